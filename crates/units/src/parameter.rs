@@ -1,0 +1,67 @@
+//! Parameters documented where they are declared.
+
+/// What the reference page and `entresol config explain` say of one parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Section and name: `nand.t_r`.
+    pub key: &'static str,
+    /// Rust type, which names the unit: `Picos`, `Bytes`, `u32`.
+    pub kind: &'static str,
+    /// Range of values that are accepted, in words.
+    pub range: &'static str,
+    /// Where the parameter and its default come from: paper and section, or our reason.
+    pub source: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+/// Declares a configuration section: a struct that refuses unknown keys, and the documentation of
+/// each of its parameters as `PARAMETERS`.
+///
+/// ```
+/// units::parameters! {
+///     /// Timing of the flash.
+///     pub struct TimingConfig: "nand" {
+///         /// Page read time of a die.
+///         t_r: units::Picos, "at least 1ns", "SkyByte Table II";
+///     }
+/// }
+/// assert_eq!(TimingConfig::PARAMETERS[0].key, "nand.t_r");
+/// ```
+#[macro_export]
+macro_rules! parameters {
+    (
+        $(#[doc = $section_doc:literal])*
+        pub struct $name:ident: $section:literal {
+            $(
+                $(#[doc = $doc:literal])*
+                $field:ident: $kind:ty, $range:literal, $source:literal;
+            )*
+        }
+    ) => {
+        $(#[doc = $section_doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $(
+                $(#[doc = $doc])*
+                #[doc = ""]
+                #[doc = concat!("Range: ", $range, ". Source: ", $source, ".")]
+                pub $field: $kind,
+            )*
+        }
+
+        impl $name {
+            /// Documentation of every parameter of the section, in order.
+            pub const PARAMETERS: &'static [$crate::parameter::Parameter] = &[
+                $($crate::parameter::Parameter {
+                    key: concat!($section, ".", stringify!($field)),
+                    kind: stringify!($kind),
+                    range: $range,
+                    source: $source,
+                    doc: concat!($($doc, " "),*),
+                },)*
+            ];
+        }
+    };
+}
