@@ -1,1 +1,21 @@
-//! Placeholder while the crate is being written.
+//! The device's brain: everything a memory-semantic SSD decides, and nothing of how it is run.
+//!
+//! Sans-IO (architecture B1): the harness hands in events (a host request arrived, a NAND operation
+//! finished, a timer rang, the host answered a promotion) together with the current time, and the
+//! firmware calls a [`Platform`] (start a NAND operation, answer the host, set a timer, charge a
+//! cost, copy bytes). It knows no clock, thread, file, allocator trick or simulator, and builds
+//! with `no_std` + `alloc`.
+//!
+//! Control plane and data plane are apart (B2): the firmware decides *where* bytes go and issues
+//! copies between [`Cell`]s; whether bytes exist is the platform's business.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod platform;
+
+pub use platform::{
+    Answer, Breakdown, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Request, RequestOp,
+    Response, Served, Timer, Unit,
+};

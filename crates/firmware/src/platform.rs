@@ -1,0 +1,208 @@
+//! The border between the firmware and whatever runs it.
+//!
+//! One trait to the outside. Observation and disturbance are wrappers that implement [`Platform`]
+//! by holding another one; the firmware itself has no test hook and no logger.
+
+use units::{
+    BlockAddr, Bytes, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId,
+    Time,
+};
+
+units::ids! {
+    /// A page buffer of the controller: coalescing, write-back and relocation go through one.
+    BufferId, "buffer";
+    /// A NAND operation in flight; also names the page register that holds what a read fetched.
+    NandTag, "tag";
+    /// A timer that the firmware has set; meaning is the firmware's own.
+    Timer, "timer";
+}
+
+/// What the host asks of one line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestOp {
+    /// CXL.mem MemRd. If `delay_allowed`, the device may answer [`Answer::Delay`] instead of data
+    /// (SkyByte §III-A C2); a re-issued or non-demand read must be answered with data (D13).
+    Read {
+        /// Whether the SkyByte-Delay answer is acceptable.
+        delay_allowed: bool,
+    },
+    /// A read by the host bridge that copies a page under promotion: the newest bytes are
+    /// returned; it counts neither for hotness nor for the eviction policy (D20).
+    PromotionRead,
+    /// CXL.mem MemWr of a whole line.
+    Write,
+}
+
+/// A host request that has arrived at the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Name under which it is answered, exactly once; also names its payload ([`Cell::Host`]).
+    pub id: RequestId,
+    /// What is asked.
+    pub op: RequestOp,
+    /// Of which line.
+    pub line: LineAddr,
+}
+
+/// How a request is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// S2M DRS with the line.
+    Data,
+    /// S2M NDR Cmp: the line is in battery-backed DRAM or in the data cache.
+    Written,
+    /// S2M NDR SkyByte-Delay (111b): the data will take longer than the threshold.
+    Delay,
+}
+
+/// Where the answer came from, for the request breakdown (SkyByte Fig. 16).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum Served {
+    /// The line was in the write log.
+    LogHit,
+    /// The page was in the data cache.
+    CacheHit,
+    /// The page was in a controller buffer on its way to flash.
+    BufferHit,
+    /// The page was fetched from flash for this request.
+    Flash,
+    /// The page was already being fetched for another request.
+    MergedMiss,
+    /// The page is not mapped: no NAND was involved (D9).
+    Unmapped,
+    /// A write, absorbed by log or data cache.
+    Write,
+}
+
+/// How long each part took; they add up to the time from arrival to answer exactly (B6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Breakdown {
+    /// Waiting for room: log full, no MSHR, no frame to evict.
+    pub stall: Picos,
+    /// Index lookup (log, data cache), including waiting for the lookup pipeline.
+    pub index: Picos,
+    /// Device DRAM.
+    pub dram: Picos,
+    /// Flash: queue of the die, tR, channel transfer.
+    pub flash: Picos,
+}
+
+/// An answer to a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Response {
+    /// Which request.
+    pub request: RequestId,
+    /// How.
+    pub answer: Answer,
+    /// When the answer leaves the device; not before the call.
+    pub at: Time,
+    /// From where.
+    pub served: Served,
+    /// Where the time since arrival went.
+    pub breakdown: Breakdown,
+}
+
+/// A place that holds one line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cell {
+    /// The payload of a host request: source of a write, destination of a read.
+    Host(RequestId),
+    /// A slot of the write log.
+    Log(LogSlot),
+    /// A line of a page-sized place.
+    Page(PagePlace, LineInPage),
+}
+
+/// A place that holds one page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PagePlace {
+    /// A frame of the data cache.
+    Frame(FrameId),
+    /// A controller buffer.
+    Buffer(BufferId),
+    /// What the finished read with this tag fetched; valid during `on_nand_done` only.
+    Register(NandTag),
+    /// An unmapped page: all zeroes. Only a source.
+    Zero,
+}
+
+/// Work that the NAND is asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NandOp {
+    /// Fetch a page into the register of the tag.
+    Read {
+        /// Which page.
+        ppa: Ppa,
+    },
+    /// Program a page. The platform takes the bytes of `from` when the command is handed over; the
+    /// firmware keeps the buffer until the operation is done all the same, because reads of the
+    /// page are served from it.
+    Program {
+        /// Which page.
+        ppa: Ppa,
+        /// Written to the page's spare area, with the page.
+        lpa: Lpa,
+        /// Source of the bytes.
+        from: PagePlace,
+    },
+    /// Erase a block.
+    Erase {
+        /// Which block.
+        block: BlockAddr,
+    },
+}
+
+/// A NAND operation with the name under which its completion comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NandCommand {
+    /// Name; unique among operations in flight.
+    pub tag: NandTag,
+    /// What to do.
+    pub op: NandOp,
+}
+
+/// Hardware and firmware units whose work is charged (D16).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum Unit {
+    /// Pipelined log index lookup.
+    LogLookup,
+    /// Pipelined data cache lookup.
+    CacheLookup,
+    /// The firmware cores: compaction, GC, migration. FIFO over `ssd.firmware_cores` cores.
+    FirmwareCore,
+}
+
+/// What the firmware may do to the world.
+///
+/// A generic parameter, never `dyn`. Methods that return a [`Time`] serve in order of call (FIFO
+/// resources, for which the completion is known at once: architecture B4); everything else
+/// completes by a later call of the firmware.
+pub trait Platform {
+    /// Charges work to a unit: it starts at `at` or when the unit is free, holds the unit for
+    /// `occupancy`, and is done `latency` after its start. Returns when it is done.
+    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time;
+
+    /// Moves `size` bytes to (`is_write`) or from device DRAM at `address` (an offset in the
+    /// device's DRAM), starting at `at` or when the DRAM is free. Returns when they have moved.
+    fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time;
+
+    /// Data plane only: copies one line. Takes no time of its own.
+    fn copy_line(&mut self, from: Cell, to: Cell);
+
+    /// Data plane only: copies the lines of `lines` from a page to a page.
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask);
+
+    /// Starts a NAND operation at `at` (now or later). Its end comes back as
+    /// `Controller::on_nand_done` with the tag.
+    fn nand(&mut self, at: Time, command: NandCommand);
+
+    /// Answers a request, once.
+    fn respond(&mut self, response: Response);
+
+    /// Asks the host, by MSI-X, to promote a page (§III-C). The host answers with
+    /// `Controller::on_promotion_done` or `Controller::on_promotion_refused`.
+    fn request_promotion(&mut self, at: Time, lpa: Lpa);
+
+    /// Asks for `Controller::on_timer` at `at`.
+    fn wake_at(&mut self, at: Time, timer: Timer);
+}
