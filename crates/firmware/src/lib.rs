@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod ftl;
 pub mod platform;
 
 pub use platform::{
