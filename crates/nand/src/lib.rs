@@ -1,1 +1,23 @@
-//! Placeholder while the crate is being written.
+//! The flash of the device in virtual time: dies and channels as resources that queue.
+//!
+//! A command is submitted with [`Nand::submit`]; the caller schedules the events it is given and
+//! brings each back to [`Nand::on_event`] at its time; completions come out there. The crate keeps
+//! no clock and no event queue, holds no data, and knows nothing of mapping, firmware or host.
+//!
+//! Cost: two events per read or program, one per erase, no allocation once the slab has grown to
+//! the largest number of commands in flight. See `docs/nand.md`.
+#![forbid(unsafe_code)]
+
+mod audit;
+pub mod command;
+pub mod config;
+mod die;
+mod flash;
+mod list;
+
+pub mod stats;
+
+pub use command::{Command, Completion, Kind, NandEvent, Operation};
+pub use config::{MLC, NAND_TYPES, NandConfig, NandType, Parallelism, SLC, Scheduling, ULL, ULL2};
+pub use flash::Nand;
+pub use stats::{KindStats, NandStats};

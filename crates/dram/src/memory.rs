@@ -1,0 +1,216 @@
+//! Channels, banks and buses.
+//!
+//! A line's number is, from its lowest bits up: channel, column (line of the row), bank, row. So
+//! neighbouring lines use all channels, a page lies in one row of each, and neighbouring rows are
+//! in different banks.
+
+use crate::{DramSpec, DramStats};
+use units::address::LINE_BYTES;
+use units::{Bytes, Picos, Time};
+
+/// A line of a memory, counted from its start. Not a line of the device's logical space: what
+/// stands where in a memory is its user's decision.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct DramLine(u64);
+
+impl DramLine {
+    /// Line number `line`.
+    #[inline]
+    pub const fn new(line: u64) -> Self {
+        Self(line)
+    }
+    /// The line that holds the byte at `offset` from the start of the memory.
+    #[inline]
+    pub const fn at(offset: Bytes) -> Self {
+        Self(offset.get() / LINE_BYTES.get())
+    }
+    /// The line `lines` further on.
+    #[inline]
+    pub const fn offset(self, lines: u64) -> Self {
+        Self(self.0 + lines)
+    }
+    /// The line's number.
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// Which way the data go. Both take the same time; reads and writes are counted apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Out of the memory.
+    Read,
+    /// Into the memory.
+    Write,
+}
+
+/// A memory. Accesses are served in the order of the calls: one that is called later never goes
+/// before an earlier one on the same bank or bus, even if its `at` is earlier.
+#[derive(Clone, Debug)]
+pub struct Dram {
+    /// Channel-major.
+    banks: Vec<Bank>,
+    /// When each channel's data bus is free.
+    bus_free: Vec<Time>,
+    stats: DramStats,
+    map: Map,
+    timing: Timing,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bank {
+    /// `NO_ROW` before the first access.
+    open_row: u64,
+    /// Earliest data of a further column command on the open row. The next command, also one that
+    /// closes the row, is taken CL before that.
+    next_data: Time,
+}
+
+const NO_ROW: u64 = u64::MAX;
+
+/// Shifts and widths of the fields of a line's number.
+#[derive(Clone, Copy, Debug)]
+struct Map {
+    channel_bits: u32,
+    column_bits: u32,
+    bank_bits: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    cl: Picos,
+    rcd: Picos,
+    rp: Picos,
+    burst: Picos,
+}
+
+/// Neighbouring lines of one row.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    channel: usize,
+    bank: usize,
+    row: u64,
+    line_count: u64,
+}
+
+impl Dram {
+    /// A memory with all rows closed. The section it comes from has passed `validate`.
+    pub fn new(spec: &DramSpec) -> Self {
+        let bank_count = (spec.channels * spec.banks) as usize;
+        Self {
+            banks: vec![
+                Bank {
+                    open_row: NO_ROW,
+                    next_data: Time::ZERO
+                };
+                bank_count
+            ],
+            bus_free: vec![Time::ZERO; spec.channels as usize],
+            stats: DramStats::default(),
+            map: Map {
+                channel_bits: spec.channels.trailing_zeros(),
+                column_bits: spec.lines_per_row().trailing_zeros(),
+                bank_bits: spec.banks.trailing_zeros(),
+            },
+            timing: Timing {
+                cl: spec.cl(),
+                rcd: spec.rcd(),
+                rp: spec.rp(),
+                burst: spec.burst(),
+            },
+        }
+    }
+
+    /// What the memory did so far.
+    pub const fn stats(&self) -> &DramStats {
+        &self.stats
+    }
+
+    /// Reads or writes a line that is asked for at `at`; gives the time at which its last byte
+    /// has crossed the data bus.
+    #[inline]
+    pub fn access(&mut self, at: Time, line: DramLine, access: Access) -> Time {
+        self.count(access, 1);
+        self.run(at, self.map.run(line.0, 1))
+    }
+
+    /// Reads or writes `line_count` neighbouring lines, all asked for at `at`; gives the time at
+    /// which the last is done (`at` if there is none). Equal to that many calls of
+    /// [`Dram::access`], at the cost of one for each row touched.
+    pub fn bulk(&mut self, at: Time, first: DramLine, line_count: u64, access: Access) -> Time {
+        self.count(access, line_count);
+        let channel_count = self.bus_free.len() as u64;
+        let end = first.0 + line_count;
+        let mut done = at;
+        // Channels do not influence each other, so they may be served one after the other.
+        for start in first.0..end.min(first.0 + channel_count) {
+            let mut line = start;
+            while line < end {
+                let run = self.map.run(line, (end - line).div_ceil(channel_count));
+                done = done.max(self.run(at, run));
+                line += run.line_count * channel_count;
+            }
+        }
+        done
+    }
+
+    fn count(&mut self, access: Access, line_count: u64) {
+        match access {
+            Access::Read => self.stats.reads += line_count,
+            Access::Write => self.stats.writes += line_count,
+        }
+    }
+
+    /// Serves a run of lines of one row: the first opens the row, the others follow at the speed
+    /// of the bus.
+    fn run(&mut self, at: Time, run: Run) -> Time {
+        let Timing { cl, rcd, rp, burst } = self.timing;
+        let bank = &mut self.banks[run.bank];
+        let opening = if bank.open_row == run.row {
+            self.stats.row_hits += 1;
+            Picos::ZERO
+        } else if bank.open_row == NO_ROW {
+            self.stats.row_misses += 1;
+            rcd
+        } else {
+            self.stats.row_conflicts += 1;
+            rp + rcd
+        };
+        let bus_free = &mut self.bus_free[run.channel];
+        let data = ((at + cl).max(bank.next_data) + opening).max(*bus_free);
+        let following = run.line_count - 1;
+        let last_data = data + burst * following;
+        bank.open_row = run.row;
+        // Column commands follow each other by one burst, so that their data come without a gap.
+        bank.next_data = last_data + burst;
+        *bus_free = last_data + burst;
+        self.stats.row_hits += following;
+        self.stats.busy += burst * run.line_count;
+        // Line k of the run is a hit after k bursts: it waits for data + k × burst − (at + CL).
+        self.stats.wait += (data - (at + opening + cl))
+            + ((data - (at + cl)) * following + burst * (following * (following + 1) / 2));
+        *bus_free
+    }
+}
+
+impl Map {
+    /// The place of a line, and how many of the `wanted` lines from it on, each a channel count
+    /// further than the one before, are in the same row.
+    #[inline]
+    fn run(&self, line: u64, wanted: u64) -> Run {
+        let channel = line & ((1 << self.channel_bits) - 1);
+        let in_channel = line >> self.channel_bits;
+        let columns = 1 << self.column_bits;
+        let column = in_channel & (columns - 1);
+        let row_and_bank = in_channel >> self.column_bits;
+        let bank = row_and_bank & ((1 << self.bank_bits) - 1);
+        Run {
+            channel: channel as usize,
+            bank: ((channel << self.bank_bits) | bank) as usize,
+            row: row_and_bank >> self.bank_bits,
+            line_count: wanted.min(columns - column),
+        }
+    }
+}

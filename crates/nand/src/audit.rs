@@ -1,0 +1,80 @@
+//! Conservation checks of the flash (architecture B6).
+
+use crate::die::Phase;
+use crate::{Kind, Nand};
+use units::{Picos, Time};
+
+impl Nand {
+    /// Checks the invariants of `docs/nand.md`; panics at the first that does not hold. Walks all
+    /// queues: for tests and `--audit`.
+    pub fn audit(&self) {
+        self.audit_commands();
+        self.audit_times();
+        self.audit_resources();
+    }
+
+    /// I2: every command is queued, suspended, at work or completed, exactly once.
+    fn audit_commands(&self) {
+        let mut held = 0;
+        for unit in &self.units {
+            let waiting = unit.priority.count(&self.slab) + unit.ordered.count(&self.slab);
+            let is_working = !matches!(unit.phase, Phase::Idle | Phase::Suspending);
+            assert!(
+                unit.phase != Phase::Idle || (waiting == 0 && unit.suspended.is_none()),
+                "a die does not idle while commands wait for it"
+            );
+            held += waiting + u64::from(is_working) + u64::from(unit.suspended.is_some());
+        }
+        assert_eq!(
+            held,
+            self.slab.live_count(),
+            "each command in flight is in one place"
+        );
+        assert_eq!(
+            held,
+            self.stats.in_flight(),
+            "completions are submissions less in flight"
+        );
+    }
+
+    /// I3: the time of completed commands is the sum of its documented parts.
+    fn audit_times(&self) {
+        for kind in Kind::ALL {
+            let stats = self.stats.of(kind);
+            let service = self.service_time(kind) * stats.completed;
+            assert_eq!(
+                stats.latency,
+                stats.wait + stats.channel_wait + stats.suspended + service,
+                "the parts of {kind:?} time add up"
+            );
+        }
+    }
+
+    /// I1: no die and no bus is occupied for longer than time has passed, and the totals agree.
+    fn audit_resources(&self) {
+        for unit in &self.units {
+            let passed = match unit.phase {
+                Phase::Idle => unit.phase_end,
+                _ => unit.phase_start,
+            };
+            assert!(
+                unit.occupied <= passed - Time::ZERO,
+                "a die serves one thing at a time"
+            );
+        }
+        for bus in &self.buses {
+            assert!(
+                bus.busy <= bus.free_at - Time::ZERO,
+                "a bus carries one page at a time"
+            );
+        }
+        let occupied: Picos = self.units.iter().map(|unit| unit.occupied).sum();
+        assert_eq!(occupied, self.stats.die_occupied, "die time adds up");
+        assert!(
+            self.stats.die_busy <= occupied,
+            "cells are busy only in occupied dies"
+        );
+        let carried: Picos = self.buses.iter().map(|bus| bus.busy).sum();
+        assert_eq!(carried, self.stats.channel_busy, "bus time adds up");
+    }
+}

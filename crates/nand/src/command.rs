@@ -1,0 +1,101 @@
+//! What goes into the flash and what comes out of it.
+
+use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
+
+/// One operation on one page or block, with the caller's name for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// Handed back unchanged in the [`Completion`]; need not be unique.
+    pub tag: u32,
+    /// What to do, and where.
+    pub operation: Operation,
+}
+
+/// What a die can be asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Reads a page from the cells and transfers it to the controller.
+    Read(Ppa),
+    /// Transfers a page to the die and programs it.
+    Program(Ppa),
+    /// Erases a block.
+    Erase(BlockAddr),
+}
+
+impl Operation {
+    /// Read, program or erase.
+    #[inline]
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Read(_) => Kind::Read,
+            Self::Program(_) => Kind::Program,
+            Self::Erase(_) => Kind::Erase,
+        }
+    }
+    /// The block it works on.
+    #[inline]
+    pub const fn block(self, geometry: &FlashGeometry) -> BlockAddr {
+        match self {
+            Self::Read(page) | Self::Program(page) => geometry.block_of(page),
+            Self::Erase(block) => block,
+        }
+    }
+}
+
+/// The three kinds of operation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// Page read.
+    Read,
+    /// Page program.
+    Program,
+    /// Block erase.
+    Erase,
+}
+
+impl Kind {
+    /// All kinds, in the order of their statistics.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Program, Self::Erase];
+
+    /// Position in [`Kind::ALL`].
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The end of a phase of the work of one unit. The caller keeps it until its time and brings it
+/// to [`Nand::on_event`](crate::Nand::on_event), in order of (time, order of creation).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NandEvent {
+    /// The die or channel that the event belongs to.
+    pub(crate) unit: u32,
+    /// Number of the phase that ends; an event of a phase that was suspended is out of date.
+    pub(crate) phase_number: u32,
+}
+
+/// A finished command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// The caller's name for the command.
+    pub tag: u32,
+    /// What was done, and where.
+    pub operation: Operation,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When its die took it up: what lies before is queueing at the die.
+    pub started: Time,
+    /// When it ended; a read's page is then in the controller.
+    pub finished: Time,
+}
+
+impl Completion {
+    /// Time from submission to end.
+    pub fn latency(&self) -> Picos {
+        self.finished - self.submitted
+    }
+    /// Time from submission until the die took the command up.
+    pub fn wait(&self) -> Picos {
+        self.started - self.submitted
+    }
+}

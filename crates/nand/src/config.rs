@@ -1,0 +1,202 @@
+//! Parameters of the flash and the NAND types of the paper.
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos};
+
+units::parameters! {
+    /// Organisation, timing and scheduling of the flash.
+    pub struct NandConfig: "nand" {
+        /// Channels of the device; each has a bus of its own.
+        channels: u32, "1 to 256", "SkyByte Table II (16)";
+        /// Chips (ways) on a channel.
+        chips_per_channel: u32, "1 to 64", "SkyByte Table II (8)";
+        /// Dies in a chip; dies work independently of each other.
+        dies_per_chip: u32, "1 to 64", "SkyByte Table II (8)";
+        /// Planes of a die; they share the die's one operation at a time.
+        planes_per_die: u32, "1 to 16", "SkyByte Table II (1)";
+        /// Erase blocks of a plane.
+        blocks_per_plane: u32, "1 to 65536", "SkyByte Table II (128)";
+        /// Pages of an erase block.
+        pages_per_block: u32, "1 to 65536", "SkyByte Table II (256)";
+        /// Size of a page.
+        page_size: PageSize, "a power of two from 64B to 16KiB", "SkyByte Table II (4KiB)";
+        /// Page read time: cells to page register.
+        t_r: Picos, "1ns to 1s", "SkyByte Table II (3us), Table IV";
+        /// Page program time: page register to cells.
+        t_prog: Picos, "1ns to 1s", "SkyByte Table II (100us), Table IV";
+        /// Block erase time.
+        t_bers: Picos, "1ns to 1s", "SkyByte Table II (1ms), Table IV";
+        /// Bandwidth of a channel's bus, between page registers and controller.
+        channel_bandwidth: BytesPerSec, "1MB/s to 1000GB/s",
+            "our choice, the paper gives none (D17): 2.4GB/s is an 8-bit bus at 2400 MT/s, ONFI 5.0";
+        /// Order of service at a die: `fifo` or `read_priority`.
+        scheduling: Scheduling, "fifo or read_priority", "our switch; the paper names no order";
+        /// Whether a read suspends the program or erase its die is busy with.
+        suspend: bool, "true only with scheduling = read_priority", "our switch; off in the paper";
+        /// Time a die needs to suspend an operation, and to resume it later, charged at suspension.
+        t_suspend: Picos, "at most 1ms", "our choice; used only with suspend";
+        /// What works independently: each `die`, or only each `channel`.
+        parallelism: Parallelism, "die or channel",
+            "SkyByte Table II (die); channel is the artifact's one serial unit (D17)";
+    }
+}
+
+/// Order of service at a die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheduling {
+    /// In order of submission.
+    Fifo,
+    /// Reads first, but never past an earlier program or erase of the same block.
+    ReadPriority,
+}
+
+/// What serves one operation at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parallelism {
+    /// Every die on its own.
+    Die,
+    /// All dies of a channel together.
+    Channel,
+}
+
+impl NandConfig {
+    /// The organisation these parameters describe.
+    pub const fn geometry(&self) -> FlashGeometry {
+        FlashGeometry {
+            channel_count: self.channels,
+            chips_per_channel: self.chips_per_channel,
+            dies_per_chip: self.dies_per_chip,
+            planes_per_die: self.planes_per_die,
+            blocks_per_plane: self.blocks_per_plane,
+            pages_per_block: self.pages_per_block,
+            page_size: self.page_size,
+        }
+    }
+
+    /// How long a page occupies its channel's bus, rounded up to a picosecond.
+    pub fn transfer_time(&self) -> Picos {
+        self.channel_bandwidth.time_for(self.page_size.bytes())
+    }
+
+    /// Time from the submission of a read to its completion when nothing else is going on.
+    pub fn unloaded_read(&self) -> Picos {
+        self.t_r + self.transfer_time()
+    }
+
+    /// Everything that is out of range, one sentence each; empty if the section is usable.
+    pub fn validate(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        self.check_counts(&mut problems);
+        self.check_times(&mut problems);
+        if self.suspend && self.scheduling == Scheduling::Fifo {
+            problems.push(
+                "nand.suspend = true needs nand.scheduling = \"read_priority\": \
+                 in FIFO order no read may start before the operation it would suspend ends"
+                    .to_owned(),
+            );
+        }
+        problems
+    }
+
+    fn check_counts(&self, problems: &mut Vec<String>) {
+        let counts = [
+            ("channels", self.channels, 256),
+            ("chips_per_channel", self.chips_per_channel, 64),
+            ("dies_per_chip", self.dies_per_chip, 64),
+            ("planes_per_die", self.planes_per_die, 16),
+            ("blocks_per_plane", self.blocks_per_plane, 65_536),
+            ("pages_per_block", self.pages_per_block, 65_536),
+        ];
+        for (name, value, most) in counts {
+            if value < 1 || value > most {
+                problems.push(format!("nand.{name} is {value}; it must be 1 to {most}"));
+            }
+        }
+        let blocks: u128 = counts[..5]
+            .iter()
+            .map(|(_, value, _)| u128::from(*value))
+            .product();
+        if blocks > u128::from(u32::MAX) {
+            problems.push(format!(
+                "the flash has {blocks} blocks; at most 4294967295 can be addressed, \
+                 so lower nand.blocks_per_plane"
+            ));
+        }
+    }
+
+    fn check_times(&self, problems: &mut Vec<String>) {
+        let shortest = Picos::from_nanos(1);
+        let longest = Picos::from_micros(1_000_000);
+        for (name, time) in [
+            ("t_r", self.t_r),
+            ("t_prog", self.t_prog),
+            ("t_bers", self.t_bers),
+        ] {
+            if time < shortest || time > longest {
+                problems.push(format!("nand.{name} is {time}; it must be 1ns to 1s"));
+            }
+        }
+        if self.t_suspend > Picos::from_micros(1_000) {
+            problems.push(format!(
+                "nand.t_suspend is {}; it must be at most 1ms",
+                self.t_suspend
+            ));
+        }
+        let bandwidth = self.channel_bandwidth;
+        if bandwidth.get() < 1_000_000 || bandwidth.get() > 1_000_000_000_000 {
+            problems.push(format!(
+                "nand.channel_bandwidth is {bandwidth}; it must be 1MB/s to 1000GB/s"
+            ));
+        }
+    }
+
+    /// Raw capacity of the flash.
+    pub const fn capacity(&self) -> Bytes {
+        self.geometry().capacity()
+    }
+}
+
+/// The times of a kind of flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NandType {
+    /// Name in SkyByte Table IV.
+    pub name: &'static str,
+    /// The device the paper takes the times from.
+    pub device: &'static str,
+    /// Page read time.
+    pub t_r: Picos,
+    /// Page program time.
+    pub t_prog: Picos,
+    /// Block erase time.
+    pub t_bers: Picos,
+}
+
+/// Samsung Z-NAND, the paper's default (SkyByte Table IV).
+pub const ULL: NandType = nand_type("ULL", "Samsung Z-NAND SSD", 3, 100, 1000);
+/// Toshiba XL-Flash (SkyByte Table IV).
+pub const ULL2: NandType = nand_type("ULL2", "Toshiba XL-Flash", 4, 75, 850);
+/// Single-level cells (SkyByte Table IV).
+pub const SLC: NandType = nand_type("SLC", "SLC NAND", 25, 200, 1500);
+/// Multi-level cells (SkyByte Table IV).
+pub const MLC: NandType = nand_type("MLC", "MLC NAND", 50, 600, 3000);
+/// The four types of SkyByte Table IV, fastest first.
+pub const NAND_TYPES: [NandType; 4] = [ULL, ULL2, SLC, MLC];
+
+/// Times in microseconds.
+const fn nand_type(
+    name: &'static str,
+    device: &'static str,
+    t_r: u64,
+    t_prog: u64,
+    t_bers: u64,
+) -> NandType {
+    NandType {
+        name,
+        device,
+        t_r: Picos::from_micros(t_r),
+        t_prog: Picos::from_micros(t_prog),
+        t_bers: Picos::from_micros(t_bers),
+    }
+}

@@ -1,0 +1,314 @@
+//! The flash: units that work, buses that carry, commands that queue.
+//!
+//! A read occupies its die for `t_r`, then until its page has left over the channel's bus. A
+//! program occupies its die while its page comes in and then for `t_prog`; an erase for `t_bers`.
+//! Buses are granted in the order in which dies ask for them. Invariants: `docs/nand.md`.
+
+use crate::die::{Bus, Phase, Suspended, Unit};
+use crate::list::{Op, OpId, Slab};
+use crate::{Command, Completion, Kind, NandConfig, NandEvent, NandStats, Parallelism, Scheduling};
+use units::{BlockAddr, FlashGeometry, Picos, Time};
+
+/// The flash of a device.
+#[derive(Debug)]
+pub struct Nand {
+    pub(crate) units: Vec<Unit>,
+    pub(crate) buses: Vec<Bus>,
+    pub(crate) slab: Slab,
+    /// Programs and erases of each block that are not completed; empty with FIFO order, which
+    /// does not need it.
+    pub(crate) changes_of_block: Vec<u32>,
+    pub(crate) stats: NandStats,
+    geometry: FlashGeometry,
+    timing: Timing,
+    parallelism: Parallelism,
+}
+
+/// Times of the phases.
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    /// By kind: time at the cells.
+    array: [Picos; 3],
+    transfer: Picos,
+    /// Set if reads suspend.
+    suspend: Option<Picos>,
+}
+
+impl Nand {
+    /// A flash with nothing to do. The configuration has passed [`NandConfig::validate`].
+    pub fn new(config: &NandConfig) -> Self {
+        let problems = config.validate();
+        assert!(problems.is_empty(), "a usable nand section: {problems:?}");
+        let geometry = config.geometry();
+        let unit_count = match config.parallelism {
+            Parallelism::Die => geometry.die_count(),
+            Parallelism::Channel => geometry.channel_count,
+        };
+        let tracked_blocks = match config.scheduling {
+            Scheduling::Fifo => 0,
+            Scheduling::ReadPriority => geometry.block_count(),
+        };
+        Self {
+            units: (0..unit_count).map(|_| Unit::NEW).collect(),
+            buses: vec![Bus::default(); geometry.channel_count as usize],
+            slab: Slab::new(),
+            changes_of_block: vec![0; tracked_blocks as usize],
+            stats: NandStats::default(),
+            geometry,
+            timing: Timing {
+                array: [config.t_r, config.t_prog, config.t_bers],
+                transfer: config.transfer_time(),
+                suspend: config.suspend.then_some(config.t_suspend),
+            },
+            parallelism: config.parallelism,
+        }
+    }
+
+    /// How the flash is organised.
+    pub const fn geometry(&self) -> &FlashGeometry {
+        &self.geometry
+    }
+    /// What the flash did so far.
+    pub const fn stats(&self) -> &NandStats {
+        &self.stats
+    }
+    /// Commands submitted and not completed.
+    pub fn in_flight(&self) -> u64 {
+        self.slab.live_count()
+    }
+
+    /// Takes a command at `now` and pushes what must be brought back to [`Nand::on_event`], with
+    /// its time. The page or block exists.
+    pub fn submit(&mut self, now: Time, command: Command, events: &mut Vec<(Time, NandEvent)>) {
+        let block = command.operation.block(&self.geometry);
+        assert!(
+            block.get() < self.geometry.block_count(),
+            "the flash has the page or block"
+        );
+        let kind = command.operation.kind();
+        self.stats.of_mut(kind).submitted += 1;
+        let unit = self.unit_of(block);
+        let id = self.slab.insert(command, now);
+        let is_ahead = self.may_go_ahead(kind, block);
+        let queue = &mut self.units[unit as usize];
+        if is_ahead {
+            queue.priority.push(&mut self.slab, id);
+        } else {
+            queue.ordered.push(&mut self.slab, id);
+        }
+        match queue.phase {
+            Phase::Idle => self.start_next(now, unit, events),
+            Phase::Array(running) if is_ahead => self.try_suspend(now, unit, running, events),
+            _ => {}
+        }
+    }
+
+    /// Ends the phase that `event` belongs to, at the time it was pushed with; pushes what
+    /// follows and the command that finished, if one did. An event whose phase was suspended does
+    /// nothing.
+    pub fn on_event(
+        &mut self,
+        now: Time,
+        event: NandEvent,
+        events: &mut Vec<(Time, NandEvent)>,
+        completed: &mut Vec<Completion>,
+    ) {
+        let unit = &mut self.units[event.unit as usize];
+        if unit.phase_number != event.phase_number {
+            return;
+        }
+        assert!(now == unit.phase_end, "an event is brought at its time");
+        let phase = unit.phase;
+        let lasted = unit.leave(now);
+        self.stats.die_occupied += lasted;
+        match phase {
+            Phase::Idle => unreachable!("an idle die has no event"),
+            Phase::Suspending => self.start_next(now, event.unit, events),
+            Phase::TransferIn(id) => self.enter_array(now, event.unit, id, events),
+            Phase::TransferOut(id) => self.complete(now, event.unit, id, events, completed),
+            Phase::Array(id) => {
+                self.stats.die_busy += lasted;
+                match self.slab[id].command.operation.kind() {
+                    Kind::Read => self.enter_transfer(now, event.unit, id, events),
+                    _ => self.complete(now, event.unit, id, events, completed),
+                }
+            }
+        }
+    }
+
+    /// Whether a command may start before those that wait already; counts it if later reads of
+    /// its block must not pass it.
+    #[inline]
+    fn may_go_ahead(&mut self, kind: Kind, block: BlockAddr) -> bool {
+        let Some(changes) = self.changes_of_block.get_mut(block.index()) else {
+            return false;
+        };
+        if kind == Kind::Read {
+            return *changes == 0;
+        }
+        *changes += 1;
+        false
+    }
+
+    /// Gives an idle unit its next command: a read that may go ahead, else what was suspended,
+    /// else the oldest.
+    fn start_next(&mut self, now: Time, unit: u32, events: &mut Vec<(Time, NandEvent)>) {
+        let queue = &mut self.units[unit as usize];
+        let next = match queue.priority.pop(&self.slab) {
+            Some(id) => id,
+            None => match queue.suspended.take() {
+                Some(suspended) => return self.resume(now, unit, suspended, events),
+                None => match queue.ordered.pop(&self.slab) {
+                    Some(id) => id,
+                    None => return,
+                },
+            },
+        };
+        self.slab[next].started = now;
+        match self.slab[next].command.operation.kind() {
+            Kind::Program => self.enter_transfer(now, unit, next, events),
+            _ => self.enter_array(now, unit, next, events),
+        }
+    }
+
+    fn enter_array(&mut self, now: Time, unit: u32, id: OpId, events: &mut Vec<(Time, NandEvent)>) {
+        let kind = self.slab[id].command.operation.kind();
+        let end = now + self.timing.array[kind.index()];
+        self.enter(now, unit, Phase::Array(id), end, events);
+    }
+
+    fn enter_transfer(
+        &mut self,
+        now: Time,
+        unit: u32,
+        id: OpId,
+        events: &mut Vec<(Time, NandEvent)>,
+    ) {
+        // Units are numbered so that both dies and channels give the channel by remainder.
+        let bus = &mut self.buses[(unit % self.geometry.channel_count) as usize];
+        let (wait, end) = bus.request(now, self.timing.transfer);
+        self.stats.channel_busy += self.timing.transfer;
+        let op = &mut self.slab[id];
+        op.channel_wait += wait;
+        let phase = match op.command.operation.kind() {
+            Kind::Program => Phase::TransferIn(id),
+            _ => Phase::TransferOut(id),
+        };
+        self.enter(now, unit, phase, end, events);
+    }
+
+    #[inline]
+    fn enter(
+        &mut self,
+        now: Time,
+        unit: u32,
+        phase: Phase,
+        end: Time,
+        events: &mut Vec<(Time, NandEvent)>,
+    ) {
+        let state = &mut self.units[unit as usize];
+        state.enter(phase, now, end);
+        events.push((
+            end,
+            NandEvent {
+                unit,
+                phase_number: state.phase_number,
+            },
+        ));
+    }
+
+    /// Interrupts the program or erase at the cells for a read, unless it ends sooner than it
+    /// could be suspended.
+    fn try_suspend(
+        &mut self,
+        now: Time,
+        unit: u32,
+        running: OpId,
+        events: &mut Vec<(Time, NandEvent)>,
+    ) {
+        let Some(t_suspend) = self.timing.suspend else {
+            return;
+        };
+        let state = &mut self.units[unit as usize];
+        let remaining = state.phase_end - now;
+        if self.slab[running].command.operation.kind() == Kind::Read || remaining <= t_suspend {
+            return;
+        }
+        let lasted = state.leave(now);
+        state.suspended = Some(Suspended {
+            op: running,
+            remaining,
+            since: now,
+        });
+        self.stats.die_busy += lasted;
+        self.stats.die_occupied += lasted;
+        self.stats.suspensions += 1;
+        self.enter(now, unit, Phase::Suspending, now + t_suspend, events);
+    }
+
+    fn resume(
+        &mut self,
+        now: Time,
+        unit: u32,
+        suspended: Suspended,
+        events: &mut Vec<(Time, NandEvent)>,
+    ) {
+        self.slab[suspended.op].suspended += now - suspended.since;
+        let end = now + suspended.remaining;
+        self.enter(now, unit, Phase::Array(suspended.op), end, events);
+    }
+
+    fn complete(
+        &mut self,
+        now: Time,
+        unit: u32,
+        id: OpId,
+        events: &mut Vec<(Time, NandEvent)>,
+        completed: &mut Vec<Completion>,
+    ) {
+        let op = self.slab.remove(id);
+        let operation = op.command.operation;
+        self.record(now, &op);
+        if operation.kind() != Kind::Read {
+            let block = operation.block(&self.geometry);
+            if let Some(changes) = self.changes_of_block.get_mut(block.index()) {
+                *changes -= 1;
+            }
+        }
+        completed.push(Completion {
+            tag: op.command.tag,
+            operation,
+            submitted: op.submitted,
+            started: op.started,
+            finished: now,
+        });
+        self.start_next(now, unit, events);
+    }
+
+    fn record(&mut self, now: Time, op: &Op) {
+        let stats = self.stats.of_mut(op.command.operation.kind());
+        stats.completed += 1;
+        stats.wait += op.started - op.submitted;
+        stats.channel_wait += op.channel_wait;
+        stats.suspended += op.suspended;
+        stats.latency += now - op.submitted;
+    }
+
+    /// Time of an operation that waits for nothing.
+    pub fn service_time(&self, kind: Kind) -> Picos {
+        let array = self.timing.array[kind.index()];
+        match kind {
+            Kind::Erase => array,
+            Kind::Read | Kind::Program => array + self.timing.transfer,
+        }
+    }
+
+    #[inline]
+    fn unit_of(&self, block: BlockAddr) -> u32 {
+        let die = self.geometry.die_of(block);
+        match self.parallelism {
+            Parallelism::Die => die.get(),
+            Parallelism::Channel => self.geometry.channel_of(die).get(),
+        }
+    }
+}
