@@ -13,10 +13,17 @@
 
 extern crate alloc;
 
+pub mod config;
+pub mod controller;
 pub mod ftl;
 pub mod platform;
+pub mod stats;
 
+pub use config::{CachePolicy, ControllerConfig, SsdConfig};
+pub use controller::{Controller, Copies};
+pub use ftl::{EstimatorKind, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};
 pub use platform::{
-    Answer, Breakdown, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Request, RequestOp,
-    Response, Served, Timer, Unit,
+    Answer, Breakdown, BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Request,
+    RequestOp, Response, Served, Timer, Unit,
 };
+pub use stats::{ControllerStats, ServedCounts};

@@ -1,0 +1,138 @@
+//! What the controller can be told: section `ssd`, and what the integrator adds to it.
+
+use crate::ftl::{FlashTiming, FtlConfig};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use units::address::LINE_BYTES;
+use units::{Bytes, BytesPerSec, FlashGeometry, Picos};
+
+/// Which page leaves the data cache when a set is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CachePolicy {
+    /// The least recently used one.
+    Lru,
+}
+
+units::parameters! {
+    /// The SSD controller: its DRAM, the mechanisms that live in it, and what they cost.
+    pub struct SsdConfig: "ssd" {
+        /// Device DRAM, write log and data cache together.
+        dram: Bytes, "at least the write log and one page", "SkyByte Table II (D15)";
+        /// Write log, both halves together; 0B means no log: writes go to the data cache.
+        write_log: Bytes, "0B, or two lines up to 2GiB", "SkyByte Table II (D15)";
+        /// Frames of a set of the data cache.
+        cache_ways: u32, "1 to 64", "SkyByte Table II";
+        /// Which page leaves a full set.
+        cache_policy: CachePolicy, "lru", "SkyByte Table II";
+        /// Pages that may be on their way from flash to the data cache at one time.
+        mshr_count: u32, "1 to 65536", "SkyByte Table II";
+        /// Pages fetched after the one that a demand miss fetches (next-N).
+        prefetch_pages: u32, "0 to 64", "SkyByte VI-A, Base-CSSD's prefetcher; depth ours (D7)";
+        /// Latency of a lookup in the log index.
+        log_lookup: Picos, "any", "SkyByte V, FPGA prototype";
+        /// Latency of a lookup in the data cache.
+        cache_lookup: Picos, "any", "SkyByte V, FPGA prototype";
+        /// Rate at which the pipelined lookups accept reads, one line each.
+        read_rate: BytesPerSec, "above 0", "SkyByte V, FPGA prototype: 11.93 GB/s";
+        /// Rate at which the pipelined lookups accept writes, one line each.
+        write_rate: BytesPerSec, "above 0", "SkyByte V, FPGA prototype: 9.37 GB/s";
+        /// Page buffers for coalescing and for write-back; a page stays in one until programmed.
+        buffers: u32, "1 to 65536", "ours: 256 pages keep 16 channels busy";
+        /// Cores that run compaction, GC and migration.
+        firmware_cores: u32, "1 to 64", "SkyByte V: quad-core ARM Cortex A53";
+        /// Work of a firmware core per compacted page.
+        compaction_page_cost: Picos, "any", "ours; the paper gives none (D16)";
+        /// Pages that compaction may have in flight at one time.
+        compaction_batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
+        /// Whether a read may be answered with SkyByte-Delay.
+        delay_enabled: bool, "true or false", "SkyByte III-A";
+        /// Whether hot pages are offered to the host.
+        promotion_enabled: bool, "true or false", "SkyByte III-C";
+        /// Accesses to a cached page beyond which it is offered to the host.
+        promotion_threshold: u32, "1 to 1000000", "ours; the paper gives none (D20)";
+    }
+}
+
+impl SsdConfig {
+    /// Frames of the data cache of a device with pages of `page`.
+    pub fn frame_count(&self, page: Bytes) -> u64 {
+        Bytes::new(self.dram.get().saturating_sub(self.write_log.get())) / page
+    }
+
+    /// Slots of one half of the write log; 0 without a log.
+    pub fn half_slot_count(&self) -> u64 {
+        self.write_log / LINE_BYTES / 2
+    }
+
+    /// Every parameter that is out of range, as a sentence.
+    pub fn validate(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut range = |key: &str, value: u64, low: u64, high: u64| {
+            if !(low..=high).contains(&value) {
+                problems.push(format!("ssd.{key} is {value}; it must be {low} to {high}"));
+            }
+        };
+        range("cache_ways", self.cache_ways.into(), 1, 64);
+        range("mshr_count", self.mshr_count.into(), 1, 65_536);
+        range("prefetch_pages", self.prefetch_pages.into(), 0, 64);
+        range("buffers", self.buffers.into(), 1, 65_536);
+        range("firmware_cores", self.firmware_cores.into(), 1, 64);
+        range("compaction_batch", self.compaction_batch.into(), 1, 65_536);
+        let threshold = self.promotion_threshold.into();
+        range("promotion_threshold", threshold, 1, 1_000_000);
+        range("read_rate", self.read_rate.get(), 1, u64::MAX);
+        range("write_rate", self.write_rate.get(), 1, u64::MAX);
+        let log = self.write_log;
+        if log > Bytes::ZERO && log < LINE_BYTES * 2 || log > Bytes::from_mib(2048) {
+            problems.push(format!(
+                "ssd.write_log is {log}; it must be 0B, or two lines up to 2GiB"
+            ));
+        }
+        problems
+    }
+}
+
+/// Everything that makes a controller; the integrator puts it together from the sections.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ControllerConfig {
+    /// Section `ssd`.
+    pub ssd: SsdConfig,
+    /// Section `ftl`.
+    pub ftl: FtlConfig,
+    /// How the flash is organised.
+    pub geometry: FlashGeometry,
+    /// What the estimator believes of the flash.
+    pub timing: FlashTiming,
+    /// `os.switch_threshold`: a read expected to take longer is answered with SkyByte-Delay.
+    pub switch_threshold: Picos,
+}
+
+impl ControllerConfig {
+    /// Every problem of section `ssd` alone and together with the flash, as sentences.
+    pub fn validate(&self) -> Vec<String> {
+        let mut problems = self.ssd.validate();
+        let page = self.geometry.page_size;
+        let frames = self.ssd.frame_count(page.bytes());
+        if frames == 0 {
+            problems.push(format!(
+                "ssd.dram ({}) has no room for a page of {page} beside ssd.write_log ({})",
+                self.ssd.dram, self.ssd.write_log
+            ));
+        }
+        if frames > u64::from(u32::MAX) {
+            problems.push("ssd.dram has more than 4294967295 pages".to_string());
+        }
+        // The log index packs line and slot into 32 bits (SkyByte III-B), all ones meaning empty.
+        if self.ssd.half_slot_count() >= 1 << (32 - page.line_bits()) {
+            problems.push(format!(
+                "ssd.write_log ({}) has more slots than the log index can name beside the lines \
+                 of a page of {page}",
+                self.ssd.write_log
+            ));
+        }
+        problems
+    }
+}

@@ -1,0 +1,119 @@
+//! What the controller counts.
+
+use crate::platform::Served;
+use units::Picos;
+
+/// Answers by where they came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ServedCounts {
+    /// The line was in the write log.
+    pub log_hit: u64,
+    /// The page was in the data cache.
+    pub cache_hit: u64,
+    /// The page was in a buffer on its way to flash.
+    pub buffer_hit: u64,
+    /// The page was fetched from flash.
+    pub flash: u64,
+    /// The page was already being fetched.
+    pub merged_miss: u64,
+    /// The page is not mapped.
+    pub unmapped: u64,
+    /// A write.
+    pub write: u64,
+}
+
+impl ServedCounts {
+    /// Counts one answer.
+    #[inline]
+    pub(crate) fn count(&mut self, served: Served) {
+        *match served {
+            Served::LogHit => &mut self.log_hit,
+            Served::CacheHit => &mut self.cache_hit,
+            Served::BufferHit => &mut self.buffer_hit,
+            Served::Flash => &mut self.flash,
+            Served::MergedMiss => &mut self.merged_miss,
+            Served::Unmapped => &mut self.unmapped,
+            Served::Write => &mut self.write,
+        } += 1;
+    }
+    /// All answers.
+    pub fn total(&self) -> u64 {
+        self.log_hit
+            + self.cache_hit
+            + self.buffer_hit
+            + self.flash
+            + self.merged_miss
+            + self.unmapped
+            + self.write
+    }
+}
+
+/// Counters of the controller since the last reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ControllerStats {
+    /// Reads that arrived.
+    pub reads: u64,
+    /// Writes that arrived.
+    pub writes: u64,
+    /// Reads of a page under promotion that arrived.
+    pub promotion_reads: u64,
+    /// Requests answered with data or as written, promotion reads left out.
+    pub served: ServedCounts,
+    /// Reads answered with SkyByte-Delay, first request of a page, because of the estimate.
+    pub delays_threshold: u64,
+    /// Reads answered with SkyByte-Delay because GC stands before the fetch.
+    pub delays_gc: u64,
+    /// Reads answered with SkyByte-Delay that found their page in flight.
+    pub delays_merged: u64,
+    /// Lines appended to the write log.
+    pub log_appends: u64,
+    /// Halves of the write log that became full.
+    pub log_fills: u64,
+    /// Halves of the write log that were compacted to the end.
+    pub compactions: u64,
+    /// Pages that compaction programmed.
+    pub compacted_pages: u64,
+    /// Pages of those that were taken from the data cache (L2).
+    pub compacted_cached_pages: u64,
+    /// Distinct lines of those pages that were in the log.
+    pub compacted_lines: u64,
+    /// Flash reads that compaction needed (L3).
+    pub coalescing_reads: u64,
+    /// Time from start to end of all finished compactions, one half each.
+    pub compaction_time: Picos,
+    /// The longest of them.
+    pub compaction_time_max: Picos,
+    /// Groups of `ssd.compaction_batch` pages (the last of a half may be smaller) programmed.
+    pub compaction_batches: u64,
+    /// Most memory that the log index took at one time, as the paper counts it: 16 B per page
+    /// and 4 B per entry of its table.
+    pub index_bytes_peak: u64,
+    /// Sum of that memory at the moments when a half became full, for the average.
+    pub index_bytes_at_fills: u64,
+    /// Pages that came from flash or from a buffer into the data cache.
+    pub cache_fills: u64,
+    /// Pages that left the data cache without a program.
+    pub evictions_clean: u64,
+    /// Pages that left the data cache to be programmed.
+    pub evictions_dirty: u64,
+    /// Pages fetched ahead.
+    pub prefetches: u64,
+    /// Pages fetched ahead that were asked for before they left.
+    pub prefetches_useful: u64,
+    /// Writes that waited for room in the log.
+    pub log_stalls: u64,
+    /// Time that answered writes waited for room in the log.
+    pub log_stall_time: Picos,
+    /// Requests that waited for an MSHR, a frame or a buffer.
+    pub miss_stalls: u64,
+    /// Time that they waited.
+    pub miss_stall_time: Picos,
+    /// Pages offered to the host.
+    pub promotions_requested: u64,
+    /// Pages that went to the host.
+    pub promotions_done: u64,
+    /// Pages that went to the host and differed from flash.
+    pub promotions_dirty: u64,
+    /// Offers that the host declined.
+    pub promotions_refused: u64,
+}
