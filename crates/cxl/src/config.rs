@@ -1,0 +1,35 @@
+//! Parameters of the link.
+
+use units::{BytesPerSec, Picos};
+
+units::parameters! {
+    /// The CXL link between host and device.
+    pub struct LinkConfig: "link" {
+        /// Bandwidth of each direction, flit overhead included.
+        bandwidth: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte Table II (16GB/s, PCIe 5.0 x4)";
+        /// Protocol latency of a request and its response together, half for each way.
+        protocol_latency: Picos, "at most 1ms", "SkyByte Table II (40ns), round trip by D10";
+    }
+}
+
+impl LinkConfig {
+    /// Everything that is out of range, one sentence each; empty if the section is usable.
+    pub fn validate(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let Self {
+            bandwidth,
+            protocol_latency,
+        } = self;
+        if !(1_000_000..=1_000_000_000_000).contains(&bandwidth.get()) {
+            problems.push(format!(
+                "link.bandwidth is {bandwidth}; it must be 1MB/s to 1000GB/s"
+            ));
+        }
+        if *protocol_latency > Picos::from_micros(1_000) {
+            problems.push(format!(
+                "link.protocol_latency is {protocol_latency}; it must be at most 1ms"
+            ));
+        }
+        problems
+    }
+}
