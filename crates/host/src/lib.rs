@@ -1,1 +1,21 @@
-//! Placeholder while the crate is being written.
+//! The host: cores, caches, the operating system's scheduler, and where pages live.
+//!
+//! Knows the capture's instructions and its canonical pages. Does not know the event queue, the
+//! CXL link, the device or host DRAM: a core hands its misses to an [`port::Uncore`] and is told
+//! when they are filled; the caller owns time and order.
+//!
+//! Entry points: [`core::Core`], [`llc::SharedCache`], [`os`], [`placement`].
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod port;
+pub mod program;
+
+pub mod core;
+
+pub use config::CpuConfig;
+pub use port::{
+    Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squashed,
+    Step, Uncore, WarmUncore,
+};
+pub use program::Program;

@@ -163,9 +163,13 @@ impl Sub for Time {
 }
 
 /// A number of clock cycles.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Cycles(u64);
+
+const CYCLE_UNITS: (&[Unit], &[Unit]) = (&[("cycles", 1)], &[("cycles", 1), ("cycle", 1)]);
+
+textual!(Cycles, CYCLE_UNITS, "a number of cycles such as \"4cycles\"");
 
 impl Cycles {
     /// `count` cycles.

@@ -1,0 +1,151 @@
+//! Configuration of cores and caches.
+
+use units::{Bytes, Cycles, Hertz, Picos};
+
+units::parameters! {
+    /// Cores, their caches and TLBs, and the shared L3.
+    pub struct CpuConfig: "cpu" {
+        /// Clock of every core; its period must be a whole number of picoseconds.
+        clock: Hertz, "period of whole picoseconds", "SkyByte Table II: 4 GHz";
+        /// Cores.
+        cores: u32, "1 to 256", "SkyByte Table II: 8";
+        /// Instructions dispatched, and retired, in a cycle.
+        width: u32, "1 to 16", "SkyByte's artifact: large_width 4";
+        /// Reorder buffer entries.
+        rob: u32, "8 to 512", "SkyByte Table II: 256";
+        /// Loads between dispatch and retirement.
+        load_queue: u32, "1 to 512", "SkyByte's artifact: 128";
+        /// Stores between dispatch and their write to L1D.
+        store_queue: u32, "1 to 512", "SkyByte's artifact: 128";
+        /// Integer operations issued in a cycle.
+        alu_ports: u32, "1 to 7", "SkyByte's artifact: integer schedule rate 4";
+        /// Loads issued in a cycle.
+        load_ports: u32, "1 to 7", "SkyByte's artifact: memory schedule rate 2";
+        /// Stores issued in a cycle.
+        store_ports: u32, "1 to 7", "our choice: one store port, as on Skylake";
+        /// Floating-point and vector operations issued in a cycle.
+        fp_ports: u32, "1 to 7", "SkyByte's artifact: floating-point schedule rate 2";
+        /// Branches issued in a cycle.
+        branch_ports: u32, "1 to 7", "our choice: two, as on Skylake";
+        /// From the execution of a mispredicted branch to the dispatch of its successor.
+        mispredict_penalty: Cycles, "0 to 1000cycles", "SkyByte's artifact: fetch 5 + allocate 10";
+        /// Bits of global history of the gshare predictor.
+        history_bits: u32, "1 to 20", "SkyByte's artifact: gshare with 16 bits";
+        /// L1 instruction cache of a core.
+        l1i: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 32 KB";
+        /// Ways of L1I.
+        l1i_ways: u32, "1 to 32", "SkyByte Table II: 8";
+        /// L1 data cache of a core.
+        l1d: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 32 KB";
+        /// Ways of L1D.
+        l1d_ways: u32, "1 to 32", "SkyByte Table II: 8";
+        /// From the issue of a load to its data when L1D has it.
+        l1d_latency: Cycles, "1 to 100cycles", "our choice: 4 cycles, as on Skylake";
+        /// MSHRs of L1D: lines that loads and stores may be waiting for.
+        l1d_mshrs: u32, "1 to 64", "SkyByte Table II: 8";
+        /// L2 of a core.
+        l2: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 512 KB";
+        /// Ways of L2.
+        l2_ways: u32, "1 to 32", "SkyByte Table II: 32";
+        /// Added by an access that misses L1.
+        l2_latency: Cycles, "1 to 1000cycles", "our choice: 10 cycles after L1's 4, as on Skylake";
+        /// MSHRs of L2.
+        l2_mshrs: u32, "1 to 1024", "SkyByte Table II: 128";
+        /// L3, shared by all cores.
+        l3: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 16 MB";
+        /// Ways of L3.
+        l3_ways: u32, "1 to 32", "SkyByte Table II: 16";
+        /// Added by an access that misses L2: the way to L3 and back, and its lookup.
+        l3_latency: Cycles, "1 to 10000cycles", "our choice: 40 cycles (10 ns at 4 GHz)";
+        /// MSHRs of L3.
+        l3_mshrs: u32, "1 to 65536", "SkyByte Table II: 1024";
+        /// Entries of the first-level data TLB, 4 ways.
+        l1_tlb: u32, "4 × a power of two", "our choice: 64 entries, as on Skylake";
+        /// Entries of the second-level TLB, 12 ways.
+        l2_tlb: u32, "12 × a power of two", "our choice: 1536 entries, as on Skylake";
+        /// Added by an access that misses the first-level TLB.
+        l2_tlb_latency: Cycles, "0 to 1000cycles", "our choice: 7 cycles, as on Skylake";
+    }
+}
+
+impl CpuConfig {
+    /// Everything that is out of range, each as a sentence.
+    pub fn validate(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.clock.period().is_none() {
+            problems.push(format!(
+                "cpu.clock {} has no period of whole picoseconds",
+                self.clock
+            ));
+        }
+        self.check_counts(&mut problems);
+        self.check_latencies(&mut problems);
+        check_cache(&mut problems, "l1i", self.l1i, self.l1i_ways);
+        check_cache(&mut problems, "l1d", self.l1d, self.l1d_ways);
+        check_cache(&mut problems, "l2", self.l2, self.l2_ways);
+        check_cache(&mut problems, "l3", self.l3, self.l3_ways);
+        for (key, entries, ways) in [("l1_tlb", self.l1_tlb, 4), ("l2_tlb", self.l2_tlb, 12)] {
+            if entries % ways != 0 || !(entries / ways).is_power_of_two() {
+                problems.push(format!(
+                    "cpu.{key} {entries} is not {ways} × a power of two"
+                ));
+            }
+        }
+        problems
+    }
+
+    /// The period of the clock; one picosecond for a clock that `validate` refuses.
+    pub fn period(&self) -> Picos {
+        self.clock.period().unwrap_or(Picos::new(1))
+    }
+
+    fn check_counts(&self, problems: &mut Vec<String>) {
+        for (key, value, low, high) in [
+            ("cores", self.cores, 1, 256),
+            ("width", self.width, 1, 16),
+            ("rob", self.rob, 8, 512),
+            ("load_queue", self.load_queue, 1, 512),
+            ("store_queue", self.store_queue, 1, 512),
+            ("alu_ports", self.alu_ports, 1, 7),
+            ("load_ports", self.load_ports, 1, 7),
+            ("store_ports", self.store_ports, 1, 7),
+            ("fp_ports", self.fp_ports, 1, 7),
+            ("branch_ports", self.branch_ports, 1, 7),
+            ("history_bits", self.history_bits, 1, 20),
+            ("l1d_mshrs", self.l1d_mshrs, 1, 64),
+            ("l2_mshrs", self.l2_mshrs, 1, 1024),
+            ("l3_mshrs", self.l3_mshrs, 1, 65_536),
+        ] {
+            if value < low || value > high {
+                problems.push(format!("cpu.{key} {value} is not between {low} and {high}"));
+            }
+        }
+    }
+
+    fn check_latencies(&self, problems: &mut Vec<String>) {
+        for (key, value, low, high) in [
+            ("mispredict_penalty", self.mispredict_penalty, 0, 1_000),
+            ("l1d_latency", self.l1d_latency, 1, 100),
+            ("l2_latency", self.l2_latency, 1, 1_000),
+            ("l3_latency", self.l3_latency, 1, 10_000),
+            ("l2_tlb_latency", self.l2_tlb_latency, 0, 1_000),
+        ] {
+            if value < Cycles::new(low) || value > Cycles::new(high) {
+                problems.push(format!(
+                    "cpu.{key} {value} is not between {low} and {high} cycles"
+                ));
+            }
+        }
+    }
+}
+
+fn check_cache(problems: &mut Vec<String>, key: &str, size: Bytes, ways: u32) {
+    let way = Bytes::new(64) * u64::from(ways);
+    let is_possible =
+        (1..=32).contains(&ways) && (size / way).is_power_of_two() && way * (size / way) == size;
+    if !is_possible {
+        problems.push(format!(
+            "cpu.{key} {size} is not {ways} ways (1 to 32) of 64-byte lines × a power of two"
+        ));
+    }
+}

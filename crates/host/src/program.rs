@@ -1,0 +1,126 @@
+//! Static instructions, prepared for the core: ports, latencies and padded register lists.
+
+use trace::{Inst, OpClass, Reg};
+
+/// Classes of issue ports. The value is the shift of the class's counter in a calendar slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Port {
+    Alu = 0,
+    Load = 4,
+    Store = 8,
+    Fp = 12,
+    Multiply = 16,
+    Branch = 20,
+}
+
+/// Register number that is always ready: pads lists of sources.
+pub(crate) const READY_REG: u8 = 255;
+/// Register number that nobody reads: pads lists of destinations.
+pub(crate) const SINK_REG: u8 = 254;
+
+/// A static instruction as the core wants it; 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    pub(crate) reads: [u8; 4],
+    pub(crate) address: [u8; 3],
+    pub(crate) writes: [u8; 3],
+    pub(crate) port: Port,
+    pub(crate) latency: u8,
+    pub(crate) flags: u8,
+    pub(crate) code_line: u32,
+    /// The address, folded: the branch predictors' identity of the instruction.
+    pub(crate) pc: u32,
+}
+
+impl Op {
+    /// Occupies a port beside its memory accesses.
+    pub(crate) const EXECUTES: u8 = 1;
+    /// Its direction is predicted.
+    pub(crate) const CONDITIONAL: u8 = 2;
+    /// Its target is predicted (returns are not: the return stack is perfect).
+    pub(crate) const INDIRECT: u8 = 4;
+    /// Waits until everything older has retired and drained, and holds back everything younger.
+    pub(crate) const SERIALISES: u8 = 8;
+    /// Holds its unit until it is done.
+    pub(crate) const UNPIPELINED: u8 = 16;
+    /// Any of the flags that take an instruction off the straight path.
+    pub(crate) const SPECIAL: u8 = Self::CONDITIONAL | Self::INDIRECT | Self::SERIALISES;
+
+    pub(crate) const fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn new(inst: &Inst) -> Self {
+        let (port, latency, flags) = timing(inst);
+        Self {
+            reads: inst.reads.map(|reg| number(reg, READY_REG)),
+            address: inst.address_reads.map(|reg| number(reg, READY_REG)),
+            writes: inst.writes.map(|reg| number(reg, SINK_REG)),
+            port,
+            latency,
+            flags,
+            code_line: inst.code_line.get(),
+            pc: (inst.pc ^ inst.pc >> 32) as u32,
+        }
+    }
+}
+
+fn number(reg: Reg, otherwise: u8) -> u8 {
+    if reg.is_none() {
+        otherwise
+    } else {
+        reg.index() as u8
+    }
+}
+
+/// Port, latency in cycles and flags of an instruction. Latencies are Skylake's (Fog, instruction
+/// tables), as in the map that SkyByte's artifact uses: add 1, multiply 3, divide 26.
+fn timing(inst: &Inst) -> (Port, u8, u8) {
+    const RUNS: u8 = Op::EXECUTES;
+    let is_vector = inst
+        .writes
+        .iter()
+        .any(|reg| !reg.is_none() && reg.is_vector());
+    let mover = if is_vector { Port::Fp } else { Port::Alu };
+    match inst.class {
+        OpClass::Nop => (Port::Alu, 0, 0),
+        // A move with a memory operand is that access and nothing else.
+        OpClass::Move if inst.loads() || inst.stores() => (mover, 0, 0),
+        OpClass::Move => (mover, 1, RUNS),
+        OpClass::Lea | OpClass::IntAlu => (Port::Alu, 1, RUNS),
+        OpClass::IntMul => (Port::Multiply, 3, RUNS),
+        OpClass::IntDiv => (Port::Multiply, 26, RUNS | Op::UNPIPELINED),
+        OpClass::FpAdd | OpClass::FpMul | OpClass::Fma => (Port::Fp, 4, RUNS),
+        OpClass::FpDiv => (Port::Multiply, 14, RUNS | Op::UNPIPELINED),
+        OpClass::Simd => (Port::Fp, 1, RUNS),
+        OpClass::CondBranch => (Port::Branch, 1, RUNS | Op::CONDITIONAL),
+        OpClass::Jump | OpClass::Call | OpClass::Return => (Port::Branch, 1, RUNS),
+        OpClass::IndirectJump | OpClass::IndirectCall => (Port::Branch, 1, RUNS | Op::INDIRECT),
+        OpClass::Atomic => (Port::Alu, 1, RUNS | Op::SERIALISES),
+        OpClass::Fence => (Port::Alu, 1, RUNS | Op::SERIALISES),
+        OpClass::Serialising => (Port::Alu, 100, RUNS | Op::SERIALISES),
+        OpClass::Syscall => (Port::Alu, 1, RUNS | Op::SERIALISES),
+        OpClass::Other => (Port::Alu, 20, RUNS),
+    }
+}
+
+/// The static instructions of one capture. Built once and shared by its threads.
+#[derive(Clone, Debug)]
+pub struct Program {
+    ops: Vec<Op>,
+}
+
+impl Program {
+    /// Prepares the instructions of a capture's dictionary, in its order.
+    pub fn new(insts: &[Inst]) -> Self {
+        Self {
+            ops: insts.iter().map(Op::new).collect(),
+        }
+    }
+    /// The instruction with this index.
+    #[inline]
+    pub(crate) fn op(&self, inst: u32) -> Op {
+        self.ops[inst as usize]
+    }
+}
