@@ -1,0 +1,326 @@
+//! Where each page of the program lives: on the device, in host DRAM, or on its way between them
+//! (SkyByte §III-C).
+//!
+//! Knows pages, lines and the [promotion look-aside buffer](plb); knows no time, no link and no
+//! device. The caller copies the lines, charges the costs of [`HostConfig`] and says when a step
+//! is done. Every access asks [`Placement::read`] or [`Placement::write`], which cost an array
+//! lookup for a page that is not on its way.
+
+mod config;
+pub mod plb;
+pub mod reclaim;
+
+pub use config::HostConfig;
+pub use plb::{Copied, Direction, PlbIndex};
+
+use plb::Plb;
+use reclaim::ReclaimLists;
+use units::{LineInPage, Lpa, PageSize};
+
+units::ids! {
+    /// A page of host DRAM set aside for promoted pages.
+    HostPage, "host page";
+}
+
+/// Where a page lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Location {
+    /// On the device.
+    Device,
+    /// In host DRAM.
+    Host(HostPage),
+    /// On its way, as this entry of the look-aside buffer says.
+    Migrating(PlbIndex),
+}
+
+/// Where an access to one line goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Over the link.
+    Device,
+    /// To this page of host DRAM.
+    Host(HostPage),
+}
+
+/// Why a promotion is not begun; the device is told so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The page is in host DRAM or on its way already.
+    NotOnDevice,
+    /// All entries of the look-aside buffer are in use.
+    PlbFull,
+    /// No page of host DRAM is free: `reclaim` first.
+    NoHostPage,
+}
+
+/// What reclaim did for one free page of host DRAM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reclaimed {
+    /// A clean page was dropped: the device has the same bytes. Its page table entry changes and
+    /// every core's TLB is shot down; nothing is copied.
+    Dropped(Lpa),
+    /// A dirty page is on its way to the device: the caller copies its lines, then calls
+    /// [`Placement::finish_demotion`].
+    Copying(Lpa),
+    /// The coldest page is dirty and the look-aside buffer has no entry free.
+    PlbFull,
+    /// No page of host DRAM is in use.
+    Nothing,
+}
+
+/// What was done to pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PlacementStats {
+    /// Promotions begun.
+    pub promotions_begun: u64,
+    /// Promotions finished.
+    pub promotions: u64,
+    /// Promotions refused.
+    pub refusals: u64,
+    /// Dirty pages copied back to the device.
+    pub demotions: u64,
+    /// Clean pages dropped.
+    pub drops: u64,
+    /// Lines copied, either way, repeats included.
+    pub lines_copied: u64,
+    /// Lines copied again because they were written while they were being copied.
+    pub lines_repeated: u64,
+}
+
+/// A page's entry in the map, in four bytes: on the device, in a host page, or in the look-aside
+/// buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entry(u32);
+
+impl Entry {
+    const DEVICE: Self = Self(u32::MAX);
+    const MIGRATING: u32 = 1 << 31;
+
+    const fn host(page: HostPage) -> Self {
+        Self(page.get())
+    }
+    const fn migrating(entry: PlbIndex) -> Self {
+        Self(entry.get() | Self::MIGRATING)
+    }
+    #[inline]
+    const fn location(self) -> Location {
+        if self.0 == Self::DEVICE.0 {
+            Location::Device
+        } else if self.0 & Self::MIGRATING == 0 {
+            Location::Host(HostPage::new(self.0))
+        } else {
+            Location::Migrating(PlbIndex::new(self.0 & !Self::MIGRATING))
+        }
+    }
+}
+
+/// The placement of every page.
+#[derive(Debug)]
+pub struct Placement {
+    entries: Vec<Entry>,
+    plb: Plb,
+    lists: ReclaimLists,
+    /// Host pages that hold nothing; the one freed last is taken first.
+    free: Vec<HostPage>,
+    reserve: usize,
+    stats: PlacementStats,
+}
+
+impl Placement {
+    /// `page_count` pages, numbered from 0, all on the device.
+    pub fn new(config: &HostConfig, page: PageSize, page_count: u64) -> Self {
+        let host_page_count = config.host_page_count(page);
+        Self {
+            entries: vec![Entry::DEVICE; index_of(page_count)],
+            plb: Plb::new(config.plb, page),
+            lists: ReclaimLists::new(host_page_count, config.inactive_ratio),
+            free: (0..host_page_count).rev().map(HostPage::new).collect(),
+            reserve: config.reserve as usize,
+            stats: PlacementStats::default(),
+        }
+    }
+
+    /// `page_count` pages that all live in host DRAM for good: DRAM-Only (D6).
+    pub fn dram_only(page: PageSize, page_count: u64) -> Self {
+        let pages = (0..index_of(page_count)).map(|index| Entry::host(HostPage::from_index(index)));
+        Self {
+            entries: pages.collect(),
+            plb: Plb::new(0, page),
+            lists: ReclaimLists::new(0, 1),
+            free: Vec::new(),
+            reserve: 0,
+            stats: PlacementStats::default(),
+        }
+    }
+
+    /// Where a page lives. The page is one of those the placement was made for.
+    #[inline]
+    pub fn locate(&self, lpa: Lpa) -> Location {
+        self.entries[lpa.get() as usize].location()
+    }
+
+    /// Where a read of a line goes; the page is noted as accessed. While the page is on its way,
+    /// lines that have been copied are read at the destination: only there are they newest once
+    /// they have been written again.
+    #[inline]
+    pub fn read(&mut self, lpa: Lpa, line: LineInPage) -> Target {
+        match self.locate(lpa) {
+            Location::Device => Target::Device,
+            Location::Host(page) => {
+                self.lists.touch(page);
+                Target::Host(page)
+            }
+            Location::Migrating(entry) => self.plb.target(entry, line),
+        }
+    }
+
+    /// Where a write of a line goes (a line that leaves L3 dirty); the page is noted as accessed
+    /// and, in host DRAM, as dirty. While the page is on its way, lines that have been copied are
+    /// written at the destination, the others at the source (§III-C); a line that is just being
+    /// copied will be copied again.
+    #[inline]
+    pub fn write(&mut self, lpa: Lpa, line: LineInPage) -> Target {
+        match self.locate(lpa) {
+            Location::Device => Target::Device,
+            Location::Host(page) => {
+                self.lists.touch(page);
+                self.lists.set_dirty(page);
+                Target::Host(page)
+            }
+            Location::Migrating(entry) => self.plb.write(entry, line),
+        }
+    }
+
+    /// Notes an access that does not reach memory, such as a page walk.
+    #[inline]
+    pub fn touch(&mut self, lpa: Lpa) {
+        if let Location::Host(page) = self.locate(lpa) {
+            self.lists.touch(page);
+        }
+    }
+
+    /// Begins a promotion that the device asked for: a host page and an entry of the look-aside
+    /// buffer are taken, no line is copied yet.
+    pub fn begin_promotion(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
+        let begun = self.try_begin(lpa);
+        match begun {
+            Ok(_) => self.stats.promotions_begun += 1,
+            Err(_) => self.stats.refusals += 1,
+        }
+        begun
+    }
+
+    fn try_begin(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
+        if self.locate(lpa) != Location::Device {
+            return Err(Refusal::NotOnDevice);
+        }
+        if self.plb.is_full() {
+            return Err(Refusal::PlbFull);
+        }
+        let page = self.free.pop().ok_or(Refusal::NoHostPage)?;
+        let entry = self.plb.begin(lpa, page, Direction::Promotion);
+        self.set(lpa, Entry::migrating(entry));
+        Ok(page)
+    }
+
+    /// The next line of a migrating page to be copied, in ascending order, lines to be repeated
+    /// last; it counts as being copied until `line_copied`. Several may be under way. Nothing when
+    /// every line is copied or being copied.
+    pub fn next_line(&mut self, lpa: Lpa) -> Option<LineInPage> {
+        let entry = self.migrating(lpa);
+        self.plb.next_line(entry)
+    }
+
+    /// The line's bytes have arrived at the destination. [`Copied::Again`] if it was written in
+    /// the meantime: `next_line` will give it once more.
+    pub fn line_copied(&mut self, lpa: Lpa, line: LineInPage) -> Copied {
+        let entry = self.migrating(lpa);
+        let copied = self.plb.line_copied(entry, line);
+        self.stats.lines_copied += 1;
+        self.stats.lines_repeated += u64::from(copied == Copied::Again);
+        copied
+    }
+
+    /// The page table says host DRAM from now on, all lines being copied. `was_dirty`: the device
+    /// held newer bytes than flash (frame or log), so that the host copy is the only one (D20).
+    pub fn finish_promotion(&mut self, lpa: Lpa, was_dirty: bool) -> HostPage {
+        let index = self.migrating(lpa);
+        let entry = self.plb.finish(index, Direction::Promotion);
+        self.set(lpa, Entry::host(entry.host_page));
+        self.lists.insert(entry.host_page, lpa);
+        if was_dirty || entry.is_host_written {
+            self.lists.set_dirty(entry.host_page);
+        }
+        self.stats.promotions += 1;
+        entry.host_page
+    }
+
+    /// The page table says device from now on, all lines being copied; the host page is free.
+    pub fn finish_demotion(&mut self, lpa: Lpa) {
+        let index = self.migrating(lpa);
+        let entry = self.plb.finish(index, Direction::Demotion);
+        self.set(lpa, Entry::DEVICE);
+        self.free.push(entry.host_page);
+        self.stats.demotions += 1;
+    }
+
+    /// Whether fewer host pages are free, or on their way to be, than `host.reserve`.
+    pub fn wants_reclaim(&self) -> bool {
+        let coming = self.plb.count_of(Direction::Demotion);
+        !self.lists.is_empty() && self.free.len() + coming < self.reserve
+    }
+
+    /// Takes the coldest page out of host DRAM.
+    pub fn reclaim(&mut self) -> Reclaimed {
+        let Some(victim) = self.lists.coldest() else {
+            return Reclaimed::Nothing;
+        };
+        if victim.is_dirty && self.plb.is_full() {
+            return Reclaimed::PlbFull;
+        }
+        self.lists.remove(victim.page);
+        if victim.is_dirty {
+            let entry = self
+                .plb
+                .begin(victim.lpa, victim.page, Direction::Demotion);
+            self.set(victim.lpa, Entry::migrating(entry));
+            return Reclaimed::Copying(victim.lpa);
+        }
+        self.set(victim.lpa, Entry::DEVICE);
+        self.free.push(victim.page);
+        self.stats.drops += 1;
+        Reclaimed::Dropped(victim.lpa)
+    }
+
+    /// Counters since the start or the last `reset_stats`.
+    pub fn stats(&self) -> PlacementStats {
+        self.stats
+    }
+    /// Starts the counters afresh.
+    pub fn reset_stats(&mut self) {
+        self.stats = PlacementStats::default();
+    }
+    /// Pages in host DRAM, without those on their way.
+    pub fn resident_count(&self) -> usize {
+        self.lists.len()
+    }
+
+    #[inline]
+    fn set(&mut self, lpa: Lpa, entry: Entry) {
+        self.entries[lpa.get() as usize] = entry;
+    }
+    fn migrating(&self, lpa: Lpa) -> PlbIndex {
+        match self.locate(lpa) {
+            Location::Migrating(entry) => entry,
+            location => panic!("{lpa} is not on its way but in {location:?}"),
+        }
+    }
+}
+
+fn index_of(page_count: u64) -> usize {
+    assert!(
+        page_count < u64::from(Entry::MIGRATING),
+        "page numbers fit in 31 bits"
+    );
+    page_count as usize
+}

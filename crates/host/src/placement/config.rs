@@ -1,0 +1,116 @@
+//! Parameters of host memory and of migration.
+
+use units::{Bytes, PageSize, Picos};
+
+units::parameters! {
+    /// Host DRAM for promoted pages, and what moving a page costs.
+    pub struct HostConfig: "host" {
+        /// Host DRAM for promoted pages. 0B: no page is ever promoted.
+        promoted: Bytes, "whole pages, at most 2^30", "SkyByte Table II (2GiB)";
+        /// Entries of the promotion look-aside buffer: pages that can be on their way together.
+        plb: u32, "1 to 65536", "SkyByte III-C (64)";
+        /// Free host pages below which cold pages are demoted, so that promotions find room.
+        reserve: u32, "at most half of the pages of host.promoted",
+            "our choice, as Linux's low watermark: as many pages as plb can promote together";
+        /// Active pages per inactive page above which the active list is shortened.
+        inactive_ratio: u32, "1 to 1000",
+            "Linux mm/vmscan.c, inactive_is_low: integer root of 10 x GiB, at least 1 (4 at 2GiB)";
+        /// From the device's MSI-X message to the first instruction of the handler.
+        interrupt_latency: Picos, "at most 1ms",
+            "our choice, the paper gives none (D20): order of a PCIe interrupt (1us)";
+        /// Time the handler takes from the core it runs on, the allocation of a page included.
+        handler_cost: Picos, "at most 1ms",
+            "our choice, the paper gives none (D20): a short interrupt handler (1us)";
+        /// Time to change the page table entry, before the TLBs are shot down.
+        page_table_cost: Picos, "at most 1ms",
+            "our choice, the paper gives none (D20): lock, walk and write (200ns)";
+        /// Time every core loses to a TLB shootdown: interrupt, invalidation, acknowledgement.
+        shootdown_cost: Picos, "at most 1ms",
+            "our choice, the paper gives none (D20): over 1000 cycles on the remote core (500ns)";
+    }
+}
+
+impl HostConfig {
+    /// Pages of host DRAM for promoted pages.
+    pub fn host_page_count(&self, page: PageSize) -> u32 {
+        u32::try_from(self.promoted / page.bytes()).expect("host pages fit in 32 bits")
+    }
+
+    /// What is out of range, as sentences; empty if nothing is.
+    pub fn validate(&self, page: PageSize) -> Vec<String> {
+        let mut problems = Vec::new();
+        let pages = self.promoted / page.bytes();
+        if page.bytes() * pages != self.promoted || pages > 1 << 30 {
+            problems.push(format!(
+                "host.promoted is {}; it must be whole pages of {page}, at most 2^30.",
+                self.promoted
+            ));
+        } else if u64::from(self.reserve) > pages / 2 && pages > 0 {
+            problems.push(format!(
+                "host.reserve is {}; it must be at most half of the {pages} pages of host.promoted.",
+                self.reserve
+            ));
+        }
+        for (key, value, most) in [
+            ("host.plb", self.plb, 65_536),
+            ("host.inactive_ratio", self.inactive_ratio, 1_000),
+        ] {
+            if !(1..=most).contains(&value) {
+                problems.push(format!("{key} is {value}; it must be from 1 to {most}."));
+            }
+        }
+        let longest = Picos::from_micros(1_000);
+        for (key, span) in [
+            ("host.interrupt_latency", self.interrupt_latency),
+            ("host.handler_cost", self.handler_cost),
+            ("host.page_table_cost", self.page_table_cost),
+            ("host.shootdown_cost", self.shootdown_cost),
+        ] {
+            if span > longest {
+                problems.push(format!("{key} is {span}; it must be at most {longest}."));
+            }
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Defaults with room for `pages` pages of 4 KiB, none of them in reserve.
+    pub(crate) fn config(pages: u64) -> HostConfig {
+        HostConfig {
+            promoted: PageSize::KIB_4.bytes() * pages,
+            plb: 64,
+            reserve: 0,
+            inactive_ratio: 1,
+            interrupt_latency: Picos::from_nanos(1_000),
+            handler_cost: Picos::from_nanos(1_000),
+            page_table_cost: Picos::from_nanos(200),
+            shootdown_cost: Picos::from_nanos(500),
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_in_range_and_each_excess_is_named() {
+        assert!(config(524_288).validate(PageSize::KIB_4).is_empty());
+        assert!(config(0).validate(PageSize::KIB_4).is_empty());
+        let bad = HostConfig {
+            promoted: Bytes::new(4_097),
+            plb: 0,
+            inactive_ratio: 1_001,
+            handler_cost: Picos::from_micros(1_001),
+            ..config(1)
+        };
+        assert_eq!(bad.validate(PageSize::KIB_4).len(), 4);
+        let greedy = HostConfig {
+            reserve: 3,
+            ..config(4)
+        };
+        assert_eq!(
+            greedy.validate(PageSize::KIB_4),
+            ["host.reserve is 3; it must be at most half of the 4 pages of host.promoted."]
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! The promotion look-aside buffer: pages on their way, and which of their lines have arrived
+//! (SkyByte §III-C).
+
+use super::{HostPage, Target};
+use units::{LineInPage, LineMask, Lpa, PageSize};
+
+units::ids! {
+    /// An entry of the look-aside buffer.
+    PlbIndex, "entry";
+}
+
+/// Which way a page is moving.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the device to host DRAM.
+    Promotion,
+    /// From host DRAM to the device.
+    Demotion,
+}
+
+/// What became of a line's copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Copied {
+    /// The destination has the newest bytes.
+    Done,
+    /// It was written at the source in the meantime and is to be copied again.
+    Again,
+}
+
+/// A page on its way. The paper's entry has source, destination, the bitmap of migrated lines and
+/// a valid bit; the masks of lines under way stand for what the copy engine has in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlbEntry {
+    pub lpa: Lpa,
+    pub host_page: HostPage,
+    pub direction: Direction,
+    /// Lines whose newest bytes are at the destination.
+    pub migrated: LineMask,
+    /// Lines being copied.
+    in_flight: LineMask,
+    /// Lines being copied that were written meanwhile.
+    stale: LineMask,
+    /// Whether a line was written in host DRAM during the migration.
+    pub is_host_written: bool,
+}
+
+/// The buffer.
+#[derive(Debug)]
+pub(super) struct Plb {
+    entries: Vec<Option<PlbEntry>>,
+    free: Vec<PlbIndex>,
+    all_lines: LineMask,
+    demotion_count: usize,
+}
+
+impl Plb {
+    pub fn new(entry_count: u32, page: PageSize) -> Self {
+        Self {
+            entries: vec![None; entry_count as usize],
+            free: (0..entry_count).rev().map(PlbIndex::new).collect(),
+            all_lines: LineMask::full(page),
+            demotion_count: 0,
+        }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Pages that move in `direction`.
+    pub fn count_of(&self, direction: Direction) -> usize {
+        match direction {
+            Direction::Demotion => self.demotion_count,
+            Direction::Promotion => self.entries.len() - self.free.len() - self.demotion_count,
+        }
+    }
+
+    /// Takes an entry, of which one is free.
+    pub fn begin(&mut self, lpa: Lpa, host_page: HostPage, direction: Direction) -> PlbIndex {
+        let index = self.free.pop().expect("an entry is free");
+        self.entries[index.index()] = Some(PlbEntry {
+            lpa,
+            host_page,
+            direction,
+            migrated: LineMask::EMPTY,
+            in_flight: LineMask::EMPTY,
+            stale: LineMask::EMPTY,
+            is_host_written: false,
+        });
+        self.demotion_count += usize::from(direction == Direction::Demotion);
+        index
+    }
+
+    /// Where the newest bytes of a line are.
+    pub fn target(&self, index: PlbIndex, line: LineInPage) -> Target {
+        let entry = self.entry(index);
+        let is_in_host = entry.migrated.contains(line) == (entry.direction == Direction::Promotion);
+        if is_in_host {
+            Target::Host(entry.host_page)
+        } else {
+            Target::Device
+        }
+    }
+
+    /// Where a write of a line goes. A copy that is under way is stale from now on.
+    pub fn write(&mut self, index: PlbIndex, line: LineInPage) -> Target {
+        let target = self.target(index, line);
+        let entry = self.entry_mut(index);
+        entry.is_host_written |= matches!(target, Target::Host(_));
+        if entry.in_flight.contains(line) {
+            entry.stale.insert(line);
+        }
+        target
+    }
+
+    /// Starts the copy of the first line that is neither copied nor being copied.
+    pub fn next_line(&mut self, index: PlbIndex) -> Option<LineInPage> {
+        let all_lines = self.all_lines;
+        let entry = self.entry_mut(index);
+        let rest = all_lines.without(entry.migrated.union(entry.in_flight));
+        let line = rest.iter().next()?;
+        entry.in_flight.insert(line);
+        Some(line)
+    }
+
+    /// Ends the copy of a line.
+    pub fn line_copied(&mut self, index: PlbIndex, line: LineInPage) -> Copied {
+        let entry = self.entry_mut(index);
+        assert!(entry.in_flight.remove(line), "a line that arrives was sent");
+        if entry.stale.remove(line) {
+            return Copied::Again;
+        }
+        entry.migrated.insert(line);
+        Copied::Done
+    }
+
+    /// Gives up the entry of a page whose lines have all been copied.
+    pub fn finish(&mut self, index: PlbIndex, direction: Direction) -> PlbEntry {
+        let entry = self.entries[index.index()]
+            .take()
+            .expect("a migration that ends has an entry");
+        assert_eq!(entry.direction, direction, "{} moves that way", entry.lpa);
+        assert_eq!(
+            entry.migrated, self.all_lines,
+            "all lines of {} are copied",
+            entry.lpa
+        );
+        self.demotion_count -= usize::from(direction == Direction::Demotion);
+        self.free.push(index);
+        entry
+    }
+
+    /// Entries in use.
+    pub fn live(&self) -> impl Iterator<Item = (PlbIndex, &PlbEntry)> {
+        let indexed = self.entries.iter().enumerate();
+        indexed.filter_map(|(index, entry)| Some((PlbIndex::from_index(index), entry.as_ref()?)))
+    }
+
+    /// Whether each entry is in use or free, once.
+    pub fn is_consistent(&self) -> bool {
+        let demotions = self
+            .live()
+            .filter(|(_, entry)| entry.direction == Direction::Demotion);
+        let is_free = |index: &PlbIndex| self.entries[index.index()].is_none();
+        self.live().count() + self.free.len() == self.entries.len()
+            && self.free.iter().all(is_free)
+            && demotions.count() == self.demotion_count
+            && self.live().all(|(_, entry)| {
+                entry.stale.without(entry.in_flight).is_empty()
+                    && entry.in_flight.without(entry.migrated) == entry.in_flight
+            })
+    }
+
+    fn entry(&self, index: PlbIndex) -> &PlbEntry {
+        self.entries[index.index()]
+            .as_ref()
+            .expect("a page on its way has an entry")
+    }
+    fn entry_mut(&mut self, index: PlbIndex) -> &mut PlbEntry {
+        self.entries[index.index()]
+            .as_mut()
+            .expect("a page on its way has an entry")
+    }
+}

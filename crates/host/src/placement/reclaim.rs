@@ -1,0 +1,200 @@
+//! Which page of host DRAM is coldest: Linux's active and inactive lists, with second chance.
+//!
+//! A page enters at the head of the inactive list. An access sets its accessed bit, nothing more,
+//! as the hardware does. When a victim is wanted, pages at the tail of the inactive list that were
+//! accessed move to the head of the active list, their bit cleared; the first one that was not is
+//! the victim. When the active list is longer than `inactive_ratio` times the inactive list, the
+//! active tail moves to the inactive head, its bit cleared.
+
+use super::HostPage;
+use units::Lpa;
+
+const NIL: u32 = u32::MAX;
+
+/// The page to be reclaimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Victim {
+    /// Where it is.
+    pub page: HostPage,
+    /// Which page it holds.
+    pub lpa: Lpa,
+    /// Whether it is newer than the device's copy.
+    pub is_dirty: bool,
+}
+
+/// Which list a page is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Nowhere,
+    Active,
+    Inactive,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    lpa: Lpa,
+    next: u32,
+    prev: u32,
+    place: Place,
+    is_accessed: bool,
+    is_dirty: bool,
+}
+
+/// Head, tail and length of a list threaded through the nodes.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+/// The two lists over all host pages.
+#[derive(Debug)]
+pub struct ReclaimLists {
+    nodes: Vec<Node>,
+    active: List,
+    inactive: List,
+    inactive_ratio: usize,
+}
+
+impl ReclaimLists {
+    /// Empty lists over `page_count` host pages.
+    pub fn new(page_count: u32, inactive_ratio: u32) -> Self {
+        let node = Node {
+            lpa: Lpa::new(0),
+            next: NIL,
+            prev: NIL,
+            place: Place::Nowhere,
+            is_accessed: false,
+            is_dirty: false,
+        };
+        let empty = List {
+            head: NIL,
+            tail: NIL,
+            len: 0,
+        };
+        Self {
+            nodes: vec![node; page_count as usize],
+            active: empty,
+            inactive: empty,
+            inactive_ratio: inactive_ratio as usize,
+        }
+    }
+
+    /// A page that has just been filled with `lpa`: clean, not accessed.
+    pub fn insert(&mut self, page: HostPage, lpa: Lpa) {
+        let node = &mut self.nodes[page.index()];
+        assert_eq!(node.place, Place::Nowhere, "{page} is filled when empty");
+        node.lpa = lpa;
+        node.is_accessed = false;
+        node.is_dirty = false;
+        self.push_front(page.get(), Place::Inactive);
+    }
+
+    /// Sets the accessed bit. Does nothing for a page of DRAM-Only, which no list knows.
+    #[inline]
+    pub fn touch(&mut self, page: HostPage) {
+        if let Some(node) = self.nodes.get_mut(page.index()) {
+            node.is_accessed = true;
+        }
+    }
+
+    /// Sets the dirty bit, as `touch` the accessed bit.
+    #[inline]
+    pub fn set_dirty(&mut self, page: HostPage) {
+        if let Some(node) = self.nodes.get_mut(page.index()) {
+            node.is_dirty = true;
+        }
+    }
+
+    /// The page to be reclaimed next; it stays in its list until [`remove`](Self::remove).
+    /// Every page that is looked at loses its accessed bit, so a search ends, and costs no more
+    /// than what accesses since the last one have set.
+    pub fn coldest(&mut self) -> Option<Victim> {
+        loop {
+            self.balance();
+            let tail = self.inactive.tail;
+            let node = self.nodes.get_mut(tail as usize)?;
+            if !node.is_accessed {
+                return Some(Victim {
+                    page: HostPage::new(tail),
+                    lpa: node.lpa,
+                    is_dirty: node.is_dirty,
+                });
+            }
+            node.is_accessed = false;
+            self.unlink(tail);
+            self.push_front(tail, Place::Active);
+        }
+    }
+
+    /// Takes a page out; it is empty from now on.
+    pub fn remove(&mut self, page: HostPage) {
+        self.unlink(page.get());
+    }
+
+    /// Pages in both lists.
+    pub fn len(&self) -> usize {
+        self.active.len + self.inactive.len
+    }
+    /// Whether both lists are empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Shortens the active list while the inactive list is too short beside it.
+    fn balance(&mut self) {
+        while self.active.len > self.inactive.len * self.inactive_ratio {
+            let tail = self.active.tail;
+            self.nodes[tail as usize].is_accessed = false;
+            self.unlink(tail);
+            self.push_front(tail, Place::Inactive);
+        }
+    }
+
+    fn list(&mut self, place: Place) -> &mut List {
+        match place {
+            Place::Active => &mut self.active,
+            Place::Inactive => &mut self.inactive,
+            Place::Nowhere => panic!("a page outside the lists has no neighbours"),
+        }
+    }
+
+    fn push_front(&mut self, page: u32, place: Place) {
+        let list = self.list(place);
+        let head = list.head;
+        list.head = page;
+        list.len += 1;
+        if head == NIL {
+            list.tail = page;
+        } else {
+            self.nodes[head as usize].prev = page;
+        }
+        let node = &mut self.nodes[page as usize];
+        (node.next, node.prev, node.place) = (head, NIL, place);
+    }
+
+    fn unlink(&mut self, page: u32) {
+        let Node {
+            next, prev, place, ..
+        } = self.nodes[page as usize];
+        let list = self.list(place);
+        list.len -= 1;
+        if list.head == page {
+            list.head = next;
+        }
+        if list.tail == page {
+            list.tail = prev;
+        }
+        if next != NIL {
+            self.nodes[next as usize].prev = prev;
+        }
+        if prev != NIL {
+            self.nodes[prev as usize].next = next;
+        }
+        self.nodes[page as usize].place = Place::Nowhere;
+    }
+}
+
+#[cfg(test)]
+mod tests;
