@@ -12,6 +12,8 @@ pub mod port;
 pub mod program;
 
 pub mod core;
+pub mod os;
+pub mod placement;
 
 pub use config::CpuConfig;
 pub use port::{
