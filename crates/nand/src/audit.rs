@@ -17,8 +17,12 @@ impl Nand {
     fn audit_commands(&self) {
         let mut held = 0;
         for unit in &self.units {
-            let waiting = unit.priority.count(&self.slab) + unit.ordered.count(&self.slab);
-            let is_working = !matches!(unit.phase, Phase::Idle | Phase::Suspending);
+            let waiting = unit
+                .priority
+                .iter(&self.slab)
+                .chain(unit.ordered.iter(&self.slab))
+                .count() as u64;
+            let is_working = unit.phase.op().is_some();
             assert!(
                 unit.phase != Phase::Idle || (waiting == 0 && unit.suspended.is_none()),
                 "a die does not idle while commands wait for it"

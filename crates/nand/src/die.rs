@@ -19,6 +19,16 @@ pub(crate) enum Phase {
     Suspending,
 }
 
+impl Phase {
+    /// The command at work.
+    pub const fn op(self) -> Option<OpId> {
+        match self {
+            Self::Idle | Self::Suspending => None,
+            Self::Array(id) | Self::TransferIn(id) | Self::TransferOut(id) => Some(id),
+        }
+    }
+}
+
 /// A program or erase that gave way to reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suspended {

@@ -6,8 +6,10 @@
 
 use crate::die::{Bus, Phase, Suspended, Unit};
 use crate::list::{Op, OpId, Slab};
-use crate::{Command, Completion, Kind, NandConfig, NandEvent, NandStats, Parallelism, Scheduling};
-use units::{BlockAddr, FlashGeometry, Picos, Time};
+use crate::{
+    Command, Completion, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism, Scheduling,
+};
+use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
 
 /// The flash of a device.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ impl Nand {
         self.stats.of_mut(kind).submitted += 1;
         let unit = self.unit_of(block);
         let id = self.slab.insert(command, now);
-        let is_ahead = self.may_go_ahead(kind, block);
+        let is_ahead = self.may_go_ahead(command.operation, block, unit);
         let queue = &mut self.units[unit as usize];
         if is_ahead {
             queue.priority.push(&mut self.slab, id);
@@ -136,18 +138,36 @@ impl Nand {
         }
     }
 
-    /// Whether a command may start before those that wait already; counts it if later reads of
-    /// its block must not pass it.
+    /// Whether a command may start before those that wait already: a read may, unless one of them
+    /// is a program of its page or an erase of its block. Notes programs and erases for later
+    /// reads.
     #[inline]
-    fn may_go_ahead(&mut self, kind: Kind, block: BlockAddr) -> bool {
+    fn may_go_ahead(&mut self, operation: Operation, block: BlockAddr, unit: u32) -> bool {
         let Some(changes) = self.changes_of_block.get_mut(block.index()) else {
             return false;
         };
-        if kind == Kind::Read {
-            return *changes == 0;
-        }
-        *changes += 1;
-        false
+        let Operation::Read(page) = operation else {
+            *changes += 1;
+            return false;
+        };
+        // Only reads of a block that is being changed pay for the search.
+        *changes == 0 || !self.is_changing(page, block, unit)
+    }
+
+    /// Whether a program of `page` or an erase of its `block` is not completed.
+    fn is_changing(&self, page: Ppa, block: BlockAddr, unit: u32) -> bool {
+        let state = &self.units[unit as usize];
+        let suspended = state.suspended.map(|suspended| suspended.op);
+        state
+            .ordered
+            .iter(&self.slab)
+            .chain(state.phase.op())
+            .chain(suspended)
+            .any(|id| match self.slab[id].command.operation {
+                Operation::Read(_) => false,
+                Operation::Program(changing) => changing == page,
+                Operation::Erase(changing) => changing == block,
+            })
     }
 
     /// Gives an idle unit its next command: a read that may go ahead, else what was suspended,

@@ -119,14 +119,46 @@ impl List {
         self.head = slab[id].next;
         Some(id)
     }
-    /// Number of commands in the list, by walking it.
-    pub fn count(&self, slab: &Slab) -> u64 {
-        let mut count = 0;
-        let mut at = self.head;
-        while at != NIL {
-            count += 1;
-            at = slab[OpId(at)].next;
+    /// The commands of the list, first to last.
+    pub fn iter(self, slab: &Slab) -> impl Iterator<Item = OpId> + '_ {
+        let first = (self.head != NIL).then_some(OpId(self.head));
+        core::iter::successors(first, |id| {
+            let next = slab[*id].next;
+            (next != NIL).then_some(OpId(next))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Operation;
+    use units::Ppa;
+
+    fn command(tag: u32) -> Command {
+        Command {
+            tag,
+            operation: Operation::Read(Ppa::new(0)),
         }
-        count
+    }
+
+    #[test]
+    fn a_list_gives_commands_in_order_and_slots_are_reused() {
+        let mut slab = Slab::new();
+        let mut list = List::EMPTY;
+        for round in 0..100 {
+            for tag in 0..3 {
+                let id = slab.insert(command(round + tag), Time::ZERO);
+                list.push(&mut slab, id);
+            }
+            assert_eq!(list.iter(&slab).count(), 3);
+            for tag in 0..3 {
+                let id = list.pop(&slab).expect("three were pushed");
+                assert_eq!(slab.remove(id).command.tag, round + tag);
+            }
+            assert!(list.pop(&slab).is_none());
+        }
+        assert_eq!(slab.capacity(), 3);
+        assert_eq!(slab.live_count(), 0);
     }
 }

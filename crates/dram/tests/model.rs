@@ -1,0 +1,99 @@
+//! A plain model of banks and buses, and bulk transfers against single accesses.
+
+use dram::{Access, Dram, DramLine, DramSpec, SsdDramConfig};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use units::{Bytes, Hertz, Picos, Time};
+
+fn spec(channels: u32, banks: u32, row_lines: u64) -> DramSpec {
+    let config = SsdDramConfig {
+        data_rate: Hertz::new(3_200_000_000),
+        channels,
+        banks,
+        row_size: Bytes::new(64 * row_lines),
+        bus_width: Bytes::new(2),
+        cl: 16,
+        rcd: 18,
+        rp: 18,
+    };
+    assert!(config.validate().is_empty());
+    config.spec()
+}
+
+/// Commands at a bank and data on a bus, by division instead of shifts.
+struct Model {
+    spec: DramSpec,
+    channels: u64,
+    banks: u64,
+    /// By (channel, bank): open row and the time of the last column command.
+    open: BTreeMap<(u64, u64), (u64, Time)>,
+    /// By channel: end of the last burst.
+    bus: BTreeMap<u64, Time>,
+}
+
+impl Model {
+    fn access(&mut self, at: Time, line: u64) -> Time {
+        let channel = line % self.channels;
+        let row_of_channel = line / self.channels / self.spec.lines_per_row();
+        let (bank, row) = (row_of_channel % self.banks, row_of_channel / self.banks);
+        let command = match self.open.get(&(channel, bank)) {
+            None => at + self.spec.rcd(),
+            Some((open, last)) => {
+                let ready = at.max(*last + self.spec.burst());
+                if *open == row {
+                    ready
+                } else {
+                    ready + self.spec.rp() + self.spec.rcd()
+                }
+            }
+        };
+        let bus_free = *self.bus.get(&channel).unwrap_or(&Time::ZERO);
+        let data = (command + self.spec.cl()).max(bus_free);
+        // A command that meets a busy bus is held back until its data fit.
+        let command = Time::from_picos((data - Time::ZERO - self.spec.cl()).get());
+        self.open.insert((channel, bank), (row, command));
+        self.bus.insert(channel, data + self.spec.burst());
+        data + self.spec.burst()
+    }
+}
+
+/// (time in ns, not monotone; first line; lines)
+fn requests() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
+    proptest::collection::vec((0u64..2000, 0u64..600, 0u64..70), 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn accesses_and_bulk_transfers_agree_with_a_plain_model(
+        requests in requests(),
+        channel_bits in 0u32..4,
+        bank_bits in 0u32..3,
+        row_bits in 0u32..6,
+    ) {
+        let (channels, banks) = (1 << channel_bits, 1 << bank_bits);
+        let spec = spec(channels, banks, 1 << row_bits);
+        let mut single = Dram::new(&spec);
+        let mut bulk = Dram::new(&spec);
+        let mut model = Model {
+            spec,
+            channels: channels.into(),
+            banks: banks.into(),
+            open: BTreeMap::new(),
+            bus: BTreeMap::new(),
+        };
+        for (nanos, first, line_count) in requests {
+            let at = Time::ZERO + Picos::from_nanos(nanos);
+            let mut last = at;
+            for line in first..first + line_count {
+                let done = single.access(at, DramLine::new(line), Access::Write);
+                prop_assert_eq!(done, model.access(at, line));
+                last = last.max(done);
+            }
+            let done = bulk.bulk(at, DramLine::new(first), line_count, Access::Write);
+            prop_assert_eq!(done, last);
+            prop_assert_eq!(bulk.stats(), single.stats());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The configuration section: ranges, text forms, presets.
+
+mod common;
+
+use common::small;
+use nand::{MLC, NAND_TYPES, NandConfig, SLC, ULL, ULL2};
+use units::{BytesPerSec, Picos};
+
+#[test]
+fn a_usable_section_has_no_problems_and_a_bad_one_reports_all() {
+    assert_eq!(small().validate(), Vec::<String>::new());
+    let bad = NandConfig {
+        channels: 0,
+        pages_per_block: 65_537,
+        t_r: Picos::ZERO,
+        t_prog: Picos::from_micros(1_000_001),
+        channel_bandwidth: BytesPerSec::new(0),
+        t_suspend: Picos::from_micros(1_001),
+        suspend: true,
+        ..small()
+    };
+    let problems = bad.validate();
+    let about = [
+        "channels",
+        "pages_per_block",
+        "t_r",
+        "t_prog",
+        "t_suspend",
+        "bandwidth",
+        "suspend = true",
+    ];
+    assert_eq!(problems.len(), about.len(), "{problems:?}");
+    for (problem, word) in problems.iter().zip(about) {
+        assert!(problem.contains(word), "{problem}");
+    }
+}
+
+#[test]
+fn more_blocks_than_can_be_addressed_are_refused() {
+    let bad = NandConfig {
+        channels: 256,
+        chips_per_channel: 64,
+        dies_per_chip: 64,
+        ..small()
+    };
+    assert!(
+        NandConfig {
+            blocks_per_plane: 4095,
+            ..bad.clone()
+        }
+        .validate()
+        .is_empty()
+    );
+    assert_eq!(
+        NandConfig {
+            blocks_per_plane: 4096,
+            ..bad
+        }
+        .validate()
+        .len(),
+        1
+    );
+}
+
+#[test]
+fn presets_are_those_of_table_iv() {
+    let micros = |nand: nand::NandType| {
+        [nand.t_r, nand.t_prog, nand.t_bers].map(|time| time.get() / 1_000_000)
+    };
+    assert_eq!(micros(ULL), [3, 100, 1000]);
+    assert_eq!(micros(ULL2), [4, 75, 850]);
+    assert_eq!(micros(SLC), [25, 200, 1500]);
+    assert_eq!(micros(MLC), [50, 600, 3000]);
+    assert_eq!(
+        NAND_TYPES.map(|nand| nand.name),
+        ["ULL", "ULL2", "SLC", "MLC"]
+    );
+}
+
+#[test]
+fn every_parameter_is_documented_with_range_and_source() {
+    assert_eq!(NandConfig::PARAMETERS.len(), 15);
+    for parameter in NandConfig::PARAMETERS {
+        assert!(parameter.key.starts_with("nand."), "{}", parameter.key);
+        for text in [parameter.doc, parameter.range, parameter.source] {
+            assert!(!text.trim().is_empty(), "{}", parameter.key);
+        }
+    }
+}
