@@ -1,0 +1,190 @@
+//! An open capture: everything that is static, checked once.
+//!
+//! Opening reads the whole file into memory and verifies every checksum, so that the cursors'
+//! path has no error to return.
+
+use crate::chunk::{self, Column, StreamId};
+use crate::container::{self, ChunkPlace, Footer, HEAD_BYTES, StreamInfo, VirtualPage};
+use crate::cursor::ThreadCursor;
+use crate::dictionary::Dictionary;
+use crate::error::{Fault, TraceError};
+use crate::inst::{Inst, InstId};
+use crate::provenance::Provenance;
+use crate::template::Templates;
+use std::path::Path;
+use std::sync::Arc;
+use units::ThreadId;
+
+/// A thread of the capture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// Its number: threads are numbered in order of creation, from 0.
+    pub id: ThreadId,
+    /// The thread whose [`ThreadCreate`](crate::SyncEvent::ThreadCreate) starts it; `None` for a
+    /// thread that runs from the start of the capture.
+    pub parent: Option<ThreadId>,
+    /// Instructions, each counted once.
+    pub instructions: u64,
+    /// Loads, accesses that read and write included.
+    pub loads: u64,
+    /// Stores, accesses that read and write included.
+    pub stores: u64,
+}
+
+/// An open capture. Cloning is cheap: clones share one copy.
+#[derive(Clone)]
+pub struct TraceFile {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct ChunkEntry {
+    pub(crate) place: ChunkPlace,
+    pub(crate) columns: [Column; 4],
+}
+
+pub(crate) struct Shared {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) dictionary: Dictionary,
+    pub(crate) templates: Templates,
+    pub(crate) pages: Vec<VirtualPage>,
+    pub(crate) chunks: Vec<Vec<ChunkEntry>>,
+    pub(crate) streams: Vec<StreamInfo>,
+    threads: Vec<Thread>,
+    provenance: Provenance,
+}
+
+impl TraceFile {
+    /// Opens the capture at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not a complete and undamaged capture of this version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|error| Fault::from(error).of(&name))?;
+        Self::from_bytes(bytes, &name)
+    }
+    /// Opens the capture in `bytes`; errors call it `name`.
+    ///
+    /// # Errors
+    /// When it is not a complete and undamaged capture of this version.
+    pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, TraceError> {
+        let shared = Shared::new(bytes).map_err(|fault| fault.of(name))?;
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+    /// The threads, in order of their numbers.
+    pub fn threads(&self) -> &[Thread] {
+        &self.shared.threads
+    }
+    /// The pages touched, in order: position is the canonical page number (D9).
+    pub fn pages(&self) -> &[VirtualPage] {
+        &self.shared.pages
+    }
+    /// The static instructions; [`InstId`] is the position.
+    pub fn insts(&self) -> &[Inst] {
+        &self.shared.dictionary.insts
+    }
+    /// A static instruction.
+    #[inline]
+    pub fn inst(&self, id: InstId) -> &Inst {
+        &self.shared.dictionary.insts[id.index()]
+    }
+    /// The mnemonic of an instruction.
+    pub fn mnemonic(&self, inst: &Inst) -> &str {
+        &self.shared.dictionary.mnemonics[usize::from(inst.mnemonic)]
+    }
+    /// How the capture was made.
+    pub fn provenance(&self) -> &Provenance {
+        &self.shared.provenance
+    }
+    /// BLAKE3-free identity of the contents: CRC-32C over the whole file.
+    pub fn checksum(&self) -> u32 {
+        crc32c::crc32c(&self.shared.bytes)
+    }
+    /// A cursor at the first instruction of `thread`, which must exist.
+    pub fn cursor(&self, thread: ThreadId) -> ThreadCursor {
+        ThreadCursor::new(self.clone(), thread)
+    }
+}
+
+impl Shared {
+    fn new(bytes: Vec<u8>) -> Result<Self, Fault> {
+        let (footer, footer_start, lens) = container::open(&bytes)?;
+        let Footer {
+            dictionary,
+            pages,
+            streams,
+            provenance,
+        } = footer;
+        let mut chunks: Vec<Vec<ChunkEntry>> = streams.iter().map(|_| Vec::new()).collect();
+        let mut at = HEAD_BYTES as u64;
+        for len in lens {
+            let entry = read_chunk(&bytes, at, len, footer_start)?;
+            at += u64::from(len);
+            let damaged = Fault::Damaged {
+                part: "thread list",
+                at: footer_start,
+            };
+            let thread = thread_of(&streams, entry.place.summary.stream).ok_or(damaged)?;
+            chunks[thread.index()].push(entry);
+        }
+        if at != footer_start {
+            return Err(Fault::Damaged {
+                part: "index",
+                at: footer_start,
+            });
+        }
+        let threads = describe(&streams, &chunks);
+        let templates = Templates::new(&dictionary);
+        Ok(Self {
+            bytes,
+            dictionary,
+            templates,
+            pages,
+            chunks,
+            streams,
+            threads,
+            provenance,
+        })
+    }
+}
+
+fn read_chunk(bytes: &[u8], at: u64, len: u32, end: u64) -> Result<ChunkEntry, Fault> {
+    let range = at as usize..(at + u64::from(len)).min(end) as usize;
+    let (summary, columns) = chunk::check(&bytes[range], at)?;
+    Ok(ChunkEntry {
+        place: ChunkPlace {
+            offset: at,
+            len,
+            summary,
+        },
+        columns,
+    })
+}
+
+/// The thread that `stream` became.
+pub(crate) fn thread_of(streams: &[StreamInfo], stream: StreamId) -> Option<ThreadId> {
+    let at = streams.iter().position(|info| info.stream == stream)?;
+    Some(ThreadId::from_index(at))
+}
+
+fn describe(streams: &[StreamInfo], chunks: &[Vec<ChunkEntry>]) -> Vec<Thread> {
+    let describe_one = |(n, (info, chunks)): (usize, (&StreamInfo, &Vec<ChunkEntry>))| {
+        let sum = |count: fn(&ChunkEntry) -> u32| chunks.iter().map(|c| u64::from(count(c))).sum();
+        Thread {
+            id: ThreadId::from_index(n),
+            parent: info.parent.and_then(|parent| thread_of(streams, parent)),
+            instructions: sum(|chunk| chunk.place.summary.instructions),
+            loads: sum(|chunk| chunk.place.summary.loads),
+            stores: sum(|chunk| chunk.place.summary.stores),
+        }
+    };
+    streams
+        .iter()
+        .zip(chunks)
+        .enumerate()
+        .map(describe_one)
+        .collect()
+}

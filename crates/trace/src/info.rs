@@ -1,0 +1,195 @@
+//! What `trace info` and `trace head` print.
+
+use crate::container::VERSION;
+use crate::dynamic::{MemAccess, SyncEvent};
+use crate::error::{Fault, TraceError};
+use crate::file::{Thread, TraceFile};
+use crate::inst::{Inst, Reg};
+use crate::provenance::Provenance;
+use std::path::Path;
+use units::{Ratio, ThreadId};
+
+/// A capture in numbers.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// Version of the format.
+    pub version: u32,
+    /// Threads with their instructions, loads and stores.
+    pub threads: Vec<Thread>,
+    /// Instructions of all threads.
+    pub instructions: u64,
+    /// Loads of all threads.
+    pub loads: u64,
+    /// Stores of all threads.
+    pub stores: u64,
+    /// Pages of 4 KiB that the capture touched.
+    pub footprint_pages: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// The blocks that executed most instructions, most first.
+    pub top_blocks: Vec<TopBlock>,
+    /// How the capture was made.
+    pub provenance: Provenance,
+}
+
+/// A block and its share of the instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TopBlock {
+    /// Address of its first instruction.
+    pub pc: u64,
+    /// Instructions executed in it.
+    pub instructions: u64,
+}
+
+impl Info {
+    /// Stores ÷ (loads + stores); 0 without accesses.
+    pub fn write_ratio(&self) -> Ratio {
+        Ratio::new(self.stores, (self.loads + self.stores).max(1))
+    }
+}
+
+/// How many blocks [`Info::top_blocks`] names.
+const TOP: usize = 10;
+
+/// Reads the capture at `path` to its end and describes it.
+///
+/// # Errors
+/// When it is not a complete and undamaged capture.
+pub fn info(path: impl AsRef<Path>) -> Result<Info, TraceError> {
+    let file = TraceFile::open(path)?;
+    let threads = file.threads().to_vec();
+    let top_blocks = top_blocks(&file)?;
+    Ok(Info {
+        version: VERSION,
+        instructions: threads.iter().map(|thread| thread.instructions).sum(),
+        loads: threads.iter().map(|thread| thread.loads).sum(),
+        stores: threads.iter().map(|thread| thread.stores).sum(),
+        footprint_pages: file.pages().len() as u64,
+        file_bytes: file.shared.bytes.len() as u64,
+        provenance: file.provenance().clone(),
+        threads,
+        top_blocks,
+    })
+}
+
+fn top_blocks(file: &TraceFile) -> Result<Vec<TopBlock>, TraceError> {
+    let mut counts = vec![0_u64; file.insts().len()];
+    for thread in file.threads() {
+        let mut cursor = file.cursor(thread.id);
+        while let Some(piece) = cursor.take() {
+            counts[piece.inst().index()] += u64::from(piece.counts());
+        }
+        cursor.error().map_or(Ok(()), Err)?;
+    }
+    let of_block = |block: &crate::dictionary::Block| {
+        let insts = block.first as usize..(block.first + block.count) as usize;
+        TopBlock {
+            pc: file.insts()[block.first as usize].pc,
+            instructions: counts[insts].iter().sum(),
+        }
+    };
+    let mut blocks: Vec<_> = file.shared.dictionary.blocks.iter().map(of_block).collect();
+    blocks.sort_by_key(|block| (std::cmp::Reverse(block.instructions), block.pc));
+    blocks.truncate(TOP);
+    Ok(blocks)
+}
+
+/// The first `count` pieces of a thread, one line each.
+///
+/// # Errors
+/// When the file is not a complete and undamaged capture, or has no such thread.
+pub fn head(
+    path: impl AsRef<Path>,
+    thread: ThreadId,
+    count: usize,
+) -> Result<Vec<String>, TraceError> {
+    let path = path.as_ref();
+    let file = TraceFile::open(path)?;
+    let threads = file.threads().len();
+    if thread.index() >= threads {
+        let fault = Fault::NoThread {
+            threads,
+            asked: thread.index(),
+        };
+        return Err(fault.of(&path.display().to_string()));
+    }
+    let mut cursor = file.cursor(thread);
+    let mut lines = Vec::new();
+    while lines.len() < count {
+        let Some(piece) = cursor.take() else { break };
+        let inst = file.inst(piece.inst());
+        let mut line = format!(
+            "{:#014x} {:<12} {:<13}",
+            inst.pc,
+            file.mnemonic(inst),
+            inst.class.word()
+        );
+        line += &registers(inst);
+        line += &piece
+            .load()
+            .map_or(String::new(), |access| accessed("load", access));
+        line += &piece
+            .store()
+            .map_or(String::new(), |access| accessed("store", access));
+        line += if piece.taken() { " taken" } else { "" };
+        line += if piece.counts() { "" } else { " …" };
+        line += &piece
+            .sync()
+            .map_or(String::new(), |event| format!(" {}", describe(event)));
+        lines.push(line.trim_end().to_string());
+    }
+    cursor.error().map_or(Ok(lines), Err)
+}
+
+fn registers(inst: &Inst) -> String {
+    let list = |regs: &[Reg]| {
+        let named: Vec<_> = regs
+            .iter()
+            .filter(|r| !r.is_none())
+            .map(Reg::to_string)
+            .collect();
+        named.join(",")
+    };
+    let (from, address) = (list(&inst.reads), list(&inst.address_reads));
+    let to = list(&inst.writes);
+    let address = if address.is_empty() {
+        address
+    } else {
+        format!(" [{address}]")
+    };
+    format!(" {from}{address} → {to}")
+}
+
+fn accessed(word: &str, access: MemAccess) -> String {
+    let (page, offset) = (access.addr.page(), access.addr.offset());
+    format!(" {word} {page}+{offset:#05x}:{}", access.bytes)
+}
+
+fn describe(event: SyncEvent) -> String {
+    match event {
+        SyncEvent::ThreadCreate { child } => format!("creates {child}"),
+        SyncEvent::ThreadExit => "exits".into(),
+        SyncEvent::Join { child } => format!("joins {child}"),
+        SyncEvent::FutexWake { futex, count } => format!("wakes futex {} (#{count})", futex.get()),
+        SyncEvent::FutexWait {
+            futex,
+            woken_by: Some(wake),
+        } => {
+            format!(
+                "waited on futex {}, woken by {} (#{})",
+                futex.get(),
+                wake.thread,
+                wake.count
+            )
+        }
+        SyncEvent::FutexWait {
+            futex,
+            woken_by: None,
+        } => {
+            format!("waited on futex {}", futex.get())
+        }
+        SyncEvent::Syscall { number, duration } => {
+            format!("system call {number}, 2^{} ns", duration.log2_nanoseconds())
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Where a capture comes from. No host name, no time, no path but those in the command as typed.
+
+use serde::{Deserialize, Serialize};
+
+/// How a capture was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The command as typed.
+    pub command: Vec<String>,
+    /// BLAKE3 of the program's file, in hexadecimal; empty if there is none.
+    pub program_digest: String,
+    /// The emulator and its version.
+    pub emulator: String,
+    /// The recorder and its version.
+    pub recorder: String,
+    /// Whether the region of interest was marked in the program (D2).
+    pub roi: bool,
+    /// Instructions left out at the start.
+    pub skip: u64,
+    /// Instructions after which recording stopped, if there was a limit.
+    pub limit: Option<u64>,
+}
