@@ -104,7 +104,7 @@ impl Core {
         let mut times = self.times;
         if self.running.is_some() {
             times.switching += self.starts.min(now).saturating_since(self.since);
-            times.busy += now.saturating_since(self.starts);
+            times.busy += now.saturating_since(self.starts.max(self.since));
         } else {
             times.idle += now.saturating_since(self.since);
         }
@@ -419,3 +419,6 @@ impl Scheduler {
         self.floor = self.floor.max(least.unwrap_or(Picos::ZERO));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,6 +134,18 @@ impl Plb {
         Copied::Done
     }
 
+    /// Takes every line as copied; none is being copied.
+    pub fn copy_at_once(&mut self, index: PlbIndex) {
+        let all_lines = self.all_lines;
+        let entry = self.entry_mut(index);
+        assert!(
+            entry.in_flight.is_empty(),
+            "no line of {} is being copied",
+            entry.lpa
+        );
+        entry.migrated = all_lines;
+    }
+
     /// Gives up the entry of a page whose lines have all been copied.
     pub fn finish(&mut self, index: PlbIndex, direction: Direction) -> PlbEntry {
         let entry = self.entries[index.index()]
@@ -151,24 +163,46 @@ impl Plb {
     }
 
     /// Entries in use.
-    pub fn live(&self) -> impl Iterator<Item = (PlbIndex, &PlbEntry)> {
-        let indexed = self.entries.iter().enumerate();
-        indexed.filter_map(|(index, entry)| Some((PlbIndex::from_index(index), entry.as_ref()?)))
+    pub fn live(&self) -> impl Iterator<Item = &PlbEntry> {
+        self.entries.iter().flatten()
     }
 
-    /// Whether each entry is in use or free, once.
-    pub fn is_consistent(&self) -> bool {
+    /// The host page of the entry, which is `lpa`'s.
+    pub fn host_page(&self, index: PlbIndex, lpa: Lpa) -> HostPage {
+        let entry = self.entry(index);
+        assert_eq!(entry.lpa, lpa, "{index} is the entry of {lpa}");
+        entry.host_page
+    }
+
+    /// Each entry is in use or free, once, and a line is copied or being copied, not both.
+    pub fn audit(&self) {
+        assert_eq!(
+            self.live().count() + self.free.len(),
+            self.entries.len(),
+            "an entry is in use or free"
+        );
         let demotions = self
             .live()
-            .filter(|(_, entry)| entry.direction == Direction::Demotion);
-        let is_free = |index: &PlbIndex| self.entries[index.index()].is_none();
-        self.live().count() + self.free.len() == self.entries.len()
-            && self.free.iter().all(is_free)
-            && demotions.count() == self.demotion_count
-            && self.live().all(|(_, entry)| {
-                entry.stale.without(entry.in_flight).is_empty()
-                    && entry.in_flight.without(entry.migrated) == entry.in_flight
-            })
+            .filter(|entry| entry.direction == Direction::Demotion);
+        assert_eq!(
+            demotions.count(),
+            self.demotion_count,
+            "demotions are counted"
+        );
+        for index in &self.free {
+            assert!(
+                self.entries[index.index()].is_none(),
+                "{index} is free when listed"
+            );
+        }
+        for entry in self.live() {
+            let both = entry.in_flight.without(entry.migrated) != entry.in_flight;
+            assert!(!both, "no line of {} is copied and being copied", entry.lpa);
+            assert!(
+                entry.stale.without(entry.in_flight).is_empty(),
+                "only what is being copied grows stale"
+            );
+        }
     }
 
     fn entry(&self, index: PlbIndex) -> &PlbEntry {

@@ -142,6 +142,41 @@ impl ReclaimLists {
         self.len() == 0
     }
 
+    /// Host pages the lists are made for.
+    pub fn capacity(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The pages of both lists and what they hold, from head to tail, active ones first.
+    pub(super) fn pages(&self) -> impl Iterator<Item = (HostPage, Lpa)> {
+        self.walk(self.active).chain(self.walk(self.inactive))
+    }
+
+    /// Both lists read the same forwards and backwards, and have the length they say.
+    pub(super) fn audit(&self) {
+        for (place, list) in [
+            (Place::Active, self.active),
+            (Place::Inactive, self.inactive),
+        ] {
+            let mut prev = NIL;
+            for (page, _) in self.walk(list) {
+                let node = self.nodes[page.index()];
+                assert_eq!((node.place, node.prev), (place, prev), "{page} is linked");
+                prev = page.get();
+            }
+            assert_eq!(list.tail, prev, "the tail is last");
+            assert_eq!(self.walk(list).count(), list.len, "the length is kept");
+        }
+    }
+
+    fn walk(&self, list: List) -> impl Iterator<Item = (HostPage, Lpa)> {
+        let at = |page: u32| (page != NIL).then_some(page);
+        let pages = std::iter::successors(at(list.head), move |&page| {
+            at(self.nodes[page as usize].next)
+        });
+        pages.map(|page| (HostPage::new(page), self.nodes[page as usize].lpa))
+    }
+
     /// Shortens the active list while the inactive list is too short beside it.
     fn balance(&mut self) {
         while self.active.len > self.inactive.len * self.inactive_ratio {
