@@ -1,14 +1,37 @@
 //! The controller: requests in, answers out.
 //!
-//! Interface only; see docs/firmware.md.
+//! Owns every mechanism and joins them. What it decides is in the files below, by concern: reads
+//! (R1–R3), writes (W1–W3), fetches (misses, fills, prefetch), compaction (L1–L5), promotion.
+//!
+//! Invariants, checked by [`Controller::audit`] and the model tests:
+//! every request is answered once; with a log no frame is dirty, that is, log, buffers and flash
+//! together always hold every acknowledged line; the copies of a line in log and resident frame are
+//! equal; a line leaves the log only when its page is on flash or has gone to the host.
+
+mod compaction;
+mod fetches;
+mod promotion;
+mod reads;
+mod writes;
 
 use crate::config::ControllerConfig;
-use crate::ftl::{Ftl, FtlStats};
-use crate::platform::{BufferId, NandTag, Platform, Request, Timer};
+use crate::data_cache::DataCache;
+use crate::ftl::{Done, Ftl, FtlStats};
+use crate::mshr::{MshrFile, Pending};
+use crate::page_buffers::PageBuffers;
+use crate::platform::{
+    Answer, Breakdown, BufferId, Cell, NandTag, Platform, Request, RequestOp, Response, Served,
+    Timer, Unit,
+};
 use crate::stats::ControllerStats;
-use units::{FrameId, LineAddr, LogSlot, Lpa, Time};
+use crate::write_log::WriteLog;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use compaction::Compaction;
+use units::address::LINE_BYTES;
+use units::{Bytes, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, PageSize, Picos, Time};
 
-/// Where the copies of a line are; all of them are equal (invariant of the model tests).
+/// Where the copies of a line in device DRAM are; all of them are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Copies {
     /// The newest slot of the write log that holds the line.
@@ -17,11 +40,47 @@ pub struct Copies {
     pub frame: Option<FrameId>,
 }
 
+/// What does not change in a run, taken from the configuration.
+struct Constants {
+    page: PageSize,
+    all_lines: LineMask,
+    /// The data cache lies behind the log in device DRAM.
+    frames_base: Bytes,
+    log_lookup: Picos,
+    cache_lookup: Picos,
+    read_occupancy: Picos,
+    write_occupancy: Picos,
+    compaction_page_cost: Picos,
+    compaction_batch: u32,
+    prefetch_pages: u64,
+    /// None: SkyByte-Delay is not used.
+    delay_threshold: Option<Picos>,
+    /// None: pages are not offered to the host.
+    promotion_threshold: Option<u32>,
+}
+
 /// The controller of a memory-semantic SSD. Owns the FTL.
 pub struct Controller {
+    constants: Constants,
+    cache: DataCache,
+    log: Option<WriteLog>,
+    mshrs: MshrFile,
+    buffers: PageBuffers,
+    compaction: Compaction,
+    /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
+    stalled_misses: VecDeque<Pending>,
+    /// Writes that wait for room in the log, in order of arrival.
+    stalled_writes: VecDeque<(Request, Time)>,
+    /// Pages that the host has been offered and has not answered for.
+    offered_pages: Vec<Lpa>,
+    /// Requests that arrived and have not been answered.
+    outstanding: u64,
     ftl: Ftl,
     stats: ControllerStats,
 }
+
+/// Who asked the FTL for a read: an MSHR, or compaction with this buffer.
+const COMPACTION_OWNER: u32 = 1 << 31;
 
 impl Controller {
     /// A preconditioned device with empty DRAM.
@@ -29,9 +88,33 @@ impl Controller {
     /// # Panics
     /// If `config.validate()` has problems.
     pub fn new(config: &ControllerConfig) -> Self {
-        let first = BufferId::new(config.ssd.buffers);
+        let problems = config.validate();
+        assert!(problems.is_empty(), "{}", problems.join("; "));
+        let (ssd, page) = (&config.ssd, config.geometry.page_size);
+        let first_gc_buffer = BufferId::new(ssd.buffers);
+        let ftl = Ftl::new(config.geometry, &config.ftl, config.timing, first_gc_buffer);
+        assert!(
+            ftl.logical_page_count() < u64::from(u32::MAX),
+            "the data cache names pages by 32 bits"
+        );
+        let in_32_bits = |count: u64| u32::try_from(count).expect("validated");
+        let half_slots = in_32_bits(ssd.half_slot_count());
         Self {
-            ftl: Ftl::new(config.geometry, &config.ftl, config.timing, first),
+            constants: Constants::new(config),
+            cache: DataCache::new(
+                in_32_bits(ssd.frame_count(page.bytes())),
+                ssd.cache_ways,
+                ssd.cache_policy,
+            ),
+            log: (half_slots > 0).then(|| WriteLog::new(half_slots, page)),
+            mshrs: MshrFile::new(ssd.mshr_count),
+            buffers: PageBuffers::new(ssd.buffers),
+            compaction: Compaction::default(),
+            stalled_misses: VecDeque::new(),
+            stalled_writes: VecDeque::new(),
+            offered_pages: Vec::new(),
+            outstanding: 0,
+            ftl,
             stats: ControllerStats::default(),
         }
     }
@@ -40,36 +123,42 @@ impl Controller {
     ///
     /// Two requests for one line must not be outstanding together unless both are reads (the host
     /// keeps that order, as CXL.mem wants).
+    #[inline]
     pub fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
-        let _ = (now, request, platform);
+        self.outstanding += 1;
+        match request.op {
+            RequestOp::Write => self.on_write(now, request, platform),
+            RequestOp::Read { .. } | RequestOp::PromotionRead => {
+                self.on_read(now, request, platform);
+            }
+        }
     }
 
     /// A NAND operation has finished.
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) {
-        let _ = (now, tag, platform);
+        // `stale` needs no answer here. A page whose program ends while its fetch is in flight was
+        // compacted, and `finish_page` has put its lines into the frame in flight; without a log a
+        // page in a buffer is taken from there, so no fetch of it is in flight.
+        match self.ftl.on_nand_done(now, tag, platform) {
+            Done::Internal => return,
+            Done::Read { owner, .. } if owner.get() & COMPACTION_OWNER != 0 => {
+                let buffer = BufferId::new(owner.get() & !COMPACTION_OWNER);
+                self.coalesce(now, buffer, tag, platform);
+            }
+            Done::Read { owner, .. } => self.fill(now, owner, tag, platform),
+            Done::Programmed { owner, .. } => {
+                self.on_programmed(now, BufferId::new(owner.get()), platform);
+            }
+        }
+        self.resume_misses(now, platform);
     }
 
     /// A timer has rung.
-    pub fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
-        let _ = (now, timer, platform);
-    }
-
-    /// The host has copied the page and owns it now: frame and log entries are dropped (D20).
-    /// Returns whether the page differed from flash. The host's requests for the page that were
-    /// sent before have been answered.
-    pub fn on_promotion_done<P: Platform>(
-        &mut self,
-        now: Time,
-        lpa: Lpa,
-        platform: &mut P,
-    ) -> bool {
-        let _ = (now, lpa, platform);
-        false
-    }
-
-    /// The host declines the offer of a page; it may be offered again when it is hot again.
-    pub fn on_promotion_refused(&mut self, lpa: Lpa) {
-        let _ = lpa;
+    ///
+    /// # Panics
+    /// Always: the controller waits for requests and for the NAND only, and sets no timer.
+    pub fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, _platform: &mut P) {
+        panic!("{timer} rang at {now}, but the controller has set none");
     }
 
     /// Pages of the exported logical space.
@@ -79,13 +168,20 @@ impl Controller {
 
     /// Where the copies of a line in device DRAM are.
     pub fn copies_of(&self, line: LineAddr) -> Copies {
-        let _ = line;
-        Copies::default()
+        let (lpa, in_page) = self.split(line);
+        let frame = self.cache.find(lpa);
+        Copies {
+            log: self.find_in_log(lpa, in_page),
+            frame: frame.filter(|frame| self.cache.mshr_of(*frame).is_none()),
+        }
     }
 
     /// Whether nothing is in flight or waiting.
     pub fn is_idle(&self) -> bool {
-        self.ftl.is_idle()
+        self.outstanding == 0
+            && self.mshrs.in_use() == 0
+            && self.buffers.in_use() == 0
+            && self.ftl.is_idle()
     }
 
     /// Checks everything that can be checked; for tests and `--audit`.
@@ -94,6 +190,44 @@ impl Controller {
     /// With a sentence, if an invariant is broken.
     pub fn audit(&self) {
         self.ftl.audit();
+        self.cache.audit();
+        let waiting =
+            self.mshrs.waiter_count() + self.stalled_misses.len() + self.stalled_writes.len();
+        assert_eq!(
+            self.outstanding, waiting as u64,
+            "a request is lost or answered twice"
+        );
+        assert_eq!(
+            self.cache.in_flight().count(),
+            self.mshrs.in_use(),
+            "an MSHR has no frame"
+        );
+        for (frame, lpa, mshr) in self.cache.in_flight() {
+            let mshr = self.mshrs.get(mshr);
+            assert_eq!(
+                (mshr.frame, mshr.lpa),
+                (frame, lpa),
+                "an MSHR has another frame"
+            );
+        }
+        if let Some(log) = &self.log {
+            log.audit();
+            for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {
+                assert!(
+                    !self.cache.is_dirty(frame),
+                    "{frame} is dirty in spite of the log"
+                );
+            }
+            assert_eq!(
+                self.compaction.pages_in_flight() as usize,
+                self.buffers.in_use(),
+                "a buffer is held by nobody"
+            );
+            assert!(
+                log.has_room() || log.is_compacting() && self.buffers.in_use() > 0,
+                "the log is full and nobody makes room"
+            );
+        }
     }
 
     /// Counters since the last reset.
@@ -110,5 +244,139 @@ impl Controller {
     pub fn reset_stats(&mut self) {
         self.stats = ControllerStats::default();
         self.ftl.reset_stats();
+    }
+
+    #[inline]
+    fn split(&self, line: LineAddr) -> (Lpa, LineInPage) {
+        let page = self.constants.page;
+        (line.lpa(page), line.in_page(page))
+    }
+
+    #[inline]
+    fn find_in_log(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
+        self.log.as_ref().and_then(|log| log.find(lpa, line))
+    }
+
+    /// Looks data cache and log index up side by side (D16), at the rate of the pipeline.
+    #[inline]
+    fn look_up<P: Platform>(
+        &mut self,
+        now: Time,
+        request: Request,
+        occupancy: Picos,
+        platform: &mut P,
+    ) -> Pending {
+        let latency = self.constants.cache_lookup;
+        let cache_ready = platform.charge(now, Unit::CacheLookup, latency, occupancy);
+        let log_ready = if self.log.is_some() {
+            platform.charge(now, Unit::LogLookup, self.constants.log_lookup, occupancy)
+        } else {
+            cache_ready
+        };
+        Pending {
+            request,
+            arrived: now,
+            cache_ready,
+            log_ready,
+        }
+    }
+
+    /// Moves one line to or from device DRAM.
+    #[inline]
+    fn move_line<P: Platform>(at: Time, address: Bytes, is_write: bool, platform: &mut P) -> Time {
+        platform.dram(at, address, LINE_BYTES, is_write)
+    }
+
+    /// Answers a request.
+    #[inline]
+    fn answer<P: Platform>(&mut self, response: Response, platform: &mut P) {
+        self.outstanding -= 1;
+        platform.respond(response);
+    }
+
+    /// Answers a read from a copy in the device; `is_promotion` reads are counted apart.
+    #[inline]
+    fn answer_read<P: Platform>(
+        &mut self,
+        pending: &Pending,
+        from: Cell,
+        (at, served, breakdown): (Time, Served, Breakdown),
+        platform: &mut P,
+    ) {
+        platform.copy_line(from, Cell::Host(pending.request.id));
+        if pending.request.op != RequestOp::PromotionRead {
+            self.stats.served.count(served);
+        }
+        let response = Response {
+            request: pending.request.id,
+            answer: Answer::Data,
+            at,
+            served,
+            breakdown,
+        };
+        self.answer(response, platform);
+    }
+
+    /// Serves misses that waited for room, in order, until one has to go on waiting.
+    fn resume_misses<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        while let Some(pending) = self.stalled_misses.front().copied() {
+            if !self.resolve(now, &pending, platform) {
+                return;
+            }
+            self.stalled_misses.pop_front();
+            let waited = now.saturating_since(pending.miss_ready());
+            self.stats.miss_stall_time += waited;
+        }
+    }
+
+    /// Serves a looked-up request now, unless there is no room; says whether it did.
+    fn resolve<P: Platform>(&mut self, now: Time, pending: &Pending, platform: &mut P) -> bool {
+        match pending.request.op {
+            RequestOp::Write => self.resolve_write(now, pending, platform),
+            RequestOp::Read { .. } | RequestOp::PromotionRead => {
+                self.resolve_read(now, pending, platform)
+            }
+        }
+    }
+
+    /// Lets a request wait for room behind those that already wait.
+    fn stall(&mut self, pending: Pending) {
+        self.stats.miss_stalls += 1;
+        self.stalled_misses.push_back(pending);
+    }
+
+    /// The first byte of a slot of the log in device DRAM.
+    fn slot_address(slot: LogSlot) -> Bytes {
+        LINE_BYTES * u64::from(slot.get())
+    }
+
+    /// The first byte of a frame in device DRAM.
+    fn frame_address(&self, frame: FrameId) -> Bytes {
+        self.constants.frames_base + self.constants.page.bytes() * u64::from(frame.get())
+    }
+
+    /// The first byte of a line of a frame in device DRAM.
+    fn line_address(&self, frame: FrameId, line: LineInPage) -> Bytes {
+        self.frame_address(frame) + LINE_BYTES * u64::from(line.get())
+    }
+}
+
+impl Constants {
+    fn new(config: &ControllerConfig) -> Self {
+        let ssd = &config.ssd;
+        Self {
+            page: config.geometry.page_size,
+            all_lines: LineMask::full(config.geometry.page_size),
+            frames_base: ssd.write_log,
+            log_lookup: ssd.log_lookup,
+            cache_lookup: ssd.cache_lookup,
+            read_occupancy: ssd.read_rate.time_for(LINE_BYTES),
+            write_occupancy: ssd.write_rate.time_for(LINE_BYTES),
+            compaction_page_cost: ssd.compaction_page_cost,
+            compaction_batch: ssd.compaction_batch,
+            prefetch_pages: ssd.prefetch_pages.into(),
+            delay_threshold: ssd.delay_enabled.then_some(config.switch_threshold),
+            promotion_threshold: ssd.promotion_enabled.then_some(ssd.promotion_threshold),
+        }
     }
 }

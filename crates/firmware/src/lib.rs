@@ -15,9 +15,14 @@ extern crate alloc;
 
 pub mod config;
 pub mod controller;
+pub mod data_cache;
 pub mod ftl;
+pub mod log_index;
+mod mshr;
+mod page_buffers;
 pub mod platform;
 pub mod stats;
+pub mod write_log;
 
 pub use config::{CachePolicy, ControllerConfig, SsdConfig};
 pub use controller::{Controller, Copies};

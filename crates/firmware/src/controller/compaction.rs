@@ -1,0 +1,228 @@
+//! Log compaction (SkyByte §III-B, L1–L5, Fig. 13): the sealed half goes to flash page by page.
+//!
+//! L1 takes pages in the order in which they were first logged. A cached page is copied to a buffer
+//! whole (L2): its frame has the newest bytes of every line. Any other page is read from flash (L3),
+//! unless all its lines are in the half or it was never on flash, and the lines of the half are
+//! merged into it (L4). Lines that the active half has in a newer version may or may not be in what
+//! is programmed (L5): they stay in the active half and are programmed with it. When the program
+//! is done, the page leaves the half's index; when no page is left, the half is free.
+//!
+//! At most `ssd.compaction_batch` pages are in flight, each in a buffer; each costs a firmware core
+//! `ssd.compaction_page_cost`.
+
+use super::{COMPACTION_OWNER, Controller};
+use crate::ftl::Owner;
+use crate::log_index::IndexCursor;
+use crate::page_buffers::Job;
+use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Unit};
+use units::address::LINE_BYTES;
+use units::{LineMask, Lpa, Time};
+
+/// How far the compaction of the sealed half has come.
+#[derive(Default)]
+pub(super) struct Compaction {
+    cursor: IndexCursor,
+    started: Time,
+    in_flight: u32,
+    /// Pages programmed since the last whole batch.
+    batch_pages: u32,
+}
+
+impl Compaction {
+    pub(super) fn pages_in_flight(&self) -> u32 {
+        self.in_flight
+    }
+}
+
+impl Controller {
+    /// Does what the log asks for: seals a full half, launches pages, frees a half that is done,
+    /// lets waiting writes in. Does nothing, quickly, while the active half has room and no half
+    /// is sealed.
+    #[inline]
+    pub(super) fn pump_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        let Some(log) = &self.log else { return };
+        if !log.has_room() || log.is_compacting() && self.compaction.in_flight == 0 {
+            self.turn_log(now, platform);
+        }
+    }
+
+    fn turn_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        loop {
+            self.launch_pages(now, platform);
+            self.release_half(now);
+            if self.seal_half(now) {
+                continue;
+            }
+            let has_room = self.log.as_ref().is_some_and(|log| log.has_room());
+            match self.stalled_writes.front().copied() {
+                Some((request, arrived)) if has_room => {
+                    self.stalled_writes.pop_front();
+                    self.stats.log_stall_time += now - arrived;
+                    self.write_to_log(now, arrived, request, platform);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Seals the active half if it is full and the other one is free; says whether it did.
+    fn seal_half(&mut self, now: Time) -> bool {
+        let Some(log) = self.log.as_mut() else {
+            return false;
+        };
+        if log.has_room() || log.is_compacting() {
+            return false;
+        }
+        let index_memory = log.index_memory();
+        log.seal();
+        self.stats.log_fills += 1;
+        self.stats.index_bytes_at_fills += index_memory;
+        self.compaction = Compaction {
+            started: now,
+            ..Compaction::default()
+        };
+        true
+    }
+
+    /// Frees the sealed half if every page has left it.
+    fn release_half(&mut self, now: Time) {
+        let Some(log) = self.log.as_mut() else { return };
+        if !log.is_compacting() || self.compaction.in_flight > 0 || !log.sealed_is_empty() {
+            return;
+        }
+        log.release_sealed();
+        let time = now - self.compaction.started;
+        self.stats.compactions += 1;
+        self.stats.compaction_time += time;
+        self.stats.compaction_time_max = self.stats.compaction_time_max.max(time);
+        if self.compaction.batch_pages > 0 {
+            self.stats.compaction_batches += 1;
+        }
+    }
+
+    /// L1: starts pages of the sealed half while batch and buffers allow.
+    fn launch_pages<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        while self.compaction.in_flight < self.constants.compaction_batch && self.buffers.has_free()
+        {
+            let Some(log) = self.log.as_ref().filter(|log| log.is_compacting()) else {
+                return;
+            };
+            let Some(lpa) = log.next_sealed_page(&mut self.compaction.cursor) else {
+                return;
+            };
+            self.compaction.in_flight += 1;
+            self.launch_page(now, lpa, platform);
+        }
+    }
+
+    fn launch_page<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) {
+        let cost = self.constants.compaction_page_cost;
+        let at = platform.charge(now, Unit::FirmwareCore, cost, cost);
+        let buffer = self.buffers.take(lpa, Job::Compaction);
+        let all = self.constants.all_lines;
+        let resident = self.cache.find(lpa);
+        if let Some(frame) = resident.filter(|frame| self.cache.mshr_of(*frame).is_none()) {
+            self.stats.compacted_cached_pages += 1;
+            self.count_lines(lpa);
+            let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
+            platform.copy_page(from, to, all);
+            let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+            let copied = platform.dram(at, address, size, false);
+            self.submit(copied, buffer, platform);
+        } else if self.sealed_mask(lpa) == all || !self.ftl.is_mapped(lpa) {
+            self.merge(at, lpa, PagePlace::Zero, buffer, platform);
+        } else {
+            self.stats.coalescing_reads += 1;
+            let owner = Owner::new(buffer.get() | COMPACTION_OWNER);
+            self.ftl.read(at, lpa, owner, platform);
+        }
+    }
+
+    fn sealed_mask(&self, lpa: Lpa) -> LineMask {
+        let log = self.log.as_ref();
+        log.map_or(LineMask::EMPTY, |log| log.sealed_mask(lpa))
+    }
+
+    fn count_lines(&mut self, lpa: Lpa) {
+        self.stats.compacted_lines += u64::from(self.sealed_mask(lpa).count());
+    }
+
+    /// The coalescing read of a page is done.
+    pub(super) fn coalesce<P: Platform>(
+        &mut self,
+        now: Time,
+        buffer: BufferId,
+        tag: NandTag,
+        platform: &mut P,
+    ) {
+        let (lpa, _) = self.buffers.job(buffer);
+        if self.sealed_mask(lpa).is_empty() {
+            // The page went to the host meanwhile: nothing is left to program.
+            self.buffers.release(buffer);
+            self.compaction.in_flight -= 1;
+            self.turn_log(now, platform);
+            return;
+        }
+        self.merge(now, lpa, PagePlace::Register(tag), buffer, platform);
+    }
+
+    /// L4 and L5: the page's older bytes and the half's lines of it are put together and programmed.
+    fn merge<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        older: PagePlace,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        self.count_lines(lpa);
+        let logged = self.sealed_mask(lpa);
+        let rest = self.constants.all_lines.without(logged);
+        platform.copy_page(older, PagePlace::Buffer(buffer), rest);
+        let mut merged = at;
+        let log = self.log.as_ref().expect("only a log is compacted");
+        for (line, slot) in log.sealed_lines(lpa) {
+            let to = Cell::Page(PagePlace::Buffer(buffer), line);
+            platform.copy_line(Cell::Log(slot), to);
+            let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
+            merged = merged.max(read);
+        }
+        self.submit(merged, buffer, platform);
+    }
+
+    /// A page of the sealed half is on flash: its lines leave the half.
+    pub(super) fn finish_page<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) {
+        self.merge_into_fetch(lpa, platform);
+        let log = self.log.as_mut().expect("only a log is compacted");
+        log.drop_sealed_page(lpa);
+        self.stats.compacted_pages += 1;
+        self.compaction.in_flight -= 1;
+        self.compaction.batch_pages += 1;
+        if self.compaction.batch_pages == self.constants.compaction_batch {
+            self.compaction.batch_pages = 0;
+            self.stats.compaction_batches += 1;
+        }
+        self.turn_log(now, platform);
+    }
+
+    /// If a fetch of the page is in flight, which may bring the bytes from before the program, its
+    /// frame takes the lines that are about to leave the sealed half, each in its newest version.
+    /// Lines written since the fetch began are there already.
+    fn merge_into_fetch<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+        let Some(frame) = self.cache.find(lpa) else {
+            return;
+        };
+        let Some(mshr) = self.cache.mshr_of(frame) else {
+            return;
+        };
+        let log = self.log.as_ref().expect("only a log is compacted");
+        let written = &mut self.mshrs.get_mut(mshr).written;
+        for (line, sealed) in log.sealed_lines(lpa) {
+            if written.insert(line) {
+                let newest = log.find(lpa, line).unwrap_or(sealed);
+                let to = Cell::Page(PagePlace::Frame(frame), line);
+                platform.copy_line(Cell::Log(newest), to);
+            }
+        }
+    }
+}

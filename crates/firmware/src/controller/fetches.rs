@@ -1,0 +1,196 @@
+//! Pages between flash and data cache: fetch, fill, eviction, prefetch.
+
+use super::Controller;
+use crate::data_cache::MshrId;
+use crate::ftl::Owner;
+use crate::mshr::{Mshr, Waiter};
+use crate::page_buffers::Job;
+use crate::platform::{Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, RequestOp};
+use units::address::LINE_BYTES;
+use units::{FrameId, Lpa, Time};
+
+impl Controller {
+    /// Starts the fetch of a mapped page that is neither cached nor in a buffer; None if there is
+    /// no MSHR or no room in its set.
+    pub(super) fn fetch<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        platform: &mut P,
+    ) -> Option<MshrId> {
+        if !self.mshrs.has_free() {
+            return None;
+        }
+        let frame = self.make_room(at, lpa, platform)?;
+        let mshr = self.mshrs.open(lpa, frame);
+        self.cache.install(frame, lpa, Some(mshr));
+        if self.constants.delay_threshold.is_some() {
+            // Before the read is submitted: Algorithm 1 adds it to what is queued.
+            let estimate = self.ftl.estimate(lpa);
+            let entry = self.mshrs.get_mut(mshr);
+            entry.expected = at + estimate.latency;
+            entry.is_behind_gc = estimate.gc_in_progress;
+        }
+        self.ftl.read(at, lpa, Owner::new(mshr.get()), platform);
+        Some(mshr)
+    }
+
+    /// Frees a frame of the page's set; None if every page there is in flight, or dirty while no
+    /// buffer is free to write it back through.
+    pub(super) fn make_room<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        platform: &mut P,
+    ) -> Option<FrameId> {
+        let frame = self.cache.place_for(lpa, self.buffers.has_free())?;
+        if let Some(old) = self.cache.page_in(frame) {
+            if self.cache.is_dirty(frame) {
+                self.write_back(at, old, frame, platform);
+            } else {
+                self.stats.evictions_clean += 1;
+            }
+            self.cache.evict(frame);
+        }
+        Some(frame)
+    }
+
+    /// Sends a dirty page to flash through a buffer; its frame is free to go.
+    fn write_back<P: Platform>(&mut self, at: Time, lpa: Lpa, frame: FrameId, platform: &mut P) {
+        self.stats.evictions_dirty += 1;
+        let buffer = self.buffers.take(lpa, Job::WriteBack);
+        let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
+        platform.copy_page(from, to, self.constants.all_lines);
+        let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+        let copied = platform.dram(at, address, size, false);
+        self.submit(copied, buffer, platform);
+    }
+
+    /// Programs the page in a buffer, which now holds its newest bytes.
+    pub(super) fn submit<P: Platform>(&mut self, at: Time, buffer: BufferId, platform: &mut P) {
+        self.buffers.publish(buffer);
+        let (lpa, _) = self.buffers.job(buffer);
+        let from = PagePlace::Buffer(buffer);
+        let owner = Owner::new(buffer.get());
+        self.ftl.program(at, lpa, from, owner, platform);
+    }
+
+    /// A page has been programmed.
+    pub(super) fn on_programmed<P: Platform>(
+        &mut self,
+        now: Time,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        let (lpa, job) = self.buffers.job(buffer);
+        self.buffers.release(buffer);
+        match job {
+            Job::WriteBack => {}
+            Job::Compaction => self.finish_page(now, lpa, platform),
+        }
+    }
+
+    /// Takes a page back from a buffer on its way to flash; returns when it is in the frame.
+    pub(super) fn fill_from_buffer<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        buffer: BufferId,
+        frame: FrameId,
+        platform: &mut P,
+    ) -> Time {
+        self.cache.install(frame, lpa, None);
+        let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
+        platform.copy_page(from, to, self.constants.all_lines);
+        self.complete_frame(at, lpa, frame, platform)
+    }
+
+    /// Merges the page's newest logged lines into a frame that has just been given the page's
+    /// older bytes (§III-B, "merge all cache lines in the log"), and charges device DRAM for both.
+    fn complete_frame<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        frame: FrameId,
+        platform: &mut P,
+    ) -> Time {
+        self.stats.cache_fills += 1;
+        let mut merged = at;
+        if let Some(log) = &self.log {
+            for (line, slot) in log.newest_lines(lpa) {
+                let to = Cell::Page(PagePlace::Frame(frame), line);
+                platform.copy_line(Cell::Log(slot), to);
+                let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
+                merged = merged.max(read);
+            }
+        }
+        let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+        platform.dram(merged, address, size, true)
+    }
+
+    /// The page of an MSHR has come: fill its frame and answer those who wait.
+    pub(super) fn fill<P: Platform>(
+        &mut self,
+        now: Time,
+        owner: Owner,
+        tag: NandTag,
+        platform: &mut P,
+    ) {
+        let mut mshr = self.mshrs.close(MshrId::new(owner.get()));
+        let (lpa, frame) = (mshr.lpa, mshr.frame);
+        let older = self.constants.all_lines.without(mshr.written);
+        let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
+        platform.copy_page(from, to, older);
+        let done = self.complete_frame(now, lpa, frame, platform);
+        self.cache.settle(frame);
+        while let Some(waiter) = self.mshrs.next_waiter(&mut mshr) {
+            self.answer_waiter(now, done, &waiter, &mshr, platform);
+        }
+        if mshr.is_unwanted {
+            self.cache.evict(frame);
+        }
+    }
+
+    fn answer_waiter<P: Platform>(
+        &mut self,
+        now: Time,
+        filled: Time,
+        waiter: &Waiter,
+        mshr: &Mshr,
+        platform: &mut P,
+    ) {
+        let pending = &waiter.pending;
+        let (lpa, line) = self.split(pending.request.line);
+        // A waiter that joined so late that its lookup ends after the page came waits for that.
+        let from_flash = now.max(waiter.since);
+        let at = filled.max(waiter.since);
+        let breakdown = Breakdown {
+            stall: waiter.since - pending.miss_ready(),
+            index: pending.miss_ready() - pending.arrived,
+            flash: from_flash - waiter.since,
+            dram: at - from_flash,
+        };
+        let from = Cell::Page(PagePlace::Frame(mshr.frame), line);
+        self.answer_read(pending, from, (at, waiter.served, breakdown), platform);
+        if pending.request.op != RequestOp::PromotionRead && !mshr.is_unwanted {
+            self.use_frame(at, mshr.frame, lpa, platform);
+        }
+    }
+
+    /// Fetches the pages after one that a demand miss fetches, as far as they are mapped, not here
+    /// already, and find a free MSHR and a place.
+    pub(super) fn prefetch<P: Platform>(&mut self, at: Time, lpa: Lpa, platform: &mut P) {
+        for distance in 1..=self.constants.prefetch_pages {
+            let next = lpa.offset(distance);
+            let is_absent = next.get() < self.ftl.logical_page_count()
+                && self.cache.find(next).is_none()
+                && self.buffers.holding(next).is_none()
+                && self.ftl.is_mapped(next);
+            if is_absent && let Some(mshr) = self.fetch(at, next, platform) {
+                let frame = self.mshrs.get(mshr).frame;
+                self.cache.mark_prefetched(frame);
+                self.stats.prefetches += 1;
+            }
+        }
+    }
+}

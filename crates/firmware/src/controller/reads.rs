@@ -1,0 +1,264 @@
+//! Reads: log and data cache are looked up side by side (SkyByte §III-B, R1–R3).
+//!
+//! A hit costs its own lookup and a line of device DRAM; what misses both costs the larger lookup,
+//! then is served from a buffer, from flash, or, if the page is not mapped, as zeroes.
+
+use super::Controller;
+use crate::mshr::{Pending, Waiter};
+use crate::platform::{
+    Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
+};
+use units::{FrameId, LineInPage, LogSlot, Lpa, Time};
+
+impl Controller {
+    #[inline]
+    pub(super) fn on_read<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
+        match request.op {
+            RequestOp::PromotionRead => self.stats.promotion_reads += 1,
+            _ => self.stats.reads += 1,
+        }
+        let pending = self.look_up(now, request, self.constants.read_occupancy, platform);
+        if self.is_behind_stalled_write(&pending) {
+            self.stall(pending);
+            return;
+        }
+        if self.serve_hit(now, &pending, platform) {
+            return;
+        }
+        let (lpa, _) = self.split(request.line);
+        let overtakes = !self.stalled_misses.is_empty() && self.cache.find(lpa).is_none();
+        if overtakes || !self.resolve_miss(now, &pending, platform) {
+            self.stall(pending);
+        }
+    }
+
+    /// Serves a read that has been looked up before, or says that there is no room.
+    pub(super) fn resolve_read<P: Platform>(
+        &mut self,
+        now: Time,
+        pending: &Pending,
+        platform: &mut P,
+    ) -> bool {
+        !self.is_behind_stalled_write(pending)
+            && (self.serve_hit(now, pending, platform) || self.resolve_miss(now, pending, platform))
+    }
+
+    /// R1 and R2. The copies in log and frame are equal, so the quicker lookup wins.
+    #[inline]
+    fn serve_hit<P: Platform>(&mut self, now: Time, pending: &Pending, platform: &mut P) -> bool {
+        let (lpa, line) = self.split(pending.request.line);
+        if let Some(frame) = self.cache.find(lpa)
+            && self.holds(frame, line)
+        {
+            let at = now.max(pending.cache_ready);
+            self.serve_from_frame(at, pending, frame, platform);
+            return true;
+        }
+        if let Some(slot) = self.find_in_log(lpa, line) {
+            self.serve_from_log(now.max(pending.log_ready), pending, slot, platform);
+            return true;
+        }
+        false
+    }
+
+    /// Whether the frame has the newest bytes of the line already.
+    #[inline]
+    fn holds(&self, frame: FrameId, line: LineInPage) -> bool {
+        match self.cache.mshr_of(frame) {
+            None => true,
+            // With a log the line is served from there, until compaction takes it away.
+            Some(mshr) => self.mshrs.get(mshr).written.contains(line),
+        }
+    }
+
+    #[inline]
+    fn serve_from_frame<P: Platform>(
+        &mut self,
+        at: Time,
+        pending: &Pending,
+        frame: FrameId,
+        platform: &mut P,
+    ) {
+        let (lpa, line) = self.split(pending.request.line);
+        let done = Self::move_line(at, self.line_address(frame, line), false, platform);
+        let breakdown = hit_breakdown(pending, pending.cache_ready, at, done);
+        let from = Cell::Page(PagePlace::Frame(frame), line);
+        self.answer_read(pending, from, (done, Served::CacheHit, breakdown), platform);
+        if pending.request.op != RequestOp::PromotionRead {
+            self.use_frame(at, frame, lpa, platform);
+        }
+    }
+
+    fn serve_from_log<P: Platform>(
+        &mut self,
+        at: Time,
+        pending: &Pending,
+        slot: LogSlot,
+        platform: &mut P,
+    ) {
+        let done = Self::move_line(at, Self::slot_address(slot), false, platform);
+        let breakdown = hit_breakdown(pending, pending.log_ready, at, done);
+        let answer = (done, Served::LogHit, breakdown);
+        self.answer_read(pending, Cell::Log(slot), answer, platform);
+    }
+
+    /// R3: neither log nor data cache holds the line. Says whether there was room.
+    fn resolve_miss<P: Platform>(
+        &mut self,
+        now: Time,
+        pending: &Pending,
+        platform: &mut P,
+    ) -> bool {
+        let at = now.max(pending.miss_ready());
+        let (lpa, line) = self.split(pending.request.line);
+        if let Some(frame) = self.cache.find(lpa) {
+            self.join(at, pending, frame, platform);
+            return true;
+        }
+        if let Some(buffer) = self.buffers.holding(lpa) {
+            let Some(frame) = self.make_room(at, lpa, platform) else {
+                return false;
+            };
+            let done = self.fill_from_buffer(at, lpa, buffer, frame, platform);
+            let breakdown = hit_breakdown(pending, pending.miss_ready(), at, done);
+            let from = Cell::Page(PagePlace::Frame(frame), line);
+            self.answer_read(
+                pending,
+                from,
+                (done, Served::BufferHit, breakdown),
+                platform,
+            );
+            if pending.request.op != RequestOp::PromotionRead {
+                self.use_frame(at, frame, lpa, platform);
+            }
+            return true;
+        }
+        if !self.ftl.is_mapped(lpa) {
+            let breakdown = hit_breakdown(pending, pending.miss_ready(), at, at);
+            let from = Cell::Page(PagePlace::Zero, line);
+            self.answer_read(pending, from, (at, Served::Unmapped, breakdown), platform);
+            return true;
+        }
+        self.fetch_for_read(at, pending, lpa, platform)
+    }
+
+    fn fetch_for_read<P: Platform>(
+        &mut self,
+        at: Time,
+        pending: &Pending,
+        lpa: Lpa,
+        platform: &mut P,
+    ) -> bool {
+        let Some(mshr) = self.fetch(at, lpa, platform) else {
+            return false;
+        };
+        let entry = self.mshrs.get(mshr);
+        let (expected, is_behind_gc) = (entry.expected, entry.is_behind_gc);
+        if self.takes_too_long(at, pending, expected, is_behind_gc) {
+            match is_behind_gc {
+                true => self.stats.delays_gc += 1,
+                false => self.stats.delays_threshold += 1,
+            }
+            self.answer_delay(at, pending, Served::Flash, platform);
+        } else {
+            let (pending, served) = (*pending, Served::Flash);
+            let since = at;
+            self.mshrs.wait(
+                mshr,
+                Waiter {
+                    pending,
+                    since,
+                    served,
+                },
+            );
+        }
+        self.prefetch(at, lpa, platform);
+        true
+    }
+
+    /// A miss on a page in flight waits for it or is delayed for what remains (D13).
+    fn join<P: Platform>(&mut self, at: Time, pending: &Pending, frame: FrameId, platform: &mut P) {
+        let mshr = self.cache.mshr_of(frame).expect("a resident page is a hit");
+        if self.cache.take_prefetched(frame) {
+            self.stats.prefetches_useful += 1;
+        }
+        let entry = self.mshrs.get_mut(mshr);
+        entry.is_unwanted = false;
+        let (expected, is_behind_gc) = (entry.expected, entry.is_behind_gc);
+        if self.takes_too_long(at, pending, expected, is_behind_gc) {
+            self.stats.delays_merged += 1;
+            self.answer_delay(at, pending, Served::MergedMiss, platform);
+        } else {
+            let (pending, served) = (*pending, Served::MergedMiss);
+            let since = at;
+            self.mshrs.wait(
+                mshr,
+                Waiter {
+                    pending,
+                    since,
+                    served,
+                },
+            );
+        }
+    }
+
+    /// Algorithm 1: whether the host had better switch threads.
+    fn takes_too_long(
+        &self,
+        at: Time,
+        pending: &Pending,
+        expected: Time,
+        is_behind_gc: bool,
+    ) -> bool {
+        let may_delay = pending.request.op
+            == RequestOp::Read {
+                delay_allowed: true,
+            };
+        match self.constants.delay_threshold {
+            Some(threshold) if may_delay => {
+                is_behind_gc || expected.saturating_since(at) > threshold
+            }
+            _ => false,
+        }
+    }
+
+    fn answer_delay<P: Platform>(
+        &mut self,
+        at: Time,
+        pending: &Pending,
+        served: Served,
+        platform: &mut P,
+    ) {
+        let response = Response {
+            request: pending.request.id,
+            answer: Answer::Delay,
+            at,
+            served,
+            breakdown: hit_breakdown(pending, pending.miss_ready(), at, at),
+        };
+        self.answer(response, platform);
+    }
+
+    /// A page under promotion is copied line by line while writes may still wait for the log: the
+    /// copy must not miss them (D20).
+    fn is_behind_stalled_write(&self, pending: &Pending) -> bool {
+        let line = pending.request.line;
+        pending.request.op == RequestOp::PromotionRead
+            && self
+                .stalled_writes
+                .iter()
+                .any(|(write, _)| write.line == line)
+    }
+}
+
+/// Where the time went of a request that was ready at `ready`, went on at `at` and needed nothing
+/// but device DRAM until `done`.
+#[inline]
+pub(super) fn hit_breakdown(pending: &Pending, ready: Time, at: Time, done: Time) -> Breakdown {
+    Breakdown {
+        stall: at - ready,
+        index: ready - pending.arrived,
+        dram: done - at,
+        ..Breakdown::default()
+    }
+}

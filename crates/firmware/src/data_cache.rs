@@ -1,0 +1,334 @@
+//! The set-associative page cache in device DRAM: which page is in which frame.
+//!
+//! A frame is free, in flight (its page is on its way from flash; an MSHR knows more) or resident.
+//! Its tag is 32 bits, so a set of 16 is one host cache line, and all tables start as zeroes, so a
+//! cache that is larger than the footprint costs the memory of what is used.
+//!
+//! Invariants: a page is in at most one frame, in its own set; a frame in flight is never evicted;
+//! a free frame has no flags.
+//!
+//! Source: SkyByte §III-B, Table II.
+
+pub mod lru;
+
+use crate::config::CachePolicy;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use lru::Lru;
+use units::{FrameId, Lpa};
+
+units::ids! {
+    /// A miss status holding register: a page on its way into its frame.
+    MshrId, "MSHR";
+}
+
+/// Decides which page leaves a full set.
+pub trait EvictionPolicy {
+    /// The page in the frame was used, or has just come.
+    fn touch(&mut self, frame: FrameId);
+    /// Which of the candidates, given in the order of the set, leaves first.
+    fn victim(&self, candidates: impl Iterator<Item = FrameId>) -> Option<FrameId>;
+}
+
+/// The policies by name; a match instead of a table of functions.
+enum Policy {
+    Lru(Lru),
+}
+
+impl EvictionPolicy for Policy {
+    #[inline]
+    fn touch(&mut self, frame: FrameId) {
+        match self {
+            Self::Lru(policy) => policy.touch(frame),
+        }
+    }
+    fn victim(&self, candidates: impl Iterator<Item = FrameId>) -> Option<FrameId> {
+        match self {
+            Self::Lru(policy) => policy.victim(candidates),
+        }
+    }
+}
+
+const DIRTY: u32 = 1;
+const PREFETCHED: u32 = 2;
+const OFFERED: u32 = 4;
+/// The rest of the word is 0, or the number of the frame's MSHR + 1.
+const MSHR_SHIFT: u32 = 3;
+
+/// The data cache.
+pub struct DataCache {
+    /// By frame: LPA + 1, 0 = free.
+    tags: Vec<u32>,
+    /// By frame: flags and MSHR.
+    states: Vec<u32>,
+    /// By frame: accesses since the page came.
+    accesses: Vec<u32>,
+    policy: Policy,
+    set_count: u32,
+    ways: u32,
+}
+
+/// Frame tags and LPAs share 32 bits with "free".
+fn tag_of(lpa: Lpa) -> u32 {
+    lpa.get() as u32 + 1
+}
+
+impl DataCache {
+    /// An empty cache of at most `frame_count` frames: the largest whole number of sets. Fewer
+    /// frames than ways make one smaller set.
+    pub fn new(frame_count: u32, ways: u32, policy: CachePolicy) -> Self {
+        assert!(frame_count > 0 && ways > 0, "a data cache has frames");
+        let ways = ways.min(frame_count);
+        let set_count = frame_count / ways;
+        let frames = (set_count * ways) as usize;
+        Self {
+            tags: vec![0; frames],
+            states: vec![0; frames],
+            accesses: vec![0; frames],
+            policy: match policy {
+                CachePolicy::Lru => Policy::Lru(Lru::new(frames)),
+            },
+            set_count,
+            ways,
+        }
+    }
+
+    /// Frames of the cache.
+    pub fn frame_count(&self) -> usize {
+        self.tags.len()
+    }
+
+    #[inline]
+    fn set_of(&self, lpa: Lpa) -> Range<usize> {
+        let set = lpa.get() as u32 % self.set_count;
+        let first = (set * self.ways) as usize;
+        first..first + self.ways as usize
+    }
+
+    /// The frame of a page, resident or in flight.
+    #[inline]
+    pub fn find(&self, lpa: Lpa) -> Option<FrameId> {
+        let set = self.set_of(lpa);
+        let tag = tag_of(lpa);
+        let way = self.tags[set.clone()].iter().position(|t| *t == tag)?;
+        Some(FrameId::new((set.start + way) as u32))
+    }
+
+    /// The page in a frame.
+    pub fn page_in(&self, frame: FrameId) -> Option<Lpa> {
+        let tag = self.tags[frame.index()];
+        (tag > 0).then(|| Lpa::new(u64::from(tag) - 1))
+    }
+
+    /// The MSHR of a frame in flight.
+    #[inline]
+    pub fn mshr_of(&self, frame: FrameId) -> Option<MshrId> {
+        (self.states[frame.index()] >> MSHR_SHIFT)
+            .checked_sub(1)
+            .map(MshrId::new)
+    }
+
+    /// Where a page can go: a free frame of its set, or the policy's choice among the resident
+    /// ones, of which dirty ones count only if `dirty_may_leave`.
+    pub fn place_for(&self, lpa: Lpa, dirty_may_leave: bool) -> Option<FrameId> {
+        let set = self.set_of(lpa);
+        let frames = |i: usize| FrameId::new(i as u32);
+        if let Some(way) = self.tags[set.clone()].iter().position(|tag| *tag == 0) {
+            return Some(frames(set.start + way));
+        }
+        let may_leave = |frame: &FrameId| {
+            self.mshr_of(*frame).is_none() && (dirty_may_leave || !self.is_dirty(*frame))
+        };
+        self.policy.victim(set.map(frames).filter(may_leave))
+    }
+
+    /// Puts a page into a free frame, in flight if an MSHR is given.
+    pub fn install(&mut self, frame: FrameId, lpa: Lpa, mshr: Option<MshrId>) {
+        assert!(
+            self.set_of(lpa).contains(&frame.index()),
+            "a page goes to its own set"
+        );
+        assert_eq!(self.tags[frame.index()], 0, "a page goes to a free frame");
+        self.tags[frame.index()] = tag_of(lpa);
+        self.states[frame.index()] = mshr.map_or(0, |mshr| (mshr.get() + 1) << MSHR_SHIFT);
+        self.accesses[frame.index()] = 0;
+        self.policy.touch(frame);
+    }
+
+    /// The page of a frame in flight has come.
+    pub fn settle(&mut self, frame: FrameId) {
+        assert!(self.mshr_of(frame).is_some(), "only a page in flight comes");
+        self.states[frame.index()] &= (1 << MSHR_SHIFT) - 1;
+        self.policy.touch(frame);
+    }
+
+    /// Frees the frame of a resident page.
+    pub fn evict(&mut self, frame: FrameId) {
+        assert!(
+            self.mshr_of(frame).is_none(),
+            "a page in flight is not evicted"
+        );
+        self.tags[frame.index()] = 0;
+        self.states[frame.index()] = 0;
+    }
+
+    /// The page was used.
+    #[inline]
+    pub fn touch(&mut self, frame: FrameId) {
+        self.policy.touch(frame);
+    }
+
+    /// Counts an access and returns how many there were since the page came or was declined.
+    #[inline]
+    pub fn count_access(&mut self, frame: FrameId) -> u32 {
+        let count = &mut self.accesses[frame.index()];
+        *count = count.saturating_add(1);
+        *count
+    }
+
+    /// Starts counting accesses anew and allows another offer.
+    pub fn cool(&mut self, frame: FrameId) {
+        self.accesses[frame.index()] = 0;
+        self.states[frame.index()] &= !OFFERED;
+    }
+
+    /// Marks the page as offered to the host; says whether it was not.
+    #[inline]
+    pub fn offer(&mut self, frame: FrameId) -> bool {
+        self.set_flag(frame, OFFERED)
+    }
+
+    /// Marks the page as newer than flash and than every buffer.
+    pub fn mark_dirty(&mut self, frame: FrameId) {
+        self.set_flag(frame, DIRTY);
+    }
+
+    /// Whether the page is newer than flash and than every buffer.
+    #[inline]
+    pub fn is_dirty(&self, frame: FrameId) -> bool {
+        self.states[frame.index()] & DIRTY != 0
+    }
+
+    /// Marks the page as fetched ahead.
+    pub fn mark_prefetched(&mut self, frame: FrameId) {
+        self.set_flag(frame, PREFETCHED);
+    }
+
+    /// Whether the page was fetched ahead and is asked for now for the first time.
+    #[inline]
+    pub fn take_prefetched(&mut self, frame: FrameId) -> bool {
+        let state = &mut self.states[frame.index()];
+        let was_prefetched = *state & PREFETCHED != 0;
+        *state &= !PREFETCHED;
+        was_prefetched
+    }
+
+    fn set_flag(&mut self, frame: FrameId, flag: u32) -> bool {
+        let state = &mut self.states[frame.index()];
+        let was_clear = *state & flag == 0;
+        *state |= flag;
+        was_clear
+    }
+
+    /// The frames in flight with their pages and MSHRs.
+    pub fn in_flight(&self) -> impl Iterator<Item = (FrameId, Lpa, MshrId)> + '_ {
+        (0..self.tags.len()).filter_map(|i| {
+            let frame = FrameId::from_index(i);
+            Some((frame, self.page_in(frame)?, self.mshr_of(frame)?))
+        })
+    }
+
+    /// Checks the invariants of the module.
+    ///
+    /// # Panics
+    /// With a sentence, if one is broken.
+    pub fn audit(&self) {
+        for index in 0..self.tags.len() {
+            let frame = FrameId::from_index(index);
+            match self.page_in(frame) {
+                Some(lpa) => assert_eq!(
+                    self.find(lpa),
+                    Some(frame),
+                    "{lpa} is in two frames or outside its set"
+                ),
+                None => assert_eq!(self.states[index], 0, "free {frame} has flags"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sets of two ways: even pages in frames 0 and 1, odd ones in 2 and 3.
+    fn cache() -> DataCache {
+        DataCache::new(5, 2, CachePolicy::Lru)
+    }
+
+    fn fill(cache: &mut DataCache, lpa: u64) -> FrameId {
+        let frame = cache.place_for(Lpa::new(lpa), true).unwrap();
+        if cache.page_in(frame).is_some() {
+            cache.evict(frame);
+        }
+        cache.install(frame, Lpa::new(lpa), None);
+        frame
+    }
+
+    #[test]
+    fn the_least_recently_used_page_of_the_set_leaves() {
+        let mut cache = cache();
+        assert_eq!(cache.frame_count(), 4);
+        let (first, second) = (fill(&mut cache, 0), fill(&mut cache, 2));
+        fill(&mut cache, 1);
+        cache.touch(first);
+        assert_eq!(cache.place_for(Lpa::new(4), true), Some(second));
+        assert_eq!(fill(&mut cache, 4), second);
+        assert_eq!(cache.find(Lpa::new(2)), None);
+        assert_eq!(cache.find(Lpa::new(0)), Some(first));
+        cache.audit();
+    }
+
+    #[test]
+    fn pages_in_flight_never_leave_and_dirty_ones_only_if_they_may() {
+        let mut cache = cache();
+        let place = cache.place_for(Lpa::new(0), true).unwrap();
+        cache.install(place, Lpa::new(0), Some(MshrId::new(0)));
+        let dirty = fill(&mut cache, 2);
+        cache.mark_dirty(dirty);
+        assert_eq!(cache.place_for(Lpa::new(4), true), Some(dirty));
+        assert_eq!(cache.place_for(Lpa::new(4), false), None);
+        assert_eq!(cache.mshr_of(place), Some(MshrId::new(0)));
+        assert_eq!(cache.in_flight().count(), 1);
+        cache.settle(place);
+        assert_eq!(cache.place_for(Lpa::new(4), false), Some(place));
+    }
+
+    #[test]
+    fn flags_and_counts_leave_with_the_page() {
+        let mut cache = cache();
+        let frame = fill(&mut cache, 0);
+        cache.mark_dirty(frame);
+        cache.mark_prefetched(frame);
+        assert!(cache.offer(frame) && !cache.offer(frame));
+        assert_eq!(
+            [cache.count_access(frame), cache.count_access(frame)],
+            [1, 2]
+        );
+        cache.cool(frame);
+        assert!(cache.offer(frame) && cache.is_dirty(frame));
+        assert!(cache.take_prefetched(frame) && !cache.take_prefetched(frame));
+        cache.evict(frame);
+        assert_eq!(fill(&mut cache, 0), frame);
+        assert!(!cache.is_dirty(frame));
+        assert_eq!(cache.count_access(frame), 1);
+        cache.audit();
+    }
+
+    #[test]
+    fn fewer_frames_than_ways_make_one_set() {
+        let cache = DataCache::new(3, 16, CachePolicy::Lru);
+        assert_eq!(cache.frame_count(), 3);
+    }
+}

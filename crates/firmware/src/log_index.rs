@@ -1,0 +1,40 @@
+//! Finds the slot of the write log that holds the newest copy of a line (SkyByte §III-B).
+
+pub mod two_level_hash;
+
+pub use two_level_hash::TwoLevelHash;
+
+use units::{LineInPage, LogSlot, Lpa};
+
+/// Index of one half of the write log.
+///
+/// Pages keep the order in which they were first logged, so that compaction scans them in an order
+/// that depends on nothing but the writes.
+pub trait LogIndex {
+    /// Makes `slot` the place of a line; returns the slot that it replaces.
+    fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot>;
+    /// The slot of a line.
+    fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot>;
+    /// Whether any line of the page is logged.
+    fn has_page(&self, lpa: Lpa) -> bool;
+    /// The logged lines of a page, each once.
+    fn lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_;
+    /// Forgets a page; says whether it was there.
+    fn remove_page(&mut self, lpa: Lpa) -> bool;
+    /// The first page at or after `cursor` in the order of first logging; moves `cursor` past it.
+    fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa>;
+    /// Pages with a logged line.
+    fn page_count(&self) -> usize;
+    /// Makes an empty index ready for a new half.
+    ///
+    /// # Panics
+    /// If a page is still there.
+    fn reset(&mut self);
+    /// Memory in bytes as the paper counts it (SkyByte §III-B): 16 B per page, 4 B per entry of
+    /// its second-level table.
+    fn memory(&self) -> u64;
+}
+
+/// How far a scan of the index has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IndexCursor(usize);

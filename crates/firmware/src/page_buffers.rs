@@ -1,0 +1,109 @@
+//! Page buffers of the controller: a page is coalesced or written back through one (SkyByte Fig. 13).
+//!
+//! A buffer is held from the start of its job to the end of its program, so that reads of the page
+//! can be served from it meanwhile. Buffers are static RAM of the controller: moving a page costs
+//! what the device DRAM at the other end costs.
+
+use crate::platform::BufferId;
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use units::Lpa;
+
+/// Why a buffer is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Job {
+    /// A dirty page of the data cache goes to flash.
+    WriteBack,
+    /// A page of the write log goes to flash.
+    Compaction,
+}
+
+/// All page buffers.
+pub(crate) struct PageBuffers {
+    jobs: Vec<Option<(Lpa, Job)>>,
+    free: Vec<BufferId>,
+    /// The buffer with the newest bytes of a page on its way to flash; never iterated.
+    newest: HashMap<Lpa, BufferId, FxBuildHasher>,
+}
+
+impl PageBuffers {
+    pub(crate) fn new(count: u32) -> Self {
+        Self {
+            jobs: vec![None; count as usize],
+            free: (0..count).rev().map(BufferId::new).collect(),
+            newest: HashMap::with_capacity_and_hasher(count as usize, FxBuildHasher),
+        }
+    }
+
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    pub(crate) fn in_use(&self) -> usize {
+        self.jobs.len() - self.free.len()
+    }
+
+    /// Takes a buffer for a page.
+    pub(crate) fn take(&mut self, lpa: Lpa, job: Job) -> BufferId {
+        let buffer = self
+            .free
+            .pop()
+            .expect("a job starts only when a buffer is free");
+        self.jobs[buffer.index()] = Some((lpa, job));
+        buffer
+    }
+
+    /// The buffer holds the newest bytes of its page from now until it is released.
+    pub(crate) fn publish(&mut self, buffer: BufferId) {
+        let (lpa, _) = self.job(buffer);
+        self.newest.insert(lpa, buffer);
+    }
+
+    /// The buffer with the newest bytes of a page on its way to flash.
+    #[inline]
+    pub(crate) fn holding(&self, lpa: Lpa) -> Option<BufferId> {
+        if self.newest.is_empty() {
+            return None;
+        }
+        self.newest.get(&lpa).copied()
+    }
+
+    /// Page and purpose of a buffer in use.
+    pub(crate) fn job(&self, buffer: BufferId) -> (Lpa, Job) {
+        self.jobs[buffer.index()].expect("a buffer in use has a job")
+    }
+
+    /// Frees a buffer.
+    pub(crate) fn release(&mut self, buffer: BufferId) {
+        let (lpa, _) = self.job(buffer);
+        if self.newest.get(&lpa) == Some(&buffer) {
+            self.newest.remove(&lpa);
+        }
+        self.jobs[buffer.index()] = None;
+        self.free.push(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_of_two_buffers_of_a_page_is_found_until_it_is_released() {
+        let mut buffers = PageBuffers::new(3);
+        let lpa = Lpa::new(4);
+        let older = buffers.take(lpa, Job::WriteBack);
+        assert_eq!(buffers.holding(lpa), None);
+        buffers.publish(older);
+        let newer = buffers.take(lpa, Job::WriteBack);
+        buffers.publish(newer);
+        buffers.release(older);
+        assert_eq!(buffers.holding(lpa), Some(newer));
+        assert_eq!(buffers.job(newer), (lpa, Job::WriteBack));
+        buffers.release(newer);
+        assert_eq!(buffers.holding(lpa), None);
+        assert_eq!(buffers.in_use(), 0);
+    }
+}

@@ -1,0 +1,240 @@
+//! The double-buffered write log: lines in the order of their writes, in battery-backed DRAM.
+//!
+//! Two halves of equal size. One is active and takes appends (W1, W3); the other is free or sealed.
+//! A sealed half is being compacted; its index loses a page when the page is on flash, and when
+//! the last one has gone the half is free. Both halves are looked up; the active one is newer.
+//!
+//! Invariants: a slot is named by at most one line; every line of an index is in a used slot; a
+//! half without used slots has an empty index.
+//!
+//! Source: SkyByte §III-B, Fig. 11–13.
+
+use crate::log_index::{IndexCursor, LogIndex, TwoLevelHash};
+use alloc::vec::Vec;
+use units::{LineInPage, LineMask, LogSlot, Lpa, PageSize};
+
+struct Half {
+    index: TwoLevelHash,
+    first_slot: u32,
+    used: u32,
+}
+
+/// The write log.
+pub struct WriteLog {
+    halves: [Half; 2],
+    active: usize,
+    half_slots: u32,
+}
+
+impl WriteLog {
+    /// An empty log with `half_slots` lines in each half.
+    pub fn new(half_slots: u32, page: PageSize) -> Self {
+        assert!(half_slots > 0, "a half of the log holds at least one line");
+        let half = |first_slot| Half {
+            index: TwoLevelHash::new(page, LogSlot::new(first_slot)),
+            first_slot,
+            used: 0,
+        };
+        Self {
+            halves: [half(0), half(half_slots)],
+            active: 0,
+            half_slots,
+        }
+    }
+
+    fn active(&self) -> &Half {
+        &self.halves[self.active]
+    }
+    fn other(&self) -> &Half {
+        &self.halves[1 - self.active]
+    }
+    fn other_mut(&mut self) -> &mut Half {
+        &mut self.halves[1 - self.active]
+    }
+
+    /// Whether the active half takes another line.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.active().used < self.half_slots
+    }
+
+    /// Appends a line to the active half and indexes it (W1, W3).
+    ///
+    /// # Panics
+    /// If the half is full.
+    pub fn append(&mut self, lpa: Lpa, line: LineInPage) -> LogSlot {
+        assert!(
+            self.has_room(),
+            "a line is appended only where there is room"
+        );
+        let half = &mut self.halves[self.active];
+        let slot = LogSlot::new(half.first_slot + half.used);
+        half.used += 1;
+        half.index.insert(lpa, line, slot);
+        slot
+    }
+
+    /// The slot with the newest copy of a line.
+    #[inline]
+    pub fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
+        let newest = self.active().index.find(lpa, line);
+        newest.or_else(|| {
+            let other = self.other();
+            if other.used == 0 {
+                return None;
+            }
+            other.index.find(lpa, line)
+        })
+    }
+
+    /// Whether any line of the page is in the log.
+    pub fn has_page(&self, lpa: Lpa) -> bool {
+        self.active().index.has_page(lpa) || self.other().index.has_page(lpa)
+    }
+
+    /// The newest copy of every logged line of a page, each line once.
+    pub fn newest_lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
+        let active = &self.active().index;
+        let older = self.sealed_lines(lpa);
+        older
+            .filter(move |(line, _)| active.find(lpa, *line).is_none())
+            .chain(active.lines(lpa))
+    }
+
+    /// Forgets a page in both halves (D20); says whether any line of it was there.
+    pub fn drop_page(&mut self, lpa: Lpa) -> bool {
+        let [first, second] = &mut self.halves;
+        let in_first = first.index.remove_page(lpa);
+        second.index.remove_page(lpa) || in_first
+    }
+
+    /// Whether a half is sealed, that is, being compacted.
+    pub fn is_compacting(&self) -> bool {
+        self.other().used > 0
+    }
+
+    /// Seals the full active half and makes the free one active.
+    ///
+    /// # Panics
+    /// If the active half has room or the other one is not free.
+    pub fn seal(&mut self) {
+        assert!(!self.has_room(), "a half is sealed when it is full");
+        assert!(!self.is_compacting(), "one half is compacted at a time");
+        self.active = 1 - self.active;
+    }
+
+    /// The next page of the sealed half, in the order of first logging (L1).
+    pub fn next_sealed_page(&self, cursor: &mut IndexCursor) -> Option<Lpa> {
+        self.other().index.next_page(cursor)
+    }
+
+    /// The logged lines of a page in the sealed half.
+    pub fn sealed_lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
+        self.other().index.lines(lpa)
+    }
+
+    /// Which lines of a page are in the sealed half.
+    pub fn sealed_mask(&self, lpa: Lpa) -> LineMask {
+        self.sealed_lines(lpa).map(|(line, _)| line).collect()
+    }
+
+    /// Forgets a page of the sealed half, because it is on flash.
+    pub fn drop_sealed_page(&mut self, lpa: Lpa) -> bool {
+        self.other_mut().index.remove_page(lpa)
+    }
+
+    /// Whether every page has left the sealed half.
+    pub fn sealed_is_empty(&self) -> bool {
+        self.other().index.page_count() == 0
+    }
+
+    /// Frees the sealed half.
+    ///
+    /// # Panics
+    /// If a page is still in it.
+    pub fn release_sealed(&mut self) {
+        let half = self.other_mut();
+        half.index.reset();
+        half.used = 0;
+    }
+
+    /// Memory of both indices in bytes, as the paper counts it.
+    pub fn index_memory(&self) -> u64 {
+        self.active().index.memory() + self.other().index.memory()
+    }
+
+    /// Checks the invariants of the module.
+    ///
+    /// # Panics
+    /// With a sentence, if one is broken.
+    pub fn audit(&self) {
+        for half in &self.halves {
+            assert!(half.used <= self.half_slots, "a half overflows");
+            let mut slots: Vec<u32> = Vec::new();
+            let mut cursor = IndexCursor::default();
+            let mut page_count = 0;
+            while let Some(lpa) = half.index.next_page(&mut cursor) {
+                page_count += 1;
+                slots.extend(half.index.lines(lpa).map(|(_, slot)| slot.get()));
+            }
+            assert_eq!(page_count, half.index.page_count(), "the scan misses pages");
+            let line_count = slots.len();
+            slots.sort_unstable();
+            slots.dedup();
+            assert_eq!(line_count, slots.len(), "two lines share a slot of the log");
+            let used = half.first_slot..half.first_slot + half.used;
+            let all_used = slots.iter().all(|slot| used.contains(slot));
+            assert!(all_used, "a line is indexed at an unused slot");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: LineInPage = LineInPage::new(0);
+    const B: LineInPage = LineInPage::new(9);
+
+    #[test]
+    fn the_active_half_is_newer_than_the_sealed_one() {
+        let mut log = WriteLog::new(2, PageSize::KIB_4);
+        log.append(Lpa::new(3), A);
+        log.append(Lpa::new(3), B);
+        log.seal();
+        let newer = log.append(Lpa::new(3), A);
+        assert_eq!(log.find(Lpa::new(3), A), Some(newer));
+        assert_eq!(log.find(Lpa::new(3), B), Some(LogSlot::new(1)));
+        let mut lines: Vec<_> = log.newest_lines(Lpa::new(3)).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, [(A, newer), (B, LogSlot::new(1))]);
+        assert_eq!(log.sealed_mask(Lpa::new(3)).count(), 2);
+        log.audit();
+    }
+
+    #[test]
+    fn halves_take_turns_and_forget_what_was_dropped() {
+        let mut log = WriteLog::new(1, PageSize::KIB_4);
+        for turn in 0..4u32 {
+            let slot = log.append(Lpa::new(7), A);
+            assert_eq!(slot, LogSlot::new(turn % 2));
+            assert!(!log.has_room());
+            log.seal();
+            assert!(log.is_compacting() && !log.sealed_is_empty());
+            assert!(log.drop_sealed_page(Lpa::new(7)));
+            log.release_sealed();
+            assert!(!log.is_compacting() && !log.has_page(Lpa::new(7)));
+            log.audit();
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "one half is compacted at a time")]
+    fn a_half_is_not_sealed_while_the_other_is_compacted() {
+        let mut log = WriteLog::new(1, PageSize::KIB_4);
+        log.append(Lpa::new(1), A);
+        log.seal();
+        log.append(Lpa::new(1), A);
+        log.seal();
+    }
+}
