@@ -152,6 +152,33 @@ impl Link {
         arrival
     }
 
+    /// Checks what counters can show of the invariants of `docs/cxl.md` (architecture B6); panics
+    /// at the first that does not hold.
+    pub fn audit(&self) {
+        for (direction, stats) in [
+            (Direction::ToDevice, &self.stats.to_device),
+            (Direction::ToHost, &self.stats.to_host),
+        ] {
+            let passed = self.lanes[direction as usize].free_at - Time::ZERO;
+            assert!(
+                stats.busy <= passed,
+                "a direction carries one message at a time"
+            );
+            let (mut bytes, mut busy) = (Bytes::ZERO, Picos::ZERO);
+            for class in MessageClass::ALL {
+                if class.direction() == direction {
+                    bytes += class.wire_bytes() * self.stats.of(class);
+                    busy += self.serialization[class.index()] * self.stats.of(class);
+                }
+            }
+            assert_eq!(
+                (bytes, busy),
+                (stats.bytes, stats.busy),
+                "each message is counted once"
+            );
+        }
+    }
+
     /// Time from readiness to arrival of a message that waits for nothing.
     pub fn unloaded(&self, class: MessageClass) -> Picos {
         self.serialization[class.index()] + self.lanes[class.direction() as usize].propagation

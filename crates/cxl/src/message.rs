@@ -35,7 +35,7 @@ pub struct MemAddress(u64);
 impl MemAddress {
     /// The address of this byte, if a request can name it.
     pub const fn new(byte: u64) -> Option<Self> {
-        if byte < 1 << 52 && byte % 32 == 0 {
+        if byte < 1 << 52 && byte.is_multiple_of(32) {
             Some(Self(byte))
         } else {
             None
@@ -264,7 +264,7 @@ impl RequestWithData {
 
     /// The packed message, whose address is that of a line: bit 5 does not travel.
     pub fn encode(&self) -> u128 {
-        assert!(self.address.0 % 64 == 0, "data go to a whole line");
+        assert!(self.address.0.is_multiple_of(64), "data go to a whole line");
         Writer::new()
             .field(1, 1)
             .field(4, self.opcode.bits())

@@ -107,6 +107,7 @@ proptest! {
             *free = at.max(*free) + serialization(class) + class.wire_bytes().get() % 2;
             let arrival = link.send(Time::from_picos(at), class);
             prop_assert_eq!(arrival, Time::from_picos(*free + 20_000));
+            link.audit();
         }
         let stats = link.stats();
         prop_assert!(stats.to_device.busy.get() <= off_wire[0]);

@@ -32,7 +32,7 @@ fn a_read_of_line_one_has_this_pattern() {
         "00",               // traffic class
     ]);
     assert_eq!(request.encode(), expected);
-    assert_eq!(expected, 0x2_A001_303 | (1 << 29));
+    assert_eq!(expected, 0x2A00_1303 | (1 << 29));
 }
 
 #[test]

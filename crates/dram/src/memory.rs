@@ -156,6 +156,24 @@ impl Dram {
         done
     }
 
+    /// Checks the invariants of `docs/dram.md` that counters can show (architecture B6); panics at
+    /// the first that does not hold.
+    pub fn audit(&self) {
+        let stats = &self.stats;
+        assert_eq!(
+            stats.accesses(),
+            stats.row_hits + stats.row_misses + stats.row_conflicts,
+            "each access finds its row open, none open, or another"
+        );
+        assert_eq!(
+            stats.busy,
+            self.timing.burst * stats.accesses(),
+            "each access is one burst"
+        );
+        let passed: Picos = self.bus_free.iter().map(|free| *free - Time::ZERO).sum();
+        assert!(stats.busy <= passed, "a bus carries one line at a time");
+    }
+
     fn count(&mut self, access: Access, line_count: u64) {
         match access {
             Access::Read => self.stats.reads += line_count,

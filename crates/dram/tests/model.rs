@@ -83,6 +83,7 @@ proptest! {
             open: BTreeMap::new(),
             bus: BTreeMap::new(),
         };
+        let mut latency = Picos::ZERO;
         for (nanos, first, line_count) in requests {
             let at = Time::ZERO + Picos::from_nanos(nanos);
             let mut last = at;
@@ -90,10 +91,17 @@ proptest! {
                 let done = single.access(at, DramLine::new(line), Access::Write);
                 prop_assert_eq!(done, model.access(at, line));
                 last = last.max(done);
+                latency += done - at;
             }
             let done = bulk.bulk(at, DramLine::new(first), line_count, Access::Write);
             prop_assert_eq!(done, last);
             prop_assert_eq!(bulk.stats(), single.stats());
+            single.audit();
         }
+        let stats = single.stats();
+        let unloaded = spec.unloaded_hit() * stats.row_hits
+            + spec.unloaded_closed() * stats.row_misses
+            + spec.unloaded_conflict() * stats.row_conflicts;
+        prop_assert_eq!(latency, unloaded + stats.wait);
     }
 }

@@ -9,6 +9,7 @@ impl Nand {
     /// queues: for tests and `--audit`.
     pub fn audit(&self) {
         self.audit_commands();
+        self.audit_changes();
         self.audit_times();
         self.audit_resources();
     }
@@ -38,6 +39,27 @@ impl Nand {
             held,
             self.stats.in_flight(),
             "completions are submissions less in flight"
+        );
+    }
+
+    /// I4: the programs and erases noted for blocks are those in flight.
+    fn audit_changes(&self) {
+        if self.changes_of_block.is_empty() {
+            return;
+        }
+        let noted: u64 = self
+            .changes_of_block
+            .iter()
+            .map(|changes| u64::from(*changes))
+            .sum();
+        let in_flight = |kind| {
+            let stats = self.stats.of(kind);
+            stats.submitted - stats.completed
+        };
+        assert_eq!(
+            noted,
+            in_flight(Kind::Program) + in_flight(Kind::Erase),
+            "each change of a block in flight is noted once"
         );
     }
 

@@ -28,7 +28,7 @@ units::parameters! {
         t_bers: Picos, "1ns to 1s", "SkyByte Table II (1ms), Table IV";
         /// Bandwidth of a channel's bus, between page registers and controller.
         channel_bandwidth: BytesPerSec, "1MB/s to 1000GB/s",
-            "our choice, the paper gives none (D17): 2.4GB/s is an 8-bit bus at 2400 MT/s, ONFI 5.0";
+            "our choice (D17), the paper gives none: 2.4GB/s, 8 bits at 2400 MT/s, ONFI 5.0";
         /// Order of service at a die: `fifo` or `read_priority`.
         scheduling: Scheduling, "fifo or read_priority", "our switch; the paper names no order";
         /// Whether a read suspends the program or erase its die is busy with.

@@ -102,8 +102,8 @@ impl List {
         tail: NIL,
     };
 
+    /// Appends a command that has been in no list since it was inserted.
     pub fn push(&mut self, slab: &mut Slab, id: OpId) {
-        slab[id].next = NIL;
         if self.head == NIL {
             self.head = id.0;
         } else {

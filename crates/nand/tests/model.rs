@@ -258,7 +258,7 @@ proptest! {
         driven.finish();
         model.run_before(Time::MAX);
         let finished: Vec<_> =
-            driven.completed.iter().map(|completion| (completion.tag, completion.finished)).collect();
+            driven.completed.iter().map(|ended| (ended.tag, ended.finished)).collect();
         prop_assert_eq!(finished, model.finished);
     }
 }
