@@ -1,13 +1,33 @@
 //! The flash translation layer: where pages are, where they go next, and how room is made.
 //!
-//! Interface only; see docs/ftl.md.
+//! The controller asks for pages by logical address; everything physical stays in here, tags of
+//! NAND operations included. A page is mapped when its program is *done*; until then reads go to
+//! the old copy and the controller answers from its buffer. See docs/ftl.md.
 
+mod allocator;
+mod audit;
 pub mod config;
+pub mod estimator;
+pub mod gc;
+pub mod mapping;
+mod operation;
+pub mod precondition;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use config::{EstimatorKind, FtlConfig, GcKind};
 
-use crate::platform::{BufferId, NandTag, PagePlace, Platform};
-use units::{FlashGeometry, Lpa, Picos, Time};
+use crate::platform::{BufferId, NandCommand, NandOp, NandTag, PagePlace, Platform};
+use alloc::collections::VecDeque;
+use allocator::{Allocator, BlockState};
+use estimator::{Estimator, OpKind};
+use gc::Gc;
+use mapping::{ImplicitMapping, Mapping};
+use operation::{Operation, Operations, Sequence, Watches};
+use precondition::Precondition;
+use units::{DieId, FlashGeometry, Lpa, Picos, Ppa, Time};
 
 units::ids! {
     /// Whoever asked for a NAND operation; the FTL hands it back and knows nothing of it.
@@ -23,8 +43,8 @@ pub enum Done {
         owner: Owner,
         /// Which page.
         lpa: Lpa,
-        /// The page was programmed or trimmed after the read was submitted, so the register may
-        /// hold older bytes. Relocation by GC does not make a read stale.
+        /// A program or trim of the page took effect after the read was submitted, so the register
+        /// holds older bytes. Relocation by GC does not make a read stale.
         stale: bool,
     },
     /// The page is on flash and, unless a program submitted later finished first, mapped.
@@ -61,51 +81,145 @@ pub struct FlashTiming {
 /// Counters of the FTL since the last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FtlStats {
-    /// Pages read for the controller.
+    /// Page reads submitted for the controller.
     pub host_reads: u64,
-    /// Pages programmed for the controller.
+    /// Page programs submitted for the controller. Write amplification is
+    /// (host + GC programs) ÷ host programs.
     pub host_programs: u64,
-    /// Pages read by GC.
+    /// Page reads submitted by GC.
     pub gc_reads: u64,
-    /// Pages programmed by GC.
+    /// Page programs submitted by GC.
     pub gc_programs: u64,
+    /// Relocations that came to nothing because the page was overwritten meanwhile.
+    pub gc_drops: u64,
+    /// GC invocations: blocks chosen as victims.
+    pub gc_victims: u64,
+    /// Block erases submitted.
+    pub erases: u64,
+    /// Host programs that had to wait for GC to make room.
+    pub waits: u64,
+    /// Time they waited, all together.
+    pub wait_time: Picos,
+}
+
+/// Erases per block since the start of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wear {
+    /// Of the least worn block.
+    pub min: u32,
+    /// Of the most worn block.
+    pub max: u32,
+    /// Of all blocks together.
+    pub total: u64,
+}
+
+/// A host program that no die has room for.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: Time,
+    lpa: Lpa,
+    from: PagePlace,
+    owner: Owner,
+    sequence: Sequence,
 }
 
 /// The flash translation layer.
-pub struct Ftl {
+#[derive(Clone, Debug)]
+pub struct Ftl<M = ImplicitMapping> {
     geometry: FlashGeometry,
+    config: FtlConfig,
+    mapping: M,
+    allocator: Allocator,
+    gc: Gc,
+    operations: Operations,
+    watches: Watches,
+    estimator: Estimator,
+    /// In order of submission.
+    waiting: VecDeque<Waiting>,
+    logical_page_count: u64,
+    mapped_page_count: u64,
     stats: FtlStats,
 }
 
 impl Ftl {
-    /// A preconditioned device. GC uses the buffers `first_buffer` and the `config.gc_buffers - 1`
-    /// after it.
+    /// A preconditioned device; `config` is valid for the geometry. GC uses buffer `first_buffer`
+    /// and the `config.gc_buffers - 1` after it.
     pub fn new(
         geometry: FlashGeometry,
         config: &FtlConfig,
         timing: FlashTiming,
         first_buffer: BufferId,
     ) -> Self {
-        let _ = (config, timing, first_buffer);
+        let mapping = ImplicitMapping::new(geometry, Precondition::new(geometry, config));
+        Self::with_mapping(geometry, config, timing, first_buffer, mapping)
+    }
+}
+
+impl<M: Mapping> Ftl<M> {
+    /// As [`Ftl::new`], with another implementation of the mapping, in the preconditioned state.
+    pub fn with_mapping(
+        geometry: FlashGeometry,
+        config: &FtlConfig,
+        timing: FlashTiming,
+        first_buffer: BufferId,
+        mapping: M,
+    ) -> Self {
+        let precondition = Precondition::new(geometry, config);
         Self {
             geometry,
+            mapping,
+            allocator: Allocator::new(geometry, &precondition),
+            gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
+            operations: Operations::default(),
+            watches: Watches::default(),
+            estimator: Estimator::new(config.estimator, geometry, timing),
+            waiting: VecDeque::new(),
+            logical_page_count: precondition.logical_page_count(),
+            mapped_page_count: precondition.mapped_page_count(),
             stats: FtlStats::default(),
+            config: config.clone(),
         }
     }
+
     /// Pages of the exported logical space; LPAs are below it.
     pub fn logical_page_count(&self) -> u64 {
-        self.geometry.page_count()
+        self.logical_page_count
+    }
+    /// Pages that were mapped at the start: the LPAs below this.
+    pub fn preconditioned_page_count(&self) -> u64 {
+        self.mapped_page_count
     }
     /// Whether the page is on flash.
     pub fn is_mapped(&self, lpa: Lpa) -> bool {
-        lpa.get() < self.logical_page_count()
+        self.mapping.lookup(lpa).is_some()
     }
+    /// The die that a mapped page is on.
+    pub fn die_of(&self, lpa: Lpa) -> Option<DieId> {
+        self.mapping
+            .lookup(lpa)
+            .map(|page| self.geometry.die_of_page(page))
+    }
+
     /// Fetches a mapped page.
     pub fn read<P: Platform>(&mut self, at: Time, lpa: Lpa, owner: Owner, platform: &mut P) {
-        let _ = (at, lpa, owner, platform);
+        let ppa = self.mapping.lookup(lpa);
+        let ppa = ppa.unwrap_or_else(|| panic!("{lpa} is read from flash but not mapped"));
+        let seen = self.watches.begin_read(lpa);
+        self.stats.host_reads += 1;
+        self.allocator.block_mut(self.geometry.block_of(ppa)).reads += 1;
+        self.estimator
+            .enter(self.geometry.die_of_page(ppa), OpKind::Read, false);
+        let operation = Operation::HostRead {
+            lpa,
+            ppa,
+            owner,
+            seen,
+        };
+        self.submit(at, operation, NandOp::Read { ppa }, platform);
     }
+
     /// Programs a page; waits inside while no die has room, so `from` must keep the bytes until
-    /// `Done::Programmed`.
+    /// [`Done::Programmed`].
     pub fn program<P: Platform>(
         &mut self,
         at: Time,
@@ -114,34 +228,89 @@ impl Ftl {
         owner: Owner,
         platform: &mut P,
     ) {
-        let _ = (at, lpa, from, owner, platform);
+        assert!(
+            lpa.get() < self.logical_page_count,
+            "{lpa} is beyond the exported space"
+        );
+        let sequence = self.watches.begin_program(lpa);
+        let program = Waiting {
+            since: at,
+            lpa,
+            from,
+            owner,
+            sequence,
+        };
+        self.stats.host_programs += 1;
+        if !self.waiting.is_empty() || !self.submit_program(at, program, platform) {
+            self.stats.waits += 1;
+            self.waiting.push_back(program);
+        }
     }
+
     /// Forgets a page; programs of it that are in flight come to nothing.
     pub fn trim(&mut self, lpa: Lpa) {
-        let _ = lpa;
+        self.watches.trim(lpa);
+        if let Some(before) = self.mapping.lookup(lpa) {
+            self.mapping.update(lpa, None);
+            self.allocator
+                .release_page(self.geometry.die_of_page(before));
+        }
     }
+
     /// A NAND operation has finished.
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
-        let _ = (now, tag, platform);
-        Done::Internal
+        match self.operations.finish(tag) {
+            Operation::HostRead {
+                lpa,
+                ppa,
+                owner,
+                seen,
+            } => {
+                self.on_host_read(now, ppa, platform);
+                Done::Read {
+                    owner,
+                    lpa,
+                    stale: self.watches.end_read(lpa, seen),
+                }
+            }
+            Operation::HostProgram {
+                lpa,
+                ppa,
+                owner,
+                sequence,
+            } => {
+                self.on_host_program(now, (lpa, ppa, sequence), platform);
+                Done::Programmed { owner, lpa }
+            }
+            Operation::GcRead {
+                lpa,
+                source,
+                buffer,
+            } => self.on_gc_read(now, (tag, lpa, source, buffer), platform),
+            Operation::GcProgram {
+                lpa,
+                source,
+                ppa,
+                buffer,
+            } => self.on_gc_program(now, (lpa, source, ppa, buffer), platform),
+            Operation::Erase { block } => self.on_erased(now, block, platform),
+        }
     }
-    /// How long a read of a mapped page submitted now would take, by Algorithm 1.
+
+    /// How long a read of a mapped page submitted now would take, by Algorithm 1; no time at all
+    /// for an unmapped page.
     pub fn estimate(&self, lpa: Lpa) -> Estimate {
-        let _ = lpa;
-        Estimate {
+        let nothing = Estimate {
             latency: Picos::ZERO,
             gc_in_progress: false,
-        }
+        };
+        self.die_of(lpa)
+            .map_or(nothing, |die| self.estimator.estimate(die))
     }
     /// Whether nothing is in flight or waiting.
     pub fn is_idle(&self) -> bool {
-        true
+        self.watches.is_empty() && self.gc.is_idle()
     }
-    /// Checks everything that can be checked.
-    ///
-    /// # Panics
-    /// With a sentence, if an invariant is broken.
-    pub fn audit(&self) {}
     /// Counters since the last reset.
     pub fn stats(&self) -> &FtlStats {
         &self.stats
@@ -149,5 +318,111 @@ impl Ftl {
     /// Sets the counters to zero; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
+    }
+    /// Erases per block since the start.
+    pub fn wear(&self) -> Wear {
+        let wears = self.allocator.blocks().iter().map(|block| block.wear);
+        Wear {
+            min: wears.clone().min().unwrap_or(0),
+            max: wears.clone().max().unwrap_or(0),
+            total: wears.map(u64::from).sum(),
+        }
+    }
+
+    fn on_host_read<P: Platform>(&mut self, now: Time, ppa: Ppa, platform: &mut P) {
+        let (block, die) = (self.geometry.block_of(ppa), self.geometry.die_of_page(ppa));
+        self.estimator.leave(die, OpKind::Read, false);
+        let read = self.allocator.block_mut(block);
+        read.reads -= 1;
+        if read.state == BlockState::Victim {
+            self.advance_gc(now, die, platform);
+        }
+    }
+
+    fn on_host_program<P: Platform>(
+        &mut self,
+        now: Time,
+        (lpa, ppa, sequence): (Lpa, Ppa, Sequence),
+        platform: &mut P,
+    ) {
+        let die = self.geometry.die_of_page(ppa);
+        self.estimator.leave(die, OpKind::Program, false);
+        self.allocator
+            .block_mut(self.geometry.block_of(ppa))
+            .programs -= 1;
+        let invalid = if self.watches.end_program(lpa, sequence) {
+            self.mapping.update(lpa, Some(ppa))
+        } else {
+            Some(ppa)
+        };
+        if let Some(invalid) = invalid {
+            let loser = self.geometry.die_of_page(invalid);
+            self.allocator.release_page(loser);
+            self.advance_gc(now, loser, platform);
+        }
+        self.advance_gc(now, die, platform);
+        self.submit_waiting(now, platform);
+    }
+
+    /// Submits host programs for which there is room now.
+    fn submit_waiting<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        while let Some(first) = self.waiting.front().copied() {
+            let at = now.max(first.since);
+            if !self.submit_program(at, first, platform) {
+                return;
+            }
+            self.stats.wait_time += at - first.since;
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Submits a host program if a die has room.
+    fn submit_program<P: Platform>(
+        &mut self,
+        at: Time,
+        program: Waiting,
+        platform: &mut P,
+    ) -> bool {
+        let Some(ppa) = self.allocator.take_host_page() else {
+            return false;
+        };
+        let Waiting {
+            lpa,
+            from,
+            owner,
+            sequence,
+            ..
+        } = program;
+        let die = self.geometry.die_of_page(ppa);
+        self.allocator
+            .block_mut(self.geometry.block_of(ppa))
+            .programs += 1;
+        self.estimator.enter(die, OpKind::Program, false);
+        let operation = Operation::HostProgram {
+            lpa,
+            ppa,
+            owner,
+            sequence,
+        };
+        self.submit(at, operation, NandOp::Program { ppa, lpa, from }, platform);
+        let opened_a_block = self.geometry.page_in_block(ppa) == 0;
+        if opened_a_block && self.config.gc == GcKind::Bulk {
+            self.start_bulk_gc(at, platform);
+        }
+        if opened_a_block {
+            self.advance_gc(at, die, platform);
+        }
+        true
+    }
+
+    fn submit<P: Platform>(
+        &mut self,
+        at: Time,
+        operation: Operation,
+        op: NandOp,
+        platform: &mut P,
+    ) {
+        let tag = self.operations.start(operation);
+        platform.nand(at, NandCommand { tag, op });
     }
 }

@@ -1,5 +1,7 @@
 //! Parameters of the FTL.
 
+use super::allocator::SPARE_BLOCKS;
+use super::precondition::Layout;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -60,14 +62,72 @@ units::parameters! {
 impl FtlConfig {
     /// Everything wrong with the parameters on this flash, one sentence each.
     pub fn validate(&self, geometry: &FlashGeometry) -> Vec<String> {
-        let _ = geometry;
         let mut problems = Vec::new();
-        if self.gc_start_blocks < 2 {
-            problems.push(format!(
-                "ftl.gc_start_blocks is {}; it must be at least 2",
-                self.gc_start_blocks
-            ));
+        let mut require = |holds: bool, problem: String| {
+            if !holds {
+                problems.push(problem);
+            }
+        };
+        let share = self.over_provisioning;
+        let is_proper = share.numerator() > 0 && share.numerator() < share.denominator();
+        require(
+            is_proper,
+            format!("ftl.over_provisioning is {share}; it must be above 0% and below 100%"),
+        );
+        require(
+            self.fill.is_at_most_one(),
+            format!("ftl.fill is {}; it must be at most 100%", self.fill),
+        );
+        let at_least = [
+            ("gc_start_blocks", self.gc_start_blocks, 2),
+            ("gc_pages", self.gc_pages, 1),
+            (
+                "gc_foreground_pages",
+                self.gc_foreground_pages,
+                self.gc_pages,
+            ),
+            ("gc_buffers", self.gc_buffers, 1),
+            ("gc_bulk_blocks", self.gc_bulk_blocks, 1),
+        ];
+        for (name, value, least) in at_least {
+            require(
+                value >= least,
+                format!("ftl.{name} is {value}; it must be at least {least}"),
+            );
+        }
+        let threshold = self.gc_threshold;
+        require(
+            threshold.is_at_most_one(),
+            format!("ftl.gc_threshold is {threshold}; it must be at most 100%"),
+        );
+        if problems.is_empty() {
+            self.validate_room(geometry, &mut problems);
         }
         problems
+    }
+
+    /// Whether GC has room to work in.
+    fn validate_room(&self, geometry: &FlashGeometry, problems: &mut Vec<String>) {
+        let (blocks, pages) = (geometry.blocks_per_die(), geometry.pages_per_block);
+        if geometry.page_count() >= u64::from(u32::MAX) || pages > u32::from(u16::MAX) {
+            problems.push(format!(
+                "the flash has {} pages in blocks of {pages}; the FTL takes fewer than {} in blocks of at most {}",
+                geometry.page_count(), u32::MAX, u16::MAX,
+            ));
+        }
+        let layout = Layout::new(geometry, self);
+        let spare = SPARE_BLOCKS + self.gc_start_blocks;
+        let most = u64::from(blocks.saturating_sub(spare)) * u64::from(pages);
+        if layout.exported > most || layout.exported == 0 {
+            problems.push(format!(
+                "ftl.over_provisioning is {}: {} of the {} pages of a die are exported; GC needs {spare} blocks of {pages} pages beyond them, so it must be larger",
+                self.over_provisioning, layout.exported, u64::from(blocks) * u64::from(pages),
+            ));
+        } else if !layout.fits(geometry) {
+            problems.push(format!(
+                "ftl.gc_threshold is {}, but ftl.fill alone puts {} pages on each die of {blocks} blocks of {pages}; bulk GC would never reach it",
+                self.gc_threshold, layout.mapped,
+            ));
+        }
     }
 }

@@ -1,0 +1,292 @@
+//! Where the next page goes, and what state each block is in.
+//!
+//! Host programs are striped round-robin over channels, then dies: consecutive dies are on
+//! consecutive channels, and a die without room is passed over. Every die has one open block for
+//! the host and one for GC, so that pages that have survived a collection do not mix with new
+//! ones. Freed blocks are used oldest first, which levels wear among the blocks that circulate.
+//!
+//! Two rules make GC always able to finish, so that a write never waits for ever:
+//! the host never takes the last free block of a die, and a die never holds more valid pages
+//! (programs in flight included) than three blocks less than it has.
+
+use super::mapping::Mapping;
+use super::precondition::Precondition;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use units::{BlockAddr, DieId, FlashGeometry, Ppa};
+
+/// Blocks of a die that are never filled with valid pages: one the host writes, one GC writes, one
+/// free for GC.
+pub(super) const SPARE_BLOCKS: u32 = 3;
+
+/// Free blocks that the host leaves to GC.
+const RESERVED_BLOCKS: usize = 1;
+
+/// What a block is there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BlockState {
+    /// Erased.
+    Free,
+    /// Being written.
+    Open,
+    /// Written to the end.
+    Full,
+    /// Full, and GC is moving its valid pages away or erasing it.
+    Victim,
+}
+
+/// An erase block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    pub(super) state: BlockState,
+    /// Reads in flight: it is not erased under them.
+    pub(super) reads: u16,
+    /// Programs in flight: it is no victim before they are done.
+    pub(super) programs: u16,
+    /// Erases since the start.
+    pub(super) wear: u32,
+}
+
+/// A block that is being written and its next page.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    block: BlockAddr,
+    next: u32,
+}
+
+/// The writing side of one die.
+#[derive(Clone, Debug)]
+struct Die {
+    free: VecDeque<BlockAddr>,
+    host_open: Option<Open>,
+    gc_open: Option<Open>,
+    /// Valid pages and host programs in flight.
+    committed: u32,
+}
+
+/// Blocks of all dies and the round-robin over them.
+#[derive(Clone, Debug)]
+pub(super) struct Allocator {
+    geometry: FlashGeometry,
+    blocks: Vec<Block>,
+    dies: Vec<Die>,
+    /// Bit set of the dies that can take a host page.
+    ready: Vec<u64>,
+    /// The die whose turn it is.
+    next_die: u32,
+    /// Most pages a die may hold.
+    commit_limit: u32,
+    free_block_count: u32,
+}
+
+impl Allocator {
+    pub(super) fn new(geometry: FlashGeometry, precondition: &Precondition) -> Self {
+        let block = Block {
+            state: BlockState::Free,
+            reads: 0,
+            programs: 0,
+            wear: 0,
+        };
+        let mut allocator = Self {
+            geometry,
+            blocks: vec![block; geometry.block_count() as usize],
+            dies: Vec::with_capacity(geometry.die_count() as usize),
+            ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
+            next_die: 0,
+            commit_limit: (geometry.blocks_per_die() - SPARE_BLOCKS) * geometry.pages_per_block,
+            free_block_count: 0,
+        };
+        for die in 0..geometry.die_count() {
+            allocator.add_die(DieId::new(die), precondition);
+        }
+        allocator
+    }
+
+    fn add_die(&mut self, die: DieId, precondition: &Precondition) {
+        let full = precondition.full_blocks();
+        for block in 0..full {
+            self.block_mut(self.geometry.block_on(die, block)).state = BlockState::Full;
+        }
+        let next = precondition.open_pages(die);
+        let open = Open {
+            block: self.geometry.block_on(die, full),
+            next,
+        };
+        let host_open = (next > 0).then_some(open);
+        if host_open.is_some() {
+            self.block_mut(open.block).state = BlockState::Open;
+        }
+        let first_free = full + u32::from(host_open.is_some());
+        let free: VecDeque<_> = (first_free..self.geometry.blocks_per_die())
+            .map(|block| self.geometry.block_on(die, block))
+            .collect();
+        self.free_block_count += free.len() as u32;
+        let committed = u32::try_from(precondition.mapped_per_die()).expect("a die is far smaller");
+        self.dies.push(Die {
+            free,
+            host_open,
+            gc_open: None,
+            committed,
+        });
+        self.refresh(die);
+    }
+
+    pub(super) fn block(&self, block: BlockAddr) -> &Block {
+        &self.blocks[block.index()]
+    }
+    pub(super) fn block_mut(&mut self, block: BlockAddr) -> &mut Block {
+        &mut self.blocks[block.index()]
+    }
+    pub(super) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+    /// Erased blocks of a die.
+    pub(super) fn free_blocks(&self, die: DieId) -> usize {
+        self.dies[die.index()].free.len()
+    }
+    /// Blocks of the device that are not erased.
+    pub(super) fn used_block_count(&self) -> u32 {
+        self.geometry.block_count() - self.free_block_count
+    }
+
+    /// The next page for a host program, if any die has room. The page counts as committed.
+    pub(super) fn take_host_page(&mut self) -> Option<Ppa> {
+        let die = self.next_ready_die()?;
+        self.next_die = (die.get() + 1) % self.geometry.die_count();
+        let open = self.dies[die.index()].host_open.take();
+        let open = open.unwrap_or_else(|| self.open_block(die));
+        let (page, rest) = self.advance(open);
+        self.dies[die.index()].host_open = rest;
+        self.dies[die.index()].committed += 1;
+        self.refresh(die);
+        Some(page)
+    }
+
+    /// The next page for a relocation within a die. There always is one (see the module).
+    pub(super) fn take_gc_page(&mut self, die: DieId) -> Ppa {
+        let open = self.dies[die.index()].gc_open.take();
+        let open = open.unwrap_or_else(|| self.open_block(die));
+        let (page, rest) = self.advance(open);
+        self.dies[die.index()].gc_open = rest;
+        self.refresh(die);
+        page
+    }
+
+    /// A valid page of the die has become invalid, or a program into it came to nothing.
+    pub(super) fn release_page(&mut self, die: DieId) {
+        self.dies[die.index()].committed -= 1;
+        self.refresh(die);
+    }
+
+    /// A block has been erased.
+    pub(super) fn release_block(&mut self, block: BlockAddr) {
+        let erased = self.block_mut(block);
+        assert!(
+            erased.state == BlockState::Victim,
+            "only a victim is erased"
+        );
+        erased.state = BlockState::Free;
+        erased.wear += 1;
+        let die = self.geometry.die_of(block);
+        self.dies[die.index()].free.push_back(block);
+        self.free_block_count += 1;
+        self.refresh(die);
+    }
+
+    fn open_block(&mut self, die: DieId) -> Open {
+        let free = self.dies[die.index()].free.pop_front();
+        let block = free.unwrap_or_else(|| panic!("{die} has no free block to open"));
+        self.free_block_count -= 1;
+        self.block_mut(block).state = BlockState::Open;
+        Open { block, next: 0 }
+    }
+
+    /// Takes the next page of an open block; returns what is left of it.
+    fn advance(&mut self, open: Open) -> (Ppa, Option<Open>) {
+        let page = self.geometry.page_on(open.block, open.next);
+        let next = open.next + 1;
+        if next == self.geometry.pages_per_block {
+            self.block_mut(open.block).state = BlockState::Full;
+            return (page, None);
+        }
+        (page, Some(Open { next, ..open }))
+    }
+
+    fn has_room(&self, die: DieId) -> bool {
+        let die = &self.dies[die.index()];
+        die.committed < self.commit_limit
+            && (die.host_open.is_some() || die.free.len() > RESERVED_BLOCKS)
+    }
+
+    fn refresh(&mut self, die: DieId) {
+        let (word, bit) = (die.index() / 64, die.get() % 64);
+        let has_room = self.has_room(die);
+        self.ready[word] = (self.ready[word] & !(1 << bit)) | (u64::from(has_room) << bit);
+    }
+
+    /// The first die with room from `next_die` on, round the device.
+    fn next_ready_die(&self) -> Option<DieId> {
+        let (start, bit) = (self.next_die as usize / 64, self.next_die % 64);
+        let words = self.ready.len();
+        (0..=words).find_map(|step| {
+            let word = (start + step) % words;
+            let below = (1u64 << bit) - 1;
+            let mask = match step {
+                0 => !below,
+                _ if step == words => below,
+                _ => u64::MAX,
+            };
+            let found = self.ready[word] & mask;
+            (found != 0).then(|| DieId::from_index(word * 64 + found.trailing_zeros() as usize))
+        })
+    }
+
+    /// Checks the counts of a die against its blocks.
+    ///
+    /// # Panics
+    /// With a sentence, if they disagree.
+    pub(super) fn audit_die<M: Mapping>(&self, die: DieId, mapping: &M, host_programs: u32) {
+        let state = &self.dies[die.index()];
+        let blocks =
+            (0..self.geometry.blocks_per_die()).map(|block| self.geometry.block_on(die, block));
+        let (mut free, mut open, mut valid) = (0, 0, 0);
+        for block in blocks {
+            match self.block(block).state {
+                BlockState::Free => free += 1,
+                BlockState::Open => open += 1,
+                BlockState::Full | BlockState::Victim => {}
+            }
+            valid += mapping.valid_count(block);
+        }
+        assert_eq!(
+            free,
+            state.free.len(),
+            "{die}: free blocks are those in the free list"
+        );
+        let expected_open =
+            usize::from(state.host_open.is_some()) + usize::from(state.gc_open.is_some());
+        assert_eq!(
+            open, expected_open,
+            "{die}: open blocks are the host's and GC's"
+        );
+        assert_eq!(
+            state.committed,
+            valid + host_programs,
+            "{die}: committed pages are the valid ones and the host programs in flight"
+        );
+        assert!(
+            state.committed <= self.commit_limit,
+            "{die} holds more pages than GC can move"
+        );
+        let bit = self.ready[die.index() / 64] >> (die.get() % 64) & 1;
+        assert_eq!(
+            bit == 1,
+            self.has_room(die),
+            "{die}: the ready bit says whether it has room"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+use super::*;
+use crate::ftl::testing::{self, GEOMETRY};
+use proptest::prelude::*;
+use units::{PageSize, Ratio};
+
+fn precondition(fill: u64, overwritten: u64) -> Precondition {
+    let config = FtlConfig {
+        fill: Ratio::percent(fill),
+        overwritten: Ratio::percent(overwritten),
+        ..testing::config()
+    };
+    assert_eq!(
+        config.validate(&GEOMETRY),
+        Vec::<alloc::string::String>::new()
+    );
+    Precondition::new(GEOMETRY, &config)
+}
+
+fn blocks() -> impl Iterator<Item = BlockAddr> {
+    (0..GEOMETRY.block_count()).map(BlockAddr::new)
+}
+
+proptest! {
+    #[test]
+    fn the_formula_is_a_bijection_and_counts_itself(fill in 0u64..=100, overwritten in 0u64..300) {
+        let state = precondition(fill, overwritten);
+        for page in 0..state.mapped_page_count() {
+            let place = state.lookup(Lpa::new(page)).expect("pages below the fill are mapped");
+            prop_assert_eq!(state.reverse(place), Some(Lpa::new(page)));
+        }
+        prop_assert_eq!(state.lookup(Lpa::new(state.mapped_page_count())), None);
+        let mut mapped = 0;
+        for block in blocks() {
+            let pages = (0..GEOMETRY.pages_per_block).map(|page| GEOMETRY.page_on(block, page));
+            let valid = pages.filter(|page| state.reverse(*page).is_some()).count() as u32;
+            prop_assert_eq!(valid, state.valid_count(block));
+            mapped += u64::from(valid);
+        }
+        prop_assert_eq!(mapped, state.mapped_page_count());
+    }
+}
+
+#[test]
+fn consecutive_pages_are_on_consecutive_channels_then_dies() {
+    let state = precondition(100, 100);
+    for page in 0..state.mapped_page_count() {
+        let die = GEOMETRY.die_of_page(state.lookup(Lpa::new(page)).unwrap());
+        assert_eq!(u64::from(die.get()), page % 4);
+        assert_eq!(u64::from(GEOMETRY.channel_of(die).get()), page % 2);
+    }
+}
+
+#[test]
+fn a_fresh_device_has_its_pages_in_as_few_blocks_as_they_need() {
+    let state = precondition(100, 0);
+    // 60 % of 128 pages are exported: 77 pages, 10 blocks.
+    assert_eq!((state.mapped_per_die(), state.full_blocks()), (77, 10));
+}
+
+#[test]
+fn a_used_device_stands_at_the_watermark_with_its_oldest_blocks_emptiest() {
+    let state = precondition(100, 300);
+    // 16 blocks, less 3 free and the open one.
+    assert_eq!(state.full_blocks(), 12);
+    let valid: Vec<u32> = (0..12)
+        .map(|nth| state.starts[nth + 1] - state.starts[nth])
+        .map(|n| n as u32)
+        .collect();
+    assert!(valid.is_sorted(), "{valid:?}");
+    assert!(valid[0] + 2 <= valid[11], "{valid:?}");
+}
+
+#[test]
+fn dies_stand_at_different_places_in_their_open_block() {
+    let state = precondition(100, 100);
+    let mut pages: Vec<u32> = (0..4)
+        .map(|die| state.open_pages(DieId::new(die)))
+        .collect();
+    pages.sort_unstable();
+    pages.dedup();
+    assert_eq!(pages.len(), 4);
+}
+
+#[test]
+fn the_full_size_device_costs_a_table_of_one_die() {
+    let geometry = FlashGeometry {
+        channel_count: 16,
+        chips_per_channel: 8,
+        dies_per_chip: 8,
+        planes_per_die: 1,
+        blocks_per_plane: 128,
+        pages_per_block: 256,
+        page_size: PageSize::KIB_4,
+    };
+    let config = FtlConfig {
+        over_provisioning: Ratio::new(125, 1000),
+        ..testing::config()
+    };
+    let state = Precondition::new(geometry, &config);
+    assert_eq!(state.starts.len(), 125);
+    let pages = state.logical_page_count();
+    assert_eq!(pages, geometry.page_count() / 8 * 7);
+    for page in (0..pages).step_by(999_983).chain([pages - 1]) {
+        assert_eq!(
+            state.reverse(state.lookup(Lpa::new(page)).unwrap()),
+            Some(Lpa::new(page))
+        );
+    }
+}
