@@ -131,3 +131,51 @@ impl FtlConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ftl::testing::{self, GEOMETRY};
+
+    fn problem(config: &FtlConfig) -> String {
+        let problems = config.validate(&GEOMETRY);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        problems[0].clone()
+    }
+
+    #[test]
+    fn a_valid_section_has_no_problems() {
+        assert!(testing::config().validate(&GEOMETRY).is_empty());
+    }
+
+    #[test]
+    fn all_problems_are_found_at_once() {
+        let config = FtlConfig {
+            gc_start_blocks: 1,
+            gc_buffers: 0,
+            fill: Ratio::percent(101),
+            ..testing::config()
+        };
+        assert_eq!(config.validate(&GEOMETRY).len(), 3);
+    }
+
+    #[test]
+    fn gc_needs_room() {
+        // 16 blocks less 3 and the watermark of 3 are 62.5 % of a die.
+        let config = FtlConfig {
+            over_provisioning: Ratio::percent(37),
+            ..testing::config()
+        };
+        assert!(problem(&config).starts_with("ftl.over_provisioning is 37%"));
+    }
+
+    #[test]
+    fn bulk_gc_needs_a_threshold_above_the_fill() {
+        let config = FtlConfig {
+            gc: GcKind::Bulk,
+            gc_threshold: Ratio::percent(60),
+            ..testing::config()
+        };
+        assert!(problem(&config).starts_with("ftl.gc_threshold is 60%"));
+    }
+}

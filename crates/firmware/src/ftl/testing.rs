@@ -62,6 +62,8 @@ pub struct Flash {
     buffers: BTreeMap<BufferId, Token>,
     /// Whether operations of one die may finish in any order too.
     reorders: bool,
+    /// What a page reads as that was never written here; without it, such a read is an error.
+    unwritten: Option<Token>,
 }
 
 impl Flash {
@@ -76,6 +78,14 @@ impl Flash {
             registers,
             buffers,
             reorders: false,
+            unwritten: None,
+        }
+    }
+    /// A flash too large to write down what it holds at the start.
+    pub fn vast(geometry: FlashGeometry) -> Self {
+        Self {
+            unwritten: Some(0),
+            ..Self::new(geometry, BTreeMap::new())
         }
     }
     /// A flash whose dies finish operations in any order.
@@ -113,11 +123,10 @@ impl Flash {
         let (command, token) = queue.remove(nth)?;
         match command.op {
             NandOp::Read { ppa } => {
-                let (_, token) = self
-                    .pages
-                    .get(&ppa)
-                    .unwrap_or_else(|| panic!("{ppa} is read but erased"));
-                self.registers.insert(command.tag, *token);
+                let token = self.pages.get(&ppa).map(|(_, token)| *token);
+                let token = token.or(self.unwritten);
+                let token = token.unwrap_or_else(|| panic!("{ppa} is read but erased"));
+                self.registers.insert(command.tag, token);
             }
             NandOp::Program { ppa, lpa, .. } => {
                 let before = self.pages.insert(ppa, (lpa, token));

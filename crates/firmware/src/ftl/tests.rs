@@ -1,5 +1,9 @@
 //! The FTL against a plain model, on a flash with real bytes.
 
+mod behaviour;
+
+extern crate std;
+
 use super::mapping::ExplicitMapping;
 use super::testing::{self, Flash, GEOMETRY, TIMING, Token};
 use super::*;
@@ -204,12 +208,37 @@ impl<M: Mapping> Bench<M> {
             pages
         };
         let lpa = Lpa::new(self.stream.below(bound));
+        self.check_estimate(lpa);
         match self.stream.below(100) {
             0..20 => self.read(lpa),
             20..45 => self.program(lpa),
             45 => self.trim(lpa),
             _ => self.finish(),
         }
+    }
+
+    /// Algorithm 1 over what the flash itself has queued.
+    fn check_estimate(&self, lpa: Lpa) {
+        let Some(die) = self.ftl.die_of(lpa) else {
+            return;
+        };
+        let channel = GEOMETRY.channel_of(die);
+        let is_in_queue = |other: &DieId| match self.ftl.config.estimator {
+            EstimatorKind::Channel => GEOMETRY.channel_of(*other) == channel,
+            EstimatorKind::Die => *other == die,
+        };
+        let dies = (0..GEOMETRY.die_count())
+            .map(DieId::new)
+            .filter(is_in_queue);
+        let queued = dies.flat_map(|die| self.flash.queue(die));
+        let latency: Picos = queued
+            .map(|command| match command.op {
+                NandOp::Read { .. } => TIMING.read,
+                NandOp::Program { .. } => TIMING.program,
+                NandOp::Erase { .. } => TIMING.erase,
+            })
+            .sum();
+        assert_eq!(self.ftl.estimate(lpa).latency, latency + TIMING.read);
     }
 
     fn run(&mut self, steps: u64) {
@@ -238,7 +267,7 @@ fn every_read_returns_the_page_last_programmed() {
         let config = testing::config();
         let mut bench = Bench::new(implicit(&config), &config, seed);
         std::println!("seed {seed}");
-        bench.run(40_000);
+        bench.run(100_000);
         let stats = *bench.ftl.stats();
         assert!(
             stats.erases > 100 && stats.gc_drops > 10 && stats.waits > 10,

@@ -1,0 +1,219 @@
+//! What GC and estimator do in situations with a known outcome.
+
+use super::*;
+
+/// A bench on which every operation is done before the next is submitted.
+fn quiet_bench(config: &FtlConfig) -> Bench<ImplicitMapping> {
+    Bench::new(implicit(config), config, 1)
+}
+
+fn drain(bench: &mut Bench<ImplicitMapping>) {
+    while !(bench.ftl.is_idle() && bench.pending.is_empty()) {
+        bench.finish();
+    }
+}
+
+/// GC operations in flight on each die.
+fn gc_operations(ftl: &Ftl) -> Vec<u32> {
+    let mut counts = alloc::vec![0; GEOMETRY.die_count() as usize];
+    for operation in ftl.operations.iter() {
+        let page = match *operation {
+            Operation::GcRead { source, .. } => source,
+            Operation::GcProgram { ppa, .. } => ppa,
+            Operation::Erase { block } => GEOMETRY.page_on(block, 0),
+            Operation::HostRead { .. } | Operation::HostProgram { .. } => continue,
+        };
+        counts[GEOMETRY.die_of_page(page).index()] += 1;
+    }
+    counts
+}
+
+/// Runs until the flash is about to serve an operation for which `is_wanted`.
+fn run_until(bench: &mut Bench<ImplicitMapping>, is_wanted: impl Fn(&Operation) -> bool) {
+    let found = (0..10_000).any(|_| {
+        bench.step();
+        bench.ftl.operations.iter().any(&is_wanted)
+    });
+    assert!(found, "the situation does not come up in 10,000 steps");
+}
+
+#[test]
+fn a_preconditioned_device_collects_as_soon_as_a_block_is_full() {
+    let config = testing::config();
+    let mut bench = quiet_bench(&config);
+    for page in 0..GEOMETRY.die_count() * GEOMETRY.pages_per_block {
+        bench.program(Lpa::new(u64::from(page)));
+        drain(&mut bench);
+    }
+    // Each die has filled its open block once.
+    assert!(bench.ftl.stats().gc_victims >= u64::from(GEOMETRY.die_count()));
+}
+
+#[test]
+fn overwriting_in_order_relocates_nothing() {
+    let config = testing::config();
+    let mut bench = quiet_bench(&config);
+    for round in 0..4 {
+        bench.ftl.reset_stats();
+        for page in 0..bench.ftl.logical_page_count() {
+            bench.program(Lpa::new(page));
+            drain(&mut bench);
+        }
+        let stats = bench.ftl.stats();
+        assert_eq!(stats.host_programs, bench.ftl.logical_page_count());
+        assert!(
+            round < 2 || (stats.gc_programs == 0 && stats.erases > 0),
+            "{round}: {stats:?}"
+        );
+    }
+}
+
+#[test]
+fn every_gc_program_follows_a_gc_read_and_every_victim_is_erased() {
+    let config = testing::config();
+    let mut bench = Bench::new(implicit(&config), &config, 3);
+    bench.run(20_000);
+    let stats = bench.ftl.stats();
+    assert_eq!(stats.erases, stats.gc_victims);
+    assert_eq!(stats.erases, bench.ftl.wear().total);
+    // A drop is either before its program or after it.
+    assert!(
+        stats.gc_programs <= stats.gc_reads && stats.gc_reads <= stats.gc_programs + stats.gc_drops
+    );
+}
+
+#[test]
+fn gc_of_a_die_has_a_few_pages_in_flight() {
+    let config = FtlConfig {
+        gc_pages: 2,
+        gc_foreground_pages: 2,
+        gc_buffers: 64,
+        ..testing::config()
+    };
+    let mut bench = Bench::new(implicit(&config), &config, 5);
+    let mut most = 0;
+    for _ in 0..20_000 {
+        bench.step();
+        most = most.max(gc_operations(&bench.ftl).into_iter().max().unwrap_or(0));
+    }
+    assert_eq!(most, 2);
+}
+
+#[test]
+fn a_read_behind_gc_switches_at_once() {
+    let config = FtlConfig {
+        estimator: EstimatorKind::Die,
+        ..testing::config()
+    };
+    let mut bench = Bench::new(implicit(&config), &config, 7);
+    run_until(&mut bench, |operation| {
+        matches!(operation, Operation::Erase { .. })
+    });
+    let collecting = gc_operations(&bench.ftl);
+    for lpa in (0..bench.ftl.logical_page_count()).map(Lpa::new) {
+        let Some(die) = bench.ftl.die_of(lpa) else {
+            continue;
+        };
+        let is_behind_gc = collecting[die.index()] > 0;
+        assert_eq!(bench.ftl.estimate(lpa).gc_in_progress, is_behind_gc);
+    }
+}
+
+#[test]
+fn a_block_is_erased_after_the_last_read_of_it() {
+    let config = FtlConfig {
+        gc_pages: 8,
+        gc_foreground_pages: 8,
+        gc_buffers: 32,
+        ..testing::config()
+    };
+    let mut bench = Bench::new(implicit(&config), &config, 9);
+    bench.flash = bench.flash.reordering();
+    for _ in 0..40_000 {
+        bench.step();
+        for operation in bench.ftl.operations.iter() {
+            if let Operation::Erase { block } = operation {
+                assert_eq!(bench.ftl.allocator.block(*block).reads, 0);
+            }
+        }
+    }
+}
+
+/// Uniform overwrites at α = pages in circulation ÷ valid pages: victims hold a share U of valid
+/// pages with U = e^(−α(1−U)), and write amplification is 1 ÷ (1 − U) (Desnoyers, "Analytic models
+/// of SSD write performance", ACM TOS 2014). Of a die's 16 blocks 2 to 4 are free or open, so α is
+/// between 12 × 8 ÷ 77 and 14 × 8 ÷ 77, and write amplification between 1.82 and 2.70.
+#[test]
+fn write_amplification_of_random_overwrites_meets_theory() {
+    let config = testing::config();
+    let mut bench = quiet_bench(&config);
+    let pages = bench.ftl.logical_page_count();
+    for round in 0..40 {
+        if round == 10 {
+            bench.ftl.reset_stats();
+        }
+        for _ in 0..pages {
+            let lpa = Lpa::new(bench.stream.below(pages));
+            bench.program(lpa);
+            drain(&mut bench);
+        }
+    }
+    let stats = bench.ftl.stats();
+    let percent = (stats.host_programs + stats.gc_programs) * 100 / stats.host_programs;
+    assert!(
+        (182..=270).contains(&percent),
+        "write amplification is {percent} %"
+    );
+}
+
+#[test]
+fn wear_is_spread_over_the_blocks_of_a_die() {
+    let config = testing::config();
+    let mut bench = quiet_bench(&config);
+    let pages = bench.ftl.logical_page_count();
+    for _ in 0..100 * pages {
+        let lpa = Lpa::new(bench.stream.below(pages));
+        bench.program(lpa);
+        drain(&mut bench);
+    }
+    let wear = bench.ftl.wear();
+    let mean = wear.total / u64::from(GEOMETRY.block_count());
+    assert!(
+        u64::from(wear.max) < 2 * mean && u64::from(wear.min) > mean / 2,
+        "{wear:?}"
+    );
+}
+
+#[test]
+fn the_full_size_device_runs_in_memory_that_follows_changes() {
+    let geometry = FlashGeometry {
+        channel_count: 16,
+        chips_per_channel: 8,
+        dies_per_chip: 8,
+        planes_per_die: 1,
+        blocks_per_plane: 128,
+        pages_per_block: 256,
+        page_size: units::PageSize::KIB_4,
+    };
+    let config = FtlConfig {
+        over_provisioning: Ratio::new(125, 1000),
+        gc_buffers: 256,
+        ..testing::config()
+    };
+    assert!(config.validate(&geometry).is_empty());
+    let mut ftl = Ftl::new(geometry, &config, TIMING, BufferId::new(1));
+    let mut flash = Flash::vast(geometry);
+    flash.fill(BufferId::new(0), 1);
+    let mut stream = Stream::new(1, "full size");
+    for program in 0..10_000 {
+        let lpa = Lpa::new(stream.below(ftl.logical_page_count()));
+        let from = PagePlace::Buffer(BufferId::new(0));
+        ftl.program(Time::ZERO, lpa, from, Owner::new(program), &mut flash);
+        while let Some(tag) = flash.finish_one(&mut stream) {
+            ftl.on_nand_done(Time::ZERO, tag, &mut flash);
+        }
+    }
+    let stats = *ftl.stats();
+    assert!(ftl.mapping.changed_page_count() as u64 <= stats.host_programs + stats.gc_programs);
+    assert!(stats.gc_victims > 0, "some die fills its open block");
+}
