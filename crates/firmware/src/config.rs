@@ -111,9 +111,11 @@ pub struct ControllerConfig {
 }
 
 impl ControllerConfig {
-    /// Every problem of section `ssd` alone and together with the flash, as sentences.
+    /// Every problem of the sections `ssd` and `ftl`, alone and together with the flash, as
+    /// sentences.
     pub fn validate(&self) -> Vec<String> {
         let mut problems = self.ssd.validate();
+        problems.extend(self.ftl.validate(&self.geometry));
         let page = self.geometry.page_size;
         let frames = self.ssd.frame_count(page.bytes());
         if frames == 0 {

@@ -18,10 +18,6 @@ impl Controller {
             _ => self.stats.reads += 1,
         }
         let pending = self.look_up(now, request, self.constants.read_occupancy, platform);
-        if self.is_behind_stalled_write(&pending) {
-            self.stall(pending);
-            return;
-        }
         if self.serve_hit(now, &pending, platform) {
             return;
         }
@@ -39,8 +35,7 @@ impl Controller {
         pending: &Pending,
         platform: &mut P,
     ) -> bool {
-        !self.is_behind_stalled_write(pending)
-            && (self.serve_hit(now, pending, platform) || self.resolve_miss(now, pending, platform))
+        self.serve_hit(now, pending, platform) || self.resolve_miss(now, pending, platform)
     }
 
     /// R1 and R2. The copies in log and frame are equal, so the quicker lookup wins.
@@ -237,17 +232,6 @@ impl Controller {
             breakdown: hit_breakdown(pending, pending.miss_ready(), at, at),
         };
         self.answer(response, platform);
-    }
-
-    /// A page under promotion is copied line by line while writes may still wait for the log: the
-    /// copy must not miss them (D20).
-    fn is_behind_stalled_write(&self, pending: &Pending) -> bool {
-        let line = pending.request.line;
-        pending.request.op == RequestOp::PromotionRead
-            && self
-                .stalled_writes
-                .iter()
-                .any(|(write, _)| write.line == line)
     }
 }
 

@@ -1,0 +1,420 @@
+//! A host, the controller and a plain map: last write wins.
+//!
+//! Every step is one random operation; every answer is compared with the map at the moment it is
+//! given. The host keeps the firmware's contract: it has no two requests for one line outstanding
+//! unless both are reads, and it takes a page over when its requests for the page are answered.
+
+use super::{Bench, Costs, Token};
+use firmware::{
+    Answer, Cell, Controller, ControllerConfig, PagePlace, Request, RequestOp, Response,
+};
+use std::collections::BTreeMap;
+use units::{LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Stream, Time};
+
+/// Requests that may be outstanding together.
+const REQUESTS: usize = 48;
+/// Pages in host DRAM or on their way there.
+const HOST_PAGES: usize = 6;
+
+#[derive(Clone, Copy)]
+struct Outstanding {
+    request: Request,
+    arrived: Time,
+    token: Token,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Lines before this one have been copied to the host or have been asked for.
+    Promoting(u16),
+    Here,
+    /// Lines before this one have been written back or are being written back.
+    Demoting(u16),
+}
+
+struct HostPage {
+    stage: Stage,
+    lines: Vec<Token>,
+    /// Copied and written since.
+    is_copied: Vec<bool>,
+    is_dirty: bool,
+}
+
+/// How often what happens, in shares of 100.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    pub reads: u64,
+    pub writes: u64,
+    pub migrations: u64,
+    /// Pages of the small set that half of the accesses go to.
+    pub hot_pages: u64,
+}
+
+pub struct Lab {
+    pub controller: Controller,
+    pub bench: Bench,
+    pub delays: u64,
+    pub clean_demotions: u64,
+    pub checked_reads: u64,
+    page: PageSize,
+    now: Time,
+    mix: Mix,
+    random: Stream,
+    next_token: Token,
+    model: Vec<Token>,
+    readers: Vec<u16>,
+    has_writer: Vec<bool>,
+    outstanding: Vec<Option<Outstanding>>,
+    host_pages: BTreeMap<u64, HostPage>,
+}
+
+impl Lab {
+    pub fn new(config: &ControllerConfig, mix: Mix, seed: u64) -> Self {
+        let controller = Controller::new(config);
+        let page = config.geometry.page_size;
+        let lines = controller.logical_page_count() as usize * usize::from(page.line_count());
+        let costs = Costs {
+            dram_fixed: Picos::from_nanos(30),
+            dram_per_byte: Picos::new(40),
+        };
+        Self {
+            controller,
+            bench: Bench::new(config.geometry, costs, REQUESTS),
+            delays: 0,
+            clean_demotions: 0,
+            checked_reads: 0,
+            page,
+            now: Time::ZERO,
+            mix,
+            random: Stream::new(seed, "lab"),
+            next_token: 1,
+            model: vec![0; lines],
+            readers: vec![0; lines],
+            has_writer: vec![false; lines],
+            outstanding: vec![None; REQUESTS],
+            host_pages: BTreeMap::new(),
+        }
+    }
+
+    /// One random operation.
+    pub fn step(&mut self) {
+        self.now = self.now + Picos::new(self.random.below(200_000));
+        let draw = self.random.below(100);
+        if draw < self.mix.reads {
+            self.access(false);
+        } else if draw < self.mix.reads + self.mix.writes {
+            self.access(true);
+        } else if draw < self.mix.reads + self.mix.writes + self.mix.migrations {
+            self.migrate();
+        } else {
+            let die = self.random.below(self.bench.die_count() as u64) as usize;
+            self.finish_on(die);
+        }
+    }
+
+    /// Lets everything end, brings all pages home and compares every line with the map.
+    pub fn settle(&mut self) {
+        let pages: Vec<u64> = self.host_pages.keys().copied().collect();
+        for lpa in pages {
+            while self.host_pages.contains_key(&lpa) {
+                self.advance_page(lpa, true);
+                self.drain();
+            }
+        }
+        self.drain();
+        for line in 0..self.model.len() {
+            self.send(
+                line as u64,
+                RequestOp::Read {
+                    delay_allowed: false,
+                },
+                0,
+            );
+            self.drain();
+        }
+        assert!(self.controller.is_idle(), "everything has ended");
+        self.controller.audit();
+    }
+
+    fn drain(&mut self) {
+        while let Some(die) = self.bench.busy_dies().first().copied() {
+            self.now = self.now + Picos::from_nanos(100);
+            self.finish_on(die);
+        }
+    }
+
+    fn finish_on(&mut self, die: usize) {
+        if self.bench.is_die_busy(die) {
+            let tag = self.bench.finish_oldest(die);
+            self.controller.on_nand_done(self.now, tag, &mut self.bench);
+            self.bench.forget_register(tag);
+            self.take_answers();
+        }
+    }
+
+    fn split(&self, line: u64) -> (u64, usize) {
+        let address = LineAddr::new(line);
+        (
+            address.lpa(self.page).get(),
+            address.in_page(self.page).index(),
+        )
+    }
+
+    fn pick_line(&mut self) -> u64 {
+        let lines = self.model.len() as u64;
+        let hot = self.mix.hot_pages * u64::from(self.page.line_count());
+        match self.random.below(2) {
+            0 => self.random.below(lines),
+            _ => self.random.below(hot.min(lines)),
+        }
+    }
+
+    /// A load or store of the host.
+    fn access(&mut self, is_write: bool) {
+        let line = self.pick_line();
+        let (lpa, in_page) = self.split(line);
+        let token = self.next_token;
+        self.next_token += 1;
+        if let Some(page) = self.host_pages.get_mut(&lpa) {
+            match page.stage {
+                Stage::Demoting(_) => return,
+                Stage::Promoting(_) if !page.is_copied[in_page] => {}
+                // A load of the line that the device has not answered yet comes first.
+                _ if is_write && self.readers[line as usize] == 0 => {
+                    page.lines[in_page] = token;
+                    page.is_dirty = true;
+                    self.model[line as usize] = token;
+                    return;
+                }
+                _ => return,
+            }
+        }
+        if is_write {
+            self.send(line, RequestOp::Write, token);
+        } else {
+            let delay_allowed = self.random.below(2) == 0;
+            self.send(line, RequestOp::Read { delay_allowed }, 0);
+        }
+    }
+
+    /// Sends a request if the contract allows it now; says whether it did.
+    fn send(&mut self, line: u64, op: RequestOp, token: Token) -> bool {
+        let is_write = op == RequestOp::Write;
+        let index = line as usize;
+        if self.has_writer[index] || is_write && self.readers[index] > 0 {
+            return false;
+        }
+        let Some(id) = self.outstanding.iter().position(Option::is_none) else {
+            return false;
+        };
+        let request = Request {
+            id: RequestId::from_index(id),
+            op,
+            line: LineAddr::new(line),
+        };
+        self.has_writer[index] = is_write;
+        self.readers[index] += u16::from(!is_write);
+        self.bench.host[id] = token;
+        let arrived = self.now;
+        self.outstanding[id] = Some(Outstanding {
+            request,
+            arrived,
+            token,
+        });
+        self.controller
+            .on_request(self.now, request, &mut self.bench);
+        self.take_answers();
+        self.compare_copies(line);
+        true
+    }
+
+    fn take_answers(&mut self) {
+        for response in std::mem::take(&mut self.bench.responses) {
+            self.take_answer(response);
+        }
+        for lpa in std::mem::take(&mut self.bench.offers) {
+            let is_wanted = self.random.below(4) > 0;
+            if is_wanted && self.host_pages.len() < HOST_PAGES && !self.is_at_host(lpa.get()) {
+                self.start_promotion(lpa.get());
+            } else if !self.is_at_host(lpa.get()) {
+                self.controller.on_promotion_refused(lpa);
+            }
+        }
+    }
+
+    fn is_at_host(&self, lpa: u64) -> bool {
+        self.host_pages.contains_key(&lpa)
+    }
+
+    fn take_answer(&mut self, response: Response) {
+        let id = response.request.index();
+        let Outstanding {
+            request,
+            arrived,
+            token,
+        } = self.outstanding[id]
+            .take()
+            .expect("a request is answered once");
+        let line = request.line.get();
+        let index = line as usize;
+        let parts = response.breakdown;
+        let sum = parts.stall + parts.index + parts.dram + parts.flash;
+        assert_eq!(response.at - arrived, sum, "the parts add up: {response:?}");
+        assert!(
+            response.at >= self.now,
+            "an answer leaves after the call: {response:?}"
+        );
+        match (response.answer, request.op) {
+            (Answer::Written, RequestOp::Write) => {
+                self.model[index] = token;
+                self.has_writer[index] = false;
+                return;
+            }
+            (Answer::Data, RequestOp::Read { .. }) => self.check_read(id, line, response),
+            (
+                Answer::Delay,
+                RequestOp::Read {
+                    delay_allowed: true,
+                },
+            ) => self.delays += 1,
+            (Answer::Data, RequestOp::PromotionRead) => {
+                self.check_read(id, line, response);
+                let (lpa, in_page) = self.split(line);
+                let token = self.bench.host[id];
+                let page = self
+                    .host_pages
+                    .get_mut(&lpa)
+                    .expect("it is under promotion");
+                page.lines[in_page] = token;
+                page.is_copied[in_page] = true;
+            }
+            (answer, op) => panic!("{op:?} is answered with {answer:?}"),
+        }
+        self.readers[index] -= 1;
+    }
+
+    fn check_read(&mut self, id: usize, line: u64, response: Response) {
+        self.checked_reads += 1;
+        let (got, expected) = (self.bench.host[id], self.model[line as usize]);
+        assert_eq!(
+            got, expected,
+            "line {line} is not what was written last: {response:?}"
+        );
+    }
+
+    /// The copies in log and resident frame are equal (W2).
+    fn compare_copies(&mut self, line: u64) {
+        let copies = self.controller.copies_of(LineAddr::new(line));
+        if let (Some(slot), Some(frame)) = (copies.log, copies.frame) {
+            let in_page = LineInPage::new(self.split(line).1 as u16);
+            let logged = self.bench.peek(Cell::Log(slot));
+            let cached = self
+                .bench
+                .peek(Cell::Page(PagePlace::Frame(frame), in_page));
+            assert_eq!(
+                logged, cached,
+                "line {line} differs between log and data cache"
+            );
+        }
+    }
+
+    fn start_promotion(&mut self, lpa: u64) {
+        let count = usize::from(self.page.line_count());
+        let page = HostPage {
+            stage: Stage::Promoting(0),
+            lines: vec![0; count],
+            is_copied: vec![false; count],
+            is_dirty: false,
+        };
+        self.host_pages.insert(lpa, page);
+    }
+
+    /// Starts, carries on or ends the stay of a page in host DRAM.
+    fn migrate(&mut self) {
+        let count = self.host_pages.len() as u64;
+        if count < HOST_PAGES as u64 && self.random.below(40) == 0 {
+            let (lpa, _) = self.split_of_random_line();
+            if !self.is_at_host(lpa) {
+                self.start_promotion(lpa);
+            }
+        } else if count > 0 {
+            let nth = self.random.below(count) as usize;
+            let lpa = *self
+                .host_pages
+                .keys()
+                .nth(nth)
+                .expect("there are that many");
+            let goes_home = self.random.below(16) == 0;
+            self.advance_page(lpa, goes_home);
+        }
+    }
+
+    fn split_of_random_line(&mut self) -> (u64, usize) {
+        let line = self.pick_line();
+        self.split(line)
+    }
+
+    fn advance_page(&mut self, lpa: u64, goes_home: bool) {
+        let line_count = self.page.line_count();
+        let first_line = lpa * u64::from(line_count);
+        let page = &self.host_pages[&lpa];
+        match page.stage {
+            Stage::Promoting(next) if next < line_count => {
+                let line = first_line + u64::from(next);
+                if self.send(line, RequestOp::PromotionRead, 0) {
+                    self.set_stage(lpa, Stage::Promoting(next + 1));
+                }
+            }
+            Stage::Promoting(_) => self.finish_promotion(lpa, first_line),
+            Stage::Here if goes_home && page.is_dirty => self.set_stage(lpa, Stage::Demoting(0)),
+            Stage::Here if goes_home => {
+                self.clean_demotions += 1;
+                self.host_pages.remove(&lpa);
+            }
+            Stage::Here => {}
+            Stage::Demoting(next) if next < line_count => {
+                let token = page.lines[usize::from(next)];
+                if self.send(first_line + u64::from(next), RequestOp::Write, token) {
+                    self.set_stage(lpa, Stage::Demoting(next + 1));
+                }
+            }
+            Stage::Demoting(_) => {
+                if !self.is_busy(first_line) {
+                    self.host_pages.remove(&lpa);
+                }
+            }
+        }
+    }
+
+    fn set_stage(&mut self, lpa: u64, stage: Stage) {
+        self.host_pages
+            .get_mut(&lpa)
+            .expect("it is at the host")
+            .stage = stage;
+    }
+
+    /// Whether a request for a line of the page is outstanding.
+    fn is_busy(&self, first_line: u64) -> bool {
+        let lines = first_line as usize..first_line as usize + usize::from(self.page.line_count());
+        lines
+            .into_iter()
+            .any(|line| self.has_writer[line] || self.readers[line] > 0)
+    }
+
+    fn finish_promotion(&mut self, lpa: u64, first_line: u64) {
+        if self.is_busy(first_line) {
+            return;
+        }
+        let lpa_typed = Lpa::new(lpa);
+        let differs = self
+            .controller
+            .on_promotion_done(self.now, lpa_typed, &mut self.bench);
+        let page = self
+            .host_pages
+            .get_mut(&lpa)
+            .expect("it is under promotion");
+        page.is_dirty |= differs;
+        page.stage = Stage::Here;
+        self.take_answers();
+    }
+}

@@ -1,0 +1,225 @@
+//! A platform with real bytes for the tests: one token per line instead of 64 bytes.
+//!
+//! NAND operations queue per die in order and end when the test says so, in any order across dies.
+//! The flash refuses what real flash refuses: reading a page that is erased, programming one that
+//! is not or out of order.
+
+pub mod lab;
+
+use firmware::{Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Bytes, FlashGeometry, LineInPage, LineMask, Lpa, Picos, Ppa, Time};
+
+/// What a line holds.
+pub type Token = u64;
+/// One token per line.
+type Page = Vec<Token>;
+
+/// What charges and moves cost on this platform.
+#[derive(Clone, Copy)]
+pub struct Costs {
+    /// Per call of `dram`, and per byte.
+    pub dram_fixed: Picos,
+    pub dram_per_byte: Picos,
+}
+
+/// A NAND operation in the queue of its die, with the bytes it took along.
+struct Queued {
+    command: NandCommand,
+    bytes: Option<Page>,
+}
+
+/// The platform.
+pub struct Bench {
+    geometry: FlashGeometry,
+    costs: Costs,
+    /// Payloads by request.
+    pub host: Vec<Token>,
+    log: Vec<Token>,
+    frames: Vec<Page>,
+    buffers: Vec<Page>,
+    registers: BTreeMap<u32, Page>,
+    /// Programmed pages with the LPA of their spare area.
+    flash: BTreeMap<Ppa, (Lpa, Page)>,
+    /// By block: None until its first erase, then the next page to program.
+    next_page: Vec<Option<u32>>,
+    dies: Vec<VecDeque<Queued>>,
+    /// Answers since the test last took them.
+    pub responses: Vec<Response>,
+    /// Offers of pages since the test last took them.
+    pub offers: Vec<Lpa>,
+    pub nand_reads: u64,
+    pub erases: u64,
+}
+
+impl Bench {
+    pub fn new(geometry: FlashGeometry, costs: Costs, requests: usize) -> Self {
+        Self {
+            geometry,
+            costs,
+            host: vec![0; requests],
+            log: Vec::new(),
+            frames: Vec::new(),
+            buffers: Vec::new(),
+            registers: BTreeMap::new(),
+            flash: BTreeMap::new(),
+            next_page: vec![None; geometry.block_count() as usize],
+            dies: (0..geometry.die_count()).map(|_| VecDeque::new()).collect(),
+            responses: Vec::new(),
+            offers: Vec::new(),
+            nand_reads: 0,
+            erases: 0,
+        }
+    }
+
+    /// Dies with work.
+    pub fn busy_dies(&self) -> Vec<usize> {
+        (0..self.dies.len())
+            .filter(|die| !self.dies[*die].is_empty())
+            .collect()
+    }
+
+    pub fn is_die_busy(&self, die: usize) -> bool {
+        !self.dies[die].is_empty()
+    }
+
+    pub fn die_count(&self) -> usize {
+        self.dies.len()
+    }
+
+    /// Ends the oldest operation of a die; the caller hands the tag to the controller and then
+    /// calls [`Self::forget_register`].
+    pub fn finish_oldest(&mut self, die: usize) -> NandTag {
+        let Queued { command, bytes } = self.dies[die].pop_front().expect("the die is busy");
+        match command.op {
+            NandOp::Read { ppa } => {
+                self.nand_reads += 1;
+                let page = match self.flash.get(&ppa) {
+                    Some((_, page)) => page.clone(),
+                    None => {
+                        let block = self.geometry.block_of(ppa).index();
+                        assert_eq!(self.next_page[block], None, "{ppa} is read while erased");
+                        self.blank_page()
+                    }
+                };
+                self.registers.insert(command.tag.get(), page);
+            }
+            NandOp::Program { ppa, lpa, .. } => {
+                let block = self.geometry.block_of(ppa).index();
+                let in_block = self.geometry.page_in_block(ppa);
+                if let Some(next) = self.next_page[block] {
+                    assert_eq!(next, in_block, "{ppa} is programmed out of order");
+                    self.next_page[block] = Some(next + 1);
+                }
+                let page = bytes.expect("a program took its bytes along");
+                let old = self.flash.insert(ppa, (lpa, page));
+                assert!(old.is_none(), "{ppa} is programmed twice");
+            }
+            NandOp::Erase { block } => {
+                self.erases += 1;
+                self.next_page[block.index()] = Some(0);
+                for page in 0..self.geometry.pages_per_block {
+                    self.flash.remove(&self.geometry.page_on(block, page));
+                }
+            }
+        }
+        command.tag
+    }
+
+    pub fn forget_register(&mut self, tag: NandTag) {
+        self.registers.remove(&tag.get());
+    }
+
+    /// The token in a cell.
+    pub fn peek(&mut self, cell: Cell) -> Token {
+        match cell {
+            Cell::Host(request) => self.host[request.index()],
+            Cell::Log(slot) => self.log[slot.index()],
+            Cell::Page(PagePlace::Zero, _) => 0,
+            Cell::Page(place, line) => self.page(place)[line.index()],
+        }
+    }
+
+    fn blank_page(&self) -> Page {
+        vec![0; usize::from(self.geometry.page_size.line_count())]
+    }
+
+    fn page(&mut self, place: PagePlace) -> &mut Page {
+        let blank = self.blank_page();
+        let (pages, index) = match place {
+            PagePlace::Frame(frame) => (&mut self.frames, frame.index()),
+            PagePlace::Buffer(buffer) => (&mut self.buffers, buffer.index()),
+            PagePlace::Register(tag) => {
+                let page = self.registers.get_mut(&tag.get());
+                return page.expect("a register is used while its read is being handled");
+            }
+            PagePlace::Zero => panic!("nothing is written to the zero page"),
+        };
+        while pages.len() <= index {
+            pages.push(blank.clone());
+        }
+        &mut pages[index]
+    }
+
+    fn page_bytes(&mut self, place: PagePlace) -> Page {
+        match place {
+            PagePlace::Zero => self.blank_page(),
+            place => self.page(place).clone(),
+        }
+    }
+}
+
+impl Platform for Bench {
+    fn charge(&mut self, at: Time, _unit: Unit, latency: Picos, _occupancy: Picos) -> Time {
+        at + latency
+    }
+
+    fn dram(&mut self, at: Time, _address: Bytes, size: Bytes, _is_write: bool) -> Time {
+        at + self.costs.dram_fixed + self.costs.dram_per_byte * size.get()
+    }
+
+    fn copy_line(&mut self, from: Cell, to: Cell) {
+        let token = self.peek(from);
+        match to {
+            Cell::Host(request) => self.host[request.index()] = token,
+            Cell::Log(slot) => {
+                if self.log.len() <= slot.index() {
+                    self.log.resize(slot.index() + 1, 0);
+                }
+                self.log[slot.index()] = token;
+            }
+            Cell::Page(place, line) => self.page(place)[line.index()] = token,
+        }
+    }
+
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        let source = self.page_bytes(from);
+        let target = self.page(to);
+        for line in lines.iter() {
+            target[LineInPage::index(line)] = source[line.index()];
+        }
+    }
+
+    fn nand(&mut self, _at: Time, command: NandCommand) {
+        let (die, bytes) = match command.op {
+            NandOp::Read { ppa } => (self.geometry.die_of_page(ppa), None),
+            NandOp::Program { ppa, from, .. } => {
+                (self.geometry.die_of_page(ppa), Some(self.page_bytes(from)))
+            }
+            NandOp::Erase { block } => (self.geometry.die_of(block), None),
+        };
+        self.dies[die.index()].push_back(Queued { command, bytes });
+    }
+
+    fn respond(&mut self, response: Response) {
+        self.responses.push(response);
+    }
+
+    fn request_promotion(&mut self, _at: Time, lpa: Lpa) {
+        self.offers.push(lpa);
+    }
+
+    fn wake_at(&mut self, _at: Time, _timer: Timer) {
+        panic!("nobody sets a timer");
+    }
+}
