@@ -96,19 +96,20 @@ impl Lab {
         }
     }
 
-    /// One random operation.
-    pub fn step(&mut self) {
-        self.now = self.now + Picos::new(self.random.below(200_000));
+    /// One random operation; says whether it could be done, that is, whether the device or the
+    /// host copy of a page saw anything of it.
+    pub fn step(&mut self) -> bool {
+        self.now += Picos::new(self.random.below(200_000));
         let draw = self.random.below(100);
         if draw < self.mix.reads {
-            self.access(false);
+            self.access(false)
         } else if draw < self.mix.reads + self.mix.writes {
-            self.access(true);
+            self.access(true)
         } else if draw < self.mix.reads + self.mix.writes + self.mix.migrations {
-            self.migrate();
+            self.migrate()
         } else {
             let die = self.random.below(self.bench.die_count() as u64) as usize;
-            self.finish_on(die);
+            self.finish_on(die)
         }
     }
 
@@ -138,18 +139,20 @@ impl Lab {
 
     fn drain(&mut self) {
         while let Some(die) = self.bench.busy_dies().first().copied() {
-            self.now = self.now + Picos::from_nanos(100);
+            self.now += Picos::from_nanos(100);
             self.finish_on(die);
         }
     }
 
-    fn finish_on(&mut self, die: usize) {
-        if self.bench.is_die_busy(die) {
-            let tag = self.bench.finish_oldest(die);
-            self.controller.on_nand_done(self.now, tag, &mut self.bench);
-            self.bench.forget_register(tag);
-            self.take_answers();
+    fn finish_on(&mut self, die: usize) -> bool {
+        if !self.bench.is_die_busy(die) {
+            return false;
         }
+        let tag = self.bench.finish_oldest(die);
+        self.controller.on_nand_done(self.now, tag, &mut self.bench);
+        self.bench.forget_register(tag);
+        self.take_answers();
+        true
     }
 
     fn split(&self, line: u64) -> (u64, usize) {
@@ -170,30 +173,30 @@ impl Lab {
     }
 
     /// A load or store of the host.
-    fn access(&mut self, is_write: bool) {
+    fn access(&mut self, is_write: bool) -> bool {
         let line = self.pick_line();
         let (lpa, in_page) = self.split(line);
         let token = self.next_token;
         self.next_token += 1;
         if let Some(page) = self.host_pages.get_mut(&lpa) {
             match page.stage {
-                Stage::Demoting(_) => return,
+                Stage::Demoting(_) => return false,
                 Stage::Promoting(_) if !page.is_copied[in_page] => {}
                 // A load of the line that the device has not answered yet comes first.
                 _ if is_write && self.readers[line as usize] == 0 => {
                     page.lines[in_page] = token;
                     page.is_dirty = true;
                     self.model[line as usize] = token;
-                    return;
+                    return true;
                 }
-                _ => return,
+                _ => return false,
             }
         }
         if is_write {
-            self.send(line, RequestOp::Write, token);
+            self.send(line, RequestOp::Write, token)
         } else {
             let delay_allowed = self.random.below(2) == 0;
-            self.send(line, RequestOp::Read { delay_allowed }, 0);
+            self.send(line, RequestOp::Read { delay_allowed }, 0)
         }
     }
 
@@ -330,58 +333,63 @@ impl Lab {
     }
 
     /// Starts, carries on or ends the stay of a page in host DRAM.
-    fn migrate(&mut self) {
+    fn migrate(&mut self) -> bool {
         let count = self.host_pages.len() as u64;
         if count < HOST_PAGES as u64 && self.random.below(40) == 0 {
-            let (lpa, _) = self.split_of_random_line();
-            if !self.is_at_host(lpa) {
+            let line = self.pick_line();
+            let (lpa, _) = self.split(line);
+            let is_new = !self.is_at_host(lpa);
+            if is_new {
                 self.start_promotion(lpa);
             }
-        } else if count > 0 {
-            let nth = self.random.below(count) as usize;
-            let lpa = *self
-                .host_pages
-                .keys()
-                .nth(nth)
-                .expect("there are that many");
-            let goes_home = self.random.below(16) == 0;
-            self.advance_page(lpa, goes_home);
+            return is_new;
         }
+        if count == 0 {
+            return false;
+        }
+        let nth = self.random.below(count) as usize;
+        let lpa = *self
+            .host_pages
+            .keys()
+            .nth(nth)
+            .expect("there are that many");
+        let goes_home = self.random.below(16) == 0;
+        self.advance_page(lpa, goes_home)
     }
 
-    fn split_of_random_line(&mut self) -> (u64, usize) {
-        let line = self.pick_line();
-        self.split(line)
-    }
-
-    fn advance_page(&mut self, lpa: u64, goes_home: bool) {
+    /// The next step of the stay of a page; says whether it could be done.
+    fn advance_page(&mut self, lpa: u64, goes_home: bool) -> bool {
         let line_count = self.page.line_count();
         let first_line = lpa * u64::from(line_count);
         let page = &self.host_pages[&lpa];
         match page.stage {
             Stage::Promoting(next) if next < line_count => {
                 let line = first_line + u64::from(next);
-                if self.send(line, RequestOp::PromotionRead, 0) {
-                    self.set_stage(lpa, Stage::Promoting(next + 1));
-                }
+                let is_sent = self.send(line, RequestOp::PromotionRead, 0);
+                self.set_stage(lpa, Stage::Promoting(next + u16::from(is_sent)));
+                is_sent
             }
             Stage::Promoting(_) => self.finish_promotion(lpa, first_line),
-            Stage::Here if goes_home && page.is_dirty => self.set_stage(lpa, Stage::Demoting(0)),
-            Stage::Here if goes_home => {
+            Stage::Here if !goes_home => false,
+            Stage::Here if page.is_dirty => {
+                self.set_stage(lpa, Stage::Demoting(0));
+                true
+            }
+            Stage::Here => {
                 self.clean_demotions += 1;
                 self.host_pages.remove(&lpa);
+                true
             }
-            Stage::Here => {}
             Stage::Demoting(next) if next < line_count => {
                 let token = page.lines[usize::from(next)];
-                if self.send(first_line + u64::from(next), RequestOp::Write, token) {
-                    self.set_stage(lpa, Stage::Demoting(next + 1));
-                }
+                let is_sent = self.send(first_line + u64::from(next), RequestOp::Write, token);
+                self.set_stage(lpa, Stage::Demoting(next + u16::from(is_sent)));
+                is_sent
             }
+            Stage::Demoting(_) if self.is_busy(first_line) => false,
             Stage::Demoting(_) => {
-                if !self.is_busy(first_line) {
-                    self.host_pages.remove(&lpa);
-                }
+                self.host_pages.remove(&lpa);
+                true
             }
         }
     }
@@ -401,14 +409,14 @@ impl Lab {
             .any(|line| self.has_writer[line] || self.readers[line] > 0)
     }
 
-    fn finish_promotion(&mut self, lpa: u64, first_line: u64) {
+    fn finish_promotion(&mut self, lpa: u64, first_line: u64) -> bool {
         if self.is_busy(first_line) {
-            return;
+            return false;
         }
-        let lpa_typed = Lpa::new(lpa);
+        let page = Lpa::new(lpa);
         let differs = self
             .controller
-            .on_promotion_done(self.now, lpa_typed, &mut self.bench);
+            .on_promotion_done(self.now, page, &mut self.bench);
         let page = self
             .host_pages
             .get_mut(&lpa)
@@ -416,5 +424,6 @@ impl Lab {
         page.is_dirty |= differs;
         page.stage = Stage::Here;
         self.take_answers();
+        true
     }
 }
