@@ -273,6 +273,67 @@ impl Model {
     }
 }
 
+/// The scheduler and its model, side by side.
+struct Pair {
+    policy: SchedulerPolicy,
+    scheduler: Scheduler,
+    model: Model,
+    now: Time,
+}
+
+impl Pair {
+    fn step(&mut self, kind: u8, index: u32, gap: u64) -> Result<(), TestCaseError> {
+        use ThreadState::{Blocked, Finished, NotStarted, Runnable, Running};
+        self.now += SWITCH + Picos::new(gap);
+        let (chosen, now) = (thread(index), self.now);
+        let state = self.scheduler.state(chosen);
+        prop_assert_eq!(state, self.model.states[chosen.index()]);
+        match (kind, state) {
+            (0, NotStarted | Blocked) => {
+                self.scheduler.ready(chosen, now);
+                self.model.ready(chosen, now);
+            }
+            (1 | 2, _) => self.pick(core(index % 2))?,
+            (3, Running { .. }) => {
+                self.scheduler.yield_for_data(chosen, now);
+                self.model.leave(chosen, now, Runnable);
+            }
+            (4, Running { .. }) => {
+                self.scheduler.block(chosen, now);
+                self.model.leave(chosen, now, Blocked);
+            }
+            (5, Running { .. }) if index == 5 => {
+                self.scheduler.finish(chosen, now);
+                self.model.leave(chosen, now, Finished);
+            }
+            (5, _) if index == 0 && gap < 5 => self.scheduler.reset_stats(now),
+            _ => {}
+        }
+        self.scheduler.audit(now);
+        Ok(())
+    }
+
+    fn pick(&mut self, free: CoreId) -> Result<(), TestCaseError> {
+        if self.scheduler.running(free).is_some() {
+            return Ok(());
+        }
+        let Some(dispatch) = self.scheduler.pick(free, self.now) else {
+            prop_assert!(self.model.queue.is_empty());
+            return Ok(());
+        };
+        let place = self.model.expects(self.policy, dispatch.thread);
+        prop_assert!(
+            place.is_some(),
+            "the model would not pick {}",
+            dispatch.thread
+        );
+        self.model.queue.remove(place.unwrap_or_default());
+        self.model.states[dispatch.thread.index()] = ThreadState::Running { core: free };
+        self.model.since[dispatch.thread.index()] = self.now;
+        Ok(())
+    }
+}
+
 proptest! {
     #[test]
     fn the_scheduler_does_what_the_plain_model_does(
@@ -283,50 +344,11 @@ proptest! {
         ],
         steps in proptest::collection::vec((0u8..6, 0u32..6, 0u64..50), 1..200),
     ) {
-        let mut scheduler = Scheduler::new(&config(policy), 2, 6, 3);
-        let mut model = Model::new(6);
-        let mut now = Time::ZERO;
+        let scheduler = Scheduler::new(&config(policy), 2, 6, 3);
+        let model = Model::new(6);
+        let mut pair = Pair { policy, scheduler, model, now: Time::ZERO };
         for (kind, index, gap) in steps {
-            now += SWITCH + Picos::new(gap);
-            let chosen = thread(index);
-            let state = scheduler.state(chosen);
-            prop_assert_eq!(state, model.states[chosen.index()]);
-            match (kind, state) {
-                (0, ThreadState::NotStarted | ThreadState::Blocked) => {
-                    scheduler.ready(chosen, now);
-                    model.ready(chosen, now);
-                }
-                (1 | 2, _) => {
-                    let free = core(index % 2);
-                    if scheduler.running(free).is_some() {
-                        continue;
-                    }
-                    let Some(dispatch) = scheduler.pick(free, now) else {
-                        prop_assert!(model.queue.is_empty());
-                        continue;
-                    };
-                    let place = model.expects(policy, dispatch.thread);
-                    let place = place.expect("the model would pick the same thread");
-                    model.queue.remove(place);
-                    model.states[dispatch.thread.index()] = ThreadState::Running { core: free };
-                    model.since[dispatch.thread.index()] = now;
-                }
-                (3, ThreadState::Running { .. }) => {
-                    scheduler.yield_for_data(chosen, now);
-                    model.leave(chosen, now, ThreadState::Runnable);
-                }
-                (4, ThreadState::Running { .. }) => {
-                    scheduler.block(chosen, now);
-                    model.leave(chosen, now, ThreadState::Blocked);
-                }
-                (5, ThreadState::Running { .. }) if index == 5 => {
-                    scheduler.finish(chosen, now);
-                    model.leave(chosen, now, ThreadState::Finished);
-                }
-                (5, _) if index == 0 && gap < 5 => scheduler.reset_stats(now),
-                _ => {}
-            }
-            scheduler.audit(now);
+            pair.step(kind, index, gap)?;
         }
     }
 
