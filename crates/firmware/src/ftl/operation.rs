@@ -157,7 +157,7 @@ mod tests {
         for first_done in [0, 1] {
             let mut watches = Watches::default();
             let order = [watches.begin_program(PAGE), watches.begin_program(PAGE)];
-            assert_eq!(watches.end_program(PAGE, order[first_done]), true);
+            assert!(watches.end_program(PAGE, order[first_done]));
             assert_eq!(
                 watches.end_program(PAGE, order[1 - first_done]),
                 first_done == 0
