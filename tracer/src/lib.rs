@@ -1,1 +1,22 @@
-//! Placeholder while the crate is being written.
+//! The capture plugin for QEMU user mode: records every instruction of a program.
+//!
+//! Each block is decoded once, when it is translated. While it runs, the callbacks only append
+//! one word per block and per memory access to a buffer of their virtual processor ([`slot`]);
+//! when that is full, [`stream`] turns the words into chunks. [`sync`] matches threads' waits with
+//! wakes, [`recorder`] brings a capture to its end: at exit, at the limit, before an exec.
+//!
+//! Knows nothing of simulation. A fork of the program runs on unrecorded. A program killed by
+//! SIGKILL leaves only the unfinished file under its temporary name.
+#![warn(unsafe_op_in_unsafe_fn)]
+
+pub mod api;
+pub mod decode;
+pub mod options;
+pub mod output;
+pub mod plugin;
+pub mod recorder;
+pub mod slot;
+pub mod stream;
+pub mod sync;
+pub mod tables;
+pub mod word;
