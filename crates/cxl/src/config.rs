@@ -9,6 +9,8 @@ units::parameters! {
         bandwidth: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte Table II (16GB/s, PCIe 5.0 x4)";
         /// Protocol latency of a request and its response together, half for each way.
         protocol_latency: Picos, "at most 1ms", "SkyByte Table II (40ns), round trip by D10";
+        /// Writes that may be on their way without acknowledgement; at the limit the host holds reads back, so that a device whose log is full slows the program down.
+        write_credits: u32, "1 to 65536", "our choice, the paper gives none: 256";
     }
 }
 
@@ -19,7 +21,13 @@ impl LinkConfig {
         let Self {
             bandwidth,
             protocol_latency,
+            write_credits,
         } = self;
+        if !(1..=65_536).contains(write_credits) {
+            problems.push(format!(
+                "link.write_credits is {write_credits}; it must be 1 to 65536"
+            ));
+        }
         if !(1_000_000..=1_000_000_000_000).contains(&bandwidth.get()) {
             problems.push(format!(
                 "link.bandwidth is {bandwidth}; it must be 1MB/s to 1000GB/s"

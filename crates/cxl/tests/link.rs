@@ -8,6 +8,7 @@ use units::{Bytes, BytesPerSec, Picos, Time};
 fn table_ii() -> LinkConfig {
     let config = LinkConfig {
         bandwidth: BytesPerSec::new(16_000_000_000),
+        write_credits: 256,
         protocol_latency: Picos::from_nanos(40),
     };
     assert!(config.validate().is_empty());
@@ -85,8 +86,9 @@ fn problems_of_the_section_are_reported() {
     let bad = LinkConfig {
         bandwidth: BytesPerSec::new(0),
         protocol_latency: Picos::from_micros(1_001),
+        write_credits: 0,
     };
-    assert_eq!(bad.validate().len(), 2);
+    assert_eq!(bad.validate().len(), 3);
     assert_eq!(LinkConfig::PARAMETERS[1].key, "link.protocol_latency");
 }
 

@@ -249,6 +249,11 @@ impl Placement {
         self.plb.copy_at_once(entry);
     }
 
+    /// Whether every line of a migrating page is copied: it can be finished.
+    pub fn is_copied(&self, lpa: Lpa) -> bool {
+        self.plb.is_copied(self.migrating(lpa))
+    }
+
     /// The page table says host DRAM from now on, all lines being copied. `was_dirty`: the device
     /// held newer bytes than flash (frame or log), so that the host copy is the only one (D20).
     pub fn finish_promotion(&mut self, lpa: Lpa, was_dirty: bool) -> HostPage {

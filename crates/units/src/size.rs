@@ -48,6 +48,10 @@ impl Bytes {
     pub const fn from_mib(mib: u64) -> Self {
         Self(mib << 20)
     }
+    /// Whether there are none.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
     /// The number of bytes.
     pub const fn get(self) -> u64 {
         self.0

@@ -60,6 +60,11 @@ units::parameters! {
 }
 
 impl FtlConfig {
+    /// Pages of the logical space that a device of this flash exports.
+    pub fn exported_pages(&self, geometry: &FlashGeometry) -> u64 {
+        Layout::new(geometry, self).exported * u64::from(geometry.die_count())
+    }
+
     /// Everything wrong with the parameters on this flash, one sentence each.
     pub fn validate(&self, geometry: &FlashGeometry) -> Vec<String> {
         let mut problems = Vec::new();

@@ -146,6 +146,11 @@ impl Plb {
         entry.migrated = all_lines;
     }
 
+    /// Whether every line of the page is at its destination.
+    pub fn is_copied(&self, index: PlbIndex) -> bool {
+        self.entry(index).migrated == self.all_lines
+    }
+
     /// Gives up the entry of a page whose lines have all been copied.
     pub fn finish(&mut self, index: PlbIndex, direction: Direction) -> PlbEntry {
         let entry = self.entries[index.index()]
