@@ -1,73 +1,137 @@
 //! A core: a dataflow model of a finite out-of-order window (architecture B7).
+//!
+//! Driven by instructions and fills, never by cycles. A piece is dispatched once, in program order;
+//! if the cycles of its operands are known, everything about it is computed on the spot: issue,
+//! completion, retirement. Otherwise it is parked until the fill that it depends on, directly or
+//! through others. So the cost of a run is that of its instructions and misses, however long a miss
+//! takes. docs/host.md describes the model.
 
+mod caches;
+mod calendar;
+mod execute;
+mod front;
+mod memory;
+mod miss;
+mod retire;
+mod stats;
+mod store_queue;
+mod warm;
+mod window;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::config::CpuConfig;
-use crate::port::{Delayed, InstructionSource, MissSlot, Pause, Squashed, Uncore, WarmUncore};
+use crate::port::{
+    Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Squashed, Uncore, WarmUncore,
+};
+use caches::Caches;
+use calendar::Calendar;
+use front::Front;
+use miss::Misses;
+use retire::{LoadQueue, Retirement};
+pub use stats::CoreStats;
+use std::collections::VecDeque;
+use store_queue::StoreQueue;
 use units::{CoreId, Time};
+use window::{NIL, PENDING, Window, info};
 
-/// What a core has done since `reset_stats`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CoreStats {
-    /// Instructions retired, each once.
-    pub instructions: u64,
-    /// Pieces retired (µops of instructions with several accesses).
-    pub pieces: u64,
-    /// Loads retired.
-    pub loads: u64,
-    /// Stores retired.
-    pub stores: u64,
-    /// Pieces thrown away by squashes; they are executed again.
-    pub squashed: u64,
-    /// Squashes.
-    pub squashes: u64,
-    /// Conditional and indirect branches dispatched.
-    pub branches: u64,
-    /// Those whose direction or target was predicted wrong.
-    pub mispredicts: u64,
-    /// Lines of code fetched from L1I.
-    pub l1i_hits: u64,
-    /// Lines of code that L1I did not have.
-    pub l1i_misses: u64,
-    /// Accesses of loads and stores that L1D had.
-    pub l1d_hits: u64,
-    /// Accesses of loads and stores that L1D did not have, merged ones included.
-    pub l1d_misses: u64,
-    /// Accesses that L2 had.
-    pub l2_hits: u64,
-    /// Lines that L2 asked the uncore for.
-    pub l2_misses: u64,
-    /// Accesses to a line that L2 was already waiting for.
-    pub l2_merged: u64,
-    /// Dirty lines L1D wrote to L2.
-    pub l1d_write_backs: u64,
-    /// Dirty lines L2 wrote to the uncore.
-    pub l2_write_backs: u64,
-    /// Loads whose data came from an older store in flight.
-    pub forwarded: u64,
-    /// Translations that the first-level TLB did not have.
-    pub l1_tlb_misses: u64,
-    /// Page walks.
-    pub walks: u64,
-    /// Accesses that found every MSHR taken and waited.
-    pub mshr_waits: u64,
-    /// Fills that came after their MSHR was freed.
-    pub late_fills: u64,
-    /// Cycles in which a thread was on the core.
-    pub active_cycles: u64,
-    /// Of these, cycles bounded by memory (SkyByte §II-C; defined in docs/host.md).
-    pub memory_bound_cycles: u64,
+/// Latencies in cycles; the period in picoseconds.
+struct Timing {
+    period: u64,
+    l1d: u64,
+    l2: u64,
+    l2_tlb: u64,
+    mispredict: u64,
+}
+
+/// Sizes that are not properties of a part.
+struct Limits {
+    rob: u64,
+}
+
+/// What `run` stopped at when it returned [`Pause::Waiting`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    /// It has not stopped.
+    None,
+    /// The reorder buffer is full.
+    Window,
+    /// The load queue is full.
+    Loads,
+    /// The store queue is full.
+    Stores,
+    /// A mispredicted branch, or a serialising instruction, is not complete.
+    Branch,
+    /// Code is on its way.
+    Fetch,
+    /// There is no MSHR to fetch code with.
+    Mshr,
+    /// Everything older must retire and be written first.
+    Drain,
+    /// The last instruction must retire.
+    End,
 }
 
 /// One core with its private caches.
 pub struct Core {
     id: CoreId,
+    timing: Timing,
+    limits: Limits,
+    /// The caller's present.
+    now: Time,
+    stop: Stop,
+    front: Front,
+    window: Window,
+    retirement: Retirement,
+    load_queue: LoadQueue,
+    stores: StoreQueue,
+    /// A retired store found no MSHR.
+    drain_blocked: bool,
+    /// Stores are not written before this cycle.
+    drain_from: u64,
+    calendar: Calendar,
+    caches: Caches,
+    misses: Misses,
+    /// Places of pieces that found no MSHR, in order of their attempts.
+    queue: VecDeque<u16>,
+    predictor: BranchPredictor,
+    warm_target: Option<TargetPrediction>,
     stats: CoreStats,
 }
 
 impl Core {
-    /// An empty core with cold caches.
-    pub fn new(id: CoreId, _config: &CpuConfig) -> Self {
+    /// An empty core with cold caches. `config` is one that `CpuConfig::validate` accepts.
+    pub fn new(id: CoreId, config: &CpuConfig) -> Self {
+        let timing = Timing {
+            period: config.period().get(),
+            l1d: config.l1d_latency.get(),
+            l2: config.l2_latency.get(),
+            l2_tlb: config.l2_tlb_latency.get(),
+            mispredict: config.mispredict_penalty.get(),
+        };
         Self {
             id,
+            timing,
+            limits: Limits { rob: u64::from(config.rob) },
+            now: Time::ZERO,
+            stop: Stop::None,
+            front: Front::new(config.width),
+            window: Window::new(config.rob),
+            retirement: Retirement::new(config.width),
+            load_queue: LoadQueue::new(config.load_queue),
+            stores: StoreQueue::new(config.store_queue),
+            drain_blocked: false,
+            drain_from: 0,
+            calendar: Calendar::new(config),
+            caches: Caches::new(config),
+            misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
+            queue: VecDeque::with_capacity(config.rob.next_power_of_two() as usize + 1),
+            predictor: BranchPredictor::new(config.history_bits),
+            warm_target: None,
             stats: CoreStats::default(),
         }
     }
@@ -75,60 +139,246 @@ impl Core {
     pub fn id(&self) -> CoreId {
         self.id
     }
+
     /// A thread begins or resumes on this core, whose window is empty: its first instruction is
     /// dispatched at `at` or later.
-    pub fn start(&mut self, _at: Time) {}
+    pub fn start(&mut self, at: Time) {
+        assert!(self.window.is_empty(), "a thread starts on an empty core");
+        let cycle = self.cycle_after(at);
+        self.front.restart();
+        self.front.not_before(cycle);
+        self.retirement.not_before(cycle);
+        self.retirement.since = Some(self.retirement.cycle);
+        self.stop = Stop::None;
+    }
+
     /// Dispatches instructions until the horizon or until something stops it. `now` is the
     /// caller's time; nothing is asked of the uncore before it.
     pub fn run<S: InstructionSource, U: Uncore>(
         &mut self,
-        _now: Time,
-        _horizon: Time,
-        _source: &mut S,
-        _uncore: &mut U,
+        now: Time,
+        horizon: Time,
+        source: &mut S,
+        uncore: &mut U,
     ) -> Pause {
-        Pause::Waiting
+        self.now = now;
+        if self.stop == Stop::Mshr {
+            self.front.not_before(self.cycle_after(now));
+        }
+        self.stop = Stop::None;
+        if let Some(pause) = self.exception() {
+            return pause;
+        }
+        let horizon = self.cycle_after(horizon);
+        let pause = self.dispatch(horizon, source, uncore);
+        match pause {
+            Pause::Waiting | Pause::Horizon { .. } => self.exception().unwrap_or(pause),
+            _ => pause,
+        }
     }
+
     /// The line of `slot` has arrived. True if `run` should be called again now; false also for a
     /// slot that was freed.
     pub fn on_fill<S: InstructionSource, U: Uncore>(
         &mut self,
-        _now: Time,
-        _slot: MissSlot,
+        now: Time,
+        slot: MissSlot,
         _source: &mut S,
-        _uncore: &mut U,
+        uncore: &mut U,
     ) -> bool {
-        false
+        self.now = now;
+        let Some(number) = self.misses.get(slot) else {
+            self.stats.late_fills += 1;
+            return false;
+        };
+        let cycle = self.cycle_after(now);
+        self.take_fill(number, cycle, uncore);
+        self.settle(self.window.head, uncore);
+        self.retry_queue(cycle, uncore);
+        self.settle(self.window.head, uncore);
+        self.drain_again(cycle, uncore);
+        self.retire_ready(uncore);
+        self.stop != Stop::None && (self.can_continue() || self.exception().is_some())
     }
-    /// The access of `slot` was answered by SkyByte-Delay.
-    pub fn on_delay(&mut self, _slot: MissSlot) -> Delayed {
-        Delayed::default()
+
+    /// The access of `slot` was answered by SkyByte-Delay. If a load waits, call `run` now.
+    pub fn on_delay(&mut self, now: Time, slot: MissSlot) -> Delayed {
+        self.now = now;
+        let Some(number) = self.misses.get(slot) else { return Delayed::default() };
+        let miss = self.misses.miss(number);
+        miss.is_delayed = true;
+        let miss = *miss;
+        let is_load = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
+        let mut at = miss.first;
+        while is_load && at != NIL {
+            self.window.info[usize::from(at)] |= info::DELAYED;
+            at = self.window.parked[usize::from(at)].next;
+        }
+        Delayed {
+            load_waits: is_load && miss.first != NIL,
+            other_waits: miss.store_waits || !is_load,
+        }
     }
+
     /// Retires the instruction that [`Pause::Sync`] stopped at; the next one is dispatched at `at`
     /// or later. Whether the thread then stays or is squashed, it continues after that instruction.
-    pub fn complete_sync<S: InstructionSource>(&mut self, _at: Time, _source: &mut S) {}
+    pub fn complete_sync<S: InstructionSource>(&mut self, at: Time, source: &mut S) {
+        let step = source.peek().expect("a sync event is completed at its instruction");
+        assert!(step.has_sync && self.window.is_empty(), "a sync event is reached before it is completed");
+        source.advance();
+        let cycle = self.cycle_after(at);
+        self.retirement.not_before(cycle);
+        self.front.not_before(cycle);
+        let place = self.window.place(self.window.tail);
+        self.window.free_from[place] = self.retirement.cycle + 1;
+        self.window.tail += 1;
+        self.window.head += 1;
+        self.stats.pieces += 1;
+        self.stats.instructions += u64::from(step.counts);
+    }
+
     /// Empties the window: the source goes back to the oldest unretired instruction (D12), MSHRs
     /// that only squashed instructions wait for are freed and cancelled, retired stores stay.
     pub fn squash<S: InstructionSource, U: Uncore>(
         &mut self,
-        _source: &mut S,
-        _uncore: &mut U,
+        source: &mut S,
+        uncore: &mut U,
     ) -> Squashed {
-        Squashed::default()
+        let end = self.cycle_after(self.now);
+        if !self.window.is_empty() && self.window.info[self.window.place(self.window.head)] & (info::LOAD | info::STORE) != 0 {
+            self.note_memory_wait(self.retirement.cycle, end);
+        }
+        self.retirement.not_before(end);
+        let instructions = self.window.squash();
+        source.rewind_to(source.position() - instructions);
+        let cancelled = self.cancel_misses(end, uncore);
+        self.queue.clear();
+        self.stores.squash();
+        self.load_queue.squash();
+        self.front.restart();
+        self.close();
+        self.stop = Stop::None;
+        self.drain_again(end, uncore);
+        self.stats.squashes += 1;
+        self.stats.squashed += instructions;
+        Squashed { instructions, cancelled, at: self.time(self.retirement.cycle) }
     }
+
     /// Executes one instruction functionally: caches, TLB and predictors change, no time passes.
     /// The caller advances the source and handles sync events.
-    pub fn warm<S: InstructionSource, W: WarmUncore>(&mut self, _source: &mut S, _uncore: &mut W) {}
+    pub fn warm<S: InstructionSource, W: WarmUncore>(&mut self, source: &mut S, uncore: &mut W) {
+        self.warm_step(source, uncore);
+    }
+    /// Forgets the translation of a data page, as a TLB shootdown does.
+    pub fn invalidate_translation(&mut self, page: units::Lpa) {
+        self.caches.tlb.invalidate(page.get() as u32);
+    }
+
     /// What the core has done.
-    pub fn stats(&self) -> &CoreStats {
-        &self.stats
+    pub fn stats(&self) -> CoreStats {
+        let open = self.retirement.since.map_or(0, |since| self.retirement.cycle - since);
+        CoreStats { active_cycles: self.stats.active_cycles + open, ..self.stats }
     }
     /// Forgets what was counted, at the end of warm-up.
     pub fn reset_stats(&mut self) {
         self.stats = CoreStats::default();
+        self.retirement.since = self.retirement.since.map(|_| self.retirement.cycle);
     }
     /// Checks the core's invariants; each violation as a sentence.
     pub fn audit(&self) -> Vec<String> {
-        Vec::new()
+        let mut problems = Vec::new();
+        let mut check = |holds: bool, sentence: &str| {
+            if !holds {
+                problems.push(format!("{}: {sentence}", self.id));
+            }
+        };
+        let in_flight = self.window.tail - self.window.head;
+        check(in_flight <= self.limits.rob, "more pieces are in flight than the ROB has entries");
+        check(
+            self.misses.in_use == self.misses.numbers().count(),
+            "the count of L2 MSHRs in use is wrong",
+        );
+        check(
+            self.misses.l1_pending() == self.misses.l1_named(),
+            "an L1D MSHR is held by no miss",
+        );
+        let is_awaited = |line: HostLine| self.misses.find(line).is_some();
+        check(self.stores.awaited().all(is_awaited), "a store waits for a line that nobody fetches");
+        check(
+            self.queue.is_empty() || self.misses.in_use > 0,
+            "loads wait for an MSHR although none is in use",
+        );
+        problems
+    }
+
+    /// The first cycle that begins at `at` or later.
+    fn cycle_after(&self, at: Time) -> u64 {
+        at.as_picos().div_ceil(self.timing.period)
+    }
+    /// The Long Delay Exception, if the oldest unretired piece is a load that was answered by
+    /// SkyByte-Delay.
+    fn exception(&self) -> Option<Pause> {
+        if self.window.is_empty() {
+            return None;
+        }
+        let place = self.window.place(self.window.head);
+        let is_raised =
+            self.window.info[place] & info::DELAYED != 0 && self.window.done[place] >= PENDING;
+        is_raised.then(|| Pause::LongDelay { at: self.time(self.retirement.cycle) })
+    }
+    fn stop(&mut self, stop: Stop) -> Pause {
+        self.stop = stop;
+        Pause::Waiting
+    }
+    fn reach(&mut self, cycle: u64) -> Pause {
+        Pause::Horizon { at: self.time(cycle) }
+    }
+    fn end(&mut self) -> Pause {
+        if !self.window.is_empty() {
+            return self.stop(Stop::End);
+        }
+        self.close();
+        Pause::End { at: self.time(self.retirement.cycle) }
+    }
+    /// The thread leaves: the cycles it had are counted.
+    fn close(&mut self) {
+        if let Some(since) = self.retirement.since.take() {
+            self.stats.active_cycles += self.retirement.cycle - since;
+        }
+    }
+    /// Whether what stopped `run` is over.
+    fn can_continue(&self) -> bool {
+        match self.stop {
+            Stop::None | Stop::Mshr => true,
+            Stop::Window => self.window.tail - self.limits.rob < self.window.head,
+            Stop::Loads => self.load_queue.room_at().is_some(),
+            Stop::Stores => self.stores.room_at().is_some(),
+            Stop::Branch => self.front.blocked == NIL,
+            Stop::Fetch => self.front.awaited == HostLine::NONE,
+            Stop::Drain => self.window.is_empty() && self.stores.is_empty(),
+            Stop::End => self.window.is_empty(),
+        }
+    }
+    fn drain_again<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
+        if self.drain_blocked {
+            self.drain_blocked = false;
+            self.drain_from = cycle;
+            self.drain_stores(uncore);
+        }
+    }
+    /// Frees the MSHRs that nothing but squashed pieces waits for.
+    fn cancel_misses<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) -> u64 {
+        let mut cancelled = 0;
+        for number in self.misses.numbers() {
+            let slot = self.misses.name(number);
+            let miss = self.misses.miss(number);
+            miss.first = NIL;
+            if !miss.store_waits {
+                self.misses.free(number, cycle);
+                uncore.cancel(self.id, slot);
+                cancelled += 1;
+            }
+        }
+        cancelled
     }
 }

@@ -10,8 +10,13 @@
 pub mod config;
 pub mod port;
 pub mod program;
+pub mod thread;
 
+pub mod branch;
+pub mod cache;
 pub mod core;
+pub mod llc;
+pub mod tlb;
 pub mod os;
 pub mod placement;
 
@@ -20,4 +25,6 @@ pub use port::{
     Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squashed,
     Step, Uncore, WarmUncore,
 };
+pub use crate::core::{Core, CoreStats};
 pub use program::Program;
+pub use thread::TracedThread;

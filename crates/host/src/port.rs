@@ -177,15 +177,13 @@ pub trait InstructionSource {
     /// The instruction at the current position; `None` at the end.
     fn peek(&mut self) -> Option<Step>;
     /// The sync event of the instruction at the current position.
-    fn sync(&self) -> Option<SyncEvent>;
+    fn sync(&mut self) -> Option<SyncEvent>;
     /// Moves one instruction on; only after `peek` returned one.
     fn advance(&mut self);
     /// The number of the instruction at the current position, from 0.
     fn position(&self) -> u64;
     /// Goes back to `position`, which was not released.
     fn rewind_to(&mut self, position: u64);
-    /// Promises never to go back before `position`.
-    fn release(&mut self, position: u64);
 }
 
 /// Why [`Core::run`](crate::core::Core::run) returned.
@@ -233,10 +231,11 @@ pub struct Delayed {
 /// What [`Core::squash`](crate::core::Core::squash) threw away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Squashed {
-    /// Instructions of the window that will be executed again.
+    /// Pieces of the window that will be executed again.
     pub instructions: u64,
     /// MSHRs freed.
     pub cancelled: u64,
-    /// When the youngest retired instruction retired; the core is free from then.
+    /// From when on the core is free: the youngest retired instruction has retired, and it is not
+    /// before the caller's present.
     pub at: Time,
 }

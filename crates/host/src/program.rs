@@ -1,5 +1,6 @@
 //! Static instructions, prepared for the core: ports, latencies and padded register lists.
 
+use crate::port::HostLine;
 use trace::{Inst, OpClass, Reg};
 
 /// Classes of issue ports. The value is the shift of the class's counter in a calendar slot.
@@ -28,12 +29,24 @@ pub struct Op {
     pub(crate) port: Port,
     pub(crate) latency: u8,
     pub(crate) flags: u8,
+    /// The code line, as a raw [`HostLine`].
     pub(crate) code_line: u32,
     /// The address, folded: the branch predictors' identity of the instruction.
     pub(crate) pc: u32,
 }
 
 impl Op {
+    /// An instruction that reads, writes and does nothing.
+    pub(crate) const NONE: Self = Self {
+        reads: [READY_REG; 4],
+        address: [READY_REG; 3],
+        writes: [SINK_REG; 3],
+        port: Port::Alu,
+        latency: 0,
+        flags: 0,
+        code_line: 0,
+        pc: 0,
+    };
     /// Occupies a port beside its memory accesses.
     pub(crate) const EXECUTES: u8 = 1;
     /// Its direction is predicted.
@@ -51,7 +64,7 @@ impl Op {
         self.flags & flag != 0
     }
 
-    fn new(inst: &Inst) -> Self {
+    fn new(inst: &Inst, first_code_line: u32) -> Self {
         let (port, latency, flags) = timing(inst);
         Self {
             reads: inst.reads.map(|reg| number(reg, READY_REG)),
@@ -60,7 +73,7 @@ impl Op {
             port,
             latency,
             flags,
-            code_line: inst.code_line.get(),
+            code_line: HostLine::code(first_code_line + inst.code_line.get()).get(),
             pc: (inst.pc ^ inst.pc >> 32) as u32,
         }
     }
@@ -112,10 +125,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Prepares the instructions of a capture's dictionary, in its order.
-    pub fn new(insts: &[Inst]) -> Self {
+    /// Prepares the instructions of a capture's dictionary, in its order. The capture's code lines
+    /// are numbered from `first_code_line`, so that captures of a co-run (D3) do not overlap.
+    pub fn new(insts: &[Inst], first_code_line: u32) -> Self {
         Self {
-            ops: insts.iter().map(Op::new).collect(),
+            ops: insts.iter().map(|inst| Op::new(inst, first_code_line)).collect(),
         }
     }
     /// The instruction with this index.

@@ -1,0 +1,208 @@
+//! A set-associative array of lines with LRU replacement: tags and dirty bits, no data, no time.
+
+use crate::port::HostLine;
+use units::Bytes;
+
+/// Ways are stored in groups of this many, which one vector comparison searches.
+const GROUP: usize = 8;
+const EMPTY: u32 = HostLine::NONE;
+
+/// A line that had to make room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Victim {
+    /// Which line.
+    pub line: HostLine,
+    /// Whether it was written since it was filled.
+    pub is_dirty: bool,
+}
+
+/// Where a line is in a [`CacheArray`], until the next fill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place(u32);
+
+impl Place {
+    /// The place as an index below [`CacheArray::place_count`].
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Tags, dirty bits and recency of a set-associative cache.
+#[derive(Clone, Debug)]
+pub struct CacheArray {
+    set_mask: u32,
+    ways: u32,
+    /// Ways rounded up to whole groups.
+    stride: u32,
+    tags: Vec<u32>,
+    /// When each way was last used; larger is younger; only the order within a set means anything.
+    stamps: Vec<u32>,
+    /// One bit for each way of a set.
+    dirty: Vec<u32>,
+    /// The youngest way of each set, whose stamp need not be renewed.
+    youngest: Vec<u8>,
+    clock: u32,
+}
+
+impl CacheArray {
+    /// An empty cache. `size` is `ways` lines times a power of two and `ways` at most 32, which
+    /// `CpuConfig::validate` checks.
+    pub fn new(size: Bytes, ways: u32) -> Self {
+        let sets = (size / (units::address::LINE_BYTES * u64::from(ways))) as u32;
+        assert!(sets.is_power_of_two() && ways <= 32, "a cache has 2^n sets of at most 32 ways");
+        let stride = ways.next_multiple_of(GROUP as u32);
+        Self {
+            set_mask: sets - 1,
+            ways,
+            stride,
+            tags: vec![EMPTY; (sets * stride) as usize],
+            stamps: vec![0; (sets * stride) as usize],
+            dirty: vec![0; sets as usize],
+            youngest: vec![0; sets as usize],
+            clock: 0,
+        }
+    }
+    /// One more than the largest index of a [`Place`].
+    pub fn place_count(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// Looks a line up and makes it the youngest of its set.
+    #[inline]
+    pub fn access(&mut self, line: HostLine) -> Option<Place> {
+        let set = line.get() & self.set_mask;
+        let youngest = set * self.stride + u32::from(self.youngest[set as usize]);
+        if self.tags[youngest as usize] == line.get() {
+            return Some(Place(youngest));
+        }
+        let place = self.find(line)?;
+        self.touch(set, place);
+        Some(place)
+    }
+    /// As [`CacheArray::access`], and marks the line dirty.
+    #[inline]
+    pub fn write(&mut self, line: HostLine) -> Option<Place> {
+        let place = self.access(line)?;
+        let set = line.get() & self.set_mask;
+        self.dirty[set as usize] |= 1 << (place.0 - set * self.stride);
+        Some(place)
+    }
+    /// Looks a line up and changes nothing.
+    #[inline]
+    pub fn find(&self, line: HostLine) -> Option<Place> {
+        let first = ((line.get() & self.set_mask) * self.stride) as usize;
+        let set = &self.tags[first..first + self.stride as usize];
+        let (groups, _) = set.as_chunks::<GROUP>();
+        for (number, group) in groups.iter().enumerate() {
+            // Without early exit, so that it becomes two vector comparisons.
+            if group.iter().fold(false, |found, tag| found | (*tag == line.get())) {
+                let way = group.iter().position(|tag| *tag == line.get())?;
+                return Some(Place((first + number * GROUP + way) as u32));
+            }
+        }
+        None
+    }
+    /// Puts an absent line in, over the oldest of its set.
+    pub fn fill(&mut self, line: HostLine, is_dirty: bool) -> (Place, Option<Victim>) {
+        debug_assert!(self.find(line).is_none(), "a line is in a cache once");
+        let set = line.get() & self.set_mask;
+        let first = (set * self.stride) as usize;
+        let stamps = &self.stamps[first..first + self.ways as usize];
+        let (mut way, mut oldest) = (0, u32::MAX);
+        for (candidate, stamp) in stamps.iter().enumerate() {
+            if *stamp < oldest {
+                (way, oldest) = (candidate, *stamp);
+            }
+        }
+        let place = Place((first + way) as u32);
+        let bit = 1 << way;
+        let dirty = &mut self.dirty[set as usize];
+        let tag = std::mem::replace(&mut self.tags[place.index()], line.get());
+        let victim = (tag != EMPTY)
+            .then(|| Victim { line: HostLine::from_raw(tag), is_dirty: *dirty & bit != 0 });
+        *dirty = if is_dirty { *dirty | bit } else { *dirty & !bit };
+        self.touch(set, place);
+        (place, victim)
+    }
+    /// Lines present and how many of them are dirty.
+    pub fn occupancy(&self) -> (u64, u64) {
+        let present = self.tags.iter().filter(|tag| **tag != EMPTY).count() as u64;
+        (present, self.dirty.iter().map(|bits| u64::from(bits.count_ones())).sum())
+    }
+
+    fn touch(&mut self, set: u32, place: Place) {
+        if self.clock == u32::MAX {
+            self.renumber();
+        }
+        self.clock += 1;
+        self.stamps[place.index()] = self.clock;
+        self.youngest[set as usize] = (place.0 - set * self.stride) as u8;
+    }
+    /// Replaces stamps by their rank in the set, before the clock would wrap.
+    fn renumber(&mut self) {
+        for stamps in self.stamps.chunks_exact_mut(self.stride as usize) {
+            let old: Vec<u32> = stamps.to_vec();
+            for stamp in stamps {
+                *stamp = old.iter().filter(|other| **other < *stamp).count() as u32;
+            }
+        }
+        self.clock = self.stride;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same cache as lists ordered by recency.
+    struct Model {
+        sets: Vec<Vec<(u32, bool)>>,
+        ways: usize,
+    }
+
+    impl Model {
+        fn access(&mut self, line: u32, writes: bool) -> (bool, Option<(u32, bool)>) {
+            let count = self.sets.len();
+            let set = &mut self.sets[line as usize % count];
+            if let Some(at) = set.iter().position(|entry| entry.0 == line) {
+                let (_, was_dirty) = set.remove(at);
+                set.push((line, was_dirty || writes));
+                return (true, None);
+            }
+            let victim = (set.len() == self.ways).then(|| set.remove(0));
+            set.push((line, writes));
+            (false, victim)
+        }
+    }
+
+    fn agrees(ways: u32, sets: usize, accesses: &[(u32, bool)], clock: u32) {
+        let size = Bytes::new(64 * u64::from(ways) * sets as u64);
+        let mut cache = CacheArray::new(size, ways);
+        cache.clock = clock;
+        let mut model = Model { sets: vec![Vec::new(); sets], ways: ways as usize };
+        for &(number, writes) in accesses {
+            let line = HostLine::from_raw(number);
+            let hit = if writes { cache.write(line) } else { cache.access(line) };
+            let victim = if hit.is_none() { cache.fill(line, writes).1 } else { None };
+            let victim = victim.map(|victim| (victim.line.get(), victim.is_dirty));
+            assert_eq!((hit.is_some(), victim), model.access(number, writes));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cache_behaves_as_lists_ordered_by_recency(
+            ways in 1u32..=32, set_bits in 0u32..3, accesses in prop::collection::vec((0u32..200, any::<bool>()), 0..400),
+        ) {
+            agrees(ways, 1 << set_bits, &accesses, 0);
+        }
+        #[test]
+        fn order_survives_the_wrap_of_the_clock(
+            accesses in prop::collection::vec((0u32..12, any::<bool>()), 0..200),
+        ) {
+            agrees(8, 1, &accesses, u32::MAX - 50);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Execution: at dispatch when every operand's cycle is known, otherwise when the last one is.
+
+use super::Core;
+use crate::core::store_queue::{Forward, NO_STORE};
+use crate::core::window::{PENDING, Parked, Phase, info};
+use crate::port::{Access, HostLine, Step, Uncore};
+use crate::program::{Op, Port};
+
+/// How a load went that was tried at dispatch.
+enum Quick {
+    /// Its data is there at this cycle.
+    Done(u64),
+    /// It has issued at this cycle and must be parked.
+    Issued(u64),
+    /// Its address is not known.
+    Unknown,
+}
+
+impl Core {
+    /// Executes a piece that was dispatched at `at`, as far as its operands are known.
+    #[inline]
+    pub(super) fn execute<U: Uncore>(&mut self, step: &Step, op: &Op, at: u64, uncore: &mut U) {
+        let floor = at + 1;
+        let mut ready = floor.max(self.window.data_ready(op));
+        let address = floor.max(self.window.address_ready(op));
+        let mut kind = u8::from(step.counts);
+        if let Some(load) = step.load {
+            kind |= info::LOAD;
+            self.load_queue.dispatched += 1;
+            let data = match self.quick_load(load, address) {
+                Quick::Done(data) => data,
+                Quick::Issued(issue) => return self.park(step, op, floor, Some(issue), uncore),
+                Quick::Unknown => return self.park(step, op, floor, None, uncore),
+            };
+            if ready >= PENDING {
+                // The load itself is done; what it waits for is another operand.
+                return self.park_operands(step, op, data, uncore);
+            }
+            ready = ready.max(data);
+        } else {
+            ready = ready.max(address);
+            if ready >= PENDING {
+                return self.park(step, op, floor, None, uncore);
+            }
+        }
+        let mut done = if op.is(Op::EXECUTES) { self.calendar.execute(op, ready) } else { ready };
+        if let Some(store) = step.store {
+            kind |= info::STORE;
+            done = self.calendar.book(Port::Store, done) + 1;
+            if !self.caches.tlb.has(HostLine::of_byte(store.byte).get() >> 6) {
+                return self.park_store(step, op, floor, done, uncore);
+            }
+            let place = self.window.place(self.window.tail);
+            let number = self.stores.push(store, place);
+            self.stores.entry(number).data_at = done;
+        }
+        self.window.write(op, done);
+        if op.is(Op::SPECIAL) {
+            self.steer(step, op, done);
+        }
+        self.finish_dispatch(done, kind, floor, uncore);
+    }
+
+    /// The dispatched piece is complete: it retires at once if everything older has.
+    #[inline]
+    fn finish_dispatch<U: Uncore>(&mut self, done: u64, kind: u8, floor: u64, uncore: &mut U) {
+        let sequence = self.window.tail;
+        self.window.tail += 1;
+        if self.window.head == sequence {
+            self.retire(done, kind, floor, uncore);
+        } else {
+            let place = self.window.place(sequence);
+            self.window.done[place] = done;
+            self.window.info[place] = kind;
+        }
+    }
+
+    /// A load whose page and line are at hand and whose data no store in flight has.
+    #[inline]
+    fn quick_load(&mut self, load: Access, ready: u64) -> Quick {
+        if ready >= PENDING {
+            return Quick::Unknown;
+        }
+        let issue = self.calendar.book(Port::Load, ready);
+        let line = HostLine::of_byte(load.byte);
+        let is_split = (load.byte & 63) + u64::from(load.size) > 64;
+        let store = self.stores.youngest(load.byte / 8);
+        if is_split || !self.caches.tlb.has(line.get() >> 6) {
+            return Quick::Issued(issue);
+        }
+        match self.stores.forward(store, issue) {
+            Forward::Cache => {}
+            Forward::Known(data_at) => {
+                self.stats.forwarded += 1;
+                return Quick::Done(data_at + self.timing.l1d);
+            }
+            Forward::Pending(_) => return Quick::Issued(issue),
+        }
+        match self.caches.load(line, issue + self.timing.l1d) {
+            Some(data) => {
+                self.stats.l1d_hits += 1;
+                Quick::Done(data)
+            }
+            None => Quick::Issued(issue),
+        }
+    }
+
+    /// Parks a piece whose operands are not all known, or whose load must wait. `issue` is the
+    /// cycle of a load that has issued.
+    #[inline(never)]
+    fn park<U: Uncore>(
+        &mut self,
+        step: &Step,
+        op: &Op,
+        floor: u64,
+        issue: Option<u64>,
+        uncore: &mut U,
+    ) {
+        let mut piece = Parked::new(*op, floor);
+        if let Some(load) = step.load {
+            let last = load.byte + u64::from(load.size) - 1;
+            piece.line = HostLine::of_byte(load.byte).get();
+            if HostLine::of_byte(last).get() != piece.line {
+                piece.second = HostLine::of_byte(last).get();
+            }
+            piece.store = self.stores.youngest(load.byte / 8);
+            piece.waits_data = 1;
+            piece.phase = Phase::Address;
+        }
+        if let Some(issue) = issue {
+            piece.phase = Phase::Access;
+            piece.ready_address = issue;
+        }
+        let place = self.enter(step, piece);
+        if issue.is_some() {
+            self.advance_load(place, uncore);
+        }
+        self.after_parking(step, op, place, uncore);
+    }
+
+    /// Parks a piece whose load is done at `ready` and whose other operands are not known.
+    #[inline(never)]
+    fn park_operands<U: Uncore>(
+        &mut self,
+        step: &Step,
+        op: &Op,
+        ready: u64,
+        uncore: &mut U,
+    ) {
+        let piece = Parked::new(*op, ready);
+        let place = self.enter(step, piece);
+        self.after_parking(step, op, place, uncore);
+    }
+
+    /// Parks a piece that has executed and whose store's page is not in the first-level TLB.
+    #[inline(never)]
+    fn park_store<U: Uncore>(
+        &mut self,
+        step: &Step,
+        op: &Op,
+        floor: u64,
+        done: u64,
+        uncore: &mut U,
+    ) {
+        let mut piece = Parked::new(*op, floor);
+        piece.ready_address = done;
+        let place = self.enter(step, piece);
+        self.set_store_line(place);
+        self.advance_store(place, uncore);
+        self.after_parking(step, op, place, uncore);
+    }
+
+    fn enter(&mut self, step: &Step, mut piece: Parked) -> usize {
+        let place = self.window.place(self.window.tail);
+        let mut kind = info::PARKED | u8::from(step.counts);
+        if let Some(store) = step.store {
+            kind |= info::STORE;
+            piece.own_store = self.stores.push(store, place);
+        }
+        if step.load.is_some() {
+            kind |= info::LOAD;
+        }
+        self.window.tail += 1;
+        self.window.done[place] = PENDING;
+        self.window.info[place] = kind;
+        self.window.park(place, piece, step.load.is_some());
+        place
+    }
+
+    fn after_parking<U: Uncore>(&mut self, step: &Step, op: &Op, place: usize, uncore: &mut U) {
+        if op.is(Op::SPECIAL) {
+            self.steer(step, op, PENDING | place as u64);
+        }
+        self.settle(self.window.tail - 1, uncore);
+        self.retire_ready(uncore);
+    }
+
+    /// Lets every woken piece from `sequence` on do what it can, in program order.
+    pub(super) fn settle<U: Uncore>(&mut self, mut sequence: u64, uncore: &mut U) {
+        while let Some(woken) = self.window.next_woken(sequence) {
+            let place = self.window.place(woken);
+            match self.window.parked[place].phase {
+                Phase::Address => {
+                    let ready = self.window.parked[place].ready_address;
+                    let issue = self.calendar.book(Port::Load, ready);
+                    let piece = &mut self.window.parked[place];
+                    piece.ready_address = issue;
+                    piece.phase = Phase::Access;
+                    self.advance_load(place, uncore);
+                }
+                Phase::Access => self.advance_load(place, uncore),
+                Phase::Operands => self.execute_parked(place, uncore),
+                Phase::StoreWalk => self.complete(place, self.window.parked[place].ready_address),
+                phase => unreachable!("a piece in phase {phase:?} is not woken"),
+            }
+            // It may have woken itself again, or younger ones.
+            sequence = woken;
+        }
+    }
+
+    fn execute_parked<U: Uncore>(&mut self, place: usize, uncore: &mut U) {
+        let Parked { op, ready_data, own_store, .. } = self.window.parked[place];
+        let done = if op.is(Op::EXECUTES) { self.calendar.execute(&op, ready_data) } else { ready_data };
+        if own_store == NO_STORE {
+            return self.complete(place, done);
+        }
+        self.window.parked[place].ready_address = self.calendar.book(Port::Store, done) + 1;
+        self.set_store_line(place);
+        self.advance_store(place, uncore);
+    }
+
+    /// From here on the piece's line is the one that it stores to.
+    fn set_store_line(&mut self, place: usize) {
+        let number = self.window.parked[place].own_store;
+        self.window.parked[place].line = self.stores.entry(number).lines[0];
+    }
+
+    fn complete(&mut self, place: usize, done: u64) {
+        let number = self.window.parked[place].own_store;
+        if number != NO_STORE {
+            self.stores.entry(number).data_at = done;
+        }
+        self.window.complete(place, done, self.timing.l1d);
+        self.front.completed(place, done);
+    }
+}

@@ -1,0 +1,141 @@
+//! The MSHRs of a core: L2's, which name requests to the uncore, and L1D's, which bound how many
+//! lines loads and stores may be waiting for.
+
+use super::window::{NIL, PENDING};
+use crate::port::{HostLine, MissKind, MissSlot};
+
+/// An L2 MSHR.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Miss {
+    generation: u32,
+    pub(crate) kind: MissKind,
+    /// First place of the window that waits.
+    pub(crate) first: u16,
+    /// The L1D MSHR held too, or [`NIL`].
+    l1_slot: u16,
+    /// A retired store waits: the line will be dirty, and a squash does not cancel.
+    pub(crate) store_waits: bool,
+    /// Answered by SkyByte-Delay.
+    pub(crate) is_delayed: bool,
+}
+
+/// Why there is no MSHR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NoMshr;
+
+pub(crate) struct Misses {
+    /// Line of each MSHR in use, `HostLine::NONE` of a free one.
+    lines: Vec<u32>,
+    misses: Vec<Miss>,
+    /// MSHRs below this number may be in use.
+    top: usize,
+    pub(crate) in_use: usize,
+    /// When each L1D MSHR is free; [`PENDING`] if that is not known.
+    l1_free: Vec<u64>,
+}
+
+impl Misses {
+    pub(crate) fn new(l1_count: u32, l2_count: u32) -> Self {
+        let miss = Miss {
+            generation: 0,
+            kind: MissKind::Load,
+            first: NIL,
+            l1_slot: NIL,
+            store_waits: false,
+            is_delayed: false,
+        };
+        Self {
+            lines: vec![HostLine::NONE; l2_count as usize],
+            misses: vec![miss; l2_count as usize],
+            top: 0,
+            in_use: 0,
+            l1_free: vec![0; l1_count as usize],
+        }
+    }
+    /// The MSHR that waits for `line`.
+    #[inline]
+    pub(crate) fn find(&self, line: HostLine) -> Option<usize> {
+        self.lines[..self.top].iter().position(|waiting| *waiting == line.get())
+    }
+    /// The L1D MSHR that is free first, and when that is.
+    pub(crate) fn l1_slot(&self, at: u64) -> Result<(u16, u64), NoMshr> {
+        let (mut slot, mut free) = (NIL, PENDING);
+        for (number, candidate) in (0..).zip(&self.l1_free) {
+            if *candidate < free {
+                (slot, free) = (number, *candidate);
+                if free <= at {
+                    break;
+                }
+            }
+        }
+        if slot == NIL { Err(NoMshr) } else { Ok((slot, free.max(at))) }
+    }
+    /// Holds an L1D MSHR until `free`.
+    pub(crate) fn hold_l1(&mut self, slot: u16, free: u64) {
+        self.l1_free[usize::from(slot)] = free;
+    }
+    /// Takes an L2 MSHR for a line, together with an L1D MSHR (or [`NIL`] for fetches and walks).
+    pub(crate) fn allocate(
+        &mut self,
+        line: HostLine,
+        kind: MissKind,
+        l1_slot: u16,
+    ) -> Result<usize, NoMshr> {
+        let free = self.lines.iter().position(|line| *line == HostLine::NONE).ok_or(NoMshr)?;
+        self.lines[free] = line.get();
+        self.top = self.top.max(free + 1);
+        self.in_use += 1;
+        if l1_slot != NIL {
+            self.hold_l1(l1_slot, PENDING);
+        }
+        let miss = &mut self.misses[free];
+        let generation = miss.generation;
+        *miss = Miss { generation, kind, first: NIL, l1_slot, store_waits: false, is_delayed: false };
+        Ok(free)
+    }
+    /// Frees an MSHR and the L1D MSHR that it held, at `cycle`.
+    pub(crate) fn free(&mut self, number: usize, cycle: u64) {
+        let miss = &mut self.misses[number];
+        // The slot's name has 22 bits for it.
+        miss.generation = (miss.generation + 1) & 0x3f_ffff;
+        let l1_slot = std::mem::replace(&mut miss.l1_slot, NIL);
+        if l1_slot != NIL {
+            self.hold_l1(l1_slot, cycle);
+        }
+        self.lines[number] = HostLine::NONE;
+        self.in_use -= 1;
+        while self.top > 0 && self.lines[self.top - 1] == HostLine::NONE {
+            self.top -= 1;
+        }
+    }
+    /// The name of an MSHR in use.
+    pub(crate) fn name(&self, number: usize) -> MissSlot {
+        MissSlot::new(number as u32, self.misses[number].generation)
+    }
+    /// The MSHR with this name, if it is still in use for the same miss.
+    pub(crate) fn get(&self, slot: MissSlot) -> Option<usize> {
+        let number = slot.index();
+        let in_use = self.lines.get(number).is_some_and(|line| *line != HostLine::NONE);
+        (in_use && self.name(number) == slot).then_some(number)
+    }
+    pub(crate) fn line(&self, number: usize) -> HostLine {
+        HostLine::from_raw(self.lines[number])
+    }
+    pub(crate) fn miss(&mut self, number: usize) -> &mut Miss {
+        &mut self.misses[number]
+    }
+    /// Numbers of the MSHRs in use.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        let used: Vec<usize> =
+            (0..self.top).filter(|number| self.lines[*number] != HostLine::NONE).collect();
+        used.into_iter()
+    }
+    /// L1D MSHRs that are held until a fill.
+    pub(crate) fn l1_pending(&self) -> usize {
+        self.l1_free.iter().filter(|free| **free == PENDING).count()
+    }
+    /// L1D MSHRs that misses in use name.
+    pub(crate) fn l1_named(&self) -> usize {
+        self.numbers().filter(|number| self.misses[*number].l1_slot != NIL).count()
+    }
+}

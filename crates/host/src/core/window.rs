@@ -1,0 +1,262 @@
+//! The window: what is known of every dispatched piece, and who waits for whom.
+//!
+//! A piece has a sequence number; its place in every ring is that number modulo the ring's size.
+//! Most pieces are complete as soon as they are dispatched, because the cycle of every operand is
+//! known; they leave only a completion cycle behind. The others are *parked*.
+
+use crate::core::store_queue::NO_STORE;
+use crate::program::{Op, READY_REG, SINK_REG};
+
+/// The completion cycle of a piece that is not complete, and bit 63 of the register file's entry
+/// for a register whose writer is not complete (the low bits are then the writer's place).
+pub(crate) const PENDING: u64 = 1 << 63;
+/// End of a list.
+pub(crate) const NIL: u16 = u16::MAX;
+/// Links of a parked piece: 4 data sources, 3 address sources, a store it takes its data from.
+const LINKS: u16 = 8;
+const FIRST_ADDRESS_LINK: u16 = 4;
+const FORWARD_LINK: u16 = 7;
+
+/// What a piece is, for retirement.
+pub(crate) mod info {
+    /// It completes an instruction.
+    pub(crate) const COUNTS: u8 = 1;
+    pub(crate) const LOAD: u8 = 2;
+    pub(crate) const STORE: u8 = 4;
+    /// Its load was answered by SkyByte-Delay.
+    pub(crate) const DELAYED: u8 = 8;
+    /// It was parked, so that its `Parked` entry is valid.
+    pub(crate) const PARKED: u8 = 16;
+}
+
+/// How far a parked piece has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Its address is not known (loads only).
+    Address,
+    /// It may look for its line from cycle `ready_address` on.
+    Access,
+    /// Its page walk waits for a line.
+    Walk,
+    /// It waits for a line.
+    Line,
+    /// Its load waits for an MSHR.
+    Queue,
+    /// The page walk of its store waits for an MSHR.
+    StoreQueue,
+    /// Its load, if any, is done or waits for the data of a store; it waits for operands.
+    Operands,
+    /// Its store's page walk waits for a line; it is complete after that.
+    StoreWalk,
+}
+
+/// A piece that could not complete at dispatch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parked {
+    pub(crate) op: Op,
+    pub(crate) phase: Phase,
+    pub(crate) waits_address: u8,
+    pub(crate) waits_data: u8,
+    pub(crate) ready_address: u64,
+    pub(crate) ready_data: u64,
+    /// When its memory wait can begin at the earliest: the cycle after dispatch.
+    pub(crate) dispatched: u64,
+    /// The line to load, and the second line of a split load (or `HostLine::NONE`).
+    pub(crate) line: u32,
+    pub(crate) second: u32,
+    /// The store that the load may take its data from, or `NO_STORE`.
+    pub(crate) store: u64,
+    /// The store that the piece itself is, if it is one.
+    pub(crate) own_store: u64,
+    /// Next piece that waits for the same MSHR.
+    pub(crate) next: u16,
+    /// First link that waits for this piece.
+    waiters: u16,
+    links: [u16; LINKS as usize],
+}
+
+impl Parked {
+    pub(crate) fn new(op: Op, dispatched: u64) -> Self {
+        Self {
+            op,
+            phase: Phase::Operands,
+            waits_address: 0,
+            waits_data: 0,
+            ready_address: dispatched,
+            ready_data: dispatched,
+            dispatched,
+            line: crate::port::HostLine::NONE,
+            second: crate::port::HostLine::NONE,
+            store: NO_STORE,
+            own_store: NO_STORE,
+            next: NIL,
+            waiters: NIL,
+            links: [NIL; LINKS as usize],
+        }
+    }
+}
+
+/// The rings and the register file.
+pub(crate) struct Window {
+    /// Next piece to dispatch, and oldest piece whose retirement is not yet known.
+    pub(crate) tail: u64,
+    pub(crate) head: u64,
+    pub(crate) mask: u64,
+    /// Completion cycle of pieces from `head` on.
+    pub(crate) done: Vec<u64>,
+    pub(crate) info: Vec<u8>,
+    /// From when on the places of pieces before `head` are free: the cycle after retirement.
+    pub(crate) free_from: Vec<u64>,
+    pub(crate) parked: Vec<Parked>,
+    /// Places of pieces to look at again, one bit each.
+    woken: Vec<u64>,
+    /// When each register's value is there, or [`PENDING`] and the place of its writer.
+    pub(crate) regs: [u64; 256],
+}
+
+impl Window {
+    pub(crate) fn new(rob: u32) -> Self {
+        let size = rob.next_power_of_two().max(64) as usize;
+        let none = Op::NONE;
+        Self {
+            // So that the piece one window back always exists.
+            tail: size as u64,
+            head: size as u64,
+            mask: size as u64 - 1,
+            done: vec![0; size],
+            info: vec![0; size],
+            free_from: vec![0; size],
+            parked: vec![Parked::new(none, 0); size],
+            woken: vec![0; size / 64],
+            regs: [0; 256],
+        }
+    }
+    #[inline]
+    pub(crate) fn place(&self, sequence: u64) -> usize {
+        (sequence & self.mask) as usize
+    }
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+    /// When the data sources of `op` are there, or at least [`PENDING`].
+    #[inline]
+    pub(crate) fn data_ready(&self, op: &Op) -> u64 {
+        let reg = |number: u8| self.regs[usize::from(number)];
+        let [a, b, c, d] = op.reads;
+        reg(a).max(reg(b)).max(reg(c).max(reg(d)))
+    }
+    /// When the address sources of `op` are there, or at least [`PENDING`].
+    #[inline]
+    pub(crate) fn address_ready(&self, op: &Op) -> u64 {
+        let reg = |number: u8| self.regs[usize::from(number)];
+        let [a, b, c] = op.address;
+        reg(a).max(reg(b)).max(reg(c))
+    }
+    /// Sets what `op` writes to `value`.
+    #[inline]
+    pub(crate) fn write(&mut self, op: &Op, value: u64) {
+        for number in op.writes {
+            self.regs[usize::from(number)] = value;
+        }
+    }
+
+    /// Parks the piece at `place` and links it to the writers of its sources.
+    pub(crate) fn park(&mut self, place: usize, mut piece: Parked, loads: bool) {
+        let sources = piece.op.reads.into_iter().chain(piece.op.address);
+        for (link, number) in (0..).zip(sources) {
+            let ready = self.regs[usize::from(number)];
+            let is_address = loads && link >= FIRST_ADDRESS_LINK;
+            if ready < PENDING {
+                let known = if is_address { &mut piece.ready_address } else { &mut piece.ready_data };
+                *known = ready.max(*known);
+                continue;
+            }
+            let writer = &mut self.parked[(ready & self.mask) as usize];
+            piece.links[usize::from(link)] = writer.waiters;
+            writer.waiters = place as u16 * LINKS + link;
+            if is_address { piece.waits_address += 1 } else { piece.waits_data += 1 }
+        }
+        self.write(&piece.op, PENDING | place as u64);
+        // Nobody reads these two.
+        self.regs[usize::from(SINK_REG)] = 0;
+        debug_assert_eq!(self.regs[usize::from(READY_REG)], 0);
+        self.parked[place] = piece;
+    }
+    /// Makes the piece at `place` wait for the completion of the store at `store`.
+    pub(crate) fn link_to_store(&mut self, place: usize, store: usize) {
+        let waiters = std::mem::replace(
+            &mut self.parked[store].waiters,
+            place as u16 * LINKS + FORWARD_LINK,
+        );
+        self.parked[place].links[usize::from(FORWARD_LINK)] = waiters;
+    }
+    /// The piece at `place` is complete: its registers are known and its waiters hear of it.
+    /// `forward_latency` is added for loads that take its store's data.
+    pub(crate) fn complete(&mut self, place: usize, done: u64, forward_latency: u64) {
+        self.done[place] = done;
+        let pending = PENDING | place as u64;
+        for number in self.parked[place].op.writes {
+            let reg = &mut self.regs[usize::from(number)];
+            if *reg == pending {
+                *reg = done;
+            }
+        }
+        let mut at = std::mem::replace(&mut self.parked[place].waiters, NIL);
+        while at != NIL {
+            let (waiter, link) = (usize::from(at / LINKS), at % LINKS);
+            let piece = &mut self.parked[waiter];
+            at = piece.links[usize::from(link)];
+            let is_address = piece.phase == Phase::Address && (4..7).contains(&link);
+            let is_ready = if is_address {
+                piece.ready_address = piece.ready_address.max(done);
+                piece.waits_address -= 1;
+                piece.waits_address == 0
+            } else {
+                let extra = if link == FORWARD_LINK { forward_latency } else { 0 };
+                piece.ready_data = piece.ready_data.max(done + extra);
+                piece.waits_data -= 1;
+                piece.waits_data == 0
+            };
+            if is_ready {
+                self.wake(waiter);
+            }
+        }
+    }
+    /// A part of what the piece at `place` waits for is there at `cycle`.
+    pub(crate) fn data_arrives(&mut self, place: usize, cycle: u64) {
+        let piece = &mut self.parked[place];
+        piece.ready_data = piece.ready_data.max(cycle);
+        piece.waits_data -= 1;
+        if piece.waits_data == 0 {
+            self.wake(place);
+        }
+    }
+    #[inline]
+    pub(crate) fn wake(&mut self, place: usize) {
+        self.woken[place / 64] |= 1 << (place % 64);
+    }
+    /// Takes the oldest woken piece from `sequence` on; returns its sequence number.
+    pub(crate) fn next_woken(&mut self, mut sequence: u64) -> Option<u64> {
+        while sequence < self.tail {
+            let place = self.place(sequence);
+            let word = &mut self.woken[place / 64];
+            let bits = *word >> (place % 64);
+            if bits != 0 {
+                let skipped = bits.trailing_zeros();
+                *word &= !(1 << (place % 64 + skipped as usize));
+                return Some(sequence + u64::from(skipped));
+            }
+            sequence = (sequence | 63) + 1;
+        }
+        None
+    }
+    /// Forgets every piece whose retirement is not known; returns how many there were.
+    pub(crate) fn squash(&mut self) -> u64 {
+        let count = self.tail - self.head;
+        self.tail = self.head;
+        self.woken.fill(0);
+        self.regs = [0; 256];
+        count
+    }
+}

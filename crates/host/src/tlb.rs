@@ -1,0 +1,134 @@
+//! Two levels of TLB over 4 KiB pages, LRU, without time.
+
+/// Ways of the first and of the second level, as on Skylake.
+const L1_WAYS: usize = 4;
+const L2_WAYS: usize = 12;
+const EMPTY: u32 = u32::MAX;
+
+/// Where a translation was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Translation {
+    /// In the first level.
+    L1,
+    /// In the second level; it is in the first one now.
+    L2,
+    /// In neither: a page walk is needed.
+    Absent,
+}
+
+/// The data TLBs of one core. Sets are lists in order of recency.
+#[derive(Clone, Debug)]
+pub struct Tlb {
+    l1: Vec<[u32; L1_WAYS]>,
+    l2: Vec<[u32; L2_WAYS]>,
+    /// The page translated last, which most accesses ask for again.
+    last: u32,
+}
+
+impl Tlb {
+    /// Empty TLBs; entries are ways times a power of two, which `CpuConfig::validate` checks.
+    pub fn new(l1_entries: u32, l2_entries: u32) -> Self {
+        let (l1_sets, l2_sets) = (l1_entries as usize / L1_WAYS, l2_entries as usize / L2_WAYS);
+        assert!(l1_sets.is_power_of_two() && l2_sets.is_power_of_two(), "TLBs have 2^n sets");
+        Self {
+            l1: vec![[EMPTY; L1_WAYS]; l1_sets],
+            l2: vec![[EMPTY; L2_WAYS]; l2_sets],
+            last: EMPTY,
+        }
+    }
+    /// Looks a page up.
+    #[inline]
+    pub fn translate(&mut self, page: u32) -> Translation {
+        if page == self.last { Translation::L1 } else { self.search(page) }
+    }
+    /// Whether a page is in the first level; if so it becomes the youngest of its set.
+    #[inline]
+    pub fn has(&mut self, page: u32) -> bool {
+        page == self.last || self.search_l1(page)
+    }
+    /// Enters a page after its walk.
+    pub fn insert(&mut self, page: u32) {
+        let (l1, l2) = (page as usize & (self.l1.len() - 1), page as usize & (self.l2.len() - 1));
+        push(&mut self.l1[l1], page);
+        push(&mut self.l2[l2], page);
+        self.last = page;
+    }
+    /// Forgets a page, as a shootdown does; says whether it was there.
+    pub fn invalidate(&mut self, page: u32) -> bool {
+        let (l1, l2) = (page as usize & (self.l1.len() - 1), page as usize & (self.l2.len() - 1));
+        let was_in_l1 = take(&mut self.l1[l1], page);
+        if self.last == page {
+            self.last = EMPTY;
+        }
+        take(&mut self.l2[l2], page) || was_in_l1
+    }
+
+    fn search_l1(&mut self, page: u32) -> bool {
+        let set = page as usize & (self.l1.len() - 1);
+        let is_present = self.l1[set].contains(&page);
+        if is_present {
+            push(&mut self.l1[set], page);
+            self.last = page;
+        }
+        is_present
+    }
+    fn search(&mut self, page: u32) -> Translation {
+        if self.search_l1(page) {
+            return Translation::L1;
+        }
+        if self.l2[page as usize & (self.l2.len() - 1)].contains(&page) {
+            self.insert(page);
+            return Translation::L2;
+        }
+        Translation::Absent
+    }
+}
+
+/// Makes `page` the youngest of its set, over the oldest if it is new.
+fn push(set: &mut [u32], page: u32) {
+    let at = set.iter().position(|entry| *entry == page).unwrap_or(set.len() - 1);
+    set.copy_within(0..at, 1);
+    set[0] = page;
+}
+
+fn take(set: &mut [u32], page: u32) -> bool {
+    let Some(at) = set.iter().position(|entry| *entry == page) else { return false };
+    set.copy_within(at + 1.., at);
+    if let Some(last) = set.last_mut() {
+        *last = EMPTY;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_pages_as_entries_fit_in_each_level() {
+        let mut tlb = Tlb::new(64, 1536);
+        for page in 0..1536 {
+            assert_eq!(tlb.translate(page), Translation::Absent);
+            tlb.insert(page);
+        }
+        for page in 0..1536 {
+            assert_eq!(tlb.translate(page), Translation::L2, "page {page}");
+        }
+        for page in 1536 - 64..1536 {
+            assert_eq!(tlb.translate(page), Translation::L1);
+        }
+        tlb.insert(1536);
+        assert_eq!(tlb.translate(0), Translation::Absent);
+    }
+
+    #[test]
+    fn a_shootdown_forgets_the_page_and_no_other() {
+        let mut tlb = Tlb::new(64, 1536);
+        tlb.insert(7);
+        tlb.insert(8);
+        assert!(tlb.invalidate(8));
+        assert!(!tlb.invalidate(8));
+        assert_eq!(tlb.translate(8), Translation::Absent);
+        assert_eq!(tlb.translate(7), Translation::L1);
+    }
+}
