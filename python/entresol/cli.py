@@ -1,0 +1,275 @@
+"""The command line. Bad input is one line on stderr and exit code 2; there is never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from entresol import capture, core, results, show, study, summary, terminal
+from entresol.errors import UserError
+from entresol.output import OutputDirectory
+
+BAD_INPUT = 2
+FAILED = 1
+INTERRUPTED = 130
+DEFAULT_OUTPUT = Path("results")
+
+app = typer.Typer(
+    help="Entresol, a simulator laboratory for memory-semantic (CXL) SSDs.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+trace_app = typer.Typer(help="Make and look at captures.", rich_markup_mode=None)
+config_app = typer.Typer(help="Look at parameters.", rich_markup_mode=None)
+app.add_typer(trace_app, name="trace")
+app.add_typer(config_app, name="config")
+
+MachineOption = Annotated[
+    str, typer.Option("--machine", help="Machine preset: table2 (the paper's) or demo (small).")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a parameter; may be repeated."),
+]
+ConfigOption = Annotated[
+    list[Path] | None,
+    typer.Option("--config", metavar="FILE.toml", help="Parameters from a file; repeatable."),
+]
+NandOption = Annotated[
+    str | None, typer.Option("--nand", metavar="TYPE", help="NAND type, as in SkyByte Table IV.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"entresol {core.version()}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def main_options(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Entresol, a simulator laboratory for memory-semantic (CXL) SSDs."""
+    del version
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def run(
+    traces: Annotated[list[str], typer.Argument(metavar="TRACE…", help="Captures (.etr).")],
+    design: Annotated[
+        list[str] | None,
+        typer.Option("--design", metavar="all|NAME…", help="Designs; all is the default."),
+    ] = None,
+    machine: MachineOption = "table2",
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="N", min=1, help="Only the first N threads.")
+    ] = None,
+    overrides: SetOption = None,
+    config: ConfigOption = None,
+    nand: NandOption = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", metavar="N", min=1, help="Runs at a time; one per core if left out."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Directory for the results."),
+    ] = None,
+    as_json: JsonOption = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Check every invariant on the way.")
+    ] = False,
+) -> None:
+    """Run captures on designs; write summary.json, results.parquet and report.html.
+
+    Without -o the results go to ./results, or nowhere with --json.
+    """
+    names = [name for text in design or ["all"] for name in text.split(",")]
+    paths, names = _split_designs(traces, names)
+    study.check_machine(machine)
+    designs = study.choose_designs(names)
+    setup = core.Setup(machine, nand, study.read_config_files(config or []), tuple(overrides or []))
+    wanted = study.Study(study.open_captures(paths), designs, setup, threads, audit)
+    command = _command(wanted, config or [])
+    destination = output or (None if as_json else DEFAULT_OUTPUT)
+    if destination is None:
+        result = _simulate(wanted, jobs)
+    else:
+        with OutputDirectory(destination) as directory:
+            result = _simulate(wanted, jobs)
+            results.write(directory, wanted, result, command)
+    if as_json:
+        sys.stdout.write(summary.to_text(result))
+        return
+    terminal.print_results(result)
+    if destination is not None:
+        typer.echo(f"report: {destination / 'report.html'}")
+
+
+def _split_designs(words: Sequence[str], names: list[str]) -> tuple[list[Path], list[str]]:
+    # `--design a b` leaves `b` among the captures; a word that names a design and no file is one.
+    known = {item.name for item in core.designs()}
+    extra = [word for word in words if word in known and not Path(word).exists()]
+    paths = [Path(word) for word in words if word not in extra]
+    if not paths:
+        raise UserError("name at least one capture.")
+    return paths, names + extra
+
+
+def _simulate(wanted: study.Study, jobs: int | None) -> core.Json:
+    planned = study.plan(wanted)
+    workers = min(jobs or len(os.sched_getaffinity(0)), len(planned))
+    with terminal.Watcher(planned) as watcher:
+        runs = study.execute(planned, workers, watcher.watch)
+    return summary.assemble(wanted, runs)
+
+
+def _command(wanted: study.Study, config: Sequence[Path]) -> str:
+    """The command that repeats a study: names without their places, so that it is the same here
+    and elsewhere."""
+    words = ["entresol run", *(capture.path.name for capture in wanted.captures)]
+    everything = len(wanted.designs) == len(core.designs())
+    words += ["--design", "all" if everything else ",".join(wanted.designs)]
+    words += ["--machine", wanted.setup.machine]
+    words += [] if wanted.threads is None else ["--threads", str(wanted.threads)]
+    words += [] if wanted.setup.nand is None else ["--nand", wanted.setup.nand]
+    words += [f"--config {path.name}" for path in config]
+    words += [f"--set {override}" for override in wanted.setup.overrides]
+    return " ".join(words + (["--audit"] if wanted.audit else []))
+
+
+@app.command()
+def designs(as_json: JsonOption = False) -> None:
+    """List the designs: name, name in the paper, what it is."""
+    show.designs(as_json)
+
+
+@config_app.command("show")
+def config_show(
+    machine: MachineOption = "table2",
+    design: Annotated[str, typer.Option("--design", metavar="NAME")] = "skybyte-full",
+    overrides: SetOption = None,
+    config: ConfigOption = None,
+    nand: NandOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the effective configuration: every parameter and its value."""
+    study.check_machine(machine)
+    (name,) = study.choose_designs([design]) if design != "all" else (None,)
+    if name is None:
+        raise UserError("config show takes one design.")
+    files = study.read_config_files(config or [])
+    show.config(core.Setup(machine, nand, files, tuple(overrides or [])), name, as_json)
+
+
+@config_app.command("explain")
+def config_explain(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="A parameter, or a section.")],
+    machine: MachineOption = "table2",
+    design: Annotated[str, typer.Option("--design", metavar="NAME")] = "skybyte-full",
+) -> None:
+    """Say what a parameter is: unit, default, range, source."""
+    study.check_machine(machine)
+    study.choose_designs([design])
+    show.explain(key, core.Setup(machine), design)
+
+
+@trace_app.command(
+    "record", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False}
+)
+def trace_record(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD…", help="Program to capture.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT.etr")],
+    roi: Annotated[
+        bool,
+        typer.Option("--roi", help="Only between xchg %bx,%bx and xchg %cx,%cx in the program."),
+    ] = False,
+    skip: Annotated[
+        int | None, typer.Option("--skip", metavar="N", min=0, help="Skip N instructions first.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", min=1, help="Stop the program after N instructions."),
+    ] = None,
+) -> None:
+    """Capture a program with all its threads."""
+    info = capture.record(output, capture.Window(roi, skip, limit), command)
+    show.trace_info(output, info)
+
+
+@trace_app.command("info")
+def trace_info(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE")], as_json: JsonOption = False
+) -> None:
+    """Say what a capture holds."""
+    (opened,) = study.open_captures([trace])
+    if as_json:
+        sys.stdout.write(summary.to_text(opened.info))
+    else:
+        show.trace_info(trace, opened.info)
+
+
+@trace_app.command("head")
+def trace_head(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE")],
+    thread: Annotated[int, typer.Option("--thread", metavar="N", min=0)] = 0,
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1)] = 20,
+) -> None:
+    """Print the first instructions of a thread."""
+    study.open_captures([trace])
+    for line in core.trace_head(trace, thread, count):
+        typer.echo(line)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    try:
+        code = app(args=arguments, prog_name="entresol", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except (UserError, core.TraceError, core.ConfigError) as error:
+        return _complain(str(error), BAD_INPUT)
+    except typer.TyperException as error:
+        return _complain(error.format_message(), BAD_INPUT)
+    except (KeyboardInterrupt, core.Interrupted, typer.Abort):
+        return _complain("interrupted; nothing was written.", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of a pipe went away, as `head` does. Python must not try again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (core.EntresolError, OSError) as error:
+        return _complain(str(error), FAILED)
+
+
+def _complain(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    print(f"entresol: {line}", file=sys.stderr)
+    return code
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def entry() -> None:
+    """The installed command."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""The seam: every name of the Rust core that Python uses, with JSON turned into values.
+
+No other module imports `entresol._core`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from entresol import _core
+
+EntresolError = _core.EntresolError
+TraceError = _core.TraceError
+ConfigError = _core.ConfigError
+SimulationError = _core.SimulationError
+Interrupted = _core.Interrupted
+
+Json = dict[str, Any]
+"""An object as the core writes it."""
+
+Config = dict[str, dict[str, str]]
+"""Effective values by section and key, as text with units."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A device design: its name here, its name in the paper, what it is and where it is defined."""
+
+    name: str
+    paper_name: str
+    summary: str
+    section: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine preset."""
+
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Documentation of one parameter, from where it is declared."""
+
+    key: str
+    kind: str
+    range: str
+    source: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is run on: everything that decides the effective configuration, save the design."""
+
+    machine: str
+    nand: str | None = None
+    files: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    phase: str
+    instructions: int
+    total: int
+    simulated_ps: int
+
+
+class Run:
+    """One capture on one design. Making it checks everything; nothing runs before `execute`."""
+
+    def __init__(
+        self, trace: Path, setup: Setup, design: str, threads: int | None, audit: bool
+    ) -> None:
+        self._run = _core.Run(
+            str(trace),
+            setup.machine,
+            design,
+            setup.nand,
+            list(setup.files),
+            list(setup.overrides),
+            threads,
+            audit,
+        )
+
+    def execute(self) -> Json:
+        """Simulates, with the interpreter lock released. Raises `Interrupted` after `cancel`."""
+        return _object(self._run.execute())
+
+    def progress(self) -> Progress:
+        """May be called from any thread at any time."""
+        return Progress(*self._run.progress())
+
+    def cancel(self) -> None:
+        """Makes `execute`, running or to come, raise `Interrupted` soon."""
+        self._run.cancel()
+
+
+def version() -> str:
+    """Version of Entresol."""
+    return _core.version()
+
+
+def trace_info(path: Path) -> Json:
+    """What a capture holds. Raises `TraceError`."""
+    return _object(_core.trace_info(str(path)))
+
+
+def trace_head(path: Path, thread: int, count: int) -> list[str]:
+    """The first instructions of a thread as text. Raises `TraceError`."""
+    return _core.trace_head(str(path), thread, count)
+
+
+def designs() -> list[Design]:
+    """All designs, in the order of reports."""
+    return [Design(**entry) for entry in json.loads(_core.designs())]
+
+
+def machines() -> list[Machine]:
+    """All machine presets."""
+    return [Machine(**entry) for entry in json.loads(_core.machines())]
+
+
+def parameters() -> list[Parameter]:
+    """All parameters, by section in the order of declaration."""
+    return [Parameter(**entry) for entry in json.loads(_core.parameters())]
+
+
+def effective_config(setup: Setup, design: str) -> Config:
+    """The values a run would use: preset < machine < design < file < override."""
+    return _object(
+        _core.effective_config(
+            setup.machine, design, setup.nand, list(setup.files), list(setup.overrides)
+        )
+    )
+
+
+def _object(text: str) -> Json:
+    value = json.loads(text)
+    assert isinstance(value, dict), "the core promises an object"
+    return value

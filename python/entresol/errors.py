@@ -1,0 +1,16 @@
+"""What the command line says when it will not do something."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+
+class UserError(Exception):
+    """Bad input. The message is one sentence: what, where, what to do."""
+
+
+def did_you_mean(word: str, candidates: Sequence[str]) -> str:
+    """` Did you mean …?` for the candidate nearest to a word, or nothing."""
+    near = difflib.get_close_matches(word.lower(), candidates, n=1, cutoff=0.55)
+    return f" Did you mean {near[0]}?" if near else ""

@@ -1,0 +1,53 @@
+"""`results.parquet`: one row per run, one column per number, units in the names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from entresol.core import Json
+
+IDENTITY = (
+    "trace", "design", "threads", "seed", "config_digest", "instructions", "execution_time_ps",
+)  # fmt: skip
+
+
+def flatten(run: Json) -> dict[str, Any]:
+    """A run as one row: `statistics.flash.read_pages` becomes `flash_read_pages`."""
+    row: dict[str, Any] = {name: run[name] for name in IDENTITY}
+    for section, values in run["statistics"].items():
+        if isinstance(values, dict):
+            row |= {f"{section}_{name}": value for name, value in values.items()}
+    cdf = run["statistics"]["latency_cdf"]
+    row["latency_cdf_latency_ps"] = [point[0] for point in cdf]
+    row["latency_cdf_count"] = [point[1] for point in cdf]
+    threads = run["statistics"]["threads"]
+    for name in ("thread", "instructions", "running_ps", "finished_ps"):
+        row[f"threads_{name}"] = [thread[name] for thread in threads]
+    row["warnings"] = list(run["warnings"])
+    for section, values in run["config"].items():
+        row |= {f"config_{section}_{key}": text for key, text in values.items()}
+    return row
+
+
+def write(summary: Json, path: Path) -> None:
+    """Writes all runs of a summary, in its order."""
+    # Imported here because it takes longer than the rest of the command line together.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [flatten(run) for run in summary["runs"]]
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns.update(dict.fromkeys(row))
+    table = pa.table({name: _array(pa, name, rows) for name in columns})
+    pq.write_table(table, path, compression="zstd")
+
+
+def _array(pa: Any, name: str, rows: Sequence[dict[str, Any]]) -> Any:
+    if name == "warnings":
+        return pa.array([row[name] for row in rows], pa.list_(pa.string()))
+    if name.startswith(("latency_cdf_", "threads_")):
+        return pa.array([row[name] for row in rows], pa.list_(pa.int64()))
+    return pa.array([row.get(name) for row in rows])

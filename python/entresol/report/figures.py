@@ -1,0 +1,198 @@
+"""The figures: one function each, from panels (one per capture) to small multiples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from entresol import quantity, svg
+from entresol.report import html, palette
+from entresol.view import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
+
+_WRITES = (
+    ("host_program_pages", "host", "write-back and compaction"),
+    ("gc_program_pages", "gc", "garbage collection"),
+)
+_READS = (
+    ("host_read_pages", "host", "host and prefetch"),
+    ("coalescing_read_pages", "coalescing", "coalescing for compaction"),
+    ("gc_read_pages", "gc", "garbage collection"),
+)
+
+
+def execution_time(panels: Sequence[Panel]) -> str:
+    """Normalised execution time per design."""
+
+    def picture(panel: Panel, width: int) -> str:
+        fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
+        rows = [
+            svg.Bar(
+                run.design,
+                (svg.Segment(panel.normalised(run), palette.design(run.design),
+                             f"{run.design}: {quantity.duration(run.time_ps)}"),),
+                f"{quantity.significant(panel.normalised(run), 2)} · "
+                f"{quantity.times(panel.speedup(run))}" if run is not panel.reference else "1",
+                run is fastest,
+            )
+            for run in panel.runs
+        ]  # fmt: skip
+        words = "Execution time by design, relative to " + panel.reference.design
+        caption = _caption("time", panel, words, rows)
+        return svg.bars(caption, rows, width, quantity.significant, mark=1.0)
+
+    return _grid(panels, picture)
+
+
+def amat(panels: Sequence[Panel]) -> str:
+    """AMAT by component."""
+
+    def picture(panel: Panel, width: int) -> str:
+        rows = [
+            _stack(run, AMAT_PARTS, run.parts("amat", AMAT_PARTS), quantity.duration,
+                   quantity.duration(run.amat_ps))
+            for run in panel.runs
+        ]  # fmt: skip
+        caption = _caption("amat", panel, "Average memory access time by component", rows)
+        return svg.bars(caption, rows, width, quantity.duration)
+
+    return _component_legend(AMAT_PARTS) + _grid(panels, picture)
+
+
+def requests(panels: Sequence[Panel]) -> str:
+    """Where requests below L3 are served, as shares."""
+    present = _present(panels, "requests", REQUEST_KINDS)
+
+    def picture(panel: Panel, width: int) -> str:
+        rows = [_shares(run, present, run.parts("requests", present)) for run in panel.runs]
+        caption = _caption("requests", panel, "Share of requests by where they are served", rows)
+        return svg.bars(caption, rows, width, quantity.percent, 1.0)
+
+    return _component_legend(present) + _grid(panels, picture)
+
+
+def boundedness(panels: Sequence[Panel]) -> str:
+    """What the cores did with their time, as shares."""
+
+    def picture(panel: Panel, width: int) -> str:
+        rows = [_shares(run, BOUND_PARTS, run.parts("cores", BOUND_PARTS)) for run in panel.runs]
+        caption = _caption("bound", panel, "Share of core time by what bounds it", rows)
+        return svg.bars(caption, rows, width, quantity.percent, 1.0)
+
+    return _component_legend(BOUND_PARTS) + _grid(panels, picture)
+
+
+def flash_programs(panels: Sequence[Panel]) -> str:
+    """Pages programmed, by cause, with write amplification."""
+
+    def note(run: Run) -> str:
+        factor = quantity.milli(run.number("flash", "write_amplification_milli"))
+        return f"{quantity.count(run.count('flash', 'program_pages'))} · WAF {factor}"
+
+    return _flash(panels, _WRITES, "programs", "Flash pages programmed by cause", note)
+
+
+def flash_reads(panels: Sequence[Panel]) -> str:
+    """Pages read, by cause."""
+
+    def note(run: Run) -> str:
+        return quantity.count(run.count("flash", "read_pages"))
+
+    return _flash(panels, _READS, "reads", "Flash pages read by cause", note)
+
+
+def latency(panels: Sequence[Panel]) -> str:
+    """Distribution of access latency."""
+
+    def picture(panel: Panel, width: int) -> str:
+        lines = [
+            svg.Series(run.design, palette.design(run.design), palette.dash(run.design),
+                       tuple((float(value), share) for value, share in run.cdf))
+            for run in panel.runs
+        ]  # fmt: skip
+        words = "; ".join(
+            f"{run.design}: half within {quantity.duration(run.number('amat', 'p50_ps'))}, "
+            f"99 % within {quantity.duration(run.number('amat', 'p99_ps'))}"
+            for run in panel.runs
+        )
+        caption = svg.Caption(_identity("cdf", panel), f"{panel.trace}: access latency", words)
+        return svg.tail(caption, lines, width, quantity.duration)
+
+    designs = list(dict.fromkeys(run.design for panel in panels for run in panel.runs))
+    return html.line_legend(designs) + _grid(panels, picture)
+
+
+def _flash(
+    panels: Sequence[Panel],
+    kinds: Sequence[tuple[str, str, str]],
+    name: str,
+    title: str,
+    note: Callable[[Run], str],
+) -> str:
+    devices = [panel for panel in panels if panel.devices]
+
+    def picture(panel: Panel, width: int) -> str:
+        rows = [
+            svg.Bar(
+                run.design,
+                tuple(
+                    svg.Segment(run.count("flash", key), palette.component(colour),
+                                f"{label}: {quantity.exact(run.number('flash', key))}")
+                    for key, colour, label in kinds
+                ),
+                note(run),
+            )
+            for run in panel.devices
+        ]  # fmt: skip
+        return svg.bars(_caption(name, panel, title, rows), rows, width, quantity.count)
+
+    chips = [(palette.component(colour), label) for _, colour, label in kinds]
+    return html.legend(chips) + _grid(devices, picture)
+
+
+def _stack(
+    run: Run,
+    kinds: Sequence[tuple[str, str]],
+    values: Sequence[float],
+    show: Callable[[float], str],
+    note: str,
+) -> svg.Bar:
+    segments = tuple(
+        svg.Segment(value, palette.component(key), f"{label}: {show(value)}")
+        for (key, label), value in zip(kinds, values, strict=True)
+    )
+    return svg.Bar(run.design, segments, note)
+
+
+def _shares(run: Run, kinds: Sequence[tuple[str, str]], values: Sequence[int]) -> svg.Bar:
+    total = sum(values) or 1
+    return _stack(run, kinds, [value / total for value in values], quantity.percent, "")
+
+
+def _present(
+    panels: Sequence[Panel], section: str, kinds: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The kinds that occur at all, so that a legend names nothing that is not there."""
+    runs = [run for panel in panels for run in panel.runs]
+    return [kind for kind in kinds if any(run.count(section, kind[0]) for run in runs)]
+
+
+def _component_legend(kinds: Sequence[tuple[str, str]]) -> str:
+    return html.legend([(palette.component(key), label) for key, label in kinds])
+
+
+def _grid(panels: Sequence[Panel], picture: Callable[[Panel, int], str]) -> str:
+    width = html.panel_width(max(len(panels), 1))
+    return html.panels([(panel.trace, picture(panel, width)) for panel in panels])
+
+
+def _identity(name: str, panel: Panel) -> str:
+    return f"{name}-{''.join(c if c.isalnum() else '-' for c in panel.trace)}"
+
+
+def _caption(name: str, panel: Panel, title: str, rows: Sequence[svg.Bar]) -> svg.Caption:
+    words = "; ".join(
+        f"{row.label} {row.note}".strip()
+        + ("" if len(row.segments) < 2 else ": " + ", ".join(
+            part.title for part in row.segments if part.value))
+        for row in rows
+    )  # fmt: skip
+    return svg.Caption(_identity(name, panel), f"{panel.trace}: {title}", words)

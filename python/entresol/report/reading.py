@@ -1,0 +1,171 @@
+"""The result in plain words. Every sentence is computed from the numbers, or is not there."""
+
+from __future__ import annotations
+
+from html import escape
+
+from entresol import quantity
+from entresol.view import AMAT_PARTS, BASE, IDEAL, Panel, Run
+
+_MECHANISMS = (
+    ("skybyte-w", "the write log"),
+    ("skybyte-p", "page migration"),
+    ("skybyte-c", "thread switching"),
+)
+SAME = 0.02
+"""Less than this is no difference worth a word."""
+
+
+def paragraph(panel: Panel) -> str:
+    """One paragraph of HTML on a capture."""
+    best = fastest(panel)
+    sentences = [
+        _headline(panel, best),
+        _mechanisms(panel, best),
+        _access(panel, best),
+        _bound(panel, best),
+        _writes(panel, best),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def fastest(panel: Panel) -> Run:
+    """The fastest design with a device, or the fastest of all."""
+    return min(panel.devices or panel.runs, key=lambda run: run.time_ps)
+
+
+def _name(run: Run) -> str:
+    return f"<b>{escape(run.design)}</b>"
+
+
+def _headline(panel: Panel, best: Run) -> str:
+    reference, ideal = panel.reference, panel.find(IDEAL)
+    work = f"{quantity.count(best.instructions)} instructions in {best.threads} threads"
+    text = (
+        f"{_name(best)} is the fastest device design for {escape(panel.trace)}: it does {work} in "
+    )
+    text += quantity.duration(best.time_ps)
+    factor = panel.speedup(best)
+    if best is not reference and factor is not None:
+        text += f", {_as_fast(factor)} {escape(reference.design)}"
+    if ideal is not None and ideal is not best and ideal.time_ps:
+        slower = best.time_ps / ideal.time_ps
+        if slower >= 1:
+            text += f"; with all memory in DRAM it would take {quantity.duration(ideal.time_ps)},"
+            text += f" so the device still costs a factor of {quantity.significant(slower, 2)}"
+        else:
+            text += f"; that is even faster than {escape(ideal.design)}"
+    return text + "."
+
+
+def _as_fast(factor: float) -> str:
+    if abs(factor - 1) < SAME:
+        return "as fast as"
+    return f"{quantity.significant(factor, 2)} times as fast as"
+
+
+def _mechanisms(panel: Panel, best: Run) -> str:
+    if panel.reference.design != BASE:
+        return ""
+    alone = [
+        (label, factor) for name, label in _MECHANISMS
+        if (run := panel.find(name)) is not None and (factor := panel.speedup(run)) is not None
+    ]  # fmt: skip
+    if len(alone) < 2:
+        return ""
+    alone.sort(key=lambda item: -item[1])
+    words = ", ".join(f"{label} {quantity.times(factor)}" for label, factor in alone)
+    text = f"Taken alone, the mechanisms give: {words}."
+    full = panel.find("skybyte-full")
+    together = panel.speedup(full) if full is not None else None
+    if together is None or len(alone) < 3:
+        return text
+    product = 1.0
+    for _, factor in alone:
+        product *= factor
+    relation = "less than" if together < product * (1 - SAME) else "more than"
+    if abs(together / product - 1) < SAME:
+        relation = "about"
+    text += f" Together they give {quantity.times(together)}, {relation} their product"
+    text += f" ({quantity.times(product)})."
+    if full is not None and full is not best:
+        text += f" {_name(full)} has all three and is not the fastest here."
+    return text
+
+
+def _access(panel: Panel, best: Run) -> str:
+    reference = panel.reference
+    if not reference.amat_ps or not best.amat_ps:
+        return ""
+    label, share = _largest_part(reference)
+    text = f"An average memory access takes {quantity.duration(reference.amat_ps)} on "
+    text += f"{escape(reference.design)}, {quantity.percent(share)} of it {label}"
+    if best is reference:
+        return text + "."
+    label, share = _largest_part(best)
+    text += f", and {quantity.duration(best.amat_ps)} on {escape(best.design)}"
+    text += f", where the largest part is {label} ({quantity.percent(share)})."
+    return text
+
+
+def _largest_part(run: Run) -> tuple[str, float]:
+    parts = zip((label for _, label in AMAT_PARTS), run.parts("amat", AMAT_PARTS), strict=True)
+    label, value = max(parts, key=lambda part: part[1])
+    return label, value / run.amat_ps
+
+
+def _bound(panel: Panel, best: Run) -> str:
+    before, after = panel.reference.memory_bound, best.memory_bound
+    if before is None or after is None:
+        return ""
+    text = f"While threads run, memory bounds {quantity.percent(before)} of the core time on "
+    text += escape(panel.reference.design)
+    if best is not panel.reference:
+        text += f" and {quantity.percent(after)} on {escape(best.design)}"
+    return text + "."
+
+
+def _writes(panel: Panel, best: Run) -> str:
+    reference = panel.reference
+    if not reference.is_device or best is reference:
+        return ""
+    before, after = (run.count("flash", "program_pages") for run in (reference, best))
+    if before == 0 and after == 0:
+        return "Neither of the two programs a flash page."
+    text = f"Flash programs go from {quantity.count(before)} pages to {quantity.count(after)}"
+    if before > after > 0:
+        text += f", {quantity.significant(before / after, 2)} times fewer"
+    collected = best.count("flash", "gc_program_pages")
+    if after and collected:
+        text += f"; garbage collection writes {quantity.percent(collected / after)} of what is left"
+    return text + "."
+
+
+def warnings(panel: Panel) -> str:
+    """The warnings of a capture, each with the designs it concerns."""
+    by_text: dict[str, list[str]] = {}
+    for run in panel.runs:
+        for warning in run.warnings:
+            by_text.setdefault(warning, []).append(run.design)
+    if not by_text:
+        return ""
+    items = "".join(
+        f"<li>{escape(text)} ({escape(', '.join(designs))})</li>"
+        for text, designs in by_text.items()
+    )
+    return f'<div class="warnings" role="note">Read with care:<ul>{items}</ul></div>'
+
+
+def facts(panel: Panel) -> str:
+    """The four numbers a hurried reader takes along."""
+    best = fastest(panel)
+    entries = [
+        ("fastest device design", best.design),
+        (f"speedup over {panel.reference.design}", quantity.times(panel.speedup(best))),
+        ("AMAT", quantity.duration(best.amat_ps)),
+        ("99 % of accesses within", quantity.duration(best.number("amat", "p99_ps"))),
+        ("thread switches", quantity.count(best.switches)),
+        ("flash programs", quantity.count(best.number("flash", "program_pages"))),
+    ]
+    items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in entries)
+    return f'<dl class="facts">{items}</dl>'

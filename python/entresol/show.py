@@ -1,0 +1,110 @@
+"""Commands that only print."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from entresol import core, quantity
+from entresol.core import Config, Json, Parameter, Setup
+from entresol.errors import UserError, did_you_mean
+from entresol.summary import to_text
+from entresol.terminal import WIDTH_WITHOUT_TERMINAL
+
+_INFO_ROWS = ("threads", "instructions", "loads", "stores", "footprint_pages")
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+
+
+def designs(as_json: bool) -> None:
+    """The table of designs."""
+    known = core.designs()
+    if as_json:
+        sys.stdout.write(to_text([asdict(design) for design in known]))
+        return
+    table = Table("design", "in the paper", "what it is", "source", box=None, pad_edge=False)
+    for design in known:
+        table.add_row(design.name, design.paper_name, design.summary, design.section)
+    _console().print(table)
+
+
+def config(setup: Setup, design: str, as_json: bool) -> None:
+    """The effective configuration as TOML, or as JSON."""
+    effective = core.effective_config(setup, design)
+    typer.echo(to_text(effective) if as_json else toml(effective), nl=False)
+
+
+def toml(effective: Config) -> str:
+    """A configuration as text that `--config` reads back."""
+    lines: list[str] = []
+    for section, values in effective.items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {_toml_value(text)}" for key, text in values.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml_value(text: str) -> str:
+    if text in ("true", "false") or text.isdigit():
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def explain(key: str, setup: Setup, design: str) -> None:
+    """One parameter, or all of a section."""
+    known = core.parameters()
+    found = [item for item in known if item.key == key or item.key.startswith(f"{key}.")]
+    if not found:
+        hint = did_you_mean(key, [item.key for item in known])
+        raise UserError(f"unknown parameter {key}.{hint or ' entresol config show lists them.'}")
+    effective = core.effective_config(setup, design)
+    typer.echo("\n\n".join(_explanation(item, effective, setup, design) for item in found))
+
+
+def _explanation(item: Parameter, effective: Config, setup: Setup, design: str) -> str:
+    section, _, name = item.key.partition(".")
+    value = effective.get(section, {}).get(name, quantity.NOTHING)
+    return "\n".join([
+        item.key,
+        f"  {' '.join(item.doc.split())}",
+        f"  unit     {item.kind.rpartition('::')[2]}",
+        f"  default  {value}  ({design} on {setup.machine})",
+        f"  range    {item.range}",
+        f"  source   {item.source}",
+    ])  # fmt: skip
+
+
+def trace_info(path: Path, info: Json) -> None:
+    """A capture in a few lines."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row("capture", f"{path} ({quantity.size(path.stat().st_size)})")
+    for name in _INFO_ROWS:
+        table.add_row(name.replace("_", " "), quantity.exact(info[name]))
+    table.add_row("footprint", quantity.size(info["footprint_pages"] * 4096))
+    accesses = info["loads"] + info["stores"]
+    if accesses:
+        table.add_row("stores", quantity.percent(info["stores"] / accesses) + " of accesses")
+    for block in info.get("top_blocks", []):
+        table.add_row("top block", _plain(block))
+    for key, value in info.get("provenance", {}).items():
+        table.add_row(key.replace("_", " "), _plain(value))
+    table.add_row("digest", info["digest"])
+    _console().print(table, highlight=False, markup=False)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {_plain(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return " ".join(_plain(item) for item in value)
+    return "" if value is None else str(value)

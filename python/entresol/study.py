@@ -1,0 +1,176 @@
+"""Captures × designs: planned and checked as a whole, then run, then gathered in study order."""
+
+from __future__ import annotations
+
+import signal
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from entresol import core
+from entresol.core import Json, Progress, Setup
+from entresol.errors import UserError, did_you_mean
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture that was opened and found good."""
+
+    name: str
+    path: Path
+    info: Json
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to run: each capture on each design, with the same work in all."""
+
+    captures: tuple[Capture, ...]
+    designs: tuple[str, ...]
+    setup: Setup
+    threads: int | None
+    audit: bool
+
+
+class Job:
+    """One run of a study: its names, its progress, and its result when it is done."""
+
+    def __init__(self, study: Study, capture: Capture, design: str) -> None:
+        self.trace = capture.name
+        self.design = design
+        self.result: Json | None = None
+        self._run: core.Run | None = core.Run(
+            capture.path, study.setup, design, study.threads, study.audit
+        )
+        self._last = self._run.progress()
+
+    def execute(self) -> None:
+        """Runs to the end; the memory of the simulated machine is given back."""
+        run = self._run
+        assert run is not None, "a job runs once"
+        self.result = run.execute() | {"trace": self.trace}
+        self._last = run.progress()
+        self._run = None
+
+    def progress(self) -> Progress:
+        """How far it is; the last state once it is done."""
+        run = self._run
+        return self._last if run is None else run.progress()
+
+    def cancel(self) -> None:
+        """Stops it soon."""
+        if (run := self._run) is not None:
+            run.cancel()
+
+
+def open_captures(paths: Sequence[Path]) -> tuple[Capture, ...]:
+    """Opens every capture. Raises `UserError` or `TraceError` for the first that is no good."""
+    captures: list[Capture] = []
+    for path in paths:
+        if "+" in path.name and not path.exists():
+            raise UserError(
+                f"{path}: co-runs (A.etr+B.etr) are not part of this version; "
+                "name the captures one by one to run them separately."
+            )
+        if not path.is_file():
+            raise UserError(f"{path}: no such capture; captures end in .etr.")
+        captures.append(Capture(path.stem, path, core.trace_info(path)))
+        names = [capture.name for capture in captures]
+        if len(set(names)) != len(names):
+            raise UserError(f"{path}: two captures are called {path.stem}; rename one of them.")
+    return tuple(captures)
+
+
+def choose_designs(names: Sequence[str]) -> tuple[str, ...]:
+    """Designs by name, in the order of reports; `all` is every one."""
+    known = [design.name for design in core.designs()]
+    for name in names:
+        if name != "all" and name not in known:
+            hint = did_you_mean(name, known) or f" Choose from {', '.join(known)}, or all."
+            raise UserError(f"unknown design {name}.{hint}")
+    return tuple(name for name in known if name in names or "all" in names)
+
+
+def check_machine(name: str) -> None:
+    """Raises `UserError` for a machine that does not exist."""
+    known = [machine.name for machine in core.machines()]
+    if name not in known:
+        hint = did_you_mean(name, known) or f" Choose from {', '.join(known)}."
+        raise UserError(f"unknown machine {name}.{hint}")
+
+
+def read_config_files(paths: Sequence[Path]) -> tuple[str, ...]:
+    """The texts of configuration files, each known to be TOML."""
+    texts: list[str] = []
+    for path in paths:
+        try:
+            text = path.read_text(encoding="utf-8")
+            tomllib.loads(text)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+        except ValueError as error:
+            raise UserError(f"{path}: is not TOML: {error}.") from error
+        texts.append(text)
+    return tuple(texts)
+
+
+def plan(study: Study) -> list[Job]:
+    """Checks every run of the study; nothing has run when this returns or raises."""
+    return [Job(study, capture, design) for capture in study.captures for design in study.designs]
+
+
+def execute(jobs: Sequence[Job], workers: int, watch: Callable[[], None]) -> list[Json]:
+    """Runs all jobs on so many threads; calls `watch` about ten times a second.
+
+    Results are in the order of `jobs` whatever the number of workers. When one fails or the user
+    interrupts, all others are stopped first.
+    """
+    with Interruption() as interruption, ThreadPoolExecutor(max_workers=workers) as pool:
+        futures = [pool.submit(job.execute) for job in jobs]
+        try:
+            _wait(futures, watch, interruption)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for job in jobs:
+                job.cancel()
+    watch()
+    return [job.result for job in jobs if job.result is not None]
+
+
+def _wait(
+    futures: Sequence[Future[None]], watch: Callable[[], None], interruption: Interruption
+) -> None:
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+        if interruption.requested:
+            raise KeyboardInterrupt
+        watch()
+        for future in done:
+            future.result()
+
+
+class Interruption:
+    """Ctrl-C and SIGTERM as a flag, so that no exception cuts through the tidying up."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True

@@ -1,0 +1,67 @@
+"""`summary.json`, schema 1: the result of a study, byte for byte the same for equal studies.
+
+It names no host, path or moment. Integers only; `_milli` is thousandths.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from entresol import core
+from entresol.core import Json
+from entresol.errors import UserError
+from entresol.study import Study
+
+SCHEMA = 1
+
+
+def assemble(study: Study, runs: Sequence[Json]) -> Json:
+    """The object of `--json` and of `summary.json`."""
+    return {
+        "schema": SCHEMA,
+        "provenance": {
+            "entresol": core.version(),
+            "machine": study.setup.machine,
+            "audit": study.audit,
+            "traces": [
+                {
+                    "name": capture.name,
+                    "digest": capture.info["digest"],
+                    "threads": capture.info["threads"],
+                    "instructions": capture.info["instructions"],
+                }
+                for capture in study.captures
+            ],
+        },
+        "runs": list(runs),
+    }
+
+
+def parse(text: str, where: str) -> Json:
+    """Reads a summary. Raises `UserError` for anything else, and for a newer schema."""
+    try:
+        summary = json.loads(text)
+        schema = summary["schema"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{where}: is not a summary of Entresol.") from error
+    if schema != SCHEMA:
+        raise UserError(f"{where}: has schema {schema}; this version reads schema {SCHEMA}.")
+    assert isinstance(summary, dict), "it has a schema"
+    return summary
+
+
+def to_text(value: Any) -> str:
+    """JSON with one key a line, and lists of plain values on one line."""
+    return _text(value, "") + "\n"
+
+
+def _text(value: Any, indent: str) -> str:
+    deeper = indent + "  "
+    if isinstance(value, dict) and value:
+        items = [f"{deeper}{json.dumps(key)}: {_text(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(items) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict | str) for item in value):
+        return "[\n" + ",\n".join(deeper + _text(item, deeper) for item in value) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)

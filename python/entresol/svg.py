@@ -1,0 +1,192 @@
+"""Three kinds of chart as inline SVG: horizontal bars, stacked bars, and a tail distribution.
+
+A chart is a function from values to text. Colours are names of CSS variables, so that one picture
+serves light, dark and print. Every mark has a `<title>`, every picture a title and a description.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from entresol.quantity import short
+
+_CHARACTER = 6.5
+_ROW = 25
+_BAR = 15
+_AXIS = 24
+_NINES = ((0.0, "0 %"), (0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"),
+          (0.9999, "99.99 %"), (0.99999, "99.999 %"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a bar. `colour` is a CSS variable; `title` is what a pointer sees."""
+
+    value: float
+    colour: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row: its label, its parts from left to right, and a note at its end."""
+
+    label: str
+    segments: tuple[Segment, ...]
+    note: str = ""
+    emphasis: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line: shares (0 to 1) reached at rising values."""
+
+    label: str
+    colour: str
+    dash: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What a picture is, for those who do not see it."""
+
+    identity: str
+    title: str
+    description: str
+
+
+def bars(
+    caption: Caption,
+    rows: Sequence[Bar],
+    width: int,
+    tick: Callable[[float], str],
+    maximum: float | None = None,
+    mark: float | None = None,
+) -> str:
+    """Horizontal bars from a common zero, with an optional vertical mark to compare with."""
+    top = maximum or max((sum(part.value for part in row.segments) for row in rows), default=0)
+    left = _CHARACTER * max((len(row.label) for row in rows), default=0) + 12
+    right = _CHARACTER * max((len(row.note) for row in rows), default=0) + 14
+    ticks = linear_ticks(top or 1.0, max(2, int((width - left - right) / 64)))
+    top = max(top or 1.0, ticks[-1] if maximum is None and len(ticks) < 3 else 0)
+    scale = (width - left - right) / top
+    height = _ROW * len(rows) + _AXIS
+    parts = [_axis(left + value * scale, height - _AXIS, tick(value)) for value in ticks]
+    if mark is not None and mark <= top:
+        x = left + mark * scale
+        parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - _AXIS}"/>')
+    for index, row in enumerate(rows):
+        parts.append(_bar(row, left, index * _ROW, scale))
+    return _svg(caption, width, height, parts)
+
+
+def _axis(x: float, height: float, label: str) -> str:
+    return (
+        f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
+        f'<text class="tick" x="{x:.1f}" y="{height + 16}" text-anchor="middle">'
+        f"{escape(short(label))}</text>"
+    )
+
+
+def _bar(row: Bar, left: float, y: float, scale: float) -> str:
+    name = "label strong" if row.emphasis else "label"
+    middle = y + _ROW / 2
+    parts = [
+        f'<text class="{name}" x="{left - 8:.1f}" y="{middle + 4}" text-anchor="end">'
+        f"{escape(row.label)}</text>"
+    ]
+    x = left
+    for part in row.segments:
+        length = part.value * scale
+        if length > 0:
+            parts.append(
+                f'<rect class="bar" x="{x:.2f}" y="{middle - _BAR / 2}" height="{_BAR}"'
+                f' width="{max(length, 0.6):.2f}" fill="var(--{part.colour})">'
+                f"<title>{escape(part.title)}</title></rect>"
+            )
+        x += length
+    if row.note:
+        parts.append(
+            f'<text class="note{" strong" if row.emphasis else ""}" x="{x + 6:.1f}"'
+            f' y="{middle + 4}">{escape(row.note)}</text>'
+        )
+    return f"<g>{''.join(parts)}</g>"
+
+
+def tail(
+    caption: Caption, lines: Sequence[Series], width: int, tick: Callable[[float], str]
+) -> str:
+    """Cumulative distributions: values on a logarithmic axis, shares on an axis of nines, where
+    each further 9 takes the same height, so that the tail can be read."""
+    points = [point for line in lines for point in line.points if point[0] > 0]
+    if not points:
+        return ""
+    low = math.floor(math.log10(min(value for value, _ in points)) * 2) / 2
+    high = math.ceil(math.log10(max(value for value, _ in points)) * 2) / 2
+    finest = max((share for _, share in points if share < 1), default=0.9)
+    top = min(max(2.0, nines(finest)), 5.0)
+    left, height, right = 62.0, 300.0, 14.0
+
+    def across(value: float) -> float:
+        return left + (math.log10(max(value, 10**low)) - low) / (high - low) * (
+            width - left - right
+        )
+
+    def up(share: float) -> float:
+        return 8 + (1 - min(nines(share), top) / top) * (height - 8)
+
+    parts = [_tail_rule(left, width - right, up(share), name)
+             for share, name in _NINES if nines(share) <= top]  # fmt: skip
+    stride = math.ceil(52 * (high - low) / (width - left - right))
+    for decade in range(math.ceil(low), math.floor(high) + 1, stride):
+        parts.append(_axis(across(10.0**decade), height, tick(10.0**decade)))
+    for line in lines:
+        parts.append(_line(line, across, up))
+    return _svg(caption, width, height + _AXIS, parts)
+
+
+def _tail_rule(left: float, right: float, y: float, name: str) -> str:
+    return (
+        f'<line class="grid" x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="tick" x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{name}</text>'
+    )
+
+
+def _line(line: Series, across: Callable[[float], float], up: Callable[[float], float]) -> str:
+    steps: list[str] = []
+    previous = up(0.0)
+    for value, share in line.points:
+        x, y = across(value), up(share)
+        steps.append(f"{'L' if steps else 'M'}{x:.1f} {previous:.1f}V{y:.1f}")
+        previous = y
+    dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
+    return (
+        f'<path class="line" d="{"".join(steps)}" stroke="var(--{line.colour})"{dash}>'
+        f"<title>{escape(line.label)}</title></path>"
+    )
+
+
+def nines(share: float) -> float:
+    """0.9 is 1, 0.99 is 2, 0.999 is 3."""
+    return -math.log10(max(1 - share, 1e-9))
+
+
+def linear_ticks(maximum: float, wanted: int) -> list[float]:
+    """Round values from 0 up to `maximum`, about so many."""
+    rough = maximum / max(wanted, 1)
+    magnitude = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * magnitude for factor in (1, 2, 2.5, 5, 10) if factor * magnitude >= rough)
+    return [index * step for index in range(int(maximum / step * (1 + 1e-9)) + 1)]
+
+
+def _svg(caption: Caption, width: float, height: float, parts: Sequence[str]) -> str:
+    name = escape(caption.identity)
+    return (
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'aria-labelledby="{name}-t {name}-d"><title id="{name}-t">{escape(caption.title)}</title>'
+        f'<desc id="{name}-d">{escape(caption.description)}</desc>{"".join(parts)}</svg>'
+    )

@@ -1,0 +1,162 @@
+"""A run of a summary as figures, tables and prose see it.
+
+Every derived number of the report is computed here once, from integers of the summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from entresol.core import Json
+
+BASE = "base-cssd"
+IDEAL = "dram-only"
+
+AMAT_PARTS = (
+    ("l3_queue_ps", "L3 queue"),
+    ("host_dram_ps", "host DRAM"),
+    ("link_ps", "CXL link"),
+    ("index_ps", "index lookup"),
+    ("ssd_dram_ps", "SSD DRAM"),
+    ("flash_ps", "flash"),
+    ("stall_ps", "log full"),
+)
+"""Components of the average access, in the order of its journey."""
+
+REQUEST_KINDS = (
+    ("host_reads", "host DRAM reads"),
+    ("host_writes", "host DRAM writes"),
+    ("ssd_log_hits", "log hits"),
+    ("ssd_cache_hits", "data cache hits"),
+    ("ssd_buffer_hits", "buffer hits"),
+    ("ssd_misses", "misses: flash read"),
+    ("ssd_merged_misses", "misses: merged"),
+    ("ssd_unmapped", "unmapped"),
+    ("ssd_writes", "SSD writes"),
+)
+"""Every request below L3 is exactly one of these."""
+
+BOUND_PARTS = (
+    ("compute_bound_ps", "compute bound"),
+    ("memory_bound_ps", "memory bound"),
+    ("switch_ps", "switching threads"),
+    ("idle_ps", "idle"),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One element of `runs`."""
+
+    json: Json
+
+    @property
+    def trace(self) -> str:
+        """Name of the capture."""
+        return cast(str, self.json["trace"])
+
+    @property
+    def design(self) -> str:
+        """Name of the design."""
+        return cast(str, self.json["design"])
+
+    @property
+    def threads(self) -> int:
+        """Threads that ran."""
+        return cast(int, self.json["threads"])
+
+    @property
+    def instructions(self) -> int:
+        """Instructions retired in the measured part, each counted once."""
+        return cast(int, self.json["instructions"])
+
+    @property
+    def time_ps(self) -> int:
+        """Simulated execution time."""
+        return cast(int, self.json["execution_time_ps"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons to doubt this run (D5)."""
+        return cast(list[str], self.json["warnings"])
+
+    @property
+    def is_device(self) -> bool:
+        """Whether memory is behind the CXL link."""
+        return self.design != IDEAL
+
+    def number(self, section: str, name: str) -> int | None:
+        """A statistic; `None` when it has no value, as a share of nothing."""
+        return cast("int | None", self.json["statistics"][section].get(name))
+
+    def count(self, section: str, name: str) -> int:
+        """A statistic that is zero when it has no value."""
+        return self.number(section, name) or 0
+
+    def parts(self, section: str, names: Sequence[tuple[str, str]]) -> list[int]:
+        """Several statistics of a section."""
+        return [self.count(section, name) for name, _ in names]
+
+    @property
+    def amat_ps(self) -> int:
+        """AMAT as the paper defines it."""
+        return self.count("amat", "paper_ps")
+
+    @property
+    def switches(self) -> int:
+        """Thread switches of every cause."""
+        names = ("switches_long_delay", "switches_slice", "switches_blocked")
+        return sum(self.count("os", name) for name in names)
+
+    @property
+    def memory_bound(self) -> float | None:
+        """Share of the running time that is bound by memory."""
+        memory, compute = self.parts("cores", (BOUND_PARTS[1], BOUND_PARTS[0]))
+        return memory / (memory + compute) if memory + compute else None
+
+    @cached_property
+    def cdf(self) -> list[tuple[int, float]]:
+        """Latency and the share of accesses that take at most so long."""
+        points = cast(list[list[int]], self.json["statistics"]["latency_cdf"])
+        total = points[-1][1] if points else 0
+        return [(latency, count / total) for latency, count in points if total]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """All runs of one capture, in study order."""
+
+    trace: str
+    runs: tuple[Run, ...]
+
+    def find(self, design: str) -> Run | None:
+        """The run of a design, if it is part of the study."""
+        return next((run for run in self.runs if run.design == design), None)
+
+    @property
+    def reference(self) -> Run:
+        """What the others are compared with: Base-CSSD, or the first design."""
+        return self.find(BASE) or self.runs[0]
+
+    @property
+    def devices(self) -> tuple[Run, ...]:
+        """All runs with a device."""
+        return tuple(run for run in self.runs if run.is_device)
+
+    def normalised(self, run: Run) -> float:
+        """Execution time relative to the reference; lower is better."""
+        return run.time_ps / self.reference.time_ps if self.reference.time_ps else 0.0
+
+    def speedup(self, run: Run) -> float | None:
+        """How many times as fast as the reference; higher is better."""
+        return self.reference.time_ps / run.time_ps if run.time_ps else None
+
+
+def panels(summary: Json) -> list[Panel]:
+    """The runs of a summary, by capture."""
+    runs = [Run(run) for run in summary["runs"]]
+    traces = dict.fromkeys(run.trace for run in runs)
+    return [Panel(trace, tuple(run for run in runs if run.trace == trace)) for trace in traces]

@@ -1,0 +1,78 @@
+"""Fixtures: the command line in this process, with a stand-in core or with the real one."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+if importlib.util.find_spec("entresol._core") is None:
+    import types
+
+    stub = types.ModuleType("entresol._core")
+    stub.EntresolError = type("EntresolError", (Exception,), {})
+    for name in ("TraceError", "ConfigError", "SimulationError", "Interrupted"):
+        setattr(stub, name, type(name, (stub.EntresolError,), {}))
+    sys.modules["entresol._core"] = stub
+    import entresol
+
+    entresol._core = stub
+
+import fake_core
+
+from entresol import cli, core
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left: exit code, stdout, stderr."""
+
+    code: int
+    out: str
+    err: str
+
+
+Entresol = Callable[..., Outcome]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Puts made-up simulations in place of the core."""
+    fake_core.reset()
+    monkeypatch.setattr(core, "_core", fake_core)
+    yield
+    fake_core.reset()
+
+
+@pytest.fixture
+def entresol_command(capsys: pytest.CaptureFixture[str]) -> Entresol:
+    """Runs the command line in this process."""
+
+    def call(*words: str | Path) -> Outcome:
+        code = cli.main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def capture_file(tmp_path: Path) -> Path:
+    """A file that the stand-in takes for a capture."""
+    path = tmp_path / "sort.etr"
+    path.write_bytes(fake_core.MAGIC)
+    return path
+
+
+def one_line(outcome: Outcome) -> str:
+    """The message of a refused command: exit code 2, one line, nothing on stdout."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    assert outcome.err.startswith("entresol: ") and outcome.err.count("\n") == 1, outcome.err
+    return outcome.err

@@ -1,0 +1,128 @@
+"""A stand-in for `entresol._core`: the same names, made-up numbers, runs that can be held up."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import synthetic
+
+from entresol._core import (
+    ConfigError,
+    EntresolError,
+    Interrupted,
+    SimulationError,
+    TraceError,
+)
+
+__all__ = ["ConfigError", "EntresolError", "Interrupted", "SimulationError", "TraceError"]
+MAGIC = b"\x89ETR"
+KEYS = {
+    f"{section}.{key}" for section, keys in synthetic.config("skybyte-full").items() for key in keys
+}
+hold = threading.Event()
+"""Runs end at once when set; otherwise they wait until they are cancelled."""
+started = threading.Event()
+"""Set when a run starts."""
+made: list[Run] = []
+"""Every run since the last `reset`."""
+
+
+def reset() -> None:
+    made.clear()
+    started.clear()
+    hold.set()
+
+
+def version() -> str:
+    return "0.0.0-synthetic"
+
+
+def trace_info(path: str) -> str:
+    if not Path(path).read_bytes().startswith(MAGIC):
+        raise TraceError(
+            f"{path}: is not a capture of Entresol; make one with entresol trace record"
+        )
+    return json.dumps({
+        "threads": 8, "instructions": 14_000_000, "loads": 3_100_000, "stores": 1_400_000,
+        "footprint_pages": 5_000, "digest": "0123456789abcdef", "provenance": {"command": "true"},
+        "top_blocks": [],
+    })  # fmt: skip
+
+
+def trace_head(path: str, thread: int, count: int) -> list[str]:
+    if thread >= 8:
+        raise TraceError(f"{path}: has no thread {thread}; it has 8")
+    return [f"{number:8} mov" for number in range(count)]
+
+
+def designs() -> str:
+    return json.dumps([
+        {"name": name, "paper_name": paper, "summary": summary, "section": section}
+        for name, paper, summary, section, _ in synthetic.DESIGNS
+    ])  # fmt: skip
+
+
+def machines() -> str:
+    return json.dumps([{"name": name, "summary": name} for name in ("table2", "demo")])
+
+
+def parameters() -> str:
+    return json.dumps([
+        {"key": key, "kind": "units::Picos", "range": "at least 1ns", "source": "SkyByte Table II",
+         "doc": f"What {key} is. "}
+        for key in sorted(KEYS)
+    ])  # fmt: skip
+
+
+def effective_config(
+    machine: str, design: str, nand: str | None, files: list[str], overrides: list[str]
+) -> str:
+    del machine, nand, files
+    config = synthetic.config(design)
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if key not in KEYS:
+            raise ConfigError(f"unknown key {key}")
+        section, _, name = key.partition(".")
+        config[section][name] = value
+    return json.dumps(config)
+
+
+class Run:
+    def __init__(
+        self,
+        trace: str,
+        machine: str,
+        design: str,
+        nand: str | None,
+        files: list[str],
+        overrides: list[str],
+        threads: int | None,
+        audit: bool,
+    ) -> None:
+        del audit
+        self.config = json.loads(effective_config(machine, design, nand, files, overrides))
+        if threads is not None and threads > 8:
+            raise ConfigError(f"{threads} threads wanted, but {trace} has 8")
+        self.trace, self.design, self.threads = Path(trace).stem, design, threads or 8
+        self.cancelled = threading.Event()
+        made.append(self)
+
+    def execute(self) -> str:
+        started.set()
+        for _ in range(2000):
+            if hold.is_set() or self.cancelled.wait(0.01):
+                break
+        if self.cancelled.is_set():
+            raise Interrupted("cancelled")
+        return json.dumps(
+            synthetic.run(self.trace, self.design, self.threads) | {"config": self.config}
+        )
+
+    def progress(self) -> tuple[str, int, int, int]:
+        return ("measured", 1_000_000, 14_000_000, 5_000_000)
+
+    def cancel(self) -> None:
+        self.cancelled.set()

@@ -1,0 +1,64 @@
+"""Bad input: one line, exit code 2, nothing written, nothing run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fake_core
+import pytest
+from conftest import Entresol, one_line
+
+pytestmark = pytest.mark.usefixtures("fake")
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capture_file: Path
+) -> object:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "foreign.etr").write_bytes(b"PK\x03\x04")
+    (tmp_path / "broken.toml").write_text("[nand\n")
+    before = sorted(tmp_path.rglob("*"))
+
+    def never(_run: fake_core.Run) -> str:
+        raise AssertionError("a run was started")
+
+    monkeypatch.setattr(fake_core.Run, "execute", never)
+    yield None
+    assert sorted(tmp_path.rglob("*")) == before
+    assert capture_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "sort.etr", "--design", "skybite-full"], "Did you mean skybyte-full?"),
+        (["run", "sort.etr", "--design", "zzz"], "Choose from base-cssd"),
+        (["run", "sort.etr", "--machine", "dema"], "Did you mean demo?"),
+        (["run", "missing.etr"], "missing.etr: no such capture"),
+        (["run", "foreign.etr"], "foreign.etr: is not a capture"),
+        (["run", "sort.etr", "foreign.etr"], "foreign.etr: is not a capture"),
+        (["run", "sort.etr", "./sort.etr"], "two captures are called sort"),
+        (["run", "sort.etr+foreign.etr"], "co-runs"),
+        (["run", "sort.etr", "--set", "nand.t_x=3us"], "unknown key nand.t_x"),
+        (["run", "sort.etr", "--config", "broken.toml"], "broken.toml: is not TOML"),
+        (["run", "sort.etr", "--config", "none.toml"], "none.toml: cannot be read"),
+        (["run", "sort.etr", "--threads", "9"], "9 threads wanted"),
+        (["run", "sort.etr", "--threads", "0"], "'--threads'"),
+        (["run", "sort.etr", "--jobs", "many"], "'--jobs'"),
+        (["run", "sort.etr", "-o", "sort.etr/out"], "is not a directory"),
+        (["run", "sort.etr", "-o", "sort.etr"], "is not a directory"),
+        (["run", "sort.etr", "-o", "/proc/none/out"], "/proc/none/out: cannot be written"),
+        (["run"], "TRACE"),
+        (["run", "sort.etr", "--color"], "--color"),
+        (["fly"], "fly"),
+        (["config", "explain", "nand.t_reed"], "unknown parameter nand.t_reed"),
+        (["config", "show", "--design", "all"], "one design"),
+        (["trace", "info", "foreign.etr"], "is not a capture"),
+        (["trace", "head", "sort.etr", "--thread", "8"], "has no thread 8"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(
+    entresol_command: Entresol, words: list[str], message: str
+) -> None:
+    assert message in one_line(entresol_command(*words))

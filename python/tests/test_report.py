@@ -1,0 +1,160 @@
+"""The report: complete, self-contained, accessible, and equal for equal studies."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+import synthetic
+
+from entresol import core, report
+from entresol.report import definitions, reading
+from entresol.view import AMAT_PARTS, panels
+
+pytestmark = pytest.mark.usefixtures("fake")
+VOID = {"meta"}
+
+
+def render(summary: dict[str, Any], command: str = "entresol run a.etr") -> str:
+    setup = core.Setup("demo")
+    presets = {design.name: core.effective_config(setup, design.name) for design in core.designs()}
+    return report.render(summary, command, presets, core.designs(), core.parameters())
+
+
+class Structure(HTMLParser):
+    """Collects ids, references and tags, and checks that tags nest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.anchors: list[str] = []
+        self.labels: list[str] = []
+        self.tags: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.ids += [values["id"]] if "id" in values else []
+        self.anchors += [values["href"][1:]] if tag == "a" else []
+        self.labels += values.get("aria-labelledby", "").split()
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def structure(page: str) -> Structure:
+    parser = Structure()
+    parser.feed(page)
+    assert parser.open == []
+    return parser
+
+
+@pytest.mark.parametrize(
+    "traces", [("one",), ("one", "two"), ("a.b", "b", "c"), ("a", "b", "c", "d")]
+)
+def test_every_reference_inside_the_page_resolves(traces: tuple[str, ...]) -> None:
+    page = structure(render(synthetic.summary(traces)))
+    assert len(set(page.ids)) == len(page.ids)
+    assert set(page.anchors) | set(page.labels) <= set(page.ids)
+    assert page.tags["svg"] >= 7 * len(traces)
+
+
+def test_the_page_needs_nothing_else() -> None:
+    page = render(synthetic.summary())
+    assert "<script" not in page and "<link" not in page and "<img" not in page
+    assert "http:" not in page and "https:" not in page and "url(" not in page
+
+
+def test_equal_studies_have_equal_reports() -> None:
+    assert render(synthetic.summary()) == render(synthetic.summary())
+
+
+def test_text_from_outside_is_escaped() -> None:
+    summary = synthetic.summary(("<b>&x",))
+    summary["runs"][0]["warnings"] = ["<script>alert(1)</script>"]
+    page = render(summary, "entresol run '<i>.etr'")
+    assert "<script>" not in page and "<i>.etr" not in page and "<b>&x" not in page
+    structure(page)
+
+
+def test_every_colour_that_is_used_is_defined_for_light_and_dark() -> None:
+    page = render(synthetic.summary())
+    style, body = page.split("</style>")
+    for name in set(re.findall(r"var\(--([dc]-[\w-]+)\)", body)):
+        assert style.count(f"--{name}:") == 2, name
+
+
+def test_the_reading_is_computed_from_the_numbers() -> None:
+    summary = synthetic.summary(("kv",))
+    times = {"base-cssd": 8, "skybyte-full": 2, "dram-only": 1}
+    for run in summary["runs"]:
+        run["execution_time_ps"] = times.get(run["design"], 4) * 10**9
+    text = reading.paragraph(panels(summary)[0])
+    assert "<b>skybyte-full</b> is the fastest device design" in text
+    assert "4.0 times as fast as base-cssd" in text
+    assert "a factor of 2.0" in text
+    assert "Together they give 4.00×, less than their product (8.00×)" in text
+
+
+def test_the_reading_says_nothing_about_designs_that_did_not_run() -> None:
+    summary = synthetic.summary(("kv",))
+    summary["runs"] = [run for run in summary["runs"] if run["design"] == "skybyte-c"]
+    text = reading.paragraph(panels(summary)[0])
+    assert "base-cssd" not in text and "dram-only" not in text
+    structure(render(summary))
+
+
+def test_a_run_of_dram_alone_has_a_report() -> None:
+    summary = synthetic.summary(("kv",))
+    summary["runs"] = [run for run in summary["runs"] if run["design"] == "dram-only"]
+    structure(render(summary))
+
+
+def test_a_run_without_any_access_has_a_report() -> None:
+    summary = synthetic.summary(("kv",))
+    for run in summary["runs"]:
+        for section in run["statistics"].values():
+            if isinstance(section, dict):
+                section.update(dict.fromkeys(section, 0))
+        run["statistics"]["latency_cdf"] = []
+    structure(render(summary))
+
+
+def test_zeros_of_judged_mechanisms_stand_out() -> None:
+    summary = synthetic.summary(("kv",))
+    before = render(summary).count('class="zero"')
+    full = next(run for run in summary["runs"] if run["design"] == "skybyte-full")
+    full["statistics"]["activity"]["log_fills"] = 0
+    full["statistics"]["activity"]["promotions"] = 0
+    assert render(summary).count('class="zero"') == before + 2
+
+
+def test_changed_parameters_are_listed_against_their_preset() -> None:
+    summary = synthetic.summary(("kv",))
+    assert "Every parameter has the value of its preset" in render(summary)
+    for run in summary["runs"]:
+        run["config"]["nand"]["t_r"] = "25us"
+    page = render(summary)
+    assert "Changed from the presets" in page
+    assert "<td>3us</td><td>25us</td><td>all</td>" in page
+
+
+def test_warnings_are_in_the_report() -> None:
+    assert "garbage collection never ran (skybyte-wp)" in render(synthetic.summary())
+
+
+def test_every_figure_has_its_terms_defined() -> None:
+    terms = " ".join(term for term, _ in definitions.TERMS)
+    for _, label in AMAT_PARTS:
+        if label != "L3 queue":
+            assert label in terms

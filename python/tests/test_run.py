@@ -1,0 +1,142 @@
+"""`entresol run`: what it writes, what it prints, and that the order of work does not matter."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import fake_core
+import pyarrow.parquet as pq
+import pytest
+import synthetic
+from conftest import Entresol
+
+pytestmark = pytest.mark.usefixtures("fake")
+FILES = ["report.html", "results.parquet", "summary.json"]
+
+
+def _names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_run_writes_three_files_and_prints_the_table_and_the_report(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    outcome = entresol_command("run", capture_file, "--design", "all", "-o", tmp_path / "out")
+    assert outcome.code == 0
+    assert _names(tmp_path / "out") == FILES
+    assert "skybyte-full" in outcome.out
+    assert outcome.out.rstrip().endswith("report.html")
+    assert _names(tmp_path) == ["out", "sort.etr"]
+
+
+def test_results_do_not_depend_on_the_number_of_jobs(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    for jobs in ("1", "2", "8"):
+        entresol_command("run", capture_file, "--jobs", jobs, "-o", tmp_path / jobs)
+    for name in FILES:
+        texts = {(tmp_path / jobs / name).read_bytes() for jobs in ("1", "2", "8")}
+        assert len(texts) == 1, name
+
+
+def test_json_is_one_object_on_stdout_and_writes_nothing(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = entresol_command("run", capture_file, "--design", "skybyte-w,base-cssd", "--json")
+    summary = json.loads(outcome.out)
+    assert [run["design"] for run in summary["runs"]] == ["base-cssd", "skybyte-w"]
+    assert summary["schema"] == 1
+    assert set(summary["provenance"]) == {"entresol", "machine", "audit", "traces"}
+    assert _names(tmp_path) == ["sort.etr"]
+
+
+def test_designs_may_follow_the_option_as_words(
+    entresol_command: Entresol, capture_file: Path
+) -> None:
+    outcome = entresol_command("run", capture_file, "--design", "base-cssd", "dram-only", "--json")
+    assert [run["design"] for run in json.loads(outcome.out)["runs"]] == ["base-cssd", "dram-only"]
+
+
+def test_the_summary_names_no_path(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    entresol_command("run", capture_file, "-o", tmp_path / "out")
+    for name in ("summary.json", "report.html"):
+        assert str(tmp_path) not in (tmp_path / "out" / name).read_text()
+
+
+def test_the_summary_file_is_what_json_prints(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    outcome = entresol_command("run", capture_file, "--json", "-o", tmp_path / "out")
+    assert (tmp_path / "out" / "summary.json").read_text() == outcome.out
+
+
+def test_parquet_has_a_row_per_run_and_units_in_its_names(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    entresol_command("run", capture_file, "-o", tmp_path)
+    table = pq.read_table(tmp_path / "results.parquet")
+    assert table.num_rows == len(synthetic.DESIGNS)
+    for name in ("execution_time_ps", "amat_paper_ps", "flash_written_bytes",
+                 "flash_write_amplification_milli", "threads_finished_ps",
+                 "config_nand_t_r"):  # fmt: skip
+        assert name in table.column_names
+    assert table.column("design").to_pylist() == [entry[0] for entry in synthetic.DESIGNS]
+
+
+def test_results_replace_earlier_results_and_leave_other_files_alone(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "notes.txt").write_text("mine")
+    (output / "summary.json").write_text("old")
+    entresol_command("run", capture_file, "-o", output)
+    assert _names(output) == ["notes.txt", *FILES]
+    assert json.loads((output / "summary.json").read_text())["schema"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_stops_all_jobs_and_leaves_nothing(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    fake_core.hold.clear()
+
+    def interrupt() -> None:
+        assert fake_core.started.wait(20)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    started = time.monotonic()
+    outcome = entresol_command("run", capture_file, "--jobs", "2", "-o", tmp_path / "out")
+    thread.join()
+    assert outcome.code == 130
+    assert outcome.out == ""
+    assert time.monotonic() - started < 20
+    assert all(run.cancelled.is_set() for run in fake_core.made)
+    assert _names(tmp_path) == ["sort.etr"]
+
+
+def test_a_simulation_that_fails_is_one_line_and_leaves_nothing(
+    entresol_command: Entresol,
+    capture_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_run: fake_core.Run) -> str:
+        raise fake_core.SimulationError("audit: a request\nwas answered twice")
+
+    monkeypatch.setattr(fake_core.Run, "execute", fail)
+    outcome = entresol_command("run", capture_file, "-o", tmp_path / "out")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1] == "entresol: audit: a request was answered twice"
+    assert "Traceback" not in outcome.err
+    assert _names(tmp_path) == ["sort.etr"]
