@@ -155,10 +155,9 @@ impl Controller {
 
     /// A timer has rung.
     ///
-    /// # Panics
-    /// Always: the controller waits for requests and for the NAND only, and sets no timer.
-    pub fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, _platform: &mut P) {
-        panic!("{timer} rang at {now}, but the controller has set none");
+    /// The only timers are those of compaction: a firmware core takes a page up.
+    pub fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
+        self.compact_page(now, BufferId::new(timer.get()), platform);
     }
 
     /// Pages of the exported logical space.

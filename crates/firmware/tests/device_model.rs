@@ -126,9 +126,11 @@ fn run(seed: u64, activity: &mut Activity) {
     println!("MODEL_SEED={seed}: {config:?}");
     assert_eq!(config.validate(), Vec::<String>::new());
     let mut lab = Lab::new(&config, random_mix(&mut random), seed);
-    let mut operations = 0;
+    let (mut operations, mut attempts) = (0, 0);
     while operations < OPERATIONS_PER_RUN {
         operations += u64::from(lab.step());
+        attempts += 1;
+        assert!(attempts < 1000 + 20 * operations, "the device is stuck");
         if operations % OPERATIONS_PER_AUDIT == 0 {
             lab.controller.audit();
         }

@@ -14,7 +14,7 @@ use super::{COMPACTION_OWNER, Controller};
 use crate::ftl::Owner;
 use crate::log_index::IndexCursor;
 use crate::page_buffers::Job;
-use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Unit};
+use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer, Unit};
 use units::address::LINE_BYTES;
 use units::{LineMask, Lpa, Time};
 
@@ -115,10 +115,28 @@ impl Controller {
         }
     }
 
+    /// A page waits for a firmware core. What is done with it is decided when the core is done with
+    /// its part: device DRAM must not be booked for a time that lies far ahead, or it would keep
+    /// the host's accesses of the meantime waiting.
     fn launch_page<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) {
         let cost = self.constants.compaction_page_cost;
         let at = platform.charge(now, Unit::FirmwareCore, cost, cost);
         let buffer = self.buffers.take(lpa, Job::Compaction);
+        platform.wake_at(at, Timer::new(buffer.get()));
+    }
+
+    /// L2 and L3 for a page whose turn has come.
+    pub(super) fn compact_page<P: Platform>(
+        &mut self,
+        at: Time,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        let (lpa, _) = self.buffers.job(buffer);
+        if self.sealed_mask(lpa).is_empty() {
+            self.give_up_page(at, buffer, platform);
+            return;
+        }
         let all = self.constants.all_lines;
         let resident = self.cache.find(lpa);
         if let Some(frame) = resident.filter(|frame| self.cache.mshr_of(*frame).is_none()) {
@@ -157,13 +175,17 @@ impl Controller {
     ) {
         let (lpa, _) = self.buffers.job(buffer);
         if self.sealed_mask(lpa).is_empty() {
-            // The page went to the host meanwhile: nothing is left to program.
-            self.buffers.release(buffer);
-            self.compaction.in_flight -= 1;
-            self.turn_log(now, platform);
+            self.give_up_page(now, buffer, platform);
             return;
         }
         self.merge(now, lpa, PagePlace::Register(tag), buffer, platform);
+    }
+
+    /// The page went to the host meanwhile: nothing is left to program.
+    fn give_up_page<P: Platform>(&mut self, now: Time, buffer: BufferId, platform: &mut P) {
+        self.buffers.release(buffer);
+        self.compaction.in_flight -= 1;
+        self.turn_log(now, platform);
     }
 
     /// L4 and L5: the page's older bytes and the half's lines of it are put together and programmed.

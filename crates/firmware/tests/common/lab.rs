@@ -108,8 +108,13 @@ impl Lab {
         } else if draw < self.mix.reads + self.mix.writes + self.mix.migrations {
             self.migrate()
         } else {
-            let die = self.random.below(self.bench.die_count() as u64) as usize;
-            self.finish_on(die)
+            // One choice beyond the dies: the oldest timer rings.
+            let choice = self.random.below(self.bench.die_count() as u64 + 1) as usize;
+            if choice == self.bench.die_count() {
+                self.ring_oldest()
+            } else {
+                self.finish_on(choice)
+            }
         }
     }
 
@@ -138,10 +143,24 @@ impl Lab {
     }
 
     fn drain(&mut self) {
-        while let Some(die) = self.bench.busy_dies().first().copied() {
+        loop {
             self.now += Picos::from_nanos(100);
-            self.finish_on(die);
+            match self.bench.busy_dies().first().copied() {
+                Some(die) => self.finish_on(die),
+                None if self.ring_oldest() => continue,
+                None => return,
+            };
         }
+    }
+
+    /// The oldest timer rings; says whether there was one.
+    fn ring_oldest(&mut self) -> bool {
+        let Some(timer) = self.bench.timers.pop_front() else {
+            return false;
+        };
+        self.controller.on_timer(self.now, timer, &mut self.bench);
+        self.take_answers();
+        true
     }
 
     fn finish_on(&mut self, die: usize) -> bool {

@@ -48,6 +48,8 @@ pub struct Bench {
     pub responses: Vec<Response>,
     /// Offers of pages since the test last took them.
     pub offers: Vec<Lpa>,
+    /// Timers that have not rung, in the order in which they were set.
+    pub timers: VecDeque<Timer>,
     pub nand_reads: u64,
     pub erases: u64,
 }
@@ -67,6 +69,7 @@ impl Bench {
             dies: (0..geometry.die_count()).map(|_| VecDeque::new()).collect(),
             responses: Vec::new(),
             offers: Vec::new(),
+            timers: VecDeque::new(),
             nand_reads: 0,
             erases: 0,
         }
@@ -219,7 +222,7 @@ impl Platform for Bench {
         self.offers.push(lpa);
     }
 
-    fn wake_at(&mut self, _at: Time, _timer: Timer) {
-        panic!("nobody sets a timer");
+    fn wake_at(&mut self, _at: Time, timer: Timer) {
+        self.timers.push_back(timer);
     }
 }
