@@ -70,7 +70,7 @@ pub struct Precondition {
     /// Positions below each full block: block `i` holds `starts[i]..starts[i + 1]`, less those in
     /// the open block.
     starts: Vec<u64>,
-    /// position = number within the die × step + an offset of the die, modulo `layout.mapped`.
+    /// position = number within the die × step, modulo `layout.mapped`.
     step: u64,
     /// The inverse of `step` modulo `layout.mapped`.
     inverse: u64,
@@ -127,7 +127,7 @@ impl Precondition {
         let dies = u64::from(self.geometry.die_count());
         let die = DieId::new((lpa.get() % dies) as u32);
         let mapped = self.layout.mapped;
-        let position = (lpa.get() / dies * self.step + self.offset(die)) % mapped;
+        let position = lpa.get() / dies * self.step % mapped;
         if let Some(page) = self.open_page_of(die, position) {
             let block = self.geometry.block_on(die, self.layout.full_blocks);
             return Some(self.geometry.page_on(block, page));
@@ -157,8 +157,7 @@ impl Precondition {
         } else {
             None
         }?;
-        let mapped = self.layout.mapped;
-        let number = (position + mapped - self.offset(die)) % mapped * self.inverse % mapped;
+        let number = position * self.inverse % self.layout.mapped;
         let dies = u64::from(self.geometry.die_count());
         Some(Lpa::new(number * dies + u64::from(die.get())))
     }
@@ -182,9 +181,6 @@ impl Precondition {
 
     fn block_in_die(&self, block: BlockAddr, die: DieId) -> u32 {
         block.get() - self.geometry.block_on(die, 0).get()
-    }
-    fn offset(&self, die: DieId) -> u64 {
-        u64::from(die.get()) * 7919 % self.layout.mapped
     }
     /// The position that a page of a full block holds, unless it is an overwritten copy.
     fn position_in_full(&self, block: u32, page: u32) -> Option<u64> {
