@@ -269,9 +269,12 @@ impl Core {
     pub fn warm<S: InstructionSource, W: WarmUncore>(&mut self, source: &mut S, uncore: &mut W) {
         self.warm_step(source, uncore);
     }
-    /// Forgets the translation of a data page, as a TLB shootdown does.
-    pub fn invalidate_translation(&mut self, page: units::Lpa) {
+    /// A TLB shootdown: forgets the translation of a data page and dispatches nothing for `cost`
+    /// from `now`, or from where the core has run ahead to.
+    pub fn shoot_down(&mut self, now: Time, page: units::Lpa, cost: units::Picos) {
         self.caches.tlb.invalidate(page.get() as u32);
+        let from = self.front.cycle.max(self.cycle_after(now));
+        self.front.not_before(from + cost.get().div_ceil(self.timing.period));
     }
 
     /// What the core has done.

@@ -52,3 +52,59 @@ pub struct CoreStats {
     /// Of these, cycles bounded by memory (SkyByte §II-C; defined in docs/host.md).
     pub memory_bound_cycles: u64,
 }
+
+impl CoreStats {
+    /// Adds what another core has done.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            instructions,
+            pieces,
+            loads,
+            stores,
+            squashed,
+            squashes,
+            branches,
+            mispredicts,
+            l1i_hits,
+            l1i_misses,
+            l1d_hits,
+            l1d_misses,
+            l2_hits,
+            l2_misses,
+            l2_merged,
+            l1d_write_backs,
+            l2_write_backs,
+            forwarded,
+            l1_tlb_misses,
+            walks,
+            mshr_waits,
+            late_fills,
+            active_cycles,
+            memory_bound_cycles,
+        } = other;
+        self.instructions += instructions;
+        self.pieces += pieces;
+        self.loads += loads;
+        self.stores += stores;
+        self.squashed += squashed;
+        self.squashes += squashes;
+        self.branches += branches;
+        self.mispredicts += mispredicts;
+        self.l1i_hits += l1i_hits;
+        self.l1i_misses += l1i_misses;
+        self.l1d_hits += l1d_hits;
+        self.l1d_misses += l1d_misses;
+        self.l2_hits += l2_hits;
+        self.l2_misses += l2_misses;
+        self.l2_merged += l2_merged;
+        self.l1d_write_backs += l1d_write_backs;
+        self.l2_write_backs += l2_write_backs;
+        self.forwarded += forwarded;
+        self.l1_tlb_misses += l1_tlb_misses;
+        self.walks += walks;
+        self.mshr_waits += mshr_waits;
+        self.late_fills += late_fills;
+        self.active_cycles += active_cycles;
+        self.memory_bound_cycles += memory_bound_cycles;
+    }
+}
