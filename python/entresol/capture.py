@@ -45,10 +45,8 @@ def record(output: Path, window: Window, command: Sequence[str]) -> Json:
     qemu, plugin = _find_qemu(), _find_plugin()
     program = _find_program(command[0])
     with OutputFile(output) as file:
-        status = _run([
-            qemu, "-cpu", CPU, "-plugin", _plugin_argument(plugin, file.temporary, window),
-            "-0", command[0], str(program), *command[1:],
-        ])  # fmt: skip
+        plugin_argument = _plugin_argument(plugin, file.temporary, window, _version(qemu))
+        status = _run([qemu, "-cpu", CPU, "-plugin", plugin_argument, str(program), *command[1:]])
         if not file.temporary.exists():
             raise UserError(f"{command[0]}: {_why_nothing(status)}, so there is no capture.")
         info = core.trace_info(file.temporary)
@@ -58,8 +56,16 @@ def record(output: Path, window: Window, command: Sequence[str]) -> Json:
     return info
 
 
-def _plugin_argument(plugin: Path, output: Path, window: Window) -> str:
+def _version(qemu: str) -> str:
+    """`qemu-x86_64 version 7.2`, for the provenance."""
+    said = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=False).stdout
+    return " ".join(said.partition("\n")[0].partition("(")[0].split())
+
+
+def _plugin_argument(plugin: Path, output: Path, window: Window, emulator: str) -> str:
     options = [str(plugin), f"out={output}"]
+    if emulator:
+        options.append(f"emulator={emulator}")
     if window.roi:
         options.append("roi=on")
     if window.skip is not None:

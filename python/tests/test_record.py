@@ -96,8 +96,8 @@ def test_a_program_that_leaves_no_capture_leaves_no_file(
 
 def test_options_of_the_plugin_double_their_commas() -> None:
     window = capture.Window(roi=True, skip=5, limit=None)
-    argument = capture._plugin_argument(Path("/t/p.so"), Path("/t/a,b.etr"), window)
-    assert argument == "/t/p.so,out=/t/a,,b.etr,roi=on,skip=5"
+    argument = capture._plugin_argument(Path("/t/p.so"), Path("/t/a,b.etr"), window, "qemu 7")
+    assert argument == "/t/p.so,out=/t/a,,b.etr,emulator=qemu 7,roi=on,skip=5"
 
 
 def test_without_qemu_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

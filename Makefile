@@ -1,0 +1,30 @@
+# Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
+.PHONY: build demo test bench lint planted-bugs clean
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+
+build: ## .venv/bin/entresol and the capture plugin
+	@scripts/setup
+	cargo build --quiet --release -p tracer
+	. .venv/bin/activate && maturin develop --quiet --release
+	cp $(TARGET)/release/libtracer.so python/entresol/libtracer.so
+
+demo: build ## the shipped captures on all designs; ends with the path of the report
+	.venv/bin/entresol run traces/*.etr --design all --machine demo -o demo
+
+test: build ## everything that must hold
+	.venv/bin/python scripts/test
+
+lint: build
+	.venv/bin/python scripts/test lint
+
+bench: ## speed, beside a calibration loop of the same run
+	@scripts/setup bench
+	cargo run --quiet --release -p bench
+
+planted-bugs: ## deliberate firmware bugs, each of which the model test must find
+	scripts/planted-bugs
+
+clean:
+	rm -rf target .venv demo results python/entresol/*.so
