@@ -1,2 +1,0 @@
-//! Placeholder while the crate is being written.
-fn main() {}

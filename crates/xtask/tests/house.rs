@@ -1,0 +1,184 @@
+//! What every file of the tree keeps to.
+
+use std::path::Path;
+use xtask::{Source, root, sources};
+
+const CODE: [&str; 3] = [".rs", ".py", ".sh"];
+const MOST_LINES: usize = 500;
+const MOST_COLUMNS: usize = 100;
+
+/// Words that do not belong into the tree, each with the reason. Written in two parts, so that this
+/// file does not hold them.
+const FORBIDDEN: [(&str, &str); 11] = [
+    (concat!("TO", "DO"), "work left open belongs into an issue"),
+    (concat!("FIX", "ME"), "work left open belongs into an issue"),
+    (
+        concat!("to", "do!("),
+        "an operation that is not there must not be callable",
+    ),
+    (
+        concat!("unimpl", "emented!("),
+        "an operation that is not there must not be callable",
+    ),
+    (
+        concat!("#[ig", "nore"),
+        "a test that does not run proves nothing",
+    ),
+    (concat!("/wo", "rk/"), "a path of one machine"),
+    (concat!("/ro", "ot/"), "a path of one machine"),
+    (concat!("/ho", "me/"), "a path of one machine"),
+    (
+        concat!("pypi", ".org"),
+        "the host of a registry is the user's choice",
+    ),
+    (
+        concat!("crates", ".io"),
+        "the host of a registry is the user's choice",
+    ),
+    (
+        concat!("deb.debian", ".org"),
+        "the host of a registry is the user's choice",
+    ),
+];
+
+fn complain(broken: &[String]) {
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}
+
+fn code() -> impl Iterator<Item = Source> {
+    sources().into_iter().filter(|source| {
+        source.is_one_of(&CODE) || source.text.starts_with("#!") && !source.name.ends_with(".lock")
+    })
+}
+
+#[test]
+fn no_file_of_code_is_longer_than_a_person_reads_at_a_sitting() {
+    let long: Vec<_> = code()
+        .map(|source| (source.name.clone(), source.text.lines().count()))
+        .filter(|(_, lines)| *lines > MOST_LINES)
+        .map(|(name, lines)| format!("{name}: {lines} lines; split it below {MOST_LINES}"))
+        .collect();
+    complain(&long);
+}
+
+#[test]
+fn no_line_of_code_is_wider_than_a_hundred_columns() {
+    let mut wide = Vec::new();
+    for source in code() {
+        for (index, line) in source.text.lines().enumerate() {
+            let columns = columns_without_text(line);
+            if columns > MOST_COLUMNS {
+                wide.push(format!("{}:{}: {columns} columns", source.name, index + 1));
+            }
+        }
+    }
+    complain(&wide);
+}
+
+/// Columns of a line, the contents of its string literals left out: a formatter does not break them.
+fn columns_without_text(line: &str) -> usize {
+    if line.chars().count() <= MOST_COLUMNS {
+        return 0;
+    }
+    line.split('"')
+        .step_by(2)
+        .map(|part| part.chars().count() + 2)
+        .sum()
+}
+
+#[test]
+fn no_file_holds_a_forbidden_word() {
+    let mut found = Vec::new();
+    for source in sources()
+        .iter()
+        .filter(|source| source.name != "Cargo.lock")
+    {
+        for (word, reason) in FORBIDDEN {
+            for (index, line) in source.text.lines().enumerate() {
+                if line.contains(word) {
+                    found.push(format!("{}:{}: {word}: {reason}", source.name, index + 1));
+                }
+            }
+        }
+    }
+    complain(&found);
+}
+
+#[test]
+fn every_file_of_code_ends_with_one_newline_and_has_no_tab() {
+    let mut broken = Vec::new();
+    for source in code() {
+        if !source.text.is_empty()
+            && (!source.text.ends_with('\n') || source.text.ends_with("\n\n"))
+        {
+            broken.push(format!("{}: must end with one newline", source.name));
+        }
+        if source.text.contains('\t') {
+            broken.push(format!("{}: has a tab", source.name));
+        }
+    }
+    complain(&broken);
+}
+
+#[test]
+fn every_rust_crate_forbids_or_accounts_for_unsafe_code() {
+    let broken: Vec<_> = sources()
+        .into_iter()
+        .filter(|source| source.name.starts_with("crates/") && source.name.ends_with("/src/lib.rs"))
+        .filter(|source| !source.text.contains("#![forbid(unsafe_code)]"))
+        // PyO3's macros expand to unsafe code; the workspace's lint denies ours.
+        .filter(|source| source.name != "crates/bindings/src/lib.rs")
+        .map(|source| format!("{}: lacks #![forbid(unsafe_code)]", source.name))
+        .collect();
+    complain(&broken);
+}
+
+#[test]
+fn every_link_between_documents_resolves() {
+    let mut broken = Vec::new();
+    for source in sources()
+        .iter()
+        .filter(|source| source.name.ends_with(".md"))
+    {
+        let folder = root()
+            .join(&source.name)
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default();
+        for target in links(&source.text) {
+            let file = target.split('#').next().unwrap_or_default();
+            if !file.is_empty() && !folder.join(file).exists() {
+                broken.push(format!(
+                    "{}: link to {target}, which is not there",
+                    source.name
+                ));
+            }
+        }
+    }
+    complain(&broken);
+}
+
+/// Targets of `[text](target)` outside code blocks, without those on the network.
+fn links(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, part) in text.split("```").enumerate() {
+        if index % 2 == 1 {
+            continue;
+        }
+        for piece in part.split("](").skip(1) {
+            if let Some(target) = piece.split(')').next()
+                && !target.contains("://")
+                && !target.contains(' ')
+            {
+                found.push(target.to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn links_are_found_in_text_and_not_in_code() {
+    let text = "See [a](b.md#c) and ![d](e.png).\n```\n[x](y)\n```\n[n](https://example.org)";
+    assert_eq!(links(text), ["b.md#c", "e.png"]);
+}
