@@ -201,14 +201,14 @@ impl Controller {
             self.mshrs.in_use(),
             "an MSHR has no frame"
         );
-        for (frame, lpa, mshr) in self.cache.in_flight() {
-            let mshr = self.mshrs.get(mshr);
-            assert_eq!(
-                (mshr.frame, mshr.lpa),
-                (frame, lpa),
-                "an MSHR has another frame"
-            );
+        let mut listed = 0;
+        for (frame, lpa, id) in self.cache.in_flight() {
+            let mshr = self.mshrs.get(id);
+            let holds = (mshr.frame, mshr.lpa);
+            assert_eq!(holds, (frame, lpa), "an MSHR has another frame");
+            listed += self.mshrs.waiters_of(id);
         }
+        assert_eq!(listed, self.mshrs.waiter_count(), "a waiter is in no list");
         if let Some(log) = &self.log {
             log.audit();
             for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {

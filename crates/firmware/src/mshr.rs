@@ -90,6 +90,12 @@ impl MshrFile {
         self.nodes.len() - self.free_nodes.len()
     }
 
+    /// Waiters in the list of an MSHR in use; walks the list.
+    pub(crate) fn waiters_of(&self, id: MshrId) -> usize {
+        let node = |at: u32| (at != NONE).then(|| &self.nodes[at as usize]);
+        core::iter::successors(node(self.get(id).first), |waiter| node(waiter.next)).count()
+    }
+
     /// Takes an MSHR for a page that nothing is known of yet.
     pub(crate) fn open(&mut self, lpa: Lpa, frame: FrameId) -> MshrId {
         let id = self
@@ -199,6 +205,7 @@ mod tests {
                 file.wait(b, waiter(10 * id));
             }
             assert_eq!(file.waiter_count(), 6, "round {round}");
+            assert_eq!((file.waiters_of(a), file.waiters_of(b)), (3, 3));
             for (mshr, factor) in [(b, 10), (a, 1)] {
                 let mut closed = file.close(mshr);
                 let order: Vec<u32> = core::iter::from_fn(|| file.next_waiter(&mut closed))

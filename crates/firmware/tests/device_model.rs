@@ -6,12 +6,14 @@
 //! that run alone.
 
 mod common;
+#[path = "common/lab.rs"]
+mod lab;
 
-use common::lab::{Lab, Mix};
 use firmware::{
     CachePolicy, ControllerConfig, ControllerStats, EstimatorKind, FlashTiming, FtlConfig,
     FtlStats, GcKind, SsdConfig,
 };
+use lab::{Lab, Mix};
 use units::address::LINE_BYTES;
 use units::{BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
 

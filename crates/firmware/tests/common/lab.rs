@@ -4,9 +4,9 @@
 //! given. The host keeps the firmware's contract: it has no two requests for one line outstanding
 //! unless both are reads, and it takes a page over when its requests for the page are answered.
 
-use super::{Bench, Costs, Token};
+use crate::common::{Bench, Costs, Token};
 use firmware::{
-    Answer, Cell, Controller, ControllerConfig, PagePlace, Request, RequestOp, Response,
+    Answer, Cell, Controller, ControllerConfig, NandTag, PagePlace, Request, RequestOp, Response,
 };
 use std::collections::BTreeMap;
 use units::{LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Stream, Time};
@@ -57,6 +57,7 @@ pub struct Lab {
     pub clean_demotions: u64,
     pub checked_reads: u64,
     page: PageSize,
+    die_count: usize,
     now: Time,
     mix: Mix,
     random: Stream,
@@ -84,6 +85,7 @@ impl Lab {
             clean_demotions: 0,
             checked_reads: 0,
             page,
+            die_count: config.geometry.die_count() as usize,
             now: Time::ZERO,
             mix,
             random: Stream::new(seed, "lab"),
@@ -109,11 +111,12 @@ impl Lab {
             self.migrate()
         } else {
             // One choice beyond the dies: the oldest timer rings.
-            let choice = self.random.below(self.bench.die_count() as u64 + 1) as usize;
-            if choice == self.bench.die_count() {
+            let choice = self.random.below(self.die_count as u64 + 1) as usize;
+            if choice == self.die_count {
                 self.ring_oldest()
             } else {
-                self.finish_on(choice)
+                let tag = self.bench.finish_oldest(choice);
+                self.end_operation(tag)
             }
         }
     }
@@ -122,7 +125,13 @@ impl Lab {
     pub fn settle(&mut self) {
         let pages: Vec<u64> = self.host_pages.keys().copied().collect();
         for lpa in pages {
+            let mut steps = 0;
             while self.host_pages.contains_key(&lpa) {
+                steps += 1;
+                assert!(
+                    steps < 10_000,
+                    "page {lpa} never comes home: a request is lost"
+                );
                 self.advance_page(lpa, true);
                 self.drain();
             }
@@ -145,11 +154,10 @@ impl Lab {
     fn drain(&mut self) {
         loop {
             self.now += Picos::from_nanos(100);
-            match self.bench.busy_dies().first().copied() {
-                Some(die) => self.finish_on(die),
-                None if self.ring_oldest() => continue,
-                None => return,
-            };
+            let tag = self.bench.finish_any();
+            if !self.end_operation(tag) && !self.ring_oldest() {
+                return;
+            }
         }
     }
 
@@ -163,11 +171,9 @@ impl Lab {
         true
     }
 
-    fn finish_on(&mut self, die: usize) -> bool {
-        if !self.bench.is_die_busy(die) {
-            return false;
-        }
-        let tag = self.bench.finish_oldest(die);
+    /// The NAND operation with this tag has ended, if there is one; says whether there is.
+    fn end_operation(&mut self, tag: Option<NandTag>) -> bool {
+        let Some(tag) = tag else { return false };
         self.controller.on_nand_done(self.now, tag, &mut self.bench);
         self.bench.forget_register(tag);
         self.take_answers();

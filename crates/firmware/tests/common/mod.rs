@@ -4,8 +4,6 @@
 //! The flash refuses what real flash refuses: reading a page that is erased, programming one that
 //! is not or out of order.
 
-pub mod lab;
-
 use firmware::{Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Bytes, FlashGeometry, LineInPage, LineMask, Lpa, Picos, Ppa, Time};
@@ -75,25 +73,16 @@ impl Bench {
         }
     }
 
-    /// Dies with work.
-    pub fn busy_dies(&self) -> Vec<usize> {
-        (0..self.dies.len())
-            .filter(|die| !self.dies[*die].is_empty())
-            .collect()
+    /// Ends the oldest operation of the first die that has any.
+    pub fn finish_any(&mut self) -> Option<NandTag> {
+        let busy = self.dies.iter().position(|queue| !queue.is_empty())?;
+        self.finish_oldest(busy)
     }
 
-    pub fn is_die_busy(&self, die: usize) -> bool {
-        !self.dies[die].is_empty()
-    }
-
-    pub fn die_count(&self) -> usize {
-        self.dies.len()
-    }
-
-    /// Ends the oldest operation of a die; the caller hands the tag to the controller and then
+    /// Ends the oldest operation of a die, if it has any; the caller hands the tag to the controller and then
     /// calls [`Self::forget_register`].
-    pub fn finish_oldest(&mut self, die: usize) -> NandTag {
-        let Queued { command, bytes } = self.dies[die].pop_front().expect("the die is busy");
+    pub fn finish_oldest(&mut self, die: usize) -> Option<NandTag> {
+        let Queued { command, bytes } = self.dies[die].pop_front()?;
         match command.op {
             NandOp::Read { ppa } => {
                 self.nand_reads += 1;
@@ -126,7 +115,7 @@ impl Bench {
                 }
             }
         }
-        command.tag
+        Some(command.tag)
     }
 
     pub fn forget_register(&mut self, tag: NandTag) {

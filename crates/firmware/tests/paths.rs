@@ -1,0 +1,451 @@
+//! What each path through the controller costs, and what it does to the flash: closed formulas.
+
+mod common;
+
+use common::{Bench, Costs};
+use firmware::{
+    Answer, Breakdown, CachePolicy, Cell, Controller, ControllerConfig, EstimatorKind, FlashTiming,
+    FtlConfig, GcKind, PagePlace, Request, RequestOp, Response, Served, SsdConfig,
+};
+use units::{
+    Bytes, BytesPerSec, FlashGeometry, LineAddr, Lpa, PageSize, Picos, Ratio, RequestId, Time,
+};
+
+const LOG_LOOKUP: Picos = Picos::from_nanos(72);
+const CACHE_LOOKUP: Picos = Picos::from_nanos(49);
+/// A line of device DRAM in [`COSTS`].
+const LINE: Picos = Picos::from_nanos(46);
+/// A page of device DRAM in [`COSTS`].
+const PAGE: Picos = Picos::from_nanos(30 + 1024);
+const COSTS: Costs = Costs {
+    dram_fixed: Picos::from_nanos(30),
+    dram_per_byte: Picos::new(250),
+};
+const READ: RequestOp = RequestOp::Read {
+    delay_allowed: true,
+};
+
+fn ftl() -> FtlConfig {
+    FtlConfig {
+        over_provisioning: Ratio::percent(40),
+        fill: Ratio::percent(50),
+        overwritten: Ratio::percent(0),
+        gc: GcKind::Incremental,
+        gc_start_blocks: 2,
+        gc_pages: 1,
+        gc_foreground_pages: 2,
+        gc_buffers: 2,
+        gc_page_cost: Picos::ZERO,
+        gc_threshold: Ratio::percent(80),
+        gc_bulk_blocks: 1,
+        estimator: EstimatorKind::Channel,
+    }
+}
+
+/// A log of two halves of `half` lines and 8 frames; no prefetch, no delay, no promotion.
+fn config(half: u64) -> ControllerConfig {
+    let write_log = Bytes::new(64) * (2 * half);
+    ControllerConfig {
+        ssd: SsdConfig {
+            dram: write_log + Bytes::from_kib(32),
+            write_log,
+            cache_ways: 8,
+            cache_policy: CachePolicy::Lru,
+            mshr_count: 4,
+            prefetch_pages: 0,
+            log_lookup: LOG_LOOKUP,
+            cache_lookup: CACHE_LOOKUP,
+            read_rate: BytesPerSec::new(11_930_000_000),
+            write_rate: BytesPerSec::new(9_370_000_000),
+            buffers: 4,
+            firmware_cores: 4,
+            compaction_page_cost: Picos::from_nanos(500),
+            compaction_batch: 2,
+            delay_enabled: false,
+            promotion_enabled: false,
+            promotion_threshold: 3,
+        },
+        ftl: ftl(),
+        geometry: FlashGeometry {
+            channel_count: 2,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 32,
+            pages_per_block: 8,
+            page_size: PageSize::KIB_4,
+        },
+        timing: FlashTiming {
+            read: Picos::from_micros(3),
+            program: Picos::from_micros(100),
+            erase: Picos::from_micros(1000),
+        },
+        switch_threshold: Picos::from_micros(2),
+    }
+}
+
+struct Device {
+    controller: Controller,
+    bench: Bench,
+    now: Time,
+}
+
+impl Device {
+    fn new(config: &ControllerConfig) -> Self {
+        Self {
+            controller: Controller::new(config),
+            bench: Bench::new(config.geometry, COSTS, 1000),
+            now: Time::ZERO + Picos::from_micros(1),
+        }
+    }
+
+    /// Sends a request for a line of a page and returns the answers that come at once.
+    fn send(&mut self, id: u32, op: RequestOp, page: u64, line: u64) -> Vec<Response> {
+        let request = Request {
+            id: RequestId::new(id),
+            op,
+            line: LineAddr::new(page * 64 + line),
+        };
+        self.bench.host[id as usize] = u64::from(id);
+        self.controller
+            .on_request(self.now, request, &mut self.bench);
+        self.answers()
+    }
+
+    fn answers(&mut self) -> Vec<Response> {
+        self.controller.audit();
+        std::mem::take(&mut self.bench.responses)
+    }
+
+    /// Ends everything that is in flight `after` from now; returns the answers.
+    fn settle(&mut self, after: Picos) -> Vec<Response> {
+        self.now += after;
+        loop {
+            if let Some(timer) = self.bench.timers.pop_front() {
+                self.controller.on_timer(self.now, timer, &mut self.bench);
+            } else if let Some(tag) = self.bench.finish_any() {
+                self.controller.on_nand_done(self.now, tag, &mut self.bench);
+                self.bench.forget_register(tag);
+            } else {
+                return self.answers();
+            }
+        }
+    }
+
+    /// Brings a mapped page into the data cache.
+    fn fetch(&mut self, page: u64) {
+        self.send(999, RequestOp::PromotionRead, page, 0);
+        assert_eq!(self.settle(Picos::from_micros(5)).len(), 1);
+    }
+}
+
+fn parts(stall: Picos, index: Picos, dram: Picos, flash: Picos) -> Breakdown {
+    Breakdown {
+        stall,
+        index,
+        dram,
+        flash,
+    }
+}
+
+fn check(response: &Response, answer: Answer, served: Served, breakdown: Breakdown) {
+    let got = (response.answer, response.served, response.breakdown);
+    assert_eq!(got, (answer, served, breakdown));
+}
+
+#[test]
+fn a_cache_hit_costs_its_lookup_and_a_line_of_dram() {
+    let mut device = Device::new(&config(16));
+    device.fetch(1);
+    let answers = device.send(1, READ, 1, 5);
+    let breakdown = parts(Picos::ZERO, CACHE_LOOKUP, LINE, Picos::ZERO);
+    check(&answers[0], Answer::Data, Served::CacheHit, breakdown);
+    assert_eq!(answers[0].at, device.now + CACHE_LOOKUP + LINE);
+}
+
+#[test]
+fn a_write_and_a_log_hit_cost_the_log_lookup_and_a_line_of_dram() {
+    let mut device = Device::new(&config(16));
+    let breakdown = parts(Picos::ZERO, LOG_LOOKUP, LINE, Picos::ZERO);
+    let written = device.send(7, RequestOp::Write, 1, 5);
+    check(&written[0], Answer::Written, Served::Write, breakdown);
+    let read = device.send(1, READ, 1, 5);
+    check(&read[0], Answer::Data, Served::LogHit, breakdown);
+    assert_eq!(device.bench.host[1], 7);
+    assert_eq!(device.bench.nand_reads, 0);
+}
+
+#[test]
+fn a_miss_costs_the_larger_lookup_flash_and_a_page_of_dram() {
+    let mut device = Device::new(&config(16));
+    assert!(device.send(1, READ, 1, 5).is_empty());
+    let answers = device.settle(Picos::from_micros(3) + LOG_LOOKUP);
+    let breakdown = parts(Picos::ZERO, LOG_LOOKUP, PAGE, Picos::from_micros(3));
+    check(&answers[0], Answer::Data, Served::Flash, breakdown);
+}
+
+#[test]
+fn an_unmapped_page_costs_no_nand_and_reads_as_zero() {
+    let mut device = Device::new(&config(16));
+    let last = device.controller.logical_page_count() - 1;
+    let answers = device.send(1, READ, last, 0);
+    let breakdown = parts(Picos::ZERO, LOG_LOOKUP, Picos::ZERO, Picos::ZERO);
+    check(&answers[0], Answer::Data, Served::Unmapped, breakdown);
+    assert_eq!(device.bench.host[1], 0);
+    assert_eq!(device.bench.finish_any(), None);
+}
+
+#[test]
+fn one_fetch_serves_all_who_ask_for_the_page_in_order_of_arrival() {
+    let mut device = Device::new(&config(16));
+    for id in 0..10 {
+        assert!(device.send(id, READ, 1, u64::from(id)).is_empty());
+    }
+    let answers = device.settle(Picos::from_micros(3));
+    let order: Vec<u32> = answers.iter().map(|answer| answer.request.get()).collect();
+    assert_eq!(order, (0..10).collect::<Vec<_>>());
+    assert_eq!(answers[9].served, Served::MergedMiss);
+    assert_eq!(device.bench.nand_reads, 1);
+}
+
+#[test]
+fn a_delay_is_answered_after_the_lookup_and_the_fetch_goes_on() {
+    let mut config = config(16);
+    config.ssd.delay_enabled = true;
+    let mut device = Device::new(&config);
+    let answers = device.send(1, READ, 1, 0);
+    let breakdown = parts(Picos::ZERO, LOG_LOOKUP, Picos::ZERO, Picos::ZERO);
+    check(&answers[0], Answer::Delay, Served::Flash, breakdown);
+    let merged = device.send(2, READ, 1, 1);
+    check(&merged[0], Answer::Delay, Served::MergedMiss, breakdown);
+    let must_wait = RequestOp::Read {
+        delay_allowed: false,
+    };
+    assert!(device.send(3, must_wait, 1, 2).is_empty());
+    // 1.5 us later at most 1.5 us remain, which is below the threshold.
+    device.now += Picos::from_nanos(1500);
+    assert!(device.send(4, READ, 1, 3).is_empty());
+    assert_eq!(device.settle(Picos::from_nanos(1500)).len(), 2);
+    assert_eq!(device.send(5, READ, 1, 0)[0].served, Served::CacheHit);
+    let stats = device.controller.stats();
+    assert_eq!((stats.delays_threshold, stats.delays_merged), (1, 1));
+}
+
+#[test]
+fn the_estimator_decides_where_the_threshold_lies_between() {
+    let mut config = config(16);
+    config.ssd.delay_enabled = true;
+    config.switch_threshold = Picos::from_micros(6);
+    let mut device = Device::new(&config);
+    // Pages 0, 2 and 4 share a channel: 3, 6 and 9 us are expected.
+    assert!(device.send(1, READ, 0, 0).is_empty());
+    assert!(device.send(2, READ, 2, 0).is_empty());
+    assert_eq!(device.send(3, READ, 4, 0)[0].answer, Answer::Delay);
+    assert!(device.send(4, READ, 1, 0).is_empty());
+}
+
+#[test]
+fn a_full_half_is_programmed_once_per_page_and_writes_never_wait_for_it() {
+    let mut device = Device::new(&config(16));
+    device.fetch(2);
+    for id in 0..16u32 {
+        // Eight lines of page 1, four of page 2, which is cached, the same four times one of 3.
+        let (page, line) = match id {
+            0..8 => (1, id),
+            8..12 => (2, id),
+            _ => (3, 0),
+        };
+        let answers = device.send(id, RequestOp::Write, page, u64::from(line));
+        assert_eq!(answers[0].breakdown.flash, Picos::ZERO);
+    }
+    device.settle(Picos::from_micros(200));
+    let stats = *device.controller.stats();
+    assert_eq!((stats.log_fills, stats.compactions), (1, 1));
+    assert_eq!(
+        (stats.compacted_pages, stats.compacted_cached_pages),
+        (3, 1)
+    );
+    assert_eq!(
+        (stats.compacted_lines, stats.coalescing_reads),
+        (8 + 4 + 1, 2)
+    );
+    assert_eq!(stats.compaction_batches, 2);
+    assert_eq!(stats.compaction_time, Picos::from_micros(200));
+    assert_eq!(device.controller.ftl_stats().host_programs, 3);
+    device.send(50, READ, 1, 3);
+    device.settle(Picos::from_micros(5));
+    assert_eq!(device.bench.host[50], 3);
+}
+
+#[test]
+fn a_page_logged_as_a_whole_needs_no_coalescing_read() {
+    let mut device = Device::new(&config(64));
+    for id in 0..64 {
+        device.send(id, RequestOp::Write, 1, u64::from(id));
+    }
+    device.settle(Picos::from_micros(200));
+    let stats = device.controller.stats();
+    assert_eq!((stats.compacted_pages, stats.coalescing_reads), (1, 0));
+}
+
+#[test]
+fn writes_wait_while_both_halves_are_full_and_say_how_long() {
+    let mut device = Device::new(&config(2));
+    for id in 0..4 {
+        assert_eq!(device.send(id, RequestOp::Write, u64::from(id), 0).len(), 1);
+    }
+    assert!(device.send(4, RequestOp::Write, 9, 0).is_empty());
+    let answers = device.settle(Picos::from_micros(150));
+    let breakdown = parts(Picos::from_micros(150), LOG_LOOKUP, LINE, Picos::ZERO);
+    check(&answers[0], Answer::Written, Served::Write, breakdown);
+    let stats = device.controller.stats();
+    assert_eq!(
+        (stats.log_stalls, stats.log_stall_time),
+        (1, Picos::from_micros(150))
+    );
+}
+
+#[test]
+fn without_a_log_a_write_miss_is_answered_before_its_page_comes() {
+    let mut device = Device::new(&config(0));
+    let answers = device.send(7, RequestOp::Write, 1, 5);
+    let breakdown = parts(Picos::ZERO, CACHE_LOOKUP, LINE, Picos::ZERO);
+    check(&answers[0], Answer::Written, Served::Write, breakdown);
+    assert_eq!(device.send(1, READ, 1, 5)[0].served, Served::CacheHit);
+    device.settle(Picos::from_micros(3));
+    assert_eq!(device.bench.nand_reads, 1);
+    assert_eq!(device.send(2, READ, 1, 5)[0].served, Served::CacheHit);
+    assert_eq!(device.bench.host[2], 7);
+}
+
+#[test]
+fn only_dirty_pages_are_programmed_when_they_leave() {
+    let mut device = Device::new(&config(0));
+    device.send(7, RequestOp::Write, 0, 5);
+    for page in 1..17 {
+        device.fetch(page);
+    }
+    let stats = device.controller.stats();
+    assert_eq!((stats.evictions_dirty, stats.evictions_clean), (1, 8));
+    assert_eq!(device.controller.ftl_stats().host_programs, 1);
+}
+
+#[test]
+fn a_miss_without_a_free_mshr_waits_and_says_how_long() {
+    let mut device = Device::new(&config(16));
+    for page in 0..5 {
+        assert!(device.send(page as u32, READ, page, 0).is_empty());
+    }
+    let answers = device.settle(Picos::from_micros(3));
+    let waited = Picos::from_micros(3) - LOG_LOOKUP;
+    let breakdown = parts(waited, LOG_LOOKUP, PAGE, Picos::ZERO);
+    let last = answers
+        .iter()
+        .find(|answer| answer.request == RequestId::new(4));
+    check(
+        last.expect("it is answered"),
+        Answer::Data,
+        Served::Flash,
+        breakdown,
+    );
+    assert_eq!(device.controller.stats().miss_stalls, 1);
+}
+
+#[test]
+fn infinite_dram_costs_the_dram_path_only_after_the_first_touch() {
+    let mut config = config(16);
+    let pages = Controller::new(&config).logical_page_count();
+    config.ssd.dram = config.ssd.write_log + Bytes::from_kib(4) * (8 * pages);
+    let mut device = Device::new(&config);
+    for page in 0..pages / 2 {
+        device.fetch(page);
+    }
+    let reads = device.bench.nand_reads;
+    for page in 0..pages / 2 {
+        let answers = device.send(1, READ, page, 9);
+        let breakdown = parts(Picos::ZERO, CACHE_LOOKUP, LINE, Picos::ZERO);
+        check(&answers[0], Answer::Data, Served::CacheHit, breakdown);
+    }
+    assert_eq!(device.bench.nand_reads, reads);
+}
+
+#[test]
+fn the_next_pages_are_prefetched_on_demand_misses_only() {
+    let mut config = config(16);
+    config.ssd.prefetch_pages = 2;
+    let mut device = Device::new(&config);
+    device.send(1, READ, 4, 0);
+    device.settle(Picos::from_micros(3));
+    for page in [5, 6] {
+        assert_eq!(device.send(1, READ, page, 0)[0].served, Served::CacheHit);
+    }
+    let stats = device.controller.stats();
+    assert_eq!((stats.prefetches, stats.prefetches_useful), (2, 2));
+    assert_eq!(device.bench.nand_reads, 3);
+}
+
+#[test]
+fn a_page_is_offered_once_beyond_the_threshold_and_leaves_with_its_log_lines() {
+    let mut config = config(16);
+    config.ssd.promotion_enabled = true;
+    let mut device = Device::new(&config);
+    device.fetch(1);
+    for id in 0..6 {
+        device.send(id, READ, 1, 0);
+        assert_eq!(
+            device.bench.offers.len(),
+            usize::from(id >= 3),
+            "after {id}"
+        );
+    }
+    device.send(7, RequestOp::Write, 1, 5);
+    let page = Lpa::new(1);
+    let copy = device.send(8, RequestOp::PromotionRead, 1, 5);
+    assert_eq!(
+        (copy[0].served, device.bench.host[8]),
+        (Served::CacheHit, 7)
+    );
+    assert!(
+        device
+            .controller
+            .on_promotion_done(device.now, page, &mut device.bench)
+    );
+    let copies = device.controller.copies_of(LineAddr::new(64 + 5));
+    assert_eq!((copies.log, copies.frame), (None, None));
+    device.fetch(1);
+    assert!(
+        !device
+            .controller
+            .on_promotion_done(device.now, page, &mut device.bench)
+    );
+}
+
+#[test]
+fn a_declined_page_is_offered_again_when_it_is_hot_again() {
+    let mut config = config(16);
+    config.ssd.promotion_enabled = true;
+    let mut device = Device::new(&config);
+    device.fetch(1);
+    for round in 1..4 {
+        for id in 0..4 {
+            device.send(id, READ, 1, 0);
+        }
+        assert_eq!(device.bench.offers.len(), round);
+        device.controller.on_promotion_refused(Lpa::new(1));
+    }
+}
+
+#[test]
+fn a_line_written_to_a_cached_page_is_in_log_and_frame() {
+    let mut device = Device::new(&config(16));
+    device.fetch(1);
+    device.send(7, RequestOp::Write, 1, 5);
+    let copies = device.controller.copies_of(LineAddr::new(64 + 5));
+    let (slot, frame) = (copies.log.unwrap(), copies.frame.unwrap());
+    let line = units::LineInPage::new(5);
+    assert_eq!(device.bench.peek(Cell::Log(slot)), 7);
+    assert_eq!(
+        device.bench.peek(Cell::Page(PagePlace::Frame(frame), line)),
+        7
+    );
+}
