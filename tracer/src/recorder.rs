@@ -277,11 +277,13 @@ impl Recorder {
         if !self.windowed {
             return (Window::ALL, false);
         }
-        let blocks = words.iter().filter(|word| word::is_block(**word));
+        let mut blocks = words.iter().filter(|word| word::is_block(**word));
         let mut instructions: u64 = blocks.clone().map(|word| word::instructions(*word)).sum();
         if !complete {
             // The last block stays in the buffer and is counted with the next words.
-            instructions -= blocks.last().map_or(0, |word| word::instructions(*word));
+            instructions -= blocks
+                .next_back()
+                .map_or(0, |word| word::instructions(*word));
         }
         self.region
             .lock()
