@@ -209,6 +209,10 @@ impl Controller {
             listed += self.mshrs.waiters_of(id);
         }
         assert_eq!(listed, self.mshrs.waiter_count(), "a waiter is in no list");
+        assert!(
+            self.stalled_misses.is_empty() || self.mshrs.in_use() + self.buffers.in_use() > 0,
+            "misses wait for room and nobody makes any"
+        );
         if let Some(log) = &self.log {
             log.audit();
             for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {

@@ -163,23 +163,21 @@ impl LogIndex for TwoLevelHash {
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot> {
         let position = self.position_of(lpa);
         let code = self.code(line, slot);
-        let found = {
-            let table = self.table(&self.pages[position]);
-            table[Self::probe(table, line, self.line_bits)]
-        };
-        let page = &mut self.pages[position];
+        let page = &self.pages[position];
+        let (size, count) = (1u32 << page.table_bits, u32::from(page.line_count));
+        let table = self.table(page);
+        let mut at = Self::probe(table, line, self.line_bits);
+        let found = table[at];
         if found == EMPTY {
-            page.line_count += 1;
-            let size = 1u32 << page.table_bits;
-            if u32::from(page.line_count) * 4 > size * 3 && page.table_bits < self.line_bits {
+            self.pages[position].line_count += 1;
+            if (count + 1) * 4 > size * 3 && size < 1 << self.line_bits {
                 self.grow(position);
+                at = Self::probe(self.table(&self.pages[position]), line, self.line_bits);
             }
         }
-        let (start, bits) = (self.pages[position].table, self.pages[position].table_bits);
-        let start = start as usize;
-        let table = &mut self.arenas[usize::from(bits)].entries[start..start + (1 << bits)];
-        let at = Self::probe(table, line, self.line_bits);
-        table[at] = code;
+        let page = &self.pages[position];
+        let arena = &mut self.arenas[usize::from(page.table_bits)];
+        arena.entries[page.table as usize + at] = code;
         (found != EMPTY).then(|| self.decode(found).1)
     }
 
