@@ -1,1 +1,274 @@
-//! Placeholder while the crate is being written.
+//! The Python module `entresol._core`: the narrow border between the experiments in Python and
+//! the simulator in Rust.
+//!
+//! Everything crosses as text, numbers or JSON. Each Rust error has its exception. A run releases
+//! the interpreter lock; its progress is read, and its cancellation asked for, from other threads.
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use sim::config::{SECTIONS, presets};
+use sim::run::{Prepared, RunSpec};
+use sim::simulation::Progress;
+use sim::{Config, SimError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use units::ThreadId;
+
+pyo3::create_exception!(_core, EntresolError, PyException, "Base of all errors of Entresol.");
+pyo3::create_exception!(_core, TraceError, EntresolError, "A capture cannot be used.");
+pyo3::create_exception!(_core, ConfigError, EntresolError, "The configuration is wrong.");
+pyo3::create_exception!(_core, SimulationError, EntresolError, "A run cannot go on.");
+pyo3::create_exception!(_core, Interrupted, EntresolError, "A run was cancelled.");
+
+fn to_python(error: SimError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        SimError::Config(_) => ConfigError::new_err(text),
+        SimError::Trace(_) | SimError::Mismatch(_) => TraceError::new_err(text),
+        SimError::Deadlock { .. } => SimulationError::new_err(text),
+        SimError::Interrupted => Interrupted::new_err(text),
+    }
+}
+
+fn trace_error(error: trace::TraceError) -> PyErr {
+    TraceError::new_err(error.to_string())
+}
+
+/// The version of Entresol.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// A capture in numbers, as JSON.
+#[pyfunction]
+fn trace_info(py: Python<'_>, path: &str) -> PyResult<String> {
+    let info = py.detach(|| trace::info(path)).map_err(trace_error)?;
+    let ratio = info.write_ratio();
+    let threads: Vec<Value> = info
+        .threads
+        .iter()
+        .map(|thread| {
+            json!({
+                "thread": thread.id.get(),
+                "parent": thread.parent.map(ThreadId::get),
+                "instructions": thread.instructions,
+                "loads": thread.loads,
+                "stores": thread.stores,
+            })
+        })
+        .collect();
+    let blocks: Vec<Value> = info
+        .top_blocks
+        .iter()
+        .map(|block| json!({"pc": format!("{:#x}", block.pc), "instructions": block.instructions}))
+        .collect();
+    let provenance = &info.provenance;
+    let digest = trace::TraceFile::open(path).map_err(trace_error)?.checksum();
+    Ok(json!({
+        "threads": info.threads.len(),
+        "instructions": info.instructions,
+        "loads": info.loads,
+        "stores": info.stores,
+        "footprint_pages": info.footprint_pages,
+        "write_ratio_milli": sim::result::milli(ratio.numerator(), ratio.denominator()),
+        "file_bytes": info.file_bytes,
+        "version": info.version,
+        "digest": format!("{digest:08x}"),
+        "per_thread": threads,
+        "top_blocks": blocks,
+        "provenance": {
+            "command": provenance.command,
+            "program_digest": provenance.program_digest,
+            "emulator": provenance.emulator,
+            "recorder": provenance.recorder,
+            "roi": provenance.roi,
+            "skip": provenance.skip,
+            "limit": provenance.limit,
+        },
+    })
+    .to_string())
+}
+
+/// The first instructions of a thread, one line each.
+#[pyfunction]
+fn trace_head(path: &str, thread: u32, count: usize) -> PyResult<Vec<String>> {
+    trace::head(path, ThreadId::new(thread), count).map_err(trace_error)
+}
+
+fn presets_json(presets: &[presets::Preset]) -> String {
+    let list: Vec<Value> = presets
+        .iter()
+        .map(|preset| json!({"name": preset.name, "summary": preset.summary}))
+        .collect();
+    Value::Array(list).to_string()
+}
+
+/// The designs, as JSON.
+#[pyfunction]
+fn designs() -> String {
+    let list: Vec<Value> = presets::DESIGNS
+        .iter()
+        .map(|design| {
+            json!({
+                "name": design.name,
+                "paper_name": design.title,
+                "summary": design.summary,
+                "section": "SkyByte §VI-A",
+            })
+        })
+        .collect();
+    Value::Array(list).to_string()
+}
+
+/// The machines, as JSON.
+#[pyfunction]
+fn machines() -> String {
+    presets_json(presets::MACHINES)
+}
+
+/// The NAND types, as JSON.
+#[pyfunction]
+fn nand_types() -> String {
+    presets_json(presets::NAND_TYPES)
+}
+
+/// Every parameter with its documentation, as JSON.
+#[pyfunction]
+fn parameters() -> String {
+    let list: Vec<Value> = SECTIONS
+        .iter()
+        .flat_map(|(_, parameters)| parameters.iter())
+        .map(|parameter| {
+            json!({
+                "key": parameter.key,
+                "kind": parameter.kind,
+                "range": parameter.range,
+                "source": parameter.source,
+                "doc": parameter.doc.split_whitespace().collect::<Vec<_>>().join(" "),
+            })
+        })
+        .collect();
+    Value::Array(list).to_string()
+}
+
+fn texts_json(config: &Config) -> Value {
+    let sections = config.texts().into_iter().map(|(section, keys)| {
+        let keys = keys.into_iter().map(|(key, text)| (key.to_string(), json!(text)));
+        (section.to_string(), Value::Object(keys.collect()))
+    });
+    Value::Object(sections.collect())
+}
+
+/// The effective configuration as JSON: section → key → text.
+#[pyfunction]
+fn effective_config(
+    machine: String,
+    design: String,
+    nand: Option<String>,
+    files: Vec<(String, String)>,
+    overrides: Vec<String>,
+) -> PyResult<String> {
+    let spec = RunSpec {
+        trace: String::new(),
+        machine,
+        design,
+        nand,
+        files,
+        overrides,
+        threads: None,
+        is_audited: false,
+    };
+    let config = spec.config().map_err(to_python)?;
+    Ok(texts_json(&config).to_string())
+}
+
+/// One run: checked when made, executed once or more, observed and cancelled from other threads.
+#[pyclass(frozen)]
+struct Run {
+    prepared: Prepared,
+    phase: AtomicU8,
+    instructions: AtomicU64,
+    at: AtomicU64,
+    is_cancelled: AtomicBool,
+}
+
+const PHASES: [&str; 4] = ["waiting", "warm-up", "measured", "done"];
+
+#[pymethods]
+impl Run {
+    /// Checks everything that can be checked before a run.
+    #[new]
+    #[pyo3(signature = (trace, machine, design, nand, files, overrides, threads, audit))]
+    #[expect(clippy::too_many_arguments, reason = "one argument for each thing a run is made of")]
+    fn new(
+        py: Python<'_>,
+        trace: String,
+        machine: String,
+        design: String,
+        nand: Option<String>,
+        files: Vec<(String, String)>,
+        overrides: Vec<String>,
+        threads: Option<u32>,
+        audit: bool,
+    ) -> PyResult<Self> {
+        let is_audited = audit;
+        let spec =
+            RunSpec { trace, machine, design, nand, files, overrides, threads, is_audited };
+        let prepared = py.detach(|| Prepared::new(spec)).map_err(to_python)?;
+        Ok(Self {
+            prepared,
+            phase: AtomicU8::new(0),
+            instructions: AtomicU64::new(0),
+            at: AtomicU64::new(0),
+            is_cancelled: AtomicBool::new(false),
+        })
+    }
+
+    /// Runs and gives the result as JSON.
+    fn execute(&self, py: Python<'_>) -> PyResult<String> {
+        let mut observe = |progress: Progress| {
+            self.phase.store(1 + u8::from(progress.is_measured), Ordering::Relaxed);
+            self.instructions.store(progress.instructions, Ordering::Relaxed);
+            self.at.store(progress.at.as_picos(), Ordering::Relaxed);
+            !self.is_cancelled.load(Ordering::Relaxed)
+        };
+        let result = py.detach(|| self.prepared.execute(&mut observe)).map_err(to_python)?;
+        self.phase.store(3, Ordering::Relaxed);
+        Ok(result.json().to_string())
+    }
+
+    /// Phase, instructions done in it, instructions of the whole run, simulated picoseconds.
+    fn progress(&self) -> (&'static str, u64, u64, u64) {
+        (
+            PHASES[usize::from(self.phase.load(Ordering::Relaxed))],
+            self.instructions.load(Ordering::Relaxed),
+            self.prepared.instruction_count(),
+            self.at.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Asks the run to stop; `execute` then raises `Interrupted`.
+    fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("EntresolError", py.get_type::<EntresolError>())?;
+    module.add("TraceError", py.get_type::<TraceError>())?;
+    module.add("ConfigError", py.get_type::<ConfigError>())?;
+    module.add("SimulationError", py.get_type::<SimulationError>())?;
+    module.add("Interrupted", py.get_type::<Interrupted>())?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_info, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_head, module)?)?;
+    module.add_function(wrap_pyfunction!(designs, module)?)?;
+    module.add_function(wrap_pyfunction!(machines, module)?)?;
+    module.add_function(wrap_pyfunction!(nand_types, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(effective_config, module)?)?;
+    module.add_class::<Run>()
+}

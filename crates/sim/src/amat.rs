@@ -1,0 +1,115 @@
+//! What memory accesses cost: AMAT twice (D8), its components, latency distribution, where
+//! requests were served.
+
+use crate::histogram::LatencyHistogram;
+use crate::request::Pending;
+use firmware::{Breakdown, Response, Served};
+use hashbrown::HashMap;
+use host::HostLine;
+use rustc_hash::FxBuildHasher;
+use units::{Picos, Time};
+
+/// Sums over the accesses that AMAT counts, as the paper defines it (SkyByte §VI-D): reads of data
+/// lines from the moment L3 has missed until the line is back; accesses answered by SkyByte-Delay
+/// are left out, the access that finally brings the line counts from its own issue. Writes are
+/// posted and not counted.
+#[derive(Clone, Debug, Default)]
+pub struct AccessStats {
+    /// Reads of pages in host DRAM.
+    pub host_reads: u64,
+    /// Writes to pages in host DRAM.
+    pub host_writes: u64,
+    /// Writes acknowledged by the device, demotions included.
+    pub device_writes: u64,
+    /// Device reads by [`Served`].
+    pub served: [u64; 7],
+    /// Of the device reads that flash served, those of a page touched for the first time.
+    pub cold_misses: u64,
+    /// Accesses answered by SkyByte-Delay.
+    pub delayed: u64,
+    /// Accesses re-issued after a SkyByte-Delay because something that cannot switch waits (D13).
+    pub reissued: u64,
+    /// Answers whose MSHR had been freed by a squash.
+    pub orphans: u64,
+    /// Reads held back until write credits came back.
+    pub reads_held: u64,
+    /// Host DRAM time.
+    pub host_dram: Picos,
+    /// CXL link: both ways, with queueing.
+    pub link: Picos,
+    /// Waiting for write credits before the link.
+    pub credit_wait: Picos,
+    /// Components on the device.
+    pub device: Breakdown,
+    /// Time that the paper's AMAT counts, host and device: the sum of all components.
+    pub paper_total: Picos,
+    /// From first issue to data, accesses that were switched away included.
+    pub all: LatencyHistogram,
+    /// First issue of lines that were answered by SkyByte-Delay and have not come yet.
+    first_issues: HashMap<u32, Time, FxBuildHasher>,
+}
+
+impl AccessStats {
+    /// A read of a page in host DRAM.
+    #[inline]
+    pub fn host_read(&mut self, latency: Picos) {
+        self.host_reads += 1;
+        self.host_dram += latency;
+        self.paper_total += latency;
+        self.all.record(latency);
+    }
+
+    /// The device's answer with data has arrived at the host.
+    pub fn device_read(&mut self, now: Time, line: HostLine, pending: &Pending, answer: &Response) {
+        let Breakdown { stall, index, dram, flash } = answer.breakdown;
+        let on_device = answer.at - pending.arrived;
+        assert_eq!(
+            stall + index + dram + flash,
+            on_device,
+            "the parts of a device access add up to the whole"
+        );
+        self.served[answer.served as usize] += 1;
+        self.cold_misses += u64::from(pending.is_first_touch && answer.served == Served::Flash);
+        self.credit_wait += pending.sent - pending.issued;
+        self.link += (pending.arrived - pending.sent) + (now - answer.at);
+        self.device.stall += stall;
+        self.device.index += index;
+        self.device.dram += dram;
+        self.device.flash += flash;
+        let latency = now - pending.issued;
+        self.paper_total += latency;
+        let first = match self.first_issues.is_empty() {
+            true => pending.issued,
+            false => self.first_issues.remove(&line.get()).unwrap_or(pending.issued),
+        };
+        self.all.record(now - first);
+    }
+
+    /// An access was answered by SkyByte-Delay: its latency counts from here once the line comes.
+    pub fn remember_first_issue(&mut self, line: HostLine, issued: Time) {
+        self.first_issues.entry(line.get()).or_insert(issued);
+    }
+
+    /// Reads that AMAT counts.
+    pub fn counted(&self) -> u64 {
+        self.host_reads + self.served.iter().sum::<u64>()
+    }
+
+    /// Device reads served that way.
+    pub fn served_by(&self, served: Served) -> u64 {
+        self.served[served as usize]
+    }
+
+    /// Starts afresh; lines under way keep their first issue.
+    pub fn reset(&mut self) {
+        let first_issues = std::mem::take(&mut self.first_issues);
+        *self = Self { first_issues, ..Self::default() };
+    }
+
+    /// Checks that the components add up to the whole (B6).
+    pub fn audit(&self) {
+        let Breakdown { stall, index, dram, flash } = self.device;
+        let parts = self.host_dram + self.link + self.credit_wait + stall + index + dram + flash;
+        assert_eq!(parts, self.paper_total, "AMAT's components add up");
+    }
+}

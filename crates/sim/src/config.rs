@@ -1,0 +1,164 @@
+//! The configuration of a run: layered TOML, every key known, every value in its range (D22).
+//!
+//! Layers, later ones win: the machine's base, the machine, the NAND type, the design, the user's
+//! files, `--set`. Each layer is a TOML text of `section.key = value`; a key that no section
+//! declares is an error that names the layer. The effective values identify the run by their digest.
+
+pub mod layers;
+pub mod presets;
+mod sections;
+
+pub use layers::{Layer, effective_table};
+pub use sections::{DesignConfig, MemoryKind, RunConfig};
+
+use crate::error::SimError;
+use serde::{Deserialize, Serialize};
+use units::parameter::Parameter;
+
+/// Every parameter of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The run itself.
+    pub run: RunConfig,
+    /// What the design consists of.
+    pub design: DesignConfig,
+    /// Cores and caches.
+    pub cpu: host::CpuConfig,
+    /// The scheduler.
+    pub os: host::os::OsConfig,
+    /// Promoted pages and what migration costs.
+    pub host: host::placement::HostConfig,
+    /// Host DRAM timing.
+    pub host_dram: dram::HostDramConfig,
+    /// The CXL link.
+    pub link: cxl::LinkConfig,
+    /// The device's DRAM management.
+    pub ssd: firmware::SsdConfig,
+    /// Device DRAM timing.
+    pub ssd_dram: dram::SsdDramConfig,
+    /// The flash translation layer.
+    pub ftl: firmware::FtlConfig,
+    /// The flash.
+    pub nand: nand::NandConfig,
+}
+
+/// The sections with the documentation of their parameters, in the order of the reference page.
+pub const SECTIONS: &[(&str, &[Parameter])] = &[
+    ("run", RunConfig::PARAMETERS),
+    ("design", DesignConfig::PARAMETERS),
+    ("cpu", host::CpuConfig::PARAMETERS),
+    ("os", host::os::OsConfig::PARAMETERS),
+    ("host", host::placement::HostConfig::PARAMETERS),
+    ("host_dram", dram::HostDramConfig::PARAMETERS),
+    ("link", cxl::LinkConfig::PARAMETERS),
+    ("ssd", firmware::SsdConfig::PARAMETERS),
+    ("ssd_dram", dram::SsdDramConfig::PARAMETERS),
+    ("ftl", firmware::FtlConfig::PARAMETERS),
+    ("nand", nand::NandConfig::PARAMETERS),
+];
+
+impl Config {
+    /// The effective configuration of some layers.
+    ///
+    /// # Errors
+    /// A layer that is not TOML, an unknown key, a value of the wrong kind or out of range; all
+    /// problems of a stage are reported together.
+    pub fn from_layers(layers: &[Layer]) -> Result<Self, SimError> {
+        let table = effective_table(layers)?;
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+            SimError::Config(vec![layers::blame(layers, error.message())])
+        })?;
+        let problems = config.validate();
+        if problems.is_empty() { Ok(config) } else { Err(SimError::Config(problems)) }
+    }
+
+    /// The effective values as TOML with sorted keys: the canonical text.
+    pub fn to_toml(&self) -> String {
+        let table = toml::Table::try_from(self).expect("a configuration is a table");
+        toml::to_string(&table).expect("a table of strings, numbers and switches is TOML")
+    }
+
+    /// Identifies the effective values.
+    pub fn digest(&self) -> String {
+        blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_string()
+    }
+
+    /// The values as text, by section and key, in the order of declaration.
+    pub fn texts(&self) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
+        let table = toml::Table::try_from(self).expect("a configuration is a table");
+        SECTIONS
+            .iter()
+            .map(|(section, parameters)| {
+                let texts = parameters
+                    .iter()
+                    .map(|parameter| {
+                        let key = parameter.key.split_once('.').expect("section.key").1;
+                        let text = match &table[*section][key] {
+                            toml::Value::String(text) => text.clone(),
+                            other => other.to_string(),
+                        };
+                        (key, text)
+                    })
+                    .collect();
+                (*section, texts)
+            })
+            .collect()
+    }
+
+    /// What the device's controller is told: without the log if the design has none, and so on.
+    pub fn controller(&self) -> firmware::ControllerConfig {
+        let mut ssd = self.ssd.clone();
+        if !self.design.write_log {
+            ssd.write_log = units::Bytes::ZERO;
+        }
+        ssd.delay_enabled = self.design.context_switch;
+        ssd.promotion_enabled = self.design.promotion && !self.host.promoted.is_zero();
+        firmware::ControllerConfig {
+            ssd,
+            ftl: self.ftl.clone(),
+            geometry: self.nand.geometry(),
+            timing: firmware::FlashTiming {
+                read: self.nand.t_r,
+                program: self.nand.t_prog,
+                erase: self.nand.t_bers,
+            },
+            switch_threshold: self.os.switch_threshold,
+        }
+    }
+
+    /// Everything that is out of range, as sentences.
+    fn validate(&self) -> Vec<String> {
+        let mut problems = self.run.validate();
+        problems.extend(self.cpu.validate());
+        problems.extend(self.os.validate());
+        problems.extend(self.host.validate(units::PageSize::KIB_4));
+        problems.extend(self.host_dram.validate());
+        problems.extend(self.link.validate());
+        problems.extend(self.ssd_dram.validate());
+        let nand_problems = self.nand.validate();
+        if nand_problems.is_empty() {
+            problems.extend(self.controller().validate());
+            problems.extend(self.beyond_the_sections());
+        }
+        problems.extend(nand_problems);
+        problems
+    }
+
+    /// What no section can know alone.
+    fn beyond_the_sections(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.nand.page_size != units::PageSize::KIB_4 {
+            problems.push(format!(
+                "nand.page_size is {}; the simulated host has pages of 4KiB and the device must too",
+                self.nand.page_size
+            ));
+        }
+        if self.os.wake == host::os::WakePolicy::OnData {
+            problems.push(
+                "os.wake = on_data is not simulated yet; use requeue, as in the paper".to_string(),
+            );
+        }
+        problems
+    }
+}

@@ -1,0 +1,91 @@
+//! The presets that ship with Entresol: machines, NAND types, designs.
+
+use super::layers::{Layer, distance};
+use crate::error::SimError;
+
+/// A preset file, compiled in.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Name on the command line, kebab-case for designs (D24).
+    pub name: &'static str,
+    /// Name in the paper, or a title.
+    pub title: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// TOML.
+    pub text: &'static str,
+}
+
+macro_rules! preset {
+    ($file:literal, $name:literal, $title:literal, $summary:literal) => {
+        Preset {
+            name: $name,
+            title: $title,
+            summary: $summary,
+            text: include_str!(concat!("../../../../configs/", $file, ".toml")),
+        }
+    };
+}
+
+/// The machines; `table2` is complete, others say what they change of it.
+pub const MACHINES: &[Preset] = &[
+    preset!("machines/table2", "table2", "SkyByte Table II", "8 cores at 4 GHz, 16 MiB L3, 128 GiB of flash behind 512 MiB of device DRAM."),
+    preset!("machines/demo", "demo", "Demo", "2 cores and a device small enough that a capture of a few million instructions fills the write log several times and makes GC run."),
+];
+
+/// The flash of SkyByte Table IV.
+pub const NAND_TYPES: &[Preset] = &[
+    preset!("nand/ull", "ull", "ULL (Samsung Z-NAND)", "3 us read, 100 us program, 1 ms erase."),
+    preset!("nand/ull2", "ull2", "ULL2 (Toshiba XL-Flash)", "4 us read, 75 us program, 850 us erase."),
+    preset!("nand/slc", "slc", "SLC", "25 us read, 200 us program, 1.5 ms erase."),
+    preset!("nand/mlc", "mlc", "MLC", "50 us read, 600 us program, 3 ms erase."),
+];
+
+/// The designs of SkyByte §VI-A, weakest first.
+pub const DESIGNS: &[Preset] = &[
+    preset!("designs/base_cssd", "base-cssd", "Base-CSSD", "CXL-SSD with a page-granular data cache, MSHRs and a next-N prefetcher."),
+    preset!("designs/skybyte_p", "skybyte-p", "SkyByte-P", "Base-CSSD with adaptive page migration to host DRAM."),
+    preset!("designs/skybyte_c", "skybyte-c", "SkyByte-C", "Base-CSSD with the coordinated context switch."),
+    preset!("designs/skybyte_w", "skybyte-w", "SkyByte-W", "Base-CSSD with the write log beside the data cache."),
+    preset!("designs/skybyte_cp", "skybyte-cp", "SkyByte-CP", "Context switch and page migration."),
+    preset!("designs/skybyte_wp", "skybyte-wp", "SkyByte-WP", "Write log and page migration."),
+    preset!("designs/skybyte_full", "skybyte-full", "SkyByte-Full", "Write log, page migration and context switch."),
+    preset!("designs/dram_only", "dram-only", "DRAM-Only", "Every page in host DRAM: the ideal that costs the most."),
+];
+
+/// The preset of that name.
+///
+/// # Errors
+/// If there is none; the message lists or suggests what there is.
+pub fn find(presets: &[Preset], what: &str, name: &str) -> Result<Preset, SimError> {
+    if let Some(preset) = presets.iter().find(|preset| preset.name == name) {
+        return Ok(*preset);
+    }
+    let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
+    let nearest = names.iter().min_by_key(|known| distance(known, name)).expect("presets exist");
+    let hint = if distance(nearest, name) <= 3 {
+        format!("did you mean {nearest}?")
+    } else {
+        format!("there are {}", names.join(", "))
+    };
+    Err(SimError::Config(vec![format!("unknown {what} {name}; {hint}")]))
+}
+
+/// The layers of a machine, a NAND type and a design, in order (D22).
+///
+/// # Errors
+/// If one of the names is unknown.
+pub fn layers(machine: &str, nand: Option<&str>, design: &str) -> Result<Vec<Layer>, SimError> {
+    let machine = find(MACHINES, "machine", machine)?;
+    let mut layers = vec![Layer::new("machine table2", MACHINES[0].text)];
+    if machine.name != MACHINES[0].name {
+        layers.push(Layer::new(format!("machine {}", machine.name), machine.text));
+    }
+    if let Some(nand) = nand {
+        let nand = find(NAND_TYPES, "NAND type", nand)?;
+        layers.push(Layer::new(format!("NAND type {}", nand.name), nand.text));
+    }
+    let design = find(DESIGNS, "design", design)?;
+    layers.push(Layer::new(format!("design {}", design.name), design.text));
+    Ok(layers)
+}

@@ -1,0 +1,48 @@
+//! The sections that belong to the simulator itself.
+
+use serde::{Deserialize, Serialize};
+use units::Ratio;
+
+units::parameters! {
+    /// The run itself.
+    pub struct RunConfig: "run" {
+        /// Seed of every random stream of the run.
+        seed: u64, "any", "our choice: 1";
+        /// First part of each thread's instructions, executed functionally to warm caches, TLBs, branch predictors, device DRAM, write log and host pages before measurement starts.
+        warmup: Ratio, "0% up to 90%", "decision D5; SkyByte §VI-A warms with the traces";
+    }
+}
+
+impl RunConfig {
+    /// Range problems, as sentences.
+    pub fn validate(&self) -> Vec<String> {
+        if Ratio::percent(90).is_exceeded_by(self.warmup.numerator(), self.warmup.denominator()) {
+            return vec![format!("run.warmup = {} is more than 90%", self.warmup)];
+        }
+        Vec::new()
+    }
+}
+
+/// Where the data pages live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// On the CXL-SSD, some of them promoted to host DRAM.
+    Ssd,
+    /// All in host DRAM (DRAM-Only).
+    Dram,
+}
+
+units::parameters! {
+    /// What the design consists of: a composition of mechanisms, not a mode.
+    pub struct DesignConfig: "design" {
+        /// Where the data pages live: "ssd" or "dram".
+        memory: MemoryKind, "\"ssd\" or \"dram\"", "SkyByte §VI-A; decision D6";
+        /// Whether the device keeps the write log of ssd.write_log beside the data cache; without it the whole ssd.dram is data cache.
+        write_log: bool, "true or false", "SkyByte §III-B";
+        /// Whether the device may answer SkyByte-Delay and the OS then switches threads.
+        context_switch: bool, "true or false", "SkyByte §III-A";
+        /// Whether hot pages are promoted to host DRAM.
+        promotion: bool, "true or false", "SkyByte §III-C";
+    }
+}

@@ -1,0 +1,28 @@
+//! What can go wrong before or during a run, as sentences.
+
+use thiserror::Error;
+
+/// Why a run cannot start or cannot go on.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// The configuration is wrong; each problem is one clause.
+    #[error("configuration: {}", .0.join("; "))]
+    Config(Vec<String>),
+    /// The trace cannot be used.
+    #[error("{0}")]
+    Trace(String),
+    /// The trace and the configuration do not fit each other.
+    #[error("{0}")]
+    Mismatch(String),
+    /// Nothing can happen any more although threads have not ended.
+    #[error("the run cannot go on at {at}: {explanation}")]
+    Deadlock {
+        /// When.
+        at: units::Time,
+        /// Which threads wait for what.
+        explanation: String,
+    },
+    /// The observer asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}

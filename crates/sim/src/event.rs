@@ -1,0 +1,69 @@
+//! Everything that can happen, as one small enum.
+
+use firmware::{NandTag, Timer};
+use crate::request::MissRef;
+use host::{HostLine, MissKind, MissSlot};
+use nand::NandEvent;
+use units::{CoreId, Lpa, RequestId};
+
+/// An event; what it means is in the handler of the same name.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A core goes on. Ignored if the core's epoch has moved on since.
+    CoreRun {
+        /// Which core.
+        core: CoreId,
+        /// The epoch it was scheduled in.
+        epoch: u32,
+    },
+    /// The thread that the scheduler picked starts on its core.
+    CoreStart(CoreId),
+    /// The Long Delay Exception of a core is taken.
+    LongDelay(CoreId),
+    /// The system call or futex operation at which a core stands is executed.
+    Sync(CoreId),
+    /// The last instruction of a core's thread has retired.
+    ThreadEnd(CoreId),
+    /// A core's L2 miss arrives at L3.
+    L3Access {
+        /// Whose.
+        core: CoreId,
+        /// Its MSHR.
+        slot: MissSlot,
+        /// Which line.
+        line: HostLine,
+        /// Why.
+        kind: MissKind,
+    },
+    /// A dirty line that left an L2 arrives at L3.
+    L3WriteBack(HostLine),
+    /// A line reaches a core.
+    Fill {
+        /// Whose.
+        core: CoreId,
+        /// Its MSHR.
+        slot: MissSlot,
+    },
+    /// Host DRAM has the line of an L3 miss.
+    HostDramDone(MissRef),
+    /// A request arrives at the device.
+    DeviceArrive(RequestId),
+    /// The answer to a request leaves the device.
+    DeviceSend(RequestId),
+    /// The answer to a request arrives at the host.
+    HostArrive(RequestId),
+    /// A phase of the flash's work ends.
+    Nand(NandEvent),
+    /// A NAND command whose start lay in the future starts.
+    NandStart(NandTag),
+    /// A timer of the firmware rings.
+    FirmwareTimer(Timer),
+    /// The MSI-X that offers a page reaches the host.
+    Msix(Lpa),
+    /// The host's handler begins to copy an offered page.
+    MigrationStart(Lpa),
+    /// The page table of a copied page has been changed.
+    MigrationCommit(Lpa),
+    /// The host's word that a page is promoted reaches the device.
+    PromotionDone(Lpa),
+}

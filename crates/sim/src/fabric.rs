@@ -1,0 +1,452 @@
+//! Everything beyond the cores' L2: shared L3, page placement, host DRAM, CXL link, device.
+//!
+//! One straight line: L2 miss → L3 → placement says host DRAM or device → MemRd over the link →
+//! firmware → answer over the link → L3 fill → the cores that wait. The fabric never calls a core;
+//! it lists whom the simulation has to tell ([`Fabric::fills`], [`Fabric::delays`]).
+
+use crate::amat::AccessStats;
+use crate::config::{Config, MemoryKind};
+use crate::device::Device;
+use crate::event::Event;
+use crate::queue::EventQueue;
+use crate::request::{MissRef, Pending, Purpose, Requests};
+use cxl::{Link, MessageClass};
+use dram::{Access, Dram, DramLine};
+use firmware::{Answer, Request, RequestOp, Response};
+use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
+use host::placement::{HostPage, Placement, Target};
+use host::cache::Victim;
+use host::{HostLine, MissKind, MissSlot, Region, Uncore};
+use std::collections::VecDeque;
+use units::{CoreId, LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Time};
+
+/// A line of the device's logical space, for pages of the host's size.
+pub fn device_line(lpa: Lpa, line: LineInPage) -> LineAddr {
+    lpa.line(PageSize::KIB_4, line)
+}
+
+/// What an arriving answer means to the simulation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrived {
+    /// A line filled L3; [`Fabric::fills`] lists the cores that wait for it.
+    Line,
+    /// SkyByte-Delay; [`Fabric::delays`] lists the loads' cores that wait for it.
+    Delay(MissRef),
+    /// A line of a page under promotion.
+    Promotion(LineAddr),
+    /// A line of a page under demotion is on the device.
+    Demotion(LineAddr),
+    /// Nobody waits: a write was acknowledged, or the MSHR was freed by a squash.
+    Nothing,
+}
+
+/// The fabric.
+pub struct Fabric {
+    /// What happens next.
+    pub queue: EventQueue<Event>,
+    /// Where pages live.
+    pub placement: Placement,
+    /// The device; none in DRAM-Only.
+    pub device: Option<Device>,
+    /// Requests in flight.
+    pub requests: Requests,
+    /// The shared cache.
+    pub llc: SharedCache,
+    /// Host DRAM.
+    pub host_dram: Dram,
+    /// The CXL link.
+    pub link: Link,
+    /// What accesses cost.
+    pub stats: AccessStats,
+    /// Cores to be told of a fill.
+    pub fills: Vec<Waiter>,
+    /// Waiters of an access that was answered by SkyByte-Delay.
+    pub delays: Vec<Waiter>,
+    /// How often each L3 MSHR has been freed: an answer to an earlier use of it is recognised.
+    epochs: Vec<u32>,
+    /// L2 misses that found every L3 MSHR taken.
+    blocked: VecDeque<(CoreId, MissSlot, HostLine, MissKind)>,
+    /// Reads held back because too many writes are on their way.
+    held: VecDeque<Pending>,
+    writes_outstanding: u32,
+    write_credits: u32,
+    l3_latency: Picos,
+    may_switch: bool,
+    /// Data pages that have missed L3, a bit each, to tell compulsory misses from others.
+    touched: Vec<u64>,
+}
+
+impl Fabric {
+    /// An idle fabric for a capture of `page_count` data pages.
+    pub fn new(config: &Config, page_count: u64) -> Self {
+        let page = config.nand.page_size;
+        let is_ssd = config.design.memory == MemoryKind::Ssd;
+        let placement = if is_ssd {
+            Placement::new(&config.host, page, page_count)
+        } else {
+            Placement::dram_only(page, page_count)
+        };
+        Self {
+            queue: EventQueue::new(),
+            placement,
+            device: is_ssd.then(|| Device::new(config)),
+            requests: Requests::default(),
+            llc: SharedCache::new(&config.cpu),
+            host_dram: Dram::new(&config.host_dram.spec()),
+            link: Link::new(&config.link),
+            stats: AccessStats::default(),
+            fills: Vec::new(),
+            delays: Vec::new(),
+            epochs: vec![0; config.cpu.l3_mshrs as usize],
+            blocked: VecDeque::new(),
+            held: VecDeque::new(),
+            writes_outstanding: 0,
+            write_credits: config.link.write_credits,
+            l3_latency: config.cpu.l3_latency.span(
+                config.cpu.clock.period().expect("a validated clock has a period"),
+            ),
+            may_switch: config.design.context_switch,
+            touched: vec![0; page_count.div_ceil(64) as usize],
+        }
+    }
+
+    /// Notes that a page has missed L3; says whether for the first time.
+    pub fn touch(&mut self, lpa: Lpa) -> bool {
+        let (word, bit) = ((lpa.get() / 64) as usize, 1 << (lpa.get() % 64));
+        let is_first = self.touched[word] & bit == 0;
+        self.touched[word] |= bit;
+        is_first
+    }
+
+    /// Starts all counters afresh; contents and time stay.
+    pub fn reset_stats(&mut self) {
+        self.stats.reset();
+        self.llc.reset_stats();
+        self.placement.reset_stats();
+        if let Some(device) = &mut self.device {
+            device.controller.reset_stats();
+        }
+    }
+
+    /// A core's L2 miss arrives at L3.
+    pub fn l3_access(
+        &mut self,
+        now: Time,
+        core: CoreId,
+        slot: MissSlot,
+        line: HostLine,
+        kind: MissKind,
+    ) {
+        match self.llc.access(line, Waiter { core, slot, kind }) {
+            L3Access::Hit => {
+                self.queue.push(now + self.l3_latency, Event::Fill { core, slot });
+            }
+            L3Access::Merged(_) => {}
+            L3Access::Miss(slot) => {
+                let delay_allowed = self.may_switch && kind == MissKind::Load;
+                let miss = MissRef { slot, epoch: self.epochs[slot.index()] };
+                self.start_miss(now, line, miss, delay_allowed);
+            }
+            L3Access::Full => self.blocked.push_back((core, slot, line, kind)),
+        }
+    }
+
+    /// Fetches the line of a new L3 miss.
+    fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, delay_allowed: bool) {
+        let at = now + self.l3_latency;
+        let Region::Data(lpa, in_page) = line.region() else {
+            let done = self.host_dram.access(at, dram_line(line), Access::Read);
+            self.queue.push(done, Event::HostDramDone(miss));
+            return;
+        };
+        let is_first_touch = self.touch(lpa);
+        match self.placement.read(lpa, in_page) {
+            Target::Host(page) => {
+                let done = self.host_dram.access(at, page_line(page, in_page), Access::Read);
+                self.stats.host_read(done - at);
+                self.queue.push(done, Event::HostDramDone(miss));
+            }
+            Target::Device => self.send_read(Pending {
+                purpose: Purpose::Miss(miss, line),
+                op: RequestOp::Read { delay_allowed },
+                line: device_line(lpa, in_page),
+                is_first_touch,
+                issued: at,
+                sent: at,
+                arrived: at,
+                response: None,
+            }),
+        }
+    }
+
+    /// Sends a read, or holds it back while too many writes are on their way.
+    fn send_read(&mut self, pending: Pending) {
+        if self.writes_outstanding >= self.write_credits {
+            self.stats.reads_held += 1;
+            self.held.push_back(pending);
+        } else {
+            self.send(pending, pending.issued, MessageClass::MemRd);
+        }
+    }
+
+    /// Hands a request to the link.
+    fn send(&mut self, mut pending: Pending, at: Time, class: MessageClass) {
+        pending.sent = at;
+        pending.arrived = self.link.send(at, class);
+        let arrival = pending.arrived;
+        let id = self.requests.open(pending);
+        self.queue.push(arrival, Event::DeviceArrive(id));
+    }
+
+    /// Sends a request of the migration engine.
+    pub fn send_migration(&mut self, now: Time, line: LineAddr, purpose: Purpose) {
+        let (op, class) = match purpose {
+            Purpose::Promotion => (RequestOp::PromotionRead, MessageClass::MemRd),
+            _ => (RequestOp::Write, MessageClass::MemWr),
+        };
+        self.writes_outstanding += u32::from(op == RequestOp::Write);
+        let pending =
+            Pending { purpose, op, line, is_first_touch: false, issued: now, sent: now, arrived: now, response: None };
+        self.send(pending, now, class);
+    }
+
+    /// A dirty line leaves L3.
+    fn write_memory(&mut self, now: Time, line: HostLine) {
+        let at = now + self.l3_latency;
+        let Region::Data(lpa, in_page) = line.region() else {
+            self.host_dram.access(at, dram_line(line), Access::Write);
+            return;
+        };
+        match self.placement.write(lpa, in_page) {
+            Target::Host(page) => {
+                self.stats.host_writes += 1;
+                self.host_dram.access(at, page_line(page, in_page), Access::Write);
+            }
+            Target::Device => {
+                self.writes_outstanding += 1;
+                let pending = Pending {
+                    purpose: Purpose::WriteBack,
+                    op: RequestOp::Write,
+                    line: device_line(lpa, in_page),
+                    is_first_touch: false,
+                    issued: at,
+                    sent: at,
+                    arrived: at,
+                    response: None,
+                };
+                self.send(pending, at, MessageClass::MemWr);
+            }
+        }
+    }
+
+    /// A dirty line that left an L2 arrives at L3.
+    pub fn l3_write_back(&mut self, now: Time, line: HostLine) {
+        if let Some(victim) = self.llc.write_back(line) {
+            self.evict(now, victim);
+        }
+    }
+
+    fn evict(&mut self, now: Time, victim: Victim) {
+        if victim.is_dirty {
+            self.write_memory(now, victim.line);
+        }
+    }
+
+    /// Whether the L3 MSHR still serves the miss it was taken for.
+    fn is_current(&self, miss: MissRef) -> bool {
+        self.epochs[miss.slot.index()] == miss.epoch
+    }
+
+    /// Host DRAM has the line of an L3 miss.
+    pub fn host_dram_done(&mut self, now: Time, miss: MissRef) {
+        if self.is_current(miss) {
+            self.fill(now, miss);
+        }
+    }
+
+    /// Fills L3 and lists who waits in [`Fabric::fills`].
+    fn fill(&mut self, now: Time, miss: MissRef) {
+        let victim = self.llc.fill(miss.slot, &mut self.fills);
+        self.epochs[miss.slot.index()] += 1;
+        if let Some(victim) = victim {
+            self.evict(now, victim);
+        }
+        self.retry_blocked(now);
+    }
+
+    /// An L3 MSHR is free: the oldest L2 miss that found none tries again.
+    fn retry_blocked(&mut self, now: Time) {
+        if let Some((core, slot, line, kind)) = self.blocked.pop_front() {
+            self.queue.push(now, Event::L3Access { core, slot, line, kind });
+        }
+    }
+
+    /// A request arrives at the device.
+    pub fn device_arrive(&mut self, now: Time, id: RequestId) {
+        let pending = self.requests.get(id);
+        let request = Request { id, op: pending.op, line: pending.line };
+        let Self { device, queue, requests, .. } = self;
+        device.as_mut().expect("requests go to a device").with(
+            queue,
+            requests,
+            |controller, platform| controller.on_request(now, request, platform),
+        );
+    }
+
+    /// Something ends on the device: a phase of the flash's work, a wait, a timer.
+    pub fn device_event(&mut self, now: Time, event: Event) {
+        let Self { device, queue, requests, .. } = self;
+        let device = device.as_mut().expect("device events come from a device");
+        match event {
+            Event::Nand(phase) => device.on_nand(now, phase, queue, requests),
+            Event::NandStart(tag) => device.on_nand_start(now, tag, queue),
+            Event::FirmwareTimer(timer) => device.with(queue, requests, |controller, platform| {
+                controller.on_timer(now, timer, platform);
+            }),
+            other => unreachable!("{other:?} is no event of the device"),
+        }
+    }
+
+    /// The device drops its copies of a promoted page; says whether they differed from flash.
+    pub fn drop_promoted(&mut self, now: Time, lpa: Lpa) -> bool {
+        let Self { device, queue, requests, .. } = self;
+        device.as_mut().expect("promoted pages come from a device").with(
+            queue,
+            requests,
+            |controller, platform| controller.on_promotion_done(now, lpa, platform),
+        )
+    }
+
+    /// The answer to a request leaves the device.
+    pub fn device_send(&mut self, now: Time, id: RequestId) {
+        let response = self.requests.get(id).response.expect("an answer that leaves was given");
+        let class = match response.answer {
+            Answer::Data => MessageClass::Drs,
+            Answer::Written | Answer::Delay => MessageClass::Ndr,
+        };
+        let arrival = self.link.send(now, class);
+        self.queue.push(arrival, Event::HostArrive(id));
+    }
+
+    /// The answer to a request arrives at the host.
+    pub fn host_arrive(&mut self, now: Time, id: RequestId) -> Arrived {
+        let (pending, response) = self.requests.close(id);
+        match pending.purpose {
+            Purpose::WriteBack | Purpose::Demotion => {
+                self.stats.device_writes += 1;
+                self.writes_outstanding -= 1;
+                self.release_held(now);
+                if pending.purpose == Purpose::Demotion {
+                    Arrived::Demotion(pending.line)
+                } else {
+                    Arrived::Nothing
+                }
+            }
+            Purpose::Promotion => Arrived::Promotion(pending.line),
+            Purpose::Miss(miss, line) => self.miss_answered(now, miss, line, &pending, &response),
+        }
+    }
+
+    fn miss_answered(
+        &mut self,
+        now: Time,
+        miss: MissRef,
+        line: HostLine,
+        pending: &Pending,
+        response: &Response,
+    ) -> Arrived {
+        if response.answer == Answer::Delay {
+            self.stats.delayed += 1;
+            self.stats.remember_first_issue(line, pending.issued);
+            if !self.is_current(miss) {
+                return Arrived::Nothing;
+            }
+            self.delays.extend(self.llc.waiters(miss.slot));
+            return Arrived::Delay(miss);
+        }
+        if !self.is_current(miss) {
+            self.stats.orphans += 1;
+            return Arrived::Nothing;
+        }
+        self.stats.device_read(now, line, pending, response);
+        self.fill(now, miss);
+        Arrived::Line
+    }
+
+    /// Sends held reads as far as write credits allow.
+    fn release_held(&mut self, now: Time) {
+        while self.writes_outstanding < self.write_credits {
+            let Some(pending) = self.held.pop_front() else { break };
+            self.send(pending, now.max(pending.issued), MessageClass::MemRd);
+        }
+    }
+
+    /// After a SkyByte-Delay whose loads have been forgotten by [`Uncore::cancel`]: re-issues the
+    /// access if anybody still waits (D13).
+    pub fn settle_delay(&mut self, now: Time, miss: MissRef) {
+        if !self.is_current(miss) {
+            return;
+        }
+        self.stats.reissued += 1;
+        let line = self.llc.line(miss.slot);
+        let Region::Data(lpa, in_page) = line.region() else {
+            unreachable!("only data lines live on the device")
+        };
+        self.send_read(Pending {
+            purpose: Purpose::Miss(miss, line),
+            op: RequestOp::Read { delay_allowed: false },
+            line: device_line(lpa, in_page),
+            is_first_touch: false,
+            issued: now,
+            sent: now,
+            arrived: now,
+            response: None,
+        });
+    }
+
+    /// Checks what can be checked at any time (B6).
+    pub fn audit(&self) {
+        self.requests.audit();
+        let problems = self.llc.audit();
+        assert!(problems.is_empty(), "L3: {}", problems.join("; "));
+        self.placement.audit();
+        if let Some(device) = &self.device {
+            device.controller.audit();
+            device.resources.nand.audit();
+        }
+    }
+}
+
+/// A line of a host page.
+fn page_line(page: HostPage, line: LineInPage) -> DramLine {
+    DramLine::new(u64::from(page.get()) * u64::from(PageSize::KIB_4.line_count())).offset(u64::from(line.get()))
+}
+
+/// Code and page tables lie above every data page: the line's name is its address.
+fn dram_line(line: HostLine) -> DramLine {
+    DramLine::new(u64::from(line.get()))
+}
+
+impl Uncore for Fabric {
+    #[inline]
+    fn read(&mut self, at: Time, core: CoreId, slot: MissSlot, line: HostLine, kind: MissKind) {
+        let at = at.max(self.queue.now());
+        self.queue.push(at, Event::L3Access { core, slot, line, kind });
+    }
+
+    #[inline]
+    fn write_back(&mut self, at: Time, _core: CoreId, line: HostLine) {
+        self.queue.push(at.max(self.queue.now()), Event::L3WriteBack(line));
+    }
+
+    fn cancel(&mut self, core: CoreId, slot: MissSlot) {
+        let now = self.queue.now();
+        if let Cancelled::Freed(freed) = self.llc.cancel(core, slot) {
+            self.epochs[freed.index()] += 1;
+            self.retry_blocked(now);
+        }
+        self.blocked.retain(|(blocked_core, blocked_slot, ..)| {
+            (*blocked_core, *blocked_slot) != (core, slot)
+        });
+    }
+}

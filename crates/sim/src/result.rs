@@ -1,0 +1,338 @@
+//! The result of a run: one function per statistic, and their JSON (schema 1).
+//!
+//! Integers only, with the unit in the name (`_ps`, `_bytes`, `_milli` = thousandths), so that
+//! equal runs are equal files. No time of day, host name or path.
+
+use crate::config::Config;
+use crate::run::Prepared;
+use crate::simulation::Simulation;
+use firmware::{ControllerStats, FtlStats, Served};
+use host::InstructionSource;
+use host::core::CoreStats;
+use nand::Kind;
+use serde_json::{Value, json};
+use units::{Picos, Time};
+
+/// Version of the schema; additive changes keep it (D22).
+pub const SCHEMA: u32 = 1;
+
+/// The result of one run.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    json: Value,
+}
+
+/// `1000 × part ÷ whole`, rounded down; 0 if there is no whole.
+pub fn milli(part: u64, whole: u64) -> u64 {
+    let scaled = u128::from(part) * 1000;
+    u64::try_from(scaled.checked_div(u128::from(whole)).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+/// The mean of a sum over `count`, rounded down; 0 if there are none.
+fn mean(sum: Picos, count: u64) -> u64 {
+    sum.get().checked_div(count).unwrap_or(0)
+}
+
+impl RunResult {
+    /// Collects what a finished simulation has counted.
+    pub fn new<S: InstructionSource>(
+        run: &Prepared,
+        simulation: &Simulation<S>,
+        warmed: u64,
+        end: Time,
+    ) -> Self {
+        let totals = Totals::of(simulation);
+        let view = View { config: run.config(), simulation, totals, end };
+        let warnings = view.warnings();
+        let texts = run.config().texts();
+        let config: serde_json::Map<String, Value> = texts
+            .into_iter()
+            .map(|(section, keys)| {
+                let keys: serde_json::Map<String, Value> =
+                    keys.into_iter().map(|(key, text)| (key.to_string(), json!(text))).collect();
+                (section.to_string(), Value::Object(keys))
+            })
+            .collect();
+        let json = json!({
+            "trace": run.trace_name(),
+            "design": run.design(),
+            "threads": run.thread_count(),
+            "seed": run.config().run.seed,
+            "config_digest": run.config().digest(),
+            "instructions": view.totals.cores.instructions,
+            "warmup_instructions": warmed,
+            "execution_time_ps": end.as_picos(),
+            "warnings": warnings,
+            "statistics": {
+                "cores": view.cores(),
+                "caches": view.caches(),
+                "requests": view.requests(),
+                "amat": view.amat(),
+                "latency_cdf": view.latency_cdf(),
+                "flash": view.flash(),
+                "activity": view.activity(),
+                "os": view.os(),
+                "link": view.link(),
+                "threads": view.threads(),
+            },
+            "config": config,
+        });
+        Self { json }
+    }
+
+    /// The result as JSON: one element of `runs`.
+    pub fn json(&self) -> &Value {
+        &self.json
+    }
+}
+
+/// Counters summed over cores and taken from the device.
+struct Totals {
+    cores: CoreStats,
+    controller: ControllerStats,
+    ftl: FtlStats,
+    /// Completed flash operations and the summed latency of reads.
+    flash_reads: u64,
+    flash_read_latency: Picos,
+}
+
+impl Totals {
+    fn of<S: InstructionSource>(simulation: &Simulation<S>) -> Self {
+        let mut cores = CoreStats::default();
+        for seat in &simulation.seats {
+            cores.add(&seat.core.stats());
+        }
+        let device = simulation.fabric.device.as_ref();
+        let reads = device.map(|device| *device.resources.nand.stats().of(Kind::Read));
+        Self {
+            cores,
+            controller: device.map(|d| *d.controller.stats()).unwrap_or_default(),
+            ftl: device.map(|d| *d.controller.ftl_stats()).unwrap_or_default(),
+            flash_reads: reads.map_or(0, |reads| reads.completed),
+            flash_read_latency: reads.map_or(Picos::ZERO, |reads| reads.latency),
+        }
+    }
+}
+
+struct View<'a, S> {
+    config: &'a Config,
+    simulation: &'a Simulation<S>,
+    totals: Totals,
+    end: Time,
+}
+
+impl<S: InstructionSource> View<'_, S> {
+    fn period(&self) -> Picos {
+        self.config.cpu.clock.period().expect("a validated clock has a period")
+    }
+
+    fn cores(&self) -> Value {
+        let c = &self.totals.cores;
+        let memory = self.period() * c.memory_bound_cycles;
+        let active = self.period() * c.active_cycles;
+        let times = self.simulation.seats.iter().map(|seat| {
+            self.simulation.scheduler.core_times(seat.core.id(), self.end)
+        });
+        let (mut switching, mut idle) = (Picos::ZERO, Picos::ZERO);
+        for core in times {
+            switching += core.switching;
+            idle += core.idle;
+        }
+        json!({
+            "instructions": c.instructions,
+            "loads": c.loads,
+            "stores": c.stores,
+            "branches": c.branches,
+            "mispredicts": c.mispredicts,
+            "squashed_instructions": c.squashed,
+            "memory_bound_ps": memory.get(),
+            "compute_bound_ps": active.saturating_sub(memory).get(),
+            "switch_ps": switching.get(),
+            "idle_ps": idle.get(),
+            "ipc_milli": milli(c.instructions, c.active_cycles),
+        })
+    }
+
+    fn caches(&self) -> Value {
+        let c = &self.totals.cores;
+        let l3 = self.simulation.fabric.llc.stats();
+        let l3_misses = l3.misses + l3.merged;
+        json!({
+            "l1i_accesses": c.l1i_hits + c.l1i_misses,
+            "l1i_misses": c.l1i_misses,
+            "l1d_accesses": c.l1d_hits + c.l1d_misses,
+            "l1d_misses": c.l1d_misses,
+            "l2_accesses": c.l2_hits + c.l2_misses + c.l2_merged,
+            "l2_misses": c.l2_misses,
+            "l3_accesses": l3.hits + l3_misses,
+            "l3_misses": l3_misses,
+            "l3_write_backs": l3.write_backs_out,
+            "tlb_walks": c.walks,
+            "l3_mpki_milli": milli(l3.misses * 1000, c.instructions),
+        })
+    }
+
+    fn requests(&self) -> Value {
+        let stats = &self.simulation.fabric.stats;
+        json!({
+            "host_reads": stats.host_reads,
+            "host_writes": stats.host_writes,
+            "ssd_log_hits": stats.served_by(Served::LogHit),
+            "ssd_cache_hits": stats.served_by(Served::CacheHit),
+            "ssd_buffer_hits": stats.served_by(Served::BufferHit),
+            "ssd_misses": stats.served_by(Served::Flash),
+            "ssd_merged_misses": stats.served_by(Served::MergedMiss),
+            "ssd_unmapped": stats.served_by(Served::Unmapped),
+            "ssd_writes": stats.device_writes,
+            "delayed": stats.delayed,
+            "reissued": stats.reissued,
+        })
+    }
+
+    /// AMAT as the paper defines it, its components (they add up), and over all accesses (D8).
+    fn amat(&self) -> Value {
+        let stats = &self.simulation.fabric.stats;
+        let count = stats.counted();
+        let device = &stats.device;
+        json!({
+            "paper_accesses": count,
+            "paper_ps": mean(stats.paper_total, count),
+            "host_dram_ps": mean(stats.host_dram, count),
+            "link_ps": mean(stats.link, count),
+            "index_ps": mean(device.index, count),
+            "ssd_dram_ps": mean(device.dram, count),
+            "flash_ps": mean(device.flash, count),
+            "stall_ps": mean(device.stall, count),
+            "l3_queue_ps": mean(stats.credit_wait, count),
+            "all_accesses": stats.all.count(),
+            "all_ps": stats.all.mean().get(),
+            "p50_ps": stats.all.quantile(500).get(),
+            "p99_ps": stats.all.quantile(990).get(),
+            "p999_ps": stats.all.quantile(999).get(),
+        })
+    }
+
+    fn latency_cdf(&self) -> Value {
+        let points = self.simulation.fabric.stats.all.cumulative();
+        points.into_iter().map(|(edge, count)| json!([edge.get(), count])).collect()
+    }
+
+    fn flash(&self) -> Value {
+        let (ftl, controller) = (&self.totals.ftl, &self.totals.controller);
+        let programs = ftl.host_programs + ftl.gc_programs;
+        let page = self.config.nand.page_size.bytes().get();
+        json!({
+            "read_pages": ftl.host_reads + ftl.gc_reads,
+            "program_pages": programs,
+            "host_read_pages": ftl.host_reads,
+            "host_program_pages": ftl.host_programs,
+            "coalescing_read_pages": controller.coalescing_reads,
+            "gc_read_pages": ftl.gc_reads,
+            "gc_program_pages": ftl.gc_programs,
+            "erased_blocks": ftl.erases,
+            "write_amplification_milli": milli(programs, ftl.host_programs),
+            "written_bytes": programs * page,
+            "average_read_latency_ps": mean(self.totals.flash_read_latency, self.totals.flash_reads),
+        })
+    }
+
+    fn activity(&self) -> Value {
+        let c = &self.totals.controller;
+        let placement = self.simulation.fabric.placement.stats();
+        let frames = self.config.controller().ssd.frame_count(self.config.nand.page_size.bytes());
+        json!({
+            "log_fills": c.log_fills,
+            "compactions": c.compactions,
+            "pages_compacted": c.compacted_pages,
+            "compaction_average_ps": mean(c.compaction_time, c.compactions),
+            "index_peak_bytes": c.index_bytes_peak,
+            "gc_invocations": self.totals.ftl.gc_victims,
+            "data_cache_turnover_milli": milli(c.cache_fills, frames),
+            "cold_miss_share_milli": self.cold_miss_share_milli(),
+            "promotions": placement.promotions,
+            "demotions": placement.demotions + placement.drops,
+            "prefetches": c.prefetches,
+            "useful_prefetches": c.prefetches_useful,
+        })
+    }
+
+    /// Of the demand accesses that had to fetch a page from flash, the share that touched the page
+    /// for the first time: these no cache could have served.
+    fn cold_miss_share_milli(&self) -> u64 {
+        let stats = &self.simulation.fabric.stats;
+        let c = &self.totals.controller;
+        let fetches = stats.served_by(Served::Flash) + c.delays_threshold + c.delays_gc;
+        milli(stats.cold_misses, fetches)
+    }
+
+    fn os(&self) -> Value {
+        let switches = &self.simulation.switches;
+        json!({
+            "switches_long_delay": switches.long_delay,
+            "switches_slice": switches.slice,
+            "switches_blocked": switches.blocked,
+            "retries": switches.retries,
+            "syscalls": switches.syscalls,
+        })
+    }
+
+    fn link(&self) -> Value {
+        let link = self.simulation.fabric.link.stats();
+        json!({
+            "to_device_bytes": link.to_device.bytes.get(),
+            "to_host_bytes": link.to_host.bytes.get(),
+            "to_device_busy_ps": link.to_device.busy.get(),
+            "to_host_busy_ps": link.to_host.busy.get(),
+        })
+    }
+
+    fn threads(&self) -> Value {
+        let actors = self.simulation.actors.iter().enumerate();
+        actors
+            .filter(|(_, actor)| actor.is_present)
+            .map(|(index, actor)| {
+                let id = units::ThreadId::from_index(index);
+                json!({
+                    "thread": index,
+                    "running_ps": self.simulation.scheduler.received(id, self.end).get(),
+                    "finished_ps": actor.finished.unwrap_or(self.end).as_picos(),
+                })
+            })
+            .collect()
+    }
+
+    /// What the reader must know before believing a difference (D5).
+    fn warnings(&self) -> Vec<String> {
+        let design = &self.config.design;
+        let c = &self.totals.controller;
+        let placement = self.simulation.fabric.placement.stats();
+        let mut warnings = Vec::new();
+        let mut warn = |applies: bool, text: &str| {
+            if applies {
+                warnings.push(text.to_string());
+            }
+        };
+        let is_ssd = self.simulation.fabric.device.is_some();
+        warn(
+            is_ssd && design.write_log && c.log_fills == 0,
+            "the write log never filled: its effect on flash writes is not visible in this run",
+        );
+        warn(
+            is_ssd && self.totals.ftl.gc_victims == 0,
+            "garbage collection never ran: its effect is not visible in this run",
+        );
+        warn(
+            is_ssd && design.promotion && placement.promotions == 0,
+            "no page was promoted: the effect of page migration is not visible in this run",
+        );
+        warn(
+            is_ssd && design.context_switch && self.simulation.switches.long_delay == 0,
+            "no coordinated context switch happened: its effect is not visible in this run",
+        );
+        warn(
+            is_ssd && self.cold_miss_share_milli() > 500,
+            "more than half of the flash fetches were first touches, which no cache could serve",
+        );
+        warnings
+    }
+}

@@ -1,0 +1,421 @@
+//! The event loop: cores, threads and OS above the [`Fabric`].
+
+use crate::config::Config;
+use crate::error::SimError;
+use crate::event::Event;
+use crate::fabric::{Arrived, Fabric};
+use crate::request::MissRef;
+use host::os::{Action, Scheduler, SyncEngine, ThreadOrigin, WakePolicy};
+use host::core::Core;
+use host::{InstructionSource, MissKind, MissSlot, Pause, Uncore};
+use trace::SyncEvent;
+use units::{CoreId, Picos, ThreadId, Time};
+
+/// How far a core may run ahead of the event loop. Cores meet only in L3 and beyond, where they
+/// arrive by event at the exact time; the bound keeps preemption and TLB shootdowns prompt.
+const HORIZON: Picos = Picos::from_nanos(1_000);
+
+/// Events between two calls of the observer.
+const OBSERVED_EVENTS: u64 = 4096;
+
+/// What the observer is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Whether measurement has begun.
+    pub is_measured: bool,
+    /// Instructions executed since the start of the phase, squashed ones included.
+    pub instructions: u64,
+    /// Simulated time of the measured phase.
+    pub at: Time,
+}
+
+/// What a core is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CoreState {
+    /// No thread.
+    Idle,
+    /// A thread has been picked and starts later.
+    Switching,
+    /// A thread runs or waits for memory.
+    Running,
+    /// The thread runs no further: an exception, a system call or its end is scheduled.
+    Stopping,
+}
+
+/// A core and what the simulation knows of it.
+pub(crate) struct Seat {
+    pub core: Core,
+    state: CoreState,
+    /// The thread on the core, or the last one.
+    thread: ThreadId,
+    epoch: u32,
+    pending_sync: Option<SyncEvent>,
+}
+
+/// A thread of the capture in this run.
+pub(crate) struct Actor<S> {
+    pub source: S,
+    pub is_present: bool,
+    pub finished: Option<Time>,
+    pub retired: u64,
+}
+
+/// Threads switched out, by reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SwitchCounts {
+    /// Long Delay Exceptions.
+    pub long_delay: u64,
+    /// Time slices that ended.
+    pub slice: u64,
+    /// Threads that blocked in a futex or join.
+    pub blocked: u64,
+    /// Exceptions of a thread that had run no instruction since it was switched in (D11).
+    pub retries: u64,
+    /// System calls that did not block.
+    pub syscalls: u64,
+}
+
+/// A run in progress. `S` is the threads' instruction source.
+pub struct Simulation<S> {
+    /// Everything beyond the cores.
+    pub fabric: Fabric,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) actors: Vec<Actor<S>>,
+    pub(crate) scheduler: Scheduler,
+    sync: SyncEngine,
+    resumed: Vec<ThreadId>,
+    pub(crate) costs: MigrationCosts,
+    pub(crate) switches: SwitchCounts,
+    is_audited: bool,
+    /// Events handled so far: what a run costs beside its instructions.
+    pub events: u64,
+}
+
+/// What migration costs the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MigrationCosts {
+    pub handler: Picos,
+    pub page_table: Picos,
+    pub shootdown: Picos,
+}
+
+impl<S: InstructionSource> Simulation<S> {
+    /// A run of `threads`, each with its origin; absent threads have no instructions to give.
+    pub fn new(
+        config: &Config,
+        page_count: u64,
+        threads: Vec<(S, ThreadOrigin)>,
+        is_audited: bool,
+    ) -> Self {
+        let origins: Vec<ThreadOrigin> = threads.iter().map(|(_, origin)| *origin).collect();
+        let thread_count = u32::try_from(threads.len()).expect("thread numbers fit in 32 bits");
+        let seats = (0..config.cpu.cores)
+            .map(|index| Seat {
+                core: Core::new(CoreId::new(index), &config.cpu),
+                state: CoreState::Idle,
+                thread: ThreadId::new(0),
+                epoch: 0,
+                pending_sync: None,
+            })
+            .collect();
+        let actors = threads
+            .into_iter()
+            .map(|(source, origin)| Actor {
+                source,
+                is_present: origin != ThreadOrigin::Absent,
+                finished: None,
+                retired: 0,
+            })
+            .collect();
+        let mut sync = SyncEngine::new(&origins, config.os.syscall_cost);
+        let mut resumed = Vec::new();
+        sync.start(&mut resumed);
+        Self {
+            fabric: Fabric::new(config, page_count),
+            seats,
+            actors,
+            scheduler: Scheduler::new(&config.os, config.cpu.cores, thread_count, config.run.seed),
+            sync,
+            resumed,
+            costs: MigrationCosts {
+                handler: config.host.handler_cost,
+                page_table: config.host.page_table_cost,
+                shootdown: config.host.shootdown_cost,
+            },
+            switches: SwitchCounts::default(),
+            is_audited,
+            events: 0,
+        }
+    }
+
+    /// Runs every thread to its end; `observe` returns whether to go on.
+    ///
+    /// # Errors
+    /// Interrupted by the observer, or nothing can happen although threads have not ended.
+    pub fn run(&mut self, observe: &mut dyn FnMut(Progress) -> bool) -> Result<Time, SimError> {
+        self.wake_resumed(Time::ZERO);
+        while !self.sync.is_done() {
+            let Some((now, event)) = self.fabric.queue.pop() else {
+                return Err(SimError::Deadlock {
+                    at: self.fabric.queue.now(),
+                    explanation: self.sync.explain_deadlock(),
+                });
+            };
+            self.events += 1;
+            self.handle(now, event);
+            if self.events % OBSERVED_EVENTS == 0 {
+                self.observe(now, observe)?;
+            }
+        }
+        let end = self.actors.iter().filter_map(|actor| actor.finished).max();
+        Ok(end.unwrap_or(Time::ZERO))
+    }
+
+    fn observe(
+        &mut self,
+        now: Time,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(), SimError> {
+        if self.is_audited && self.events % (OBSERVED_EVENTS * 64) == 0 {
+            self.audit(now);
+        }
+        let instructions = self.seats.iter().map(|seat| seat.core.stats().instructions).sum();
+        let goes_on = observe(Progress { is_measured: true, instructions, at: now });
+        if goes_on { Ok(()) } else { Err(SimError::Interrupted) }
+    }
+
+    fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::CoreRun { core, epoch } => {
+                if self.seats[core.index()].epoch == epoch {
+                    self.run_core(now, core);
+                }
+            }
+            Event::CoreStart(core) => self.core_start(now, core),
+            Event::LongDelay(core) => self.long_delay(now, core),
+            Event::Sync(core) => self.sync_event(now, core),
+            Event::ThreadEnd(core) => self.thread_end(now, core),
+            Event::L3Access { core, slot, line, kind } => {
+                // A squash may have freed the MSHR while the request was on its way to L3.
+                if self.seats[core.index()].core.awaits(slot) {
+                    self.fabric.l3_access(now, core, slot, line, kind);
+                }
+            }
+            Event::L3WriteBack(line) => self.fabric.l3_write_back(now, line),
+            Event::Fill { core, slot } => self.fill_core(now, core, slot),
+            Event::HostDramDone(mshr) => {
+                self.fabric.host_dram_done(now, mshr);
+                self.deliver_fills(now);
+            }
+            Event::DeviceArrive(id) => self.fabric.device_arrive(now, id),
+            Event::DeviceSend(id) => self.fabric.device_send(now, id),
+            Event::HostArrive(id) => self.host_arrive(now, id),
+            Event::Nand(_) | Event::NandStart(_) | Event::FirmwareTimer(_) => {
+                self.fabric.device_event(now, event);
+            }
+            Event::Msix(lpa) => self.promotion_offered(now, lpa),
+            Event::MigrationStart(lpa) => self.migration_start(now, lpa),
+            Event::MigrationCommit(lpa) => self.migration_commit(now, lpa),
+            Event::PromotionDone(lpa) => self.promotion_done(now, lpa),
+        }
+    }
+
+    /// Lets a core's thread go on, unless its time slice is over.
+    pub(crate) fn run_core(&mut self, now: Time, core: CoreId) {
+        if self.seats[core.index()].state != CoreState::Running {
+            return;
+        }
+        if self.scheduler.should_preempt(core, now) {
+            self.preempt(now, core);
+            return;
+        }
+        let seat = &mut self.seats[core.index()];
+        seat.epoch = seat.epoch.wrapping_add(1);
+        let source = &mut self.actors[seat.thread.index()].source;
+        let pause = seat.core.run(now, now + HORIZON, source, &mut self.fabric);
+        let (at, event) = match pause {
+            Pause::Waiting => return,
+            Pause::Horizon { at } => (at, Event::CoreRun { core, epoch: seat.epoch }),
+            Pause::LongDelay { at } => (at, Event::LongDelay(core)),
+            Pause::Sync { at, event } => {
+                seat.pending_sync = Some(event);
+                (at, Event::Sync(core))
+            }
+            Pause::End { at } => (at, Event::ThreadEnd(core)),
+        };
+        if !matches!(pause, Pause::Horizon { .. }) {
+            seat.state = CoreState::Stopping;
+        }
+        self.fabric.queue.push(at.max(now), event);
+    }
+
+    fn host_arrive(&mut self, now: Time, id: units::RequestId) {
+        match self.fabric.host_arrive(now, id) {
+            Arrived::Line => self.deliver_fills(now),
+            Arrived::Delay(mshr) => self.deliver_delay(now, mshr),
+            Arrived::Promotion(line) => self.promotion_line(now, line),
+            Arrived::Demotion(line) => self.demotion_line(now, line),
+            Arrived::Nothing => {}
+        }
+    }
+
+    /// Tells the cores whose misses were filled.
+    fn deliver_fills(&mut self, now: Time) {
+        let mut fills = std::mem::take(&mut self.fabric.fills);
+        for waiter in fills.drain(..) {
+            self.fill_core(now, waiter.core, waiter.slot);
+        }
+        self.fabric.fills = fills;
+    }
+
+    fn fill_core(&mut self, now: Time, core: CoreId, slot: MissSlot) {
+        let seat = &mut self.seats[core.index()];
+        let source = &mut self.actors[seat.thread.index()].source;
+        if seat.core.on_fill(now, slot, source, &mut self.fabric) {
+            self.run_core(now, core);
+        }
+    }
+
+    /// Tells the cores whose loads were answered by SkyByte-Delay (§III-A C3) and re-issues the
+    /// access for everybody else (D13).
+    fn deliver_delay(&mut self, now: Time, miss: MissRef) {
+        let mut delays = std::mem::take(&mut self.fabric.delays);
+        delays.retain(|waiter| {
+            if waiter.kind != MissKind::Load {
+                return false;
+            }
+            let delayed = self.seats[waiter.core.index()].core.on_delay(now, waiter.slot, &mut self.fabric);
+            if !delayed.other_waits {
+                // Nobody waits for the line on this core any more; its MSHR is free.
+                self.fabric.cancel(waiter.core, waiter.slot);
+            }
+            true
+        });
+        self.fabric.settle_delay(now, miss);
+        for waiter in delays.drain(..) {
+            self.run_core(now, waiter.core);
+        }
+        self.fabric.delays = delays;
+    }
+
+    /// The Long Delay Exception: squash, yield, pick the next thread (§III-A C3).
+    fn long_delay(&mut self, now: Time, core: CoreId) {
+        let thread = self.leave_core(now, core);
+        self.switches.long_delay += 1;
+        if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
+            unreachable!("os.wake = on_data is refused when the run is set up");
+        }
+        self.dispatch(now, core);
+    }
+
+    fn preempt(&mut self, now: Time, core: CoreId) {
+        let thread = self.leave_core(now, core);
+        self.switches.slice += 1;
+        self.scheduler.preempt(thread, now);
+        self.dispatch(now, core);
+    }
+
+    /// Squashes the window and takes the thread off the core (D12).
+    fn leave_core(&mut self, now: Time, core: CoreId) -> ThreadId {
+        let seat = &mut self.seats[core.index()];
+        let actor = &mut self.actors[seat.thread.index()];
+        seat.core.squash(&mut actor.source, &mut self.fabric);
+        seat.epoch = seat.epoch.wrapping_add(1);
+        seat.state = CoreState::Idle;
+        let position = actor.source.position();
+        self.switches.retries += u64::from(position == actor.retired && now > Time::ZERO);
+        actor.retired = position;
+        seat.thread
+    }
+
+    /// The system call at which a core stands is executed.
+    fn sync_event(&mut self, now: Time, core: CoreId) {
+        let seat = &mut self.seats[core.index()];
+        let event = seat.pending_sync.take().expect("a core that stops for a sync event has one");
+        let thread = seat.thread;
+        let action = self.sync.on_event(thread, event, &mut self.resumed);
+        let seat = &mut self.seats[core.index()];
+        let source = &mut self.actors[thread.index()].source;
+        match action {
+            Action::Continue { cost } => {
+                self.switches.syscalls += 1;
+                seat.core.complete_sync(now + cost, source);
+                seat.state = CoreState::Running;
+                seat.epoch = seat.epoch.wrapping_add(1);
+                self.fabric.queue.push(now + cost, Event::CoreRun { core, epoch: seat.epoch });
+            }
+            Action::Block => {
+                self.switches.blocked += 1;
+                seat.core.complete_sync(now, source);
+                self.leave_core(now, core);
+                self.scheduler.block(thread, now);
+                self.dispatch(now, core);
+            }
+            Action::End => {
+                seat.core.complete_sync(now, source);
+                self.end_thread(now, core);
+            }
+        }
+        self.wake_resumed(now);
+    }
+
+    fn thread_end(&mut self, now: Time, core: CoreId) {
+        self.end_thread(now, core);
+        self.wake_resumed(now);
+    }
+
+    fn end_thread(&mut self, now: Time, core: CoreId) {
+        let thread = self.leave_core(now, core);
+        self.actors[thread.index()].finished = Some(now);
+        self.sync.on_end(thread, &mut self.resumed);
+        self.scheduler.finish(thread, now);
+        self.dispatch(now, core);
+    }
+
+    /// Threads that can go on become runnable and take free cores.
+    fn wake_resumed(&mut self, now: Time) {
+        let mut resumed = std::mem::take(&mut self.resumed);
+        for thread in resumed.drain(..) {
+            self.scheduler.ready(thread, now);
+            if let Some(core) = self.scheduler.free_core_for(thread) {
+                self.dispatch(now, core);
+            }
+        }
+        self.resumed = resumed;
+    }
+
+    /// Puts the next thread on a free core, if there is one.
+    fn dispatch(&mut self, now: Time, core: CoreId) {
+        let Some(dispatch) = self.scheduler.pick(core, now) else { return };
+        let seat = &mut self.seats[core.index()];
+        seat.thread = dispatch.thread;
+        seat.state = CoreState::Switching;
+        self.fabric.queue.push(dispatch.starts, Event::CoreStart(core));
+    }
+
+    fn core_start(&mut self, now: Time, core: CoreId) {
+        let seat = &mut self.seats[core.index()];
+        seat.state = CoreState::Running;
+        seat.core.start(now);
+        self.run_core(now, core);
+    }
+
+    /// Replays an event of warm-up; the threads it resumes start with measurement.
+    pub(crate) fn replay_sync(&mut self, thread: ThreadId, event: SyncEvent) {
+        self.sync.on_event(thread, event, &mut self.resumed);
+    }
+
+    /// Checks everything (B6).
+    ///
+    /// # Panics
+    /// With a sentence, if an invariant is broken.
+    pub fn audit(&self, now: Time) {
+        self.fabric.audit();
+        self.scheduler.audit(now);
+        self.sync.audit();
+        for seat in &self.seats {
+            let problems = seat.core.audit();
+            assert!(problems.is_empty(), "{}: {}", seat.core.id(), problems.join("; "));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Functional warm-up (D5): the first part of each thread's instructions passes through caches,
+//! TLBs, predictors, placement and the firmware itself, without time.
+//!
+//! The firmware runs on a platform where nothing takes time, so what is warmed is the state that
+//! the very same code would have reached, not an imitation of it.
+
+use crate::error::SimError;
+use crate::fabric::{Fabric, device_line};
+use crate::simulation::{Progress, Simulation};
+use firmware::{
+    Cell, Controller, NandCommand, NandTag, PagePlace, Platform, Request, RequestOp, Response,
+    Timer, Unit,
+};
+use host::cache::Victim;
+use host::placement::{Reclaimed, Target};
+use host::{HostLine, InstructionSource, MissKind, Region, WarmUncore};
+use std::collections::VecDeque;
+use trace::SyncEvent;
+use units::{Bytes, CoreId, LineAddr, LineMask, Lpa, Picos, Ratio, RequestId, Time};
+
+/// Instructions of one thread before the next one takes its turn.
+const TURN: u64 = 1_000;
+
+/// A platform where nothing takes time and there are no bytes.
+#[derive(Debug, Default)]
+struct InstantPlatform {
+    nand: VecDeque<NandTag>,
+    timers: VecDeque<Timer>,
+    offers: VecDeque<Lpa>,
+}
+
+impl Platform for InstantPlatform {
+    fn charge(&mut self, at: Time, _unit: Unit, _latency: Picos, _occupancy: Picos) -> Time {
+        at
+    }
+    fn dram(&mut self, at: Time, _address: Bytes, _size: Bytes, _is_write: bool) -> Time {
+        at
+    }
+    fn copy_line(&mut self, _from: Cell, _to: Cell) {}
+    fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
+    fn nand(&mut self, _at: Time, command: NandCommand) {
+        self.nand.push_back(command.tag);
+    }
+    fn respond(&mut self, _response: Response) {}
+    fn request_promotion(&mut self, _at: Time, lpa: Lpa) {
+        self.offers.push_back(lpa);
+    }
+    fn wake_at(&mut self, _at: Time, timer: Timer) {
+        self.timers.push_back(timer);
+    }
+}
+
+impl InstantPlatform {
+    /// Lets the firmware finish everything it has begun.
+    fn settle(&mut self, controller: &mut Controller) {
+        loop {
+            if let Some(tag) = self.nand.pop_front() {
+                controller.on_nand_done(Time::ZERO, tag, self);
+            } else if let Some(timer) = self.timers.pop_front() {
+                controller.on_timer(Time::ZERO, timer, self);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+/// The fabric without time.
+struct WarmFabric<'a> {
+    fabric: &'a mut Fabric,
+    platform: &'a mut InstantPlatform,
+}
+
+impl WarmFabric<'_> {
+    fn request(&mut self, op: RequestOp, line: LineAddr) {
+        let device = self.fabric.device.as_mut().expect("device pages live on a device");
+        let request = Request { id: RequestId::new(0), op, line };
+        device.controller.on_request(Time::ZERO, request, self.platform);
+        self.platform.settle(&mut device.controller);
+    }
+
+    fn evict(&mut self, victim: Option<Victim>) {
+        let Some(Victim { line, is_dirty: true }) = victim else { return };
+        if let Region::Data(lpa, in_page) = line.region() {
+            if self.fabric.placement.write(lpa, in_page) == Target::Device {
+                self.request(RequestOp::Write, device_line(lpa, in_page));
+            }
+        }
+    }
+
+    fn promote_offered(&mut self) {
+        while let Some(lpa) = self.platform.offers.pop_front() {
+            self.make_room();
+            if self.fabric.placement.begin_promotion(lpa).is_err() {
+                self.controller().on_promotion_refused(lpa);
+                continue;
+            }
+            while let Some(line) = self.fabric.placement.next_line(lpa) {
+                self.fabric.placement.line_copied(lpa, line);
+            }
+            let device = self.fabric.device.as_mut().expect("a device made the offer");
+            let is_dirty = device.controller.on_promotion_done(Time::ZERO, lpa, self.platform);
+            self.platform.settle(&mut device.controller);
+            self.fabric.placement.finish_promotion(lpa, is_dirty);
+        }
+    }
+
+    fn make_room(&mut self) {
+        while self.fabric.placement.wants_reclaim() {
+            match self.fabric.placement.reclaim() {
+                Reclaimed::Dropped(_) => {}
+                Reclaimed::Copying(lpa) => {
+                    while let Some(line) = self.fabric.placement.next_line(lpa) {
+                        self.request(RequestOp::Write, device_line(lpa, line));
+                        self.fabric.placement.line_copied(lpa, line);
+                    }
+                    self.fabric.placement.finish_demotion(lpa);
+                }
+                Reclaimed::PlbFull | Reclaimed::Nothing => break,
+            }
+        }
+    }
+
+    fn controller(&mut self) -> &mut Controller {
+        &mut self.fabric.device.as_mut().expect("a device made the offer").controller
+    }
+}
+
+impl WarmUncore for WarmFabric<'_> {
+    fn read(&mut self, _core: CoreId, line: HostLine, _kind: MissKind) {
+        let (was_hit, victim) = self.fabric.llc.warm_read(line);
+        self.evict(victim);
+        if was_hit {
+            return;
+        }
+        if let Region::Data(lpa, in_page) = line.region() {
+            self.fabric.touch(lpa);
+            if self.fabric.placement.read(lpa, in_page) == Target::Device {
+                self.request(
+                    RequestOp::Read { delay_allowed: false },
+                    device_line(lpa, in_page),
+                );
+            }
+        }
+        self.promote_offered();
+    }
+
+    fn write_back(&mut self, _core: CoreId, line: HostLine) {
+        let victim = self.fabric.llc.write_back(line);
+        self.evict(victim);
+        self.promote_offered();
+    }
+}
+
+impl<S: InstructionSource> Simulation<S> {
+    /// Executes the first `share` of each thread's instructions functionally, threads in turn, then
+    /// forgets everything that was counted.
+    ///
+    /// `instruction_counts` are those of whole threads.
+    ///
+    /// # Errors
+    /// Interrupted by the observer.
+    pub fn warm_up(
+        &mut self,
+        share: Ratio,
+        instruction_counts: &[u64],
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<u64, SimError> {
+        let mut left: Vec<u64> = instruction_counts.iter().map(|count| share.of(*count)).collect();
+        let mut platform = InstantPlatform::default();
+        let mut done = 0;
+        while left.iter().any(|left| *left > 0) {
+            for (thread, left) in left.iter_mut().enumerate() {
+                let turn = TURN.min(*left);
+                if turn == 0 || !self.actors[thread].is_present {
+                    *left = 0;
+                    continue;
+                }
+                let executed = self.warm_turn(thread, turn, &mut platform);
+                done += executed;
+                *left = if executed < turn { 0 } else { *left - turn };
+            }
+            let goes_on =
+                observe(Progress { is_measured: false, instructions: done, at: Time::ZERO });
+            if !goes_on {
+                return Err(SimError::Interrupted);
+            }
+        }
+        self.end_warm_up();
+        Ok(done)
+    }
+
+    /// Up to `turn` instructions of a thread; says how many there were.
+    fn warm_turn(&mut self, thread: usize, turn: u64, platform: &mut InstantPlatform) -> u64 {
+        let seat_index = thread % self.seats.len();
+        let mut executed = 0;
+        while executed < turn {
+            let actor = &mut self.actors[thread];
+            let Some(step) = actor.source.peek() else { break };
+            if step.has_sync {
+                self.warm_sync(thread);
+            }
+            let mut uncore = WarmFabric { fabric: &mut self.fabric, platform };
+            let source = &mut self.actors[thread].source;
+            self.seats[seat_index].core.warm(source, &mut uncore);
+            source.advance();
+            executed += u64::from(step.counts);
+        }
+        executed
+    }
+
+    /// Replays what other threads may wait for; nobody waits during warm-up.
+    fn warm_sync(&mut self, thread: usize) {
+        let event = self.actors[thread].source.sync().expect("the step has a sync event");
+        if matches!(event, SyncEvent::ThreadCreate { .. } | SyncEvent::FutexWake { .. }) {
+            self.replay_sync(units::ThreadId::from_index(thread), event);
+        }
+    }
+
+    fn end_warm_up(&mut self) {
+        for seat in &mut self.seats {
+            seat.core.reset_stats();
+        }
+        for actor in &mut self.actors {
+            actor.retired = actor.source.position();
+        }
+        self.fabric.reset_stats();
+    }
+}

@@ -1,0 +1,67 @@
+//! Designs that must be one another when the mechanism that tells them apart is switched off, and
+//! runs that must repeat.
+
+mod common;
+
+use common::{mixed, run, stat, time};
+use serde_json::Value;
+
+/// Everything but the names and the configuration.
+fn outcome(mut result: Value) -> Value {
+    let object = result.as_object_mut().expect("a result is an object");
+    for key in ["design", "config", "config_digest", "warnings"] {
+        object.remove(key);
+    }
+    result
+}
+
+#[track_caller]
+fn assert_equal_runs(a: (&str, &[&str]), b: (&str, &[&str])) {
+    let trace = mixed(6, 2_000, 6_000, 11);
+    let first = outcome(run(&trace, "demo", a.0, a.1));
+    let second = outcome(run(&trace, "demo", b.0, b.1));
+    assert_eq!(first, second, "{a:?} and {b:?}");
+}
+
+#[test]
+fn context_switching_with_an_infinite_threshold_is_the_base_design() {
+    // GC in progress switches at any threshold (§III-A), so the device must have room.
+    let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
+    assert_equal_runs(
+        ("skybyte-c", &[&["os.switch_threshold=1000s"], &room[..]].concat()),
+        ("base-cssd", &room),
+    );
+}
+
+#[test]
+fn promotion_without_host_pages_is_the_base_design() {
+    let none = &["host.promoted=0B", "host.reserve=0"];
+    assert_equal_runs(("skybyte-p", none), ("base-cssd", &[]));
+}
+
+#[test]
+fn the_full_design_without_switches_and_promotion_is_the_write_log_alone() {
+    let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
+    let off = ["host.promoted=0B", "host.reserve=0", "os.switch_threshold=1000s"];
+    assert_equal_runs(("skybyte-full", &[&off[..], &room].concat()), ("skybyte-w", &room));
+}
+
+#[test]
+fn a_run_repeats_bit_for_bit_and_another_seed_is_another_run() {
+    let trace = mixed(6, 2_000, 4_000, 12);
+    let settings = &["os.scheduler=random"];
+    let first = run(&trace, "demo", "skybyte-full", settings);
+    assert_eq!(first, run(&trace, "demo", "skybyte-full", settings));
+    let other = run(&trace, "demo", "skybyte-full", &["os.scheduler=random", "run.seed=2"]);
+    assert_ne!(time(&first), time(&other));
+}
+
+#[test]
+fn every_design_retires_the_same_instructions() {
+    let trace = mixed(6, 2_000, 3_000, 13);
+    let counts: Vec<u64> = sim::config::presets::DESIGNS
+        .iter()
+        .map(|design| stat(&run(&trace, "demo", design.name, &[]), "cores/instructions"))
+        .collect();
+    assert!(counts.windows(2).all(|pair| pair[0] == pair[1]), "{counts:?}");
+}
