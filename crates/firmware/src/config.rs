@@ -138,3 +138,55 @@ impl ControllerConfig {
         problems
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ssd() -> SsdConfig {
+        SsdConfig {
+            dram: Bytes::from_mib(512),
+            write_log: Bytes::from_mib(64),
+            cache_ways: 16,
+            cache_policy: CachePolicy::Lru,
+            mshr_count: 2048,
+            prefetch_pages: 1,
+            log_lookup: Picos::from_nanos(72),
+            cache_lookup: Picos::from_nanos(49),
+            read_rate: BytesPerSec::new(11_930_000_000),
+            write_rate: BytesPerSec::new(9_370_000_000),
+            buffers: 256,
+            firmware_cores: 4,
+            compaction_page_cost: Picos::from_nanos(500),
+            compaction_batch: 256,
+            delay_enabled: true,
+            promotion_enabled: true,
+            promotion_threshold: 64,
+        }
+    }
+
+    #[test]
+    fn log_and_cache_share_the_dram() {
+        let ssd = ssd();
+        assert_eq!(ssd.validate(), Vec::<String>::new());
+        assert_eq!(ssd.half_slot_count(), 524_288);
+        assert_eq!(ssd.frame_count(Bytes::from_kib(4)), 114_688);
+    }
+
+    #[test]
+    fn every_parameter_out_of_range_is_named() {
+        let wrong = SsdConfig {
+            cache_ways: 0,
+            mshr_count: 65_537,
+            write_log: Bytes::new(64),
+            read_rate: BytesPerSec::new(0),
+            ..ssd()
+        };
+        let problems = wrong.validate();
+        for key in ["cache_ways", "mshr_count", "write_log", "read_rate"] {
+            let named = problems.iter().filter(|text| text.contains(key)).count();
+            assert_eq!(named, 1, "{key}: {problems:?}");
+        }
+        assert_eq!(problems.len(), 4);
+    }
+}

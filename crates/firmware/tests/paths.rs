@@ -244,6 +244,50 @@ fn the_estimator_decides_where_the_threshold_lies_between() {
     assert!(device.send(4, READ, 1, 0).is_empty());
 }
 
+/// Writes without a log until GC stands in the queues, then asks for an absent page.
+fn answer_behind_gc(threshold: Picos) -> Option<Answer> {
+    let mut config = config(0);
+    config.ssd.delay_enabled = true;
+    config.switch_threshold = threshold;
+    config.ftl.fill = Ratio::percent(100);
+    config.ftl.overwritten = Ratio::percent(100);
+    config.timing = FlashTiming {
+        read: Picos::ZERO,
+        program: Picos::ZERO,
+        erase: Picos::ZERO,
+    };
+    let mut device = Device::new(&config);
+    let pages = device.controller.logical_page_count();
+    for page in 0..pages - 1 {
+        device.send(1, RequestOp::Write, page, 0);
+        let answers = device.send(2, READ, pages - 1, 0);
+        if answers.is_empty() {
+            // No GC: the threshold decides, and times of zero are below it.
+            device.settle(Picos::from_micros(1));
+        } else if answers[0].answer == Answer::Delay {
+            assert_eq!(device.controller.stats().delays_gc, 1);
+            return Some(Answer::Delay);
+        }
+        // The page leaves the data cache, so that the next read of it misses again.
+        let (now, page) = (device.now, Lpa::new(pages - 1));
+        let differs = device
+            .controller
+            .on_promotion_done(now, page, &mut device.bench);
+        assert!(!differs);
+    }
+    assert!(device.controller.ftl_stats().erases > 0);
+    None
+}
+
+#[test]
+fn a_read_behind_gc_is_delayed_whatever_the_estimate_unless_the_threshold_is_infinite() {
+    assert_eq!(
+        answer_behind_gc(Picos::from_micros(900)),
+        Some(Answer::Delay)
+    );
+    assert_eq!(answer_behind_gc(Picos::from_micros(1_000_000_000)), None);
+}
+
 #[test]
 fn a_full_half_is_programmed_once_per_page_and_writes_never_wait_for_it() {
     let mut device = Device::new(&config(16));

@@ -8,7 +8,11 @@ use crate::mshr::{Pending, Waiter};
 use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
-use units::{FrameId, LineInPage, LogSlot, Lpa, Time};
+use units::{FrameId, LineInPage, LogSlot, Lpa, Picos, Time};
+
+/// GC "typically lasts for milliseconds" (SkyByte §III-A), so a read behind it is delayed at once;
+/// only a threshold beyond every GC, which stands for no switching at all, keeps it waiting.
+const GC_WAIT: Picos = Picos::from_micros(1_000_000);
 
 impl Controller {
     #[inline]
@@ -211,7 +215,8 @@ impl Controller {
             };
         match self.constants.delay_threshold {
             Some(threshold) if may_delay => {
-                is_behind_gc || expected.saturating_since(at) > threshold
+                let remains = expected.saturating_since(at);
+                remains > threshold || is_behind_gc && GC_WAIT > threshold
             }
             _ => false,
         }
