@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -180,6 +181,12 @@ def config_show(
     show.config(core.Setup(machine, nand, files, tuple(overrides or [])), name, as_json)
 
 
+@config_app.command("presets")
+def config_presets() -> None:
+    """List the machines and the NAND types."""
+    show.presets()
+
+
 @config_app.command("explain")
 def config_explain(
     key: Annotated[str, typer.Argument(metavar="KEY", help="A parameter, or a section.")],
@@ -244,6 +251,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=arguments, prog_name="entresol", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # Typer turns KeyboardInterrupt into this.
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (UserError, core.TraceError, core.ConfigError) as error:
         return _complain(str(error), BAD_INPUT)
@@ -257,6 +266,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except (core.EntresolError, OSError) as error:
         return _complain(str(error), FAILED)
+    except Exception as error:  # A fault of ours: where it is, on one line, for the report of it.
+        return _complain(f"internal error: {type(error).__name__}: {error} {_place(error)}", FAILED)
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def _complain(message: str, code: int) -> int:

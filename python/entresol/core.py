@@ -36,8 +36,8 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A machine preset."""
+class Preset:
+    """A named set of values: a machine, or a NAND type."""
 
     name: str
     summary: str
@@ -56,11 +56,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is run on: everything that decides the effective configuration, save the design."""
+    """What is run on: everything that decides the effective configuration, save the design.
+
+    `files` are names and texts of TOML files, in order.
+    """
 
     machine: str
     nand: str | None = None
-    files: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
     overrides: tuple[str, ...] = ()
 
 
@@ -124,9 +127,14 @@ def designs() -> list[Design]:
     return [Design(**entry) for entry in json.loads(_core.designs())]
 
 
-def machines() -> list[Machine]:
+def machines() -> list[Preset]:
     """All machine presets."""
-    return [Machine(**entry) for entry in json.loads(_core.machines())]
+    return [Preset(**entry) for entry in json.loads(_core.machines())]
+
+
+def nand_types() -> list[Preset]:
+    """All NAND types."""
+    return [Preset(**entry) for entry in json.loads(_core.nand_types())]
 
 
 def parameters() -> list[Parameter]:

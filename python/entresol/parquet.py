@@ -23,7 +23,7 @@ def flatten(run: Json) -> dict[str, Any]:
     row["latency_cdf_latency_ps"] = [point[0] for point in cdf]
     row["latency_cdf_count"] = [point[1] for point in cdf]
     threads = run["statistics"]["threads"]
-    for name in ("thread", "instructions", "running_ps", "finished_ps"):
+    for name in threads[0] if threads else ():
         row[f"threads_{name}"] = [thread[name] for thread in threads]
     row["warnings"] = list(run["warnings"])
     for section, values in run["config"].items():
@@ -49,5 +49,5 @@ def _array(pa: Any, name: str, rows: Sequence[dict[str, Any]]) -> Any:
     if name == "warnings":
         return pa.array([row[name] for row in rows], pa.list_(pa.string()))
     if name.startswith(("latency_cdf_", "threads_")):
-        return pa.array([row[name] for row in rows], pa.list_(pa.int64()))
+        return pa.array([row.get(name) for row in rows], pa.list_(pa.int64()))
     return pa.array([row.get(name) for row in rows])

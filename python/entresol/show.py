@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -33,6 +34,15 @@ def designs(as_json: bool) -> None:
     for design in known:
         table.add_row(design.name, design.paper_name, design.summary, design.section)
     _console().print(table)
+
+
+def presets() -> None:
+    """The tables of machines and NAND types."""
+    for option, known in (("--machine", core.machines()), ("--nand", core.nand_types())):
+        table = Table(option, "what it is", box=None, pad_edge=False)
+        for preset in known:
+            table.add_row(preset.name, preset.summary)
+        _console().print(table)
 
 
 def config(setup: Setup, design: str, as_json: bool) -> None:
@@ -95,16 +105,16 @@ def trace_info(path: Path, info: Json) -> None:
     if accesses:
         table.add_row("stores", quantity.percent(info["stores"] / accesses) + " of accesses")
     for block in info.get("top_blocks", []):
-        table.add_row("top block", _plain(block))
+        share = quantity.percent(block["instructions"] / info["instructions"])
+        table.add_row("top block", f"{block['pc']}  {share} of instructions")
     for key, value in info.get("provenance", {}).items():
-        table.add_row(key.replace("_", " "), _plain(value))
+        if value:
+            table.add_row(key.replace("_", " "), _plain(value))
     table.add_row("digest", info["digest"])
     _console().print(table, highlight=False, markup=False)
 
 
 def _plain(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key.replace('_', ' ')} {_plain(item)}" for key, item in value.items())
     if isinstance(value, list):
-        return " ".join(_plain(item) for item in value)
-    return "" if value is None else str(value)
+        return shlex.join(str(word) for word in value)
+    return "yes" if value is True else str(value)

@@ -105,9 +105,9 @@ def check_machine(name: str) -> None:
         raise UserError(f"unknown machine {name}.{hint}")
 
 
-def read_config_files(paths: Sequence[Path]) -> tuple[str, ...]:
-    """The texts of configuration files, each known to be TOML."""
-    texts: list[str] = []
+def read_config_files(paths: Sequence[Path]) -> tuple[tuple[str, str], ...]:
+    """Names and texts of configuration files, each known to be TOML."""
+    found: list[tuple[str, str]] = []
     for path in paths:
         try:
             text = path.read_text(encoding="utf-8")
@@ -116,8 +116,8 @@ def read_config_files(paths: Sequence[Path]) -> tuple[str, ...]:
             raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
         except ValueError as error:
             raise UserError(f"{path}: is not TOML: {error}.") from error
-        texts.append(text)
-    return tuple(texts)
+        found.append((path.name, text))
+    return tuple(found)
 
 
 def plan(study: Study) -> list[Job]:

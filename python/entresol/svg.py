@@ -17,6 +17,7 @@ _CHARACTER = 6.5
 _ROW = 25
 _BAR = 15
 _AXIS = 24
+_LEAST_STEP = 0.4
 _NINES = ((0.0, "0 %"), (0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"),
           (0.9999, "99.99 %"), (0.99999, "99.999 %"))  # fmt: skip
 
@@ -161,6 +162,8 @@ def _line(line: Series, across: Callable[[float], float], up: Callable[[float], 
     previous = up(0.0)
     for value, share in line.points:
         x, y = across(value), up(share)
+        if steps and previous - y < _LEAST_STEP and share < 1:
+            continue
         steps.append(f"{'L' if steps else 'M'}{x:.1f} {previous:.1f}V{y:.1f}")
         previous = y
     dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""

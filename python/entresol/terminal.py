@@ -14,7 +14,7 @@ from rich.text import Text
 from entresol import quantity
 from entresol.core import Json
 from entresol.study import Job
-from entresol.view import Panel, Run, panels
+from entresol.view import Panel, Run, panels, warnings
 
 WIDTH_WITHOUT_TERMINAL = 132
 
@@ -85,9 +85,8 @@ def print_results(summary: Json) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
     for panel in panels(summary):
         console.print(_table(panel))
-        for run in panel.runs:
-            for warning in run.warnings:
-                console.print(Text(f"  {run.design}: {warning}", style="yellow"))
+        for warning, designs in warnings(panel).items():
+            console.print(Text(f"  {warning} ({', '.join(designs)})", style="yellow"))
 
 
 def _table(panel: Panel) -> Table:
@@ -112,7 +111,7 @@ def _cells(panel: Panel, run: Run) -> list[str]:
     if run.is_device:
         flash = [
             quantity.exact(run.number("flash", "program_pages")),
-            quantity.milli(run.number("flash", "write_amplification_milli")),
+            quantity.milli(run.write_amplification),
             quantity.exact(run.number("activity", "log_fills")),
             quantity.exact(run.number("activity", "gc_invocations")),
         ]

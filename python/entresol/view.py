@@ -106,6 +106,11 @@ class Run:
         return self.count("amat", "paper_ps")
 
     @property
+    def write_amplification(self) -> int | None:
+        """Write amplification in thousandths; `None` when the host wrote nothing to flash."""
+        return self.number("flash", "write_amplification_milli") or None
+
+    @property
     def switches(self) -> int:
         """Thread switches of every cause."""
         names = ("switches_long_delay", "switches_slice", "switches_blocked")
@@ -153,6 +158,15 @@ class Panel:
     def speedup(self, run: Run) -> float | None:
         """How many times as fast as the reference; higher is better."""
         return self.reference.time_ps / run.time_ps if run.time_ps else None
+
+
+def warnings(panel: Panel) -> dict[str, list[str]]:
+    """The warnings of a capture, each with the designs it concerns."""
+    by_text: dict[str, list[str]] = {}
+    for run in panel.runs:
+        for warning in run.warnings:
+            by_text.setdefault(warning, []).append(run.design)
+    return by_text
 
 
 def panels(summary: Json) -> list[Panel]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,21 +11,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-if importlib.util.find_spec("entresol._core") is None:
-    import types
-
-    stub = types.ModuleType("entresol._core")
-    stub.EntresolError = type("EntresolError", (Exception,), {})
-    for name in ("TraceError", "ConfigError", "SimulationError", "Interrupted"):
-        setattr(stub, name, type(name, (stub.EntresolError,), {}))
-    sys.modules["entresol._core"] = stub
-    import entresol
-
-    entresol._core = stub
-
 import fake_core
 
 from entresol import cli, core
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass(frozen=True)
@@ -68,6 +57,18 @@ def capture_file(tmp_path: Path) -> Path:
     path = tmp_path / "sort.etr"
     path.write_bytes(fake_core.MAGIC)
     return path
+
+
+@pytest.fixture(scope="session")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real capture, made here: sort with its threads, the first instructions of its main part."""
+    place = tmp_path_factory.mktemp("captured")
+    lines = place / "lines.txt"
+    lines.write_text("".join(f"{number * 7919 % 100_003}\n" for number in range(200_000)))
+    words = f"trace record -o {place}/sort.etr --skip 40000000 --limit 1200000 --"
+    command = ["sort", "--parallel=4", "-S", "20M", str(lines), "-o", "/dev/null"]
+    assert cli.main([*words.split(), *command]) == 0
+    return place / "sort.etr"
 
 
 def one_line(outcome: Outcome) -> str:

@@ -68,6 +68,10 @@ def machines() -> str:
     return json.dumps([{"name": name, "summary": name} for name in ("table2", "demo")])
 
 
+def nand_types() -> str:
+    return json.dumps([{"name": "ull", "summary": "fast"}])
+
+
 def parameters() -> str:
     return json.dumps([
         {"key": key, "kind": "units::Picos", "range": "at least 1ns", "source": "SkyByte Table II",
@@ -77,7 +81,7 @@ def parameters() -> str:
 
 
 def effective_config(
-    machine: str, design: str, nand: str | None, files: list[str], overrides: list[str]
+    machine: str, design: str, nand: str | None, files: list[tuple[str, str]], overrides: list[str]
 ) -> str:
     del machine, nand, files
     config = synthetic.config(design)
@@ -97,7 +101,7 @@ class Run:
         machine: str,
         design: str,
         nand: str | None,
-        files: list[str],
+        files: list[tuple[str, str]],
         overrides: list[str],
         threads: int | None,
         audit: bool,

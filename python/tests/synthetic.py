@@ -57,6 +57,7 @@ def run(
         "seed": 1,
         "config_digest": f"{abs(hash_text(trace + design)):016x}",
         "instructions": instructions,
+        "warmup_instructions": instructions // 3,
         "execution_time_ps": time,
         "config": config(design),
         "warnings": ["garbage collection never ran"] if design == "skybyte-wp" else [],
@@ -144,7 +145,6 @@ def run(
                 "switches_blocked": 40,
                 "retries": misses // 5 if switching else 0,
                 "syscalls": 512,
-                "futex_waits": 77,
             },
             "link": {
                 "to_device_bytes": ssd * 60,
@@ -155,7 +155,6 @@ def run(
             "threads": [
                 {
                     "thread": index,
-                    "instructions": instructions // threads,
                     "running_ps": busy // threads,
                     "finished_ps": time - index * 1_000_000,
                 }

@@ -120,6 +120,7 @@ def test_an_interrupted_run_stops_all_jobs_and_leaves_nothing(
     thread.join()
     assert outcome.code == 130
     assert outcome.out == ""
+    assert outcome.err == "entresol: interrupted; nothing was written.\n"
     assert time.monotonic() - started < 20
     assert all(run.cancelled.is_set() for run in fake_core.made)
     assert _names(tmp_path) == ["sort.etr"]

@@ -84,7 +84,7 @@ def flash_programs(panels: Sequence[Panel]) -> str:
     """Pages programmed, by cause, with write amplification."""
 
     def note(run: Run) -> str:
-        factor = quantity.milli(run.number("flash", "write_amplification_milli"))
+        factor = quantity.milli(run.write_amplification)
         return f"{quantity.count(run.count('flash', 'program_pages'))} · WAF {factor}"
 
     return _flash(panels, _WRITES, "programs", "Flash pages programmed by cause", note)

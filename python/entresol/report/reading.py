@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from entresol import quantity
+from entresol import quantity, view
 from entresol.view import AMAT_PARTS, BASE, IDEAL, Panel, Run
 
 _MECHANISMS = (
@@ -12,7 +13,7 @@ _MECHANISMS = (
     ("skybyte-p", "page migration"),
     ("skybyte-c", "thread switching"),
 )
-SAME = 0.02
+SAME = 0.01
 """Less than this is no difference worth a word."""
 
 
@@ -48,6 +49,10 @@ def _headline(panel: Panel, best: Run) -> str:
     factor = panel.speedup(best)
     if best is not reference and factor is not None:
         text += f", {_as_fast(factor)} {escape(reference.design)}"
+    near = [run.design for run in panel.devices
+            if run is not best and run.time_ps <= best.time_ps * (1 + SAME)]  # fmt: skip
+    if near:
+        text += f" ({escape(_listed(near))} within {quantity.percent(SAME)})"
     if ideal is not None and ideal is not best and ideal.time_ps:
         slower = best.time_ps / ideal.time_ps
         if slower >= 1:
@@ -56,6 +61,10 @@ def _headline(panel: Panel, best: Run) -> str:
         else:
             text += f"; that is even faster than {escape(ideal.design)}"
     return text + "."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _as_fast(factor: float) -> str:
@@ -88,7 +97,7 @@ def _mechanisms(panel: Panel, best: Run) -> str:
         relation = "about"
     text += f" Together they give {quantity.times(together)}, {relation} their product"
     text += f" ({quantity.times(product)})."
-    if full is not None and full is not best:
+    if full is not None and full.time_ps > best.time_ps * (1 + SAME):
         text += f" {_name(full)} has all three and is not the fastest here."
     return text
 
@@ -142,11 +151,8 @@ def _writes(panel: Panel, best: Run) -> str:
 
 
 def warnings(panel: Panel) -> str:
-    """The warnings of a capture, each with the designs it concerns."""
-    by_text: dict[str, list[str]] = {}
-    for run in panel.runs:
-        for warning in run.warnings:
-            by_text.setdefault(warning, []).append(run.design)
+    """The warnings of a capture as a note."""
+    by_text = view.warnings(panel)
     if not by_text:
         return ""
     items = "".join(

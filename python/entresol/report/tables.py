@@ -75,7 +75,7 @@ def flash(panel: Panel) -> str:
         Row(run.design, _cells(
             *(quantity.exact(run.number("flash", name)) for name in names),
             quantity.size(run.number("flash", "written_bytes")),
-            quantity.milli(run.number("flash", "write_amplification_milli")),
+            quantity.milli(run.write_amplification),
             quantity.duration(run.number("flash", "average_read_latency_ps")),
         ))
         for run in panel.devices
@@ -119,7 +119,7 @@ def _judged(run: Run, name: str) -> bool:
 def system(panel: Panel) -> str:
     """Operating system and link."""
     heads = ("design", "long-delay switches", "slice switches", "blocked switches", "retries",
-             "squashed instructions", "syscalls", "futex waits", "to device", "to host",
+             "squashed instructions", "syscalls", "to device", "to host",
              "link busy to host")  # fmt: skip
     rows = [
         Row(run.design, _cells(
@@ -127,7 +127,6 @@ def system(panel: Panel) -> str:
               ("switches_long_delay", "switches_slice", "switches_blocked", "retries")),
             quantity.exact(run.number("cores", "squashed_instructions")),
             quantity.exact(run.number("os", "syscalls")),
-            quantity.exact(run.number("os", "futex_waits")),
             quantity.size(run.number("link", "to_device_bytes")),
             quantity.size(run.number("link", "to_host_bytes")),
             quantity.percent(run.count("link", "to_host_busy_ps") / (run.time_ps or 1)),
@@ -140,15 +139,14 @@ def system(panel: Panel) -> str:
 def threads(panel: Panel) -> str:
     """When each thread finished, by design."""
     count = max(len(run.json["statistics"]["threads"]) for run in panel.runs)
-    heads = ("thread", "instructions", *(run.design for run in panel.runs))
+    heads = ("thread", *(run.design for run in panel.runs))
     rows = []
     for index in range(count):
         entries = [_thread(run, index) for run in panel.runs]
-        instructions = next(entry["instructions"] for entry in entries if entry)
         name = next(str(entry["thread"]) for entry in entries if entry)
         finished = [quantity.duration(entry["finished_ps"]) if entry else quantity.NOTHING
                     for entry in entries]  # fmt: skip
-        rows.append(Row(name, _cells(quantity.exact(instructions), *finished)))
+        rows.append(Row(name, _cells(*finished)))
     return html.table(f"{panel.trace}: end of each thread", heads, rows)
 
 
