@@ -16,7 +16,9 @@ fn body() -> Vec<Inst> {
     let reg = Reg::general;
     let add = |pc, to, from: &[u8]| {
         let from: Vec<Reg> = from.iter().map(|number| reg(*number)).collect();
-        Inst::new(OpClass::IntAlu, pc, 4).reading(&from).writing(&[reg(to), Reg::FLAGS])
+        Inst::new(OpClass::IntAlu, pc, 4)
+            .reading(&from)
+            .writing(&[reg(to), Reg::FLAGS])
     };
     let load = |pc, to, base| {
         Inst::new(OpClass::Move, pc, 4)
@@ -32,10 +34,26 @@ fn body() -> Vec<Inst> {
     };
     let branch = |pc| Inst::new(OpClass::CondBranch, pc, 2).reading(&[Reg::FLAGS]);
     let body = [
-        add(0, 1, &[1, 2]), load(4, 3, 1), add(8, 4, &[3, 4]), add(12, 5, &[5]), branch(16),
-        load(20, 6, 5), add(24, 7, &[6, 4]), store(28, 7, 5), add(32, 2, &[2]), add(36, 8, &[8, 2]),
-        branch(40), load(44, 9, 8), add(48, 10, &[9, 10]), load(52, 11, 1), add(56, 12, &[11, 3]),
-        branch(60), add(64, 13, &[13]), load(68, 14, 13), store(72, 14, 2), add(76, 15, &[15, 14]),
+        add(0, 1, &[1, 2]),
+        load(4, 3, 1),
+        add(8, 4, &[3, 4]),
+        add(12, 5, &[5]),
+        branch(16),
+        load(20, 6, 5),
+        add(24, 7, &[6, 4]),
+        store(28, 7, 5),
+        add(32, 2, &[2]),
+        add(36, 8, &[8, 2]),
+        branch(40),
+        load(44, 9, 8),
+        add(48, 10, &[9, 10]),
+        load(52, 11, 1),
+        add(56, 12, &[11, 3]),
+        branch(60),
+        add(64, 13, &[13]),
+        load(68, 14, 13),
+        store(72, 14, 2),
+        add(76, 15, &[15, 14]),
     ];
     let lines = body.map(|mut inst| {
         inst.code_line = CodeLine::new((inst.pc / 64) as u32);
@@ -144,14 +162,22 @@ fn config() -> CpuConfig {
 fn main() {
     let mut args = std::env::args().skip(1);
     let kind = args.next().unwrap_or_else(|| "l1".to_string());
-    let end = args.next().map_or(10_000_000, |count| count.parse().expect("a count"));
+    let end = args
+        .next()
+        .map_or(10_000_000, |count| count.parse().expect("a count"));
     let (stride, footprint) = match kind.as_str() {
         "l1" => (8, 16 << 10),
         "l2" => (64, 256 << 10),
         "memory" => (64, 64 << 20),
         _ => panic!("core_speed [l1|l2|memory] [instructions]"),
     };
-    let mut source = Loop { program: Program::new(&body(), 0), at: 0, end, stride, footprint };
+    let mut source = Loop {
+        program: Program::new(&body(), 0),
+        at: 0,
+        end,
+        stride,
+        footprint,
+    };
     let mut memory = Memory::default();
     let mut core = Core::new(CoreId::new(0), &config());
     core.start(Time::ZERO);

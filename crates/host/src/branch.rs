@@ -28,7 +28,10 @@ impl BranchPredictor {
     /// A predictor with `history_bits` bits of global history and as many counters as they index;
     /// every counter weakly not taken.
     pub fn new(history_bits: u32) -> Self {
-        assert!((1..=20).contains(&history_bits), "gshare has 1 to 20 bits of history");
+        assert!(
+            (1..=20).contains(&history_bits),
+            "gshare has 1 to 20 bits of history"
+        );
         let counters = (1usize << history_bits).div_ceil(4);
         Self {
             counters: vec![0b0101_0101; counters],
@@ -46,14 +49,21 @@ impl BranchPredictor {
         let shift = (index & 3) * 2;
         let byte = &mut self.counters[(index >> 2) as usize];
         let counter = *byte >> shift & 3;
-        let trained = if taken { (counter + 1).min(3) } else { counter.saturating_sub(1) };
+        let trained = if taken {
+            (counter + 1).min(3)
+        } else {
+            counter.saturating_sub(1)
+        };
         *byte = *byte & !(3 << shift) | trained << shift;
         (counter >= 2) == taken
     }
     /// Predicts the indirect branch at `pc`.
     pub fn target(&mut self, pc: u32) -> TargetPrediction {
         let entry = (pc ^ pc >> 11 ^ self.path) & (TARGETS as u32 - 1);
-        TargetPrediction { entry, target: self.targets[entry as usize] }
+        TargetPrediction {
+            entry,
+            target: self.targets[entry as usize],
+        }
     }
     /// Trains with the instruction that really followed; says whether the prediction was right.
     pub fn resolve(&mut self, prediction: TargetPrediction, followed: u32) -> bool {
@@ -68,7 +78,9 @@ mod tests {
     use super::*;
 
     fn wrong(predictor: &mut BranchPredictor, outcomes: impl Iterator<Item = bool>) -> usize {
-        outcomes.filter(|taken| !predictor.direction(0x40, *taken)).count()
+        outcomes
+            .filter(|taken| !predictor.direction(0x40, *taken))
+            .count()
     }
 
     #[test]

@@ -50,7 +50,10 @@ impl CacheArray {
     /// `CpuConfig::validate` checks.
     pub fn new(size: Bytes, ways: u32) -> Self {
         let sets = (size / (units::address::LINE_BYTES * u64::from(ways))) as u32;
-        assert!(sets.is_power_of_two() && ways <= 32, "a cache has 2^n sets of at most 32 ways");
+        assert!(
+            sets.is_power_of_two() && ways <= 32,
+            "a cache has 2^n sets of at most 32 ways"
+        );
         let stride = ways.next_multiple_of(GROUP as u32);
         Self {
             set_mask: sets - 1,
@@ -96,7 +99,10 @@ impl CacheArray {
         let (groups, _) = set.as_chunks::<GROUP>();
         for (number, group) in groups.iter().enumerate() {
             // Without early exit, so that it becomes two vector comparisons.
-            if group.iter().fold(false, |found, tag| found | (*tag == line.get())) {
+            if group
+                .iter()
+                .fold(false, |found, tag| found | (*tag == line.get()))
+            {
                 let way = group.iter().position(|tag| *tag == line.get())?;
                 return Some(Place((first + number * GROUP + way) as u32));
             }
@@ -119,16 +125,28 @@ impl CacheArray {
         let bit = 1 << way;
         let dirty = &mut self.dirty[set as usize];
         let tag = std::mem::replace(&mut self.tags[place.index()], line.get());
-        let victim = (tag != EMPTY)
-            .then(|| Victim { line: HostLine::from_raw(tag), is_dirty: *dirty & bit != 0 });
-        *dirty = if is_dirty { *dirty | bit } else { *dirty & !bit };
+        let victim = (tag != EMPTY).then(|| Victim {
+            line: HostLine::from_raw(tag),
+            is_dirty: *dirty & bit != 0,
+        });
+        *dirty = if is_dirty {
+            *dirty | bit
+        } else {
+            *dirty & !bit
+        };
         self.touch(set, place);
         (place, victim)
     }
     /// Lines present and how many of them are dirty.
     pub fn occupancy(&self) -> (u64, u64) {
         let present = self.tags.iter().filter(|tag| **tag != EMPTY).count() as u64;
-        (present, self.dirty.iter().map(|bits| u64::from(bits.count_ones())).sum())
+        (
+            present,
+            self.dirty
+                .iter()
+                .map(|bits| u64::from(bits.count_ones()))
+                .sum(),
+        )
     }
 
     fn touch(&mut self, set: u32, place: Place) {
@@ -181,11 +199,22 @@ mod tests {
         let size = Bytes::new(64 * u64::from(ways) * sets as u64);
         let mut cache = CacheArray::new(size, ways);
         cache.clock = clock;
-        let mut model = Model { sets: vec![Vec::new(); sets], ways: ways as usize };
+        let mut model = Model {
+            sets: vec![Vec::new(); sets],
+            ways: ways as usize,
+        };
         for &(number, writes) in accesses {
             let line = HostLine::from_raw(number);
-            let hit = if writes { cache.write(line) } else { cache.access(line) };
-            let victim = if hit.is_none() { cache.fill(line, writes).1 } else { None };
+            let hit = if writes {
+                cache.write(line)
+            } else {
+                cache.access(line)
+            };
+            let victim = if hit.is_none() {
+                cache.fill(line, writes).1
+            } else {
+                None
+            };
             let victim = victim.map(|victim| (victim.line.get(), victim.is_dirty));
             assert_eq!((hit.is_some(), victim), model.access(number, writes));
         }

@@ -22,6 +22,10 @@ mod window;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod switch_tests;
+#[cfg(test)]
+mod reference_tests;
 
 use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::config::CpuConfig;
@@ -93,6 +97,8 @@ pub struct Core {
     drain_blocked: bool,
     /// Stores are not written before this cycle.
     drain_from: u64,
+    /// Cycles for which the store being dispatched waited for room in the store queue.
+    store_stall: u64,
     calendar: Calendar,
     caches: Caches,
     misses: Misses,
@@ -126,6 +132,7 @@ impl Core {
             stores: StoreQueue::new(config.store_queue),
             drain_blocked: false,
             drain_from: 0,
+            store_stall: 0,
             calendar: Calendar::new(config),
             caches: Caches::new(config),
             misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
@@ -193,16 +200,21 @@ impl Core {
         };
         let cycle = self.cycle_after(now);
         self.take_fill(number, cycle, uncore);
-        self.settle(self.window.head, uncore);
-        self.retry_queue(cycle, uncore);
-        self.settle(self.window.head, uncore);
-        self.drain_again(cycle, uncore);
-        self.retire_ready(uncore);
+        self.use_free_mshr(cycle, uncore);
         self.stop != Stop::None && (self.can_continue() || self.exception().is_some())
     }
 
+    /// Whether a miss still waits under this name: false once a squash has freed it.
+    pub fn awaits(&self, slot: MissSlot) -> bool {
+        self.misses.get(slot).is_some()
+    }
+
     /// The access of `slot` was answered by SkyByte-Delay. If a load waits, call `run` now.
-    pub fn on_delay(&mut self, now: Time, slot: MissSlot) -> Delayed {
+    ///
+    /// Loads that wait are flagged. If nothing else waits, the MSHR is free at once: the line is not
+    /// coming, and flagged loads that are not the oldest must not keep the oldest from its own
+    /// access.
+    pub fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
         self.now = now;
         let Some(number) = self.misses.get(slot) else { return Delayed::default() };
         let miss = self.misses.miss(number);
@@ -214,10 +226,25 @@ impl Core {
             self.window.info[usize::from(at)] |= info::DELAYED;
             at = self.window.parked[usize::from(at)].next;
         }
-        Delayed {
+        let delayed = Delayed {
             load_waits: is_load && miss.first != NIL,
             other_waits: miss.store_waits || !is_load,
+        };
+        if !delayed.other_waits {
+            let cycle = self.cycle_after(now);
+            self.misses.free(number, cycle);
+            self.use_free_mshr(cycle, uncore);
         }
+        delayed
+    }
+
+    /// An MSHR is free: whatever waits for one goes on.
+    fn use_free_mshr<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
+        self.settle(self.window.head, uncore);
+        self.retry_queue(cycle, uncore);
+        self.settle(self.window.head, uncore);
+        self.drain_again(cycle, uncore);
+        self.retire_ready(uncore);
     }
 
     /// Retires the instruction that [`Pause::Sync`] stopped at; the next one is dispatched at `at`
@@ -245,8 +272,13 @@ impl Core {
         uncore: &mut U,
     ) -> Squashed {
         let end = self.cycle_after(self.now);
-        if !self.window.is_empty() && self.window.info[self.window.place(self.window.head)] & (info::LOAD | info::STORE) != 0 {
-            self.note_memory_wait(self.retirement.cycle, end);
+        if !self.window.is_empty() {
+            // The oldest piece is not complete, so it was parked.
+            let place = self.window.place(self.window.head);
+            if self.window.info[place] & (info::LOAD | info::STORE) != 0 {
+                let since = self.window.parked[place].dispatched;
+                self.note_memory_wait(self.retirement.cycle.max(since), end);
+            }
         }
         self.retirement.not_before(end);
         let instructions = self.window.squash();

@@ -129,7 +129,10 @@ impl Program {
     /// are numbered from `first_code_line`, so that captures of a co-run (D3) do not overlap.
     pub fn new(insts: &[Inst], first_code_line: u32) -> Self {
         Self {
-            ops: insts.iter().map(|inst| Op::new(inst, first_code_line)).collect(),
+            ops: insts
+                .iter()
+                .map(|inst| Op::new(inst, first_code_line))
+                .collect(),
         }
     }
     /// The instruction with this index.

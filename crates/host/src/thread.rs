@@ -18,7 +18,11 @@ impl TracedThread {
     /// The thread of `cursor`, whose capture's instructions are `program` and whose capture's
     /// pages begin at `first_page`.
     pub fn new(cursor: ThreadCursor, program: Arc<Program>, first_page: Lpa) -> Self {
-        Self { cursor, program, first_byte: first_page.get() << 12 }
+        Self {
+            cursor,
+            program,
+            first_byte: first_page.get() << 12,
+        }
     }
     /// The cursor, to read errors from or to seek before the run.
     pub fn cursor(&mut self) -> &mut ThreadCursor {

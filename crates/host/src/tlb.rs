@@ -29,7 +29,10 @@ impl Tlb {
     /// Empty TLBs; entries are ways times a power of two, which `CpuConfig::validate` checks.
     pub fn new(l1_entries: u32, l2_entries: u32) -> Self {
         let (l1_sets, l2_sets) = (l1_entries as usize / L1_WAYS, l2_entries as usize / L2_WAYS);
-        assert!(l1_sets.is_power_of_two() && l2_sets.is_power_of_two(), "TLBs have 2^n sets");
+        assert!(
+            l1_sets.is_power_of_two() && l2_sets.is_power_of_two(),
+            "TLBs have 2^n sets"
+        );
         Self {
             l1: vec![[EMPTY; L1_WAYS]; l1_sets],
             l2: vec![[EMPTY; L2_WAYS]; l2_sets],
@@ -39,7 +42,11 @@ impl Tlb {
     /// Looks a page up.
     #[inline]
     pub fn translate(&mut self, page: u32) -> Translation {
-        if page == self.last { Translation::L1 } else { self.search(page) }
+        if page == self.last {
+            Translation::L1
+        } else {
+            self.search(page)
+        }
     }
     /// Whether a page is in the first level; if so it becomes the youngest of its set.
     #[inline]
@@ -48,14 +55,20 @@ impl Tlb {
     }
     /// Enters a page after its walk.
     pub fn insert(&mut self, page: u32) {
-        let (l1, l2) = (page as usize & (self.l1.len() - 1), page as usize & (self.l2.len() - 1));
+        let (l1, l2) = (
+            page as usize & (self.l1.len() - 1),
+            page as usize & (self.l2.len() - 1),
+        );
         push(&mut self.l1[l1], page);
         push(&mut self.l2[l2], page);
         self.last = page;
     }
     /// Forgets a page, as a shootdown does; says whether it was there.
     pub fn invalidate(&mut self, page: u32) -> bool {
-        let (l1, l2) = (page as usize & (self.l1.len() - 1), page as usize & (self.l2.len() - 1));
+        let (l1, l2) = (
+            page as usize & (self.l1.len() - 1),
+            page as usize & (self.l2.len() - 1),
+        );
         let was_in_l1 = take(&mut self.l1[l1], page);
         if self.last == page {
             self.last = EMPTY;
@@ -86,13 +99,18 @@ impl Tlb {
 
 /// Makes `page` the youngest of its set, over the oldest if it is new.
 fn push(set: &mut [u32], page: u32) {
-    let at = set.iter().position(|entry| *entry == page).unwrap_or(set.len() - 1);
+    let at = set
+        .iter()
+        .position(|entry| *entry == page)
+        .unwrap_or(set.len() - 1);
     set.copy_within(0..at, 1);
     set[0] = page;
 }
 
 fn take(set: &mut [u32], page: u32) -> bool {
-    let Some(at) = set.iter().position(|entry| *entry == page) else { return false };
+    let Some(at) = set.iter().position(|entry| *entry == page) else {
+        return false;
+    };
     set.copy_within(at + 1.., at);
     if let Some(last) = set.last_mut() {
         *last = EMPTY;

@@ -45,7 +45,11 @@ impl Caches {
     }
     #[inline]
     fn available(&self, place: Place, hit: u64) -> u64 {
-        if self.latest <= hit { hit } else { self.ready[place.index()].max(hit) }
+        if self.latest <= hit {
+            hit
+        } else {
+            self.ready[place.index()].max(hit)
+        }
     }
     /// Puts a line into L1D, its data there at `ready`. Returns the dirty line that leaves L2.
     pub(crate) fn fill_l1d(

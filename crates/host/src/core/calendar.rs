@@ -109,7 +109,9 @@ pub(crate) struct Execution {
 
 impl Execution {
     fn new() -> Self {
-        Self { words: Box::new([(0, 0); WORDS as usize]) }
+        Self {
+            words: Box::new([(0, 0); WORDS as usize]),
+        }
     }
     /// An instruction executes for `length` cycles from `from`.
     #[inline]

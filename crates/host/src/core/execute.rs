@@ -21,6 +21,7 @@ impl Core {
     #[inline]
     pub(super) fn execute<U: Uncore>(&mut self, step: &Step, op: &Op, at: u64, uncore: &mut U) {
         let floor = at + 1;
+        let mut since = floor;
         let mut ready = floor.max(self.window.data_ready(op));
         let address = floor.max(self.window.address_ready(op));
         let mut kind = u8::from(step.counts);
@@ -43,31 +44,41 @@ impl Core {
                 return self.park(step, op, floor, None, uncore);
             }
         }
-        let mut done = if op.is(Op::EXECUTES) { self.calendar.execute(op, ready) } else { ready };
+        let mut done = if op.is(Op::EXECUTES) {
+            self.calendar.execute(op, ready)
+        } else {
+            ready
+        };
         if let Some(store) = step.store {
             kind |= info::STORE;
             done = self.calendar.book(Port::Store, done) + 1;
-            if !self.caches.tlb.has(HostLine::of_byte(store.byte).get() >> 6) {
+            if !self
+                .caches
+                .tlb
+                .has(HostLine::of_byte(store.byte).get() >> 6)
+            {
                 return self.park_store(step, op, floor, done, uncore);
             }
             let place = self.window.place(self.window.tail);
             let number = self.stores.push(store, place);
             self.stores.entry(number).data_at = done;
+            // Waiting for room in the store queue is waiting for memory.
+            since -= self.store_stall;
         }
         self.window.write(op, done);
         if op.is(Op::SPECIAL) {
             self.steer(step, op, done);
         }
-        self.finish_dispatch(done, kind, floor, uncore);
+        self.finish_dispatch(done, kind, since, uncore);
     }
 
     /// The dispatched piece is complete: it retires at once if everything older has.
     #[inline]
-    fn finish_dispatch<U: Uncore>(&mut self, done: u64, kind: u8, floor: u64, uncore: &mut U) {
+    fn finish_dispatch<U: Uncore>(&mut self, done: u64, kind: u8, since: u64, uncore: &mut U) {
         let sequence = self.window.tail;
         self.window.tail += 1;
         if self.window.head == sequence {
-            self.retire(done, kind, floor, uncore);
+            self.retire(done, kind, since, uncore);
         } else {
             let place = self.window.place(sequence);
             self.window.done[place] = done;
@@ -140,13 +151,7 @@ impl Core {
 
     /// Parks a piece whose load is done at `ready` and whose other operands are not known.
     #[inline(never)]
-    fn park_operands<U: Uncore>(
-        &mut self,
-        step: &Step,
-        op: &Op,
-        ready: u64,
-        uncore: &mut U,
-    ) {
+    fn park_operands<U: Uncore>(&mut self, step: &Step, op: &Op, ready: u64, uncore: &mut U) {
         let piece = Parked::new(*op, ready);
         let place = self.enter(step, piece);
         self.after_parking(step, op, place, uncore);
@@ -219,8 +224,17 @@ impl Core {
     }
 
     fn execute_parked<U: Uncore>(&mut self, place: usize, uncore: &mut U) {
-        let Parked { op, ready_data, own_store, .. } = self.window.parked[place];
-        let done = if op.is(Op::EXECUTES) { self.calendar.execute(&op, ready_data) } else { ready_data };
+        let Parked {
+            op,
+            ready_data,
+            own_store,
+            ..
+        } = self.window.parked[place];
+        let done = if op.is(Op::EXECUTES) {
+            self.calendar.execute(&op, ready_data)
+        } else {
+            ready_data
+        };
         if own_store == NO_STORE {
             return self.complete(place, done);
         }

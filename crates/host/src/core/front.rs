@@ -43,7 +43,10 @@ impl Front {
     }
     /// Begins anew: nothing is fetched, nothing is awaited.
     pub(crate) fn restart(&mut self) {
-        *self = Self { cycle: self.cycle, ..Self::new(self.width) };
+        *self = Self {
+            cycle: self.cycle,
+            ..Self::new(self.width)
+        };
     }
     /// Nothing is dispatched before `cycle`.
     #[inline]
@@ -105,7 +108,9 @@ impl Core {
         uncore: &mut U,
     ) -> Pause {
         loop {
-            let Some(step) = source.peek() else { return self.end() };
+            let Some(step) = source.peek() else {
+                return self.end();
+            };
             let op = source.program().op(step.inst);
             if self.front.needs_care && !self.care(&step) {
                 return self.stop(Stop::Branch);
@@ -125,7 +130,10 @@ impl Core {
             if step.has_sync
                 && let Some(event) = source.sync()
             {
-                return Pause::Sync { at: self.time(at), event };
+                return Pause::Sync {
+                    at: self.time(at),
+                    event,
+                };
             }
             self.front.take_slot(at);
             source.advance();
@@ -147,12 +155,8 @@ impl Core {
         }
         if step.store.is_some() {
             let room = self.stores.room_at().ok_or(Stop::Stores)?;
-            if room > at {
-                // The window may be empty, but memory is what is waited for.
-                self.note_memory_wait(at, room);
-                at = room;
-                self.front.not_before(at);
-            }
+            self.store_stall = room.saturating_sub(at);
+            at = at.max(room);
         }
         if op.is(Op::SERIALISES) || step.has_sync {
             if !self.window.is_empty() || !self.stores.is_empty() {
@@ -171,7 +175,11 @@ impl Core {
             if !self.predictor.resolve(prediction, step.inst) {
                 self.stats.mispredicts += 1;
                 let is_done = done < PENDING;
-                let done = if is_done { done } else { self.settled((done & self.window.mask) as usize) };
+                let done = if is_done {
+                    done
+                } else {
+                    self.settled((done & self.window.mask) as usize)
+                };
                 self.front.wait_for(done, self.timing.mispredict);
             }
         }
@@ -182,7 +190,11 @@ impl Core {
     /// When the piece at `place` is done: it may have completed since it was parked.
     fn settled(&self, place: usize) -> u64 {
         let done = self.window.done[place];
-        if done < PENDING { done } else { PENDING | place as u64 }
+        if done < PENDING {
+            done
+        } else {
+            PENDING | place as u64
+        }
     }
 
     /// What the branch or serialising instruction `op`, done at `done`, means for the front end.

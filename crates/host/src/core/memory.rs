@@ -21,7 +21,12 @@ pub(super) enum Access {
 
 impl Core {
     /// Translates the page of a data line for an access at `at`.
-    pub(super) fn translate<U: Uncore>(&mut self, line: HostLine, at: u64, uncore: &mut U) -> Access {
+    pub(super) fn translate<U: Uncore>(
+        &mut self,
+        line: HostLine,
+        at: u64,
+        uncore: &mut U,
+    ) -> Access {
         let page = line.get() >> 6;
         match self.caches.tlb.translate(page) {
             Translation::L1 => Access::Done(at),
@@ -53,7 +58,12 @@ impl Core {
     }
 
     /// Reads a translated data line for a load that looks it up at `at`.
-    pub(super) fn read_line<U: Uncore>(&mut self, line: HostLine, at: u64, uncore: &mut U) -> Access {
+    pub(super) fn read_line<U: Uncore>(
+        &mut self,
+        line: HostLine,
+        at: u64,
+        uncore: &mut U,
+    ) -> Access {
         if let Some(done) = self.caches.load(line, at + self.timing.l1d) {
             self.stats.l1d_hits += 1;
             return Access::Done(done);
@@ -74,14 +84,17 @@ impl Core {
             self.stats.l2_merged += 1;
             return Access::Miss(number);
         }
-        let Ok((l1_slot, at)) = self.misses.l1_slot(at) else { return Access::Refused };
+        let Ok((l1_slot, at)) = self.misses.l1_slot(at) else {
+            return Access::Refused;
+        };
         let done = at + self.timing.l1d + self.timing.l2;
         if self.caches.l2.access(line).is_some() {
             self.stats.l1d_misses += 1;
             self.stats.l2_hits += 1;
             self.misses.hold_l1(l1_slot, done);
             let pushed =
-                self.caches.fill_l1d(line, kind == MissKind::Ownership, done, &mut self.stats);
+                self.caches
+                    .fill_l1d(line, kind == MissKind::Ownership, done, &mut self.stats);
             self.write_back(pushed, done, uncore);
             return Access::Done(done);
         }
@@ -116,7 +129,12 @@ impl Core {
     }
 
     /// Hands a dirty line that left L2 at cycle `at` to the uncore.
-    pub(super) fn write_back<U: Uncore>(&mut self, line: Option<HostLine>, at: u64, uncore: &mut U) {
+    pub(super) fn write_back<U: Uncore>(
+        &mut self,
+        line: Option<HostLine>,
+        at: u64,
+        uncore: &mut U,
+    ) {
         if let Some(line) = line {
             uncore.write_back(self.time(at), self.id, line);
         }
@@ -133,7 +151,9 @@ impl Core {
         let at = piece.ready_address;
         match self.stores.forward(piece.store, at) {
             Forward::Cache => {}
-            Forward::Known(data_at) => return self.load_done(place, data_at + self.timing.l1d, true),
+            Forward::Known(data_at) => {
+                return self.load_done(place, data_at + self.timing.l1d, true);
+            }
             Forward::Pending(store) => {
                 self.stats.forwarded += 1;
                 self.window.parked[place].phase = Phase::Operands;
@@ -205,8 +225,11 @@ impl Core {
             }
             _ => {
                 self.stats.mshr_waits += 1;
-                piece.phase =
-                    if phase == Phase::StoreWalk { Phase::StoreQueue } else { Phase::Queue };
+                piece.phase = if phase == Phase::StoreWalk {
+                    Phase::StoreQueue
+                } else {
+                    Phase::Queue
+                };
                 self.queue.push_back(place as u16);
             }
         }
@@ -224,7 +247,10 @@ impl Core {
             } else {
                 self.advance_store(place, uncore);
             }
-            if matches!(self.window.parked[place].phase, Phase::Queue | Phase::StoreQueue) {
+            if matches!(
+                self.window.parked[place].phase,
+                Phase::Queue | Phase::StoreQueue
+            ) {
                 self.stats.mshr_waits -= 1;
                 self.queue.pop_back();
                 self.queue.push_front(place as u16);

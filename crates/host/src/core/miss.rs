@@ -55,7 +55,9 @@ impl Misses {
     /// The MSHR that waits for `line`.
     #[inline]
     pub(crate) fn find(&self, line: HostLine) -> Option<usize> {
-        self.lines[..self.top].iter().position(|waiting| *waiting == line.get())
+        self.lines[..self.top]
+            .iter()
+            .position(|waiting| *waiting == line.get())
     }
     /// The L1D MSHR that is free first, and when that is.
     pub(crate) fn l1_slot(&self, at: u64) -> Result<(u16, u64), NoMshr> {
@@ -68,7 +70,11 @@ impl Misses {
                 }
             }
         }
-        if slot == NIL { Err(NoMshr) } else { Ok((slot, free.max(at))) }
+        if slot == NIL {
+            Err(NoMshr)
+        } else {
+            Ok((slot, free.max(at)))
+        }
     }
     /// Holds an L1D MSHR until `free`.
     pub(crate) fn hold_l1(&mut self, slot: u16, free: u64) {
@@ -81,7 +87,11 @@ impl Misses {
         kind: MissKind,
         l1_slot: u16,
     ) -> Result<usize, NoMshr> {
-        let free = self.lines.iter().position(|line| *line == HostLine::NONE).ok_or(NoMshr)?;
+        let free = self
+            .lines
+            .iter()
+            .position(|line| *line == HostLine::NONE)
+            .ok_or(NoMshr)?;
         self.lines[free] = line.get();
         self.top = self.top.max(free + 1);
         self.in_use += 1;
@@ -90,7 +100,14 @@ impl Misses {
         }
         let miss = &mut self.misses[free];
         let generation = miss.generation;
-        *miss = Miss { generation, kind, first: NIL, l1_slot, store_waits: false, is_delayed: false };
+        *miss = Miss {
+            generation,
+            kind,
+            first: NIL,
+            l1_slot,
+            store_waits: false,
+            is_delayed: false,
+        };
         Ok(free)
     }
     /// Frees an MSHR and the L1D MSHR that it held, at `cycle`.
@@ -115,7 +132,10 @@ impl Misses {
     /// The MSHR with this name, if it is still in use for the same miss.
     pub(crate) fn get(&self, slot: MissSlot) -> Option<usize> {
         let number = slot.index();
-        let in_use = self.lines.get(number).is_some_and(|line| *line != HostLine::NONE);
+        let in_use = self
+            .lines
+            .get(number)
+            .is_some_and(|line| *line != HostLine::NONE);
         (in_use && self.name(number) == slot).then_some(number)
     }
     pub(crate) fn line(&self, number: usize) -> HostLine {
@@ -126,8 +146,9 @@ impl Misses {
     }
     /// Numbers of the MSHRs in use.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
-        let used: Vec<usize> =
-            (0..self.top).filter(|number| self.lines[*number] != HostLine::NONE).collect();
+        let used: Vec<usize> = (0..self.top)
+            .filter(|number| self.lines[*number] != HostLine::NONE)
+            .collect();
         used.into_iter()
     }
     /// L1D MSHRs that are held until a fill.
@@ -136,6 +157,8 @@ impl Misses {
     }
     /// L1D MSHRs that misses in use name.
     pub(crate) fn l1_named(&self) -> usize {
-        self.numbers().filter(|number| self.misses[*number].l1_slot != NIL).count()
+        self.numbers()
+            .filter(|number| self.misses[*number].l1_slot != NIL)
+            .count()
     }
 }

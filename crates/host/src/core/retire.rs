@@ -15,7 +15,12 @@ pub(crate) struct Retirement {
 
 impl Retirement {
     pub(crate) fn new(width: u32) -> Self {
-        Self { cycle: 0, used: 0, width, since: None }
+        Self {
+            cycle: 0,
+            used: 0,
+            width,
+            since: None,
+        }
     }
     /// Nothing retires before `cycle`.
     pub(crate) fn not_before(&mut self, cycle: u64) {
@@ -73,13 +78,13 @@ impl LoadQueue {
 }
 
 impl Core {
-    /// Retires the oldest piece, which was complete at `done`; `floor` is the cycle after its
-    /// dispatch, from which on it can have been waited for.
+    /// Retires the oldest piece, which was complete at `done` and may have been waited for since
+    /// cycle `since`: the one after its dispatch.
     #[inline]
-    pub(super) fn retire<U: Uncore>(&mut self, done: u64, kind: u8, floor: u64, uncore: &mut U) {
+    pub(super) fn retire<U: Uncore>(&mut self, done: u64, kind: u8, since: u64, uncore: &mut U) {
         if done > self.retirement.cycle {
             if kind & (info::LOAD | info::STORE) != 0 {
-                self.note_memory_wait(self.retirement.cycle.max(floor), done);
+                self.note_memory_wait(self.retirement.cycle.max(since), done);
             }
             self.retirement.not_before(done);
         }
@@ -112,8 +117,12 @@ impl Core {
             }
             let kind = self.window.info[place];
             let is_parked = kind & info::PARKED != 0;
-            let floor = if is_parked { self.window.parked[place].dispatched } else { 0 };
-            self.retire(done, kind, floor, uncore);
+            let since = if is_parked {
+                self.window.parked[place].dispatched
+            } else {
+                0
+            };
+            self.retire(done, kind, since, uncore);
         }
     }
 

@@ -105,7 +105,14 @@ impl StoreQueue {
         let first_line = HostLine::of_byte(access.byte).get();
         let last_line = HostLine::of_byte(last).get();
         *self.entry(number) = Store {
-            lines: [first_line, if last_line == first_line { NONE } else { last_line }],
+            lines: [
+                first_line,
+                if last_line == first_line {
+                    NONE
+                } else {
+                    last_line
+                },
+            ],
             waits: [NONE; 2],
             written: 0,
             written_at: PENDING,
@@ -178,7 +185,11 @@ impl StoreQueue {
             let store = self.entry(number);
             if store.waits.contains(&line.get()) {
                 let [first, second] = store.waits;
-                store.waits = if first == line.get() { [second, NONE] } else { [first, NONE] };
+                store.waits = if first == line.get() {
+                    [second, NONE]
+                } else {
+                    [first, NONE]
+                };
                 store.written = store.written.max(cycle);
                 if is_drained && store.waits[0] == NONE {
                     store.written_at = store.written;
@@ -203,6 +214,10 @@ impl StoreQueue {
     }
     /// Forgets the stores that have not retired.
     pub(crate) fn squash(&mut self) {
+        // Their entries had been free when they were dispatched, and are again.
+        for number in self.retired..self.dispatched {
+            self.entry(number).written_at = 0;
+        }
         self.dispatched = self.retired;
         self.words.fill((u64::MAX, NO_STORE));
     }

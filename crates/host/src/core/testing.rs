@@ -60,12 +60,19 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn new(insts: &[Inst], steps: Vec<Step>) -> Self {
-        Self { program: Program::new(insts, 0), steps, next: 0 }
+        Self {
+            program: Program::new(insts, 0),
+            steps,
+            next: 0,
+        }
     }
     /// Every instruction once, in order, with these accesses.
     pub(crate) fn straight(pieces: &[(Inst, Option<Access>, Option<Access>)]) -> Self {
         let insts: Vec<Inst> = pieces.iter().map(|piece| piece.0).collect();
-        let steps = (0..).zip(pieces).map(|(inst, piece)| step(inst, piece.1, piece.2)).collect();
+        let steps = (0..)
+            .zip(pieces)
+            .map(|(inst, piece)| step(inst, piece.1, piece.2))
+            .collect();
         Self::new(&insts, steps)
     }
     /// `count` times the instructions of a loop body without memory accesses.
@@ -76,7 +83,14 @@ impl Script {
 }
 
 pub(crate) fn step(inst: u32, load: Option<Access>, store: Option<Access>) -> Step {
-    Step { inst, load, store, taken: false, counts: true, has_sync: false }
+    Step {
+        inst,
+        load,
+        store,
+        taken: false,
+        counts: true,
+        has_sync: false,
+    }
 }
 
 pub(crate) fn at(byte: u64) -> Option<Access> {
@@ -91,8 +105,14 @@ impl InstructionSource for Script {
         self.steps.get(self.next).copied()
     }
     fn sync(&mut self) -> Option<SyncEvent> {
-        let syscall = SyncEvent::Syscall { number: 1, duration: DurationClass::from_log2(9) };
-        self.steps.get(self.next).filter(|step| step.has_sync).map(|_| syscall)
+        let syscall = SyncEvent::Syscall {
+            number: 1,
+            duration: DurationClass::from_log2(9),
+        };
+        self.steps
+            .get(self.next)
+            .filter(|step| step.has_sync)
+            .map(|_| syscall)
     }
     fn advance(&mut self) {
         self.next += 1;
@@ -129,7 +149,8 @@ impl Memory {
 impl Uncore for Memory {
     fn read(&mut self, at: Time, _: CoreId, slot: MissSlot, line: HostLine, kind: MissKind) {
         let at = at.as_picos();
-        self.fills.insert((at + self.latency, self.reads.len() as u64), slot);
+        self.fills
+            .insert((at + self.latency, self.reads.len() as u64), slot);
         self.reads.push((at, line, kind));
     }
     fn write_back(&mut self, _: Time, _: CoreId, line: HostLine) {
@@ -159,7 +180,10 @@ pub(crate) fn run_until_pause(
 ) -> Pause {
     let mut pause = core.run(now, Time::MAX, source, memory);
     while pause == Pause::Waiting {
-        let ((at, _), slot) = memory.fills.pop_first().expect("a waiting core has a fill coming");
+        let ((at, _), slot) = memory
+            .fills
+            .pop_first()
+            .expect("a waiting core has a fill coming");
         let now = Time::from_picos(at);
         if core.on_fill(now, slot, source, memory) {
             pause = core.run(now, Time::MAX, source, memory);
@@ -195,7 +219,9 @@ pub(crate) fn cycles(core: &mut Core, source: &mut Script, memory: &mut Memory) 
 /// An addition that reads and writes registers.
 pub(crate) fn add(write: u8, reads: &[u8]) -> Inst {
     let reads: Vec<Reg> = reads.iter().map(|number| reg(*number)).collect();
-    Inst::new(OpClass::IntAlu, 0, 4).reading(&reads).writing(&[reg(write)])
+    Inst::new(OpClass::IntAlu, 0, 4)
+        .reading(&reads)
+        .writing(&[reg(write)])
 }
 
 /// A load through a register.

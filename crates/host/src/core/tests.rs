@@ -26,7 +26,9 @@ fn a_chain_of_additions_takes_a_cycle_each() {
 
 #[test]
 fn a_chain_of_multiplications_takes_three_cycles_each() {
-    let multiply = Inst::new(OpClass::IntMul, 0, 4).reading(&[reg(1)]).writing(&[reg(1)]);
+    let multiply = Inst::new(OpClass::IntMul, 0, 4)
+        .reading(&[reg(1)])
+        .writing(&[reg(1)]);
     assert_eq!(timed(&[multiply], 1000), 3000 + 1);
 }
 
@@ -40,7 +42,9 @@ fn divisions_do_not_overlap_and_floating_point_has_two_ports() {
 
 /// Loads, each of which needs the one before for its address.
 fn chase(count: u64, stride: u64) -> Script {
-    let steps = (0..count).map(|number| step(0, at(number * stride), None)).collect();
+    let steps = (0..count)
+        .map(|number| step(0, at(number * stride), None))
+        .collect();
     Script::new(&[load(1, 1)], steps)
 }
 
@@ -48,7 +52,10 @@ fn chase(count: u64, stride: u64) -> Script {
 fn a_pointer_chase_in_l1_takes_its_latency_each() {
     let mut source = chase(256, 64);
     let mut core = warmed(&config(), &mut source);
-    assert_eq!(cycles(&mut core, &mut source, &mut Memory::new(100)), 256 * 4 + 1);
+    assert_eq!(
+        cycles(&mut core, &mut source, &mut Memory::new(100)),
+        256 * 4 + 1
+    );
     assert_eq!(core.stats().l1d_hits, 256);
 }
 
@@ -57,7 +64,10 @@ fn a_pointer_chase_in_l2_takes_both_latencies_each() {
     // 256 KiB: fits in L2 and, walked in order, never hits in L1; 64 pages fit in the TLB.
     let mut source = chase(4096, 64);
     let mut core = warmed(&config(), &mut source);
-    assert_eq!(cycles(&mut core, &mut source, &mut Memory::new(100)), 4096 * 14 + 1);
+    assert_eq!(
+        cycles(&mut core, &mut source, &mut Memory::new(100)),
+        4096 * 14 + 1
+    );
     assert_eq!((core.stats().l1d_hits, core.stats().l2_hits), (0, 4096));
 }
 
@@ -67,7 +77,10 @@ fn a_pointer_chase_in_memory_takes_every_latency_each() {
     let mut core = warmed(&config(), &mut chase(1, 64));
     let mut memory = Memory::new(1000);
     // The first line is in L1 already.
-    assert_eq!(cycles(&mut core, &mut source, &mut memory), 63 * 1014 + 4 + 1);
+    assert_eq!(
+        cycles(&mut core, &mut source, &mut memory),
+        63 * 1014 + 4 + 1
+    );
     assert_eq!(core.stats().l2_misses, 63);
 }
 
@@ -76,7 +89,10 @@ fn a_chase_over_many_pages_pays_for_translations() {
     // 128 pages with one line each: both fit in L2 and L1D, but only 64 in the first-level TLB.
     let mut source = chase(128, 4096 + 64);
     let mut core = warmed(&config(), &mut source);
-    assert_eq!(cycles(&mut core, &mut source, &mut Memory::new(100)), 128 * (4 + 7) + 1);
+    assert_eq!(
+        cycles(&mut core, &mut source, &mut Memory::new(100)),
+        128 * (4 + 7) + 1
+    );
 }
 
 #[test]
@@ -86,14 +102,25 @@ fn a_walk_reads_the_page_table_before_the_line() {
     let mut core = warmed(&config(), &mut Script::repeat(&[add(1, &[])], 1));
     let mut memory = Memory::new(1000);
     let walk = 7 + 10 + 1000;
-    assert_eq!(cycles(&mut core, &mut source, &mut memory), 1 + walk + 4 + 10 + 1000);
+    assert_eq!(
+        cycles(&mut core, &mut source, &mut memory),
+        1 + walk + 4 + 10 + 1000
+    );
     let table = HostLine::page_table(16);
     let data = HostLine::of_byte(64 * KIB);
-    assert_eq!(memory.reads, [(18, table, MissKind::Walk), (1 + walk + 14, data, MissKind::Load)]);
+    assert_eq!(
+        memory.reads,
+        [
+            (18, table, MissKind::Walk),
+            (1 + walk + 14, data, MissKind::Load)
+        ]
+    );
 }
 
 fn independent_loads(count: u64) -> Script {
-    let steps = (0..count).map(|number| step(0, at(number * 64), None)).collect();
+    let steps = (0..count)
+        .map(|number| step(0, at(number * 64), None))
+        .collect();
     Script::new(&[load(1, 2)], steps)
 }
 
@@ -107,7 +134,10 @@ fn translated(config: &CpuConfig, pages: u64) -> Core {
 #[test]
 fn independent_misses_overlap_up_to_the_mshrs() {
     for (mshrs, count) in [(8, 64), (4, 64), (1, 16), (64, 64)] {
-        let config = CpuConfig { l1d_mshrs: mshrs, ..config() };
+        let config = CpuConfig {
+            l1d_mshrs: mshrs,
+            ..config()
+        };
         let mut core = translated(&config, 1);
         let mut memory = Memory::new(1000);
         let end = cycles(&mut core, &mut independent_loads(count), &mut memory);
@@ -130,7 +160,10 @@ fn the_window_bounds_what_a_miss_lets_through() {
     let first = 1 + 14;
     let filled = first + 1000;
     // The first retires when filled; the second is dispatched, issued and on its way after that.
-    assert_eq!(memory.reads.iter().map(|read| read.0).collect::<Vec<_>>(), [first, filled + 2 + 14]);
+    assert_eq!(
+        memory.reads.iter().map(|read| read.0).collect::<Vec<_>>(),
+        [first, filled + 2 + 14]
+    );
     pieces.remove(1);
     let mut core = translated(&config(), 1);
     let mut memory = Memory::new(1000);
@@ -158,7 +191,11 @@ fn a_mispredicted_branch_costs_its_penalty() {
 #[test]
 fn a_load_takes_its_data_from_the_store_before_it() {
     let pieces = [
-        (Inst::new(OpClass::IntMul, 0, 4).writing(&[reg(1)]), None, None),
+        (
+            Inst::new(OpClass::IntMul, 0, 4).writing(&[reg(1)]),
+            None,
+            None,
+        ),
         (store(1, 2), None, at(0)),
         (load(3, 2), at(0), None),
     ];
@@ -168,14 +205,23 @@ fn a_load_takes_its_data_from_the_store_before_it() {
     // Product 4, store 5, forwarded 5 + 4; without it the load would take 1000.
     assert_eq!(end, 9);
     assert_eq!(core.stats().forwarded, 1);
-    assert_eq!(memory.reads.len(), 1, "only the store's fetch for ownership");
+    assert_eq!(
+        memory.reads.len(),
+        1,
+        "only the store's fetch for ownership"
+    );
     assert_eq!(memory.reads[0].2, MissKind::Ownership);
 }
 
 #[test]
 fn a_store_waits_for_nothing_but_holds_its_queue_entry() {
-    let config = CpuConfig { store_queue: 4, ..config() };
-    let pieces: Vec<_> = (0..8).map(|number| (store(1, 2), None, at(number * 64))).collect();
+    let config = CpuConfig {
+        store_queue: 4,
+        ..config()
+    };
+    let pieces: Vec<_> = (0..8)
+        .map(|number| (store(1, 2), None, at(number * 64)))
+        .collect();
     let mut core = translated(&config, 1);
     let mut memory = Memory::new(1000);
     let end = cycles(&mut core, &mut Script::straight(&pieces), &mut memory);
@@ -188,7 +234,11 @@ fn a_store_waits_for_nothing_but_holds_its_queue_entry() {
 #[test]
 fn a_fence_waits_for_stores_and_holds_back_what_follows() {
     let fence = Inst::new(OpClass::Fence, 0, 3);
-    let pieces = [(store(1, 2), None, at(0)), (fence, None, None), (add(1, &[]), None, None)];
+    let pieces = [
+        (store(1, 2), None, at(0)),
+        (fence, None, None),
+        (add(1, &[]), None, None),
+    ];
     let mut core = translated(&config(), 1);
     let mut memory = Memory::new(1000);
     let end = cycles(&mut core, &mut Script::straight(&pieces), &mut memory);
@@ -201,7 +251,11 @@ fn a_miss_at_the_head_is_memory_bound_and_arithmetic_is_not() {
     let mut pieces = vec![(load(1, 2), at(0), None)];
     pieces.extend((0..100).map(|_| (add(3, &[3]), None, None)));
     let mut core = translated(&config(), 1);
-    let end = cycles(&mut core, &mut Script::straight(&pieces), &mut Memory::new(1000));
+    let end = cycles(
+        &mut core,
+        &mut Script::straight(&pieces),
+        &mut Memory::new(1000),
+    );
     let stats = core.stats();
     assert_eq!(stats.active_cycles, end);
     // From cycle 1 to the fill at 1015, less the 100 cycles of the chain of additions.
@@ -210,7 +264,9 @@ fn a_miss_at_the_head_is_memory_bound_and_arithmetic_is_not() {
 
 #[test]
 fn dirty_lines_leave_l1_and_l2_once_each() {
-    let steps = (0..32 * KIB).map(|number| step(0, None, at(number * 64))).collect();
+    let steps = (0..32 * KIB)
+        .map(|number| step(0, None, at(number * 64)))
+        .collect();
     let mut source = Script::new(&[store(1, 2)], steps);
     let mut core = translated(&config(), 512);
     let mut memory = Memory::new(100);

@@ -55,9 +55,17 @@ impl Core {
             self.caches.tlb.insert(page);
         }
         let l1d = &mut self.caches.l1d;
-        let found = if is_write { l1d.write(line) } else { l1d.access(line) };
+        let found = if is_write {
+            l1d.write(line)
+        } else {
+            l1d.access(line)
+        };
         if found.is_none() {
-            let kind = if is_write { MissKind::Ownership } else { MissKind::Load };
+            let kind = if is_write {
+                MissKind::Ownership
+            } else {
+                MissKind::Load
+            };
             self.warm_l2(line, kind, uncore);
             let pushed = self.caches.fill_l1d(line, is_write, 0, &mut self.stats);
             self.warm_write_back(pushed, uncore);

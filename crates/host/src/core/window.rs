@@ -168,14 +168,22 @@ impl Window {
             let ready = self.regs[usize::from(number)];
             let is_address = loads && link >= FIRST_ADDRESS_LINK;
             if ready < PENDING {
-                let known = if is_address { &mut piece.ready_address } else { &mut piece.ready_data };
+                let known = if is_address {
+                    &mut piece.ready_address
+                } else {
+                    &mut piece.ready_data
+                };
                 *known = ready.max(*known);
                 continue;
             }
             let writer = &mut self.parked[(ready & self.mask) as usize];
             piece.links[usize::from(link)] = writer.waiters;
             writer.waiters = place as u16 * LINKS + link;
-            if is_address { piece.waits_address += 1 } else { piece.waits_data += 1 }
+            if is_address {
+                piece.waits_address += 1
+            } else {
+                piece.waits_data += 1
+            }
         }
         self.write(&piece.op, PENDING | place as u64);
         // Nobody reads these two.
@@ -213,8 +221,11 @@ impl Window {
                 piece.waits_address -= 1;
                 piece.waits_address == 0
             } else {
-                let extra = if link == FORWARD_LINK { forward_latency } else { 0 };
-                piece.ready_data = piece.ready_data.max(done + extra);
+                let ready = match link {
+                    FORWARD_LINK => done.max(piece.ready_address) + forward_latency,
+                    _ => done,
+                };
+                piece.ready_data = piece.ready_data.max(ready);
                 piece.waits_data -= 1;
                 piece.waits_data == 0
             };
