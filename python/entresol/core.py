@@ -95,8 +95,18 @@ class Run:
         )
 
     def execute(self) -> Json:
-        """Simulates, with the interpreter lock released. Raises `Interrupted` after `cancel`."""
-        return _object(self._run.execute())
+        """Simulates, with the interpreter lock released.
+
+        Raises `Interrupted` after `cancel`, and `SimulationError` when the simulated machine is
+        stuck or breaks one of its invariants.
+        """
+        try:
+            return _object(self._run.execute())
+        except BaseException as error:
+            # A failed assertion in Rust: PyO3 derives it from BaseException and exports no name.
+            if type(error).__name__ == "PanicException":
+                raise SimulationError(f"an invariant is broken: {error}") from error
+            raise
 
     def progress(self) -> Progress:
         """May be called from any thread at any time."""

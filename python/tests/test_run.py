@@ -126,6 +126,20 @@ def test_an_interrupted_run_stops_all_jobs_and_leaves_nothing(
     assert _names(tmp_path) == ["sort.etr"]
 
 
+def test_a_failed_assertion_of_the_core_is_a_failed_simulation(
+    entresol_command: Entresol, capture_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PanicException(BaseException): ...
+
+    def fail(_run: fake_core.Run) -> str:
+        raise PanicException("time went back")
+
+    monkeypatch.setattr(fake_core.Run, "execute", fail)
+    outcome = entresol_command("run", capture_file, "--json")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1] == "entresol: an invariant is broken: time went back"
+
+
 def test_a_simulation_that_fails_is_one_line_and_leaves_nothing(
     entresol_command: Entresol,
     capture_file: Path,
