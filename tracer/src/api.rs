@@ -91,6 +91,7 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn access(path: *const c_char, mode: c_int) -> c_int;
     pub fn write(file: c_int, bytes: *const c_void, count: usize) -> isize;
+    pub fn fcntl(file: c_int, command: c_int, argument: c_int) -> c_int;
     pub fn _exit(status: c_int) -> !;
 }
 

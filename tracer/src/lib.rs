@@ -5,8 +5,8 @@
 //! when that is full, [`stream`] turns the words into chunks. [`sync`] matches threads' waits with
 //! wakes, [`recorder`] brings a capture to its end: at exit, at the limit, before an exec.
 //!
-//! Knows nothing of simulation. A fork of the program runs on unrecorded. A program killed by
-//! SIGKILL leaves only the unfinished file under its temporary name.
+//! Knows nothing of simulation. A fork of the program runs on unrecorded. A program that
+//! crashes or is killed by SIGKILL leaves only the unfinished file under its temporary name.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod api;
@@ -15,6 +15,7 @@ pub mod options;
 pub mod output;
 pub mod plugin;
 pub mod recorder;
+pub mod signals;
 pub mod slot;
 pub mod stream;
 pub mod sync;

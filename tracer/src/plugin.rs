@@ -6,9 +6,10 @@ use crate::api::{self, PluginId, Tb};
 use crate::options::{Options, guest_command};
 use crate::output::Output;
 use crate::recorder::{self, Recorder};
-use crate::{decode, slot, word};
+use crate::{decode, signals, slot, word};
 use iced_x86::InstructionInfoFactory;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trace::Provenance;
 
@@ -168,7 +169,9 @@ extern "C" fn marker(_vcpu: c_uint, data: *mut c_void) {
 
 /// Decodes a block that QEMU translates, and asks for its callbacks.
 extern "C" fn translate(_id: PluginId, tb: *mut Tb) {
+    static FIRST: Once = Once::new();
     let Some(recorder) = active() else { return };
+    FIRST.call_once(signals::install);
     // SAFETY: the block is alive during this call, and indices are below its count.
     unsafe {
         let count = api::qemu_plugin_tb_n_insns(tb);

@@ -61,7 +61,7 @@ pub fn install(options: Options, output: Output, provenance: Provenance) {
         ended: Mutex::default(),
         streams: AtomicU32::new(0),
         failed: AtomicBool::new(false),
-        ending: AtomicBool::new(false),
+        completed: Mutex::default(),
     });
     assert!(installed.is_ok(), "a plugin is installed once");
 }
@@ -128,7 +128,8 @@ pub struct Recorder {
     ended: Mutex<Ended>,
     streams: AtomicU32,
     failed: AtomicBool,
-    ending: AtomicBool,
+    /// Whether the capture is complete and sealed.
+    completed: Mutex<bool>,
 }
 
 impl Recorder {
@@ -233,10 +234,12 @@ impl Recorder {
         }
         self.region.lock().expect("no thread panicked").inside = inside;
     }
-    /// The program ends.
+    /// The program ends. Whoever comes second waits until the capture is complete.
     pub fn exit(&self) {
-        if !self.ending.swap(true, Ordering::AcqRel) {
+        let mut ended = self.completed.lock().expect("no thread panicked");
+        if !*ended {
             self.complete(None, true);
+            *ended = true;
         }
     }
 
@@ -310,13 +313,7 @@ impl Recorder {
 
     /// The limit is reached: completes the capture and ends the program.
     fn stop(&self) {
-        if self.ending.swap(true, Ordering::AcqRel) {
-            // Another thread is about to end the process.
-            loop {
-                std::thread::park();
-            }
-        }
-        self.complete(None, true);
+        self.exit();
         api::exit_process(i32::from(self.failed.load(Ordering::Relaxed)));
     }
 

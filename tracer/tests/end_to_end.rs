@@ -1,6 +1,8 @@
 //! Records a small C program under QEMU and reads the captures back. `make test` installs QEMU;
 //! where it is missing these tests say so and pass.
 
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -243,6 +245,50 @@ fn an_exec_completes_the_capture_and_a_failed_one_does_not_end_it() {
     assert!(
         file.threads()[0].instructions > 5_000_000,
         "recorded after the failed exec"
+    );
+}
+
+#[test]
+fn a_program_asked_to_end_leaves_a_complete_capture() {
+    let Some(program) = program() else { return };
+    let out = directory().join("asked.etr");
+    let plugin = format!("{},out={}", plugin().display(), out.display());
+    let mut child = Command::new("qemu-x86_64")
+        .args(["-plugin", &plugin])
+        .arg(program)
+        .arg("wait")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("QEMU starts");
+    // The program says a byte when it begins to wait.
+    let mut byte = [0];
+    child
+        .stdout
+        .take()
+        .expect("it is piped")
+        .read_exact(&mut byte)
+        .expect("it says so");
+    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.is_ok_and(|status| status.success()));
+    let status = child.wait().expect("it ends");
+    assert_eq!(
+        status.signal(),
+        Some(15),
+        "the signal still ends the program"
+    );
+    assert!(TraceFile::open(out).unwrap().threads()[0].instructions > 1_000);
+}
+
+#[test]
+fn a_program_that_closes_all_files_does_not_get_the_captures_bytes() {
+    let Some((_, output)) = record("closes", "close", "") else {
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("the program closed the recorder's file"),
+        "{said}"
     );
 }
 

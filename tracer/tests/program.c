@@ -99,7 +99,17 @@ int main(int count, char **arguments) {
         region();
         execl(arguments[0], arguments[0], "region", (char *)NULL);
     }
-    if (!strcmp(mode, "crash"))
-        abort();
+    if (!strcmp(mode, "wait")) {
+        if (write(1, "w", 1) == 1)
+            for (;;)
+                pause();
+    }
+    if (!strcmp(mode, "close")) {
+        for (int file = 3; file < 1024; file++)
+            close(file);
+        for (int file = 3; file < 1024; file++)
+            dup2(1, file);
+        return region();
+    }
     return 2;
 }
