@@ -126,6 +126,30 @@ impl ThreadCursor {
     }
 }
 
+/// Adds the instructions of `thread` to the counts of their blocks, without decoding addresses.
+pub(crate) fn count_blocks(
+    file: &TraceFile,
+    thread: ThreadId,
+    counts: &mut [u64],
+) -> Result<(), TraceError> {
+    let shared = &*file.shared;
+    let mut decoder = Decoder::new(shared, thread);
+    while let Some(variant) = decoder.block {
+        decoder.open_next_block(shared);
+        let shape = &shared.templates.shapes[variant as usize];
+        let next = decoder
+            .block
+            .map(|next| shared.templates.shapes[next as usize].pc);
+        let continues = shape.repeats && next == Some(shape.last_pc);
+        let block = shared.dictionary.variants[variant as usize].block as usize;
+        let instructions = shared.dictionary.blocks[block].count - u32::from(continues);
+        counts[block] += u64::from(instructions);
+    }
+    decoder
+        .fault
+        .map_or(Ok(()), |fault| Err(fault.of("capture")))
+}
+
 /// A chunk's columns, decompressed, and how far each is read.
 #[derive(Default)]
 struct Columns {

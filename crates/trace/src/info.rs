@@ -1,6 +1,8 @@
 //! What `trace info` and `trace head` print.
 
 use crate::container::VERSION;
+use crate::cursor::count_blocks;
+use crate::dictionary::Block;
 use crate::dynamic::{MemAccess, SyncEvent};
 use crate::error::{Fault, TraceError};
 use crate::file::{Thread, TraceFile};
@@ -51,7 +53,7 @@ impl Info {
 /// How many blocks [`Info::top_blocks`] names.
 const TOP: usize = 10;
 
-/// Reads the capture at `path` to its end and describes it.
+/// Opens the capture at `path`, follows every thread's blocks to the end and describes it.
 ///
 /// # Errors
 /// When it is not a complete and undamaged capture.
@@ -73,22 +75,17 @@ pub fn info(path: impl AsRef<Path>) -> Result<Info, TraceError> {
 }
 
 fn top_blocks(file: &TraceFile) -> Result<Vec<TopBlock>, TraceError> {
-    let mut counts = vec![0_u64; file.insts().len()];
+    let dictionary = &file.shared.dictionary;
+    let mut counts = vec![0_u64; dictionary.blocks.len()];
     for thread in file.threads() {
-        let mut cursor = file.cursor(thread.id);
-        while let Some(piece) = cursor.take() {
-            counts[piece.inst().index()] += u64::from(piece.counts());
-        }
-        cursor.error().map_or(Ok(()), Err)?;
+        count_blocks(file, thread.id, &mut counts)?;
     }
-    let of_block = |block: &crate::dictionary::Block| {
-        let insts = block.first as usize..(block.first + block.count) as usize;
-        TopBlock {
-            pc: file.insts()[block.first as usize].pc,
-            instructions: counts[insts].iter().sum(),
-        }
+    let pc = |block: &Block| dictionary.insts[block.first as usize].pc;
+    let top = |(block, count): (&Block, &u64)| TopBlock {
+        pc: pc(block),
+        instructions: *count,
     };
-    let mut blocks: Vec<_> = file.shared.dictionary.blocks.iter().map(of_block).collect();
+    let mut blocks: Vec<_> = dictionary.blocks.iter().zip(&counts).map(top).collect();
     blocks.sort_by_key(|block| (std::cmp::Reverse(block.instructions), block.pc));
     blocks.truncate(TOP);
     Ok(blocks)

@@ -277,3 +277,31 @@ fn other_files_and_other_versions_are_named_as_such() {
     newer[12..16].copy_from_slice(&crc);
     assert!(sentence(&newer).contains("format version 2"));
 }
+
+#[test]
+fn top_blocks_add_up_to_all_instructions() {
+    let mut writer = TraceWriter::new();
+    let (one, two) = (writer.thread(), writer.thread());
+    let string = writer.define(Inst::new(OpClass::Move, 0, 2).repeated());
+    let others: Vec<_> = (0..4).map(|n| writer.alu(Reg::general(n), &[])).collect();
+    for n in 0..300 {
+        writer.execute(
+            if n % 3 == 0 { one } else { two },
+            others[n % 4],
+            None,
+            None,
+        );
+        writer.execute(one, string, None, None);
+    }
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("top.etr");
+    writer.save(&path).unwrap();
+    let info = trace::info(&path).unwrap();
+    let mut cursor = TraceFile::open(&path).unwrap().cursor(one);
+    let counted = std::iter::from_fn(|| cursor.take())
+        .filter(|p| p.counts())
+        .count();
+    // Of three neighbouring iterations two continue.
+    assert_eq!(counted, 100 + 100);
+    let sum: u64 = info.top_blocks.iter().map(|block| block.instructions).sum();
+    assert_eq!(sum, 300 + 100);
+}
