@@ -106,7 +106,8 @@ def _figures(shown: Sequence[Panel]) -> list[tuple[str, str, str, str]]:
          "All reads and writes below the L3, as shares.", figures.requests(shown)),
         ("latency", "Latency distribution",
          "Share of accesses (first issue to data) that take at most so long. Each further nine has "
-         "the same height, so the tail is as visible as the middle.", figures.latency(shown)),
+         "the same height, so the tail is as visible as the middle.", figures.latency(shown)
+         + tables.percentiles(shown)),
         ("programs", "Flash programs",
          "Pages written to flash, by cause. WAF: write amplification.",
          figures.flash_programs(shown)),

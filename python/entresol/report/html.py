@@ -29,7 +29,11 @@ class Row:
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[Row]) -> str:
     """A table with a caption, scoped headers, and room to scroll on a narrow screen."""
-    columns = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    prose = {index + 1 for row in rows for index, cell in enumerate(row.cells) if cell.prose}
+    columns = "".join(
+        f'<th scope="col"{" class=text" if index in prose else ""}>{escape(head)}</th>'
+        for index, head in enumerate(heads)
+    )
     body = "".join(_row(row) for row in rows)
     return (
         f'<div class="table-block scroll"><table><caption>{escape(caption)}</caption>'

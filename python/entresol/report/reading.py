@@ -14,7 +14,7 @@ _MECHANISMS = (
     ("skybyte-c", "thread switching"),
 )
 SAME = 0.01
-"""Less than this is no difference worth a word."""
+"""Less than this (1 %) is no difference worth a word."""
 
 
 def paragraph(panel: Panel) -> str:
@@ -52,7 +52,7 @@ def _headline(panel: Panel, best: Run) -> str:
     near = [run.design for run in panel.devices
             if run is not best and run.time_ps <= best.time_ps * (1 + SAME)]  # fmt: skip
     if near:
-        text += f" ({escape(_listed(near))} within {quantity.percent(SAME)})"
+        text += f" ({escape(_listed(near))} within 1 %)"
     if ideal is not None and ideal is not best and ideal.time_ps:
         slower = best.time_ps / ideal.time_ps
         if slower >= 1:

@@ -50,6 +50,23 @@ def _result_cells(panel: Panel, run: Run) -> tuple[Cell, ...]:
     )
 
 
+def percentiles(panels: Sequence[Panel]) -> str:
+    """The latency of the middle and of the tail, for all captures at once."""
+    designs = list(dict.fromkeys(run.design for panel in panels for run in panel.runs))
+    heads = ("design", *(f"{panel.trace} {name}" for panel in panels
+                         for name in ("p50", "p99", "p99.9")))  # fmt: skip
+    rows = [
+        Row(design, _cells(*(
+            quantity.duration(run.number("amat", name)) if run else quantity.NOTHING
+            for panel in panels
+            for run in (panel.find(design),)
+            for name in ("p50_ps", "p99_ps", "p999_ps")
+        )))
+        for design in designs
+    ]  # fmt: skip
+    return html.table("Latency percentiles", heads, rows)
+
+
 def amat(panel: Panel) -> str:
     """The components of AMAT as numbers."""
     heads = ("design", "AMAT", *(label for _, label in AMAT_PARTS), "accesses")
