@@ -82,7 +82,7 @@ impl InstructionSource for Loop {
             return None;
         }
         let (round, inst) = (self.at / 20, (self.at % 20) as u32);
-        let byte = (round * self.stride + u64::from(inst) * 512) % self.footprint & !7;
+        let byte = ((round * self.stride + u64::from(inst) * 512) % self.footprint) & !7;
         let access = Some(Access { byte, size: 8 });
         Some(Step {
             inst,

@@ -19,13 +19,13 @@ mod warm;
 mod window;
 
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
+mod reference_tests;
 #[cfg(test)]
 mod switch_tests;
 #[cfg(test)]
-mod reference_tests;
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::config::CpuConfig;
@@ -122,11 +122,13 @@ impl Core {
         Self {
             id,
             timing,
-            limits: Limits { rob: u64::from(config.rob) },
+            limits: Limits {
+                rob: u64::from(config.rob),
+            },
             now: Time::ZERO,
             stop: Stop::None,
             front: Front::new(config.width),
-            window: Window::new(config.rob),
+            window: Window::new(),
             retirement: Retirement::new(config.width),
             load_queue: LoadQueue::new(config.load_queue),
             stores: StoreQueue::new(config.store_queue),
@@ -216,7 +218,9 @@ impl Core {
     /// access.
     pub fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
         self.now = now;
-        let Some(number) = self.misses.get(slot) else { return Delayed::default() };
+        let Some(number) = self.misses.get(slot) else {
+            return Delayed::default();
+        };
         let miss = self.misses.miss(number);
         miss.is_delayed = true;
         let miss = *miss;
@@ -250,8 +254,13 @@ impl Core {
     /// Retires the instruction that [`Pause::Sync`] stopped at; the next one is dispatched at `at`
     /// or later. Whether the thread then stays or is squashed, it continues after that instruction.
     pub fn complete_sync<S: InstructionSource>(&mut self, at: Time, source: &mut S) {
-        let step = source.peek().expect("a sync event is completed at its instruction");
-        assert!(step.has_sync && self.window.is_empty(), "a sync event is reached before it is completed");
+        let step = source
+            .peek()
+            .expect("a sync event is completed at its instruction");
+        assert!(
+            step.has_sync && self.window.is_empty(),
+            "a sync event is reached before it is completed"
+        );
         source.advance();
         let cycle = self.cycle_after(at);
         self.retirement.not_before(cycle);
@@ -293,7 +302,11 @@ impl Core {
         self.drain_again(end, uncore);
         self.stats.squashes += 1;
         self.stats.squashed += instructions;
-        Squashed { instructions, cancelled, at: self.time(self.retirement.cycle) }
+        Squashed {
+            instructions,
+            cancelled,
+            at: self.time(self.retirement.cycle),
+        }
     }
 
     /// Executes one instruction functionally: caches, TLB and predictors change, no time passes.
@@ -306,13 +319,20 @@ impl Core {
     pub fn shoot_down(&mut self, now: Time, page: units::Lpa, cost: units::Picos) {
         self.caches.tlb.invalidate(page.get() as u32);
         let from = self.front.cycle.max(self.cycle_after(now));
-        self.front.not_before(from + cost.get().div_ceil(self.timing.period));
+        self.front
+            .not_before(from + cost.get().div_ceil(self.timing.period));
     }
 
     /// What the core has done.
     pub fn stats(&self) -> CoreStats {
-        let open = self.retirement.since.map_or(0, |since| self.retirement.cycle - since);
-        CoreStats { active_cycles: self.stats.active_cycles + open, ..self.stats }
+        let open = self
+            .retirement
+            .since
+            .map_or(0, |since| self.retirement.cycle - since);
+        CoreStats {
+            active_cycles: self.stats.active_cycles + open,
+            ..self.stats
+        }
     }
     /// Forgets what was counted, at the end of warm-up.
     pub fn reset_stats(&mut self) {
@@ -328,7 +348,10 @@ impl Core {
             }
         };
         let in_flight = self.window.tail - self.window.head;
-        check(in_flight <= self.limits.rob, "more pieces are in flight than the ROB has entries");
+        check(
+            in_flight <= self.limits.rob,
+            "more pieces are in flight than the ROB has entries",
+        );
         check(
             self.misses.in_use == self.misses.numbers().count(),
             "the count of L2 MSHRs in use is wrong",
@@ -338,7 +361,10 @@ impl Core {
             "an L1D MSHR is held by no miss",
         );
         let is_awaited = |line: HostLine| self.misses.find(line).is_some();
-        check(self.stores.awaited().all(is_awaited), "a store waits for a line that nobody fetches");
+        check(
+            self.stores.awaited().all(is_awaited),
+            "a store waits for a line that nobody fetches",
+        );
         check(
             self.queue.is_empty() || self.misses.in_use > 0,
             "loads wait for an MSHR although none is in use",
@@ -359,21 +385,27 @@ impl Core {
         let place = self.window.place(self.window.head);
         let is_raised =
             self.window.info[place] & info::DELAYED != 0 && self.window.done[place] >= PENDING;
-        is_raised.then(|| Pause::LongDelay { at: self.time(self.retirement.cycle) })
+        is_raised.then(|| Pause::LongDelay {
+            at: self.time(self.retirement.cycle),
+        })
     }
     fn stop(&mut self, stop: Stop) -> Pause {
         self.stop = stop;
         Pause::Waiting
     }
     fn reach(&mut self, cycle: u64) -> Pause {
-        Pause::Horizon { at: self.time(cycle) }
+        Pause::Horizon {
+            at: self.time(cycle),
+        }
     }
     fn end(&mut self) -> Pause {
         if !self.window.is_empty() {
             return self.stop(Stop::End);
         }
         self.close();
-        Pause::End { at: self.time(self.retirement.cycle) }
+        Pause::End {
+            at: self.time(self.retirement.cycle),
+        }
     }
     /// The thread leaves: the cycles it had are counted.
     fn close(&mut self) {
@@ -404,7 +436,10 @@ impl Core {
     /// Frees the MSHRs that nothing but squashed pieces waits for.
     fn cancel_misses<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) -> u64 {
         let mut cancelled = 0;
-        for number in self.misses.numbers() {
+        for number in 0..self.misses.top() {
+            if !self.misses.is_used(number) {
+                continue;
+            }
             let slot = self.misses.name(number);
             let miss = self.misses.miss(number);
             miss.first = NIL;

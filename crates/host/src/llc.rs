@@ -107,7 +107,12 @@ impl SharedCache {
             slot: MissSlot::new(0, 0),
             kind: MissKind::Load,
         };
-        let mshr = |number| Mshr { line: 0, first: NONE, last: NONE, next_free: number + 1 };
+        let mshr = |number| Mshr {
+            line: 0,
+            first: NONE,
+            last: NONE,
+            next_free: number + 1,
+        };
         let mut mshrs: Vec<Mshr> = (0..count).map(mshr).collect();
         if let Some(last) = mshrs.last_mut() {
             last.next_free = NONE;
@@ -117,7 +122,14 @@ impl SharedCache {
             mshrs,
             free: 0,
             in_use: 0,
-            nodes: vec![Node { waiter, mshr: NONE, next: NONE }; slots_per_core * config.cores as usize],
+            nodes: vec![
+                Node {
+                    waiter,
+                    mshr: NONE,
+                    next: NONE
+                };
+                slots_per_core * config.cores as usize
+            ],
             slots_per_core,
             table: vec![NONE; (count as usize * 4).next_power_of_two()],
             stats: L3Stats::default(),
@@ -142,7 +154,12 @@ impl SharedCache {
         let number = self.free;
         let mshr = &mut self.mshrs[number as usize];
         self.free = mshr.next_free;
-        *mshr = Mshr { line: line.get(), first: NONE, last: NONE, next_free: NONE };
+        *mshr = Mshr {
+            line: line.get(),
+            first: NONE,
+            last: NONE,
+            next_free: NONE,
+        };
         self.in_use += 1;
         self.stats.misses += 1;
         self.insert(number);
@@ -233,18 +250,29 @@ impl SharedCache {
         let mut problems = Vec::new();
         let indexed = self.table.iter().filter(|number| **number != NONE).count() as u32;
         if indexed != self.in_use {
-            problems.push(format!("L3 indexes {indexed} MSHRs but {} are in use", self.in_use));
+            problems.push(format!(
+                "L3 indexes {indexed} MSHRs but {} are in use",
+                self.in_use
+            ));
         }
         for &number in self.table.iter().filter(|number| **number != NONE) {
             if self.waiters(L3Slot::new(number)).next().is_none() {
-                problems.push(format!("L3 MSHR {number} is in use and nobody waits for it"));
+                problems.push(format!(
+                    "L3 MSHR {number} is in use and nobody waits for it"
+                ));
             }
         }
-        let linked: usize = self.table.iter().filter(|number| **number != NONE)
-            .map(|number| self.waiters(L3Slot::new(*number)).count()).sum();
+        let linked: usize = self
+            .table
+            .iter()
+            .filter(|number| **number != NONE)
+            .map(|number| self.waiters(L3Slot::new(*number)).count())
+            .sum();
         let waiting = self.nodes.iter().filter(|node| node.mshr != NONE).count();
         if linked != waiting {
-            problems.push(format!("{waiting} misses wait for L3 but {linked} are in a list"));
+            problems.push(format!(
+                "{waiting} misses wait for L3 but {linked} are in a list"
+            ));
         }
         problems
     }
@@ -259,8 +287,15 @@ impl SharedCache {
     }
     fn append(&mut self, mshr: u32, waiter: Waiter) {
         let at = self.node_of(waiter.core, waiter.slot);
-        assert!(self.nodes[at as usize].mshr == NONE, "an L2 MSHR waits for one line");
-        self.nodes[at as usize] = Node { waiter, mshr, next: NONE };
+        assert!(
+            self.nodes[at as usize].mshr == NONE,
+            "an L2 MSHR waits for one line"
+        );
+        self.nodes[at as usize] = Node {
+            waiter,
+            mshr,
+            next: NONE,
+        };
         let entry = &mut self.mshrs[mshr as usize];
         let last = std::mem::replace(&mut entry.last, at);
         match self.nodes.get_mut(last as usize) {

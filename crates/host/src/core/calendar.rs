@@ -47,9 +47,13 @@ impl Calendar {
     /// Books the first free slot of a class at `ready` or later and returns its cycle.
     #[inline]
     pub(crate) fn book(&mut self, port: Port, ready: u64) -> u64 {
+        let (lap, shift) = (ready / SLOTS, port as u32);
         let slot = &mut self.slots[(ready % SLOTS) as usize];
-        if *slot >> 32 == ready / SLOTS && *slot >> (port as u32) & 8 == 0 {
-            *slot += 1 << port as u32;
+        if *slot >> 32 < lap {
+            *slot = lap << 32 | self.empty;
+        }
+        if *slot >> 32 == lap && *slot >> shift & 8 == 0 {
+            *slot += 1 << shift;
             return ready;
         }
         self.search(port, ready)
@@ -66,12 +70,14 @@ impl Calendar {
         issue + latency
     }
 
+    #[inline(never)]
     fn divide(&mut self, port: Port, ready: u64, latency: u64) -> u64 {
         let issue = self.book(port, ready.max(self.divider_free));
         self.divider_free = issue + latency;
         self.execution.note(issue, latency);
         issue + latency
     }
+    #[inline(never)]
     fn search(&mut self, port: Port, ready: u64) -> u64 {
         let shift = port as u32;
         let run = self.full[shift as usize / 4];
@@ -155,6 +161,7 @@ impl Execution {
             *word = (number, bits);
         }
     }
+    #[inline(never)]
     fn note_long(&mut self, from: u64, length: u64) {
         let mut at = from;
         while at < from + length {

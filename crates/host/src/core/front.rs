@@ -115,10 +115,10 @@ impl Core {
             if self.front.needs_care && !self.care(&step) {
                 return self.stop(Stop::Branch);
             }
-            if !self.front.has_line(op.code_line) {
-                if let Some(stop) = self.fetch(op.code_line, uncore) {
-                    return self.stop(stop);
-                }
+            if !self.front.has_line(op.code_line)
+                && let Some(stop) = self.fetch(op.code_line, uncore)
+            {
+                return self.stop(stop);
             }
             let at = match self.dispatch_cycle(&step, &op) {
                 Ok(at) => at,
@@ -178,7 +178,7 @@ impl Core {
                 let done = if is_done {
                     done
                 } else {
-                    self.settled((done & self.window.mask) as usize)
+                    self.settled(self.window.place(done))
                 };
                 self.front.wait_for(done, self.timing.mispredict);
             }

@@ -144,12 +144,16 @@ impl Misses {
     pub(crate) fn miss(&mut self, number: usize) -> &mut Miss {
         &mut self.misses[number]
     }
+    /// Numbers below this cover the MSHRs in use.
+    pub(crate) fn top(&self) -> usize {
+        self.top
+    }
+    pub(crate) fn is_used(&self, number: usize) -> bool {
+        self.lines[number] != HostLine::NONE
+    }
     /// Numbers of the MSHRs in use.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
-        let used: Vec<usize> = (0..self.top)
-            .filter(|number| self.lines[*number] != HostLine::NONE)
-            .collect();
-        used.into_iter()
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.top).filter(|number| self.is_used(*number))
     }
     /// L1D MSHRs that are held until a fill.
     pub(crate) fn l1_pending(&self) -> usize {

@@ -99,12 +99,17 @@ impl Core {
             self.load_queue.retire(cycle);
         }
         if kind & info::STORE != 0 {
-            self.stats.stores += 1;
-            let number = self.stores.retired;
-            self.stores.entry(number).retired_at = cycle;
-            self.stores.retired += 1;
-            self.drain_stores(uncore);
+            self.retire_store(cycle, uncore);
         }
+    }
+
+    #[inline(never)]
+    fn retire_store<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
+        self.stats.stores += 1;
+        let number = self.stores.retired;
+        self.stores.entry(number).retired_at = cycle;
+        self.stores.retired += 1;
+        self.drain_stores(uncore);
     }
 
     /// Retires every complete piece that has no incomplete one before it.
@@ -128,7 +133,7 @@ impl Core {
 
     /// Memory holds retirement up in the cycles from `from` up to `to`: those in which nothing but
     /// memory operations executes are bounded by memory.
-    #[inline]
+    #[inline(never)]
     pub(super) fn note_memory_wait(&mut self, from: u64, to: u64) {
         if to > from {
             let executing = self.calendar.execution.count(from, to);

@@ -96,44 +96,44 @@ impl Parked {
     }
 }
 
+/// Places of the rings: at least the largest `cpu.rob`. Fixed, so that no access needs a check.
+const PLACES: usize = 512;
+
 /// The rings and the register file.
 pub(crate) struct Window {
     /// Next piece to dispatch, and oldest piece whose retirement is not yet known.
     pub(crate) tail: u64,
     pub(crate) head: u64,
-    pub(crate) mask: u64,
     /// Completion cycle of pieces from `head` on.
-    pub(crate) done: Vec<u64>,
-    pub(crate) info: Vec<u8>,
+    pub(crate) done: Box<[u64; PLACES]>,
+    pub(crate) info: Box<[u8; PLACES]>,
     /// From when on the places of pieces before `head` are free: the cycle after retirement.
-    pub(crate) free_from: Vec<u64>,
-    pub(crate) parked: Vec<Parked>,
+    pub(crate) free_from: Box<[u64; PLACES]>,
+    pub(crate) parked: Box<[Parked; PLACES]>,
     /// Places of pieces to look at again, one bit each.
-    woken: Vec<u64>,
+    woken: [u64; PLACES / 64],
     /// When each register's value is there, or [`PENDING`] and the place of its writer.
     pub(crate) regs: [u64; 256],
 }
 
 impl Window {
-    pub(crate) fn new(rob: u32) -> Self {
-        let size = rob.next_power_of_two().max(64) as usize;
-        let none = Op::NONE;
+    pub(crate) fn new() -> Self {
         Self {
             // So that the piece one window back always exists.
-            tail: size as u64,
-            head: size as u64,
-            mask: size as u64 - 1,
-            done: vec![0; size],
-            info: vec![0; size],
-            free_from: vec![0; size],
-            parked: vec![Parked::new(none, 0); size],
-            woken: vec![0; size / 64],
+            tail: PLACES as u64,
+            head: PLACES as u64,
+            done: Box::new([0; PLACES]),
+            info: Box::new([0; PLACES]),
+            free_from: Box::new([0; PLACES]),
+            parked: Box::new([Parked::new(Op::NONE, 0); PLACES]),
+            woken: [0; PLACES / 64],
             regs: [0; 256],
         }
     }
+    /// The place of a piece; also of a writer, as [`PENDING`] registers name it.
     #[inline]
     pub(crate) fn place(&self, sequence: u64) -> usize {
-        (sequence & self.mask) as usize
+        sequence as usize % PLACES
     }
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -176,7 +176,7 @@ impl Window {
                 *known = ready.max(*known);
                 continue;
             }
-            let writer = &mut self.parked[(ready & self.mask) as usize];
+            let writer = &mut self.parked[ready as usize % PLACES];
             piece.links[usize::from(link)] = writer.waiters;
             writer.waiters = place as u16 * LINKS + link;
             if is_address {
