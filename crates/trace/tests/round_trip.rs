@@ -123,24 +123,41 @@ proptest! {
 fn a_thread_of_many_chunks_is_read_in_order_and_can_be_entered_anywhere() {
     let mut writer = TraceWriter::new();
     let thread = writer.thread();
-    let load = writer.load(Reg::general(0), Reg::general(1));
+    let loads: Vec<_> = (0..7)
+        .map(|n| writer.load(Reg::general(n), Reg::general(n)))
+        .collect();
     let total = 200_000_u64;
+    let of = |n: u64| loads[(n * n % 7) as usize];
     for n in 0..total {
-        writer.execute(thread, load, Some((0x10_0000 + n * 8, 8)), None);
+        writer.execute(thread, of(n), Some((0x10_0000 + n * 8, 8)), None);
     }
     let file = writer.finish();
-    let page = file.pages()[0].page << 12;
     for start in [0, 1, 65_535, 65_536, 131_072, total - 1, total, total + 5] {
         let mut cursor = file.cursor(thread);
         cursor.seek(start);
-        let addr = cursor
-            .peek()
-            .map(|piece| piece.load().expect("all are loads").addr.get());
-        assert_eq!(
-            addr,
-            (start < total).then_some(0x10_0000 + start * 8 - page),
-            "from {start}"
-        );
+        for n in start..total.min(start + 70_000) {
+            let piece = cursor.take().expect("there is more");
+            assert_eq!(
+                piece.load().expect("all are loads").addr.get(),
+                n * 8,
+                "from {start}"
+            );
+            assert_eq!(piece.inst().index() as u64, n * n % 7, "from {start}");
+        }
+        assert!(start + 70_000 < total || cursor.peek().is_none());
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_file_is_found() {
+    let steps = (0..20)
+        .map(|n| (n % 6, Some((0x7000 + n as u64 * 99, 8)), None))
+        .collect();
+    let good = write(&[steps]).into_bytes();
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(TraceFile::from_bytes(bad, "f").is_err(), "byte {}", bit / 8);
     }
 }
 
@@ -186,17 +203,32 @@ fn an_instruction_of_many_loads_is_many_pieces_and_counts_once() {
     let mut writer = TraceWriter::new();
     let thread = writer.thread();
     let gather = writer.define(Inst::new(OpClass::Simd, 0, 6).with_memory(true, false));
-    let loads: Vec<_> = (0..700)
+    let loads: Vec<_> = (0..3000)
         .map(|n| (AccessKind::Load, (0x5000 + n * 100, 4)))
         .collect();
-    for _ in 0..10 {
+    for _ in 0..3 {
         writer.execute_pieces(thread, gather, &loads);
     }
-    let mut cursor = writer.finish().cursor(thread);
+    let file = writer.finish();
+    let mut cursor = file.cursor(thread);
     let pieces: Vec<_> = std::iter::from_fn(|| cursor.take()).collect();
-    assert_eq!(pieces.len(), 7000);
-    assert_eq!(pieces.iter().filter(|piece| piece.counts()).count(), 10);
-    assert!(pieces[699].counts() && !pieces[698].counts());
+    assert_eq!(pieces.len(), 9000);
+    assert_eq!(pieces.iter().filter(|piece| piece.counts()).count(), 3);
+    assert!(pieces[2999].counts() && !pieces[2998].counts());
+    // Even a block longer than the ring leaves the last 1,024 pieces in it.
+    let mut cursor = file.cursor(thread);
+    while let Some(piece) = cursor.peek().copied() {
+        let at = cursor.position();
+        assert_eq!(piece, pieces[at as usize]);
+        cursor.rewind_to(at.saturating_sub(1024));
+        assert_eq!(
+            cursor.take(),
+            Some(pieces[at.saturating_sub(1024) as usize])
+        );
+        while cursor.position() <= at {
+            cursor.advance();
+        }
+    }
 }
 
 #[test]
