@@ -18,8 +18,8 @@ from entresol.errors import UserError
 from entresol.output import OutputFile
 
 QEMU = "qemu-x86_64"
-CPU = "max,-erms"
-"""Without `erms`, libc copies with vector moves: half the events of `rep movs`."""
+CPU = "max,-erms,-fsrm"
+"""Without `erms` and `fsrm`, libc copies with vector moves: half the events of `rep movs`."""
 PLUGIN = "libtracer.so"
 _ELF_X86_64 = 0x3E
 _PT_INTERP = 3
@@ -48,11 +48,11 @@ def record(output: Path, window: Window, command: Sequence[str]) -> Json:
         plugin_argument = _plugin_argument(plugin, file.temporary, window, _version(qemu))
         status = _run([qemu, "-cpu", CPU, "-plugin", plugin_argument, str(program), *command[1:]])
         if not file.temporary.exists():
-            raise UserError(f"{command[0]}: {_why_nothing(status)}, so there is no capture.")
+            raise UserError(f"{command[0]}: {_ending(status)} and nothing was captured.")
         info = core.trace_info(file.temporary)
         file.commit()
     if status != 0:
-        print(f"note: {command[0]} ended with status {status}", file=sys.stderr)
+        print(f"note: {command[0]} {_ending(status)}; the capture is whole", file=sys.stderr)
     return info
 
 
@@ -91,10 +91,10 @@ def _run(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _why_nothing(status: int) -> str:
+def _ending(status: int) -> str:
     if status < 0:
-        return f"ended by signal {signal.Signals(-status).name} before the capture was written"
-    return f"ended with status {status} and nothing was captured"
+        return f"ended by signal {signal.Signals(-status).name}"
+    return f"ended with status {status}"
 
 
 def _find_qemu() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -157,3 +158,33 @@ def test_interrupting_the_installed_command_leaves_nothing(
     assert "Traceback" not in err
     assert err.splitlines()[-1] == "entresol: interrupted; nothing was written."
     assert list(tmp_path.iterdir()) == []
+
+
+ECHO = """
+import signal, socket, sys
+signal.signal(signal.SIGINT, lambda *_: sys.exit())
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1])
+while True:
+    client, _ = listener.accept()
+    client.sendall(client.recv(64))
+"""
+
+
+def test_a_server_is_captured_until_ctrl_c(tmp_path: Path) -> None:
+    python = str(Path(sys.executable).resolve())
+    words = [str(COMMAND), "trace", "record", "-o", "server.etr", "--", python, "-uSEc", ECHO]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        client.sendall(b"hello")
+        assert client.recv(64) == b"hello"
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, (out, err)
+    assert "instructions" in out
+    assert [path.name for path in tmp_path.iterdir()] == ["server.etr"]
