@@ -198,7 +198,7 @@ impl Core {
     }
 
     /// What the branch or serialising instruction `op`, done at `done`, means for the front end.
-    #[cold]
+    #[inline]
     pub(super) fn steer(&mut self, step: &Step, op: &Op, done: u64) {
         if op.is(Op::CONDITIONAL) {
             self.stats.branches += 1;
