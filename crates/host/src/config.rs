@@ -149,3 +149,71 @@ fn check_cache(problems: &mut Vec<String>, key: &str, size: Bytes, ways: u32) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::testing::config;
+
+    #[test]
+    fn table_ii_is_accepted() {
+        assert_eq!(config().validate(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_value_out_of_range_is_named_in_one_sentence() {
+        let good = config;
+        let bad = [
+            (
+                "cpu.clock",
+                CpuConfig {
+                    clock: Hertz::new(3_000_000_000),
+                    ..good()
+                },
+            ),
+            ("cpu.rob", CpuConfig { rob: 513, ..good() }),
+            (
+                "cpu.l1d_latency",
+                CpuConfig {
+                    l1d_latency: Cycles::new(0),
+                    ..good()
+                },
+            ),
+            (
+                "cpu.l2",
+                CpuConfig {
+                    l2: Bytes::from_kib(384),
+                    ..good()
+                },
+            ),
+            (
+                "cpu.l3",
+                CpuConfig {
+                    l3_ways: 0,
+                    ..good()
+                },
+            ),
+            (
+                "cpu.l1_tlb",
+                CpuConfig {
+                    l1_tlb: 0,
+                    ..good()
+                },
+            ),
+            (
+                "cpu.l2_tlb",
+                CpuConfig {
+                    l2_tlb: 1000,
+                    ..good()
+                },
+            ),
+        ];
+        for (key, config) in bad {
+            let problems = config.validate();
+            assert!(
+                problems.len() == 1 && problems[0].contains(key),
+                "{key}: {problems:?}"
+            );
+        }
+    }
+}
