@@ -277,9 +277,11 @@ impl Core {
     /// that only squashed instructions wait for are freed and cancelled, retired stores stay.
     pub fn squash<S: InstructionSource, U: Uncore>(
         &mut self,
+        now: Time,
         source: &mut S,
         uncore: &mut U,
     ) -> Squashed {
+        self.now = now.max(self.now);
         let end = self.cycle_after(self.now);
         if !self.window.is_empty() {
             // The oldest piece is not complete, so it was parked.

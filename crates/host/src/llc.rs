@@ -166,6 +166,10 @@ impl SharedCache {
         self.append(number, waiter);
         L3Access::Miss(L3Slot::new(number))
     }
+    /// Whether the line is present; changes nothing.
+    pub fn holds(&self, line: HostLine) -> bool {
+        self.array.find(line).is_some()
+    }
     /// The line that an MSHR waits for.
     pub fn line(&self, slot: L3Slot) -> HostLine {
         HostLine::from_raw(self.mshrs[slot.index()].line)

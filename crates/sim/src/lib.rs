@@ -18,6 +18,7 @@ pub mod device;
 pub mod fabric;
 pub mod simulation;
 mod migration;
+mod retry;
 mod warm;
 
 pub use config::Config;

@@ -41,6 +41,19 @@ impl<E: Copy> EventQueue<E> {
         self.now
     }
 
+    /// When the earliest event happens.
+    #[inline]
+    pub fn next_time(&self) -> Option<Time> {
+        self.heap.first().map(|entry| entry.time)
+    }
+
+    /// Lets time pass up to `now`, which is not after the earliest event.
+    #[inline]
+    pub fn advance_to(&mut self, now: Time) {
+        debug_assert!(self.next_time().is_none_or(|next| now <= next), "an event would be skipped");
+        self.now = self.now.max(now);
+    }
+
     /// Events pushed so far.
     pub fn pushed(&self) -> u64 {
         self.next_sequence

@@ -128,8 +128,10 @@ impl<S: InstructionSource> View<'_, S> {
 
     fn cores(&self) -> Value {
         let c = &self.totals.cores;
-        let memory = self.period() * c.memory_bound_cycles;
-        let active = self.period() * c.active_cycles;
+        // A retry in closed form is a core that waits for memory.
+        let retries = self.simulation.lanes.time;
+        let memory = self.period() * c.memory_bound_cycles + retries;
+        let active = self.period() * c.active_cycles + retries;
         let times = self.simulation.seats.iter().map(|seat| {
             self.simulation.scheduler.core_times(seat.core.id(), self.end)
         });
@@ -272,6 +274,7 @@ impl<S: InstructionSource> View<'_, S> {
             "switches_slice": switches.slice,
             "switches_blocked": switches.blocked,
             "retries": switches.retries,
+            "retries_in_closed_form": self.simulation.lanes.count,
             "syscalls": switches.syscalls,
         })
     }

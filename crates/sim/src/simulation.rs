@@ -5,6 +5,7 @@ use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
 use crate::request::MissRef;
+use crate::retry::{Lanes, Step};
 use host::os::{Action, Scheduler, SyncEngine, ThreadOrigin, WakePolicy};
 use host::core::Core;
 use host::{InstructionSource, MissKind, MissSlot, Pause, Uncore};
@@ -31,7 +32,7 @@ pub struct Progress {
 
 /// What a core is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CoreState {
+pub(crate) enum CoreState {
     /// No thread.
     Idle,
     /// A thread has been picked and starts later.
@@ -45,9 +46,9 @@ enum CoreState {
 /// A core and what the simulation knows of it.
 pub(crate) struct Seat {
     pub core: Core,
-    state: CoreState,
+    pub state: CoreState,
     /// The thread on the core, or the last one.
-    thread: ThreadId,
+    pub thread: ThreadId,
     epoch: u32,
     pending_sync: Option<SyncEvent>,
 }
@@ -58,6 +59,9 @@ pub(crate) struct Actor<S> {
     pub is_present: bool,
     pub finished: Option<Time>,
     pub retired: u64,
+    /// Whether the thread's last turn on a core was a retry in vain: it ended by a Long Delay
+    /// Exception and had retired nothing.
+    pub has_retried: bool,
 }
 
 /// Threads switched out, by reason.
@@ -86,6 +90,7 @@ pub struct Simulation<S> {
     resumed: Vec<ThreadId>,
     pub(crate) costs: MigrationCosts,
     pub(crate) switches: SwitchCounts,
+    pub(crate) lanes: Lanes,
     is_audited: bool,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
@@ -125,13 +130,16 @@ impl<S: InstructionSource> Simulation<S> {
                 is_present: origin != ThreadOrigin::Absent,
                 finished: None,
                 retired: 0,
+                has_retried: false,
             })
             .collect();
         let mut sync = SyncEngine::new(&origins, config.os.syscall_cost);
         let mut resumed = Vec::new();
         sync.start(&mut resumed);
+        let fabric = Fabric::new(config, page_count);
         Self {
-            fabric: Fabric::new(config, page_count),
+            lanes: Lanes::new(config, &fabric.link),
+            fabric,
             seats,
             actors,
             scheduler: Scheduler::new(&config.os, config.cpu.cores, thread_count, config.run.seed),
@@ -155,6 +163,12 @@ impl<S: InstructionSource> Simulation<S> {
     pub fn run(&mut self, observe: &mut dyn FnMut(Progress) -> bool) -> Result<Time, SimError> {
         self.wake_resumed(Time::ZERO);
         while !self.sync.is_done() {
+            if let Some((now, core, step)) = self.lanes.earliest()
+                && self.fabric.queue.next_time().is_none_or(|next| now < next)
+            {
+                self.lane_step(now, core, step);
+                continue;
+            }
             let Some((now, event)) = self.fabric.queue.pop() else {
                 return Err(SimError::Deadlock {
                     at: self.fabric.queue.now(),
@@ -300,8 +314,10 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// The Long Delay Exception: squash, yield, pick the next thread (§III-A C3).
     fn long_delay(&mut self, now: Time, core: CoreId) {
-        let thread = self.leave_core(now, core);
+        let (thread, has_progressed) = self.leave_core(now, core);
         self.switches.long_delay += 1;
+        self.switches.retries += u64::from(!has_progressed);
+        self.actors[thread.index()].has_retried = !has_progressed;
         if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
             unreachable!("os.wake = on_data is refused when the run is set up");
         }
@@ -309,23 +325,25 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     fn preempt(&mut self, now: Time, core: CoreId) {
-        let thread = self.leave_core(now, core);
+        let (thread, _) = self.leave_core(now, core);
         self.switches.slice += 1;
         self.scheduler.preempt(thread, now);
         self.dispatch(now, core);
     }
 
-    /// Squashes the window and takes the thread off the core (D12).
-    fn leave_core(&mut self, now: Time, core: CoreId) -> ThreadId {
+    /// Squashes the window and takes the thread off the core (D12); says whether it has retired
+    /// anything since it last left one.
+    fn leave_core(&mut self, now: Time, core: CoreId) -> (ThreadId, bool) {
         let seat = &mut self.seats[core.index()];
         let actor = &mut self.actors[seat.thread.index()];
-        seat.core.squash(&mut actor.source, &mut self.fabric);
+        seat.core.squash(now, &mut actor.source, &mut self.fabric);
         seat.epoch = seat.epoch.wrapping_add(1);
         seat.state = CoreState::Idle;
         let position = actor.source.position();
-        self.switches.retries += u64::from(position == actor.retired && now > Time::ZERO);
+        let has_progressed = position != actor.retired;
         actor.retired = position;
-        seat.thread
+        actor.has_retried = false;
+        (seat.thread, has_progressed)
     }
 
     /// The system call at which a core stands is executed.
@@ -365,7 +383,7 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     fn end_thread(&mut self, now: Time, core: CoreId) {
-        let thread = self.leave_core(now, core);
+        let (thread, _) = self.leave_core(now, core);
         self.actors[thread.index()].finished = Some(now);
         self.sync.on_end(thread, &mut self.resumed);
         self.scheduler.finish(thread, now);
@@ -385,15 +403,19 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     /// Puts the next thread on a free core, if there is one.
-    fn dispatch(&mut self, now: Time, core: CoreId) {
+    pub(crate) fn dispatch(&mut self, now: Time, core: CoreId) {
         let Some(dispatch) = self.scheduler.pick(core, now) else { return };
         let seat = &mut self.seats[core.index()];
         seat.thread = dispatch.thread;
         seat.state = CoreState::Switching;
-        self.fabric.queue.push(dispatch.starts, Event::CoreStart(core));
+        if self.actors[dispatch.thread.index()].has_retried {
+            self.lanes.set(core, dispatch.starts, Step::Start);
+        } else {
+            self.fabric.queue.push(dispatch.starts, Event::CoreStart(core));
+        }
     }
 
-    fn core_start(&mut self, now: Time, core: CoreId) {
+    pub(crate) fn core_start(&mut self, now: Time, core: CoreId) {
         let seat = &mut self.seats[core.index()];
         seat.state = CoreState::Running;
         seat.core.start(now);

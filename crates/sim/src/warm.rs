@@ -224,6 +224,7 @@ impl<S: InstructionSource> Simulation<S> {
         for actor in &mut self.actors {
             actor.retired = actor.source.position();
         }
+        self.lanes.reset_stats();
         self.fabric.reset_stats();
     }
 }

@@ -8,7 +8,7 @@ use crate::mshr::{Pending, Waiter};
 use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
-use units::{FrameId, LineInPage, LogSlot, Lpa, Picos, Time};
+use units::{FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
 
 /// GC "typically lasts for milliseconds" (SkyByte §III-A), so a read behind it is delayed at once;
 /// only a threshold beyond every GC, which stands for no switching at all, keeps it waiting.
@@ -199,6 +199,26 @@ impl Controller {
                 },
             );
         }
+    }
+
+    /// Whether a demand read of the line would now be answered by SkyByte-Delay because its page is
+    /// in flight, and if so, until which instant of its miss that stays so as long as nothing
+    /// changes on the device. Asking changes nothing: the harness uses it to know the outcome of
+    /// reads that a host repeats while it waits.
+    pub fn delays_reads_until(&self, line: LineAddr) -> Option<Time> {
+        let threshold = self.constants.delay_threshold?;
+        let (lpa, in_page) = self.split(line);
+        let frame = self.cache.find(lpa)?;
+        let mshr = self.cache.mshr_of(frame)?;
+        if self.holds(frame, in_page) || self.find_in_log(lpa, in_page).is_some() {
+            return None;
+        }
+        let entry = self.mshrs.get(mshr);
+        if entry.is_behind_gc && GC_WAIT > threshold {
+            return Some(Time::MAX);
+        }
+        let expected = entry.expected.as_picos();
+        Some(Time::from_picos(expected.saturating_sub(threshold.get())))
     }
 
     /// Algorithm 1: whether the host had better switch threads.

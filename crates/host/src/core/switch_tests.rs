@@ -58,7 +58,7 @@ fn a_delayed_load_raises_only_when_it_is_the_oldest() {
             at: filled + Picos::new(1)
         }
     );
-    let squashed = core.squash(&mut source, &mut memory);
+    let squashed = core.squash(core.now, &mut source, &mut memory);
     // Its MSHR was free as soon as the device had declined.
     assert_eq!((squashed.instructions, squashed.cancelled), (2, 0));
     assert_eq!(source.position(), 2);
@@ -175,7 +175,7 @@ fn a_retired_store_survives_a_squash_and_asks_to_be_issued_again() {
     );
     let pause = core.run(now, Time::MAX, &mut source, &mut memory);
     assert_eq!(pause, Pause::LongDelay { at: now });
-    let squashed = core.squash(&mut source, &mut memory);
+    let squashed = core.squash(core.now, &mut source, &mut memory);
     assert_eq!((squashed.instructions, squashed.cancelled), (2, 1));
     core.on_fill(filled, ownership, &mut source, &mut memory);
     assert_eq!(
@@ -207,7 +207,7 @@ fn a_sync_event_waits_for_everything_older_and_is_retired_by_the_caller() {
     );
     assert_eq!(core.stats().instructions, 1);
     core.complete_sync(filled + Picos::new(500), &mut source);
-    assert_eq!(core.squash(&mut source, &mut memory).instructions, 0);
+    assert_eq!(core.squash(core.now, &mut source, &mut memory).instructions, 0);
     assert_eq!((source.position(), core.stats().instructions), (2, 2));
     core.start(filled + Picos::new(700));
     let pause = run_until_pause(
@@ -304,7 +304,7 @@ proptest! {
                 squashes += 1;
                 core.now = Time::from_picos(now);
                 let retired = core.stats().pieces;
-                core.squash(&mut source, &mut memory);
+                core.squash(core.now, &mut source, &mut memory);
                 prop_assert_eq!(source.position(), retired);
                 core.start(Time::from_picos(now + 10));
                 let at = Time::from_picos(now);

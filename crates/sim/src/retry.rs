@@ -1,0 +1,141 @@
+//! Retries in closed form (D11).
+//!
+//! A thread that yielded at a Long Delay Exception is runnable at once, so the scheduler may pick it
+//! before its page has come: the load is issued again, answered by SkyByte-Delay again, and the
+//! thread yields again without having retired an instruction. While a page is on its way for tens
+//! of microseconds this happens every couple of microseconds on every core. Nothing is learnt from
+//! it, so it must not cost host time.
+//!
+//! The first retry is simulated in full: its younger loads start whatever fetches they can. If it
+//! retired nothing, the next retries follow in closed form for as long as the firmware says that
+//! it would answer so ([`Controller::delays_reads_until`]): the exception comes when the unloaded
+//! path to the device and back has been gone; the core executes nothing meanwhile; the scheduler
+//! is asked and charged as ever. What is left out: the younger loads of such a retry are not issued
+//! again, and its two messages take no bandwidth of the link. Each core's next step is kept in a
+//! lane beside the event queue, so a retry costs two scheduler calls and no event.
+//!
+//! [`Controller::delays_reads_until`]: firmware::Controller::delays_reads_until
+
+use crate::config::Config;
+use crate::fabric::device_line;
+use crate::simulation::{CoreState, Simulation};
+use cxl::MessageClass;
+use host::placement::Location;
+use host::{HostLine, InstructionSource, Region};
+use units::{CoreId, LineAddr, Picos, ThreadId, Time};
+
+/// What a core does next, outside the event queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Its thread, which has retried in vain before, starts.
+    Start,
+    /// Its thread's retry ends with the exception.
+    Exception,
+}
+
+/// The next step of each core that retries, and the path of a retry.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    steps: Vec<Option<(Time, Step)>>,
+    /// From the start of the thread to the device's decision.
+    there: Picos,
+    /// From the device's decision to the exception.
+    back: Picos,
+    /// Retries done in closed form, and the time that cores spent in them.
+    pub(crate) count: u64,
+    pub(crate) time: Picos,
+}
+
+impl Lanes {
+    pub(crate) fn new(config: &Config, link: &cxl::Link) -> Self {
+        let cpu = &config.cpu;
+        let period = cpu.clock.period().expect("a validated clock has a period");
+        // Dispatch and issue take a cycle each.
+        let cycles = 2 + cpu.l1d_latency.get() + cpu.l2_latency.get() + cpu.l3_latency.get();
+        let lookup = match config.design.write_log {
+            true => config.ssd.log_lookup.max(config.ssd.cache_lookup),
+            false => config.ssd.cache_lookup,
+        };
+        Self {
+            steps: vec![None; cpu.cores as usize],
+            there: period * cycles + link.unloaded(MessageClass::MemRd) + lookup,
+            back: link.unloaded(MessageClass::Ndr),
+            count: 0,
+            time: Picos::ZERO,
+        }
+    }
+
+    /// The earliest step; of several at one time, that of the lowest core.
+    #[inline]
+    pub(crate) fn earliest(&self) -> Option<(Time, CoreId, Step)> {
+        let steps = self.steps.iter().enumerate();
+        steps
+            .filter_map(|(core, step)| step.map(|(time, step)| (time, core, step)))
+            .min_by_key(|(time, core, _)| (*time, *core))
+            .map(|(time, core, step)| (time, CoreId::from_index(core), step))
+    }
+
+    pub(crate) fn set(&mut self, core: CoreId, time: Time, step: Step) {
+        let old = self.steps[core.index()].replace((time, step));
+        assert!(old.is_none(), "a core does one thing next");
+    }
+
+    pub(crate) fn reset_stats(&mut self) {
+        self.count = 0;
+        self.time = Picos::ZERO;
+    }
+}
+
+impl<S: InstructionSource> Simulation<S> {
+    /// Does the earliest step of the lanes.
+    pub(crate) fn lane_step(&mut self, now: Time, core: CoreId, step: Step) {
+        self.lanes.steps[core.index()] = None;
+        self.fabric.queue.advance_to(now);
+        match step {
+            Step::Start => match self.retry_in_vain(now, core) {
+                Some(end) => {
+                    let comes = self.fabric.queue.next_time();
+                    assert!(comes.is_some(), "a page in flight ends by an event");
+                    self.lanes.count += 1;
+                    self.lanes.time += end - now;
+                    self.lanes.set(core, end, Step::Exception);
+                }
+                None => self.core_start(now, core),
+            },
+            Step::Exception => {
+                self.fabric.stats.delayed += 1;
+                self.switches.long_delay += 1;
+                self.switches.retries += 1;
+                let seat = &mut self.seats[core.index()];
+                seat.state = CoreState::Idle;
+                let thread = seat.thread;
+                self.scheduler.yield_for_data(thread, now);
+                self.dispatch(now, core);
+            }
+        }
+    }
+
+    /// When the exception of a retry that starts now comes, if the retry is in vain.
+    fn retry_in_vain(&mut self, now: Time, core: CoreId) -> Option<Time> {
+        let thread = self.seats[core.index()].thread;
+        let line = self.awaited_line(thread)?;
+        let decided = now + self.lanes.there;
+        let until = self.fabric.device.as_ref()?.controller.delays_reads_until(line)?;
+        (decided < until).then(|| decided + self.lanes.back)
+    }
+
+    /// The line of the device that the load at which the thread stands will ask for, if it is one
+    /// line and no cache that threads share holds it.
+    fn awaited_line(&mut self, thread: ThreadId) -> Option<LineAddr> {
+        let load = self.actors[thread.index()].source.peek()?.load?;
+        let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
+        if first != last {
+            return None;
+        }
+        let (lpa, in_page) = (units::Lpa::new(first / 64), units::LineInPage::new((first % 64) as u16));
+        let line = HostLine::data(lpa, in_page);
+        let is_on_device = self.fabric.placement.locate(lpa) == Location::Device;
+        debug_assert_eq!(line.region(), Region::Data(lpa, in_page));
+        (is_on_device && !self.fabric.llc.holds(line)).then(|| device_line(lpa, in_page))
+    }
+}
