@@ -21,8 +21,8 @@ use crate::fabric::device_line;
 use crate::simulation::{CoreState, Simulation};
 use cxl::MessageClass;
 use host::placement::Location;
-use host::{HostLine, InstructionSource, Region};
-use units::{CoreId, LineAddr, Picos, ThreadId, Time};
+use host::{HostLine, InstructionSource};
+use units::{CoreId, LineInPage, Lpa, Picos, Time};
 
 /// What a core does next, outside the event queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct Lanes {
     there: Picos,
     /// From the device's decision to the exception.
     back: Picos,
+    /// What the first line of a split load takes in L1.
+    first_line: Picos,
     /// Retries done in closed form, and the time that cores spent in them.
     pub(crate) count: u64,
     pub(crate) time: Picos,
@@ -60,6 +62,7 @@ impl Lanes {
             steps: vec![None; cpu.cores as usize],
             there: period * cycles + link.unloaded(MessageClass::MemRd) + lookup,
             back: link.unloaded(MessageClass::Ndr),
+            first_line: period * cpu.l1d_latency.get(),
             count: 0,
             time: Picos::ZERO,
         }
@@ -118,24 +121,31 @@ impl<S: InstructionSource> Simulation<S> {
     /// When the exception of a retry that starts now comes, if the retry is in vain.
     fn retry_in_vain(&mut self, now: Time, core: CoreId) -> Option<Time> {
         let thread = self.seats[core.index()].thread;
-        let line = self.awaited_line(thread)?;
+        let load = self.actors[thread.index()].source.peek()?.load?;
+        let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
         let decided = now + self.lanes.there;
-        let until = self.fabric.device.as_ref()?.controller.delays_reads_until(line)?;
+        if let Some(until) = self.delayed_until(first) {
+            return (decided < until).then(|| decided + self.lanes.back);
+        }
+        if first == last {
+            return None;
+        }
+        // A split load asks for its second line once it has the first, which the full retry has
+        // brought into L1.
+        let decided = decided + self.lanes.first_line;
+        let until = self.delayed_until(last)?;
         (decided < until).then(|| decided + self.lanes.back)
     }
 
-    /// The line of the device that the load at which the thread stands will ask for, if it is one
-    /// line and no cache that threads share holds it.
-    fn awaited_line(&mut self, thread: ThreadId) -> Option<LineAddr> {
-        let load = self.actors[thread.index()].source.peek()?.load?;
-        let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
-        if first != last {
+    /// Until when a read of this line of the canonical space would be answered by SkyByte-Delay; a
+    /// line that is in L3 or in host DRAM would not.
+    fn delayed_until(&self, line: u64) -> Option<Time> {
+        let (lpa, in_page) = (Lpa::new(line / 64), LineInPage::new((line % 64) as u16));
+        let is_on_device = self.fabric.placement.locate(lpa) == Location::Device;
+        if !is_on_device || self.fabric.llc.holds(HostLine::data(lpa, in_page)) {
             return None;
         }
-        let (lpa, in_page) = (units::Lpa::new(first / 64), units::LineInPage::new((first % 64) as u16));
-        let line = HostLine::data(lpa, in_page);
-        let is_on_device = self.fabric.placement.locate(lpa) == Location::Device;
-        debug_assert_eq!(line.region(), Region::Data(lpa, in_page));
-        (is_on_device && !self.fabric.llc.holds(line)).then(|| device_line(lpa, in_page))
+        let device = self.fabric.device.as_ref()?;
+        device.controller.delays_reads_until(device_line(lpa, in_page))
     }
 }
