@@ -7,7 +7,7 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 build: ## .venv/bin/entresol and the capture plugin
 	@scripts/setup
 	cargo build --quiet --release -p tracer
-	. .venv/bin/activate && maturin develop --quiet --release
+	. .venv/bin/activate && maturin develop --quiet --release >/dev/null
 	cp $(TARGET)/release/libtracer.so python/entresol/libtracer.so
 
 demo: build ## the shipped captures on all designs; ends with the path of the report

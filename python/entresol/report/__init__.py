@@ -81,7 +81,8 @@ def _readings(shown: Sequence[Panel]) -> str:
     blocks = "".join(
         f'<div class="reading-block"><h3>{escape(panel.trace)}</h3>'
         f'<p class="reading">{reading.paragraph(panel)}</p>'
-        f"{reading.facts(panel)}{reading.warnings(panel)}</div>"
+        f"<div>{figures.execution_time(panel)}{reading.facts(panel)}</div>"
+        f"{reading.warnings(panel)}</div>"
         for panel in shown
     )
     return f'<section id="reading"><h2 hidden>Reading</h2>{blocks}</section>'
@@ -94,11 +95,7 @@ def _each(shown: Sequence[Panel], table: object) -> str:
 
 def _figures(shown: Sequence[Panel]) -> list[tuple[str, str, str, str]]:
     return [
-        ("time", "Execution time",
-         f"Relative to {shown[0].reference.design} (dashed line); shorter is better. At the end of "
-         "each bar: relative time · speedup.",
-         figures.execution_time(shown)
-         + html.details("All results as numbers", _each(shown, tables.results))),
+        ("results", "Results", "", _each(shown, tables.results)),
         ("amat", "Memory access time",
          "AMAT of accesses that miss the L3, by where the time goes.",
          figures.amat(shown) + html.details("As numbers", _each(shown, tables.amat))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 
 from entresol import quantity, svg
 from entresol.report import html, palette
@@ -19,27 +20,28 @@ _READS = (
 )
 
 
-def execution_time(panels: Sequence[Panel]) -> str:
-    """Normalised execution time per design."""
+def execution_time(panel: Panel) -> str:
+    """Normalised execution time per design, for one capture."""
+    fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
+    rows = [_time_bar(panel, run, run is fastest) for run in panel.runs]
+    title = f"Execution time relative to {panel.reference.design}"
+    picture = svg.bars(
+        _caption("time", panel, title, rows), rows, html.ASIDE_WIDTH, quantity.significant, mark=1.0
+    )
+    return (
+        f'<figure class="aside">{picture}<figcaption>{escape(title)}: shorter is better. '
+        "At the end of a bar: relative time · speedup.</figcaption></figure>"
+    )
 
-    def picture(panel: Panel, width: int) -> str:
-        fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
-        rows = [
-            svg.Bar(
-                run.design,
-                (svg.Segment(panel.normalised(run), palette.design(run.design),
-                             f"{run.design}: {quantity.duration(run.time_ps)}"),),
-                f"{quantity.significant(panel.normalised(run), 2)} · "
-                f"{quantity.times(panel.speedup(run))}" if run is not panel.reference else "1",
-                run is fastest,
-            )
-            for run in panel.runs
-        ]  # fmt: skip
-        words = "Execution time by design, relative to " + panel.reference.design
-        caption = _caption("time", panel, words, rows)
-        return svg.bars(caption, rows, width, quantity.significant, mark=1.0)
 
-    return _grid(panels, picture)
+def _time_bar(panel: Panel, run: Run, is_fastest: bool) -> svg.Bar:
+    relative = panel.normalised(run)
+    title = f"{run.design}: {quantity.duration(run.time_ps)}"
+    note = f"{quantity.significant(relative, 2)} · {quantity.times(panel.speedup(run))}"
+    if run is panel.reference:
+        note = "1"
+    segment = svg.Segment(relative, palette.design(run.design), title)
+    return svg.Bar(run.design, (segment,), note, is_fastest)
 
 
 def amat(panels: Sequence[Panel]) -> str:

@@ -8,6 +8,9 @@ from html import escape
 
 from entresol.report import palette
 
+ASIDE_WIDTH = 440
+"""Width of the picture beside a reading."""
+
 
 @dataclass(frozen=True)
 class Cell:
