@@ -290,6 +290,9 @@ impl Core {
                 let since = self.window.parked[place].dispatched;
                 self.note_memory_wait(self.retirement.cycle.max(since), end);
             }
+        } else if matches!(self.stop, Stop::Stores | Stop::Drain) {
+            // Nothing is left but stores that wait for their lines.
+            self.note_memory_wait(self.retirement.cycle, end);
         }
         self.retirement.not_before(end);
         let instructions = self.window.squash();

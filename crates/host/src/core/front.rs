@@ -162,7 +162,14 @@ impl Core {
             if !self.window.is_empty() || !self.stores.is_empty() {
                 return Err(Stop::Drain);
             }
-            at = at.max(self.retirement.cycle).max(self.stores.last_freed);
+            at = at.max(self.retirement.cycle);
+            let written = self.stores.last_freed;
+            if written > at {
+                // The window is empty: only the stores' lines are waited for.
+                self.note_memory_wait(at, written);
+                at = written;
+                self.front.not_before(at);
+            }
         }
         Ok(at)
     }

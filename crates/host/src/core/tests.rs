@@ -244,6 +244,8 @@ fn a_fence_waits_for_stores_and_holds_back_what_follows() {
     let end = cycles(&mut core, &mut Script::straight(&pieces), &mut memory);
     let filled = 3 + 14 + 1000;
     assert_eq!(end, filled + 2 + 2);
+    // The fence waits for memory from the store's retirement until its line is written.
+    assert!(core.stats().memory_bound_cycles >= 1014, "{:?}", core.stats());
 }
 
 #[test]
