@@ -108,7 +108,8 @@ impl MissSlot {
     pub const MAX: u32 = 1 << Self::INDEX_BITS;
     const INDEX_BITS: u32 = 10;
 
-    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+    /// The MSHR number `index` in its use number `generation`.
+    pub const fn new(index: u32, generation: u32) -> Self {
         Self(generation << Self::INDEX_BITS | index)
     }
     /// The number of the MSHR, below `cpu.l2_mshrs`.
