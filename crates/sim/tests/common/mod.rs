@@ -26,9 +26,18 @@ pub fn prepare(trace: &TraceFile, machine: &str, design: &str, overrides: &[&str
 }
 
 /// Runs to the end and gives the JSON of the result.
-pub fn run(trace: &TraceFile, machine: &str, design: &str, overrides: &[&str]) -> serde_json::Value {
+pub fn run(
+    trace: &TraceFile,
+    machine: &str,
+    design: &str,
+    overrides: &[&str],
+) -> serde_json::Value {
     let prepared = prepare(trace, machine, design, overrides);
-    prepared.execute(&mut |_| true).expect("the run ends").json().clone()
+    prepared
+        .execute(&mut |_| true)
+        .expect("the run ends")
+        .json()
+        .clone()
 }
 
 /// A program in the making, with the instructions that tests need.
@@ -62,13 +71,16 @@ impl Program {
         }
     }
     pub fn load(&mut self, thread: ThreadId, address: u64) {
-        self.writer.execute(thread, self.load, Some((DATA + address, 8)), None);
+        self.writer
+            .execute(thread, self.load, Some((DATA + address, 8)), None);
     }
     pub fn chase(&mut self, thread: ThreadId, address: u64) {
-        self.writer.execute(thread, self.chase, Some((DATA + address, 8)), None);
+        self.writer
+            .execute(thread, self.chase, Some((DATA + address, 8)), None);
     }
     pub fn store(&mut self, thread: ThreadId, address: u64) {
-        self.writer.execute(thread, self.store, None, Some((DATA + address, 8)));
+        self.writer
+            .execute(thread, self.store, None, Some((DATA + address, 8)));
     }
     pub fn finish(self) -> TraceFile {
         self.writer.finish()
@@ -84,7 +96,11 @@ pub fn mixed(threads: u32, pages: u64, steps: u64, seed: u64) -> TraceFile {
         let mut stream = units::Stream::new(seed, &format!("mixed/{}", id.get()));
         for _ in 0..steps {
             // Half of the accesses go to a sixteenth of the pages.
-            let range = if stream.below(2) == 0 { pages / 16 + 1 } else { pages };
+            let range = if stream.below(2) == 0 {
+                pages / 16 + 1
+            } else {
+                pages
+            };
             let address = stream.below(range) * PAGE + stream.below(64) * LINE;
             match stream.below(8) {
                 0..=2 => program.load(id, address),
@@ -100,11 +116,14 @@ pub fn mixed(threads: u32, pages: u64, steps: u64, seed: u64) -> TraceFile {
 /// A statistic of a result, by its path.
 pub fn stat(result: &serde_json::Value, path: &str) -> u64 {
     let pointer = format!("/statistics/{path}");
-    result.pointer(&pointer).and_then(serde_json::Value::as_u64).unwrap_or_else(|| {
-        panic!("{pointer} is a number in the result")
-    })
+    result
+        .pointer(&pointer)
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or_else(|| panic!("{pointer} is a number in the result"))
 }
 
 pub fn time(result: &serde_json::Value) -> u64 {
-    result["execution_time_ps"].as_u64().expect("a run has an execution time")
+    result["execution_time_ps"]
+        .as_u64()
+        .expect("a run has an execution time")
 }
