@@ -1,0 +1,171 @@
+//! The coordinated context switch (SkyByte §III-A, D11–D13): who switches, when, and at what cost.
+
+mod common;
+
+use common::{LINE, PAGE, Program, prepare, run, stat, time};
+use cxl::MessageClass;
+use serde_json::Value;
+use trace::TraceFile;
+use units::Picos;
+
+/// One core on a device where nothing but the program's own loads takes time.
+const ONE_CORE: &[&str] = &[
+    "cpu.cores=1",
+    "run.warmup=0%",
+    "ssd.prefetch_pages=0",
+    "ftl.overwritten=0%",
+];
+
+fn on_one_core(trace: &TraceFile, design: &str, more: &[&str]) -> Value {
+    run(trace, "demo", design, &[ONE_CORE, more].concat())
+}
+
+/// `threads` threads that load a line of `pages` pages of their own each.
+fn loads(threads: u64, pages: u64) -> TraceFile {
+    let mut program = Program::new();
+    for thread in 0..threads {
+        let id = program.thread();
+        for page in 0..pages {
+            program.load(id, (thread * pages + page) * PAGE);
+        }
+    }
+    program.finish()
+}
+
+#[test]
+fn each_switch_costs_the_switch_cost_and_each_scheduling_of_a_delayed_load_one_message() {
+    let result = on_one_core(&loads(1, 1), "skybyte-c", &[]);
+    let switches = stat(&result, "os/switches_long_delay");
+    assert!(switches > 0, "a flash read takes longer than the threshold");
+    let cost = Picos::from_micros(2);
+    assert_eq!(stat(&result, "cores/switch_ps"), cost.get() * switches);
+    assert_eq!(stat(&result, "requests/delayed"), switches);
+    assert_eq!(
+        stat(&result, "flash/read_pages"),
+        1,
+        "the page is fetched once"
+    );
+    assert_eq!(stat(&result, "cores/instructions"), 1);
+    assert_eq!(
+        stat(&result, "cores/squashed_instructions") + stat(&result, "os/retries_in_closed_form"),
+        switches
+    );
+}
+
+#[test]
+fn a_switch_takes_from_the_answer_to_the_next_start() {
+    // With a switch that outlasts the read, the second try finds the page in the data cache.
+    let dear = on_one_core(&loads(1, 1), "skybyte-c", &["os.switch_cost=50us"]);
+    let dearer = on_one_core(&loads(1, 1), "skybyte-c", &["os.switch_cost=60us"]);
+    assert_eq!(stat(&dear, "os/switches_long_delay"), 1);
+    assert_eq!(stat(&dear, "requests/ssd_cache_hits"), 1);
+    assert_eq!(time(&dearer) - time(&dear), Picos::from_micros(10).get());
+}
+
+#[test]
+fn a_read_expected_within_the_threshold_waits() {
+    let result = on_one_core(&loads(1, 8), "skybyte-c", &["os.switch_threshold=900ms"]);
+    assert_eq!(stat(&result, "os/switches_long_delay"), 0);
+    assert_eq!(stat(&result, "requests/ssd_misses"), 8);
+}
+
+#[test]
+fn several_delayed_loads_of_a_window_make_one_exception() {
+    let dear = &["os.switch_cost=50us"];
+    let result = on_one_core(&loads(1, 6), "skybyte-c", dear);
+    assert_eq!(stat(&result, "os/switches_long_delay"), 1);
+    // The exception is taken at the first answer; the other five fetches go on (§III-A).
+    assert_eq!(stat(&result, "flash/read_pages"), 6);
+    assert_eq!(stat(&result, "requests/ssd_cache_hits"), 6);
+}
+
+#[test]
+fn the_exception_waits_until_the_delayed_load_is_the_oldest() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    // Resident pages first, by a functional warm-up; then a chain of slow loads, and a younger load
+    // of a cold page that does not depend on them.
+    const STEPS: u64 = 60;
+    for _ in 0..=STEPS {
+        program.chase(thread, 0);
+    }
+    for step in 1..=STEPS {
+        program.chase(thread, step * LINE);
+    }
+    program.load(thread, 9 * PAGE);
+    let settings = ["os.switch_cost=50us", "run.warmup=50%"];
+    let result = on_one_core(&program.finish(), "skybyte-c", &settings);
+    assert_eq!(stat(&result, "os/switches_long_delay"), 1);
+    let squashed = stat(&result, "cores/squashed_instructions");
+    assert_eq!(
+        squashed, 1,
+        "everything older has retired, the load alone is squashed"
+    );
+}
+
+#[test]
+fn stores_never_switch() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for page in 0..200 {
+        program.store(thread, page * PAGE);
+        program.alu(thread, 10);
+    }
+    let result = on_one_core(&program.finish(), "skybyte-c", &[]);
+    assert_eq!(stat(&result, "os/switches_long_delay"), 0);
+    assert_eq!(stat(&result, "requests/delayed"), 0);
+    assert!(
+        stat(&result, "requests/ssd_misses") > 0,
+        "stores fetch their lines"
+    );
+}
+
+#[test]
+fn an_access_for_which_a_store_waits_is_asked_for_again_and_must_wait() {
+    // D13: the load of one core is delayed; the store of another waits for the same line.
+    let mut program = Program::new();
+    let (loads, stores) = (program.thread(), program.thread());
+    program.load(loads, 0);
+    program.alu(stores, 40);
+    program.store(stores, 0);
+    let settings = [
+        "run.warmup=0%",
+        "ssd.prefetch_pages=0",
+        "ftl.overwritten=0%",
+    ];
+    let prepared = prepare(&program.finish(), "demo", "skybyte-c", &settings);
+    let mut simulation = prepared.start();
+    let end = simulation.run(&mut |_| true).expect("the run ends");
+    simulation.audit(end);
+    let stats = &simulation.fabric.stats;
+    assert_eq!(stats.reissued, 1);
+    assert!(stats.delayed >= 1);
+    let link = simulation.fabric.link.stats();
+    assert_eq!(
+        link.of(MessageClass::Ndr),
+        stats.delayed,
+        "no write has been sent"
+    );
+    assert_eq!(
+        stats.counted(),
+        link.of(MessageClass::Drs),
+        "the line comes once"
+    );
+}
+
+#[test]
+fn switching_overlaps_the_flash_reads_of_many_threads() {
+    let trace = loads(8, 1);
+    let base = on_one_core(&trace, "base-cssd", &[]);
+    let switched = on_one_core(&trace, "skybyte-c", &["os.switch_cost=200ns"]);
+    assert_eq!(
+        stat(&switched, "flash/read_pages"),
+        stat(&base, "flash/read_pages")
+    );
+    assert!(
+        time(&switched) * 3 < time(&base),
+        "{} and {}",
+        time(&switched),
+        time(&base)
+    );
+}
