@@ -1,10 +1,13 @@
-//! The house rules as tests: which crate may use which, what builds without `std`, and what every
-//! file of the tree keeps to.
+//! The house rules as tests: which crate may use which, what builds without `std`, what every file
+//! of the tree keeps to, and that the reference pages say what the code says.
 //!
-//! It knows the layers and the tree, and nothing of what the crates do. The rules are in `tests/`;
-//! this library only finds files and crates for them.
+//! It knows the layers and the tree. Of what the crates do it knows only what they declare for
+//! documents: parameters, presets, and the names in a result. The rules are in `tests/`; this
+//! library finds files and crates for them and writes the generated pages.
 
 #![forbid(unsafe_code)]
+
+pub mod reference;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

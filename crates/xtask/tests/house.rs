@@ -75,7 +75,8 @@ fn no_line_of_code_is_wider_than_a_hundred_columns() {
     complain(&wide);
 }
 
-/// Columns of a line, the contents of its string literals left out: a formatter does not break them.
+/// Columns of a line, the contents of its string literals left out: a formatter does not break
+/// them.
 fn columns_without_text(line: &str) -> usize {
     if line.chars().count() <= MOST_COLUMNS {
         return 0;

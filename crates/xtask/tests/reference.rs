@@ -1,0 +1,138 @@
+//! The reference pages say what the code says.
+
+use serde_json::Value;
+use sim::config::SECTIONS;
+use sim::run::{Prepared, RunSpec};
+use std::collections::BTreeSet;
+use trace::{Reg, TraceFile, TraceWriter};
+use xtask::{reference, root};
+
+const RESULT_FILE: &str = "docs/formats/result.md";
+
+#[test]
+fn the_page_of_parameters_is_fresh() {
+    let file = root().join(reference::PARAMETERS_FILE);
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(
+        text == reference::parameters(),
+        "{} is stale: cargo run -p xtask -- parameters",
+        reference::PARAMETERS_FILE
+    );
+}
+
+#[test]
+fn every_parameter_has_a_meaning_a_range_and_a_source() {
+    for (section, parameters) in SECTIONS {
+        for parameter in *parameters {
+            let texts = [parameter.doc, parameter.range, parameter.source];
+            let is_said = texts.iter().all(|text| !text.trim().is_empty());
+            assert!(is_said, "{} lacks one of them", parameter.key);
+            assert!(
+                parameter.key.starts_with(&format!("{section}.")),
+                "{}",
+                parameter.key
+            );
+        }
+    }
+}
+
+#[test]
+fn every_name_in_a_result_is_documented_and_no_other() {
+    let text = std::fs::read_to_string(root().join(RESULT_FILE)).expect("the page can be read");
+    let documented = documented(&text);
+    let found = names(&result());
+    let missing: Vec<_> = found.difference(&documented).collect();
+    let gone: Vec<_> = documented.difference(&found).collect();
+    assert!(missing.is_empty(), "{RESULT_FILE} lacks {missing:?}");
+    assert!(
+        gone.is_empty(),
+        "{RESULT_FILE} documents what no result has: {gone:?}"
+    );
+}
+
+/// A result of a few instructions.
+fn result() -> Value {
+    let spec = RunSpec {
+        trace: "few.etr".into(),
+        machine: "demo".into(),
+        design: "skybyte-full".into(),
+        nand: None,
+        files: Vec::new(),
+        overrides: Vec::new(),
+        threads: None,
+        is_audited: true,
+    };
+    let prepared = Prepared::with_trace(spec, few_instructions()).expect("the presets are right");
+    let result = prepared
+        .execute(&mut |_| true)
+        .expect("nobody interrupts it");
+    result.json().clone()
+}
+
+fn few_instructions() -> TraceFile {
+    let mut writer = TraceWriter::new();
+    let load = writer.load(Reg::general(0), Reg::general(1));
+    let thread = writer.thread();
+    for turn in 0..100 {
+        writer.execute(thread, load, Some((0x10_0000 + turn * 4096, 8)), None);
+    }
+    writer.finish()
+}
+
+/// Names in a run: `seed` of the run itself, `cores.loads` of the statistics.
+fn names(run: &Value) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = keys(run).map(|key| format!("run.{key}")).collect();
+    for (section, value) in run["statistics"]
+        .as_object()
+        .expect("statistics have sections")
+    {
+        let record = value
+            .as_array()
+            .and_then(|list| list.first())
+            .unwrap_or(value);
+        names.extend(keys(record).map(|key| format!("{section}.{key}")));
+        names.insert(format!("statistics.{section}"));
+    }
+    names
+}
+
+fn keys(value: &Value) -> impl Iterator<Item = &str> {
+    value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+}
+
+/// Names in the first cells of the tables below a heading that is one name: ### `cores`.
+fn documented(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut section = None;
+    for line in text.lines() {
+        if line.starts_with('#') {
+            section = line.strip_prefix("### ").and_then(code);
+            match section {
+                None | Some("run") => {}
+                Some(name) => _ = names.insert(format!("statistics.{name}")),
+            }
+        } else if let (Some(section), Some(row)) = (section, line.strip_prefix("| "))
+            && let Some(name) = row.split(" | ").next().and_then(code)
+        {
+            names.insert(format!("{section}.{name}"));
+        }
+    }
+    names
+}
+
+/// What stands between the backquotes of a text that is all in them.
+fn code(text: &str) -> Option<&str> {
+    text.trim().strip_prefix('`')?.strip_suffix('`')
+}
+
+#[test]
+fn names_are_read_from_headings_and_first_cells_only() {
+    let text =
+        "## `a`\n| `x` | y |\n### `b`\n| name | `n` |\n|---|---|\n| `c` | `d` |\n### e\n| `f` | |";
+    let found: Vec<_> = documented(text).into_iter().collect();
+    assert_eq!(found, ["b.c", "statistics.b"]);
+}
