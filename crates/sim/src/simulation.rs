@@ -185,6 +185,20 @@ impl<S: InstructionSource> Simulation<S> {
         Ok(end.unwrap_or(Time::ZERO))
     }
 
+    /// Lets everything end that is under way when the last thread has ended: posted writes,
+    /// compaction, GC, copies of pages. No result counts it; audits want to see it.
+    pub fn drain(&mut self) -> Time {
+        while let Some((now, event)) = self.fabric.queue.pop() {
+            self.handle(now, event);
+        }
+        self.fabric.queue.now()
+    }
+
+    /// Retries of delayed loads in closed form (D11) so far, which are no events.
+    pub fn closed_form_retries(&self) -> u64 {
+        self.lanes.count
+    }
+
     fn observe(
         &mut self,
         now: Time,

@@ -1,0 +1,166 @@
+//! Page migration (SkyByte §III-C, D20): hot pages go to host DRAM and are read there, dirty ones
+//! come back line by line.
+
+mod common;
+
+use common::{LINE, PAGE, Program, mixed, prepare, run, stat};
+use cxl::MessageClass;
+use host::thread::TracedThread;
+use sim::simulation::Simulation;
+use trace::TraceFile;
+
+const COLD: &[&str] = &["run.warmup=0%", "ssd.prefetch_pages=0"];
+
+/// Runs, lets everything under way end, and audits.
+fn finished(trace: &TraceFile, design: &str, more: &[&str]) -> Simulation<TracedThread> {
+    let prepared = prepare(trace, "demo", design, &[COLD, more].concat());
+    let mut simulation = prepared.start();
+    simulation.run(&mut |_| true).expect("the run ends");
+    let end = simulation.drain();
+    simulation.audit(end);
+    simulation
+}
+
+/// A page that becomes hot by 20 loads, time for its promotion, and 40 more loads.
+fn one_hot_page() -> TraceFile {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for line in 0..20 {
+        program.chase(thread, line * LINE);
+    }
+    // 100 µs at four instructions a cycle of 250 ps.
+    program.alu(thread, 1_600_000);
+    for line in 20..60 {
+        program.chase(thread, line * LINE);
+    }
+    program.finish()
+}
+
+#[test]
+fn a_hot_page_is_promoted_and_then_read_in_host_dram() {
+    let simulation = finished(&one_hot_page(), "skybyte-p", &[]);
+    let placement = simulation.fabric.placement.stats();
+    assert_eq!((placement.promotions, placement.lines_copied), (1, 64));
+    let stats = &simulation.fabric.stats;
+    assert_eq!(
+        stats.host_reads, 40,
+        "what is read after the promotion is read in host DRAM"
+    );
+    assert_eq!(stats.counted(), 60);
+    let link = simulation.fabric.link.stats();
+    // 20 demand reads, 64 lines of the page, and the word that it is promoted.
+    assert_eq!(link.of(MessageClass::MemRd), 20 + 64 + 1);
+    assert_eq!(link.of(MessageClass::Drs), 20 + 64);
+    let spec = prepare(&one_hot_page(), "demo", "skybyte-p", &[])
+        .config()
+        .host_dram
+        .spec();
+    assert!(stats.host_dram >= spec.unloaded_hit() * 40);
+    assert!(
+        stats.host_dram <= spec.unloaded_conflict() * 40,
+        "host reads cost host DRAM only"
+    );
+}
+
+#[test]
+fn a_page_accessed_as_often_as_the_threshold_stays_on_the_device() {
+    let simulation = finished(
+        &one_hot_page(),
+        "skybyte-p",
+        &["ssd.promotion_threshold=60"],
+    );
+    assert_eq!(simulation.fabric.placement.stats().promotions_begun, 0);
+    let simulation = finished(
+        &one_hot_page(),
+        "skybyte-p",
+        &["ssd.promotion_threshold=59"],
+    );
+    assert_eq!(simulation.fabric.placement.stats().promotions_begun, 1);
+}
+
+#[test]
+fn dirty_pages_come_back_as_64_writes_and_clean_ones_as_none() {
+    let room = [
+        "host.promoted=64KiB",
+        "host.reserve=4",
+        "ssd.promotion_threshold=2",
+        "cpu.l3=64KiB",
+    ];
+    let trace = mixed(4, 300, 8_000, 21);
+    for design in ["skybyte-p", "skybyte-wp", "skybyte-cp", "skybyte-full"] {
+        let simulation = finished(&trace, design, &room);
+        let placement = simulation.fabric.placement.stats();
+        assert!(
+            placement.demotions > 0 && placement.drops > 0,
+            "{design}: {placement:?}"
+        );
+        assert_eq!(placement.promotions, placement.promotions_begun, "{design}");
+        let pages = placement.promotions + placement.demotions;
+        assert_eq!(
+            placement.lines_copied,
+            64 * pages + placement.lines_repeated,
+            "{design}"
+        );
+        // A line is written to the device because it left L3 or because its page comes back.
+        let fabric = &simulation.fabric;
+        let to_device = fabric.llc.stats().write_backs_out - fabric.stats.host_writes;
+        let promoted = fabric
+            .device
+            .as_ref()
+            .expect("a device")
+            .controller
+            .stats()
+            .promotion_reads;
+        let writes = fabric.link.stats().of(MessageClass::MemWr);
+        assert_eq!(
+            writes + promoted,
+            to_device + placement.lines_copied,
+            "{design}"
+        );
+        assert_eq!(writes, fabric.stats.device_writes, "{design}");
+    }
+}
+
+#[test]
+fn no_more_pages_are_on_their_way_than_the_look_aside_buffer_has_entries() {
+    let hot = [
+        "ssd.promotion_threshold=1",
+        "host.reserve=0",
+        "cpu.l3=64KiB",
+    ];
+    let trace = mixed(4, 200, 4_000, 22);
+    let refusals = |plb: &str| {
+        let simulation = finished(&trace, "skybyte-p", &[&hot[..], &[plb]].concat());
+        let stats = simulation.fabric.placement.stats();
+        assert!(stats.promotions > 0, "{plb}");
+        stats.refusals
+    };
+    assert!(
+        refusals("host.plb=1") > 0,
+        "a full look-aside buffer refuses"
+    );
+    assert_eq!(refusals("host.plb=1024"), 0);
+}
+
+#[test]
+fn a_promotion_costs_the_cores_its_shootdown() {
+    // With one core and one page the only difference is one shootdown, during the arithmetic.
+    let time = |cost: &str| {
+        let settings = [COLD, &["cpu.cores=1", cost]].concat();
+        common::time(&run(&one_hot_page(), "demo", "skybyte-p", &settings))
+    };
+    let difference = time("host.shootdown_cost=20us") - time("host.shootdown_cost=10us");
+    assert_eq!(difference, units::Picos::from_micros(10).get());
+}
+
+#[test]
+fn what_is_promoted_in_warm_up_is_read_in_host_dram_from_the_start() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for line in 0..60 {
+        program.chase(thread, line * LINE);
+    }
+    program.load(thread, 70 * PAGE);
+    let result = run(&program.finish(), "demo", "skybyte-p", &["run.warmup=50%"]);
+    assert_eq!(stat(&result, "requests/host_reads"), 30);
+}
