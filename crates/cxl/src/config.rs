@@ -9,7 +9,8 @@ units::parameters! {
         bandwidth: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte Table II (16GB/s, PCIe 5.0 x4)";
         /// Protocol latency of a request and its response together, half for each way.
         protocol_latency: Picos, "at most 1ms", "SkyByte Table II (40ns), round trip by D10";
-        /// Writes that may be on their way without acknowledgement; at the limit the host holds reads back, so that a device whose log is full slows the program down.
+        /// Writes that may be on their way without acknowledgement; at the limit the host holds
+        /// reads back, so that a device whose log is full slows the program down.
         write_credits: u32, "1 to 65536", "our choice, the paper gives none: 256";
     }
 }

@@ -1,4 +1,5 @@
-//! Page buffers of the controller: a page is coalesced or written back through one (SkyByte Fig. 13).
+//! Page buffers of the controller: a page is coalesced or written back through one (SkyByte Fig.
+//! 13).
 //!
 //! A buffer is held from the start of its job to the end of its program, so that reads of the page
 //! can be served from it meanwhile. Buffers are static RAM of the controller: moving a page costs

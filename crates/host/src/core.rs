@@ -213,8 +213,8 @@ impl Core {
 
     /// The access of `slot` was answered by SkyByte-Delay. If a load waits, call `run` now.
     ///
-    /// Loads that wait are flagged. If nothing else waits, the MSHR is free at once: the line is not
-    /// coming, and flagged loads that are not the oldest must not keep the oldest from its own
+    /// Loads that wait are flagged. If nothing else waits, the MSHR is free at once: the line is
+    /// not coming, and flagged loads that are not the oldest must not keep the oldest from its own
     /// access.
     pub fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
         self.now = now;

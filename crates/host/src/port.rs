@@ -127,7 +127,8 @@ impl MissSlot {
 /// What lies beyond a core's L2: implemented by the simulator.
 pub trait Uncore {
     /// Reads a line for an MSHR of the core's L2; the request leaves L2 at `at` (now or later). The
-    /// data comes back as [`Core::on_fill`](crate::core::Core::on_fill), never from within the call.
+    /// data comes back as [`Core::on_fill`](crate::core::Core::on_fill), never from within the
+    /// call.
     fn read(&mut self, at: Time, core: CoreId, slot: MissSlot, line: HostLine, kind: MissKind);
     /// Takes a dirty line that L2 has evicted.
     fn write_back(&mut self, at: Time, core: CoreId, line: HostLine);

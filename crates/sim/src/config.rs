@@ -2,7 +2,8 @@
 //!
 //! Layers, later ones win: the machine's base, the machine, the NAND type, the design, the user's
 //! files, `--set`. Each layer is a TOML text of `section.key = value`; a key that no section
-//! declares is an error that names the layer. The effective values identify the run by their digest.
+//! declares is an error that names the layer. The effective values identify the run by their
+//! digest.
 
 pub mod layers;
 pub mod presets;

@@ -1,7 +1,7 @@
 //! Retries in closed form (D11).
 //!
-//! A thread that yielded at a Long Delay Exception is runnable at once, so the scheduler may pick it
-//! before its page has come: the load is issued again, answered by SkyByte-Delay again, and the
+//! A thread that yielded at a Long Delay Exception is runnable at once, so the scheduler may pick
+//! it before its page has come: the load is issued again, answered by SkyByte-Delay again, and the
 //! thread yields again without having retired an instruction. While a page is on its way for tens
 //! of microseconds this happens every couple of microseconds on every core. Nothing is learnt from
 //! it, so it must not cost host time.

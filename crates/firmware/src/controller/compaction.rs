@@ -1,11 +1,11 @@
 //! Log compaction (SkyByte §III-B, L1–L5, Fig. 13): the sealed half goes to flash page by page.
 //!
 //! L1 takes pages in the order in which they were first logged. A cached page is copied to a buffer
-//! whole (L2): its frame has the newest bytes of every line. Any other page is read from flash (L3),
-//! unless all its lines are in the half or it was never on flash, and the lines of the half are
-//! merged into it (L4). Lines that the active half has in a newer version may or may not be in what
-//! is programmed (L5): they stay in the active half and are programmed with it. When the program
-//! is done, the page leaves the half's index; when no page is left, the half is free.
+//! whole (L2): its frame has the newest bytes of every line. Any other page is read from flash
+//! (L3), unless all its lines are in the half or it was never on flash, and the lines of the half
+//! are merged into it (L4). Lines that the active half has in a newer version may or may not be in
+//! what is programmed (L5): they stay in the active half and are programmed with it. When the
+//! program is done, the page leaves the half's index; when no page is left, the half is free.
 //!
 //! At most `ssd.compaction_batch` pages are in flight, each in a buffer; each costs a firmware core
 //! `ssd.compaction_page_cost`.
@@ -188,7 +188,8 @@ impl Controller {
         self.turn_log(now, platform);
     }
 
-    /// L4 and L5: the page's older bytes and the half's lines of it are put together and programmed.
+    /// L4 and L5: the page's older bytes and the half's lines of it are put together and
+    /// programmed.
     fn merge<P: Platform>(
         &mut self,
         at: Time,

@@ -1,8 +1,9 @@
 //! Hot pages and their way to host DRAM (SkyByte §III-C, D20).
 //!
-//! Accesses to a cached page are counted; beyond the threshold the page is offered to the host once.
-//! The host copies it line by line through the link with reads that count for nothing, and says when
-//! it owns the page. Then frame and log entries are dropped: the copy has the newest bytes of both.
+//! Accesses to a cached page are counted; beyond the threshold the page is offered to the host
+//! once. The host copies it line by line through the link with reads that count for nothing, and
+//! says when it owns the page. Then frame and log entries are dropped: the copy has the newest
+//! bytes of both.
 
 use super::Controller;
 use crate::platform::{Cell, PagePlace, Platform};

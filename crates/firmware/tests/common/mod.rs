@@ -79,8 +79,8 @@ impl Bench {
         self.finish_oldest(busy)
     }
 
-    /// Ends the oldest operation of a die, if it has any; the caller hands the tag to the controller and then
-    /// calls [`Self::forget_register`].
+    /// Ends the oldest operation of a die, if it has any; the caller hands the tag to the
+    /// controller and then calls [`Self::forget_register`].
     pub fn finish_oldest(&mut self, die: usize) -> Option<NandTag> {
         let Queued { command, bytes } = self.dies[die].pop_front()?;
         match command.op {

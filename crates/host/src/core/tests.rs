@@ -225,7 +225,8 @@ fn a_store_waits_for_nothing_but_holds_its_queue_entry() {
     let mut core = translated(&config, 1);
     let mut memory = Memory::new(1000);
     let end = cycles(&mut core, &mut Script::straight(&pieces), &mut memory);
-    // The fifth needs the entry of the first, filled at 3 + 14 + 1000; 3 more follow at one a cycle.
+    // The fifth needs the entry of the first, filled at 3 + 14 + 1000; 3 more follow at one a
+    // cycle.
     let filled = 3 + 14 + 1000;
     assert_eq!(end, filled + 2 + 3);
     assert!(core.stats().memory_bound_cycles > 1000);

@@ -8,7 +8,8 @@ units::parameters! {
     pub struct RunConfig: "run" {
         /// Seed of every random stream of the run.
         seed: u64, "any", "our choice: 1";
-        /// First part of each thread's instructions, executed functionally to warm caches, TLBs, branch predictors, device DRAM, write log and host pages before measurement starts.
+        /// First part of each thread's instructions, executed functionally to warm caches, TLBs,
+        /// branch predictors, device DRAM, write log and host pages before measurement starts.
         warmup: Ratio, "0% up to 90%", "decision D5; SkyByte §VI-A warms with the traces";
     }
 }
@@ -38,7 +39,8 @@ units::parameters! {
     pub struct DesignConfig: "design" {
         /// Where the data pages live: "ssd" or "dram".
         memory: MemoryKind, "\"ssd\" or \"dram\"", "SkyByte §VI-A; decision D6";
-        /// Whether the device keeps the write log of ssd.write_log beside the data cache; without it the whole ssd.dram is data cache.
+        /// Whether the device keeps the write log of ssd.write_log beside the data cache; without
+        /// it the whole ssd.dram is data cache.
         write_log: bool, "true or false", "SkyByte §III-B";
         /// Whether the device may answer SkyByte-Delay and the OS then switches threads.
         context_switch: bool, "true or false", "SkyByte §III-A";
