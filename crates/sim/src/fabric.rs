@@ -274,10 +274,13 @@ impl Fabric {
         self.retry_blocked(now);
     }
 
-    /// An L3 MSHR is free: the oldest L2 miss that found none tries again.
+    /// L2 misses that found no L3 MSHR try again, oldest first, while one is free. Those that hit by
+    /// now, or join another miss, leave it to the next.
     fn retry_blocked(&mut self, now: Time) {
-        if let Some((core, slot, line, kind)) = self.blocked.pop_front() {
-            self.queue.push(now, Event::L3Access { core, slot, line, kind });
+        while (self.llc.in_use() as usize) < self.epochs.len()
+            && let Some((core, slot, line, kind)) = self.blocked.pop_front()
+        {
+            self.l3_access(now, core, slot, line, kind);
         }
     }
 
@@ -441,12 +444,15 @@ impl Uncore for Fabric {
 
     fn cancel(&mut self, core: CoreId, slot: MissSlot) {
         let now = self.queue.now();
+        self.blocked.retain(|(blocked_core, blocked_slot, ..)| {
+            (*blocked_core, *blocked_slot) != (core, slot)
+        });
         if let Cancelled::Freed(freed) = self.llc.cancel(core, slot) {
             self.epochs[freed.index()] += 1;
             self.retry_blocked(now);
         }
-        self.blocked.retain(|(blocked_core, blocked_slot, ..)| {
-            (*blocked_core, *blocked_slot) != (core, slot)
-        });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! The fabric without cores: reads come from the test, fills are collected.
+
+use super::*;
+use crate::config::{Layer, presets};
+
+fn fabric(design: &str, overrides: &[&str]) -> Fabric {
+    let mut layers = presets::layers("demo", None, design).unwrap();
+    layers.extend(overrides.iter().map(|text| Layer::from_override(text).unwrap()));
+    Fabric::new(&Config::from_layers(&layers).unwrap(), 256)
+}
+
+fn line(page: u64) -> HostLine {
+    HostLine::data(Lpa::new(page), LineInPage::new(0))
+}
+
+impl Fabric {
+    fn load(&mut self, core: u32, line: HostLine) {
+        let slot = MissSlot::new(0, 0);
+        self.read(self.queue.now(), CoreId::new(core), slot, line, MissKind::Load);
+    }
+
+    /// Handles everything that is going to happen; the cores whose loads were filled, in order.
+    fn drain(&mut self) -> Vec<CoreId> {
+        let mut filled = Vec::new();
+        while let Some((now, event)) = self.queue.pop() {
+            match event {
+                Event::L3Access { core, slot, line, kind } => {
+                    self.l3_access(now, core, slot, line, kind);
+                }
+                Event::L3WriteBack(line) => self.l3_write_back(now, line),
+                Event::HostDramDone(miss) => self.host_dram_done(now, miss),
+                Event::DeviceArrive(id) => self.device_arrive(now, id),
+                Event::DeviceSend(id) => self.device_send(now, id),
+                Event::HostArrive(id) => {
+                    self.host_arrive(now, id);
+                }
+                Event::Fill { core, .. } => filled.push(core),
+                event => self.device_event(now, event),
+            }
+            filled.extend(self.fills.drain(..).map(|waiter| waiter.core));
+        }
+        self.audit();
+        filled
+    }
+}
+
+#[test]
+fn a_read_that_found_every_l3_mshr_taken_is_not_forgotten_when_the_one_before_it_hits() {
+    let mut fabric = fabric("dram-only", &["cpu.cores=4", "cpu.l3_mshrs=1"]);
+    // The second read of page 2 hits once the first one is filled and needs no MSHR.
+    for (core, page) in [(0, 1), (1, 2), (2, 2), (3, 3)] {
+        fabric.load(core, line(page));
+    }
+    let mut filled = fabric.drain();
+    filled.sort_unstable();
+    assert_eq!(filled, [0, 1, 2, 3].map(CoreId::new));
+}
