@@ -61,7 +61,12 @@ impl AccessStats {
 
     /// The device's answer with data has arrived at the host.
     pub fn device_read(&mut self, now: Time, line: HostLine, pending: &Pending, answer: &Response) {
-        let Breakdown { stall, index, dram, flash } = answer.breakdown;
+        let Breakdown {
+            stall,
+            index,
+            dram,
+            flash,
+        } = answer.breakdown;
         let on_device = answer.at - pending.arrived;
         assert_eq!(
             stall + index + dram + flash,
@@ -80,7 +85,10 @@ impl AccessStats {
         self.paper_total += latency;
         let first = match self.first_issues.is_empty() {
             true => pending.issued,
-            false => self.first_issues.remove(&line.get()).unwrap_or(pending.issued),
+            false => self
+                .first_issues
+                .remove(&line.get())
+                .unwrap_or(pending.issued),
         };
         self.all.record(now - first);
     }
@@ -103,12 +111,20 @@ impl AccessStats {
     /// Starts afresh; lines under way keep their first issue.
     pub fn reset(&mut self) {
         let first_issues = std::mem::take(&mut self.first_issues);
-        *self = Self { first_issues, ..Self::default() };
+        *self = Self {
+            first_issues,
+            ..Self::default()
+        };
     }
 
     /// Checks that the components add up to the whole (B6).
     pub fn audit(&self) {
-        let Breakdown { stall, index, dram, flash } = self.device;
+        let Breakdown {
+            stall,
+            index,
+            dram,
+            flash,
+        } = self.device;
         let parts = self.host_dram + self.link + self.credit_wait + stall + index + dram + flash;
         assert_eq!(parts, self.paper_total, "AMAT's components add up");
     }

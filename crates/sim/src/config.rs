@@ -71,7 +71,11 @@ impl Config {
             SimError::Config(vec![layers::blame(layers, error.message())])
         })?;
         let problems = config.validate();
-        if problems.is_empty() { Ok(config) } else { Err(SimError::Config(problems)) }
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(SimError::Config(problems))
+        }
     }
 
     /// The effective values as TOML with sorted keys: the canonical text.

@@ -66,7 +66,10 @@ impl Resources {
         };
         self.nand.submit(
             now,
-            Command { tag: command.tag.get(), operation },
+            Command {
+                tag: command.tag.get(),
+                operation,
+            },
             &mut self.nand_events,
         );
         self.schedule_nand_events(queue);
@@ -95,7 +98,11 @@ impl Device {
         requests: &mut Requests,
         act: impl FnOnce(&mut Controller, &mut TimedPlatform<'_>) -> R,
     ) -> R {
-        let mut platform = TimedPlatform { resources: &mut self.resources, queue, requests };
+        let mut platform = TimedPlatform {
+            resources: &mut self.resources,
+            queue,
+            requests,
+        };
         act(&mut self.controller, &mut platform)
     }
 
@@ -109,7 +116,9 @@ impl Device {
     ) {
         let resources = &mut self.resources;
         let mut completions = std::mem::take(&mut resources.completions);
-        resources.nand.on_event(now, event, &mut resources.nand_events, &mut completions);
+        resources
+            .nand
+            .on_event(now, event, &mut resources.nand_events, &mut completions);
         resources.schedule_nand_events(queue);
         for completion in completions.drain(..) {
             let tag = NandTag::new(completion.tag);
@@ -161,7 +170,11 @@ impl Platform for TimedPlatform<'_> {
     }
 
     fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
-        let access = if is_write { Access::Write } else { Access::Read };
+        let access = if is_write {
+            Access::Write
+        } else {
+            Access::Read
+        };
         let line = DramLine::at(address);
         let lines = size.get().div_ceil(LINE_BYTES.get());
         if lines == 1 {
@@ -194,11 +207,13 @@ impl Platform for TimedPlatform<'_> {
 
     fn respond(&mut self, response: Response) {
         self.requests.answer(response);
-        self.queue.push(response.at, Event::DeviceSend(response.request));
+        self.queue
+            .push(response.at, Event::DeviceSend(response.request));
     }
 
     fn request_promotion(&mut self, at: Time, lpa: Lpa) {
-        self.queue.push(at + self.resources.msix_latency, Event::Msix(lpa));
+        self.queue
+            .push(at + self.resources.msix_latency, Event::Msix(lpa));
     }
 
     fn wake_at(&mut self, at: Time, timer: Timer) {

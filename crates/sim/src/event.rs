@@ -1,7 +1,7 @@
 //! Everything that can happen, as one small enum.
 
-use firmware::{NandTag, Timer};
 use crate::request::MissRef;
+use firmware::{NandTag, Timer};
 use host::{HostLine, MissKind, MissSlot};
 use nand::NandEvent;
 use units::{CoreId, Lpa, RequestId};
@@ -24,6 +24,8 @@ pub enum Event {
     Sync(CoreId),
     /// The last instruction of a core's thread has retired.
     ThreadEnd(CoreId),
+    /// A core whose thread's time slice is over has retired everything.
+    SliceEnd(CoreId),
     /// A core's L2 miss arrives at L3.
     L3Access {
         /// Whose.

@@ -13,9 +13,9 @@ use crate::request::{MissRef, Pending, Purpose, Requests};
 use cxl::{Link, MessageClass};
 use dram::{Access, Dram, DramLine};
 use firmware::{Answer, Request, RequestOp, Response};
+use host::cache::Victim;
 use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
 use host::placement::{HostPage, Placement, Target};
-use host::cache::Victim;
 use host::{HostLine, MissKind, MissSlot, Region, Uncore};
 use std::collections::VecDeque;
 use units::{CoreId, LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Time};
@@ -103,7 +103,11 @@ impl Fabric {
             writes_outstanding: 0,
             write_credits: config.link.write_credits,
             l3_latency: config.cpu.l3_latency.span(
-                config.cpu.clock.period().expect("a validated clock has a period"),
+                config
+                    .cpu
+                    .clock
+                    .period()
+                    .expect("a validated clock has a period"),
             ),
             may_switch: config.design.context_switch,
             touched: vec![0; page_count.div_ceil(64) as usize],
@@ -139,12 +143,16 @@ impl Fabric {
     ) {
         match self.llc.access(line, Waiter { core, slot, kind }) {
             L3Access::Hit => {
-                self.queue.push(now + self.l3_latency, Event::Fill { core, slot });
+                self.queue
+                    .push(now + self.l3_latency, Event::Fill { core, slot });
             }
             L3Access::Merged(_) => {}
             L3Access::Miss(slot) => {
                 let delay_allowed = self.may_switch && kind == MissKind::Load;
-                let miss = MissRef { slot, epoch: self.epochs[slot.index()] };
+                let miss = MissRef {
+                    slot,
+                    epoch: self.epochs[slot.index()],
+                };
                 self.start_miss(now, line, miss, delay_allowed);
             }
             L3Access::Full => self.blocked.push_back((core, slot, line, kind)),
@@ -162,7 +170,9 @@ impl Fabric {
         let is_first_touch = self.touch(lpa);
         match self.placement.read(lpa, in_page) {
             Target::Host(page) => {
-                let done = self.host_dram.access(at, page_line(page, in_page), Access::Read);
+                let done = self
+                    .host_dram
+                    .access(at, page_line(page, in_page), Access::Read);
                 self.stats.host_read(done - at);
                 self.queue.push(done, Event::HostDramDone(miss));
             }
@@ -205,8 +215,16 @@ impl Fabric {
             _ => (RequestOp::Write, MessageClass::MemWr),
         };
         self.writes_outstanding += u32::from(op == RequestOp::Write);
-        let pending =
-            Pending { purpose, op, line, is_first_touch: false, issued: now, sent: now, arrived: now, response: None };
+        let pending = Pending {
+            purpose,
+            op,
+            line,
+            is_first_touch: false,
+            issued: now,
+            sent: now,
+            arrived: now,
+            response: None,
+        };
         self.send(pending, now, class);
     }
 
@@ -220,7 +238,8 @@ impl Fabric {
         match self.placement.write(lpa, in_page) {
             Target::Host(page) => {
                 self.stats.host_writes += 1;
-                self.host_dram.access(at, page_line(page, in_page), Access::Write);
+                self.host_dram
+                    .access(at, page_line(page, in_page), Access::Write);
             }
             Target::Device => {
                 self.writes_outstanding += 1;
@@ -287,8 +306,17 @@ impl Fabric {
     /// A request arrives at the device.
     pub fn device_arrive(&mut self, now: Time, id: RequestId) {
         let pending = self.requests.get(id);
-        let request = Request { id, op: pending.op, line: pending.line };
-        let Self { device, queue, requests, .. } = self;
+        let request = Request {
+            id,
+            op: pending.op,
+            line: pending.line,
+        };
+        let Self {
+            device,
+            queue,
+            requests,
+            ..
+        } = self;
         device.as_mut().expect("requests go to a device").with(
             queue,
             requests,
@@ -298,7 +326,12 @@ impl Fabric {
 
     /// Something ends on the device: a phase of the flash's work, a wait, a timer.
     pub fn device_event(&mut self, now: Time, event: Event) {
-        let Self { device, queue, requests, .. } = self;
+        let Self {
+            device,
+            queue,
+            requests,
+            ..
+        } = self;
         let device = device.as_mut().expect("device events come from a device");
         match event {
             Event::Nand(phase) => device.on_nand(now, phase, queue, requests),
@@ -312,17 +345,27 @@ impl Fabric {
 
     /// The device drops its copies of a promoted page; says whether they differed from flash.
     pub fn drop_promoted(&mut self, now: Time, lpa: Lpa) -> bool {
-        let Self { device, queue, requests, .. } = self;
-        device.as_mut().expect("promoted pages come from a device").with(
+        let Self {
+            device,
             queue,
             requests,
-            |controller, platform| controller.on_promotion_done(now, lpa, platform),
-        )
+            ..
+        } = self;
+        device
+            .as_mut()
+            .expect("promoted pages come from a device")
+            .with(queue, requests, |controller, platform| {
+                controller.on_promotion_done(now, lpa, platform)
+            })
     }
 
     /// The answer to a request leaves the device.
     pub fn device_send(&mut self, now: Time, id: RequestId) {
-        let response = self.requests.get(id).response.expect("an answer that leaves was given");
+        let response = self
+            .requests
+            .get(id)
+            .response
+            .expect("an answer that leaves was given");
         let class = match response.answer {
             Answer::Data => MessageClass::Drs,
             Answer::Written | Answer::Delay => MessageClass::Ndr,
@@ -379,7 +422,9 @@ impl Fabric {
     /// Sends held reads as far as write credits allow.
     fn release_held(&mut self, now: Time) {
         while self.writes_outstanding < self.write_credits {
-            let Some(pending) = self.held.pop_front() else { break };
+            let Some(pending) = self.held.pop_front() else {
+                break;
+            };
             self.send(pending, now.max(pending.issued), MessageClass::MemRd);
         }
     }
@@ -397,7 +442,9 @@ impl Fabric {
         };
         self.send_read(Pending {
             purpose: Purpose::Miss(miss, line),
-            op: RequestOp::Read { delay_allowed: false },
+            op: RequestOp::Read {
+                delay_allowed: false,
+            },
             line: device_line(lpa, in_page),
             is_first_touch: false,
             issued: now,
@@ -422,7 +469,8 @@ impl Fabric {
 
 /// A line of a host page.
 fn page_line(page: HostPage, line: LineInPage) -> DramLine {
-    DramLine::new(u64::from(page.get()) * u64::from(PageSize::KIB_4.line_count())).offset(u64::from(line.get()))
+    DramLine::new(u64::from(page.get()) * u64::from(PageSize::KIB_4.line_count()))
+        .offset(u64::from(line.get()))
 }
 
 /// Code and page tables lie above every data page: the line's name is its address.
@@ -434,12 +482,21 @@ impl Uncore for Fabric {
     #[inline]
     fn read(&mut self, at: Time, core: CoreId, slot: MissSlot, line: HostLine, kind: MissKind) {
         let at = at.max(self.queue.now());
-        self.queue.push(at, Event::L3Access { core, slot, line, kind });
+        self.queue.push(
+            at,
+            Event::L3Access {
+                core,
+                slot,
+                line,
+                kind,
+            },
+        );
     }
 
     #[inline]
     fn write_back(&mut self, at: Time, _core: CoreId, line: HostLine) {
-        self.queue.push(at.max(self.queue.now()), Event::L3WriteBack(line));
+        self.queue
+            .push(at.max(self.queue.now()), Event::L3WriteBack(line));
     }
 
     fn cancel(&mut self, core: CoreId, slot: MissSlot) {

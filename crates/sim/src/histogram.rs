@@ -69,7 +69,12 @@ impl LatencyHistogram {
     pub fn cumulative(&self) -> Vec<(Picos, u64)> {
         let mut seen = 0;
         let mut points = Vec::new();
-        for (bucket, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        for (bucket, count) in self
+            .counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
             seen += count;
             points.push((Picos::new(upper_edge(bucket)), seen));
         }

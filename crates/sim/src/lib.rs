@@ -7,21 +7,22 @@
 //! Entry point: [`run::Prepared`].
 #![forbid(unsafe_code)]
 
-pub mod error;
-pub mod config;
-pub mod queue;
-pub mod histogram;
-pub mod event;
-pub mod request;
 pub mod amat;
+pub mod config;
 pub mod device;
+pub mod error;
+pub mod event;
 pub mod fabric;
-pub mod simulation;
+pub mod histogram;
+pub mod line_order;
 mod migration;
+pub mod queue;
+pub mod request;
 mod retry;
+pub mod simulation;
 mod warm;
 
 pub use config::Config;
 pub use error::SimError;
-pub mod run;
 pub mod result;
+pub mod run;

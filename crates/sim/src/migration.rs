@@ -65,13 +65,21 @@ impl<S: InstructionSource> Simulation<S> {
     /// A line of a page under promotion has arrived at the host.
     pub(crate) fn promotion_line(&mut self, now: Time, line: LineAddr) {
         let lpa = line.lpa(PageSize::KIB_4);
-        self.fabric.host_dram.access(now, DramLine::new(line.get()), Access::Write);
-        match self.fabric.placement.line_copied(lpa, line.in_page(PageSize::KIB_4)) {
+        self.fabric
+            .host_dram
+            .access(now, DramLine::new(line.get()), Access::Write);
+        match self
+            .fabric
+            .placement
+            .line_copied(lpa, line.in_page(PageSize::KIB_4))
+        {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Promotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done => {
                 let committed = now + self.costs.page_table;
-                self.fabric.queue.push(committed, Event::MigrationCommit(lpa));
+                self.fabric
+                    .queue
+                    .push(committed, Event::MigrationCommit(lpa));
             }
         }
     }
@@ -79,7 +87,11 @@ impl<S: InstructionSource> Simulation<S> {
     /// A line of a page under demotion has arrived on the device.
     pub(crate) fn demotion_line(&mut self, now: Time, line: LineAddr) {
         let lpa = line.lpa(PageSize::KIB_4);
-        match self.fabric.placement.line_copied(lpa, line.in_page(PageSize::KIB_4)) {
+        match self
+            .fabric
+            .placement
+            .line_copied(lpa, line.in_page(PageSize::KIB_4))
+        {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Demotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done => {

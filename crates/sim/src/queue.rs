@@ -32,7 +32,11 @@ pub struct EventQueue<E> {
 impl<E: Copy> EventQueue<E> {
     /// An empty queue at the start of time.
     pub fn new() -> Self {
-        Self { heap: Vec::with_capacity(1024), now: Time::ZERO, next_sequence: 0 }
+        Self {
+            heap: Vec::with_capacity(1024),
+            now: Time::ZERO,
+            next_sequence: 0,
+        }
     }
 
     /// The time of the event popped last.
@@ -50,7 +54,10 @@ impl<E: Copy> EventQueue<E> {
     /// Lets time pass up to `now`, which is not after the earliest event.
     #[inline]
     pub fn advance_to(&mut self, now: Time) {
-        debug_assert!(self.next_time().is_none_or(|next| now <= next), "an event would be skipped");
+        debug_assert!(
+            self.next_time().is_none_or(|next| now <= next),
+            "an event would be skipped"
+        );
         self.now = self.now.max(now);
     }
 
@@ -67,8 +74,16 @@ impl<E: Copy> EventQueue<E> {
     /// Schedules an event.
     #[inline]
     pub fn push(&mut self, time: Time, event: E) {
-        assert!(time >= self.now, "an event at {time} is scheduled in the past of {}", self.now);
-        let entry = Entry { time, sequence: self.next_sequence, event };
+        assert!(
+            time >= self.now,
+            "an event at {time} is scheduled in the past of {}",
+            self.now
+        );
+        let entry = Entry {
+            time,
+            sequence: self.next_sequence,
+            event,
+        };
         self.next_sequence += 1;
         self.heap.push(entry);
         self.sift_up(self.heap.len() - 1);

@@ -76,7 +76,9 @@ impl Requests {
     /// The request, which is open.
     #[inline]
     pub fn get(&mut self, id: RequestId) -> &mut Pending {
-        self.slots[id.index()].as_mut().expect("a request is open until its answer is back")
+        self.slots[id.index()]
+            .as_mut()
+            .expect("a request is open until its answer is back")
     }
 
     /// Records the device's answer; each request gets one (B6).
@@ -88,10 +90,14 @@ impl Requests {
 
     /// Closes a request whose answer is back.
     pub fn close(&mut self, id: RequestId) -> (Pending, Response) {
-        let pending = self.slots[id.index()].take().expect("a request is closed once");
+        let pending = self.slots[id.index()]
+            .take()
+            .expect("a request is closed once");
         self.free.push(id.get());
         self.closed += 1;
-        let response = pending.response.expect("an answer comes back after it was given");
+        let response = pending
+            .response
+            .expect("an answer comes back after it was given");
         (pending, response)
     }
 
@@ -108,7 +114,11 @@ impl Requests {
     /// Checks that opened = closed + open.
     pub fn audit(&self) {
         let open = self.slots.iter().flatten().count() as u64;
-        assert_eq!(self.opened, self.closed + open, "every request is open or answered");
+        assert_eq!(
+            self.opened,
+            self.closed + open,
+            "every request is open or answered"
+        );
     }
 }
 

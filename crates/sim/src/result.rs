@@ -42,14 +42,21 @@ impl RunResult {
         end: Time,
     ) -> Self {
         let totals = Totals::of(simulation);
-        let view = View { config: run.config(), simulation, totals, end };
+        let view = View {
+            config: run.config(),
+            simulation,
+            totals,
+            end,
+        };
         let warnings = view.warnings();
         let texts = run.config().texts();
         let config: serde_json::Map<String, Value> = texts
             .into_iter()
             .map(|(section, keys)| {
-                let keys: serde_json::Map<String, Value> =
-                    keys.into_iter().map(|(key, text)| (key.to_string(), json!(text))).collect();
+                let keys: serde_json::Map<String, Value> = keys
+                    .into_iter()
+                    .map(|(key, text)| (key.to_string(), json!(text)))
+                    .collect();
                 (section.to_string(), Value::Object(keys))
             })
             .collect();
@@ -107,7 +114,9 @@ impl Totals {
         Self {
             cores,
             controller: device.map(|d| *d.controller.stats()).unwrap_or_default(),
-            ftl: device.map(|d| *d.controller.ftl_stats()).unwrap_or_default(),
+            ftl: device
+                .map(|d| *d.controller.ftl_stats())
+                .unwrap_or_default(),
             flash_reads: reads.map_or(0, |reads| reads.completed),
             flash_read_latency: reads.map_or(Picos::ZERO, |reads| reads.latency),
         }
@@ -123,7 +132,11 @@ struct View<'a, S> {
 
 impl<S: InstructionSource> View<'_, S> {
     fn period(&self) -> Picos {
-        self.config.cpu.clock.period().expect("a validated clock has a period")
+        self.config
+            .cpu
+            .clock
+            .period()
+            .expect("a validated clock has a period")
     }
 
     fn cores(&self) -> Value {
@@ -133,7 +146,9 @@ impl<S: InstructionSource> View<'_, S> {
         let memory = self.period() * c.memory_bound_cycles + retries;
         let active = self.period() * c.active_cycles + retries;
         let times = self.simulation.seats.iter().map(|seat| {
-            self.simulation.scheduler.core_times(seat.core.id(), self.end)
+            self.simulation
+                .scheduler
+                .core_times(seat.core.id(), self.end)
         });
         let (mut switching, mut idle) = (Picos::ZERO, Picos::ZERO);
         for core in times {
@@ -216,7 +231,10 @@ impl<S: InstructionSource> View<'_, S> {
 
     fn latency_cdf(&self) -> Value {
         let points = self.simulation.fabric.stats.all.cumulative();
-        points.into_iter().map(|(edge, count)| json!([edge.get(), count])).collect()
+        points
+            .into_iter()
+            .map(|(edge, count)| json!([edge.get(), count]))
+            .collect()
     }
 
     fn flash(&self) -> Value {
@@ -241,7 +259,11 @@ impl<S: InstructionSource> View<'_, S> {
     fn activity(&self) -> Value {
         let c = &self.totals.controller;
         let placement = self.simulation.fabric.placement.stats();
-        let frames = self.config.controller().ssd.frame_count(self.config.nand.page_size.bytes());
+        let frames = self
+            .config
+            .controller()
+            .ssd
+            .frame_count(self.config.nand.page_size.bytes());
         json!({
             "log_fills": c.log_fills,
             "compactions": c.compactions,

@@ -146,6 +146,8 @@ impl<S: InstructionSource> Simulation<S> {
             return None;
         }
         let device = self.fabric.device.as_ref()?;
-        device.controller.delays_reads_until(device_line(lpa, in_page))
+        device
+            .controller
+            .delays_reads_until(device_line(lpa, in_page))
     }
 }

@@ -5,8 +5,8 @@ use crate::error::SimError;
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
 use host::HostLine;
-use host::thread::TracedThread;
 use host::os::ThreadOrigin;
+use host::thread::TracedThread;
 use std::path::Path;
 use std::sync::Arc;
 use trace::{Thread, TraceFile};
@@ -76,7 +76,12 @@ impl Prepared {
         let name = trace_name(&spec.trace);
         check_footprint(&config, &trace, &name)?;
         let present = choose_threads(trace.threads(), spec.threads, &name)?;
-        Ok(Self { spec, config, trace, present })
+        Ok(Self {
+            spec,
+            config,
+            trace,
+            present,
+        })
     }
 
     /// The effective configuration.
@@ -91,7 +96,9 @@ impl Prepared {
 
     fn counts(&self) -> Vec<u64> {
         let threads = self.trace.threads().iter().zip(&self.present);
-        threads.map(|(thread, present)| if *present { thread.instructions } else { 0 }).collect()
+        threads
+            .map(|(thread, present)| if *present { thread.instructions } else { 0 })
+            .collect()
     }
 
     /// Runs. The result depends on the capture, the configuration and nothing else.
@@ -184,7 +191,9 @@ fn choose_threads(
     wanted: Option<u32>,
     name: &str,
 ) -> Result<Vec<bool>, SimError> {
-    let Some(wanted) = wanted else { return Ok(vec![true; threads.len()]) };
+    let Some(wanted) = wanted else {
+        return Ok(vec![true; threads.len()]);
+    };
     let wanted = wanted as usize;
     if wanted == 0 || wanted > threads.len() {
         return Err(SimError::Mismatch(format!(

@@ -6,8 +6,8 @@ use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
 use crate::request::MissRef;
 use crate::retry::{Lanes, Step};
-use host::os::{Action, Scheduler, SyncEngine, ThreadOrigin, WakePolicy};
 use host::core::Core;
+use host::os::{Action, Scheduler, SyncEngine, ThreadOrigin, WakePolicy};
 use host::{InstructionSource, MissKind, MissSlot, Pause, Uncore};
 use trace::SyncEvent;
 use units::{CoreId, Picos, ThreadId, Time};
@@ -62,6 +62,15 @@ pub(crate) struct Actor<S> {
     /// Whether the thread's last turn on a core was a retry in vain: it ended by a Long Delay
     /// Exception and had retired nothing.
     pub has_retried: bool,
+}
+
+/// A thread that has left its core.
+struct Left {
+    thread: ThreadId,
+    /// Whether it has retired anything since it last left one.
+    has_progressed: bool,
+    /// When its last instruction retires.
+    at: Time,
 }
 
 /// Threads switched out, by reason.
@@ -207,9 +216,21 @@ impl<S: InstructionSource> Simulation<S> {
         if self.is_audited && self.events % (OBSERVED_EVENTS * 64) == 0 {
             self.audit(now);
         }
-        let instructions = self.seats.iter().map(|seat| seat.core.stats().instructions).sum();
-        let goes_on = observe(Progress { is_measured: true, instructions, at: now });
-        if goes_on { Ok(()) } else { Err(SimError::Interrupted) }
+        let instructions = self
+            .seats
+            .iter()
+            .map(|seat| seat.core.stats().instructions)
+            .sum();
+        let goes_on = observe(Progress {
+            is_measured: true,
+            instructions,
+            at: now,
+        });
+        if goes_on {
+            Ok(())
+        } else {
+            Err(SimError::Interrupted)
+        }
     }
 
     fn handle(&mut self, now: Time, event: Event) {
@@ -223,7 +244,13 @@ impl<S: InstructionSource> Simulation<S> {
             Event::LongDelay(core) => self.long_delay(now, core),
             Event::Sync(core) => self.sync_event(now, core),
             Event::ThreadEnd(core) => self.thread_end(now, core),
-            Event::L3Access { core, slot, line, kind } => {
+            Event::SliceEnd(core) => self.slice_end(now, core),
+            Event::L3Access {
+                core,
+                slot,
+                line,
+                kind,
+            } => {
                 // A squash may have freed the MSHR while the request was on its way to L3.
                 if self.seats[core.index()].core.awaits(slot) {
                     self.fabric.l3_access(now, core, slot, line, kind);
@@ -263,7 +290,13 @@ impl<S: InstructionSource> Simulation<S> {
         let pause = seat.core.run(now, now + HORIZON, source, &mut self.fabric);
         let (at, event) = match pause {
             Pause::Waiting => return,
-            Pause::Horizon { at } => (at, Event::CoreRun { core, epoch: seat.epoch }),
+            Pause::Horizon { at } => (
+                at,
+                Event::CoreRun {
+                    core,
+                    epoch: seat.epoch,
+                },
+            ),
             Pause::LongDelay { at } => (at, Event::LongDelay(core)),
             Pause::Sync { at, event } => {
                 seat.pending_sync = Some(event);
@@ -312,7 +345,10 @@ impl<S: InstructionSource> Simulation<S> {
             if waiter.kind != MissKind::Load {
                 return false;
             }
-            let delayed = self.seats[waiter.core.index()].core.on_delay(now, waiter.slot, &mut self.fabric);
+            let delayed =
+                self.seats[waiter.core.index()]
+                    .core
+                    .on_delay(now, waiter.slot, &mut self.fabric);
             if !delayed.other_waits {
                 // Nobody waits for the line on this core any more; its MSHR is free.
                 self.fabric.cancel(waiter.core, waiter.slot);
@@ -328,7 +364,11 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// The Long Delay Exception: squash, yield, pick the next thread (§III-A C3).
     fn long_delay(&mut self, now: Time, core: CoreId) {
-        let (thread, has_progressed) = self.leave_core(now, core);
+        let Left {
+            thread,
+            has_progressed,
+            ..
+        } = self.leave_core(now, core);
         self.switches.long_delay += 1;
         self.switches.retries += u64::from(!has_progressed);
         self.actors[thread.index()].has_retried = !has_progressed;
@@ -338,32 +378,49 @@ impl<S: InstructionSource> Simulation<S> {
         self.dispatch(now, core);
     }
 
+    /// The time slice is over. The core has run ahead: it leaves off once everything it has
+    /// completed has retired.
     fn preempt(&mut self, now: Time, core: CoreId) {
-        let (thread, _) = self.leave_core(now, core);
+        let left = self.leave_core(now, core);
+        self.seats[core.index()].state = CoreState::Stopping;
+        self.fabric
+            .queue
+            .push(left.at.max(now), Event::SliceEnd(core));
+    }
+
+    fn slice_end(&mut self, now: Time, core: CoreId) {
+        let seat = &mut self.seats[core.index()];
+        seat.state = CoreState::Idle;
         self.switches.slice += 1;
-        self.scheduler.preempt(thread, now);
+        self.scheduler.preempt(seat.thread, now);
         self.dispatch(now, core);
     }
 
-    /// Squashes the window and takes the thread off the core (D12); says whether it has retired
-    /// anything since it last left one.
-    fn leave_core(&mut self, now: Time, core: CoreId) -> (ThreadId, bool) {
+    /// Squashes the window and takes the thread off the core (D12).
+    fn leave_core(&mut self, now: Time, core: CoreId) -> Left {
         let seat = &mut self.seats[core.index()];
         let actor = &mut self.actors[seat.thread.index()];
-        seat.core.squash(now, &mut actor.source, &mut self.fabric);
+        let squashed = seat.core.squash(now, &mut actor.source, &mut self.fabric);
         seat.epoch = seat.epoch.wrapping_add(1);
         seat.state = CoreState::Idle;
         let position = actor.source.position();
         let has_progressed = position != actor.retired;
         actor.retired = position;
         actor.has_retried = false;
-        (seat.thread, has_progressed)
+        Left {
+            thread: seat.thread,
+            has_progressed,
+            at: squashed.at,
+        }
     }
 
     /// The system call at which a core stands is executed.
     fn sync_event(&mut self, now: Time, core: CoreId) {
         let seat = &mut self.seats[core.index()];
-        let event = seat.pending_sync.take().expect("a core that stops for a sync event has one");
+        let event = seat
+            .pending_sync
+            .take()
+            .expect("a core that stops for a sync event has one");
         let thread = seat.thread;
         let action = self.sync.on_event(thread, event, &mut self.resumed);
         let seat = &mut self.seats[core.index()];
@@ -374,7 +431,13 @@ impl<S: InstructionSource> Simulation<S> {
                 seat.core.complete_sync(now + cost, source);
                 seat.state = CoreState::Running;
                 seat.epoch = seat.epoch.wrapping_add(1);
-                self.fabric.queue.push(now + cost, Event::CoreRun { core, epoch: seat.epoch });
+                self.fabric.queue.push(
+                    now + cost,
+                    Event::CoreRun {
+                        core,
+                        epoch: seat.epoch,
+                    },
+                );
             }
             Action::Block => {
                 self.switches.blocked += 1;
@@ -397,7 +460,7 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     fn end_thread(&mut self, now: Time, core: CoreId) {
-        let (thread, _) = self.leave_core(now, core);
+        let Left { thread, .. } = self.leave_core(now, core);
         self.actors[thread.index()].finished = Some(now);
         self.sync.on_end(thread, &mut self.resumed);
         self.scheduler.finish(thread, now);
@@ -418,14 +481,18 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// Puts the next thread on a free core, if there is one.
     pub(crate) fn dispatch(&mut self, now: Time, core: CoreId) {
-        let Some(dispatch) = self.scheduler.pick(core, now) else { return };
+        let Some(dispatch) = self.scheduler.pick(core, now) else {
+            return;
+        };
         let seat = &mut self.seats[core.index()];
         seat.thread = dispatch.thread;
         seat.state = CoreState::Switching;
         if self.actors[dispatch.thread.index()].has_retried {
             self.lanes.set(core, dispatch.starts, Step::Start);
         } else {
-            self.fabric.queue.push(dispatch.starts, Event::CoreStart(core));
+            self.fabric
+                .queue
+                .push(dispatch.starts, Event::CoreStart(core));
         }
     }
 
@@ -451,7 +518,12 @@ impl<S: InstructionSource> Simulation<S> {
         self.sync.audit();
         for seat in &self.seats {
             let problems = seat.core.audit();
-            assert!(problems.is_empty(), "{}: {}", seat.core.id(), problems.join("; "));
+            assert!(
+                problems.is_empty(),
+                "{}: {}",
+                seat.core.id(),
+                problems.join("; ")
+            );
         }
     }
 }

@@ -73,14 +73,30 @@ struct WarmFabric<'a> {
 
 impl WarmFabric<'_> {
     fn request(&mut self, op: RequestOp, line: LineAddr) {
-        let device = self.fabric.device.as_mut().expect("device pages live on a device");
-        let request = Request { id: RequestId::new(0), op, line };
-        device.controller.on_request(Time::ZERO, request, self.platform);
+        let device = self
+            .fabric
+            .device
+            .as_mut()
+            .expect("device pages live on a device");
+        let request = Request {
+            id: RequestId::new(0),
+            op,
+            line,
+        };
+        device
+            .controller
+            .on_request(Time::ZERO, request, self.platform);
         self.platform.settle(&mut device.controller);
     }
 
     fn evict(&mut self, victim: Option<Victim>) {
-        let Some(Victim { line, is_dirty: true }) = victim else { return };
+        let Some(Victim {
+            line,
+            is_dirty: true,
+        }) = victim
+        else {
+            return;
+        };
         if let Region::Data(lpa, in_page) = line.region() {
             if self.fabric.placement.write(lpa, in_page) == Target::Device {
                 self.request(RequestOp::Write, device_line(lpa, in_page));
@@ -98,8 +114,14 @@ impl WarmFabric<'_> {
             while let Some(line) = self.fabric.placement.next_line(lpa) {
                 self.fabric.placement.line_copied(lpa, line);
             }
-            let device = self.fabric.device.as_mut().expect("a device made the offer");
-            let is_dirty = device.controller.on_promotion_done(Time::ZERO, lpa, self.platform);
+            let device = self
+                .fabric
+                .device
+                .as_mut()
+                .expect("a device made the offer");
+            let is_dirty = device
+                .controller
+                .on_promotion_done(Time::ZERO, lpa, self.platform);
             self.platform.settle(&mut device.controller);
             self.fabric.placement.finish_promotion(lpa, is_dirty);
         }
@@ -122,7 +144,12 @@ impl WarmFabric<'_> {
     }
 
     fn controller(&mut self) -> &mut Controller {
-        &mut self.fabric.device.as_mut().expect("a device made the offer").controller
+        &mut self
+            .fabric
+            .device
+            .as_mut()
+            .expect("a device made the offer")
+            .controller
     }
 }
 
@@ -137,7 +164,9 @@ impl WarmUncore for WarmFabric<'_> {
             self.fabric.touch(lpa);
             if self.fabric.placement.read(lpa, in_page) == Target::Device {
                 self.request(
-                    RequestOp::Read { delay_allowed: false },
+                    RequestOp::Read {
+                        delay_allowed: false,
+                    },
                     device_line(lpa, in_page),
                 );
             }
@@ -166,7 +195,10 @@ impl<S: InstructionSource> Simulation<S> {
         instruction_counts: &[u64],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<u64, SimError> {
-        let mut left: Vec<u64> = instruction_counts.iter().map(|count| share.of(*count)).collect();
+        let mut left: Vec<u64> = instruction_counts
+            .iter()
+            .map(|count| share.of(*count))
+            .collect();
         let mut platform = InstantPlatform::default();
         let mut done = 0;
         while left.iter().any(|left| *left > 0) {
@@ -180,8 +212,11 @@ impl<S: InstructionSource> Simulation<S> {
                 done += executed;
                 *left = if executed < turn { 0 } else { *left - turn };
             }
-            let goes_on =
-                observe(Progress { is_measured: false, instructions: done, at: Time::ZERO });
+            let goes_on = observe(Progress {
+                is_measured: false,
+                instructions: done,
+                at: Time::ZERO,
+            });
             if !goes_on {
                 return Err(SimError::Interrupted);
             }
@@ -196,11 +231,16 @@ impl<S: InstructionSource> Simulation<S> {
         let mut executed = 0;
         while executed < turn {
             let actor = &mut self.actors[thread];
-            let Some(step) = actor.source.peek() else { break };
+            let Some(step) = actor.source.peek() else {
+                break;
+            };
             if step.has_sync {
                 self.warm_sync(thread);
             }
-            let mut uncore = WarmFabric { fabric: &mut self.fabric, platform };
+            let mut uncore = WarmFabric {
+                fabric: &mut self.fabric,
+                platform,
+            };
             let source = &mut self.actors[thread].source;
             self.seats[seat_index].core.warm(source, &mut uncore);
             source.advance();
@@ -211,8 +251,14 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// Replays what other threads may wait for; nobody waits during warm-up.
     fn warm_sync(&mut self, thread: usize) {
-        let event = self.actors[thread].source.sync().expect("the step has a sync event");
-        if matches!(event, SyncEvent::ThreadCreate { .. } | SyncEvent::FutexWake { .. }) {
+        let event = self.actors[thread]
+            .source
+            .sync()
+            .expect("the step has a sync event");
+        if matches!(
+            event,
+            SyncEvent::ThreadCreate { .. } | SyncEvent::FutexWake { .. }
+        ) {
             self.replay_sync(units::ThreadId::from_index(thread), event);
         }
     }

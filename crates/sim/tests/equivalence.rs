@@ -28,7 +28,10 @@ fn context_switching_with_an_infinite_threshold_is_the_base_design() {
     // GC in progress switches at any threshold (§III-A), so the device must have room.
     let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
     assert_equal_runs(
-        ("skybyte-c", &[&["os.switch_threshold=1000s"], &room[..]].concat()),
+        (
+            "skybyte-c",
+            &[&["os.switch_threshold=1000s"], &room[..]].concat(),
+        ),
         ("base-cssd", &room),
     );
 }
@@ -42,8 +45,15 @@ fn promotion_without_host_pages_is_the_base_design() {
 #[test]
 fn the_full_design_without_switches_and_promotion_is_the_write_log_alone() {
     let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
-    let off = ["host.promoted=0B", "host.reserve=0", "os.switch_threshold=1000s"];
-    assert_equal_runs(("skybyte-full", &[&off[..], &room].concat()), ("skybyte-w", &room));
+    let off = [
+        "host.promoted=0B",
+        "host.reserve=0",
+        "os.switch_threshold=1000s",
+    ];
+    assert_equal_runs(
+        ("skybyte-full", &[&off[..], &room].concat()),
+        ("skybyte-w", &room),
+    );
 }
 
 #[test]
@@ -52,7 +62,12 @@ fn a_run_repeats_bit_for_bit_and_another_seed_is_another_run() {
     let settings = &["os.scheduler=random"];
     let first = run(&trace, "demo", "skybyte-full", settings);
     assert_eq!(first, run(&trace, "demo", "skybyte-full", settings));
-    let other = run(&trace, "demo", "skybyte-full", &["os.scheduler=random", "run.seed=2"]);
+    let other = run(
+        &trace,
+        "demo",
+        "skybyte-full",
+        &["os.scheduler=random", "run.seed=2"],
+    );
     assert_ne!(time(&first), time(&other));
 }
 
@@ -63,5 +78,8 @@ fn every_design_retires_the_same_instructions() {
         .iter()
         .map(|design| stat(&run(&trace, "demo", design.name, &[]), "cores/instructions"))
         .collect();
-    assert!(counts.windows(2).all(|pair| pair[0] == pair[1]), "{counts:?}");
+    assert!(
+        counts.windows(2).all(|pair| pair[0] == pair[1]),
+        "{counts:?}"
+    );
 }

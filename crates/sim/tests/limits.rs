@@ -137,6 +137,7 @@ fn random_reads(flash: &[&str]) -> (Picos, u64, Config) {
 #[test]
 fn random_reads_of_one_die_keep_it_busy_and_no_more() {
     let one = [
+        "nand.chips_per_channel=1",
         "nand.channels=1",
         "nand.dies_per_chip=1",
         "nand.blocks_per_plane=256",
@@ -152,6 +153,7 @@ fn random_reads_of_one_die_keep_it_busy_and_no_more() {
 #[test]
 fn random_reads_of_many_dies_are_limited_by_the_dies() {
     let flash = [
+        "nand.chips_per_channel=1",
         "nand.channels=4",
         "nand.dies_per_chip=1",
         "nand.blocks_per_plane=64",
@@ -168,6 +170,7 @@ fn random_reads_of_many_dies_are_limited_by_the_dies() {
 #[test]
 fn random_reads_of_many_dies_on_one_bus_are_limited_by_the_bus() {
     let flash = [
+        "nand.chips_per_channel=1",
         "nand.channels=1",
         "nand.dies_per_chip=8",
         "nand.blocks_per_plane=64",

@@ -16,7 +16,10 @@ pub struct Layer {
 impl Layer {
     /// A layer from a TOML text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self {
+            name: name.into(),
+            text: text.into(),
+        }
     }
 
     /// A layer from `section.key=value` as given to `--set`; quotes around text may be left out.
@@ -59,7 +62,11 @@ impl Layer {
             let line = error
                 .span()
                 .map_or(1, |span| self.text[..span.start].matches('\n').count() + 1);
-            SimError::Config(vec![format!("{}, line {line}: {}", self.name, error.message())])
+            SimError::Config(vec![format!(
+                "{}, line {line}: {}",
+                self.name,
+                error.message()
+            )])
         })
     }
 }
@@ -80,7 +87,10 @@ pub fn effective_table(layers: &[Layer]) -> Result<Table, SimError> {
                 continue;
             };
             let Value::Table(values) = values else {
-                problems.push(format!("{}: {section} is a section, not a value", layer.name));
+                problems.push(format!(
+                    "{}: {section} is a section, not a value",
+                    layer.name
+                ));
                 continue;
             };
             let keys: Vec<&str> = parameters.iter().map(|parameter| parameter.key).collect();
@@ -90,20 +100,34 @@ pub fn effective_table(layers: &[Layer]) -> Result<Table, SimError> {
                     let target = effective
                         .entry(section.clone())
                         .or_insert_with(|| Value::Table(Table::new()));
-                    target.as_table_mut().expect("sections are tables").insert(key, value);
+                    target
+                        .as_table_mut()
+                        .expect("sections are tables")
+                        .insert(key, value);
                 } else {
                     problems.push(unknown(&layer.name, "key", &path, &keys));
                 }
             }
         }
     }
-    if problems.is_empty() { Ok(effective) } else { Err(SimError::Config(problems)) }
+    if problems.is_empty() {
+        Ok(effective)
+    } else {
+        Err(SimError::Config(problems))
+    }
 }
 
 /// A type error found when the layers were already one: names the last layer that set the value.
 pub(super) fn blame(layers: &[Layer], message: &str) -> String {
-    let quoted = message.split('"').nth(1).or_else(|| message.split('`').nth(1)).unwrap_or("");
-    let culprit = layers.iter().rev().find(|layer| !quoted.is_empty() && layer.text.contains(quoted));
+    let quoted = message
+        .split('"')
+        .nth(1)
+        .or_else(|| message.split('`').nth(1))
+        .unwrap_or("");
+    let culprit = layers
+        .iter()
+        .rev()
+        .find(|layer| !quoted.is_empty() && layer.text.contains(quoted));
     match culprit {
         Some(layer) => format!("{}: {}", layer.name, message.trim().replace('\n', " ")),
         None => message.trim().replace('\n', " "),
@@ -157,21 +181,46 @@ mod tests {
             "configuration: my.toml: unknown key run.sed; did you mean run.seed?"
         );
         let error = effective_table(&[Layer::new("my.toml", "[zzzzzzzzzz]\nx = 1")]).unwrap_err();
-        assert_eq!(error.to_string(), "configuration: my.toml: unknown section zzzzzzzzzz");
+        assert_eq!(
+            error.to_string(),
+            "configuration: my.toml: unknown section zzzzzzzzzz"
+        );
     }
 
     #[test]
     fn text_that_is_not_toml_names_the_line() {
         let error = effective_table(&[Layer::new("my.toml", "[run]\nseed = = 1")]).unwrap_err();
-        assert!(error.to_string().starts_with("configuration: my.toml, line 2:"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("configuration: my.toml, line 2:"),
+            "{error}"
+        );
     }
 
     #[test]
     fn overrides_need_section_key_and_value() {
-        for bad in ["seed", "seed=1", "run.=1", ".seed=1", "run.a.b=1", "run.se ed=1"] {
+        for bad in [
+            "seed",
+            "seed=1",
+            "run.=1",
+            ".seed=1",
+            "run.a.b=1",
+            "run.se ed=1",
+        ] {
             assert!(Layer::from_override(bad).is_err(), "{bad}");
         }
-        assert!(Layer::from_override("ssd.dram = 256MiB").unwrap().text.contains("\"256MiB\""));
-        assert!(Layer::from_override("design.promotion=true").unwrap().text.contains("= true"));
+        assert!(
+            Layer::from_override("ssd.dram = 256MiB")
+                .unwrap()
+                .text
+                .contains("\"256MiB\"")
+        );
+        assert!(
+            Layer::from_override("design.promotion=true")
+                .unwrap()
+                .text
+                .contains("= true")
+        );
     }
 }

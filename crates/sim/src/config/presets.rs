@@ -29,28 +29,98 @@ macro_rules! preset {
 
 /// The machines; `table2` is complete, others say what they change of it.
 pub const MACHINES: &[Preset] = &[
-    preset!("machines/table2", "table2", "SkyByte Table II", "8 cores at 4 GHz, 16 MiB L3, 128 GiB of flash behind 512 MiB of device DRAM."),
-    preset!("machines/demo", "demo", "Demo", "2 cores and a device small enough that a capture of a few million instructions fills the write log several times and makes GC run."),
+    preset!(
+        "machines/table2",
+        "table2",
+        "SkyByte Table II",
+        "8 cores at 4 GHz, 16 MiB L3, 128 GiB of flash behind 512 MiB of device DRAM."
+    ),
+    preset!(
+        "machines/demo",
+        "demo",
+        "Demo",
+        "2 cores and a device small enough that a capture of a few million instructions fills the write log several times and makes GC run."
+    ),
 ];
 
 /// The flash of SkyByte Table IV.
 pub const NAND_TYPES: &[Preset] = &[
-    preset!("nand/ull", "ull", "ULL (Samsung Z-NAND)", "3 us read, 100 us program, 1 ms erase."),
-    preset!("nand/ull2", "ull2", "ULL2 (Toshiba XL-Flash)", "4 us read, 75 us program, 850 us erase."),
-    preset!("nand/slc", "slc", "SLC", "25 us read, 200 us program, 1.5 ms erase."),
-    preset!("nand/mlc", "mlc", "MLC", "50 us read, 600 us program, 3 ms erase."),
+    preset!(
+        "nand/ull",
+        "ull",
+        "ULL (Samsung Z-NAND)",
+        "3 us read, 100 us program, 1 ms erase."
+    ),
+    preset!(
+        "nand/ull2",
+        "ull2",
+        "ULL2 (Toshiba XL-Flash)",
+        "4 us read, 75 us program, 850 us erase."
+    ),
+    preset!(
+        "nand/slc",
+        "slc",
+        "SLC",
+        "25 us read, 200 us program, 1.5 ms erase."
+    ),
+    preset!(
+        "nand/mlc",
+        "mlc",
+        "MLC",
+        "50 us read, 600 us program, 3 ms erase."
+    ),
 ];
 
 /// The designs of SkyByte §VI-A, weakest first.
 pub const DESIGNS: &[Preset] = &[
-    preset!("designs/base_cssd", "base-cssd", "Base-CSSD", "CXL-SSD with a page-granular data cache, MSHRs and a next-N prefetcher."),
-    preset!("designs/skybyte_p", "skybyte-p", "SkyByte-P", "Base-CSSD with adaptive page migration to host DRAM."),
-    preset!("designs/skybyte_c", "skybyte-c", "SkyByte-C", "Base-CSSD with the coordinated context switch."),
-    preset!("designs/skybyte_w", "skybyte-w", "SkyByte-W", "Base-CSSD with the write log beside the data cache."),
-    preset!("designs/skybyte_cp", "skybyte-cp", "SkyByte-CP", "Context switch and page migration."),
-    preset!("designs/skybyte_wp", "skybyte-wp", "SkyByte-WP", "Write log and page migration."),
-    preset!("designs/skybyte_full", "skybyte-full", "SkyByte-Full", "Write log, page migration and context switch."),
-    preset!("designs/dram_only", "dram-only", "DRAM-Only", "Every page in host DRAM: the ideal that costs the most."),
+    preset!(
+        "designs/base_cssd",
+        "base-cssd",
+        "Base-CSSD",
+        "CXL-SSD with a page-granular data cache, MSHRs and a next-N prefetcher."
+    ),
+    preset!(
+        "designs/skybyte_p",
+        "skybyte-p",
+        "SkyByte-P",
+        "Base-CSSD with adaptive page migration to host DRAM."
+    ),
+    preset!(
+        "designs/skybyte_c",
+        "skybyte-c",
+        "SkyByte-C",
+        "Base-CSSD with the coordinated context switch."
+    ),
+    preset!(
+        "designs/skybyte_w",
+        "skybyte-w",
+        "SkyByte-W",
+        "Base-CSSD with the write log beside the data cache."
+    ),
+    preset!(
+        "designs/skybyte_cp",
+        "skybyte-cp",
+        "SkyByte-CP",
+        "Context switch and page migration."
+    ),
+    preset!(
+        "designs/skybyte_wp",
+        "skybyte-wp",
+        "SkyByte-WP",
+        "Write log and page migration."
+    ),
+    preset!(
+        "designs/skybyte_full",
+        "skybyte-full",
+        "SkyByte-Full",
+        "Write log, page migration and context switch."
+    ),
+    preset!(
+        "designs/dram_only",
+        "dram-only",
+        "DRAM-Only",
+        "Every page in host DRAM: the ideal that costs the most."
+    ),
 ];
 
 /// The preset of that name.
@@ -62,13 +132,18 @@ pub fn find(presets: &[Preset], what: &str, name: &str) -> Result<Preset, SimErr
         return Ok(*preset);
     }
     let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
-    let nearest = names.iter().min_by_key(|known| distance(known, name)).expect("presets exist");
+    let nearest = names
+        .iter()
+        .min_by_key(|known| distance(known, name))
+        .expect("presets exist");
     let hint = if distance(nearest, name) <= 3 {
         format!("did you mean {nearest}?")
     } else {
         format!("there are {}", names.join(", "))
     };
-    Err(SimError::Config(vec![format!("unknown {what} {name}; {hint}")]))
+    Err(SimError::Config(vec![format!(
+        "unknown {what} {name}; {hint}"
+    )]))
 }
 
 /// The layers of a machine, a NAND type and a design, in order (D22).
@@ -79,7 +154,10 @@ pub fn layers(machine: &str, nand: Option<&str>, design: &str) -> Result<Vec<Lay
     let machine = find(MACHINES, "machine", machine)?;
     let mut layers = vec![Layer::new("machine table2", MACHINES[0].text)];
     if machine.name != MACHINES[0].name {
-        layers.push(Layer::new(format!("machine {}", machine.name), machine.text));
+        layers.push(Layer::new(
+            format!("machine {}", machine.name),
+            machine.text,
+        ));
     }
     if let Some(nand) = nand {
         let nand = find(NAND_TYPES, "NAND type", nand)?;

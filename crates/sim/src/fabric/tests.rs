@@ -5,7 +5,11 @@ use crate::config::{Layer, presets};
 
 fn fabric(design: &str, overrides: &[&str]) -> Fabric {
     let mut layers = presets::layers("demo", None, design).unwrap();
-    layers.extend(overrides.iter().map(|text| Layer::from_override(text).unwrap()));
+    layers.extend(
+        overrides
+            .iter()
+            .map(|text| Layer::from_override(text).unwrap()),
+    );
     Fabric::new(&Config::from_layers(&layers).unwrap(), 256)
 }
 
@@ -16,22 +20,44 @@ fn line(page: u64) -> HostLine {
 impl Fabric {
     fn load(&mut self, core: u32, line: HostLine) {
         let slot = MissSlot::new(0, 0);
-        self.read(self.queue.now(), CoreId::new(core), slot, line, MissKind::Load);
+        self.read(
+            self.queue.now(),
+            CoreId::new(core),
+            slot,
+            line,
+            MissKind::Load,
+        );
     }
 
     /// Handles everything that is going to happen; the cores whose loads were filled, in order.
     fn drain(&mut self) -> Vec<CoreId> {
         let mut filled = Vec::new();
+        let mut at_device: Vec<(RequestId, LineAddr, bool)> = Vec::new();
         while let Some((now, event)) = self.queue.pop() {
             match event {
-                Event::L3Access { core, slot, line, kind } => {
+                Event::L3Access {
+                    core,
+                    slot,
+                    line,
+                    kind,
+                } => {
                     self.l3_access(now, core, slot, line, kind);
                 }
                 Event::L3WriteBack(line) => self.l3_write_back(now, line),
                 Event::HostDramDone(miss) => self.host_dram_done(now, miss),
-                Event::DeviceArrive(id) => self.device_arrive(now, id),
+                Event::DeviceArrive(id) => {
+                    let Pending { line, op, .. } = *self.requests.get(id);
+                    let is_write = op == RequestOp::Write;
+                    let conflicts = |other: &(RequestId, LineAddr, bool)| {
+                        other.1 == line && (other.2 || is_write)
+                    };
+                    assert!(!at_device.iter().any(conflicts), "the firmware is asked out of order");
+                    at_device.push((id, line, is_write));
+                    self.device_arrive(now, id);
+                }
                 Event::DeviceSend(id) => self.device_send(now, id),
                 Event::HostArrive(id) => {
+                    at_device.retain(|(other, ..)| *other != id);
                     self.host_arrive(now, id);
                 }
                 Event::Fill { core, .. } => filled.push(core),
@@ -54,4 +80,21 @@ fn a_read_that_found_every_l3_mshr_taken_is_not_forgotten_when_the_one_before_it
     let mut filled = fabric.drain();
     filled.sort_unstable();
     assert_eq!(filled, [0, 1, 2, 3].map(CoreId::new));
+}
+
+#[test]
+fn a_read_does_not_go_to_the_device_before_a_write_of_its_line_is_acknowledged() {
+    for design in ["base-cssd", "skybyte-w"] {
+        let mut fabric = fabric(design, &["ssd.write_log=128B"]);
+        // More writes than the log has room for, so that the last one waits on the device.
+        for page in 0..5 {
+            fabric.write_memory(Time::ZERO, line(page));
+        }
+        fabric.load(0, line(4));
+        fabric.send_migration(Time::ZERO, device_line(Lpa::new(4), LineInPage::new(0)), Purpose::Promotion);
+        fabric.write_memory(Time::ZERO, line(4));
+        assert_eq!(fabric.drain(), [CoreId::new(0)]);
+        assert_eq!(fabric.stats.device_writes, 6);
+        fabric.stats.audit();
+    }
 }
