@@ -131,14 +131,20 @@ fn every_link_between_documents_resolves() {
         .iter()
         .filter(|source| source.name.ends_with(".md"))
     {
-        let folder = root()
-            .join(&source.name)
-            .parent()
-            .map(Path::to_path_buf)
-            .unwrap_or_default();
+        let here = root().join(&source.name);
+        let folder = here.parent().unwrap_or(Path::new(""));
         for target in links(&source.text) {
-            let file = target.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !folder.join(file).exists() {
+            let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
+            let file = if file.is_empty() {
+                here.clone()
+            } else {
+                folder.join(file)
+            };
+            let is_there = file.exists()
+                && (heading.is_empty()
+                    || std::fs::read_to_string(file)
+                        .is_ok_and(|text| anchors(&text).iter().any(|anchor| anchor == heading)));
+            if !is_there {
                 broken.push(format!(
                     "{}: link to {target}, which is not there",
                     source.name
@@ -147,6 +153,22 @@ fn every_link_between_documents_resolves() {
         }
     }
     complain(&broken);
+}
+
+/// Names of the headings of a text, as links spell them.
+fn anchors(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, part) in text.split("```").enumerate() {
+        let headings = part.lines().filter(|line| line.starts_with('#'));
+        for heading in headings.filter(|_| index % 2 == 0) {
+            let words = heading.trim_start_matches('#').trim().to_lowercase();
+            let kept = words
+                .chars()
+                .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            found.push(kept.collect::<String>().replace(' ', "-"));
+        }
+    }
+    found
 }
 
 /// Targets of `[text](target)` outside code blocks, without those on the network.
@@ -172,4 +194,10 @@ fn links(text: &str) -> Vec<String> {
 fn links_are_found_in_text_and_not_in_code() {
     let text = "See [a](b.md#c) and ![d](e.png).\n```\n[x](y)\n```\n[n](https://example.org)";
     assert_eq!(links(text), ["b.md#c", "e.png"]);
+}
+
+#[test]
+fn headings_are_spelt_as_links_spell_them() {
+    let text = "# A b, c: `d`\n```\n# not one\n```\n## Write-log 2\n";
+    assert_eq!(anchors(text), ["a-b-c-d", "write-log-2"]);
 }
