@@ -141,6 +141,7 @@ fn random_reads_of_one_die_keep_it_busy_and_no_more() {
         "nand.channels=1",
         "nand.dies_per_chip=1",
         "nand.blocks_per_plane=256",
+        "nand.pages_per_block=64",
     ];
     let (time, reads, config) = random_reads(&one);
     let busy = share(config.nand.unloaded_read() * reads, time);
@@ -157,6 +158,7 @@ fn random_reads_of_many_dies_are_limited_by_the_dies() {
         "nand.channels=4",
         "nand.dies_per_chip=1",
         "nand.blocks_per_plane=64",
+        "nand.pages_per_block=64",
     ];
     let (time, reads, config) = random_reads(&flash);
     // Each die has a bus of its own.
@@ -174,6 +176,7 @@ fn random_reads_of_many_dies_on_one_bus_are_limited_by_the_bus() {
         "nand.channels=1",
         "nand.dies_per_chip=8",
         "nand.blocks_per_plane=64",
+        "nand.pages_per_block=64",
     ];
     let (time, reads, config) = random_reads(&flash);
     let busy = share(config.nand.transfer_time() * reads, time);

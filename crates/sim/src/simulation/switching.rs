@@ -1,0 +1,160 @@
+//! Threads that come to cores and leave them: exceptions, time slices, system calls, ends.
+
+use super::{CoreState, Simulation};
+use crate::event::Event;
+use crate::retry::Step;
+use host::InstructionSource;
+use host::os::{Action, WakePolicy};
+use units::{CoreId, ThreadId, Time};
+
+/// A thread that has left its core.
+struct Left {
+    thread: ThreadId,
+    /// Whether it has retired anything since it last left one.
+    has_progressed: bool,
+    /// When its last instruction retires.
+    at: Time,
+}
+
+impl<S: InstructionSource> Simulation<S> {
+    /// The Long Delay Exception: squash, yield, pick the next thread (§III-A C3).
+    pub(super) fn long_delay(&mut self, now: Time, core: CoreId) {
+        let Left {
+            thread,
+            has_progressed,
+            ..
+        } = self.leave_core(now, core);
+        self.switches.long_delay += 1;
+        self.switches.retries += u64::from(!has_progressed);
+        self.actors[thread.index()].has_retried = !has_progressed;
+        if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
+            unreachable!("os.wake = on_data is refused when the run is set up");
+        }
+        self.dispatch(now, core);
+    }
+
+    /// The time slice is over. The core has run ahead: it leaves off once everything it has
+    /// completed has retired.
+    pub(super) fn preempt(&mut self, now: Time, core: CoreId) {
+        let left = self.leave_core(now, core);
+        self.seats[core.index()].state = CoreState::Stopping;
+        self.fabric
+            .queue
+            .push(left.at.max(now), Event::SliceEnd(core));
+    }
+
+    pub(super) fn slice_end(&mut self, now: Time, core: CoreId) {
+        let seat = &mut self.seats[core.index()];
+        seat.state = CoreState::Idle;
+        self.switches.slice += 1;
+        self.scheduler.preempt(seat.thread, now);
+        self.dispatch(now, core);
+    }
+
+    /// Squashes the window and takes the thread off the core (D12).
+    fn leave_core(&mut self, now: Time, core: CoreId) -> Left {
+        let seat = &mut self.seats[core.index()];
+        let actor = &mut self.actors[seat.thread.index()];
+        let squashed = seat.core.squash(now, &mut actor.source, &mut self.fabric);
+        seat.epoch = seat.epoch.wrapping_add(1);
+        seat.state = CoreState::Idle;
+        let position = actor.source.position();
+        let has_progressed = position != actor.retired;
+        actor.retired = position;
+        actor.has_retried = false;
+        Left {
+            thread: seat.thread,
+            has_progressed,
+            at: squashed.at,
+        }
+    }
+
+    /// The system call at which a core stands is executed.
+    pub(super) fn sync_event(&mut self, now: Time, core: CoreId) {
+        let seat = &mut self.seats[core.index()];
+        let event = seat
+            .pending_sync
+            .take()
+            .expect("a core that stops for a sync event has one");
+        let thread = seat.thread;
+        let action = self.sync.on_event(thread, event, &mut self.resumed);
+        let seat = &mut self.seats[core.index()];
+        let source = &mut self.actors[thread.index()].source;
+        match action {
+            Action::Continue { cost } => {
+                self.switches.syscalls += 1;
+                seat.core.complete_sync(now + cost, source);
+                seat.state = CoreState::Running;
+                seat.epoch = seat.epoch.wrapping_add(1);
+                self.fabric.queue.push(
+                    now + cost,
+                    Event::CoreRun {
+                        core,
+                        epoch: seat.epoch,
+                    },
+                );
+            }
+            Action::Block => {
+                self.switches.blocked += 1;
+                seat.core.complete_sync(now, source);
+                self.leave_core(now, core);
+                self.scheduler.block(thread, now);
+                self.dispatch(now, core);
+            }
+            Action::End => {
+                seat.core.complete_sync(now, source);
+                self.end_thread(now, core);
+            }
+        }
+        self.wake_resumed(now);
+    }
+
+    pub(super) fn thread_end(&mut self, now: Time, core: CoreId) {
+        self.end_thread(now, core);
+        self.wake_resumed(now);
+    }
+
+    fn end_thread(&mut self, now: Time, core: CoreId) {
+        let Left { thread, .. } = self.leave_core(now, core);
+        self.actors[thread.index()].finished = Some(now);
+        self.sync.on_end(thread, &mut self.resumed);
+        self.scheduler.finish(thread, now);
+        self.dispatch(now, core);
+    }
+
+    /// Threads that can go on become runnable and take free cores.
+    pub(super) fn wake_resumed(&mut self, now: Time) {
+        let mut resumed = std::mem::take(&mut self.resumed);
+        for thread in resumed.drain(..) {
+            self.scheduler.ready(thread, now);
+            if let Some(core) = self.scheduler.free_core_for(thread) {
+                self.dispatch(now, core);
+            }
+        }
+        self.resumed = resumed;
+    }
+
+    /// Puts the next thread on a free core, if there is one.
+    pub(crate) fn dispatch(&mut self, now: Time, core: CoreId) {
+        let Some(dispatch) = self.scheduler.pick(core, now) else {
+            return;
+        };
+        let seat = &mut self.seats[core.index()];
+        seat.thread = dispatch.thread;
+        seat.state = CoreState::Switching;
+        if self.actors[dispatch.thread.index()].has_retried {
+            self.lanes.set(core, dispatch.starts, Step::Start);
+        } else {
+            self.fabric
+                .queue
+                .push(dispatch.starts, Event::CoreStart(core));
+        }
+    }
+
+    pub(crate) fn core_start(&mut self, now: Time, core: CoreId) {
+        let seat = &mut self.seats[core.index()];
+        seat.state = CoreState::Running;
+        seat.core.start(now);
+        self.run_core(now, core);
+    }
+}
