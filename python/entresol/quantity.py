@@ -72,6 +72,11 @@ def milli(value: int | None) -> str:
     return NOTHING if value is None else significant(value / 1000)
 
 
+def micro(value: int | None) -> str:
+    """`0.00123` from an integer in millionths, with three significant digits at least."""
+    return NOTHING if value is None else significant(value / 1_000_000)
+
+
 def percent(share: float | None) -> str:
     """`12 %`, one digit more when it is small."""
     if share is None:

@@ -73,7 +73,7 @@ def run(
                 "compute_bound_ps": busy - memory,
                 "switch_ps": int(time * 0.11) if switching else int(time * 0.01),
                 "idle_ps": int(time * 0.05),
-                "ipc_milli": int(instructions * 250_000 / busy),
+                "ipc_micro": int(instructions * 250_000_000 / busy),
             },
             "caches": {
                 "l1i_accesses": 3_000_000,

@@ -166,7 +166,7 @@ impl<S: InstructionSource> View<'_, S> {
             "compute_bound_ps": active.saturating_sub(memory).get(),
             "switch_ps": switching.get(),
             "idle_ps": idle.get(),
-            "ipc_milli": milli(c.instructions, c.active_cycles),
+            "ipc_micro": milli(c.instructions * 1000, active.get() / self.period().get()),
         })
     }
 

@@ -37,6 +37,8 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
     steps: Vec<Option<(Time, Step)>>,
+    /// The earliest of them, found anew whenever one changes: the event loop asks at every event.
+    earliest: Option<(Time, CoreId, Step)>,
     /// From the start of the thread to the device's decision.
     there: Picos,
     /// From the device's decision to the exception.
@@ -60,6 +62,7 @@ impl Lanes {
         };
         Self {
             steps: vec![None; cpu.cores as usize],
+            earliest: None,
             there: period * cycles + link.unloaded(MessageClass::MemRd) + lookup,
             back: link.unloaded(MessageClass::Ndr),
             first_line: period * cpu.l1d_latency.get(),
@@ -71,16 +74,27 @@ impl Lanes {
     /// The earliest step; of several at one time, that of the lowest core.
     #[inline]
     pub(crate) fn earliest(&self) -> Option<(Time, CoreId, Step)> {
+        self.earliest
+    }
+
+    fn find_earliest(&mut self) {
         let steps = self.steps.iter().enumerate();
-        steps
+        self.earliest = steps
             .filter_map(|(core, step)| step.map(|(time, step)| (time, core, step)))
             .min_by_key(|(time, core, _)| (*time, *core))
-            .map(|(time, core, step)| (time, CoreId::from_index(core), step))
+            .map(|(time, core, step)| (time, CoreId::from_index(core), step));
+    }
+
+    /// A core's step is taken out to be done.
+    fn take(&mut self, core: CoreId) {
+        self.steps[core.index()] = None;
+        self.find_earliest();
     }
 
     pub(crate) fn set(&mut self, core: CoreId, time: Time, step: Step) {
         let old = self.steps[core.index()].replace((time, step));
         assert!(old.is_none(), "a core does one thing next");
+        self.find_earliest();
     }
 
     pub(crate) fn reset_stats(&mut self) {
@@ -92,7 +106,7 @@ impl Lanes {
 impl<S: InstructionSource> Simulation<S> {
     /// Does the earliest step of the lanes.
     pub(crate) fn lane_step(&mut self, now: Time, core: CoreId, step: Step) {
-        self.lanes.steps[core.index()] = None;
+        self.lanes.take(core);
         self.fabric.queue.advance_to(now);
         match step {
             Step::Start => match self.retry_in_vain(now, core) {

@@ -43,7 +43,7 @@ def _result_cells(panel: Panel, run: Run) -> tuple[Cell, ...]:
         quantity.duration(run.time_ps),
         quantity.significant(panel.normalised(run)),
         quantity.times(panel.speedup(run)),
-        quantity.milli(run.number("cores", "ipc_milli")),
+        quantity.micro(run.number("cores", "ipc_micro")),
         *latencies,
         quantity.milli(run.number("caches", "l3_mpki_milli")),
         quantity.exact(run.switches),
