@@ -64,6 +64,8 @@ pub(crate) struct Actor<S> {
     /// Whether the thread's last turn on a core was a retry in vain: it ended by a Long Delay
     /// Exception and had retired nothing.
     pub has_retried: bool,
+    /// Turns on a core since it last retired anything; those in closed form are not counted.
+    pub vain_turns: u32,
 }
 
 /// Threads switched out, by reason.
@@ -133,6 +135,7 @@ impl<S: InstructionSource> Simulation<S> {
                 finished: None,
                 retired: 0,
                 has_retried: false,
+                vain_turns: 0,
             })
             .collect();
         let mut sync = SyncEngine::new(&origins, config.os.syscall_cost);
@@ -246,6 +249,7 @@ impl<S: InstructionSource> Simulation<S> {
             } => {
                 // A squash may have freed the MSHR while the request was on its way to L3.
                 if self.seats[core.index()].core.awaits(slot) {
+                    let kind = self.kind_at_l3(core, kind);
                     self.fabric.l3_access(now, core, slot, line, kind);
                 }
             }

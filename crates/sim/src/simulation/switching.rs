@@ -3,9 +3,14 @@
 use super::{CoreState, Simulation};
 use crate::event::Event;
 use crate::retry::Step;
-use host::InstructionSource;
 use host::os::{Action, WakePolicy};
+use host::{InstructionSource, MissKind};
 use units::{CoreId, ThreadId, Time};
+
+/// A thread that has come to a core in vain this often, each time after its page had come and gone
+/// again, waits for its data. SkyByte promises no progress: with more threads than the data cache
+/// has room for, pages can drive each other out for ever before anybody has read them.
+const PATIENCE: u32 = 16;
 
 /// A thread that has left its core.
 struct Left {
@@ -26,11 +31,24 @@ impl<S: InstructionSource> Simulation<S> {
         } = self.leave_core(now, core);
         self.switches.long_delay += 1;
         self.switches.retries += u64::from(!has_progressed);
-        self.actors[thread.index()].has_retried = !has_progressed;
+        let actor = &mut self.actors[thread.index()];
+        actor.has_retried = !has_progressed && actor.vain_turns < PATIENCE;
         if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
             unreachable!("os.wake = on_data is refused when the run is set up");
         }
         self.dispatch(now, core);
+    }
+
+    /// As what a core's miss counts at L3. For a thread that has run out of patience a load is like
+    /// an access for ownership: its answer must be data (D13).
+    pub(super) fn kind_at_l3(&self, core: CoreId, kind: MissKind) -> MissKind {
+        let thread = self.seats[core.index()].thread;
+        let is_patient = self.actors[thread.index()].vain_turns < PATIENCE;
+        if is_patient || kind != MissKind::Load {
+            kind
+        } else {
+            MissKind::Ownership
+        }
     }
 
     /// The time slice is over. The core has run ahead: it leaves off once everything it has
@@ -62,6 +80,10 @@ impl<S: InstructionSource> Simulation<S> {
         let has_progressed = position != actor.retired;
         actor.retired = position;
         actor.has_retried = false;
+        actor.vain_turns = match has_progressed {
+            true => 0,
+            false => actor.vain_turns + 1,
+        };
         Left {
             thread: seat.thread,
             has_progressed,
