@@ -47,10 +47,6 @@ units::parameters! {
         compaction_page_cost: Picos, "any", "ours; the paper gives none (D16)";
         /// Pages that compaction may have in flight at one time.
         compaction_batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
-        /// Whether a read may be answered with SkyByte-Delay.
-        delay_enabled: bool, "true or false", "SkyByte III-A";
-        /// Whether hot pages are offered to the host.
-        promotion_enabled: bool, "true or false", "SkyByte III-C";
         /// Accesses to a cached page beyond which it is offered to the host.
         promotion_threshold: u32, "1 to 1000000", "ours; the paper gives none (D20)";
     }
@@ -106,6 +102,10 @@ pub struct ControllerConfig {
     pub geometry: FlashGeometry,
     /// What the estimator believes of the flash.
     pub timing: FlashTiming,
+    /// Whether a read may be answered with SkyByte-Delay (SkyByte §III-A): the design says.
+    pub delay_enabled: bool,
+    /// Whether hot pages are offered to the host (SkyByte §III-C): the design says.
+    pub promotion_enabled: bool,
     /// `os.switch_threshold`: a read expected to take longer is answered with SkyByte-Delay.
     pub switch_threshold: Picos,
 }
@@ -159,8 +159,6 @@ mod tests {
             firmware_cores: 4,
             compaction_page_cost: Picos::from_nanos(500),
             compaction_batch: 256,
-            delay_enabled: true,
-            promotion_enabled: true,
             promotion_threshold: 64,
         }
     }

@@ -378,8 +378,8 @@ impl Constants {
             compaction_page_cost: ssd.compaction_page_cost,
             compaction_batch: ssd.compaction_batch,
             prefetch_pages: ssd.prefetch_pages.into(),
-            delay_threshold: ssd.delay_enabled.then_some(config.switch_threshold),
-            promotion_threshold: ssd.promotion_enabled.then_some(ssd.promotion_threshold),
+            delay_threshold: config.delay_enabled.then_some(config.switch_threshold),
+            promotion_threshold: config.promotion_enabled.then_some(ssd.promotion_threshold),
         }
     }
 }

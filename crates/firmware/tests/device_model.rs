@@ -65,8 +65,6 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         firmware_cores: 4,
         compaction_page_cost: Picos::from_micros(1),
         compaction_batch: pick(random, &[1, 3, 16]),
-        delay_enabled: random.below(2) == 0,
-        promotion_enabled: random.below(2) == 0,
         promotion_threshold: pick(random, &[1, 5, 30]),
     }
 }
@@ -86,6 +84,8 @@ fn random_config(random: &mut Stream) -> ControllerConfig {
     ControllerConfig {
         ssd: random_ssd(random, page),
         ftl: random_ftl(random),
+        delay_enabled: random.below(2) == 0,
+        promotion_enabled: random.below(2) == 0,
         geometry,
         timing: FlashTiming {
             read: Picos::from_micros(3),

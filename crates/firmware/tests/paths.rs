@@ -61,8 +61,6 @@ fn config(half: u64) -> ControllerConfig {
             firmware_cores: 4,
             compaction_page_cost: Picos::from_nanos(500),
             compaction_batch: 2,
-            delay_enabled: false,
-            promotion_enabled: false,
             promotion_threshold: 3,
         },
         ftl: ftl(),
@@ -80,6 +78,8 @@ fn config(half: u64) -> ControllerConfig {
             program: Picos::from_micros(100),
             erase: Picos::from_micros(1000),
         },
+        delay_enabled: false,
+        promotion_enabled: false,
         switch_threshold: Picos::from_micros(2),
     }
 }
@@ -211,7 +211,7 @@ fn one_fetch_serves_all_who_ask_for_the_page_in_order_of_arrival() {
 #[test]
 fn a_delay_is_answered_after_the_lookup_and_the_fetch_goes_on() {
     let mut config = config(16);
-    config.ssd.delay_enabled = true;
+    config.delay_enabled = true;
     let mut device = Device::new(&config);
     let answers = device.send(1, READ, 1, 0);
     let breakdown = parts(Picos::ZERO, LOG_LOOKUP, Picos::ZERO, Picos::ZERO);
@@ -234,7 +234,7 @@ fn a_delay_is_answered_after_the_lookup_and_the_fetch_goes_on() {
 #[test]
 fn the_estimator_decides_where_the_threshold_lies_between() {
     let mut config = config(16);
-    config.ssd.delay_enabled = true;
+    config.delay_enabled = true;
     config.switch_threshold = Picos::from_micros(6);
     let mut device = Device::new(&config);
     // Pages 0, 2 and 4 share a channel: 3, 6 and 9 us are expected.
@@ -247,7 +247,7 @@ fn the_estimator_decides_where_the_threshold_lies_between() {
 /// Writes without a log until GC stands in the queues, then asks for an absent page.
 fn answer_behind_gc(threshold: Picos) -> Option<Answer> {
     let mut config = config(0);
-    config.ssd.delay_enabled = true;
+    config.delay_enabled = true;
     config.switch_threshold = threshold;
     config.ftl.fill = Ratio::percent(100);
     config.ftl.overwritten = Ratio::percent(100);
@@ -431,7 +431,7 @@ fn the_next_pages_are_prefetched_on_demand_misses_only() {
 #[test]
 fn a_page_is_offered_once_beyond_the_threshold_and_leaves_with_its_log_lines() {
     let mut config = config(16);
-    config.ssd.promotion_enabled = true;
+    config.promotion_enabled = true;
     let mut device = Device::new(&config);
     device.fetch(1);
     for id in 0..6 {
@@ -467,7 +467,7 @@ fn a_page_is_offered_once_beyond_the_threshold_and_leaves_with_its_log_lines() {
 #[test]
 fn a_declined_page_is_offered_again_when_it_is_hot_again() {
     let mut config = config(16);
-    config.ssd.promotion_enabled = true;
+    config.promotion_enabled = true;
     let mut device = Device::new(&config);
     device.fetch(1);
     for round in 1..4 {

@@ -117,10 +117,10 @@ impl Config {
         if !self.design.write_log {
             ssd.write_log = units::Bytes::ZERO;
         }
-        ssd.delay_enabled = self.design.context_switch;
-        ssd.promotion_enabled = self.design.promotion && !self.host.promoted.is_zero();
         firmware::ControllerConfig {
             ssd,
+            delay_enabled: self.design.context_switch,
+            promotion_enabled: self.design.promotion && !self.host.promoted.is_zero(),
             ftl: self.ftl.clone(),
             geometry: self.nand.geometry(),
             timing: firmware::FlashTiming {
