@@ -33,11 +33,13 @@ pub struct AccessStats {
     pub orphans: u64,
     /// Reads held back until write credits came back.
     pub reads_held: u64,
+    /// Requests that waited at the host for another one of their line.
+    pub ordered: u64,
     /// Host DRAM time.
     pub host_dram: Picos,
     /// CXL link: both ways, with queueing.
     pub link: Picos,
-    /// Waiting for write credits before the link.
+    /// Waiting before the link: for write credits, or for another request of the line.
     pub credit_wait: Picos,
     /// Components on the device.
     pub device: Breakdown,

@@ -4,15 +4,18 @@
 //! firmware → answer over the link → L3 fill → the cores that wait. The fabric never calls a core;
 //! it lists whom the simulation has to tell ([`Fabric::fills`], [`Fabric::delays`]).
 
+mod answers;
+
 use crate::amat::AccessStats;
 use crate::config::{Config, MemoryKind};
 use crate::device::Device;
 use crate::event::Event;
+use crate::line_order::LineOrder;
 use crate::queue::EventQueue;
 use crate::request::{MissRef, Pending, Purpose, Requests};
 use cxl::{Link, MessageClass};
 use dram::{Access, Dram, DramLine};
-use firmware::{Answer, Request, RequestOp, Response};
+use firmware::{Answer, Request, RequestOp};
 use host::cache::Victim;
 use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
 use host::placement::{HostPage, Placement, Target};
@@ -66,6 +69,10 @@ pub struct Fabric {
     epochs: Vec<u32>,
     /// L2 misses that found every L3 MSHR taken.
     blocked: VecDeque<(CoreId, MissSlot, HostLine, MissKind)>,
+    /// Keeps requests of one line in order.
+    order: LineOrder,
+    /// Requests that an answer lets go, while they are sent.
+    freed: Vec<Pending>,
     /// Reads held back because too many writes are on their way.
     held: VecDeque<Pending>,
     writes_outstanding: u32,
@@ -99,6 +106,8 @@ impl Fabric {
             delays: Vec::new(),
             epochs: vec![0; config.cpu.l3_mshrs as usize],
             blocked: VecDeque::new(),
+            order: LineOrder::default(),
+            freed: Vec::new(),
             held: VecDeque::new(),
             writes_outstanding: 0,
             write_credits: config.link.write_credits,
@@ -195,12 +204,24 @@ impl Fabric {
             self.stats.reads_held += 1;
             self.held.push_back(pending);
         } else {
-            self.send(pending, pending.issued, MessageClass::MemRd);
+            self.send(pending, pending.issued);
+        }
+    }
+
+    /// Sends a request, or keeps it until those of its line that it must not overtake are answered.
+    fn send(&mut self, pending: Pending, at: Time) {
+        match self.order.enter(pending) {
+            Some(pending) => self.transmit(pending, at),
+            None => self.stats.ordered += 1,
         }
     }
 
     /// Hands a request to the link.
-    fn send(&mut self, mut pending: Pending, at: Time, class: MessageClass) {
+    fn transmit(&mut self, mut pending: Pending, at: Time) {
+        let class = match pending.op {
+            RequestOp::Write => MessageClass::MemWr,
+            RequestOp::Read { .. } | RequestOp::PromotionRead => MessageClass::MemRd,
+        };
         pending.sent = at;
         pending.arrived = self.link.send(at, class);
         let arrival = pending.arrived;
@@ -210,9 +231,9 @@ impl Fabric {
 
     /// Sends a request of the migration engine.
     pub fn send_migration(&mut self, now: Time, line: LineAddr, purpose: Purpose) {
-        let (op, class) = match purpose {
-            Purpose::Promotion => (RequestOp::PromotionRead, MessageClass::MemRd),
-            _ => (RequestOp::Write, MessageClass::MemWr),
+        let op = match purpose {
+            Purpose::Promotion => RequestOp::PromotionRead,
+            _ => RequestOp::Write,
         };
         self.writes_outstanding += u32::from(op == RequestOp::Write);
         let pending = Pending {
@@ -225,7 +246,7 @@ impl Fabric {
             arrived: now,
             response: None,
         };
-        self.send(pending, now, class);
+        self.send(pending, now);
     }
 
     /// A dirty line leaves L3.
@@ -253,7 +274,7 @@ impl Fabric {
                     arrived: at,
                     response: None,
                 };
-                self.send(pending, at, MessageClass::MemWr);
+                self.send(pending, at);
             }
         }
     }
@@ -374,89 +395,10 @@ impl Fabric {
         self.queue.push(arrival, Event::HostArrive(id));
     }
 
-    /// The answer to a request arrives at the host.
-    pub fn host_arrive(&mut self, now: Time, id: RequestId) -> Arrived {
-        let (pending, response) = self.requests.close(id);
-        match pending.purpose {
-            Purpose::WriteBack | Purpose::Demotion => {
-                self.stats.device_writes += 1;
-                self.writes_outstanding -= 1;
-                self.release_held(now);
-                if pending.purpose == Purpose::Demotion {
-                    Arrived::Demotion(pending.line)
-                } else {
-                    Arrived::Nothing
-                }
-            }
-            Purpose::Promotion => Arrived::Promotion(pending.line),
-            Purpose::Miss(miss, line) => self.miss_answered(now, miss, line, &pending, &response),
-        }
-    }
-
-    fn miss_answered(
-        &mut self,
-        now: Time,
-        miss: MissRef,
-        line: HostLine,
-        pending: &Pending,
-        response: &Response,
-    ) -> Arrived {
-        if response.answer == Answer::Delay {
-            self.stats.delayed += 1;
-            self.stats.remember_first_issue(line, pending.issued);
-            if !self.is_current(miss) {
-                return Arrived::Nothing;
-            }
-            self.delays.extend(self.llc.waiters(miss.slot));
-            return Arrived::Delay(miss);
-        }
-        if !self.is_current(miss) {
-            self.stats.orphans += 1;
-            return Arrived::Nothing;
-        }
-        self.stats.device_read(now, line, pending, response);
-        self.fill(now, miss);
-        Arrived::Line
-    }
-
-    /// Sends held reads as far as write credits allow.
-    fn release_held(&mut self, now: Time) {
-        while self.writes_outstanding < self.write_credits {
-            let Some(pending) = self.held.pop_front() else {
-                break;
-            };
-            self.send(pending, now.max(pending.issued), MessageClass::MemRd);
-        }
-    }
-
-    /// After a SkyByte-Delay whose loads have been forgotten by [`Uncore::cancel`]: re-issues the
-    /// access if anybody still waits (D13).
-    pub fn settle_delay(&mut self, now: Time, miss: MissRef) {
-        if !self.is_current(miss) {
-            return;
-        }
-        self.stats.reissued += 1;
-        let line = self.llc.line(miss.slot);
-        let Region::Data(lpa, in_page) = line.region() else {
-            unreachable!("only data lines live on the device")
-        };
-        self.send_read(Pending {
-            purpose: Purpose::Miss(miss, line),
-            op: RequestOp::Read {
-                delay_allowed: false,
-            },
-            line: device_line(lpa, in_page),
-            is_first_touch: false,
-            issued: now,
-            sent: now,
-            arrived: now,
-            response: None,
-        });
-    }
-
     /// Checks what can be checked at any time (B6).
     pub fn audit(&self) {
         self.requests.audit();
+        self.order.audit(self.requests.open_count());
         let problems = self.llc.audit();
         assert!(problems.is_empty(), "L3: {}", problems.join("; "));
         self.placement.audit();

@@ -51,7 +51,10 @@ impl Fabric {
                     let conflicts = |other: &(RequestId, LineAddr, bool)| {
                         other.1 == line && (other.2 || is_write)
                     };
-                    assert!(!at_device.iter().any(conflicts), "the firmware is asked out of order");
+                    assert!(
+                        !at_device.iter().any(conflicts),
+                        "the firmware is asked out of order"
+                    );
                     at_device.push((id, line, is_write));
                     self.device_arrive(now, id);
                 }
@@ -91,7 +94,11 @@ fn a_read_does_not_go_to_the_device_before_a_write_of_its_line_is_acknowledged()
             fabric.write_memory(Time::ZERO, line(page));
         }
         fabric.load(0, line(4));
-        fabric.send_migration(Time::ZERO, device_line(Lpa::new(4), LineInPage::new(0)), Purpose::Promotion);
+        fabric.send_migration(
+            Time::ZERO,
+            device_line(Lpa::new(4), LineInPage::new(0)),
+            Purpose::Promotion,
+        );
         fabric.write_memory(Time::ZERO, line(4));
         assert_eq!(fabric.drain(), [CoreId::new(0)]);
         assert_eq!(fabric.stats.device_writes, 6);

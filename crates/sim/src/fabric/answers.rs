@@ -1,0 +1,100 @@
+//! Answers of the device at the host.
+
+use super::{Arrived, Fabric, device_line};
+use crate::request::{MissRef, Pending, Purpose};
+use firmware::{Answer, RequestOp, Response};
+use host::{HostLine, Region};
+use units::{LineAddr, RequestId, Time};
+
+impl Fabric {
+    /// The answer to a request arrives at the host.
+    pub fn host_arrive(&mut self, now: Time, id: RequestId) -> Arrived {
+        let (pending, response) = self.requests.close(id);
+        self.release_line(now, pending.line);
+        match pending.purpose {
+            Purpose::WriteBack | Purpose::Demotion => {
+                self.stats.device_writes += 1;
+                self.writes_outstanding -= 1;
+                self.release_held(now);
+                if pending.purpose == Purpose::Demotion {
+                    Arrived::Demotion(pending.line)
+                } else {
+                    Arrived::Nothing
+                }
+            }
+            Purpose::Promotion => Arrived::Promotion(pending.line),
+            Purpose::Miss(miss, line) => self.miss_answered(now, miss, line, &pending, &response),
+        }
+    }
+
+    /// A request of a line was answered: those that waited for it go.
+    fn release_line(&mut self, now: Time, line: LineAddr) {
+        let mut freed = std::mem::take(&mut self.freed);
+        self.order.leave(line, &mut freed);
+        for pending in freed.drain(..) {
+            self.transmit(pending, now.max(pending.issued));
+        }
+        self.freed = freed;
+    }
+
+    fn miss_answered(
+        &mut self,
+        now: Time,
+        miss: MissRef,
+        line: HostLine,
+        pending: &Pending,
+        response: &Response,
+    ) -> Arrived {
+        if response.answer == Answer::Delay {
+            self.stats.delayed += 1;
+            self.stats.remember_first_issue(line, pending.issued);
+            if !self.is_current(miss) {
+                return Arrived::Nothing;
+            }
+            self.delays.extend(self.llc.waiters(miss.slot));
+            return Arrived::Delay(miss);
+        }
+        if !self.is_current(miss) {
+            self.stats.orphans += 1;
+            return Arrived::Nothing;
+        }
+        self.stats.device_read(now, line, pending, response);
+        self.fill(now, miss);
+        Arrived::Line
+    }
+
+    /// Sends held reads as far as write credits allow.
+    fn release_held(&mut self, now: Time) {
+        while self.writes_outstanding < self.write_credits {
+            let Some(pending) = self.held.pop_front() else {
+                break;
+            };
+            self.send(pending, now.max(pending.issued));
+        }
+    }
+
+    /// After a SkyByte-Delay whose loads have been forgotten by [`Uncore::cancel`]: re-issues the
+    /// access if anybody still waits (D13).
+    pub fn settle_delay(&mut self, now: Time, miss: MissRef) {
+        if !self.is_current(miss) {
+            return;
+        }
+        self.stats.reissued += 1;
+        let line = self.llc.line(miss.slot);
+        let Region::Data(lpa, in_page) = line.region() else {
+            unreachable!("only data lines live on the device")
+        };
+        self.send_read(Pending {
+            purpose: Purpose::Miss(miss, line),
+            op: RequestOp::Read {
+                delay_allowed: false,
+            },
+            line: device_line(lpa, in_page),
+            is_first_touch: false,
+            issued: now,
+            sent: now,
+            arrived: now,
+            response: None,
+        });
+    }
+}
