@@ -154,11 +154,11 @@ extern "C" fn syscall_ret(_id: PluginId, vcpu: c_uint, number: i64, result: i64)
 }
 
 extern "C" fn block_runs(vcpu: c_uint, data: *mut c_void) {
-    slot::of(vcpu).push(data as u64, true);
+    slot::of(vcpu).push_block(data as u64);
 }
 
 extern "C" fn memory(vcpu: c_uint, info: u32, addr: u64, data: *mut c_void) {
-    slot::of(vcpu).push(word::access(info, addr, data as u64), false);
+    slot::of(vcpu).push_access(info, addr, data as u64);
 }
 
 extern "C" fn marker(_vcpu: c_uint, data: *mut c_void) {
@@ -193,13 +193,15 @@ extern "C" fn translate(_id: PluginId, tb: *mut Tb) {
         let Some((pc, _)) = places.first() else {
             return;
         };
-        let number = number(recorder, *pc, &code, &places);
+        let (number, may_access) = number(recorder, *pc, &code, &places);
         let data = word::block(number, count) as *mut c_void;
         api::qemu_plugin_register_vcpu_tb_exec_cb(tb, block_runs, api::NO_REGS, data);
         for (n, insn) in insns.iter().enumerate() {
-            let bits = word::inst_bits(n) as *mut c_void;
             let (rw, flags) = (api::MEM_RW, api::NO_REGS);
-            api::qemu_plugin_register_vcpu_mem_cb(*insn, memory, flags, rw, bits);
+            if may_access[n] {
+                let origin = word::origin(number, n) as *mut c_void;
+                api::qemu_plugin_register_vcpu_mem_cb(*insn, memory, flags, rw, origin);
+            }
             let mark = decode::marker(&code[places[n].1.clone()]);
             if let Some(start) = mark.filter(|_| recorder.has_markers()) {
                 let data = usize::from(start) as *mut c_void;
@@ -212,15 +214,15 @@ extern "C" fn translate(_id: PluginId, tb: *mut Tb) {
 /// An instruction's address and its bytes within the block's code.
 type Place = (u64, std::ops::Range<usize>);
 
-fn number(recorder: &Recorder, pc: u64, code: &[u8], places: &[Place]) -> u32 {
+/// The block's number, and for each instruction whether it may access memory.
+fn number(recorder: &Recorder, pc: u64, code: &[u8], places: &[Place]) -> (u32, Vec<bool>) {
     let mut tables = recorder.tables.lock().expect("no thread panicked");
-    if let Some(known) = tables.known(pc, code) {
-        return known;
-    }
-    let mut factory = InstructionInfoFactory::new();
-    let decoded = places
-        .iter()
-        .map(|(pc, range)| decode::decode(&code[range.clone()], *pc, &mut factory));
-    let insts = decoded.collect();
-    tables.add(code.to_vec(), insts)
+    let number = tables.known(pc, code).unwrap_or_else(|| {
+        let mut factory = InstructionInfoFactory::new();
+        let decoded = places
+            .iter()
+            .map(|(pc, range)| decode::decode(&code[range.clone()], *pc, &mut factory));
+        tables.add(code.to_vec(), decoded.collect())
+    });
+    (number, tables.may_access(number))
 }

@@ -9,7 +9,8 @@
 use crate::recorder;
 use crate::stream::Stream;
 use crate::sync::Call;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::word;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -35,6 +36,8 @@ pub struct Slot {
     next: AtomicUsize,
     end: AtomicUsize,
     base: AtomicUsize,
+    /// Number of the block that runs.
+    block: AtomicU32,
     running: Mutex<Option<Running>>,
 }
 
@@ -58,13 +61,30 @@ impl Slot {
             next: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
             base: AtomicUsize::new(0),
+            block: AtomicU32::new(0),
             running: Mutex::new(None),
         }
     }
-    /// Appends a word; `starts_block` tells that the block before it is complete. Only from the
-    /// processor's own host thread.
+    /// Appends the word of a block that begins. Only from the processor's own host thread.
     #[inline(always)]
-    pub fn push(&self, word: u64, starts_block: bool) {
+    pub fn push_block(&self, word: u64) {
+        self.block
+            .store(word::block_number(word), Ordering::Relaxed);
+        self.push(word, true);
+    }
+    /// Appends the word of an access by the instruction at `origin`, unless another block runs:
+    /// QEMU 7.2 does not end its listening to an instruction like `syscall` or `xrstor`, and would
+    /// tell us with that origin of what it does in the kernel's place, as writing a signal's frame.
+    /// Only from the processor's own host thread.
+    #[inline(always)]
+    pub fn push_access(&self, info: u32, addr: u64, origin: u64) {
+        if word::block_number(origin) == self.block.load(Ordering::Relaxed) {
+            self.push(word::access(info, addr, origin), false);
+        }
+    }
+    /// Appends a word; `starts_block` tells that the block before it is complete.
+    #[inline(always)]
+    fn push(&self, word: u64, starts_block: bool) {
         let mut next = self.next.load(Ordering::Relaxed);
         if next == self.end.load(Ordering::Relaxed) {
             next = self.make_room(starts_block);
@@ -142,5 +162,32 @@ impl Slot {
     /// Whether no word fits any more.
     pub fn is_full(&self) -> bool {
         self.next.load(Ordering::Relaxed) == self.end.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::chunk::StreamId;
+
+    #[test]
+    fn an_access_of_a_block_that_no_longer_runs_is_not_appended() {
+        let slot = of(SLOTS as u32 - 1);
+        slot.begin(Stream::new(StreamId(0)));
+        let load = 1 << 16 | 3 << 4;
+        slot.push_block(word::block(6, 9));
+        slot.push_access(load, 0x100, word::origin(6, 8));
+        slot.push_block(word::block(7, 2));
+        slot.push_access(load, 0x200, word::origin(6, 8));
+        let expected = [
+            word::block(6, 9),
+            word::access(load, 0x100, word::origin(6, 8)),
+            word::block(7, 2),
+        ];
+        let running = slot.lock();
+        assert_eq!(
+            slot.words(running.as_ref().expect("it has begun")),
+            expected
+        );
     }
 }

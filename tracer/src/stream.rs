@@ -196,6 +196,12 @@ impl Stream {
             Some(variant) => variant,
             None => {
                 let mut tables = tables.lock().expect("no thread panicked");
+                let belongs = |access: &Access| tables.belongs(number, *access);
+                if !self.accesses.iter().all(belongs) {
+                    let mut kept = self.accesses.iter().map(belongs);
+                    self.addresses.retain(|_| kept.next() == Some(true));
+                    self.accesses.retain(belongs);
+                }
                 &*recent.insert(tables.variant(number, &self.accesses))
             }
         };
@@ -282,7 +288,7 @@ mod tests {
         for n in 0..3_u64 {
             let inst = |k: u64| {
                 (
-                    Inst::new(OpClass::Move, 0x1000 + n * 0x100 + k * 4, 4),
+                    Inst::new(OpClass::Move, 0x1000 + n * 0x100 + k * 4, 4).with_memory(true, true),
                     "mov".into(),
                 )
             };
@@ -294,11 +300,11 @@ mod tests {
     }
 
     fn load(inst: usize, shift: u32, addr: u64) -> u64 {
-        word::access(1 << 16 | shift << 4, addr, word::inst_bits(inst))
+        word::access(1 << 16 | shift << 4, addr, word::origin(0, inst))
     }
 
     fn store(inst: usize, shift: u32, addr: u64) -> u64 {
-        word::access(2 << 16 | shift << 4, addr, word::inst_bits(inst))
+        word::access(2 << 16 | shift << 4, addr, word::origin(0, inst))
     }
 
     fn gathered(words: &[u64]) -> Vec<(AccessKind, u8, u64)> {
@@ -358,6 +364,30 @@ mod tests {
         assert_eq!(stream.encoder.summary().instructions, 4);
         assert_eq!(encode(&mut stream, &words[2..], true, Window::ALL), 2);
         assert_eq!(stream.encoder.summary().loads, 2);
+    }
+
+    #[test]
+    fn an_access_that_no_instruction_of_the_block_can_make_is_left_out() {
+        let mut tables = Tables::default();
+        let loads = Inst::new(OpClass::Move, 0x1000, 4).with_memory(true, false);
+        let plain = Inst::new(OpClass::Syscall, 0x1004, 2);
+        let insts = [loads, plain].map(|inst| (inst, "x".into()));
+        tables.add(vec![1], insts.to_vec());
+        let mut stream = Stream::new(StreamId(0));
+        let words = [
+            word::block(0, 2),
+            load(0, 3, 0x40),
+            store(0, 3, 0x80),
+            store(1, 3, 0xc0),
+            load(8, 3, 0x100),
+        ];
+        stream.encode(&words, true, Window::ALL, &Mutex::new(tables), |_| {});
+        assert_eq!(
+            (stream.addresses.as_slice(), stream.accesses.len()),
+            (&[0x40][..], 1)
+        );
+        let summary = stream.encoder.summary();
+        assert_eq!((summary.loads, summary.stores), (1, 0));
     }
 
     #[test]

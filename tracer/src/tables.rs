@@ -4,8 +4,8 @@
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
-use trace::Inst;
 use trace::dictionary::{Access, BlockId, Dictionary, VariantId};
+use trace::{AccessKind, Inst, OpClass};
 
 /// A translated block, as the streams need it.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,23 @@ impl Tables {
     pub fn block(&self, number: u32) -> BlockFacts {
         self.blocks[number as usize].facts
     }
-    /// The variant of block `number` with these accesses, made if it is new.
+    /// Whether each instruction of block `number` may access memory.
+    pub fn may_access(&self, number: u32) -> Vec<bool> {
+        let insts = &self.blocks[number as usize].insts;
+        insts.iter().map(|(inst, _)| may_access(inst)).collect()
+    }
+    /// Whether block `number` can have made an access. The emulator's own in the kernel's place (a
+    /// signal's frame) may come with the mark of an instruction that ran before.
+    pub fn belongs(&self, number: u32, access: Access) -> bool {
+        let insts = &self.blocks[number as usize].insts;
+        let Some((inst, _)) = insts.get(usize::from(access.inst)) else {
+            return false;
+        };
+        let loads = access.kind == AccessKind::Store || inst.loads();
+        let stores = access.kind == AccessKind::Load || inst.stores();
+        loads && stores || is_opaque(inst)
+    }
+    /// The variant of block `number` with these accesses, made if it is new; all belong to it.
     pub fn variant(&mut self, number: u32, accesses: &[Access]) -> Arc<VariantFacts> {
         let key = (number, accesses.to_vec());
         if let Some(known) = self.variants.get(&key) {
@@ -88,9 +104,9 @@ impl Tables {
         let id = self.dictionary.add_variant(block, accesses);
         let count = |store: bool| {
             let other = if store {
-                trace::AccessKind::Load
+                AccessKind::Load
             } else {
-                trace::AccessKind::Store
+                AccessKind::Store
             };
             accesses
                 .iter()
@@ -125,4 +141,15 @@ impl Tables {
         block.recorded = Some(id);
         id
     }
+}
+
+/// Whether an instruction may access memory.
+fn may_access(inst: &Inst) -> bool {
+    inst.loads() || inst.stores() || is_opaque(inst)
+}
+
+/// Whether an instruction's accesses are taken as they come: it did not decode, or saves or
+/// restores the processor's state.
+fn is_opaque(inst: &Inst) -> bool {
+    inst.class == OpClass::Other
 }

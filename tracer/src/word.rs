@@ -27,7 +27,7 @@ pub const fn is_block(word: u64) -> bool {
     word & BLOCK != 0
 }
 
-/// Number of the block entered.
+/// Number of the block entered, or of an access's origin.
 #[inline]
 pub const fn block_number(word: u64) -> u32 {
     word as u32
@@ -39,14 +39,15 @@ pub const fn instructions(word: u64) -> u64 {
     word >> INST_SHIFT & INST_MASK
 }
 
-/// What instruction `index` of its block adds to the word of each of its accesses.
-pub const fn inst_bits(index: usize) -> u64 {
-    (index as u64 & INST_MASK) << INST_SHIFT
+/// Who makes an access: instruction `index` of block `number`.
+pub const fn origin(number: u32, index: usize) -> u64 {
+    (index as u64 & INST_MASK) << INST_SHIFT | number as u64
 }
 
-/// An access's word, from the emulator's description and the instruction's bits.
+/// An access's word, from the emulator's description and the origin's instruction.
 #[inline]
-pub const fn access(info: u32, addr: u64, inst_bits: u64) -> u64 {
+pub const fn access(info: u32, addr: u64, origin: u64) -> u64 {
+    let inst_bits = origin & INST_MASK << INST_SHIFT;
     let size = (info >> 4 & 7) as u64;
     let kind = (info >> 16 & 3) as u64;
     kind << 61 | size << 58 | inst_bits | addr & ADDRESS_MASK
@@ -93,7 +94,7 @@ mod tests {
             (3, AccessKind::Update),
         ] {
             for (shift, bytes) in [(0, 1), (3, 8), (4, 16)] {
-                let word = access(kind << 16 | shift << 4, 0x7fff_ffff_f123, inst_bits(511));
+                let word = access(kind << 16 | shift << 4, 0x7fff_ffff_f123, origin(7, 511));
                 assert!(!is_block(word));
                 assert_eq!(parts(word), Some((511, expected, bytes, 0x7fff_ffff_f123)));
             }

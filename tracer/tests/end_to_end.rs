@@ -280,6 +280,30 @@ fn a_program_asked_to_end_leaves_a_complete_capture() {
 }
 
 #[test]
+fn signals_leave_a_readable_capture_without_the_kernels_accesses() {
+    let Some((path, output)) = record("signals", "signals", "") else {
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let file = TraceFile::open(path).unwrap();
+    assert_eq!(file.threads().len(), 2);
+    let mut returns = 0;
+    for thread in file.threads() {
+        let mut cursor = file.cursor(thread.id);
+        while let Some(piece) = cursor.take() {
+            let inst = file.inst(piece.inst());
+            assert!(piece.load().is_none() || inst.loads(), "{inst:?}");
+            assert!(piece.store().is_none() || inst.stores(), "{inst:?}");
+            // rt_sigreturn
+            let is_return = |event| matches!(event, SyncEvent::Syscall { number: 15, .. });
+            returns += u32::from(piece.sync().is_some_and(is_return));
+        }
+        assert_eq!(cursor.error(), None);
+    }
+    assert!(returns >= 200, "{returns}");
+}
+
+#[test]
 fn a_program_that_closes_all_files_does_not_get_the_captures_bytes() {
     let Some((_, output)) = record("closes", "close", "") else {
         return;

@@ -1,9 +1,13 @@
 /* The program that the end-to-end tests record. The first argument chooses what it does. */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #define WORDS 65536 /* 128 pages of 4 KiB per thread */
@@ -84,6 +88,53 @@ static int children(char *self) {
     return 0;
 }
 
+#define SIGNALS 200
+static volatile sig_atomic_t handled;
+static volatile long done;
+
+static void handler(int number) {
+    (void)number;
+    for (int n = 0; n < 64; n++)
+        sink += n;
+    handled++;
+}
+
+/* Short blocks, and now and then a block whose last instruction is a system call. */
+static void *busy(void *argument) {
+    static _Thread_local volatile long words[1024];
+    (void)argument;
+    while (!done) {
+        for (long n = 0; n < 2000; n++)
+            if (words[n * 7 % 1024]++ & 1)
+                words[n % 1024] ^= n;
+        long result = SYS_getpid, a = words[1], b = words[2], c = words[3], d = words[4];
+        __asm__ volatile("add %1, %2\n add %2, %3\n add %3, %4\n add %4, %1\n syscall"
+                         : "+a"(result), "+r"(a), "+r"(b), "+r"(c), "+r"(d)
+                         :
+                         : "rcx", "r11", "memory");
+    }
+    return NULL;
+}
+
+/* Signals from a timer and from another thread hit threads that compute. */
+static int signals(void) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct itimerval timer = {{0, 500}, {0, 500}};
+    pthread_t other;
+    sigaction(SIGALRM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_create(&other, NULL, busy, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    while (handled < SIGNALS) {
+        for (long n = 0; n < 20000; n++)
+            sink ^= n;
+        pthread_kill(other, SIGUSR1);
+    }
+    done = 1;
+    pthread_join(other, NULL);
+    return 0;
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     if (!strcmp(mode, "threads"))
@@ -94,6 +145,8 @@ int main(int count, char **arguments) {
         return string();
     if (!strcmp(mode, "children"))
         return children(arguments[0]);
+    if (!strcmp(mode, "signals"))
+        return signals();
     if (!strcmp(mode, "exec")) {
         execl("/nonexistent", "x", (char *)NULL);
         region();
