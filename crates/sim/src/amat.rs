@@ -23,7 +23,8 @@ pub struct AccessStats {
     pub device_writes: u64,
     /// Device reads by [`Served`].
     pub served: [u64; 7],
-    /// Of the device reads that flash served, those of a page touched for the first time.
+    /// Accesses for which a page was fetched from flash that was touched for the first time, those
+    /// answered by SkyByte-Delay included.
     pub cold_misses: u64,
     /// Accesses answered by SkyByte-Delay.
     pub delayed: u64,
@@ -54,11 +55,22 @@ pub struct AccessStats {
 impl AccessStats {
     /// A read of a page in host DRAM.
     #[inline]
-    pub fn host_read(&mut self, latency: Picos) {
+    pub fn host_read(&mut self, issued: Time, line: HostLine, done: Time) {
+        let latency = done - issued;
         self.host_reads += 1;
         self.host_dram += latency;
         self.paper_total += latency;
-        self.all.record(latency);
+        self.record_from_first_issue(issued, line, done);
+    }
+
+    /// Counts an access over all accesses (D8): from when the line was first asked for.
+    #[inline]
+    fn record_from_first_issue(&mut self, issued: Time, line: HostLine, done: Time) {
+        let first = match self.first_issues.is_empty() {
+            true => issued,
+            false => self.first_issues.remove(&line.get()).unwrap_or(issued),
+        };
+        self.all.record(done - first);
     }
 
     /// The device's answer with data has arrived at the host.
@@ -76,7 +88,7 @@ impl AccessStats {
             "the parts of a device access add up to the whole"
         );
         self.served[answer.served as usize] += 1;
-        self.cold_misses += u64::from(pending.is_first_touch && answer.served == Served::Flash);
+        self.count_cold(pending, answer);
         self.credit_wait += pending.sent - pending.issued;
         self.link += (pending.arrived - pending.sent) + (now - answer.at);
         self.device.stall += stall;
@@ -85,18 +97,23 @@ impl AccessStats {
         self.device.flash += flash;
         let latency = now - pending.issued;
         self.paper_total += latency;
-        let first = match self.first_issues.is_empty() {
-            true => pending.issued,
-            false => self
-                .first_issues
-                .remove(&line.get())
-                .unwrap_or(pending.issued),
-        };
-        self.all.record(now - first);
+        self.record_from_first_issue(pending.issued, line, now);
     }
 
-    /// An access was answered by SkyByte-Delay: its latency counts from here once the line comes.
-    pub fn remember_first_issue(&mut self, line: HostLine, issued: Time) {
+    /// An access was answered by SkyByte-Delay: its latency counts from here once the line comes. If
+    /// the page is fetched for it and is touched for the first time, that is a cold miss: the access
+    /// that comes back for the line finds the page.
+    pub fn delayed(&mut self, line: HostLine, pending: &Pending, answer: &Response) {
+        self.delayed += 1;
+        self.count_cold(pending, answer);
+        self.remember_first_issue(line, pending.issued);
+    }
+
+    fn count_cold(&mut self, pending: &Pending, answer: &Response) {
+        self.cold_misses += u64::from(pending.is_first_touch && answer.served == Served::Flash);
+    }
+
+    pub(crate) fn remember_first_issue(&mut self, line: HostLine, issued: Time) {
         self.first_issues.entry(line.get()).or_insert(issued);
     }
 

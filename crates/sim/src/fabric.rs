@@ -182,7 +182,7 @@ impl Fabric {
                 let done = self
                     .host_dram
                     .access(at, page_line(page, in_page), Access::Read);
-                self.stats.host_read(done - at);
+                self.stats.host_read(at, line, done);
                 self.queue.push(done, Event::HostDramDone(miss));
             }
             Target::Device => self.send_read(Pending {

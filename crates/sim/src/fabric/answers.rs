@@ -46,8 +46,7 @@ impl Fabric {
         response: &Response,
     ) -> Arrived {
         if response.answer == Answer::Delay {
-            self.stats.delayed += 1;
-            self.stats.remember_first_issue(line, pending.issued);
+            self.stats.delayed(line, pending, response);
             if !self.is_current(miss) {
                 return Arrived::Nothing;
             }

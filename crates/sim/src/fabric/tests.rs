@@ -105,3 +105,26 @@ fn a_read_does_not_go_to_the_device_before_a_write_of_its_line_is_acknowledged()
         fabric.stats.audit();
     }
 }
+
+#[test]
+fn a_first_touch_is_a_cold_miss_even_if_it_is_answered_by_skybyte_delay() {
+    let mut fabric = fabric("skybyte-c", &["os.switch_threshold=1ns"]);
+    fabric.load(0, line(3));
+    fabric.drain();
+    assert_eq!((fabric.stats.delayed, fabric.stats.cold_misses), (1, 1));
+}
+
+#[test]
+fn a_line_that_was_delayed_counts_from_its_first_issue_wherever_it_comes_from_and_once() {
+    let mut fabric = fabric("dram-only", &[]);
+    let (early, late) = (Time::ZERO, Time::ZERO + Picos::from_micros(5));
+    fabric.stats.remember_first_issue(line(3), early);
+    for _ in 0..2 {
+        fabric
+            .stats
+            .host_read(late, line(3), late + Picos::from_nanos(50));
+    }
+    let all = fabric.stats.all.mean();
+    assert_eq!(all, Picos::from_nanos((5_050 + 50) / 2));
+    fabric.stats.audit();
+}
