@@ -398,6 +398,7 @@ impl Fabric {
     /// Checks what can be checked at any time (B6).
     pub fn audit(&self) {
         self.requests.audit();
+        self.stats.audit();
         self.order.audit(self.requests.open_count());
         let problems = self.llc.audit();
         assert!(problems.is_empty(), "L3: {}", problems.join("; "));
