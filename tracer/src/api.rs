@@ -109,6 +109,13 @@ pub fn is_executable(path: u64) -> bool {
     unsafe { access(path as *const c_char, EXECUTABLE) == 0 }
 }
 
+/// The handler in the `struct sigaction` at guest address `action`, which a system call has just
+/// read.
+pub fn handler_of(action: u64) -> u64 {
+    // SAFETY: the emulator read the structure, whose first field this is, a moment ago.
+    unsafe { (action as *const u64).read_unaligned() }
+}
+
 /// Ends the process at once.
 pub fn exit_process(status: i32) -> ! {
     // SAFETY: does not return.

@@ -143,6 +143,7 @@ extern "C" fn syscall(
     a1: u64, a2: u64, a3: u64, a4: u64, _a5: u64, _a6: u64, _a7: u64, _a8: u64,
 ) {
     if let Some(recorder) = active() {
+        signals::hold();
         recorder.enter_call(vcpu, number, [a1, a2, a3, a4]);
     }
 }
@@ -150,6 +151,7 @@ extern "C" fn syscall(
 extern "C" fn syscall_ret(_id: PluginId, vcpu: c_uint, number: i64, result: i64) {
     if let Some(recorder) = active() {
         recorder.leave_call(vcpu, number, result);
+        signals::hold();
     }
 }
 

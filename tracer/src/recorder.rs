@@ -6,6 +6,7 @@
 use crate::api;
 use crate::options::Options;
 use crate::output::{Output, describe};
+use crate::signals;
 use crate::slot::{self, Running, Slot};
 use crate::stream::{Chunk, Stream, Window};
 use crate::sync::{Call, Futexes};
@@ -223,6 +224,14 @@ impl Recorder {
         drop(futexes);
         if let Some(event) = event {
             note(slot, running, event);
+        }
+        drop(locked);
+        if let Call::Action(signal, action) = call
+            && result == 0
+            && signals::ends(signal)
+            && api::handler_of(action) == signals::DEFAULT
+        {
+            signals::restored(signal);
         }
     }
     /// A marker was executed: the region of interest begins or ends.

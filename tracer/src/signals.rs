@@ -1,22 +1,26 @@
 //! A program that is asked to end and has no handler for that still gets its capture completed.
 //!
 //! The emulator would end the process without a word to its plugins. So we take the place of its
-//! handlers until the program sets its own: the handler only posts a semaphore, a thread of ours
-//! completes the capture and then lets the signal have its way. Meanwhile the program runs on for
-//! some milliseconds; a call that the signal interrupted returns.
+//! handlers until the program sets its own, and again when the program restores the default: the
+//! handler only posts a semaphore, a thread of ours completes the capture and then lets the signal
+//! have its way. Meanwhile the program runs on, for some milliseconds at most, until its threads
+//! begin a system call or return from one.
 
 #![allow(unsafe_code)]
 
 use crate::recorder;
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-const SIGHUP: c_int = 1;
-const SIGINT: c_int = 2;
-const SIGTERM: c_int = 15;
+/// SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM and SIGTERM: their default is to end the
+/// program without a core dump.
+const ENDING: [c_int; 7] = [1, 2, 10, 12, 13, 14, 15];
+/// The handler that stands for a signal's default.
+pub const DEFAULT: u64 = 0;
+const SIG_UNBLOCK: c_int = 1;
 const SIG_SETMASK: c_int = 2;
-const SIG_DFL: usize = 0;
+const SIG_DFL: usize = DEFAULT as usize;
 const SIG_IGN: usize = 1;
 
 /// A C structure that only the C library looks into; larger than it needs on any 64-bit Linux.
@@ -38,7 +42,7 @@ impl Opaque {
 unsafe extern "C" {
     fn signal(number: c_int, handler: usize) -> usize;
     fn raise(number: c_int) -> c_int;
-    fn kill(process: c_int, number: c_int) -> c_int;
+    fn pause() -> c_int;
     fn sigfillset(set: *mut c_void) -> c_int;
     fn pthread_sigmask(how: c_int, set: *const c_void, old: *mut c_void) -> c_int;
     fn sem_init(semaphore: *mut c_void, shared: c_int, value: c_uint) -> c_int;
@@ -47,7 +51,10 @@ unsafe extern "C" {
 }
 
 static ASKED: Opaque = Opaque::new();
+/// The signal; 0: none yet.
 static NUMBER: AtomicI32 = AtomicI32::new(0);
+/// Somebody waits for the semaphore.
+static READY: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn asked_to_end(number: c_int) {
     // SAFETY: all four are allowed in a signal handler.
@@ -79,11 +86,39 @@ pub fn install() {
         if waiter.is_err() {
             return;
         }
-        for number in [SIGHUP, SIGINT, SIGTERM] {
-            if signal(number, asked_to_end as *const () as usize) == SIG_IGN {
+        READY.store(true, Ordering::Relaxed);
+        for number in ENDING {
+            if take_place(number) == SIG_IGN {
                 signal(number, SIG_IGN);
             }
         }
+    }
+}
+
+/// Whether the signal is one whose default is to end the program without a core dump.
+pub fn ends(number: u64) -> bool {
+    ENDING.iter().any(|ending| *ending as u64 == number)
+}
+
+/// The program has restored the default of a signal that [`ends`] it, and with it the emulator's
+/// handler: takes its place again.
+pub fn restored(number: u64) {
+    if READY.load(Ordering::Relaxed) {
+        take_place(number as c_int);
+    }
+}
+
+fn take_place(number: c_int) -> usize {
+    // SAFETY: the handler does only what a signal handler may do.
+    unsafe { signal(number, asked_to_end as *const () as usize) }
+}
+
+/// Does not return if the program was asked to end: so it does not notice that the signal takes its
+/// time. The caller holds no lock.
+pub fn hold() {
+    while NUMBER.load(Ordering::Relaxed) != 0 {
+        // SAFETY: has no arguments.
+        unsafe { pause() };
     }
 }
 
@@ -92,9 +127,13 @@ fn wait_and_complete() {
     while unsafe { sem_wait(ASKED.get()) } != 0 {}
     let number = NUMBER.load(Ordering::Relaxed);
     recorder::get().exit();
-    // SAFETY: restores the default and sends this process the signal it was sent.
+    let all = Opaque::new();
+    // SAFETY: restores the default and sends this thread, which then blocks no signal, the signal
+    // that the process was sent.
     unsafe {
         signal(number, SIG_DFL);
-        kill(std::process::id() as c_int, number);
+        sigfillset(all.get());
+        pthread_sigmask(SIG_UNBLOCK, all.get(), std::ptr::null_mut());
+        raise(number);
     }
 }

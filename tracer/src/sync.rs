@@ -9,6 +9,7 @@ use trace::chunk::{RawSync, StreamId};
 
 /// Numbers of system calls on x86-64.
 mod number {
+    pub const RT_SIGACTION: i64 = 13;
     pub const CLONE: i64 = 56;
     pub const EXECVE: i64 = 59;
     pub const EXIT: i64 = 60;
@@ -39,6 +40,8 @@ pub enum Call {
     Wait(u64),
     /// Replaces the program; the address of its path.
     Exec(u64),
+    /// Sets what a signal does: the signal and the address of its `struct sigaction`.
+    Action(u64, u64),
     /// Anything else.
     Other,
 }
@@ -68,6 +71,7 @@ impl Futexes {
                 (Call::Create { ctid, child: None }, None)
             }
             number::EXIT | number::EXIT_GROUP => (Call::Noted, Some(RawSync::Exit)),
+            number::RT_SIGACTION if args[1] != 0 => (Call::Action(args[0], args[1]), None),
             number::EXECVE => (Call::Exec(args[0]), None),
             number::EXECVEAT => (Call::Exec(args[1]), None),
             _ => (Call::Other, None),

@@ -280,6 +280,17 @@ fn a_program_asked_to_end_leaves_a_complete_capture() {
 }
 
 #[test]
+fn a_program_that_ends_by_a_signal_without_handler_leaves_a_complete_capture() {
+    for (mode, number) in [("default", 10), ("pipe", 13)] {
+        let Some((path, output)) = record(mode, mode, "") else {
+            return;
+        };
+        assert_eq!(output.status.signal(), Some(number), "{mode}: {output:?}");
+        assert!(TraceFile::open(path).unwrap().threads()[0].instructions > 1_000);
+    }
+}
+
+#[test]
 fn signals_leave_a_readable_capture_without_the_kernels_accesses() {
     let Some((path, output)) = record("signals", "signals", "") else {
         return;

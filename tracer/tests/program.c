@@ -135,6 +135,22 @@ static int signals(void) {
     return 0;
 }
 
+/* Ends by a signal that had a handler once. */
+static int default_again(void) {
+    signal(SIGUSR1, handler);
+    raise(SIGUSR1);
+    signal(SIGUSR1, SIG_DFL);
+    raise(SIGUSR1);
+    return 3;
+}
+
+static int broken_pipe(void) {
+    int ends[2];
+    if (pipe(ends) == 0 && close(ends[0]) == 0)
+        return write(ends[1], "x", 1) == 1;
+    return 3;
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     if (!strcmp(mode, "threads"))
@@ -147,6 +163,10 @@ int main(int count, char **arguments) {
         return children(arguments[0]);
     if (!strcmp(mode, "signals"))
         return signals();
+    if (!strcmp(mode, "default"))
+        return default_again();
+    if (!strcmp(mode, "pipe"))
+        return broken_pipe();
     if (!strcmp(mode, "exec")) {
         execl("/nonexistent", "x", (char *)NULL);
         region();
