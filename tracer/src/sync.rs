@@ -22,6 +22,9 @@ const CLONE_VM: u64 = 0x100;
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 
+/// Result of a wait on a word that has changed already (-EAGAIN).
+const GONE: i64 = -11;
+
 /// A system call in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
@@ -110,7 +113,8 @@ impl Futexes {
             Call::Create {
                 child: Some(child), ..
             } if result > 0 => RawSync::Create(child),
-            Call::Join(child) => RawSync::Join(child),
+            // Interrupted by a signal, or at its timeout, the thread still runs.
+            Call::Join(child) if matches!(result, 0 | GONE) => RawSync::Join(child),
             Call::Wait(addr) if result == 0 => {
                 RawSync::Wait(self.id(addr), self.last_wake.get(&addr).copied())
             }
@@ -164,6 +168,21 @@ mod tests {
         futexes.ends_at(0x500, CHILD);
         let (call, _) = futexes.enter(MAIN, 202, [0x500, 9, 0, 0]);
         assert_eq!(futexes.leave(call, 202, -11, 9), Some(RawSync::Join(CHILD)));
+    }
+
+    #[test]
+    fn a_wait_for_a_threads_end_that_a_signal_interrupts_is_no_join() {
+        let mut futexes = Futexes::default();
+        futexes.ends_at(0x500, CHILD);
+        for interrupted in [-4, -110, -512] {
+            let (call, _) = futexes.enter(MAIN, 202, [0x500, 9, 0, 0]);
+            assert_eq!(
+                futexes.leave(call, 202, interrupted, 9),
+                Some(RawSync::Syscall(202, 9))
+            );
+        }
+        let (call, _) = futexes.enter(MAIN, 202, [0x500, 9, 0, 0]);
+        assert_eq!(futexes.leave(call, 202, 0, 9), Some(RawSync::Join(CHILD)));
     }
 
     #[test]
