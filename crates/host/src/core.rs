@@ -323,6 +323,11 @@ impl Core {
     /// from `now`, or from where the core has run ahead to.
     pub fn shoot_down(&mut self, now: Time, page: units::Lpa, cost: units::Picos) {
         self.caches.tlb.invalidate(page.get() as u32);
+        self.interrupt(now, cost);
+    }
+    /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
+    /// has run ahead to.
+    pub fn interrupt(&mut self, now: Time, cost: units::Picos) {
         let from = self.front.cycle.max(self.cycle_after(now));
         self.front
             .not_before(from + cost.get().div_ceil(self.timing.period));

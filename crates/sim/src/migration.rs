@@ -12,11 +12,14 @@ use cxl::MessageClass;
 use dram::{Access, DramLine};
 use host::InstructionSource;
 use host::placement::{Copied, Reclaimed, Refusal};
-use units::{LineAddr, Lpa, PageSize, Time};
+use units::{LineAddr, Lpa, PageSize, Picos, Time};
 
 impl<S: InstructionSource> Simulation<S> {
     /// The device offers a page.
+    ///
+    /// The handler takes its time from a core whether the offer is accepted or not.
     pub(crate) fn promotion_offered(&mut self, now: Time, lpa: Lpa) {
+        self.charge_core(now, lpa, self.costs.handler);
         self.make_room(now);
         match self.fabric.placement.begin_promotion(lpa) {
             Ok(_) => {
@@ -38,7 +41,7 @@ impl<S: InstructionSource> Simulation<S> {
     fn make_room(&mut self, now: Time) {
         while self.fabric.placement.wants_reclaim() {
             match self.fabric.placement.reclaim() {
-                Reclaimed::Dropped(lpa) => self.shoot_down(now, lpa),
+                Reclaimed::Dropped(lpa) => self.unmap(now, lpa),
                 Reclaimed::Copying(lpa) => self.copy_lines(now, lpa, Purpose::Demotion),
                 Reclaimed::PlbFull | Reclaimed::Nothing => break,
             }
@@ -76,6 +79,7 @@ impl<S: InstructionSource> Simulation<S> {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Promotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done => {
+                self.charge_core(now, lpa, self.costs.page_table);
                 let committed = now + self.costs.page_table;
                 self.fabric
                     .queue
@@ -96,7 +100,7 @@ impl<S: InstructionSource> Simulation<S> {
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done => {
                 self.fabric.placement.finish_demotion(lpa);
-                self.shoot_down(now, lpa);
+                self.unmap(now, lpa);
             }
         }
     }
@@ -114,10 +118,71 @@ impl<S: InstructionSource> Simulation<S> {
         self.fabric.placement.finish_promotion(lpa, is_dirty);
     }
 
+    /// The page table names the device again.
+    fn unmap(&mut self, now: Time, lpa: Lpa) {
+        self.charge_core(now, lpa, self.costs.page_table);
+        self.shoot_down(now, lpa);
+    }
+
+    /// The core that works on a page's migration loses time. Interrupts are spread over the cores
+    /// by page.
+    fn charge_core(&mut self, now: Time, lpa: Lpa, cost: Picos) {
+        let core = (lpa.get() % self.seats.len() as u64) as usize;
+        self.seats[core].core.interrupt(now, cost);
+    }
+
     /// Every core loses time and its translation of the page.
     fn shoot_down(&mut self, now: Time, lpa: Lpa) {
         for seat in &mut self.seats {
             seat.core.shoot_down(now, lpa, self.costs.shootdown);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::{Prepared, RunSpec};
+    use trace::{Reg, TraceWriter};
+
+    /// Execution time in microseconds of a program on one core that reads one page, which is
+    /// promoted, past caches of one line.
+    fn micros(setting: &str) -> u64 {
+        let mut writer = TraceWriter::new();
+        let load = writer.load(Reg::general(3), Reg::general(3));
+        let thread = writer.thread();
+        for step in 0..2_000 {
+            let byte = 0x1000_0000 + step % 64 * 64;
+            writer.execute(thread, load, Some((byte, 8)), None);
+        }
+        let caches = ["l1d", "l2", "l3"];
+        let caches = caches
+            .map(|key| format!("cpu.{key}=64B;cpu.{key}_ways=1"))
+            .join(";");
+        let settings =
+            format!("{caches};cpu.cores=1;run.warmup=0%;ssd.promotion_threshold=1;{setting}");
+        let spec = RunSpec {
+            trace: "one page.etr".to_string(),
+            machine: "demo".to_string(),
+            design: "skybyte-p".to_string(),
+            nand: None,
+            files: Vec::new(),
+            overrides: settings.split(';').map(str::to_string).collect(),
+            threads: None,
+            is_audited: true,
+        };
+        let run = Prepared::with_trace(spec, writer.finish()).unwrap();
+        let result = run.execute(&mut |_| true).unwrap();
+        let json = result.json();
+        json["execution_time_ps"].as_u64().unwrap() / 1_000_000
+    }
+
+    #[test]
+    fn a_promotion_takes_its_costs_from_a_core() {
+        let base = micros("host.handler_cost=0ps");
+        assert!(base < 900, "{base} us");
+        for key in ["handler_cost", "page_table_cost", "shootdown_cost"] {
+            let with = micros(&format!("host.{key}=1ms"));
+            assert!((1_000..2_000).contains(&with), "{key}: {with} us");
         }
     }
 }
