@@ -16,13 +16,13 @@ BASE = "base-cssd"
 IDEAL = "dram-only"
 
 AMAT_PARTS = (
-    ("l3_queue_ps", "L3 queue"),
+    ("l3_queue_ps", "host queue"),
     ("host_dram_ps", "host DRAM"),
     ("link_ps", "CXL link"),
     ("index_ps", "index lookup"),
     ("ssd_dram_ps", "SSD DRAM"),
     ("flash_ps", "flash"),
-    ("stall_ps", "log full"),
+    ("stall_ps", "no room"),
 )
 """Components of the average access, in the order of its journey."""
 

@@ -215,7 +215,7 @@ impl Hertz {
     /// The period if it is a whole number of picoseconds.
     pub fn period(self) -> Option<Picos> {
         const PICOS_PER_SECOND: u64 = 1_000_000_000_000;
-        (self.0 > 0 && PICOS_PER_SECOND % self.0 == 0).then(|| Picos(PICOS_PER_SECOND / self.0))
+        (self.0 > 0 && PICOS_PER_SECOND.is_multiple_of(self.0)).then(|| Picos(PICOS_PER_SECOND / self.0))
     }
 }
 
