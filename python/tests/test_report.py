@@ -156,5 +156,5 @@ def test_warnings_are_in_the_report() -> None:
 def test_every_figure_has_its_terms_defined() -> None:
     terms = " ".join(term for term, _ in definitions.TERMS)
     for _, label in AMAT_PARTS:
-        if label != "L3 queue":
+        if label != "host queue":
             assert label in terms
