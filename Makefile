@@ -19,9 +19,9 @@ test: build ## everything that must hold
 lint: build
 	.venv/bin/python scripts/test lint
 
-bench: ## speed, beside a calibration loop of the same run
+bench: ## speed, beside a calibration loop of the same run, and the guards of crates/bench/limits.toml
 	@scripts/setup bench
-	cargo run --quiet --release -p bench
+	.venv/bin/python scripts/bench
 
 planted-bugs: ## deliberate firmware bugs, each of which the model test must find
 	scripts/planted-bugs

@@ -1,26 +1,42 @@
-//! Speed of the simulator, printed beside a fixed calibration loop of the same run.
+//! Speed of the simulator, measured beside a fixed calibration loop of the same process.
 //!
-//! `bench run TRACE MACHINE DESIGN [SETTING…]` runs one capture (also the subject of callgrind);
-//! `bench loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores.
-//! Each prints simulated instructions, CPU seconds of this process, and millions a second.
+//! `bench [OPTION…] run TRACE MACHINE DESIGN [SETTING…]` runs one capture;
+//! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores.
+//! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
+//! instructions; `--count` leaves the clocks alone, for runs under callgrind.
+//! `scripts/bench` runs all of them and prints the table.
 
+use serde_json::{Value, json};
+use sim::SimError;
 use sim::run::{Prepared, RunSpec};
 use std::process::ExitCode;
 use trace::{Reg, TraceFile, TraceWriter};
 
+#[derive(Default)]
+struct Options {
+    is_json: bool,
+    is_counted: bool,
+    limit: Option<u64>,
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let outcome = match words.as_slice() {
+    let mut words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = options(&mut words).and_then(|options| match words.as_slice() {
         ["run", trace, machine, design, settings @ ..] => {
-            run(spec(trace, machine, design, settings), None)
+            let prepared = Prepared::new(spec(trace, machine, design, settings));
+            measure(prepared.map_err(|error| error.to_string())?, &options)
         }
-        ["loop", instructions] => match instructions.parse() {
-            Ok(instructions) => run(spec("loop", "table2", "dram-only", &[]), Some(instructions)),
-            Err(_) => Err(format!("{instructions} is not a number of instructions")),
-        },
-        _ => Err("usage: bench run TRACE MACHINE DESIGN [SETTING…] | bench loop N".to_string()),
-    };
+        ["loop", instructions] => {
+            let instructions = number(instructions)?;
+            let spec = spec("loop", "table2", "dram-only", &[]);
+            let prepared = Prepared::with_trace(spec, l1_resident(instructions));
+            measure(prepared.map_err(|error| error.to_string())?, &options)
+        }
+        _ => Err("usage: bench [--json] [--limit N] [--count] \
+                  run TRACE MACHINE DESIGN [SETTING…] | loop N"
+            .to_string()),
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
@@ -28,6 +44,25 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn options(words: &mut Vec<&str>) -> Result<Options, String> {
+    let mut options = Options::default();
+    while let Some(option) = words.first().copied().filter(|word| word.starts_with("--")) {
+        words.remove(0);
+        match option {
+            "--json" => options.is_json = true,
+            "--count" => options.is_counted = true,
+            "--limit" if !words.is_empty() => options.limit = Some(number(words.remove(0))?),
+            _ => return Err(format!("unknown option {option}")),
+        }
+    }
+    Ok(options)
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse()
+        .map_err(|_| format!("{word} is not a number of instructions"))
 }
 
 fn spec(trace: &str, machine: &str, design: &str, settings: &[&str]) -> RunSpec {
@@ -43,31 +78,77 @@ fn spec(trace: &str, machine: &str, design: &str, settings: &[&str]) -> RunSpec 
     }
 }
 
-fn run(spec: RunSpec, loop_instructions: Option<u64>) -> Result<(), String> {
-    let design = spec.design.clone();
-    let prepared = match loop_instructions {
-        Some(count) => Prepared::with_trace(spec, l1_resident(count)),
-        None => Prepared::new(spec),
-    };
-    let prepared = prepared.map_err(|error| error.to_string())?;
-    let calibration = calibrate();
+/// What a run did. The L3 misses of an interrupted run are not known.
+struct Run {
+    instructions: u64,
+    mpki_milli: u64,
+    simulated_ps: u64,
+}
+
+fn measure(prepared: Prepared, options: &Options) -> Result<(), String> {
+    let name = prepared.trace_name();
+    let design = prepared.design().to_string();
+    let calibration = if options.is_counted { 0.0 } else { calibrate() };
     let before = cpu_seconds();
-    let result = prepared.execute(&mut |_| true).map_err(|error| error.to_string())?;
+    let run = simulate_measured(&prepared, options.limit).map_err(|error| error.to_string())?;
     let seconds = cpu_seconds() - before;
-    let json = result.json();
-    let number = |pointer: &str| json.pointer(pointer).and_then(|v| v.as_u64()).unwrap_or(0);
-    let instructions = number("/instructions") + number("/warmup_instructions");
-    let rate = instructions as f64 / seconds / 1e6;
-    println!(
-        "{} {design}: {instructions} instructions in {seconds:.2} s: {rate:.2} M/s; L3 MPKI {:.1}; \
-         {:.3} s simulated ms {:.3}; calibration {calibration:.0} M steps/s; {:.4} instructions per step",
-        prepared.trace_name(),
-        number("/statistics/caches/l3_mpki_milli") as f64 / 1e3,
-        seconds,
-        number("/execution_time_ps") as f64 / 1e9,
-        rate / calibration,
-    );
+    let rate = run.instructions as f64 / seconds / 1e6;
+    let report = json!({
+        "trace": name,
+        "design": design,
+        "cores": prepared.config().cpu.cores,
+        "instructions": run.instructions,
+        "cpu_seconds": seconds,
+        "million_per_second": rate,
+        "calibration_million_per_second": calibration,
+        "instructions_per_calibration_step": rate / calibration,
+        "l3_mpki_milli": run.mpki_milli,
+        "simulated_ps": run.simulated_ps,
+        "peak_memory_bytes": peak_memory(),
+    });
+    if options.is_json {
+        println!("{report}");
+    } else {
+        println!(
+            "{name} {design}: {} instructions in {seconds:.2} s, {rate:.2} M/s; L3 MPKI {:.1}; \
+             simulated {:.3} ms; peak {} MB; calibration {calibration:.0} M steps/s",
+            run.instructions,
+            run.mpki_milli as f64 / 1e3,
+            run.simulated_ps as f64 / 1e9,
+            peak_memory() / 1_000_000,
+        );
+    }
     Ok(())
+}
+
+/// What callgrind counts: the run and nothing before it.
+#[inline(never)]
+fn simulate_measured(prepared: &Prepared, limit: Option<u64>) -> Result<Run, SimError> {
+    let limit = limit.unwrap_or(u64::MAX);
+    let mut last = (0, 0);
+    let outcome = prepared.execute(&mut |progress| {
+        if progress.is_measured {
+            last = (progress.instructions, progress.at.as_picos());
+        }
+        !progress.is_measured || progress.instructions < limit
+    });
+    match outcome {
+        Err(SimError::Interrupted) => Ok(Run {
+            instructions: last.0,
+            mpki_milli: 0,
+            simulated_ps: last.1,
+        }),
+        Err(error) => Err(error),
+        Ok(result) => {
+            let json = result.json();
+            let number = |at: &str| json.pointer(at).and_then(Value::as_u64).unwrap_or(0);
+            Ok(Run {
+                instructions: number("/instructions") + number("/warmup_instructions"),
+                mpki_milli: number("/statistics/caches/l3_mpki_milli"),
+                simulated_ps: number("/execution_time_ps"),
+            })
+        }
+    }
 }
 
 /// A loop of arithmetic, loads and stores that stays in L1, on 8 threads.
@@ -113,7 +194,11 @@ fn calibrate() -> f64 {
         value ^= value << 17;
     }
     let seconds = cpu_seconds() - before;
-    assert_ne!(std::hint::black_box(value), 0, "the loop never reaches zero");
+    assert_ne!(
+        std::hint::black_box(value),
+        0,
+        "the loop never reaches zero"
+    );
     STEPS as f64 / seconds / 1e6
 }
 
@@ -121,6 +206,15 @@ fn calibrate() -> f64 {
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = after_name.split_whitespace().skip(11).take(2).flat_map(str::parse::<u64>).sum();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.flat_map(str::parse::<u64>).sum();
     ticks as f64 / 100.0
+}
+
+/// The most memory that this process has had resident so far.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let words = peak.and_then(|words| words.split_whitespace().next());
+    words.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
