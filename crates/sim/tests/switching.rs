@@ -169,3 +169,17 @@ fn switching_overlaps_the_flash_reads_of_many_threads() {
         time(&base)
     );
 }
+
+#[test]
+fn threads_whose_pages_drive_each_other_out_come_to_their_ends() {
+    // A set of two frames for sixteen threads: each page is gone before its thread is back.
+    let tiny = [
+        "ssd.dram=8KiB",
+        "ssd.cache_ways=2",
+        "ssd.mshr_count=2",
+        "os.switch_cost=20us",
+        "os.scheduler=round_robin",
+    ];
+    let result = on_one_core(&loads(16, 2), "skybyte-c", &tiny);
+    assert_eq!(stat(&result, "cores/instructions"), 32);
+}
