@@ -2,7 +2,7 @@
 
 use crate::ftl::{FlashTiming, FtlConfig};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use units::address::LINE_BYTES;
@@ -20,7 +20,7 @@ units::parameters! {
     /// The SSD controller: its DRAM, the mechanisms that live in it, and what they cost.
     pub struct SsdConfig: "ssd" {
         /// Device DRAM, write log and data cache together.
-        dram: Bytes, "at least the write log and one page", "SkyByte Table II (D15)";
+        dram: Bytes, "at least the write log and one page, at most 64GiB", "SkyByte Table II (D15)";
         /// Write log, both halves together; 0B means no log: writes go to the data cache.
         write_log: Bytes, "0B, or two lines up to 2GiB", "SkyByte Table II (D15)";
         /// Frames of a set of the data cache.
@@ -32,19 +32,19 @@ units::parameters! {
         /// Pages fetched after the one that a demand miss fetches (next-N).
         prefetch_pages: u32, "0 to 64", "SkyByte VI-A, Base-CSSD's prefetcher; depth ours (D7)";
         /// Latency of a lookup in the log index.
-        log_lookup: Picos, "any", "SkyByte V, FPGA prototype";
+        log_lookup: Picos, "at most 1ms", "SkyByte V, FPGA prototype";
         /// Latency of a lookup in the data cache.
-        cache_lookup: Picos, "any", "SkyByte V, FPGA prototype";
+        cache_lookup: Picos, "at most 1ms", "SkyByte V, FPGA prototype";
         /// Rate at which the pipelined lookups accept reads, one line each.
-        read_rate: BytesPerSec, "above 0", "SkyByte V, FPGA prototype: 11.93 GB/s";
+        read_rate: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte V, FPGA prototype: 11.93 GB/s";
         /// Rate at which the pipelined lookups accept writes, one line each.
-        write_rate: BytesPerSec, "above 0", "SkyByte V, FPGA prototype: 9.37 GB/s";
+        write_rate: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte V, FPGA prototype: 9.37 GB/s";
         /// Page buffers for coalescing and for write-back; a page stays in one until programmed.
         buffers: u32, "1 to 65536", "ours: 256 pages keep 16 channels busy";
         /// Cores that run compaction, GC and migration.
         firmware_cores: u32, "1 to 64", "SkyByte V: quad-core ARM Cortex A53";
         /// Work of a firmware core per compacted page.
-        compaction_page_cost: Picos, "any", "ours; the paper gives none (D16)";
+        compaction_page_cost: Picos, "at most 1ms", "ours; the paper gives none (D16)";
         /// Pages that compaction may have in flight at one time.
         compaction_batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
         /// Accesses to a cached page beyond which it is offered to the host.
@@ -79,8 +79,30 @@ impl SsdConfig {
         range("compaction_batch", self.compaction_batch.into(), 1, 65_536);
         let threshold = self.promotion_threshold.into();
         range("promotion_threshold", threshold, 1, 1_000_000);
-        range("read_rate", self.read_rate.get(), 1, u64::MAX);
-        range("write_rate", self.write_rate.get(), 1, u64::MAX);
+        for (key, rate) in [
+            ("read_rate", self.read_rate),
+            ("write_rate", self.write_rate),
+        ] {
+            if !(1_000_000..=1_000_000_000_000).contains(&rate.get()) {
+                problems.push(format!("ssd.{key} is {rate}; it must be 1MB/s to 1000GB/s"));
+            }
+        }
+        let longest = Picos::from_micros(1_000);
+        for (key, span) in [
+            ("log_lookup", self.log_lookup),
+            ("cache_lookup", self.cache_lookup),
+            ("compaction_page_cost", self.compaction_page_cost),
+        ] {
+            if span > longest {
+                problems.push(format!("ssd.{key} is {span}; it must be at most {longest}"));
+            }
+        }
+        if self.dram > Bytes::from_mib(64 * 1024) {
+            problems.push(format!(
+                "ssd.dram is {}; it must be at most 64GiB",
+                self.dram
+            ));
+        }
         let log = self.write_log;
         if log > Bytes::ZERO && log < LINE_BYTES * 2 || log > Bytes::from_mib(2048) {
             problems.push(format!(
@@ -124,9 +146,6 @@ impl ControllerConfig {
                 self.ssd.dram, self.ssd.write_log
             ));
         }
-        if frames > u64::from(u32::MAX) {
-            problems.push("ssd.dram has more than 4294967295 pages".to_string());
-        }
         // The log index packs line and slot into 32 bits (SkyByte III-B), all ones meaning empty.
         if self.ssd.half_slot_count() >= 1 << (32 - page.line_bits()) {
             problems.push(format!(
@@ -169,6 +188,20 @@ mod tests {
         assert_eq!(ssd.validate(), Vec::<String>::new());
         assert_eq!(ssd.half_slot_count(), 524_288);
         assert_eq!(ssd.frame_count(Bytes::from_kib(4)), 114_688);
+    }
+
+    #[test]
+    fn costs_and_sizes_that_no_run_could_hold_are_refused() {
+        let wrong = SsdConfig {
+            dram: Bytes::from_mib(64 * 1024 + 1),
+            log_lookup: Picos::from_micros(1_001),
+            cache_lookup: Picos::MAX,
+            compaction_page_cost: Picos::MAX,
+            read_rate: BytesPerSec::new(999_999),
+            write_rate: BytesPerSec::new(1_000_000_000_001),
+            ..ssd()
+        };
+        assert_eq!(wrong.validate().len(), 6, "{:?}", wrong.validate());
     }
 
     #[test]

@@ -6,7 +6,7 @@ units::parameters! {
     /// Cores, their caches and TLBs, and the shared L3.
     pub struct CpuConfig: "cpu" {
         /// Clock of every core; its period must be a whole number of picoseconds.
-        clock: Hertz, "period of whole picoseconds", "SkyByte Table II: 4 GHz";
+        clock: Hertz, "10MHz to 1000GHz, period of whole picoseconds", "SkyByte Table II: 4 GHz";
         /// Cores.
         cores: u32, "1 to 256", "SkyByte Table II: 8";
         /// Instructions dispatched, and retired, in a cycle.
@@ -32,11 +32,11 @@ units::parameters! {
         /// Bits of global history of the gshare predictor.
         history_bits: u32, "1 to 20", "SkyByte's artifact: gshare with 16 bits";
         /// L1 instruction cache of a core.
-        l1i: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 32 KB";
+        l1i: Bytes, "ways × 64B × a power of two, at most 1MiB", "SkyByte Table II: 32 KB";
         /// Ways of L1I.
         l1i_ways: u32, "1 to 32", "SkyByte Table II: 8";
         /// L1 data cache of a core.
-        l1d: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 32 KB";
+        l1d: Bytes, "ways × 64B × a power of two, at most 1MiB", "SkyByte Table II: 32 KB";
         /// Ways of L1D.
         l1d_ways: u32, "1 to 32", "SkyByte Table II: 8";
         /// From the issue of a load to its data when L1D has it.
@@ -44,7 +44,7 @@ units::parameters! {
         /// MSHRs of L1D: lines that loads and stores may be waiting for.
         l1d_mshrs: u32, "1 to 64", "SkyByte Table II: 8";
         /// L2 of a core.
-        l2: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 512 KB";
+        l2: Bytes, "ways × 64B × a power of two, at most 64MiB", "SkyByte Table II: 512 KB";
         /// Ways of L2.
         l2_ways: u32, "1 to 32", "SkyByte Table II: 32";
         /// Added by an access that misses L1.
@@ -52,7 +52,7 @@ units::parameters! {
         /// MSHRs of L2.
         l2_mshrs: u32, "1 to 1024", "SkyByte Table II: 128";
         /// L3, shared by all cores.
-        l3: Bytes, "ways × 64B × a power of two", "SkyByte Table II: 16 MB";
+        l3: Bytes, "ways × 64B × a power of two, at most 4GiB", "SkyByte Table II: 16 MB";
         /// Ways of L3.
         l3_ways: u32, "1 to 32", "SkyByte Table II: 16";
         /// Added by an access that misses L2: the way to L3 and back, and its lookup.
@@ -60,9 +60,9 @@ units::parameters! {
         /// MSHRs of L3.
         l3_mshrs: u32, "1 to 65536", "SkyByte Table II: 1024";
         /// Entries of the first-level data TLB, 4 ways.
-        l1_tlb: u32, "4 × a power of two", "our choice: 64 entries, as on Skylake";
+        l1_tlb: u32, "4 × a power of two, at most 65536 entries", "our choice: 64 entries, as on Skylake";
         /// Entries of the second-level TLB, 12 ways.
-        l2_tlb: u32, "12 × a power of two", "our choice: 1536 entries, as on Skylake";
+        l2_tlb: u32, "12 × a power of two, at most 65536 entries", "our choice: 1536 entries, as on Skylake";
         /// Added by an access that misses the first-level TLB.
         l2_tlb_latency: Cycles, "0 to 1000cycles", "our choice: 7 cycles, as on Skylake";
     }
@@ -77,17 +77,22 @@ impl CpuConfig {
                 "cpu.clock {} has no period of whole picoseconds",
                 self.clock
             ));
+        } else if !(10_000_000..=1_000_000_000_000).contains(&self.clock.get()) {
+            problems.push(format!(
+                "cpu.clock {} is not between 10MHz and 1000GHz",
+                self.clock
+            ));
         }
         self.check_counts(&mut problems);
         self.check_latencies(&mut problems);
-        check_cache(&mut problems, "l1i", self.l1i, self.l1i_ways);
-        check_cache(&mut problems, "l1d", self.l1d, self.l1d_ways);
-        check_cache(&mut problems, "l2", self.l2, self.l2_ways);
-        check_cache(&mut problems, "l3", self.l3, self.l3_ways);
+        check_cache(&mut problems, "l1i", self.l1i, self.l1i_ways, 1);
+        check_cache(&mut problems, "l1d", self.l1d, self.l1d_ways, 1);
+        check_cache(&mut problems, "l2", self.l2, self.l2_ways, 64);
+        check_cache(&mut problems, "l3", self.l3, self.l3_ways, 4096);
         for (key, entries, ways) in [("l1_tlb", self.l1_tlb, 4), ("l2_tlb", self.l2_tlb, 12)] {
-            if entries % ways != 0 || !(entries / ways).is_power_of_two() {
+            if entries % ways != 0 || !(entries / ways).is_power_of_two() || entries > 65_536 {
                 problems.push(format!(
-                    "cpu.{key} {entries} is not {ways} × a power of two"
+                    "cpu.{key} {entries} is not {ways} × a power of two up to 65536"
                 ));
             }
         }
@@ -139,7 +144,7 @@ impl CpuConfig {
     }
 }
 
-fn check_cache(problems: &mut Vec<String>, key: &str, size: Bytes, ways: u32) {
+fn check_cache(problems: &mut Vec<String>, key: &str, size: Bytes, ways: u32, most_mib: u64) {
     let way = Bytes::new(64) * u64::from(ways);
     let is_possible =
         (1..=32).contains(&ways) && (size / way).is_power_of_two() && way * (size / way) == size;
@@ -147,6 +152,9 @@ fn check_cache(problems: &mut Vec<String>, key: &str, size: Bytes, ways: u32) {
         problems.push(format!(
             "cpu.{key} {size} is not {ways} ways (1 to 32) of 64-byte lines × a power of two"
         ));
+    } else if size > Bytes::from_mib(most_mib) {
+        let most = Bytes::from_mib(most_mib);
+        problems.push(format!("cpu.{key} {size} is more than {most}"));
     }
 }
 
@@ -158,6 +166,20 @@ mod tests {
     #[test]
     fn table_ii_is_accepted() {
         assert_eq!(config().validate(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_clock_or_a_cache_that_no_run_could_hold_is_refused() {
+        let wrong = CpuConfig {
+            clock: Hertz::new(1),
+            l1d: Bytes::from_mib(2),
+            l2: Bytes::from_mib(128),
+            l3: Bytes::from_mib(8192),
+            l1_tlb: 4 << 16,
+            l2_tlb: 12 << 16,
+            ..config()
+        };
+        assert_eq!(wrong.validate().len(), 6, "{:?}", wrong.validate());
     }
 
     #[test]

@@ -47,9 +47,9 @@ units::parameters! {
         /// Pages that GC of one die has in flight when host programs wait for it.
         gc_foreground_pages: u32, "at least gc_pages", "ours";
         /// Buffers that GC of all dies share, a page each.
-        gc_buffers: u32, "at least 1", "ours";
+        gc_buffers: u32, "1 to 65536", "ours";
         /// Work of a firmware core per relocated page.
-        gc_page_cost: Picos, "any", "D16; no value in the paper";
+        gc_page_cost: Picos, "at most 1ms", "D16; no value in the paper";
         /// Bulk: GC starts beyond this share of blocks in use.
         gc_threshold: Ratio, "above fill × exported share, at most 100%", "SkyByte Table II";
         /// Bulk: blocks that one GC erases, spread evenly over the dies.
@@ -100,6 +100,21 @@ impl FtlConfig {
                 format!("ftl.{name} is {value}; it must be at least {least}"),
             );
         }
+        require(
+            self.gc_buffers <= 65_536,
+            format!(
+                "ftl.gc_buffers is {}; it must be at most 65536",
+                self.gc_buffers
+            ),
+        );
+        let longest = Picos::from_micros(1_000);
+        require(
+            self.gc_page_cost <= longest,
+            format!(
+                "ftl.gc_page_cost is {}; it must be at most {longest}",
+                self.gc_page_cost
+            ),
+        );
         let threshold = self.gc_threshold;
         require(
             threshold.is_at_most_one(),
@@ -162,6 +177,12 @@ mod tests {
             ..testing::config()
         };
         assert_eq!(config.validate(&GEOMETRY).len(), 3);
+        let config = FtlConfig {
+            gc_buffers: 65_537,
+            gc_page_cost: Picos::from_micros(1_001),
+            ..testing::config()
+        };
+        assert_eq!(config.validate(&GEOMETRY).len(), 2);
     }
 
     #[test]
