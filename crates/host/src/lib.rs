@@ -16,15 +16,15 @@ pub mod branch;
 pub mod cache;
 pub mod core;
 pub mod llc;
-pub mod tlb;
 pub mod os;
 pub mod placement;
+pub mod tlb;
 
+pub use crate::core::{Core, CoreStats};
 pub use config::CpuConfig;
 pub use port::{
     Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squashed,
     Step, Uncore, WarmUncore,
 };
-pub use crate::core::{Core, CoreStats};
 pub use program::Program;
 pub use thread::TracedThread;

@@ -207,7 +207,10 @@ fn a_sync_event_waits_for_everything_older_and_is_retired_by_the_caller() {
     );
     assert_eq!(core.stats().instructions, 1);
     core.complete_sync(filled + Picos::new(500), &mut source);
-    assert_eq!(core.squash(core.now, &mut source, &mut memory).instructions, 0);
+    assert_eq!(
+        core.squash(core.now, &mut source, &mut memory).instructions,
+        0
+    );
     assert_eq!((source.position(), core.stats().instructions), (2, 2));
     core.start(filled + Picos::new(700));
     let pause = run_until_pause(

@@ -246,7 +246,11 @@ fn a_fence_waits_for_stores_and_holds_back_what_follows() {
     let filled = 3 + 14 + 1000;
     assert_eq!(end, filled + 2 + 2);
     // The fence waits for memory from the store's retirement until its line is written.
-    assert!(core.stats().memory_bound_cycles >= 1014, "{:?}", core.stats());
+    assert!(
+        core.stats().memory_bound_cycles >= 1014,
+        "{:?}",
+        core.stats()
+    );
 }
 
 #[test]
