@@ -227,7 +227,7 @@ def trace_info(
     trace: Annotated[Path, typer.Argument(metavar="TRACE")], as_json: JsonOption = False
 ) -> None:
     """Say what a capture holds."""
-    (opened,) = study.open_captures([trace])
+    (opened,) = study.open_captures([trace], blocks=True)
     if as_json:
         sys.stdout.write(summary.to_text(opened.info))
     else:

@@ -122,9 +122,9 @@ def version() -> str:
     return _core.version()
 
 
-def trace_info(path: Path) -> Json:
-    """What a capture holds. Raises `TraceError`."""
-    return _object(_core.trace_info(str(path)))
+def trace_info(path: Path, *, blocks: bool = True) -> Json:
+    """What a capture holds; without `blocks` not what ran most. Raises `TraceError`."""
+    return _object(_core.trace_info(str(path), blocks))
 
 
 def trace_head(path: Path, thread: int, count: int) -> list[str]:

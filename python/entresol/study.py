@@ -69,8 +69,11 @@ class Job:
             run.cancel()
 
 
-def open_captures(paths: Sequence[Path]) -> tuple[Capture, ...]:
-    """Opens every capture. Raises `UserError` or `TraceError` for the first that is no good."""
+def open_captures(paths: Sequence[Path], *, blocks: bool = False) -> tuple[Capture, ...]:
+    """Opens every capture. Raises `UserError` or `TraceError` for the first that is no good.
+
+    `blocks`: with what ran most, which takes a walk through the whole capture.
+    """
     captures: list[Capture] = []
     for path in paths:
         if "+" in path.name and not path.exists():
@@ -80,7 +83,7 @@ def open_captures(paths: Sequence[Path]) -> tuple[Capture, ...]:
             )
         if not path.is_file():
             raise UserError(f"{path}: no such capture; captures end in .etr.")
-        captures.append(Capture(path.stem, path, core.trace_info(path)))
+        captures.append(Capture(path.stem, path, core.trace_info(path, blocks=blocks)))
         names = [capture.name for capture in captures]
         if len(set(names)) != len(names):
             raise UserError(f"{path}: two captures are called {path.stem}; rename one of them.")

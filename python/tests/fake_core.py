@@ -39,7 +39,7 @@ def version() -> str:
     return "0.0.0-synthetic"
 
 
-def trace_info(path: str) -> str:
+def trace_info(path: str, blocks: bool) -> str:
     if not Path(path).read_bytes().startswith(MAGIC):
         raise TraceError(
             f"{path}: is not a capture of Entresol; make one with entresol trace record"
@@ -47,7 +47,7 @@ def trace_info(path: str) -> str:
     return json.dumps({
         "threads": 8, "instructions": 14_000_000, "loads": 3_100_000, "stores": 1_400_000,
         "footprint_pages": 5_000, "digest": "0123456789abcdef", "provenance": {"command": "true"},
-        "top_blocks": [],
+        "top_blocks": [{"pc": "0x401000", "instructions": 2_000_000}] if blocks else [],
     })  # fmt: skip
 
 

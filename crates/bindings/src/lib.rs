@@ -42,8 +42,9 @@ fn version() -> &'static str {
 
 /// A capture in numbers, as JSON.
 #[pyfunction]
-fn trace_info(py: Python<'_>, path: &str) -> PyResult<String> {
-    let info = py.detach(|| trace::info(path)).map_err(trace_error)?;
+fn trace_info(py: Python<'_>, path: &str, blocks: bool) -> PyResult<String> {
+    let describe = || if blocks { trace::info(path) } else { trace::counts(path) };
+    let info = py.detach(describe).map_err(trace_error)?;
     let ratio = info.write_ratio();
     let threads: Vec<Value> = info
         .threads
@@ -64,7 +65,6 @@ fn trace_info(py: Python<'_>, path: &str) -> PyResult<String> {
         .map(|block| json!({"pc": format!("{:#x}", block.pc), "instructions": block.instructions}))
         .collect();
     let provenance = &info.provenance;
-    let digest = trace::TraceFile::open(path).map_err(trace_error)?.checksum();
     Ok(json!({
         "threads": info.threads.len(),
         "instructions": info.instructions,
@@ -74,7 +74,7 @@ fn trace_info(py: Python<'_>, path: &str) -> PyResult<String> {
         "write_ratio_milli": sim::result::milli(ratio.numerator(), ratio.denominator()),
         "file_bytes": info.file_bytes,
         "version": info.version,
-        "digest": format!("{digest:08x}"),
+        "digest": format!("{:08x}", info.checksum),
         "per_thread": threads,
         "top_blocks": blocks,
         "provenance": {

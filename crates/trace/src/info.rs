@@ -28,7 +28,9 @@ pub struct Info {
     pub footprint_pages: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// The blocks that executed most instructions, most first.
+    /// Identity of the file's contents, [`TraceFile::checksum`].
+    pub checksum: u32,
+    /// The blocks that executed most instructions, most first; none from [`counts`].
     pub top_blocks: Vec<TopBlock>,
     /// How the capture was made.
     pub provenance: Provenance,
@@ -59,9 +61,25 @@ const TOP: usize = 10;
 /// When it is not a complete and undamaged capture.
 pub fn info(path: impl AsRef<Path>) -> Result<Info, TraceError> {
     let file = TraceFile::open(path)?;
-    let threads = file.threads().to_vec();
     let top_blocks = top_blocks(&file)?;
     Ok(Info {
+        top_blocks,
+        ..describe_file(&file)
+    })
+}
+
+/// Opens the capture at `path` and describes it as [`info`] does, without following its blocks: in
+/// a time that does not grow with its instructions but with its file.
+///
+/// # Errors
+/// When it is not a complete and undamaged capture.
+pub fn counts(path: impl AsRef<Path>) -> Result<Info, TraceError> {
+    Ok(describe_file(&TraceFile::open(path)?))
+}
+
+fn describe_file(file: &TraceFile) -> Info {
+    let threads = file.threads().to_vec();
+    Info {
         version: VERSION,
         instructions: threads.iter().map(|thread| thread.instructions).sum(),
         loads: threads.iter().map(|thread| thread.loads).sum(),
@@ -69,9 +87,10 @@ pub fn info(path: impl AsRef<Path>) -> Result<Info, TraceError> {
         footprint_pages: file.pages().len() as u64,
         file_bytes: file.shared.bytes.len() as u64,
         provenance: file.provenance().clone(),
+        checksum: file.checksum(),
         threads,
-        top_blocks,
-    })
+        top_blocks: Vec::new(),
+    }
 }
 
 fn top_blocks(file: &TraceFile) -> Result<Vec<TopBlock>, TraceError> {

@@ -32,7 +32,7 @@ pub use dictionary::AccessKind;
 pub use dynamic::{CanonicalAddr, DurationClass, DynInst, FutexId, MemAccess, SyncEvent, Wake};
 pub use error::{Fault, TraceError};
 pub use file::{Thread, TraceFile};
-pub use info::{Info, TopBlock, head, info};
+pub use info::{Info, TopBlock, counts, head, info};
 pub use inst::{CodeLine, Inst, InstId, OpClass, Reg};
 pub use provenance::Provenance;
 pub use writer::{Operand, StaticInst, TraceWriter};

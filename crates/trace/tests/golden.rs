@@ -85,6 +85,13 @@ fn info_adds_up_the_threads() {
     assert_eq!((info.instructions, info.loads, info.stores), (167, 44, 40));
     assert_eq!(info.write_ratio().to_string(), "40/84");
     assert_eq!(info.top_blocks[0].instructions, 40);
+    let counts = trace::counts(file("golden-v1.etr")).unwrap();
+    assert!(counts.top_blocks.is_empty());
+    let all = trace::Info {
+        top_blocks: info.top_blocks.clone(),
+        ..counts
+    };
+    assert_eq!(format!("{all:?}"), format!("{info:?}"));
     let missing = trace::head(file("golden-v1.etr"), ThreadId::new(2), 1).unwrap_err();
     assert!(
         missing
