@@ -411,7 +411,7 @@ impl Fabric {
 }
 
 /// A line of a host page.
-fn page_line(page: HostPage, line: LineInPage) -> DramLine {
+pub(crate) fn page_line(page: HostPage, line: LineInPage) -> DramLine {
     DramLine::new(u64::from(page.get()) * u64::from(PageSize::KIB_4.line_count()))
         .offset(u64::from(line.get()))
 }

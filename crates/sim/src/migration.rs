@@ -5,13 +5,13 @@
 //! other way, through the link and into the log or the data cache like any write.
 
 use crate::event::Event;
-use crate::fabric::device_line;
+use crate::fabric::{device_line, page_line};
 use crate::request::Purpose;
 use crate::simulation::Simulation;
 use cxl::MessageClass;
-use dram::{Access, DramLine};
+use dram::Access;
 use host::InstructionSource;
-use host::placement::{Copied, Reclaimed, Refusal};
+use host::placement::{Copied, Reclaimed, Refusal, Target};
 use units::{LineAddr, Lpa, PageSize, Picos, Time};
 
 impl<S: InstructionSource> Simulation<S> {
@@ -57,8 +57,11 @@ impl<S: InstructionSource> Simulation<S> {
         while let Some(line) = self.fabric.placement.next_line(lpa) {
             let address = device_line(lpa, line);
             let mut at = now;
-            if purpose == Purpose::Demotion {
-                let source = DramLine::new(address.get());
+            // Until its copy has arrived, a line under demotion is read in its host page.
+            if purpose == Purpose::Demotion
+                && let Target::Host(page) = self.fabric.placement.read(lpa, line)
+            {
+                let source = page_line(page, line);
                 at = self.fabric.host_dram.access(now, source, Access::Read);
             }
             self.fabric.send_migration(at, address, purpose);
@@ -68,14 +71,13 @@ impl<S: InstructionSource> Simulation<S> {
     /// A line of a page under promotion has arrived at the host.
     pub(crate) fn promotion_line(&mut self, now: Time, line: LineAddr) {
         let lpa = line.lpa(PageSize::KIB_4);
-        self.fabric
-            .host_dram
-            .access(now, DramLine::new(line.get()), Access::Write);
-        match self
-            .fabric
-            .placement
-            .line_copied(lpa, line.in_page(PageSize::KIB_4))
-        {
+        let in_page = line.in_page(PageSize::KIB_4);
+        let copied = self.fabric.placement.line_copied(lpa, in_page);
+        if let Target::Host(page) = self.fabric.placement.read(lpa, in_page) {
+            let target = page_line(page, in_page);
+            self.fabric.host_dram.access(now, target, Access::Write);
+        }
+        match copied {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Promotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done => {
