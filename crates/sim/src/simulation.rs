@@ -182,7 +182,7 @@ impl<S: InstructionSource> Simulation<S> {
             };
             self.events += 1;
             self.handle(now, event);
-            if self.events % OBSERVED_EVENTS == 0 {
+            if self.events.is_multiple_of(OBSERVED_EVENTS) {
                 self.observe(now, observe)?;
             }
         }
@@ -209,7 +209,7 @@ impl<S: InstructionSource> Simulation<S> {
         now: Time,
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<(), SimError> {
-        if self.is_audited && self.events % (OBSERVED_EVENTS * 64) == 0 {
+        if self.is_audited && self.events.is_multiple_of(OBSERVED_EVENTS * 64) {
             self.audit(now);
         }
         let instructions = self

@@ -97,10 +97,10 @@ impl WarmFabric<'_> {
         else {
             return;
         };
-        if let Region::Data(lpa, in_page) = line.region() {
-            if self.fabric.placement.write(lpa, in_page) == Target::Device {
-                self.request(RequestOp::Write, device_line(lpa, in_page));
-            }
+        if let Region::Data(lpa, in_page) = line.region()
+            && self.fabric.placement.write(lpa, in_page) == Target::Device
+        {
+            self.request(RequestOp::Write, device_line(lpa, in_page));
         }
     }
 
