@@ -11,12 +11,27 @@ use sim::config::{SECTIONS, presets};
 use sim::run::{Prepared, RunSpec};
 use sim::simulation::Progress;
 use sim::{Config, SimError};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use units::ThreadId;
 
-pyo3::create_exception!(_core, EntresolError, PyException, "Base of all errors of Entresol.");
-pyo3::create_exception!(_core, TraceError, EntresolError, "A capture cannot be used.");
-pyo3::create_exception!(_core, ConfigError, EntresolError, "The configuration is wrong.");
+pyo3::create_exception!(
+    _core,
+    EntresolError,
+    PyException,
+    "Base of all errors of Entresol."
+);
+pyo3::create_exception!(
+    _core,
+    TraceError,
+    EntresolError,
+    "A capture cannot be used."
+);
+pyo3::create_exception!(
+    _core,
+    ConfigError,
+    EntresolError,
+    "The configuration is wrong."
+);
 pyo3::create_exception!(_core, SimulationError, EntresolError, "A run cannot go on.");
 pyo3::create_exception!(_core, Interrupted, EntresolError, "A run was cancelled.");
 
@@ -43,7 +58,13 @@ fn version() -> &'static str {
 /// A capture in numbers, as JSON.
 #[pyfunction]
 fn trace_info(py: Python<'_>, path: &str, blocks: bool) -> PyResult<String> {
-    let describe = || if blocks { trace::info(path) } else { trace::counts(path) };
+    let describe = || {
+        if blocks {
+            trace::info(path)
+        } else {
+            trace::counts(path)
+        }
+    };
     let info = py.detach(describe).map_err(trace_error)?;
     let ratio = info.write_ratio();
     let threads: Vec<Value> = info
@@ -154,7 +175,9 @@ fn parameters() -> String {
 
 fn texts_json(config: &Config) -> Value {
     let sections = config.texts().into_iter().map(|(section, keys)| {
-        let keys = keys.into_iter().map(|(key, text)| (key.to_string(), json!(text)));
+        let keys = keys
+            .into_iter()
+            .map(|(key, text)| (key.to_string(), json!(text)));
         (section.to_string(), Value::Object(keys.collect()))
     });
     Value::Object(sections.collect())
@@ -200,7 +223,10 @@ impl Run {
     /// Checks everything that can be checked before a run.
     #[new]
     #[pyo3(signature = (trace, machine, design, nand, files, overrides, threads, audit))]
-    #[expect(clippy::too_many_arguments, reason = "one argument for each thing a run is made of")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one argument for each thing a run is made of"
+    )]
     fn new(
         py: Python<'_>,
         trace: String,
@@ -213,8 +239,16 @@ impl Run {
         audit: bool,
     ) -> PyResult<Self> {
         let is_audited = audit;
-        let spec =
-            RunSpec { trace, machine, design, nand, files, overrides, threads, is_audited };
+        let spec = RunSpec {
+            trace,
+            machine,
+            design,
+            nand,
+            files,
+            overrides,
+            threads,
+            is_audited,
+        };
         let prepared = py.detach(|| Prepared::new(spec)).map_err(to_python)?;
         Ok(Self {
             prepared,
@@ -228,12 +262,16 @@ impl Run {
     /// Runs and gives the result as JSON.
     fn execute(&self, py: Python<'_>) -> PyResult<String> {
         let mut observe = |progress: Progress| {
-            self.phase.store(1 + u8::from(progress.is_measured), Ordering::Relaxed);
-            self.instructions.store(progress.instructions, Ordering::Relaxed);
+            self.phase
+                .store(1 + u8::from(progress.is_measured), Ordering::Relaxed);
+            self.instructions
+                .store(progress.instructions, Ordering::Relaxed);
             self.at.store(progress.at.as_picos(), Ordering::Relaxed);
             !self.is_cancelled.load(Ordering::Relaxed)
         };
-        let result = py.detach(|| self.prepared.execute(&mut observe)).map_err(to_python)?;
+        let result = py
+            .detach(|| self.prepared.execute(&mut observe))
+            .map_err(to_python)?;
         self.phase.store(3, Ordering::Relaxed);
         Ok(result.json().to_string())
     }

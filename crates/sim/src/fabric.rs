@@ -403,9 +403,12 @@ impl Fabric {
         let problems = self.llc.audit();
         assert!(problems.is_empty(), "L3: {}", problems.join("; "));
         self.placement.audit();
+        self.link.audit();
+        self.host_dram.audit();
         if let Some(device) = &self.device {
             device.controller.audit();
             device.resources.nand.audit();
+            device.resources.dram.audit();
         }
     }
 }

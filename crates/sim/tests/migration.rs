@@ -164,3 +164,38 @@ fn what_is_promoted_in_warm_up_is_read_in_host_dram_from_the_start() {
     let result = run(&program.finish(), "demo", "skybyte-p", &["run.warmup=50%"]);
     assert_eq!(stat(&result, "requests/host_reads"), 30);
 }
+
+#[test]
+fn a_page_that_warm_up_promotes_dirty_is_dirty() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    program.store(thread, 0);
+    // Enough other lines to drive the written one out of all caches, too few of a page to promote.
+    for page in 1..=80 {
+        for line in 0..30 {
+            program.load(thread, page * PAGE + line * LINE);
+        }
+    }
+    for line in 1..60 {
+        program.load(thread, line * LINE);
+    }
+    let trace = program.finish();
+    let settings = [
+        "cpu.l3=32KiB",
+        "ssd.promotion_threshold=40",
+        "ssd.prefetch_pages=0",
+    ];
+    let prepared = prepare(&trace, "demo", "skybyte-wp", &settings);
+    let mut simulation = prepared.start();
+    let counts = [trace.threads()[0].instructions];
+    let whole = units::Ratio::percent(100);
+    simulation
+        .warm_up(whole, &counts, &mut |_| true)
+        .expect("warm-up ends");
+    let placement = &mut simulation.fabric.placement;
+    assert_eq!(placement.resident_count(), 1);
+    assert_eq!(
+        placement.reclaim(),
+        host::placement::Reclaimed::Copying(units::Lpa::new(0))
+    );
+}

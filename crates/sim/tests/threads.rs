@@ -156,3 +156,30 @@ fn blocked_threads_leave_their_cores_to_others() {
     assert_eq!(stat(&result, "os/switches_blocked"), 2);
     assert!(time(&result) < ns(120_000), "the workers run side by side");
 }
+
+#[test]
+fn a_system_call_that_need_not_wait_costs_its_cost() {
+    let trace = || {
+        let mut program = Program::new();
+        let thread = program.thread();
+        let syscall = program.writer.syscall();
+        let futex = FutexId::new(1);
+        for count in 1..=50 {
+            busy(&mut program, thread, 100);
+            program
+                .writer
+                .execute_sync(thread, syscall, SyncEvent::FutexWake { futex, count });
+        }
+        program.finish()
+    };
+    let end = |cost: &str| {
+        time(&run(
+            &trace(),
+            "demo",
+            "base-cssd",
+            &["run.warmup=0%", cost],
+        ))
+    };
+    let difference = end("os.syscall_cost=300ns") - end("os.syscall_cost=200ns");
+    assert_eq!(difference, units::Picos::from_nanos(100).get() * 50);
+}

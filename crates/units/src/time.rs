@@ -169,7 +169,11 @@ pub struct Cycles(u64);
 
 const CYCLE_UNITS: (&[Unit], &[Unit]) = (&[("cycles", 1)], &[("cycles", 1), ("cycle", 1)]);
 
-textual!(Cycles, CYCLE_UNITS, "a number of cycles such as \"4cycles\"");
+textual!(
+    Cycles,
+    CYCLE_UNITS,
+    "a number of cycles such as \"4cycles\""
+);
 
 impl Cycles {
     /// `count` cycles.
@@ -215,7 +219,8 @@ impl Hertz {
     /// The period if it is a whole number of picoseconds.
     pub fn period(self) -> Option<Picos> {
         const PICOS_PER_SECOND: u64 = 1_000_000_000_000;
-        (self.0 > 0 && PICOS_PER_SECOND.is_multiple_of(self.0)).then(|| Picos(PICOS_PER_SECOND / self.0))
+        (self.0 > 0 && PICOS_PER_SECOND.is_multiple_of(self.0))
+            .then(|| Picos(PICOS_PER_SECOND / self.0))
     }
 }
 
