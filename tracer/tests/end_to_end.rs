@@ -290,6 +290,33 @@ fn a_program_that_ends_by_a_signal_without_handler_leaves_a_complete_capture() {
     }
 }
 
+/// Reads the whole capture: every access is one that its instruction can make. Gives how often a
+/// signal's handler returned.
+fn check_accesses(file: &TraceFile) -> u32 {
+    const RT_SIGRETURN: u16 = 15;
+    let mut returns = 0;
+    for thread in file.threads() {
+        let mut cursor = file.cursor(thread.id);
+        while let Some(piece) = cursor.take() {
+            let inst = file.inst(piece.inst());
+            assert!(piece.load().is_none() || inst.loads(), "{inst:?}");
+            assert!(piece.store().is_none() || inst.stores(), "{inst:?}");
+            let is_return = |event| {
+                matches!(
+                    event,
+                    SyncEvent::Syscall {
+                        number: RT_SIGRETURN,
+                        ..
+                    }
+                )
+            };
+            returns += u32::from(piece.sync().is_some_and(is_return));
+        }
+        assert_eq!(cursor.error(), None);
+    }
+    returns
+}
+
 #[test]
 fn signals_leave_a_readable_capture_without_the_kernels_accesses() {
     let Some((path, output)) = record("signals", "signals", "") else {
@@ -298,20 +325,17 @@ fn signals_leave_a_readable_capture_without_the_kernels_accesses() {
     assert!(output.status.success(), "{output:?}");
     let file = TraceFile::open(path).unwrap();
     assert_eq!(file.threads().len(), 2);
-    let mut returns = 0;
-    for thread in file.threads() {
-        let mut cursor = file.cursor(thread.id);
-        while let Some(piece) = cursor.take() {
-            let inst = file.inst(piece.inst());
-            assert!(piece.load().is_none() || inst.loads(), "{inst:?}");
-            assert!(piece.store().is_none() || inst.stores(), "{inst:?}");
-            // rt_sigreturn
-            let is_return = |event| matches!(event, SyncEvent::Syscall { number: 15, .. });
-            returns += u32::from(piece.sync().is_some_and(is_return));
-        }
-        assert_eq!(cursor.error(), None);
-    }
+    let returns = check_accesses(&file);
     assert!(returns >= 200, "{returns}");
+}
+
+#[test]
+fn blocks_left_in_the_middle_by_a_fault_leave_a_readable_capture() {
+    let Some((path, output)) = record("faults", "faults", "") else {
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    check_accesses(&TraceFile::open(path).unwrap());
 }
 
 #[test]

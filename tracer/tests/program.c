@@ -1,6 +1,7 @@
 /* The program that the end-to-end tests record. The first argument chooses what it does. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +140,33 @@ static int signals(void) {
     return 0;
 }
 
+static sigjmp_buf before_fault;
+
+static void leave(int number) {
+    siglongjmp(before_fault, number);
+}
+
+/* Blocks left in the middle: by a load of nothing, by a division of a word by zero. */
+static int faults(void) {
+    static volatile long *nowhere, zero;
+    int faulted = 0;
+    signal(SIGSEGV, leave);
+    signal(SIGFPE, leave);
+    for (volatile int n = 0; n < 200; n++) {
+        if (sigsetjmp(before_fault, 1) != 0) {
+            faulted++;
+            continue;
+        }
+        sink = n;
+        if (n & 1)
+            sink = *nowhere;
+        else
+            __asm__ volatile("mov $7, %%eax\n cqto\n idivq %0" ::"m"(zero) : "rax", "rdx");
+        return 3;
+    }
+    return faulted != 200;
+}
+
 /* Ends by a signal that had a handler once. */
 static int default_again(void) {
     signal(SIGUSR1, handler);
@@ -167,6 +195,8 @@ int main(int count, char **arguments) {
         return children(arguments[0]);
     if (!strcmp(mode, "signals"))
         return signals();
+    if (!strcmp(mode, "faults"))
+        return faults();
     if (!strcmp(mode, "default"))
         return default_again();
     if (!strcmp(mode, "pipe"))
