@@ -196,12 +196,7 @@ impl Stream {
             Some(variant) => variant,
             None => {
                 let mut tables = tables.lock().expect("no thread panicked");
-                let belongs = |access: &Access| tables.belongs(number, *access);
-                if !self.accesses.iter().all(belongs) {
-                    let mut kept = self.accesses.iter().map(belongs);
-                    self.addresses.retain(|_| kept.next() == Some(true));
-                    self.accesses.retain(belongs);
-                }
+                keep_own(&mut self.accesses, &mut self.addresses, &tables, number);
                 &*recent.insert(tables.variant(number, &self.accesses))
             }
         };
@@ -261,6 +256,20 @@ impl Stream {
             self.pages.insert(page);
         }
     }
+}
+
+/// Leaves out the accesses that block `number` cannot have made.
+fn keep_own(accesses: &mut Vec<Access>, addresses: &mut Vec<u64>, tables: &Tables, number: u32) {
+    let mut kept = 0;
+    for at in 0..accesses.len() {
+        if tables.belongs(number, &accesses[..kept], accesses[at]) {
+            accesses[kept] = accesses[at];
+            addresses[kept] = addresses[at];
+            kept += 1;
+        }
+    }
+    accesses.truncate(kept);
+    addresses.truncate(kept);
 }
 
 /// Whether an access is part of the one before, of the same instruction; extends that if so.
@@ -370,24 +379,28 @@ mod tests {
     fn an_access_that_no_instruction_of_the_block_can_make_is_left_out() {
         let mut tables = Tables::default();
         let loads = Inst::new(OpClass::Move, 0x1000, 4).with_memory(true, false);
-        let plain = Inst::new(OpClass::Syscall, 0x1004, 2);
-        let insts = [loads, plain].map(|inst| (inst, "x".into()));
+        let plain = Inst::new(OpClass::IntAlu, 0x1004, 2);
+        let call = Inst::new(OpClass::IndirectCall, 0x1006, 2).with_memory(false, true);
+        let insts = [loads, plain, call].map(|inst| (inst, "x".into()));
         tables.add(vec![1], insts.to_vec());
         let mut stream = Stream::new(StreamId(0));
         let words = [
-            word::block(0, 2),
+            word::block(0, 3),
             load(0, 3, 0x40),
             store(0, 3, 0x80),
             store(1, 3, 0xc0),
-            load(8, 3, 0x100),
+            store(2, 3, 0x100),
+            store(2, 1, 0x140),
+            store(2, 3, 0x180),
+            load(8, 3, 0x1c0),
         ];
         stream.encode(&words, true, Window::ALL, &Mutex::new(tables), |_| {});
         assert_eq!(
             (stream.addresses.as_slice(), stream.accesses.len()),
-            (&[0x40][..], 1)
+            (&[0x40, 0x100][..], 2)
         );
         let summary = stream.encoder.summary();
-        assert_eq!((summary.loads, summary.stores), (1, 0));
+        assert_eq!((summary.loads, summary.stores), (1, 1));
     }
 
     #[test]

@@ -83,13 +83,17 @@ impl Tables {
         let insts = &self.blocks[number as usize].insts;
         insts.iter().map(|(inst, _)| may_access(inst)).collect()
     }
-    /// Whether block `number` can have made an access. The emulator's own in the kernel's place (a
-    /// signal's frame) may come with the mark of an instruction that ran before.
-    pub fn belongs(&self, number: u32, access: Access) -> bool {
+    /// Whether block `number` can have made an access after the others. The emulator's own in the
+    /// kernel's place (a signal's frame) may come with the mark of an instruction that ran before.
+    pub fn belongs(&self, number: u32, others: &[Access], access: Access) -> bool {
         let insts = &self.blocks[number as usize].insts;
         let Some((inst, _)) = insts.get(usize::from(access.inst)) else {
             return false;
         };
+        let same = |other: &Access| (other.inst, other.kind) == (access.inst, access.kind);
+        if matches!(inst.class, OpClass::Call | OpClass::IndirectCall) && others.iter().any(same) {
+            return false;
+        }
         let loads = access.kind == AccessKind::Store || inst.loads();
         let stores = access.kind == AccessKind::Load || inst.stores();
         loads && stores || is_opaque(inst)

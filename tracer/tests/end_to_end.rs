@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-use trace::{SyncEvent, TraceFile};
+use trace::{OpClass, SyncEvent, TraceFile};
 use units::ThreadId;
 
 fn directory() -> &'static Path {
@@ -301,6 +301,8 @@ fn check_accesses(file: &TraceFile) -> u32 {
             let inst = file.inst(piece.inst());
             assert!(piece.load().is_none() || inst.loads(), "{inst:?}");
             assert!(piece.store().is_none() || inst.stores(), "{inst:?}");
+            let calls = matches!(inst.class, OpClass::Call | OpClass::IndirectCall);
+            assert!(!calls || piece.counts(), "{inst:?} is more than one piece");
             let is_return = |event| {
                 matches!(
                     event,
