@@ -79,7 +79,8 @@ def run(
     ] = None,
     machine: MachineOption = "table2",
     threads: Annotated[
-        int | None, typer.Option("--threads", metavar="N", min=1, help="Only the N busiest threads.")
+        int | None,
+        typer.Option("--threads", metavar="N", min=1, help="Only the N busiest threads."),
     ] = None,
     overrides: SetOption = None,
     config: ConfigOption = None,
