@@ -100,9 +100,9 @@ impl AccessStats {
         self.record_from_first_issue(pending.issued, line, now);
     }
 
-    /// An access was answered by SkyByte-Delay: its latency counts from here once the line comes. If
-    /// the page is fetched for it and is touched for the first time, that is a cold miss: the access
-    /// that comes back for the line finds the page.
+    /// An access was answered by SkyByte-Delay: its latency counts from here once the line comes.
+    /// If the page is fetched for it and is touched for the first time, that is a cold miss: the
+    /// access that comes back for the line finds the page.
     pub fn delayed(&mut self, line: HostLine, pending: &Pending, answer: &Response) {
         self.delayed += 1;
         self.count_cold(pending, answer);

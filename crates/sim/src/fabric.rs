@@ -314,8 +314,8 @@ impl Fabric {
         self.retry_blocked(now);
     }
 
-    /// L2 misses that found no L3 MSHR try again, oldest first, while one is free. Those that hit by
-    /// now, or join another miss, leave it to the next.
+    /// L2 misses that found no L3 MSHR try again, oldest first, while one is free. Those that hit
+    /// by now, or join another miss, leave it to the next.
     fn retry_blocked(&mut self, now: Time) {
         while (self.llc.in_use() as usize) < self.epochs.len()
             && let Some((core, slot, line, kind)) = self.blocked.pop_front()
