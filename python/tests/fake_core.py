@@ -74,7 +74,7 @@ def nand_types() -> str:
 
 def parameters() -> str:
     return json.dumps([
-        {"key": key, "kind": "units::Picos", "range": "at least 1ns", "source": "SkyByte Table II",
+        {"key": key, "kind": "time", "range": "at least 1ns", "source": "SkyByte Table II",
          "doc": f"What {key} is. "}
         for key in sorted(KEYS)
     ])  # fmt: skip

@@ -163,7 +163,7 @@ fn parameters() -> String {
         .map(|parameter| {
             json!({
                 "key": parameter.key,
-                "kind": parameter.kind,
+                "kind": parameter.kind_in_words(),
                 "range": parameter.range,
                 "source": parameter.source,
                 "doc": parameter.doc.split_whitespace().collect::<Vec<_>>().join(" "),

@@ -15,6 +15,23 @@ pub struct Parameter {
     pub doc: &'static str,
 }
 
+impl Parameter {
+    /// What kind of value it takes, in words: "time", "size", "name".
+    pub fn kind_in_words(&self) -> &'static str {
+        match self.kind.rsplit("::").next().unwrap_or(self.kind).trim() {
+            "Picos" => "time",
+            "Cycles" => "core cycles",
+            "Hertz" => "frequency",
+            "Bytes" | "PageSize" => "size",
+            "BytesPerSec" => "rate",
+            "Ratio" => "share",
+            "u32" | "u64" => "number",
+            "bool" => "switch",
+            _ => "name",
+        }
+    }
+}
+
 /// Declares a configuration section: a struct that refuses unknown keys, and the documentation of
 /// each of its parameters as `PARAMETERS`.
 ///

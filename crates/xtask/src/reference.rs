@@ -61,35 +61,20 @@ pub fn parameters() -> String {
 fn row(page: &mut String, parameter: &Parameter, default: &str) {
     let Parameter {
         key,
-        kind,
         range,
         source,
         doc,
+        ..
     } = parameter;
     let cells = [
         format!("`{key}`"),
-        kind_in_words(kind).to_string(),
+        parameter.kind_in_words().to_string(),
         cell(default),
         cell(range),
         cell(doc),
         cell(source),
     ];
     writeln!(page, "| {} |", cells.join(" | ")).expect("text grows");
-}
-
-/// What a value of this type is to a reader.
-fn kind_in_words(kind: &str) -> &'static str {
-    match kind.rsplit("::").next().unwrap_or(kind).trim() {
-        "Picos" => "time",
-        "Cycles" => "core cycles",
-        "Hertz" => "frequency",
-        "Bytes" | "PageSize" => "size",
-        "BytesPerSec" => "rate",
-        "Ratio" => "share",
-        "u32" | "u64" => "number",
-        "bool" => "switch",
-        _ => "name",
-    }
 }
 
 /// Text that does not end a table's cell.
