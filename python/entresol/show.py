@@ -85,7 +85,7 @@ def _explanation(item: Parameter, effective: Config, setup: Setup, design: str) 
     return "\n".join([
         item.key,
         f"  {' '.join(item.doc.split())}",
-        f"  kind     {item.kind}",
+        f"  unit     {item.kind}",
         f"  default  {value}  ({design} on {setup.machine})",
         f"  range    {item.range}",
         f"  source   {item.source}",
