@@ -18,6 +18,6 @@ mod list;
 pub mod stats;
 
 pub use command::{Command, Completion, Kind, NandEvent, Operation};
-pub use config::{MLC, NAND_TYPES, NandConfig, NandType, Parallelism, SLC, Scheduling, ULL, ULL2};
+pub use config::{NandConfig, Parallelism, Scheduling};
 pub use flash::Nand;
 pub use stats::{KindStats, NandStats};

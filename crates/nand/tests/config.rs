@@ -1,9 +1,9 @@
-//! The configuration section: ranges, text forms, presets.
+//! The configuration section: ranges and text forms.
 
 mod common;
 
 use common::small;
-use nand::{MLC, NAND_TYPES, NandConfig, SLC, ULL, ULL2};
+use nand::NandConfig;
 use units::{BytesPerSec, Picos};
 
 #[test]
@@ -59,21 +59,6 @@ fn more_blocks_than_can_be_addressed_are_refused() {
         .validate()
         .len(),
         1
-    );
-}
-
-#[test]
-fn presets_are_those_of_table_iv() {
-    let micros = |nand: nand::NandType| {
-        [nand.t_r, nand.t_prog, nand.t_bers].map(|time| time.get() / 1_000_000)
-    };
-    assert_eq!(micros(ULL), [3, 100, 1000]);
-    assert_eq!(micros(ULL2), [4, 75, 850]);
-    assert_eq!(micros(SLC), [25, 200, 1500]);
-    assert_eq!(micros(MLC), [50, 600, 3000]);
-    assert_eq!(
-        NAND_TYPES.map(|nand| nand.name),
-        ["ULL", "ULL2", "SLC", "MLC"]
     );
 }
 

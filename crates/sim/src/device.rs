@@ -7,7 +7,7 @@ use dram::{Access, Dram, DramLine};
 use firmware::{
     Cell, Controller, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit,
 };
-use nand::{Command, Completion, Kind, Nand, NandEvent, Operation};
+use nand::{Command, Completion, Nand, NandEvent, Operation};
 use units::address::LINE_BYTES;
 use units::{Bytes, LineMask, Lpa, Picos, Time};
 
@@ -29,7 +29,6 @@ pub struct Resources {
     pipelines: [Time; 2],
     /// When each firmware core is free.
     firmware_cores: Vec<Time>,
-    firmware_core_busy: Picos,
     /// Commands that start in the future, by tag.
     waiting_commands: Vec<Option<NandCommand>>,
     nand_events: Vec<(Time, NandEvent)>,
@@ -45,17 +44,11 @@ impl Resources {
             dram: Dram::new(&config.ssd_dram.spec()),
             pipelines: [Time::ZERO; 2],
             firmware_cores: vec![Time::ZERO; config.ssd.firmware_cores as usize],
-            firmware_core_busy: Picos::ZERO,
             waiting_commands: Vec::new(),
             nand_events: Vec::new(),
             completions: Vec::new(),
             msix_latency: config.host.interrupt_latency,
         }
-    }
-
-    /// Time that firmware cores worked, summed over cores.
-    pub fn firmware_core_busy(&self) -> Picos {
-        self.firmware_core_busy
     }
 
     fn submit(&mut self, now: Time, command: NandCommand, queue: &mut EventQueue<Event>) {
@@ -136,11 +129,6 @@ impl Device {
             .expect("a command that starts later is kept until then");
         self.resources.submit(now, command, queue);
     }
-
-    /// Time of an unloaded page read, for comparison.
-    pub fn unloaded_read(&self) -> Picos {
-        self.resources.nand.service_time(Kind::Read)
-    }
 }
 
 /// The firmware's world in virtual time; its data plane is empty (architecture B2).
@@ -155,14 +143,12 @@ impl Platform for TimedPlatform<'_> {
         let free = match unit {
             Unit::LogLookup => &mut self.resources.pipelines[0],
             Unit::CacheLookup => &mut self.resources.pipelines[1],
-            Unit::FirmwareCore => {
-                self.resources.firmware_core_busy += occupancy;
-                self.resources
-                    .firmware_cores
-                    .iter_mut()
-                    .min_by_key(|free| **free)
-                    .expect("a device has a firmware core")
-            }
+            Unit::FirmwareCore => self
+                .resources
+                .firmware_cores
+                .iter_mut()
+                .min_by_key(|free| **free)
+                .expect("a device has a firmware core"),
         };
         let start = at.max(*free);
         *free = start + occupancy;

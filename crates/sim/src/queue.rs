@@ -61,11 +61,6 @@ impl<E: Copy> EventQueue<E> {
         self.now = self.now.max(now);
     }
 
-    /// Events pushed so far.
-    pub fn pushed(&self) -> u64 {
-        self.next_sequence
-    }
-
     /// Whether nothing is scheduled.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()

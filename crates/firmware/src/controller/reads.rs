@@ -4,6 +4,7 @@
 //! then is served from a buffer, from flash, or, if the page is not mapped, as zeroes.
 
 use super::Controller;
+use crate::data_cache::MshrId;
 use crate::mshr::{Pending, Waiter};
 use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
@@ -160,19 +161,20 @@ impl Controller {
             }
             self.answer_delay(at, pending, Served::Flash, platform);
         } else {
-            let (pending, served) = (*pending, Served::Flash);
-            let since = at;
-            self.mshrs.wait(
-                mshr,
-                Waiter {
-                    pending,
-                    since,
-                    served,
-                },
-            );
+            self.wait_for_page(at, pending, mshr, Served::Flash);
         }
         self.prefetch(at, lpa, platform);
         true
+    }
+
+    /// A miss is answered when its page has come.
+    fn wait_for_page(&mut self, since: Time, pending: &Pending, mshr: MshrId, served: Served) {
+        let waiter = Waiter {
+            pending: *pending,
+            since,
+            served,
+        };
+        self.mshrs.wait(mshr, waiter);
     }
 
     /// A miss on a page in flight waits for it or is delayed for what remains (D13).
@@ -188,16 +190,7 @@ impl Controller {
             self.stats.delays_merged += 1;
             self.answer_delay(at, pending, Served::MergedMiss, platform);
         } else {
-            let (pending, served) = (*pending, Served::MergedMiss);
-            let since = at;
-            self.mshrs.wait(
-                mshr,
-                Waiter {
-                    pending,
-                    since,
-                    served,
-                },
-            );
+            self.wait_for_page(at, pending, mshr, Served::MergedMiss);
         }
     }
 

@@ -167,3 +167,24 @@ pub fn layers(machine: &str, nand: Option<&str>, design: &str) -> Result<Vec<Lay
     layers.push(Layer::new(format!("design {}", design.name), design.text));
     Ok(layers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn nand_types_are_those_of_table_iv() {
+        let micros = |nand: &str| {
+            let layers = layers("table2", Some(nand), "base-cssd").expect("the presets exist");
+            let nand = Config::from_layers(&layers)
+                .expect("presets are valid")
+                .nand;
+            [nand.t_r, nand.t_prog, nand.t_bers].map(|time| time.get() / 1_000_000)
+        };
+        assert_eq!(micros("ull"), [3, 100, 1000]);
+        assert_eq!(micros("ull2"), [4, 75, 850]);
+        assert_eq!(micros("slc"), [25, 200, 1500]);
+        assert_eq!(micros("mlc"), [50, 600, 3000]);
+    }
+}
