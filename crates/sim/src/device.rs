@@ -1,8 +1,5 @@
 //! The simulated device: the firmware, and the resources its [`Platform`] charges.
 
-use crate::event::Event;
-use crate::queue::EventQueue;
-use crate::request::Requests;
 use dram::{Access, Dram, DramLine};
 use firmware::{
     Cell, Controller, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit,
@@ -10,6 +7,30 @@ use firmware::{
 use nand::{Command, Completion, Nand, NandEvent, Operation};
 use units::address::LINE_BYTES;
 use units::{Bytes, LineMask, Lpa, Picos, Time};
+
+/// Something of the device's own that ends or starts at a known time; whoever runs the device
+/// brings it back to [`Device::on_event`] then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceEvent {
+    /// A phase of the flash's work ends.
+    Nand(NandEvent),
+    /// A NAND command whose start lay in the future starts.
+    NandStart(NandTag),
+    /// A timer of the firmware rings.
+    Timer(Timer),
+}
+
+/// What a device is surrounded by: an event queue, and whoever asks and is answered.
+pub trait Surroundings {
+    /// The time of the event being handled.
+    fn now(&self) -> Time;
+    /// Keeps an event of the device until its time.
+    fn schedule(&mut self, at: Time, event: DeviceEvent);
+    /// Takes an answer, which leaves the device at `response.at`.
+    fn respond(&mut self, response: Response);
+    /// Takes the offer of a page, which reaches the host at `at`.
+    fn offer_page(&mut self, at: Time, lpa: Lpa);
+}
 
 /// Firmware, flash, device DRAM and firmware cores.
 pub struct Device {
@@ -51,7 +72,7 @@ impl Resources {
         }
     }
 
-    fn submit(&mut self, now: Time, command: NandCommand, queue: &mut EventQueue<Event>) {
+    fn submit<S: Surroundings>(&mut self, now: Time, command: NandCommand, around: &mut S) {
         let operation = match command.op {
             NandOp::Read { ppa } => Operation::Read(ppa),
             NandOp::Program { ppa, .. } => Operation::Program(ppa),
@@ -65,12 +86,12 @@ impl Resources {
             },
             &mut self.nand_events,
         );
-        self.schedule_nand_events(queue);
+        self.schedule_nand_events(around);
     }
 
-    fn schedule_nand_events(&mut self, queue: &mut EventQueue<Event>) {
+    fn schedule_nand_events<S: Surroundings>(&mut self, around: &mut S) {
         for (time, event) in self.nand_events.drain(..) {
-            queue.push(time, Event::Nand(event));
+            around.schedule(time, DeviceEvent::Nand(event));
         }
     }
 }
@@ -85,60 +106,60 @@ impl Device {
     }
 
     /// Gives the controller a platform in virtual time.
-    pub fn with<R>(
+    #[inline]
+    pub fn with<S: Surroundings, R>(
         &mut self,
-        queue: &mut EventQueue<Event>,
-        requests: &mut Requests,
-        act: impl FnOnce(&mut Controller, &mut TimedPlatform<'_>) -> R,
+        around: &mut S,
+        act: impl FnOnce(&mut Controller, &mut TimedPlatform<'_, S>) -> R,
     ) -> R {
         let mut platform = TimedPlatform {
             resources: &mut self.resources,
-            queue,
-            requests,
+            around,
         };
         act(&mut self.controller, &mut platform)
     }
 
+    /// The time of an event of the device has come.
+    #[inline]
+    pub fn on_event<S: Surroundings>(&mut self, now: Time, event: DeviceEvent, around: &mut S) {
+        match event {
+            DeviceEvent::Nand(phase) => self.on_nand(now, phase, around),
+            DeviceEvent::NandStart(tag) => {
+                let command = self.resources.waiting_commands[tag.index()].take();
+                let command = command.expect("a command that starts later is kept until then");
+                self.resources.submit(now, command, around);
+            }
+            DeviceEvent::Timer(timer) => self.with(around, |controller, platform| {
+                controller.on_timer(now, timer, platform);
+            }),
+        }
+    }
+
     /// A phase of the flash's work ends; completions go to the firmware.
-    pub fn on_nand(
-        &mut self,
-        now: Time,
-        event: NandEvent,
-        queue: &mut EventQueue<Event>,
-        requests: &mut Requests,
-    ) {
+    fn on_nand<S: Surroundings>(&mut self, now: Time, event: NandEvent, around: &mut S) {
         let resources = &mut self.resources;
         let mut completions = std::mem::take(&mut resources.completions);
         resources
             .nand
             .on_event(now, event, &mut resources.nand_events, &mut completions);
-        resources.schedule_nand_events(queue);
+        resources.schedule_nand_events(around);
         for completion in completions.drain(..) {
             let tag = NandTag::new(completion.tag);
-            self.with(queue, requests, |controller, platform| {
+            self.with(around, |controller, platform| {
                 controller.on_nand_done(now, tag, platform);
             });
         }
         self.resources.completions = completions;
     }
-
-    /// A command whose start lay in the future starts.
-    pub fn on_nand_start(&mut self, now: Time, tag: NandTag, queue: &mut EventQueue<Event>) {
-        let command = self.resources.waiting_commands[tag.index()]
-            .take()
-            .expect("a command that starts later is kept until then");
-        self.resources.submit(now, command, queue);
-    }
 }
 
 /// The firmware's world in virtual time; its data plane is empty (architecture B2).
-pub struct TimedPlatform<'a> {
+pub struct TimedPlatform<'a, S> {
     resources: &'a mut Resources,
-    queue: &'a mut EventQueue<Event>,
-    requests: &'a mut Requests,
+    around: &'a mut S,
 }
 
-impl Platform for TimedPlatform<'_> {
+impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
     fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time {
         let free = match unit {
             Unit::LogLookup => &mut self.resources.pipelines[0],
@@ -177,9 +198,9 @@ impl Platform for TimedPlatform<'_> {
     fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
 
     fn nand(&mut self, at: Time, command: NandCommand) {
-        let now = self.queue.now();
+        let now = self.around.now();
         if at <= now {
-            self.resources.submit(now, command, self.queue);
+            self.resources.submit(now, command, self.around);
             return;
         }
         let index = command.tag.index();
@@ -188,21 +209,20 @@ impl Platform for TimedPlatform<'_> {
         }
         let replaced = self.resources.waiting_commands[index].replace(command);
         assert!(replaced.is_none(), "a tag names one operation at a time");
-        self.queue.push(at, Event::NandStart(command.tag));
+        self.around
+            .schedule(at, DeviceEvent::NandStart(command.tag));
     }
 
     fn respond(&mut self, response: Response) {
-        self.requests.answer(response);
-        self.queue
-            .push(response.at, Event::DeviceSend(response.request));
+        self.around.respond(response);
     }
 
     fn request_promotion(&mut self, at: Time, lpa: Lpa) {
-        self.queue
-            .push(at + self.resources.msix_latency, Event::Msix(lpa));
+        self.around
+            .offer_page(at + self.resources.msix_latency, lpa);
     }
 
     fn wake_at(&mut self, at: Time, timer: Timer) {
-        self.queue.push(at, Event::FirmwareTimer(timer));
+        self.around.schedule(at, DeviceEvent::Timer(timer));
     }
 }

@@ -1,9 +1,8 @@
 //! Everything that can happen, as one small enum.
 
+use crate::device::DeviceEvent;
 use crate::request::MissRef;
-use firmware::{NandTag, Timer};
 use host::{HostLine, MissKind, MissSlot};
-use nand::NandEvent;
 use units::{CoreId, Lpa, RequestId};
 
 /// An event; what it means is in the handler of the same name.
@@ -54,12 +53,8 @@ pub enum Event {
     DeviceSend(RequestId),
     /// The answer to a request arrives at the host.
     HostArrive(RequestId),
-    /// A phase of the flash's work ends.
-    Nand(NandEvent),
-    /// A NAND command whose start lay in the future starts.
-    NandStart(NandTag),
-    /// A timer of the firmware rings.
-    FirmwareTimer(Timer),
+    /// Something of the device's own.
+    Device(DeviceEvent),
     /// The MSI-X that offers a page reaches the host.
     Msix(Lpa),
     /// The host's handler begins to copy an offered page.

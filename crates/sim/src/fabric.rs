@@ -8,14 +8,14 @@ mod answers;
 
 use crate::amat::AccessStats;
 use crate::config::{Config, MemoryKind};
-use crate::device::Device;
+use crate::device::{Device, DeviceEvent, Surroundings};
 use crate::event::Event;
 use crate::line_order::LineOrder;
 use crate::queue::EventQueue;
 use crate::request::{MissRef, Pending, Purpose, Requests};
 use cxl::{Link, MessageClass};
 use dram::{Access, Dram, DramLine};
-use firmware::{Answer, Request, RequestOp};
+use firmware::{Answer, Request, RequestOp, Response};
 use host::cache::Victim;
 use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
 use host::placement::{HostPage, Placement, Target};
@@ -332,52 +332,41 @@ impl Fabric {
             op: pending.op,
             line: pending.line,
         };
-        let Self {
-            device,
-            queue,
-            requests,
-            ..
-        } = self;
-        device.as_mut().expect("requests go to a device").with(
-            queue,
-            requests,
-            |controller, platform| controller.on_request(now, request, platform),
-        );
+        self.on_device("requests go to a device", |device, host| {
+            device.with(host, |controller, platform| {
+                controller.on_request(now, request, platform);
+            });
+        });
     }
 
-    /// Something ends on the device: a phase of the flash's work, a wait, a timer.
-    pub fn device_event(&mut self, now: Time, event: Event) {
-        let Self {
-            device,
-            queue,
-            requests,
-            ..
-        } = self;
-        let device = device.as_mut().expect("device events come from a device");
-        match event {
-            Event::Nand(phase) => device.on_nand(now, phase, queue, requests),
-            Event::NandStart(tag) => device.on_nand_start(now, tag, queue),
-            Event::FirmwareTimer(timer) => device.with(queue, requests, |controller, platform| {
-                controller.on_timer(now, timer, platform);
-            }),
-            other => unreachable!("{other:?} is no event of the device"),
-        }
+    /// Something of the device's own ends or starts.
+    pub fn device_event(&mut self, now: Time, event: DeviceEvent) {
+        self.on_device("device events come from a device", |device, host| {
+            device.on_event(now, event, host);
+        });
     }
 
     /// The device drops its copies of a promoted page; says whether they differed from flash.
     pub fn drop_promoted(&mut self, now: Time, lpa: Lpa) -> bool {
-        let Self {
-            device,
-            queue,
-            requests,
-            ..
-        } = self;
-        device
-            .as_mut()
-            .expect("promoted pages come from a device")
-            .with(queue, requests, |controller, platform| {
+        self.on_device("promoted pages come from a device", |device, host| {
+            device.with(host, |controller, platform| {
                 controller.on_promotion_done(now, lpa, platform)
             })
+        })
+    }
+
+    /// Lets the device act, which there is because of `why`.
+    #[inline]
+    fn on_device<R>(
+        &mut self,
+        why: &str,
+        act: impl FnOnce(&mut Device, &mut HostSide<'_>) -> R,
+    ) -> R {
+        let mut host = HostSide {
+            queue: &mut self.queue,
+            requests: &mut self.requests,
+        };
+        act(self.device.as_mut().expect(why), &mut host)
     }
 
     /// The answer to a request leaves the device.
@@ -422,6 +411,29 @@ pub(crate) fn page_line(page: HostPage, line: LineInPage) -> DramLine {
 /// Code and page tables lie above every data page: the line's name is its address.
 fn dram_line(line: HostLine) -> DramLine {
     DramLine::new(u64::from(line.get()))
+}
+
+/// The host as the device sees it.
+struct HostSide<'a> {
+    queue: &'a mut EventQueue<Event>,
+    requests: &'a mut Requests,
+}
+
+impl Surroundings for HostSide<'_> {
+    fn now(&self) -> Time {
+        self.queue.now()
+    }
+    fn schedule(&mut self, at: Time, event: DeviceEvent) {
+        self.queue.push(at, Event::Device(event));
+    }
+    fn respond(&mut self, response: Response) {
+        self.requests.answer(response);
+        self.queue
+            .push(response.at, Event::DeviceSend(response.request));
+    }
+    fn offer_page(&mut self, at: Time, lpa: Lpa) {
+        self.queue.push(at, Event::Msix(lpa));
+    }
 }
 
 impl Uncore for Fabric {

@@ -262,9 +262,7 @@ impl<S: InstructionSource> Simulation<S> {
             Event::DeviceArrive(id) => self.fabric.device_arrive(now, id),
             Event::DeviceSend(id) => self.fabric.device_send(now, id),
             Event::HostArrive(id) => self.host_arrive(now, id),
-            Event::Nand(_) | Event::NandStart(_) | Event::FirmwareTimer(_) => {
-                self.fabric.device_event(now, event);
-            }
+            Event::Device(event) => self.fabric.device_event(now, event),
             Event::Msix(lpa) => self.promotion_offered(now, lpa),
             Event::MigrationStart(lpa) => self.migration_start(now, lpa),
             Event::MigrationCommit(lpa) => self.migration_commit(now, lpa),

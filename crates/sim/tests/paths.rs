@@ -46,7 +46,8 @@ impl Lone {
                 Event::HostArrive(id) => arrived = Some(self.fabric.host_arrive(now, id)),
                 Event::HostDramDone(miss) => self.fabric.host_dram_done(now, miss),
                 Event::Fill { .. } => {}
-                other => self.fabric.device_event(now, other),
+                Event::Device(event) => self.fabric.device_event(now, event),
+                other => unreachable!("{other:?} does not happen here"),
             }
             if is_awaited(&event, arrived) {
                 return now;

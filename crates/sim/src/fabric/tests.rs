@@ -64,7 +64,8 @@ impl Fabric {
                     self.host_arrive(now, id);
                 }
                 Event::Fill { core, .. } => filled.push(core),
-                event => self.device_event(now, event),
+                Event::Device(event) => self.device_event(now, event),
+                event => unreachable!("{event:?} does not happen here"),
             }
             filled.extend(self.fills.drain(..).map(|waiter| waiter.core));
         }
