@@ -50,6 +50,16 @@ pub enum Fault {
         /// Where that part begins.
         at: u64,
     },
+    /// A record of another tool's trace cannot be used.
+    #[error("record {record} at byte {offset} {problem}")]
+    Record {
+        /// Its number, from 1; of a text, its line.
+        record: u64,
+        /// Where it begins in the uncompressed stream.
+        offset: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The capture has no such thread.
     #[error("has {threads} threads, so there is no thread {asked}")]
     NoThread {
