@@ -63,6 +63,7 @@ impl RunResult {
         let json = json!({
             "trace": run.trace_name(),
             "design": run.design(),
+            "fidelity": run.fidelity(),
             "threads": run.thread_count(),
             "seed": run.config().run.seed,
             "config_digest": run.config().digest(),

@@ -1,6 +1,6 @@
 //! A run from its description to its result.
 
-use crate::config::{Config, Layer, MemoryKind, presets};
+use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
 use crate::error::SimError;
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
@@ -23,6 +23,8 @@ pub struct RunSpec {
     pub design: String,
     /// A NAND preset.
     pub nand: Option<String>,
+    /// The fidelity switches that are on.
+    pub fidelity: Fidelity,
     /// TOML files: name and text.
     pub files: Vec<(String, String)>,
     /// `section.key=value`.
@@ -40,6 +42,7 @@ impl RunSpec {
     /// Everything that is wrong with it.
     pub fn config(&self) -> Result<Config, SimError> {
         let mut layers = presets::layers(&self.machine, self.nand.as_deref(), &self.design)?;
+        layers.extend(self.fidelity.layers(self.nand.as_deref()));
         layers.extend(self.files.iter().map(|(name, text)| Layer::new(name, text)));
         for assignment in &self.overrides {
             layers.push(Layer::from_override(assignment)?);
@@ -147,6 +150,11 @@ impl Prepared {
     /// The design's name.
     pub fn design(&self) -> &str {
         &self.spec.design
+    }
+
+    /// Names of the fidelity switches that are on.
+    pub fn fidelity(&self) -> Vec<&'static str> {
+        self.spec.fidelity.names()
     }
 
     /// Threads that take part.

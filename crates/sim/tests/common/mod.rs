@@ -17,6 +17,7 @@ pub fn prepare(trace: &TraceFile, machine: &str, design: &str, overrides: &[&str
         machine: machine.to_string(),
         design: design.to_string(),
         nand: None,
+        fidelity: Default::default(),
         files: Vec::new(),
         overrides: overrides.iter().map(ToString::to_string).collect(),
         threads: None,
