@@ -204,6 +204,11 @@ impl DataCache {
         self.set_flag(frame, DIRTY);
     }
 
+    /// Marks the page as equal to what is on flash or in the newest buffer.
+    pub fn mark_clean(&mut self, frame: FrameId) {
+        self.states[frame.index()] &= !DIRTY;
+    }
+
     /// Whether the page is newer than flash and than every buffer.
     #[inline]
     pub fn is_dirty(&self, frame: FrameId) -> bool {

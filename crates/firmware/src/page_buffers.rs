@@ -19,6 +19,8 @@ pub(crate) enum Job {
     WriteBack,
     /// A page of the write log goes to flash.
     Compaction,
+    /// A page that the block port wrote goes to flash.
+    BlockWrite,
 }
 
 /// All page buffers.
