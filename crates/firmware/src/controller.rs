@@ -43,6 +43,7 @@ pub struct Copies {
 }
 
 /// What does not change in a run, taken from the configuration.
+#[derive(Clone)]
 struct Constants {
     page: PageSize,
     all_lines: LineMask,
@@ -63,6 +64,7 @@ struct Constants {
 }
 
 /// The controller of a memory-semantic SSD. Owns the FTL.
+#[derive(Clone)]
 pub struct Controller {
     constants: Constants,
     cache: DataCache,

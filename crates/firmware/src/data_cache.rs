@@ -32,6 +32,7 @@ pub trait EvictionPolicy {
 }
 
 /// The policies by name; a match instead of a table of functions.
+#[derive(Clone)]
 enum Policy {
     Lru(Lru),
 }
@@ -57,6 +58,7 @@ const OFFERED: u32 = 4;
 const MSHR_SHIFT: u32 = 3;
 
 /// The data cache.
+#[derive(Clone)]
 pub struct DataCache {
     /// By frame: LPA + 1, 0 = free.
     tags: Vec<u32>,

@@ -24,6 +24,7 @@ pub(crate) enum Job {
 }
 
 /// All page buffers.
+#[derive(Clone)]
 pub(crate) struct PageBuffers {
     jobs: Vec<Option<(Lpa, Job)>>,
     free: Vec<BufferId>,

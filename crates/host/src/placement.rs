@@ -116,7 +116,7 @@ impl Entry {
 }
 
 /// The placement of every page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Placement {
     entries: Vec<Entry>,
     plb: Plb,

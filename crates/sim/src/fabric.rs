@@ -44,6 +44,7 @@ pub enum Arrived {
 }
 
 /// The fabric.
+#[derive(Clone)]
 pub struct Fabric {
     /// What happens next.
     pub queue: EventQueue<Event>,

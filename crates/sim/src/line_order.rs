@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use units::LineAddr;
 
 /// The requests of one line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Line {
     /// Reads on their way; a write is on its way if there are none.
     reads: u32,
@@ -21,7 +21,7 @@ struct Line {
 }
 
 /// The lines with a request on its way; never iterated but by the audit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LineOrder {
     lines: HashMap<LineAddr, Line, FxBuildHasher>,
     waiting: usize,

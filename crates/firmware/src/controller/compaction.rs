@@ -20,7 +20,7 @@ use units::address::LINE_BYTES;
 use units::{LineMask, Lpa, Time};
 
 /// How far the compaction of the sealed half has come.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Compaction {
     cursor: IndexCursor,
     started: Time,
