@@ -81,7 +81,6 @@ fn provenance(options: &Options) -> Provenance {
         roi: options.roi,
         skip: options.skip,
         limit: options.limit,
-        notes: Vec::new(),
     }
 }
 

@@ -44,7 +44,6 @@ use units::{CoreId, Time};
 use window::{NIL, PENDING, Window, info};
 
 /// Latencies in cycles; the period in picoseconds.
-#[derive(Clone)]
 struct Timing {
     period: u64,
     l1d: u64,
@@ -54,7 +53,6 @@ struct Timing {
 }
 
 /// Sizes that are not properties of a part.
-#[derive(Clone)]
 struct Limits {
     rob: u64,
 }
@@ -83,7 +81,6 @@ enum Stop {
 }
 
 /// One core with its private caches.
-#[derive(Clone)]
 pub struct Core {
     id: CoreId,
     timing: Timing,

@@ -11,7 +11,9 @@ mod config;
 pub mod plb;
 pub mod reclaim;
 
-pub use config::HostConfig;
+pub use config::{
+    DemotionKind, HostConfig, MigrationKind, PageAccess, PromotedDirt, ReclaimPolicy,
+};
 pub use plb::{Copied, Direction, PlbIndex};
 
 use plb::Plb;
@@ -116,7 +118,7 @@ impl Entry {
 }
 
 /// The placement of every page.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Placement {
     entries: Vec<Entry>,
     plb: Plb,
@@ -134,7 +136,7 @@ impl Placement {
         Self {
             entries: vec![Entry::DEVICE; index_of(page_count)],
             plb: Plb::new(config.plb, page),
-            lists: ReclaimLists::new(host_page_count, config.inactive_ratio),
+            lists: ReclaimLists::new(host_page_count, config.inactive_ratio, config.reclaim),
             free: (0..host_page_count).rev().map(HostPage::new).collect(),
             reserve: config.reserve as usize,
             stats: PlacementStats::default(),
@@ -147,7 +149,7 @@ impl Placement {
         Self {
             entries: pages.collect(),
             plb: Plb::new(0, page),
-            lists: ReclaimLists::new(0, 1),
+            lists: ReclaimLists::new(0, 1, ReclaimPolicy::Lists),
             free: Vec::new(),
             reserve: 0,
             stats: PlacementStats::default(),
@@ -277,10 +279,11 @@ impl Placement {
         self.stats.demotions += 1;
     }
 
-    /// Whether fewer host pages are free, or on their way to be, than `host.reserve`.
+    /// Whether fewer host pages are free, or on their way to be, than `host.reserve`, or none if
+    /// that is 0.
     pub fn wants_reclaim(&self) -> bool {
         let coming = self.plb.count_of(Direction::Demotion);
-        !self.lists.is_empty() && self.free.len() + coming < self.reserve
+        !self.lists.is_empty() && self.free.len() + coming < self.reserve.max(1)
     }
 
     /// Takes the coldest page out of host DRAM.

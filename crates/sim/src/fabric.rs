@@ -5,6 +5,7 @@
 //! it lists whom the simulation has to tell ([`Fabric::fills`], [`Fabric::delays`]).
 
 mod answers;
+pub(crate) mod promotion;
 
 use crate::amat::AccessStats;
 use crate::config::{Config, MemoryKind};
@@ -18,7 +19,7 @@ use dram::{Access, Dram, DramLine};
 use firmware::{Answer, Request, RequestOp, Response};
 use host::cache::Victim;
 use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
-use host::placement::{HostPage, Placement, Target};
+use host::placement::{DemotionKind, HostPage, PageAccess, Placement, PromotedDirt, Target};
 use host::{HostLine, MissKind, MissSlot, Region, Uncore};
 use std::collections::VecDeque;
 use units::{CoreId, LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Time};
@@ -44,7 +45,6 @@ pub enum Arrived {
 }
 
 /// The fabric.
-#[derive(Clone)]
 pub struct Fabric {
     /// What happens next.
     pub queue: EventQueue<Event>,
@@ -80,6 +80,10 @@ pub struct Fabric {
     write_credits: u32,
     l3_latency: Picos,
     may_switch: bool,
+    /// What an access to a promoted page takes, if host DRAM does not decide.
+    page_latency: Option<Picos>,
+    demotion: DemotionKind,
+    promoted_dirt: PromotedDirt,
     /// Data pages that have missed L3, a bit each, to tell compulsory misses from others.
     touched: Vec<u64>,
 }
@@ -120,6 +124,10 @@ impl Fabric {
                     .expect("a validated clock has a period"),
             ),
             may_switch: config.design.context_switch,
+            page_latency: (is_ssd && config.host.page_access == PageAccess::Constant)
+                .then_some(config.host.page_latency),
+            demotion: config.host.demotion,
+            promoted_dirt: config.host.promoted_dirt,
             touched: vec![0; page_count.div_ceil(64) as usize],
         }
     }
@@ -180,9 +188,7 @@ impl Fabric {
         let is_first_touch = self.touch(lpa);
         match self.placement.read(lpa, in_page) {
             Target::Host(page) => {
-                let done = self
-                    .host_dram
-                    .access(at, page_line(page, in_page), Access::Read);
+                let done = self.page_access(at, page, in_page, Access::Read);
                 self.stats.host_read(at, line, done);
                 self.queue.push(done, Event::HostDramDone(miss));
             }
@@ -196,6 +202,14 @@ impl Fabric {
                 arrived: at,
                 response: None,
             }),
+        }
+    }
+
+    /// An access to a line of a page in host DRAM; says when it is done.
+    fn page_access(&mut self, at: Time, page: HostPage, line: LineInPage, access: Access) -> Time {
+        match self.page_latency {
+            None => self.host_dram.access(at, page_line(page, line), access),
+            Some(latency) => at + latency,
         }
     }
 
@@ -222,9 +236,6 @@ impl Fabric {
         let class = match pending.op {
             RequestOp::Write => MessageClass::MemWr,
             RequestOp::Read { .. } | RequestOp::PromotionRead => MessageClass::MemRd,
-            RequestOp::ReadPage | RequestOp::WritePage => {
-                unreachable!("cores ask for lines, not for pages")
-            }
         };
         pending.sent = at;
         pending.arrived = self.link.send(at, class);
@@ -263,8 +274,7 @@ impl Fabric {
         match self.placement.write(lpa, in_page) {
             Target::Host(page) => {
                 self.stats.host_writes += 1;
-                self.host_dram
-                    .access(at, page_line(page, in_page), Access::Write);
+                self.page_access(at, page, in_page, Access::Write);
             }
             Target::Device => {
                 self.writes_outstanding += 1;
@@ -348,15 +358,6 @@ impl Fabric {
         self.on_device("device events come from a device", |device, host| {
             device.on_event(now, event, host);
         });
-    }
-
-    /// The device drops its copies of a promoted page; says whether they differed from flash.
-    pub fn drop_promoted(&mut self, now: Time, lpa: Lpa) -> bool {
-        self.on_device("promoted pages come from a device", |device, host| {
-            device.with(host, |controller, platform| {
-                controller.on_promotion_done(now, lpa, platform)
-            })
-        })
     }
 
     /// Lets the device act, which there is because of `why`.

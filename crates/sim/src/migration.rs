@@ -11,7 +11,7 @@ use crate::simulation::Simulation;
 use cxl::MessageClass;
 use dram::Access;
 use host::InstructionSource;
-use host::placement::{Copied, Reclaimed, Refusal, Target};
+use host::placement::{Copied, MigrationKind, Reclaimed, Refusal, Target};
 use units::{LineAddr, Lpa, PageSize, Picos, Time};
 
 impl<S: InstructionSource> Simulation<S> {
@@ -20,8 +20,14 @@ impl<S: InstructionSource> Simulation<S> {
     /// The handler takes its time from a core whether the offer is accepted or not.
     pub(crate) fn promotion_offered(&mut self, now: Time, lpa: Lpa) {
         self.charge_core(now, lpa, self.costs.handler);
-        self.make_room(now);
+        self.make_room(now, lpa);
         match self.fabric.placement.begin_promotion(lpa) {
+            Ok(_) if self.costs.kind == MigrationKind::Instant => {
+                self.fabric.placement.copy_at_once(lpa);
+                self.charge_core(now, lpa, self.costs.page_table);
+                self.shoot_down(now, lpa);
+                self.promotion_done(now, lpa);
+            }
             Ok(_) => {
                 let begins = now + self.costs.handler;
                 self.fabric.queue.push(begins, Event::MigrationStart(lpa));
@@ -37,11 +43,16 @@ impl<S: InstructionSource> Simulation<S> {
         }
     }
 
-    /// Takes cold pages out of host DRAM while fewer are free than the reserve.
-    fn make_room(&mut self, now: Time) {
+    /// Takes cold pages out of host DRAM, while fewer are free than the reserve, for the promotion
+    /// of a page.
+    fn make_room(&mut self, now: Time, promoted: Lpa) {
         while self.fabric.placement.wants_reclaim() {
             match self.fabric.placement.reclaim() {
                 Reclaimed::Dropped(lpa) => self.unmap(now, lpa),
+                Reclaimed::Copying(lpa) if self.fabric.loses_demotions() => {
+                    self.fabric.lose(now, lpa, promoted);
+                    self.unmap(now, lpa);
+                }
                 Reclaimed::Copying(lpa) => self.copy_lines(now, lpa, Purpose::Demotion),
                 Reclaimed::PlbFull | Reclaimed::Nothing => break,
             }
@@ -167,7 +178,6 @@ mod tests {
             machine: "demo".to_string(),
             design: "skybyte-p".to_string(),
             nand: None,
-            fidelity: Default::default(),
             files: Vec::new(),
             overrides: settings.split(';').map(str::to_string).collect(),
             threads: None,

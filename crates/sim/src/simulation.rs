@@ -10,6 +10,7 @@ use crate::request::MissRef;
 use crate::retry::Lanes;
 use host::core::Core;
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
+use host::placement::MigrationKind;
 use host::{InstructionSource, MissKind, MissSlot, Pause, Uncore};
 use trace::SyncEvent;
 use units::{CoreId, Picos, ThreadId, Time};
@@ -46,7 +47,6 @@ pub(crate) enum CoreState {
 }
 
 /// A core and what the simulation knows of it.
-#[derive(Clone)]
 pub(crate) struct Seat {
     pub core: Core,
     pub state: CoreState,
@@ -57,7 +57,6 @@ pub(crate) struct Seat {
 }
 
 /// A thread of the capture in this run.
-#[derive(Clone)]
 pub(crate) struct Actor<S> {
     pub source: S,
     pub is_present: bool,
@@ -85,8 +84,7 @@ pub struct SwitchCounts {
     pub syscalls: u64,
 }
 
-/// A run in progress; a clone goes on by itself from there. `S` is the threads' instruction source.
-#[derive(Clone)]
+/// A run in progress. `S` is the threads' instruction source.
 pub struct Simulation<S> {
     /// Everything beyond the cores.
     pub fabric: Fabric,
@@ -103,12 +101,13 @@ pub struct Simulation<S> {
     pub events: u64,
 }
 
-/// What migration costs the host.
+/// What migration costs the host, and how it goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MigrationCosts {
     pub handler: Picos,
     pub page_table: Picos,
     pub shootdown: Picos,
+    pub kind: MigrationKind,
 }
 
 impl<S: InstructionSource> Simulation<S> {
@@ -157,6 +156,7 @@ impl<S: InstructionSource> Simulation<S> {
                 handler: config.host.handler_cost,
                 page_table: config.host.page_table_cost,
                 shootdown: config.host.shootdown_cost,
+                kind: config.host.migration,
             },
             switches: SwitchCounts::default(),
             is_audited,

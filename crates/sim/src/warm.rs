@@ -5,6 +5,7 @@
 //! the very same code would have reached, not an imitation of it.
 
 use crate::error::SimError;
+use crate::fabric::promotion::hand_over;
 use crate::fabric::{Fabric, device_line};
 use crate::simulation::{Progress, Simulation};
 use firmware::{
@@ -106,7 +107,7 @@ impl WarmFabric<'_> {
 
     fn promote_offered(&mut self) {
         while let Some(lpa) = self.platform.offers.pop_front() {
-            self.make_room();
+            self.make_room(lpa);
             if self.fabric.placement.begin_promotion(lpa).is_err() {
                 self.controller().on_promotion_refused(lpa);
                 continue;
@@ -114,23 +115,26 @@ impl WarmFabric<'_> {
             while let Some(line) = self.fabric.placement.next_line(lpa) {
                 self.fabric.placement.line_copied(lpa, line);
             }
+            let dirt = self.fabric.promoted_dirt();
             let device = self
                 .fabric
                 .device
                 .as_mut()
                 .expect("a device made the offer");
-            let is_dirty = device
-                .controller
-                .on_promotion_done(Time::ZERO, lpa, self.platform);
+            let controller = &mut device.controller;
+            let is_dirty = hand_over(dirt, controller, Time::ZERO, lpa, self.platform);
             self.platform.settle(&mut device.controller);
             self.fabric.placement.finish_promotion(lpa, is_dirty);
         }
     }
 
-    fn make_room(&mut self) {
+    fn make_room(&mut self, promoted: Lpa) {
         while self.fabric.placement.wants_reclaim() {
             match self.fabric.placement.reclaim() {
                 Reclaimed::Dropped(_) => {}
+                Reclaimed::Copying(lpa) if self.fabric.loses_demotions() => {
+                    self.lose(lpa, promoted);
+                }
                 Reclaimed::Copying(lpa) => {
                     while let Some(line) = self.fabric.placement.next_line(lpa) {
                         self.request(RequestOp::Write, device_line(lpa, line));
@@ -140,6 +144,17 @@ impl WarmFabric<'_> {
                 }
                 Reclaimed::PlbFull | Reclaimed::Nothing => break,
             }
+        }
+    }
+
+    fn lose(&mut self, victim: Lpa, promoted: Lpa) {
+        self.fabric.placement.copy_at_once(victim);
+        self.fabric.placement.finish_demotion(victim);
+        let device = self.fabric.device.as_mut();
+        let controller = &mut device.expect("a device made the offer").controller;
+        if !controller.has_log() {
+            controller.program_resident(Time::ZERO, promoted, self.platform);
+            self.platform.settle(controller);
         }
     }
 

@@ -21,7 +21,6 @@ const MASK: usize = RING - 1;
 const BATCH: usize = 128;
 
 /// One thread's pieces, in order. Positions count pieces from 0.
-#[derive(Clone)]
 pub struct ThreadCursor {
     next: u64,
     decoded: u64,
@@ -152,7 +151,7 @@ pub(crate) fn count_blocks(
 }
 
 /// A chunk's columns, decompressed, and how far each is read.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Columns {
     bytes: [Vec<u8>; 4],
     at: [usize; 4],
@@ -164,22 +163,6 @@ impl Columns {
     }
 }
 
-/// A context of the decompressor. It keeps nothing between chunks, so a clone is a new one.
-struct Inflater(zstd::bulk::Decompressor<'static>);
-
-impl Inflater {
-    fn new() -> Self {
-        Self(zstd::bulk::Decompressor::new().expect("a context can be made"))
-    }
-}
-
-impl Clone for Inflater {
-    fn clone(&self) -> Self {
-        Self::new()
-    }
-}
-
-#[derive(Clone)]
 struct Decoder {
     thread: ThreadId,
     fault: Option<Fault>,
@@ -187,7 +170,7 @@ struct Decoder {
     flow: FlowPredictor,
     addresses: AddressPredictor,
     translator: Translator,
-    inflater: Inflater,
+    decompressor: zstd::bulk::Decompressor<'static>,
     /// The chunk to load next, and blocks of the loaded one not yet begun.
     next_chunk: usize,
     blocks_left: u32,
@@ -202,6 +185,7 @@ struct Decoder {
 
 impl Decoder {
     fn new(shared: &Shared, thread: ThreadId) -> Self {
+        let decompressor = zstd::bulk::Decompressor::new().expect("a context can be made");
         let mut this = Self {
             thread,
             fault: None,
@@ -209,7 +193,7 @@ impl Decoder {
             flow: FlowPredictor::new(),
             addresses: AddressPredictor::new(),
             translator: Translator::new(),
-            inflater: Inflater::new(),
+            decompressor,
             next_chunk: 0,
             blocks_left: 0,
             foreseen_left: 0,
@@ -369,7 +353,7 @@ impl Decoder {
             let packed = &shared.bytes[start..start + column.packed as usize];
             bytes.clear();
             bytes.reserve(column.raw as usize);
-            let done = self.inflater.0.decompress_to_buffer(packed, bytes);
+            let done = self.decompressor.decompress_to_buffer(packed, bytes);
             if done.ok() != Some(column.raw as usize) {
                 self.fail(0);
                 return false;

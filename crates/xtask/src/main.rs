@@ -7,19 +7,18 @@ use xtask::{reference, root};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let page = reference::PAGES.iter().find(|page| words == [page.name]);
-    let Some(page) = page else {
-        let names: Vec<&str> = reference::PAGES.iter().map(|page| page.name).collect();
-        eprintln!("usage: cargo run -p xtask -- {}", names.join("|"));
+    if words != ["parameters"] {
+        eprintln!("usage: cargo run -p xtask -- parameters");
         return ExitCode::from(2);
-    };
-    match std::fs::write(root().join(page.file), (page.text)()) {
+    }
+    let file = root().join(reference::PARAMETERS_FILE);
+    match std::fs::write(&file, reference::parameters()) {
         Ok(()) => {
-            println!("{}", page.file);
+            println!("{}", reference::PARAMETERS_FILE);
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{}: {error}", page.file);
+            eprintln!("{}: {error}", reference::PARAMETERS_FILE);
             ExitCode::FAILURE
         }
     }

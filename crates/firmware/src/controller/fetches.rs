@@ -56,7 +56,13 @@ impl Controller {
     }
 
     /// Sends a dirty page to flash through a buffer; its frame is free to go.
-    fn write_back<P: Platform>(&mut self, at: Time, lpa: Lpa, frame: FrameId, platform: &mut P) {
+    pub(super) fn write_back<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        frame: FrameId,
+        platform: &mut P,
+    ) {
         self.stats.evictions_dirty += 1;
         let buffer = self.buffers.take(lpa, Job::WriteBack);
         let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
@@ -87,7 +93,6 @@ impl Controller {
         match job {
             Job::WriteBack => {}
             Job::Compaction => self.finish_page(now, lpa, platform),
-            Job::BlockWrite => self.finish_page_write(now, buffer, platform),
         }
     }
 
@@ -161,7 +166,7 @@ impl Controller {
         platform: &mut P,
     ) {
         let pending = &waiter.pending;
-        let (lpa, _) = self.split(pending.request.line);
+        let (lpa, line) = self.split(pending.request.line);
         // A waiter that joined so late that its lookup ends after the page came waits for that.
         let from_flash = now.max(waiter.since);
         let at = filled.max(waiter.since);
@@ -171,8 +176,8 @@ impl Controller {
             flash: from_flash - waiter.since,
             dram: at - from_flash,
         };
-        let answer = (at, waiter.served, breakdown);
-        self.answer_from_frame(pending, mshr.frame, answer, platform);
+        let from = Cell::Page(PagePlace::Frame(mshr.frame), line);
+        self.answer_read(pending, from, (at, waiter.served, breakdown), platform);
         if pending.request.op != RequestOp::PromotionRead && !mshr.is_unwanted {
             self.use_frame(at, mshr.frame, lpa, platform);
         }

@@ -73,6 +73,38 @@ impl Controller {
         is_dirty
     }
 
+    /// As [`Controller::on_promotion_done`] for a host that takes no notice of newer bytes
+    /// (`host.promoted_dirt = forgotten`): a dirty frame is dropped, and what the log has of the
+    /// page stays there until it is compacted.
+    ///
+    /// Only a simulator may call it: the frame's bytes are lost.
+    pub fn on_promotion_forgotten<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) {
+        self.forget_offer(lpa);
+        self.stats.promotions_done += 1;
+        if let Some(frame) = self.cache.find(lpa) {
+            match self.cache.mshr_of(frame) {
+                None => self.cache.evict(frame),
+                Some(mshr) => self.mshrs.get_mut(mshr).is_unwanted = true,
+            }
+        }
+        self.resume_misses(now, platform);
+    }
+
+    /// Takes a page out of the data cache and programs it, dirty or not (`host.demotion = lost`).
+    /// Says whether it did: a page that is not resident, or finds no free buffer, stays.
+    pub fn program_resident<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) -> bool {
+        let resident = self
+            .cache
+            .find(lpa)
+            .filter(|frame| self.cache.mshr_of(*frame).is_none());
+        let Some(frame) = resident.filter(|_| self.buffers.has_free()) else {
+            return false;
+        };
+        self.write_back(now, lpa, frame, platform);
+        self.cache.evict(frame);
+        true
+    }
+
     /// A fetch of the page is in flight and others wait for it: before its lines leave the log, the
     /// frame takes them.
     fn save_for_waiters<P: Platform>(&mut self, lpa: Lpa, frame: FrameId, platform: &mut P) {

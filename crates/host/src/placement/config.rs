@@ -1,6 +1,57 @@
 //! Parameters of host memory and of migration.
 
+use serde::{Deserialize, Serialize};
 use units::{Bytes, PageSize, Picos};
+
+/// How a page comes to host DRAM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MigrationKind {
+    /// Line by line through the link.
+    Copied,
+    /// In no time and past the link.
+    Instant,
+}
+
+/// What becomes of the newer bytes that the device holds of a page when it is promoted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromotedDirt {
+    /// The host's copy is dirty if the device's was.
+    Kept,
+    /// The host's copy is clean, a dirty frame is dropped and the page's lines stay in the log.
+    Forgotten,
+}
+
+/// What becomes of a dirty page that is taken out of host DRAM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DemotionKind {
+    /// Its lines are written to the device.
+    Written,
+    /// Its bytes are lost; a device without a log programs the promoted page instead.
+    Lost,
+}
+
+/// Which page is taken out of host DRAM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReclaimPolicy {
+    /// Linux's active and inactive lists.
+    Lists,
+    /// The one that was accessed longest ago.
+    Lru,
+}
+
+/// What an access to a promoted page costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageAccess {
+    /// What the host's DRAM takes.
+    Timed,
+    /// `host.page_latency`.
+    Constant,
+}
 
 units::parameters! {
     /// Host DRAM for promoted pages, and what moving a page costs.
@@ -9,7 +60,8 @@ units::parameters! {
         promoted: Bytes, "whole pages, at most 2^30", "SkyByte Table II (2GiB)";
         /// Entries of the promotion look-aside buffer: pages that can be on their way together.
         plb: u32, "1 to 65536", "SkyByte III-C (64)";
-        /// Free host pages below which cold pages are demoted, so that promotions find room.
+        /// Free host pages below which cold pages are demoted, so that promotions find room. 0: a
+        /// page is taken out when a promotion finds none free.
         reserve: u32, "at most half of the pages of host.promoted",
             "our choice, as Linux's low watermark: as many pages as plb can promote together";
         /// Active pages per inactive page above which the active list is shortened.
@@ -27,6 +79,24 @@ units::parameters! {
         /// Time every core loses to a TLB shootdown: interrupt, invalidation, acknowledgement.
         shootdown_cost: Picos, "at most 1ms",
             "our choice, the paper gives none (D20): over 1000 cycles on the remote core (500ns)";
+        /// How a page comes to host DRAM: line by line through the link (`copied`), or in no time
+        /// and past the link (`instant`). What the handler, the page table and the shootdown cost
+        /// is charged either way.
+        migration: MigrationKind, "copied or instant", "SkyByte III-C (copied); its artifact: instant";
+        /// Whether a page that the device held dirty is dirty in host DRAM (`kept`), or the newer
+        /// bytes are forgotten (`forgotten`): a dirty frame is dropped, and lines in the log stay
+        /// there until they are compacted.
+        promoted_dirt: PromotedDirt, "kept or forgotten", "decision D20 (kept); SkyByte's artifact: forgotten";
+        /// Whether a dirty page that leaves host DRAM is written to the device (`written`) or lost
+        /// (`lost`). A device without a log then programs the page that is being promoted.
+        demotion: DemotionKind, "written or lost", "decision D20 (written); SkyByte's artifact: lost";
+        /// Which page leaves host DRAM: `lists` (Linux's active and inactive lists) or `lru`.
+        reclaim: ReclaimPolicy, "lists or lru", "Linux mm/vmscan.c (lists); SkyByte's artifact: lru";
+        /// Whether an access to a promoted page takes the time of host_dram (`timed`) or always
+        /// page_latency, without any limit of bandwidth (`constant`).
+        page_access: PageAccess, "timed or constant", "SkyByte Table II (timed); its artifact: constant";
+        /// Time of an access to a promoted page if page_access is constant.
+        page_latency: Picos, "at most 1ms", "SkyByte's artifact (46ns)";
     }
 }
 
@@ -65,6 +135,7 @@ impl HostConfig {
             ("host.handler_cost", self.handler_cost),
             ("host.page_table_cost", self.page_table_cost),
             ("host.shootdown_cost", self.shootdown_cost),
+            ("host.page_latency", self.page_latency),
         ] {
             if span > longest {
                 problems.push(format!("{key} is {span}; it must be at most {longest}."));
@@ -89,6 +160,12 @@ pub(crate) mod tests {
             handler_cost: Picos::from_nanos(1_000),
             page_table_cost: Picos::from_nanos(200),
             shootdown_cost: Picos::from_nanos(500),
+            migration: MigrationKind::Copied,
+            promoted_dirt: PromotedDirt::Kept,
+            demotion: DemotionKind::Written,
+            reclaim: ReclaimPolicy::Lists,
+            page_access: PageAccess::Timed,
+            page_latency: Picos::from_nanos(46),
         }
     }
 

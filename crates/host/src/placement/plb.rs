@@ -45,7 +45,7 @@ pub(super) struct PlbEntry {
 }
 
 /// The buffer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Plb {
     entries: Vec<Option<PlbEntry>>,
     free: Vec<PlbIndex>,

@@ -5,8 +5,10 @@
 //! accessed move to the head of the active list, their bit cleared; the first one that was not is
 //! the victim. When the active list is longer than `inactive_ratio` times the inactive list, the
 //! active tail moves to the inactive head, its bit cleared.
+//!
+//! Under `host.reclaim = lru` there is only the inactive list, kept in order of the last access.
 
-use super::HostPage;
+use super::{HostPage, ReclaimPolicy};
 use units::Lpa;
 
 const NIL: u32 = u32::MAX;
@@ -49,17 +51,18 @@ struct List {
 }
 
 /// The two lists over all host pages.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ReclaimLists {
     nodes: Vec<Node>,
     active: List,
     inactive: List,
     inactive_ratio: usize,
+    is_lru: bool,
 }
 
 impl ReclaimLists {
     /// Empty lists over `page_count` host pages.
-    pub fn new(page_count: u32, inactive_ratio: u32) -> Self {
+    pub fn new(page_count: u32, inactive_ratio: u32, policy: ReclaimPolicy) -> Self {
         let node = Node {
             lpa: Lpa::new(0),
             next: NIL,
@@ -78,6 +81,7 @@ impl ReclaimLists {
             active: empty,
             inactive: empty,
             inactive_ratio: inactive_ratio as usize,
+            is_lru: policy == ReclaimPolicy::Lru,
         }
     }
 
@@ -91,11 +95,23 @@ impl ReclaimLists {
         self.push_front(page.get(), Place::Inactive);
     }
 
-    /// Sets the accessed bit. Does nothing for a page of DRAM-Only, which no list knows.
+    /// Sets the accessed bit, under LRU by moving the page to the head. Does nothing for a page of
+    /// DRAM-Only, which no list knows.
     #[inline]
     pub fn touch(&mut self, page: HostPage) {
         if let Some(node) = self.nodes.get_mut(page.index()) {
-            node.is_accessed = true;
+            if self.is_lru {
+                self.make_youngest(page.get());
+            } else {
+                node.is_accessed = true;
+            }
+        }
+    }
+
+    fn make_youngest(&mut self, page: u32) {
+        if self.inactive.head != page {
+            self.unlink(page);
+            self.push_front(page, Place::Inactive);
         }
     }
 

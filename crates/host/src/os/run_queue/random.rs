@@ -4,7 +4,7 @@ use super::RunQueue;
 use units::{Picos, Stream, ThreadId};
 
 /// A uniform draw at each turn.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Random {
     waiting: Vec<ThreadId>,
     stream: Stream,

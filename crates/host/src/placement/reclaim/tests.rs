@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 
 fn fill(pages: u32, ratio: u32) -> ReclaimLists {
-    let mut lists = ReclaimLists::new(pages, ratio);
+    let mut lists = ReclaimLists::new(pages, ratio, ReclaimPolicy::Lists);
     for page in 0..pages {
         lists.insert(HostPage::new(page), Lpa::new(u64::from(page) + 100));
     }
@@ -32,6 +32,20 @@ fn accessed_pages_leave_after_the_others() {
         lists.touch(HostPage::new(page));
     }
     assert_eq!(drain(&mut lists), [1, 4, 5, 0, 2, 3]);
+}
+
+#[test]
+fn under_lru_pages_leave_in_the_order_of_their_last_access() {
+    let mut lists = ReclaimLists::new(4, 1, ReclaimPolicy::Lru);
+    for page in 0..4 {
+        lists.insert(HostPage::new(page), Lpa::new(u64::from(page)));
+    }
+    // Second chance would let 2 and 3 go first and then 0 and 1, in the order of arrival.
+    for page in [1, 0, 1] {
+        lists.touch(HostPage::new(page));
+    }
+    lists.audit();
+    assert_eq!(drain(&mut lists), [2, 3, 0, 1]);
 }
 
 #[test]
@@ -101,7 +115,7 @@ proptest! {
         ratio in 1u32..4,
         steps in proptest::collection::vec((0u8..4, 0u32..8), 1..200),
     ) {
-        let mut lists = ReclaimLists::new(8, ratio);
+        let mut lists = ReclaimLists::new(8, ratio, ReclaimPolicy::Lists);
         let mut model = Model::default();
         for (kind, page) in steps {
             let host_page = HostPage::new(page);
