@@ -138,7 +138,7 @@ impl Placement {
             plb: Plb::new(config.plb, page),
             lists: ReclaimLists::new(host_page_count, config.inactive_ratio, config.reclaim),
             free: (0..host_page_count).rev().map(HostPage::new).collect(),
-            reserve: config.reserve as usize,
+            reserve: config.effective_reserve() as usize,
             stats: PlacementStats::default(),
         }
     }
@@ -279,11 +279,10 @@ impl Placement {
         self.stats.demotions += 1;
     }
 
-    /// Whether fewer host pages are free, or on their way to be, than `host.reserve`, or none if
-    /// that is 0.
+    /// Whether fewer host pages are free, or on their way to be, than `host.reserve`.
     pub fn wants_reclaim(&self) -> bool {
         let coming = self.plb.count_of(Direction::Demotion);
-        !self.lists.is_empty() && self.free.len() + coming < self.reserve.max(1)
+        !self.lists.is_empty() && self.free.len() + coming < self.reserve
     }
 
     /// Takes the coldest page out of host DRAM.

@@ -60,8 +60,8 @@ units::parameters! {
         promoted: Bytes, "whole pages, at most 2^30", "SkyByte Table II (2GiB)";
         /// Entries of the promotion look-aside buffer: pages that can be on their way together.
         plb: u32, "1 to 65536", "SkyByte III-C (64)";
-        /// Free host pages below which cold pages are demoted, so that promotions find room. 0: a
-        /// page is taken out when a promotion finds none free.
+        /// Free host pages below which cold pages are demoted, so that promotions find room. 0: no
+        /// page is ever demoted; if demotion is lost, one leaves when a promotion finds none free.
         reserve: u32, "at most half of the pages of host.promoted",
             "our choice, as Linux's low watermark: as many pages as plb can promote together";
         /// Active pages per inactive page above which the active list is shortened.
@@ -104,6 +104,13 @@ impl HostConfig {
     /// Pages of host DRAM for promoted pages.
     pub fn host_page_count(&self, page: PageSize) -> u32 {
         u32::try_from(self.promoted / page.bytes()).expect("host pages fit in 32 bits")
+    }
+
+    /// Free host pages that reclaim keeps: where demotion takes no time, it may wait for the
+    /// promotion that needs the page.
+    pub(super) fn effective_reserve(&self) -> u32 {
+        self.reserve
+            .max(u32::from(self.demotion == DemotionKind::Lost))
     }
 
     /// What is out of range, as sentences; empty if nothing is.
