@@ -30,8 +30,12 @@ app = typer.Typer(
 )
 trace_app = typer.Typer(help="Make and look at captures.", rich_markup_mode=None)
 config_app = typer.Typer(help="Look at parameters.", rich_markup_mode=None)
+fidelity_app = typer.Typer(
+    help="Look at the switches between the papers and the artifact.", rich_markup_mode=None
+)
 app.add_typer(trace_app, name="trace")
 app.add_typer(config_app, name="config")
+app.add_typer(fidelity_app, name="fidelity")
 
 MachineOption = Annotated[
     str, typer.Option("--machine", help="Machine preset: table2 (the paper's) or demo (small).")
@@ -46,6 +50,14 @@ ConfigOption = Annotated[
 ]
 NandOption = Annotated[
     str | None, typer.Option("--nand", metavar="TYPE", help="NAND type, as in SkyByte Table IV.")
+]
+FidelityOption = Annotated[
+    str,
+    typer.Option(
+        "--fidelity",
+        metavar="paper|artifact|SWITCH…",
+        help="What the papers say, what the artifact computes, or a list such as artifact,-NAME.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
@@ -85,6 +97,7 @@ def run(
     overrides: SetOption = None,
     config: ConfigOption = None,
     nand: NandOption = None,
+    fidelity: FidelityOption = "paper",
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -108,7 +121,8 @@ def run(
     paths, names = _split_designs(traces, names)
     study.check_machine(machine)
     designs = study.choose_designs(names)
-    setup = core.Setup(machine, nand, study.read_config_files(config or []), tuple(overrides or []))
+    files = study.read_config_files(config or [])
+    setup = core.Setup(machine, nand, files, tuple(overrides or []), fidelity)
     wanted = study.Study(study.open_captures(paths), designs, setup, threads, audit)
     command = _command(wanted, config or [])
     destination = output or (None if as_json else DEFAULT_OUTPUT)
@@ -153,6 +167,8 @@ def _command(wanted: study.Study, config: Sequence[Path]) -> str:
     words += ["--machine", wanted.setup.machine]
     words += [] if wanted.threads is None else ["--threads", str(wanted.threads)]
     words += [] if wanted.setup.nand is None else ["--nand", wanted.setup.nand]
+    fidelity = wanted.setup.fidelity.replace(" ", "")
+    words += [] if fidelity == "paper" else ["--fidelity", fidelity]
     words += [f"--config {path.name}" for path in config]
     words += [f"--set {override}" for override in wanted.setup.overrides]
     return " ".join(words + (["--audit"] if wanted.audit else []))
@@ -171,6 +187,7 @@ def config_show(
     overrides: SetOption = None,
     config: ConfigOption = None,
     nand: NandOption = None,
+    fidelity: FidelityOption = "paper",
     as_json: JsonOption = False,
 ) -> None:
     """Print the effective configuration: every parameter and its value."""
@@ -179,7 +196,8 @@ def config_show(
     if name is None:
         raise UserError("config show takes one design.")
     files = study.read_config_files(config or [])
-    show.config(core.Setup(machine, nand, files, tuple(overrides or [])), name, as_json)
+    setup = core.Setup(machine, nand, files, tuple(overrides or []), fidelity)
+    show.config(setup, name, as_json)
 
 
 @config_app.command("presets")
@@ -198,6 +216,20 @@ def config_explain(
     study.check_machine(machine)
     study.choose_designs([design])
     show.explain(key, core.Setup(machine), design)
+
+
+@fidelity_app.command("list")
+def fidelity_list(as_json: JsonOption = False) -> None:
+    """List the fidelity switches: name and what each is."""
+    show.switches(as_json)
+
+
+@fidelity_app.command("explain")
+def fidelity_explain(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A switch.")],
+) -> None:
+    """Say what a switch is: what the paper says, what the artifact does, what it sets."""
+    show.switch(name)
 
 
 @trace_app.command(

@@ -44,6 +44,21 @@ class Preset:
 
 
 @dataclass(frozen=True)
+class Switch:
+    """A fidelity switch: what its file says of it, and the parameters it sets.
+
+    It applies to `nand_types` only; to all, if there are none.
+    """
+
+    name: str
+    title: str
+    summary: str
+    source: str
+    nand_types: tuple[str, ...]
+    sets: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Parameter:
     """Documentation of one parameter, from where it is declared."""
 
@@ -58,13 +73,15 @@ class Parameter:
 class Setup:
     """What is run on: everything that decides the effective configuration, save the design.
 
-    `files` are names and texts of TOML files, in order.
+    `files` are names and texts of TOML files, in order. `fidelity` is `paper`, `artifact` or a
+    list of switches.
     """
 
     machine: str
     nand: str | None = None
     files: tuple[tuple[str, str], ...] = ()
     overrides: tuple[str, ...] = ()
+    fidelity: str = "paper"
 
 
 @dataclass(frozen=True)
@@ -88,6 +105,7 @@ class Run:
             setup.machine,
             design,
             setup.nand,
+            setup.fidelity,
             list(setup.files),
             list(setup.overrides),
             threads,
@@ -147,16 +165,41 @@ def nand_types() -> list[Preset]:
     return [Preset(**entry) for entry in json.loads(_core.nand_types())]
 
 
+def fidelity_switches() -> list[Switch]:
+    """All fidelity switches, in the order of the pages."""
+    return [
+        Switch(
+            entry["name"],
+            entry["title"],
+            entry["summary"],
+            entry["source"],
+            tuple(entry["nand_types"]),
+            tuple((key, value) for key, value in entry["sets"]),
+        )
+        for entry in json.loads(_core.fidelity_switches())
+    ]
+
+
+def fidelity_names(text: str) -> list[str]:
+    """The switches that a fidelity text turns on. Raises `ConfigError`."""
+    return _core.fidelity_names(text)
+
+
 def parameters() -> list[Parameter]:
     """All parameters, by section in the order of declaration."""
     return [Parameter(**entry) for entry in json.loads(_core.parameters())]
 
 
 def effective_config(setup: Setup, design: str) -> Config:
-    """The values a run would use: preset < machine < design < file < override."""
+    """The values a run would use: preset < machine < design < fidelity < file < override."""
     return _object(
         _core.effective_config(
-            setup.machine, design, setup.nand, list(setup.files), list(setup.overrides)
+            setup.machine,
+            design,
+            setup.nand,
+            setup.fidelity,
+            list(setup.files),
+            list(setup.overrides),
         )
     )
 

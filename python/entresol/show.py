@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from entresol import core, quantity
-from entresol.core import Config, Json, Parameter, Setup
+from entresol.core import Config, Json, Parameter, Setup, Switch
 from entresol.errors import UserError, did_you_mean
 from entresol.summary import to_text
 from entresol.terminal import WIDTH_WITHOUT_TERMINAL
@@ -48,7 +49,46 @@ def presets() -> None:
 def config(setup: Setup, design: str, as_json: bool) -> None:
     """The effective configuration as TOML, or as JSON."""
     effective = core.effective_config(setup, design)
-    typer.echo(to_text(effective) if as_json else toml(effective), nl=False)
+    names = core.fidelity_names(setup.fidelity)
+    if as_json:
+        typer.echo(to_text({"fidelity": names} | effective), nl=False)
+        return
+    switches = ", ".join(names) or "none"
+    typer.echo(f"# fidelity switches: {switches}\n\n{toml(effective)}", nl=False)
+
+
+def switches(as_json: bool) -> None:
+    """The table of fidelity switches, or JSON."""
+    known = core.fidelity_switches()
+    if as_json:
+        sys.stdout.write(to_text([asdict(switch) for switch in known]))
+        return
+    table = Table("switch", "the artifact", "sets", box=None, pad_edge=False)
+    for switch in known:
+        table.add_row(switch.name, switch.title, _settings(switch))
+    _console().print(table)
+
+
+def switch(name: str) -> None:
+    """One fidelity switch."""
+    known = {switch.name: switch for switch in core.fidelity_switches()}
+    if name not in known:
+        hint = did_you_mean(name, list(known))
+        raise UserError(f"unknown fidelity switch {name}.{hint or ' See entresol fidelity list.'}")
+    found = known[name]
+    lines = [
+        f"{found.name}: {found.title}",
+        *textwrap.wrap(found.summary, 96, initial_indent="  ", subsequent_indent="  "),
+        f"  sets     {_settings(found)}",
+        f"  source   {found.source}",
+    ]
+    if found.nand_types:
+        lines.append(f"  only for --nand {', '.join(found.nand_types)}")
+    typer.echo("\n".join(lines))
+
+
+def _settings(switch: Switch) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in switch.sets)
 
 
 def toml(effective: Config) -> str:

@@ -80,10 +80,29 @@ def parameters() -> str:
     ])  # fmt: skip
 
 
+def fidelity_switches() -> str:
+    return json.dumps([
+        {"name": "no_prefetch", "title": "No prefetcher", "summary": "What it does.",
+         "source": "the artifact", "nand_types": ["ull"], "sets": [["ssd.prefetch_pages", "0"]]}
+    ])  # fmt: skip
+
+
+def fidelity_names(text: str) -> list[str]:
+    if text not in ("paper", "artifact", "no_prefetch"):
+        raise ConfigError(f"unknown fidelity switch {text}; did you mean no_prefetch?")
+    return [] if text == "paper" else ["no_prefetch"]
+
+
 def effective_config(
-    machine: str, design: str, nand: str | None, files: list[tuple[str, str]], overrides: list[str]
+    machine: str,
+    design: str,
+    nand: str | None,
+    fidelity: str,
+    files: list[tuple[str, str]],
+    overrides: list[str],
 ) -> str:
     del machine, nand, files
+    fidelity_names(fidelity)
     config = synthetic.config(design)
     for override in overrides:
         key, _, value = override.partition("=")
@@ -101,13 +120,17 @@ class Run:
         machine: str,
         design: str,
         nand: str | None,
+        fidelity: str,
         files: list[tuple[str, str]],
         overrides: list[str],
         threads: int | None,
         audit: bool,
     ) -> None:
         del audit
-        self.config = json.loads(effective_config(machine, design, nand, files, overrides))
+        self.fidelity = fidelity_names(fidelity)
+        self.config = json.loads(
+            effective_config(machine, design, nand, fidelity, files, overrides)
+        )
         if threads is not None and threads > 8:
             raise ConfigError(f"{threads} threads wanted, but {trace} has 8")
         self.trace, self.design, self.threads = Path(trace).stem, design, threads or 8
@@ -122,7 +145,8 @@ class Run:
         if self.cancelled.is_set():
             raise Interrupted("cancelled")
         return json.dumps(
-            synthetic.run(self.trace, self.design, self.threads) | {"config": self.config}
+            synthetic.run(self.trace, self.design, self.threads)
+            | {"config": self.config, "fidelity": self.fidelity}
         )
 
     def progress(self) -> tuple[str, int, int, int]:

@@ -53,6 +53,7 @@ def run(
     return {
         "trace": trace,
         "design": design,
+        "fidelity": [],
         "threads": threads,
         "seed": 1,
         "config_digest": f"{abs(hash_text(trace + design)):016x}",

@@ -12,7 +12,7 @@ from conftest import Entresol
 from entresol import _core, core
 
 PACKAGE = Path(core.__file__).parent
-FUNCTIONS = ("version", "designs", "machines", "nand_types", "parameters")
+FUNCTIONS = ("version", "designs", "machines", "nand_types", "fidelity_switches", "parameters")
 
 
 def _public(module: object) -> set[str]:

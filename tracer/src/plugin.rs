@@ -81,6 +81,7 @@ fn provenance(options: &Options) -> Provenance {
         roi: options.roi,
         skip: options.skip,
         limit: options.limit,
+        notes: Vec::new(),
     }
 }
 

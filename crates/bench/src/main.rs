@@ -71,6 +71,7 @@ fn spec(trace: &str, machine: &str, design: &str, settings: &[&str]) -> RunSpec 
         machine: machine.to_string(),
         design: design.to_string(),
         nand: None,
+        fidelity: sim::config::Fidelity::PAPER,
         files: Vec::new(),
         overrides: settings.iter().map(ToString::to_string).collect(),
         threads: None,

@@ -7,7 +7,7 @@
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use sim::config::{SECTIONS, presets};
+use sim::config::{Fidelity, SECTIONS, fidelity, presets};
 use sim::run::{Prepared, RunSpec};
 use sim::simulation::Progress;
 use sim::{Config, SimError};
@@ -154,6 +154,33 @@ fn nand_types() -> String {
     presets_json(presets::NAND_TYPES)
 }
 
+/// The fidelity switches with what their files say of them, as JSON.
+#[pyfunction]
+fn fidelity_switches() -> String {
+    let list: Vec<Value> = fidelity::SWITCHES
+        .iter()
+        .map(|switch| {
+            let header = switch.header();
+            json!({
+                "name": switch.name,
+                "title": header.title,
+                "summary": header.summary,
+                "source": header.source,
+                "nand_types": header.nand_types,
+                "sets": switch.assignments(),
+            })
+        })
+        .collect();
+    Value::Array(list).to_string()
+}
+
+/// The switches that a fidelity text turns on.
+#[pyfunction]
+fn fidelity_names(text: &str) -> PyResult<Vec<&'static str>> {
+    let fidelity: Fidelity = text.parse().map_err(to_python)?;
+    Ok(fidelity.names())
+}
+
 /// Every parameter with its documentation, as JSON.
 #[pyfunction]
 fn parameters() -> String {
@@ -189,6 +216,7 @@ fn effective_config(
     machine: String,
     design: String,
     nand: Option<String>,
+    fidelity: &str,
     files: Vec<(String, String)>,
     overrides: Vec<String>,
 ) -> PyResult<String> {
@@ -197,6 +225,7 @@ fn effective_config(
         machine,
         design,
         nand,
+        fidelity: fidelity.parse().map_err(to_python)?,
         files,
         overrides,
         threads: None,
@@ -222,7 +251,7 @@ const PHASES: [&str; 4] = ["waiting", "warm-up", "measured", "done"];
 impl Run {
     /// Checks everything that can be checked before a run.
     #[new]
-    #[pyo3(signature = (trace, machine, design, nand, files, overrides, threads, audit))]
+    #[pyo3(signature = (trace, machine, design, nand, fidelity, files, overrides, threads, audit))]
     #[expect(
         clippy::too_many_arguments,
         reason = "one argument for each thing a run is made of"
@@ -233,6 +262,7 @@ impl Run {
         machine: String,
         design: String,
         nand: Option<String>,
+        fidelity: &str,
         files: Vec<(String, String)>,
         overrides: Vec<String>,
         threads: Option<u32>,
@@ -244,6 +274,7 @@ impl Run {
             machine,
             design,
             nand,
+            fidelity: fidelity.parse().map_err(to_python)?,
             files,
             overrides,
             threads,
@@ -306,6 +337,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(nand_types, module)?)?;
+    module.add_function(wrap_pyfunction!(fidelity_switches, module)?)?;
+    module.add_function(wrap_pyfunction!(fidelity_names, module)?)?;
     module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(effective_config, module)?)?;
     module.add_class::<Run>()

@@ -16,6 +16,16 @@ pub enum CachePolicy {
     Lru,
 }
 
+/// When a write of a whole page through the block port is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockWriteAck {
+    /// When a controller buffer, which a capacitor or battery protects, has the page.
+    Buffered,
+    /// When the page is on flash.
+    Programmed,
+}
+
 units::parameters! {
     /// The SSD controller: its DRAM, the mechanisms that live in it, and what they cost.
     pub struct SsdConfig: "ssd" {
@@ -47,6 +57,8 @@ units::parameters! {
         compaction_page_cost: Picos, "at most 1ms", "ours; the paper gives none (D16)";
         /// Pages that compaction may have in flight at one time.
         compaction_batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
+        /// When a page written through the block port is acknowledged.
+        block_write_ack: BlockWriteAck, "buffered or programmed", "ours: SSDs with power-loss protection answer from a buffer";
         /// Accesses to a cached page beyond which it is offered to the host.
         promotion_threshold: u32, "1 to 1000000", "ours; the paper gives none (D20)";
     }
@@ -178,6 +190,7 @@ mod tests {
             firmware_cores: 4,
             compaction_page_cost: Picos::from_nanos(500),
             compaction_batch: 256,
+            block_write_ack: BlockWriteAck::Buffered,
             promotion_threshold: 64,
         }
     }

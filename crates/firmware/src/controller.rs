@@ -1,7 +1,8 @@
 //! The controller: requests in, answers out.
 //!
 //! Owns every mechanism and joins them. What it decides is in the files below, by concern: reads
-//! (R1–R3), writes (W1–W3), fetches (misses, fills, prefetch), compaction (L1–L5), promotion.
+//! (R1–R3), writes (W1–W3), fetches (misses, fills, prefetch), compaction (L1–L5), promotion, and
+//! whole pages (the block port).
 //!
 //! Invariants, checked by [`Controller::audit`] and the model tests:
 //! every request is answered once; with a log no frame is dirty, that is, log, buffers and flash
@@ -10,18 +11,19 @@
 
 mod compaction;
 mod fetches;
+mod pages;
 mod promotion;
 mod reads;
 mod writes;
 
-use crate::config::ControllerConfig;
+use crate::config::{BlockWriteAck, ControllerConfig};
 use crate::data_cache::DataCache;
 use crate::ftl::{Done, Ftl, FtlStats};
 use crate::mshr::{MshrFile, Pending};
 use crate::page_buffers::PageBuffers;
 use crate::platform::{
-    Answer, Breakdown, BufferId, Cell, NandTag, Platform, Request, RequestOp, Response, Served,
-    Timer, Unit,
+    Answer, Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp, Response,
+    Served, Timer, Unit,
 };
 use crate::stats::ControllerStats;
 use crate::write_log::WriteLog;
@@ -41,6 +43,7 @@ pub struct Copies {
 }
 
 /// What does not change in a run, taken from the configuration.
+#[derive(Clone)]
 struct Constants {
     page: PageSize,
     all_lines: LineMask,
@@ -53,6 +56,7 @@ struct Constants {
     compaction_page_cost: Picos,
     compaction_batch: u32,
     prefetch_pages: u64,
+    block_write_ack: BlockWriteAck,
     /// None: SkyByte-Delay is not used.
     delay_threshold: Option<Picos>,
     /// None: pages are not offered to the host.
@@ -60,6 +64,7 @@ struct Constants {
 }
 
 /// The controller of a memory-semantic SSD. Owns the FTL.
+#[derive(Clone)]
 pub struct Controller {
     constants: Constants,
     cache: DataCache,
@@ -71,6 +76,11 @@ pub struct Controller {
     stalled_misses: VecDeque<Pending>,
     /// Writes that wait for room in the log, in order of arrival.
     stalled_writes: VecDeque<(Request, Time)>,
+    /// By buffer: the page write that is answered when its program is done, and since when it has
+    /// had the buffer.
+    page_writers: Vec<Option<(Pending, Time)>>,
+    /// Page writes whose program is not done, answered or not.
+    page_writes_in_flight: u32,
     /// Pages that the host has been offered and has not answered for.
     offered_pages: Vec<Lpa>,
     /// Requests that arrived and have not been answered.
@@ -112,6 +122,8 @@ impl Controller {
             compaction: Compaction::default(),
             stalled_misses: VecDeque::new(),
             stalled_writes: VecDeque::new(),
+            page_writers: Vec::new(),
+            page_writes_in_flight: 0,
             offered_pages: Vec::new(),
             outstanding: 0,
             ftl,
@@ -122,15 +134,17 @@ impl Controller {
     /// A host request has arrived. It is answered once, in this call or in a later one.
     ///
     /// Two requests for one line must not be outstanding together unless both are reads (the host
-    /// keeps that order, as CXL.mem wants).
+    /// keeps that order, as CXL.mem wants); a request of a page counts as one of each of its lines.
+    /// The block port is not used for pages that the host has taken over or is taking over.
     #[inline]
     pub fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.outstanding += 1;
         match request.op {
             RequestOp::Write => self.on_write(now, request, platform),
-            RequestOp::Read { .. } | RequestOp::PromotionRead => {
+            RequestOp::Read { .. } | RequestOp::PromotionRead | RequestOp::ReadPage => {
                 self.on_read(now, request, platform);
             }
+            RequestOp::WritePage => self.on_page_write(now, request, platform),
         }
     }
 
@@ -138,7 +152,8 @@ impl Controller {
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) {
         // `stale` needs no answer here. A page whose program ends while its fetch is in flight was
         // compacted, and `finish_page` has put its lines into the frame in flight; without a log a
-        // page in a buffer is taken from there, so no fetch of it is in flight.
+        // page in a buffer is taken from there, so no fetch of it is in flight. A page write gives
+        // all of its lines to a frame in flight.
         match self.ftl.on_nand_done(now, tag, platform) {
             Done::Internal => return,
             Done::Read { owner, .. } if owner.get() & COMPACTION_OWNER != 0 => {
@@ -195,8 +210,10 @@ impl Controller {
     pub fn audit(&self) {
         self.ftl.audit();
         self.cache.audit();
-        let waiting =
-            self.mshrs.waiter_count() + self.stalled_misses.len() + self.stalled_writes.len();
+        let waiting = self.mshrs.waiter_count()
+            + self.stalled_misses.len()
+            + self.stalled_writes.len()
+            + self.page_writers.iter().flatten().count();
         assert_eq!(
             self.outstanding, waiting as u64,
             "a request is lost or answered twice"
@@ -227,7 +244,7 @@ impl Controller {
                 );
             }
             assert_eq!(
-                self.compaction.pages_in_flight() as usize,
+                (self.compaction.pages_in_flight() + self.page_writes_in_flight) as usize,
                 self.buffers.in_use(),
                 "a buffer is held by nobody"
             );
@@ -302,16 +319,34 @@ impl Controller {
         platform.respond(response);
     }
 
-    /// Answers a read from a copy in the device; `is_promotion` reads are counted apart.
+    /// Answers a read of a line or page from a page that holds its newest bytes.
+    #[inline]
+    fn answer_from_frame<P: Platform>(
+        &mut self,
+        pending: &Pending,
+        frame: FrameId,
+        answer: (Time, Served, Breakdown),
+        platform: &mut P,
+    ) {
+        let from = PagePlace::Frame(frame);
+        if pending.request.op == RequestOp::ReadPage {
+            let to = PagePlace::Host(pending.request.id);
+            platform.copy_page(from, to, self.constants.all_lines);
+        } else {
+            let (_, line) = self.split(pending.request.line);
+            platform.copy_line(Cell::Page(from, line), Cell::Host(pending.request.id));
+        }
+        self.answer_read(pending, answer, platform);
+    }
+
+    /// Answers a read whose bytes have been copied; promotion reads are not counted.
     #[inline]
     fn answer_read<P: Platform>(
         &mut self,
         pending: &Pending,
-        from: Cell,
         (at, served, breakdown): (Time, Served, Breakdown),
         platform: &mut P,
     ) {
-        platform.copy_line(from, Cell::Host(pending.request.id));
         if pending.request.op != RequestOp::PromotionRead {
             self.stats.served.count(served);
         }
@@ -341,9 +376,10 @@ impl Controller {
     fn resolve<P: Platform>(&mut self, now: Time, pending: &Pending, platform: &mut P) -> bool {
         match pending.request.op {
             RequestOp::Write => self.resolve_write(now, pending, platform),
-            RequestOp::Read { .. } | RequestOp::PromotionRead => {
+            RequestOp::Read { .. } | RequestOp::PromotionRead | RequestOp::ReadPage => {
                 self.resolve_read(now, pending, platform)
             }
+            RequestOp::WritePage => self.resolve_page_write(now, pending, platform),
         }
     }
 
@@ -383,6 +419,7 @@ impl Constants {
             compaction_page_cost: ssd.compaction_page_cost,
             compaction_batch: ssd.compaction_batch,
             prefetch_pages: ssd.prefetch_pages.into(),
+            block_write_ack: ssd.block_write_ack,
             delay_threshold: config.delay_enabled.then_some(config.switch_threshold),
             promotion_threshold: config.promotion_enabled.then_some(ssd.promotion_threshold),
         }

@@ -32,6 +32,7 @@ pub trait EvictionPolicy {
 }
 
 /// The policies by name; a match instead of a table of functions.
+#[derive(Clone)]
 enum Policy {
     Lru(Lru),
 }
@@ -57,6 +58,7 @@ const OFFERED: u32 = 4;
 const MSHR_SHIFT: u32 = 3;
 
 /// The data cache.
+#[derive(Clone)]
 pub struct DataCache {
     /// By frame: LPA + 1, 0 = free.
     tags: Vec<u32>,
@@ -202,6 +204,11 @@ impl DataCache {
     /// Marks the page as newer than flash and than every buffer.
     pub fn mark_dirty(&mut self, frame: FrameId) {
         self.set_flag(frame, DIRTY);
+    }
+
+    /// Marks the page as equal to what is on flash or in the newest buffer.
+    pub fn mark_clean(&mut self, frame: FrameId) {
+        self.states[frame.index()] &= !DIRTY;
     }
 
     /// Whether the page is newer than flash and than every buffer.

@@ -40,6 +40,7 @@ pub(crate) struct Waiter {
 }
 
 /// A page in flight.
+#[derive(Clone)]
 pub(crate) struct Mshr {
     pub(crate) lpa: Lpa,
     pub(crate) frame: FrameId,
@@ -55,12 +56,14 @@ pub(crate) struct Mshr {
     last: u32,
 }
 
+#[derive(Clone)]
 struct Node {
     waiter: Waiter,
     next: u32,
 }
 
 /// All MSHRs.
+#[derive(Clone)]
 pub(crate) struct MshrFile {
     entries: Vec<Option<Mshr>>,
     free: Vec<MshrId>,

@@ -19,9 +19,12 @@ pub(crate) enum Job {
     WriteBack,
     /// A page of the write log goes to flash.
     Compaction,
+    /// A page that the block port wrote goes to flash.
+    BlockWrite,
 }
 
 /// All page buffers.
+#[derive(Clone)]
 pub(crate) struct PageBuffers {
     jobs: Vec<Option<(Lpa, Job)>>,
     free: Vec<BufferId>,

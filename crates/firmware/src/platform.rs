@@ -31,6 +31,23 @@ pub enum RequestOp {
     PromotionRead,
     /// CXL.mem MemWr of a whole line.
     Write,
+    /// The block port reads the page that `Request::line` is the first line of.
+    ReadPage,
+    /// The block port writes that page as a whole.
+    WritePage,
+}
+
+impl RequestOp {
+    /// Whether bytes change.
+    #[inline]
+    pub const fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::WritePage)
+    }
+    /// Whether it is of a whole page, through the block port.
+    #[inline]
+    pub const fn is_page(self) -> bool {
+        matches!(self, Self::ReadPage | Self::WritePage)
+    }
 }
 
 /// A host request that has arrived at the device.
@@ -40,7 +57,7 @@ pub struct Request {
     pub id: RequestId,
     /// What is asked.
     pub op: RequestOp,
-    /// Of which line.
+    /// Of which line; of a page its first.
     pub line: LineAddr,
 }
 
@@ -70,7 +87,7 @@ pub enum Served {
     MergedMiss,
     /// The page is not mapped: no NAND was involved (D9).
     Unmapped,
-    /// A write, absorbed by log or data cache.
+    /// A write, absorbed by log, data cache or buffer.
     Write,
 }
 
@@ -120,6 +137,8 @@ pub enum PagePlace {
     Frame(FrameId),
     /// A controller buffer.
     Buffer(BufferId),
+    /// The payload of a page request: source of a write, destination of a read.
+    Host(RequestId),
     /// What the finished read with this tag fetched; valid during `on_nand_done` only.
     Register(NandTag),
     /// An unmapped page: all zeroes. Only a source.

@@ -51,10 +51,14 @@ impl ServedCounts {
 /// Counters of the controller since the last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ControllerStats {
-    /// Reads that arrived.
+    /// Reads of lines that arrived.
     pub reads: u64,
-    /// Writes that arrived.
+    /// Writes of lines that arrived.
     pub writes: u64,
+    /// Reads of whole pages through the block port that arrived.
+    pub page_reads: u64,
+    /// Writes of whole pages through the block port that arrived.
+    pub page_writes: u64,
     /// Reads of a page under promotion that arrived.
     pub promotion_reads: u64,
     /// Requests answered with data or as written, promotion reads left out.

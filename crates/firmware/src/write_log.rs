@@ -13,6 +13,7 @@ use crate::log_index::{IndexCursor, LogIndex, TwoLevelHash};
 use alloc::vec::Vec;
 use units::{LineInPage, LineMask, LogSlot, Lpa, PageSize};
 
+#[derive(Clone)]
 struct Half {
     index: TwoLevelHash,
     first_slot: u32,
@@ -20,6 +21,7 @@ struct Half {
 }
 
 /// The write log.
+#[derive(Clone)]
 pub struct WriteLog {
     halves: [Half; 2],
     active: usize,

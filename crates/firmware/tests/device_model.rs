@@ -10,8 +10,8 @@ mod common;
 mod lab;
 
 use firmware::{
-    CachePolicy, ControllerConfig, ControllerStats, EstimatorKind, FlashTiming, FtlConfig,
-    FtlStats, GcKind, SsdConfig,
+    BlockWriteAck, CachePolicy, ControllerConfig, ControllerStats, EstimatorKind, FlashTiming,
+    FtlConfig, FtlStats, GcKind, SsdConfig,
 };
 use lab::{Lab, Mix};
 use units::address::LINE_BYTES;
@@ -66,6 +66,10 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         compaction_page_cost: Picos::from_micros(1),
         compaction_batch: pick(random, &[1, 3, 16]),
         promotion_threshold: pick(random, &[1, 5, 30]),
+        block_write_ack: pick(
+            random,
+            &[BlockWriteAck::Buffered, BlockWriteAck::Programmed],
+        ),
     }
 }
 
@@ -101,6 +105,7 @@ fn random_mix(random: &mut Stream) -> Mix {
         reads: pick(random, &[20, 35]),
         writes: pick(random, &[10, 25]),
         migrations: pick(random, &[0, 8, 8]),
+        pages: pick(random, &[0, 5, 15]),
         hot_pages: pick(random, &[2, 8, 30]),
     }
 }
@@ -109,6 +114,7 @@ fn random_mix(random: &mut Stream) -> Mix {
 #[derive(Default)]
 struct Activity {
     checked_reads: u64,
+    checked_page_reads: u64,
     delays: u64,
     clean_demotions: u64,
     erases: u64,
@@ -139,6 +145,7 @@ fn run(seed: u64, activity: &mut Activity) {
     }
     lab.settle();
     activity.checked_reads += lab.checked_reads;
+    activity.checked_page_reads += lab.checked_page_reads;
     activity.delays += lab.delays;
     activity.clean_demotions += lab.clean_demotions;
     activity.erases += lab.bench.erases;
@@ -158,6 +165,8 @@ fn ten_million_random_operations_agree_with_a_map() {
     const { assert!(RUNS * OPERATIONS_PER_RUN >= 10_000_000) };
     let happened = [
         ("reads compared", activity.checked_reads),
+        ("page reads compared", activity.checked_page_reads),
+        ("page writes", activity.sum(|s| s.page_writes)),
         ("delays", activity.delays),
         ("clean demotions", activity.clean_demotions),
         ("erases", activity.erases),

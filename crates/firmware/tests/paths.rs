@@ -4,8 +4,9 @@ mod common;
 
 use common::{Bench, Costs};
 use firmware::{
-    Answer, Breakdown, CachePolicy, Cell, Controller, ControllerConfig, EstimatorKind, FlashTiming,
-    FtlConfig, GcKind, PagePlace, Request, RequestOp, Response, Served, SsdConfig,
+    Answer, BlockWriteAck, Breakdown, CachePolicy, Cell, Controller, ControllerConfig,
+    EstimatorKind, FlashTiming, FtlConfig, GcKind, PagePlace, Request, RequestOp, Response, Served,
+    SsdConfig,
 };
 use units::{
     Bytes, BytesPerSec, FlashGeometry, LineAddr, Lpa, PageSize, Picos, Ratio, RequestId, Time,
@@ -61,6 +62,7 @@ fn config(half: u64) -> ControllerConfig {
             firmware_cores: 4,
             compaction_page_cost: Picos::from_nanos(500),
             compaction_batch: 2,
+            block_write_ack: BlockWriteAck::Buffered,
             promotion_threshold: 3,
         },
         ftl: ftl(),

@@ -44,6 +44,7 @@ use units::{CoreId, Time};
 use window::{NIL, PENDING, Window, info};
 
 /// Latencies in cycles; the period in picoseconds.
+#[derive(Clone)]
 struct Timing {
     period: u64,
     l1d: u64,
@@ -53,6 +54,7 @@ struct Timing {
 }
 
 /// Sizes that are not properties of a part.
+#[derive(Clone)]
 struct Limits {
     rob: u64,
 }
@@ -81,6 +83,7 @@ enum Stop {
 }
 
 /// One core with its private caches.
+#[derive(Clone)]
 pub struct Core {
     id: CoreId,
     timing: Timing,

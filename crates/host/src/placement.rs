@@ -118,7 +118,7 @@ impl Entry {
 }
 
 /// The placement of every page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Placement {
     entries: Vec<Entry>,
     plb: Plb,

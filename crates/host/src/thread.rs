@@ -3,25 +3,71 @@
 use crate::port::{Access, InstructionSource, Step};
 use crate::program::Program;
 use std::sync::Arc;
-use trace::{MemAccess, SyncEvent, ThreadCursor};
-use units::Lpa;
+use trace::{MemAccess, SyncEvent, ThreadCursor, Wake};
+use units::{Lpa, ThreadId};
 
-/// A thread of a capture, placed in the run's canonical pages.
+/// Where a capture lies in a run: not at zero for the second program of a co-run (D3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The capture's first page among the run's canonical pages.
+    pub page: Lpa,
+    /// The capture's first thread among the run's.
+    pub thread: ThreadId,
+}
+
+impl Origin {
+    /// A capture that runs alone.
+    pub const ALONE: Self = Self {
+        page: Lpa::new(0),
+        thread: ThreadId::new(0),
+    };
+
+    /// The run's name of a thread of the capture.
+    pub fn thread(self, thread: ThreadId) -> ThreadId {
+        ThreadId::new(self.thread.get() + thread.get())
+    }
+
+    /// An event with the run's names of threads. Futexes need none: edges name threads (D1).
+    fn event(self, event: SyncEvent) -> SyncEvent {
+        match event {
+            SyncEvent::ThreadCreate { child } => SyncEvent::ThreadCreate {
+                child: self.thread(child),
+            },
+            SyncEvent::Join { child } => SyncEvent::Join {
+                child: self.thread(child),
+            },
+            SyncEvent::FutexWait { futex, woken_by } => SyncEvent::FutexWait {
+                futex,
+                woken_by: woken_by.map(|wake| Wake {
+                    thread: self.thread(wake.thread),
+                    ..wake
+                }),
+            },
+            SyncEvent::ThreadExit | SyncEvent::FutexWake { .. } | SyncEvent::Syscall { .. } => {
+                event
+            }
+        }
+    }
+}
+
+/// A thread of a capture, placed in the run's canonical pages and threads.
+#[derive(Clone)]
 pub struct TracedThread {
     cursor: ThreadCursor,
     program: Arc<Program>,
-    /// First byte of the capture's pages among the run's: not zero in a co-run (D3).
     first_byte: u64,
+    origin: Origin,
 }
 
 impl TracedThread {
-    /// The thread of `cursor`, whose capture's instructions are `program` and whose capture's
-    /// pages begin at `first_page`.
-    pub fn new(cursor: ThreadCursor, program: Arc<Program>, first_page: Lpa) -> Self {
+    /// The thread of `cursor`, whose capture's instructions are `program` and whose capture lies
+    /// at `origin`.
+    pub fn new(cursor: ThreadCursor, program: Arc<Program>, origin: Origin) -> Self {
         Self {
             cursor,
             program,
-            first_byte: first_page.get() << 12,
+            first_byte: origin.page.get() << 12,
+            origin,
         }
     }
     /// The cursor, to read errors from or to seek before the run.
@@ -53,7 +99,8 @@ impl InstructionSource for TracedThread {
     }
     #[inline]
     fn sync(&mut self) -> Option<SyncEvent> {
-        self.cursor.peek().and_then(|piece| piece.sync())
+        let event = self.cursor.peek().and_then(|piece| piece.sync());
+        event.map(|event| self.origin.event(event))
     }
     #[inline]
     fn advance(&mut self) {

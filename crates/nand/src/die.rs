@@ -39,7 +39,7 @@ pub(crate) struct Suspended {
 }
 
 /// A die, or all dies of a channel.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub phase: Phase,
     /// Counts phases, so that the event of a phase cut short by suspension is recognised.

@@ -12,7 +12,7 @@ use crate::{
 use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
 
 /// The flash of a device.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Nand {
     pub(crate) units: Vec<Unit>,
     pub(crate) buses: Vec<Bus>,

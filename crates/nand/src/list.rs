@@ -25,7 +25,7 @@ pub(crate) struct Op {
 
 /// The commands in flight. Slots are reused, so nothing is allocated once the slab has grown to
 /// the largest number of commands that are in flight together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slab {
     ops: Vec<Op>,
     free: u32,

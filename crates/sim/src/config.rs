@@ -1,14 +1,16 @@
 //! The configuration of a run: layered TOML, every key known, every value in its range (D22).
 //!
-//! Layers, later ones win: the machine's base, the machine, the NAND type, the design, the user's
-//! files, `--set`. Each layer is a TOML text of `section.key = value`; a key that no section
-//! declares is an error that names the layer. The effective values identify the run by their
-//! digest.
+//! Layers, later ones win: the machine's base, the machine, the NAND type, the design, the fidelity
+//! switches, the user's files, `--set`. Each layer is a TOML text of `section.key = value`; a key
+//! that no section declares is an error that names the layer. The effective values identify the
+//! run by their digest.
 
+pub mod fidelity;
 pub mod layers;
 pub mod presets;
 mod sections;
 
+pub use fidelity::Fidelity;
 pub use layers::{Layer, effective_table};
 pub use sections::{DesignConfig, MemoryKind, RunConfig};
 

@@ -33,6 +33,7 @@ pub trait Surroundings {
 }
 
 /// Firmware, flash, device DRAM and firmware cores.
+#[derive(Clone)]
 pub struct Device {
     /// The brain.
     pub controller: Controller,
@@ -41,6 +42,7 @@ pub struct Device {
 }
 
 /// The resources of a device in virtual time.
+#[derive(Clone)]
 pub struct Resources {
     /// The flash.
     pub nand: Nand,

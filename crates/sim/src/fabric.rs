@@ -45,6 +45,7 @@ pub enum Arrived {
 }
 
 /// The fabric.
+#[derive(Clone)]
 pub struct Fabric {
     /// What happens next.
     pub queue: EventQueue<Event>,
@@ -236,6 +237,9 @@ impl Fabric {
         let class = match pending.op {
             RequestOp::Write => MessageClass::MemWr,
             RequestOp::Read { .. } | RequestOp::PromotionRead => MessageClass::MemRd,
+            RequestOp::ReadPage | RequestOp::WritePage => {
+                unreachable!("cores ask for lines, not for pages")
+            }
         };
         pending.sent = at;
         pending.arrived = self.link.send(at, class);

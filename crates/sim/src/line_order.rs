@@ -6,14 +6,13 @@
 //! that must not overtake waits at the host until the ones before it have been answered.
 
 use crate::request::Pending;
-use firmware::RequestOp;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::VecDeque;
 use units::LineAddr;
 
 /// The requests of one line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Line {
     /// Reads on their way; a write is on its way if there are none.
     reads: u32,
@@ -22,7 +21,7 @@ struct Line {
 }
 
 /// The lines with a request on its way; never iterated but by the audit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LineOrder {
     lines: HashMap<LineAddr, Line, FxBuildHasher>,
     waiting: usize,
@@ -33,7 +32,7 @@ impl LineOrder {
     /// [`LineOrder::leave`] gives it.
     #[inline]
     pub fn enter(&mut self, pending: Pending) -> Option<Pending> {
-        let is_read = pending.op != RequestOp::Write;
+        let is_read = !pending.op.is_write();
         match self.lines.entry(pending.line) {
             hashbrown::hash_map::Entry::Vacant(entry) => {
                 entry.insert(Line {
@@ -66,7 +65,7 @@ impl LineOrder {
             return;
         }
         while let Some(next) = line.waiting.front() {
-            let is_read = next.op != RequestOp::Write;
+            let is_read = !next.op.is_write();
             if !is_read && line.reads > 0 {
                 break;
             }
@@ -110,6 +109,7 @@ impl LineOrder {
 mod tests {
     use super::*;
     use crate::request::Purpose;
+    use firmware::RequestOp;
     use units::Time;
 
     /// A request that can be told by the time of its issue.

@@ -178,6 +178,7 @@ mod tests {
             machine: "demo".to_string(),
             design: "skybyte-p".to_string(),
             nand: None,
+            fidelity: Default::default(),
             files: Vec::new(),
             overrides: settings.split(';').map(str::to_string).collect(),
             threads: None,

@@ -49,7 +49,7 @@ pub struct Pending {
 }
 
 /// All requests in flight.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Requests {
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,

@@ -63,6 +63,7 @@ impl RunResult {
         let json = json!({
             "trace": run.trace_name(),
             "design": run.design(),
+            "fidelity": run.fidelity(),
             "threads": run.thread_count(),
             "seed": run.config().run.seed,
             "config_digest": run.config().digest(),
@@ -70,6 +71,7 @@ impl RunResult {
             "warmup_instructions": warmed,
             "execution_time_ps": end.as_picos(),
             "warnings": warnings,
+            "programs": view.programs(run),
             "statistics": {
                 "cores": view.cores(),
                 "caches": view.caches(),
@@ -321,6 +323,23 @@ impl<S: InstructionSource> View<'_, S> {
                     "thread": index,
                     "running_ps": self.simulation.scheduler.received(id, self.end).get(),
                     "finished_ps": actor.finished.unwrap_or(self.end).as_picos(),
+                })
+            })
+            .collect()
+    }
+
+    /// Each program of the run: one, or those of a co-run (D3).
+    fn programs(&self, run: &Prepared) -> Value {
+        let guests = run.guests().iter();
+        guests
+            .map(|guest| {
+                let actors = &self.simulation.actors[guest.threads()];
+                let ends = actors.iter().filter_map(|actor| actor.finished);
+                json!({
+                    "trace": guest.name,
+                    "threads": guest.thread_count(),
+                    "instructions": guest.measured(self.config.run.warmup),
+                    "execution_time_ps": ends.max().unwrap_or(self.end).as_picos(),
                 })
             })
             .collect()

@@ -1,21 +1,23 @@
 //! A run from its description to its result.
 
-use crate::config::{Config, Layer, MemoryKind, presets};
+mod guest;
+
+pub use guest::Guest;
+use guest::{split_co_run, trace_name};
+
+use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
 use crate::error::SimError;
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
 use host::HostLine;
-use host::os::ThreadOrigin;
 use host::thread::TracedThread;
-use std::path::Path;
-use std::sync::Arc;
-use trace::{Thread, TraceFile};
+use trace::TraceFile;
 use units::{Bytes, PageSize};
 
 /// What the user asks for.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
-    /// The capture's file.
+    /// The capture's file, or several with `+` between: programs that run together (D3).
     pub trace: String,
     /// A machine preset.
     pub machine: String,
@@ -23,6 +25,8 @@ pub struct RunSpec {
     pub design: String,
     /// A NAND preset.
     pub nand: Option<String>,
+    /// The fidelity switches that are on.
+    pub fidelity: Fidelity,
     /// TOML files: name and text.
     pub files: Vec<(String, String)>,
     /// `section.key=value`.
@@ -40,6 +44,7 @@ impl RunSpec {
     /// Everything that is wrong with it.
     pub fn config(&self) -> Result<Config, SimError> {
         let mut layers = presets::layers(&self.machine, self.nand.as_deref(), &self.design)?;
+        layers.extend(self.fidelity.layers(self.nand.as_deref()));
         layers.extend(self.files.iter().map(|(name, text)| Layer::new(name, text)));
         for assignment in &self.overrides {
             layers.push(Layer::from_override(assignment)?);
@@ -52,19 +57,19 @@ impl RunSpec {
 pub struct Prepared {
     spec: RunSpec,
     config: Config,
-    trace: TraceFile,
-    /// Which threads take part.
-    present: Vec<bool>,
+    guests: Vec<Guest>,
 }
 
 impl Prepared {
     /// Checks everything that can be checked before a run.
     ///
     /// # Errors
-    /// The configuration, the capture, or the two together cannot be used.
+    /// The configuration, the captures, or the two together cannot be used.
     pub fn new(spec: RunSpec) -> Result<Self, SimError> {
-        let trace = TraceFile::open(&spec.trace).map_err(|e| SimError::Trace(e.to_string()))?;
-        Self::with_trace(spec, trace)
+        let open = |path: &str| TraceFile::open(path).map_err(|e| SimError::Trace(e.to_string()));
+        let paths = split_co_run(&spec.trace).into_iter();
+        let traces = paths.map(open).collect::<Result<_, _>>()?;
+        Self::with_traces(spec, traces)
     }
 
     /// As [`Prepared::new`], with a capture that is already open.
@@ -72,21 +77,34 @@ impl Prepared {
     /// # Errors
     /// As [`Prepared::new`].
     pub fn with_trace(spec: RunSpec, trace: TraceFile) -> Result<Self, SimError> {
+        Self::with_traces(spec, vec![trace])
+    }
+
+    /// As [`Prepared::new`], with captures that are already open, in the order of `spec.trace`.
+    ///
+    /// # Errors
+    /// As [`Prepared::new`].
+    pub fn with_traces(spec: RunSpec, traces: Vec<TraceFile>) -> Result<Self, SimError> {
         let config = spec.config()?;
-        let name = trace_name(&spec.trace);
-        check_footprint(&config, &trace, &name)?;
-        let present = choose_threads(trace.threads(), spec.threads, &name)?;
-        Ok(Self {
+        let names = split_co_run(&spec.trace).into_iter().map(trace_name);
+        let guests = Guest::place(names.zip(traces).collect(), spec.threads)?;
+        let run = Self {
             spec,
             config,
-            trace,
-            present,
-        })
+            guests,
+        };
+        check_footprint(&run.config, run.page_count(), &run.trace_name())?;
+        Ok(run)
     }
 
     /// The effective configuration.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The programs.
+    pub fn guests(&self) -> &[Guest] {
+        &self.guests
     }
 
     /// Instructions of the threads that take part, warm-up included.
@@ -95,13 +113,14 @@ impl Prepared {
     }
 
     fn counts(&self) -> Vec<u64> {
-        let threads = self.trace.threads().iter().zip(&self.present);
-        threads
-            .map(|(thread, present)| if *present { thread.instructions } else { 0 })
-            .collect()
+        self.guests.iter().flat_map(Guest::counts).collect()
     }
 
-    /// Runs. The result depends on the capture, the configuration and nothing else.
+    fn page_count(&self) -> u64 {
+        self.guests.iter().map(Guest::page_count).sum()
+    }
+
+    /// Runs. The result depends on the captures, the configuration and nothing else.
     ///
     /// # Errors
     /// Interrupted by the observer, or nothing can happen any more.
@@ -118,30 +137,19 @@ impl Prepared {
 
     /// The simulation, at its start and cold.
     pub fn start(&self) -> Simulation<TracedThread> {
-        let program = Arc::new(host::Program::new(self.trace.insts(), 0));
-        let threads = self.trace.threads().iter().zip(&self.present);
-        let threads = threads
-            .map(|(thread, present)| {
-                let source = TracedThread::new(
-                    self.trace.cursor(thread.id),
-                    Arc::clone(&program),
-                    units::Lpa::new(0),
-                );
-                let origin = match (present, thread.parent) {
-                    (false, _) => ThreadOrigin::Absent,
-                    (true, None) => ThreadOrigin::First,
-                    (true, Some(parent)) => ThreadOrigin::CreatedBy(parent),
-                };
-                (source, origin)
-            })
-            .collect();
-        let page_count = self.trace.pages().len() as u64;
-        Simulation::new(&self.config, page_count, threads, self.spec.is_audited)
+        let threads = self.guests.iter().flat_map(Guest::sources).collect();
+        let is_audited = self.spec.is_audited;
+        Simulation::new(&self.config, self.page_count(), threads, is_audited)
     }
 
-    /// The capture's name: its file name without the suffix.
+    /// The capture's name: its file name without the suffix; of a co-run, all with `+` between.
     pub fn trace_name(&self) -> String {
-        trace_name(&self.spec.trace)
+        let names: Vec<&str> = self
+            .guests
+            .iter()
+            .map(|guest| guest.name.as_str())
+            .collect();
+        names.join("+")
     }
 
     /// The design's name.
@@ -149,20 +157,18 @@ impl Prepared {
         &self.spec.design
     }
 
+    /// Names of the fidelity switches that are on.
+    pub fn fidelity(&self) -> Vec<&'static str> {
+        self.spec.fidelity.names()
+    }
+
     /// Threads that take part.
     pub fn thread_count(&self) -> usize {
-        self.present.iter().filter(|present| **present).count()
+        self.guests.iter().map(Guest::thread_count).sum()
     }
 }
 
-/// The file name of a capture without directories and suffix.
-pub fn trace_name(path: &str) -> String {
-    let stem = Path::new(path).file_stem().unwrap_or_default();
-    stem.to_string_lossy().into_owned()
-}
-
-fn check_footprint(config: &Config, trace: &TraceFile, name: &str) -> Result<(), SimError> {
-    let pages = trace.pages().len() as u64;
+fn check_footprint(config: &Config, pages: u64, name: &str) -> Result<(), SimError> {
     if pages > HostLine::MAX_DATA_PAGES {
         return Err(SimError::Mismatch(format!(
             "{name}: the footprint of {pages} pages is beyond the {} pages that can be simulated",
@@ -183,29 +189,4 @@ fn check_footprint(config: &Config, trace: &TraceFile, name: &str) -> Result<(),
         )));
     }
     Ok(())
-}
-
-/// The busiest threads take part; equally busy ones in the order of their numbers.
-fn choose_threads(
-    threads: &[Thread],
-    wanted: Option<u32>,
-    name: &str,
-) -> Result<Vec<bool>, SimError> {
-    let Some(wanted) = wanted else {
-        return Ok(vec![true; threads.len()]);
-    };
-    let wanted = wanted as usize;
-    if wanted == 0 || wanted > threads.len() {
-        return Err(SimError::Mismatch(format!(
-            "{name}: --threads {wanted} is not between 1 and the {} threads of the capture",
-            threads.len()
-        )));
-    }
-    let mut order: Vec<usize> = (0..threads.len()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(threads[*index].instructions));
-    let mut present = vec![false; threads.len()];
-    for index in &order[..wanted] {
-        present[*index] = true;
-    }
-    Ok(present)
 }

@@ -47,6 +47,7 @@ pub(crate) enum CoreState {
 }
 
 /// A core and what the simulation knows of it.
+#[derive(Clone)]
 pub(crate) struct Seat {
     pub core: Core,
     pub state: CoreState,
@@ -57,6 +58,7 @@ pub(crate) struct Seat {
 }
 
 /// A thread of the capture in this run.
+#[derive(Clone)]
 pub(crate) struct Actor<S> {
     pub source: S,
     pub is_present: bool,
@@ -84,7 +86,8 @@ pub struct SwitchCounts {
     pub syscalls: u64,
 }
 
-/// A run in progress. `S` is the threads' instruction source.
+/// A run in progress; a clone goes on by itself from there. `S` is the threads' instruction source.
+#[derive(Clone)]
 pub struct Simulation<S> {
     /// Everything beyond the cores.
     pub fabric: Fabric,

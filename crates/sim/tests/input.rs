@@ -12,6 +12,7 @@ fn spec() -> RunSpec {
         machine: "demo".to_string(),
         design: "skybyte-full".to_string(),
         nand: None,
+        fidelity: Default::default(),
         files: Vec::new(),
         overrides: Vec::new(),
         threads: None,

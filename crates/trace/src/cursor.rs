@@ -21,6 +21,7 @@ const MASK: usize = RING - 1;
 const BATCH: usize = 128;
 
 /// One thread's pieces, in order. Positions count pieces from 0.
+#[derive(Clone)]
 pub struct ThreadCursor {
     next: u64,
     decoded: u64,
@@ -151,7 +152,7 @@ pub(crate) fn count_blocks(
 }
 
 /// A chunk's columns, decompressed, and how far each is read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Columns {
     bytes: [Vec<u8>; 4],
     at: [usize; 4],
@@ -163,6 +164,22 @@ impl Columns {
     }
 }
 
+/// A context of the decompressor. It keeps nothing between chunks, so a clone is a new one.
+struct Inflater(zstd::bulk::Decompressor<'static>);
+
+impl Inflater {
+    fn new() -> Self {
+        Self(zstd::bulk::Decompressor::new().expect("a context can be made"))
+    }
+}
+
+impl Clone for Inflater {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Clone)]
 struct Decoder {
     thread: ThreadId,
     fault: Option<Fault>,
@@ -170,7 +187,7 @@ struct Decoder {
     flow: FlowPredictor,
     addresses: AddressPredictor,
     translator: Translator,
-    decompressor: zstd::bulk::Decompressor<'static>,
+    inflater: Inflater,
     /// The chunk to load next, and blocks of the loaded one not yet begun.
     next_chunk: usize,
     blocks_left: u32,
@@ -185,7 +202,6 @@ struct Decoder {
 
 impl Decoder {
     fn new(shared: &Shared, thread: ThreadId) -> Self {
-        let decompressor = zstd::bulk::Decompressor::new().expect("a context can be made");
         let mut this = Self {
             thread,
             fault: None,
@@ -193,7 +209,7 @@ impl Decoder {
             flow: FlowPredictor::new(),
             addresses: AddressPredictor::new(),
             translator: Translator::new(),
-            decompressor,
+            inflater: Inflater::new(),
             next_chunk: 0,
             blocks_left: 0,
             foreseen_left: 0,
@@ -353,7 +369,7 @@ impl Decoder {
             let packed = &shared.bytes[start..start + column.packed as usize];
             bytes.clear();
             bytes.reserve(column.raw as usize);
-            let done = self.decompressor.decompress_to_buffer(packed, bytes);
+            let done = self.inflater.0.decompress_to_buffer(packed, bytes);
             if done.ok() != Some(column.raw as usize) {
                 self.fail(0);
                 return false;

@@ -24,7 +24,9 @@ pub enum Fault {
     #[error("cannot be read or written ({0})")]
     Io(String),
     /// The file does not begin like a capture.
-    #[error("is not a capture; record one with `entresol trace record`")]
+    #[error(
+        "is not a capture; record one with `entresol trace record` or make one with `entresol trace import`"
+    )]
     Foreign,
     /// The file is of another version of the format.
     #[error(
@@ -60,6 +62,9 @@ pub enum Fault {
         /// What is wrong with it.
         problem: String,
     },
+    /// The file as a whole cannot serve.
+    #[error("{0}")]
+    Unusable(String),
     /// The capture has no such thread.
     #[error("has {threads} threads, so there is no thread {asked}")]
     NoThread {

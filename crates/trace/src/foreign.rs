@@ -1,18 +1,180 @@
-//! Traces of other tools: what they hold, read record by record, with errors that say where.
-
-use crate::error::{Fault, TraceError};
+//! Traces of other tools, in and out.
+//!
+//! An importer reads records one after the other, so that memory never holds the foreign file, and
+//! assembles a capture from them. What a format cannot say is assumed, and each assumption is a
+//! sentence in the capture's provenance. What a capture says and a format cannot is left out on
+//! export, and each loss is a sentence of the answer.
+//!
+//! Invariant: no bytes make an importer panic; a malformed file gives one sentence that names the
+//! file, the record, and the record's offset in the unpacked file.
 
 pub mod block;
+pub mod source;
 
 mod columns;
 mod lines;
 
-/// A record of a foreign trace that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::assembler::Assembler;
+use crate::error::{Fault, TraceError};
+use crate::file::TraceFile;
+use crate::provenance::Provenance;
+pub use source::{Reader, Source};
+use std::path::Path;
+
+/// A format of traces.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Format {
+    /// Our own.
+    Etr,
+}
+
+/// What the table knows of a format: one row each.
+struct Row {
+    format: Format,
+    /// As on the command line.
+    name: &'static str,
+    /// What it is, in a line.
+    summary: &'static str,
+    /// Whether content is enough to recognise it.
+    recognise: Option<fn(&Source<'_>, &[u8]) -> bool>,
+    import: Option<Import>,
+    export: Option<Export>,
+}
+
+/// An importer: adds to the assembler, and says what it assumed.
+type Import = fn(&Source<'_>, &ImportOptions, &mut Assembler) -> Result<Notes, ForeignError>;
+/// An exporter: writes to the path, which has a temporary name, and says what it left out.
+type Export = fn(&TraceFile, &Path, &ExportOptions) -> Result<Notes, ForeignError>;
+
+/// Sentences on what was assumed or left out.
+pub type Notes = Vec<String>;
+
+/// The formats, those that are recognised by a magic number first.
+const TABLE: &[Row] = &[Row {
+    format: Format::Etr,
+    name: "etr",
+    summary: "captures of `entresol trace record`",
+    recognise: Some(|_, head| head.starts_with(&crate::container::MAGIC)),
+    import: None,
+    export: None,
+}];
+
+impl Format {
+    /// Every format.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.format)
+    }
+    /// The format with this name on the command line.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let row = TABLE.iter().find(|row| row.name == name)?;
+        Some(row.format)
+    }
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+    /// What it is, in a line.
+    pub fn summary(self) -> &'static str {
+        self.row().summary
+    }
+    /// Whether captures can be made from it.
+    pub fn imports(self) -> bool {
+        self.row().import.is_some()
+    }
+    /// Whether captures can be turned into it.
+    pub fn exports(self) -> bool {
+        self.row().export.is_some()
+    }
+    /// Whether content tells it; otherwise it has to be named (D23).
+    pub fn is_recognised(self) -> bool {
+        self.row().recognise.is_some()
+    }
+
+    fn row(self) -> &'static Row {
+        let row = TABLE.iter().find(|row| row.format == self);
+        row.expect("every format has a row")
+    }
+}
+
+/// What a memory access without registers depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Dependencies {
+    /// Nothing: all accesses are independent, so memory-level parallelism is as large as the
+    /// window allows.
+    #[default]
+    None,
+    /// The address of each access on the load before it in its thread: no two loads overlap.
+    Chain,
+}
+
+/// How to read a foreign trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ImportOptions {
+    /// What accesses depend on where the source does not say.
+    pub dependencies: Dependencies,
+    /// By how much the tool that recorded times slowed the program down, in thousandths: time
+    /// between two accesses divided by it is time of the program.
+    pub slowdown_milli: u64,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self {
+            dependencies: Dependencies::None,
+            slowdown_milli: 55_000,
+        }
+    }
+}
+
+/// A share of a thread's instructions, or a number of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Portion {
+    /// That many instructions of each thread.
+    Instructions(u64),
+    /// That share of each thread's instructions.
+    Share(units::Ratio),
+}
+
+impl Portion {
+    /// The portion of a thread with that many instructions.
+    pub fn of(self, instructions: u64) -> u64 {
+        match self {
+            Self::Instructions(count) => count.min(instructions),
+            Self::Share(share) => share.of(instructions).min(instructions),
+        }
+    }
+}
+
+/// Which part of a capture to export, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExportOptions {
+    /// Left out at the start of each thread.
+    pub skip: Portion,
+    /// Exported after that; all that is left if `None`.
+    pub limit: Option<Portion>,
+    /// The only thread to export, for formats that hold one.
+    pub thread: Option<units::ThreadId>,
+    /// Slowdown to write into times, in thousandths.
+    pub slowdown_milli: u64,
+}
+
+impl Default for ExportOptions {
+    fn default() -> Self {
+        Self {
+            skip: Portion::Instructions(0),
+            limit: None,
+            thread: None,
+            slowdown_milli: ImportOptions::default().slowdown_milli,
+        }
+    }
+}
+
+/// A foreign trace that cannot be used, or a file that cannot be written.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForeignError {
-    /// The file as the user named it.
+    /// The file as the user named it, or the file of a directory.
     pub file: String,
-    /// The record's number, from 1; of a text, its line.
+    /// The record's number, from 1; of a text, its line. 0 if the file as a whole is wrong.
     pub record: u64,
     /// Where the record begins in the uncompressed stream, in bytes.
     pub offset: u64,
@@ -20,13 +182,170 @@ pub struct ForeignError {
     pub problem: String,
 }
 
+impl core::fmt::Display for ForeignError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}", TraceError::from(self.clone()))
+    }
+}
+
 impl From<ForeignError> for TraceError {
     fn from(error: ForeignError) -> Self {
-        let fault = Fault::Record {
-            record: error.record,
-            offset: error.offset,
-            problem: error.problem,
+        let (record, offset, problem) = (error.record, error.offset, error.problem);
+        let fault = match record {
+            0 => Fault::Unusable(problem),
+            _ => Fault::Record {
+                record,
+                offset,
+                problem,
+            },
         };
         fault.of(&error.file)
+    }
+}
+
+/// A foreign trace as a capture.
+pub struct Imported {
+    /// The bytes of the capture, as they stand in a `.etr` file.
+    pub bytes: Vec<u8>,
+    /// The format that was read.
+    pub format: Format,
+    /// What was assumed; the capture's provenance says it too.
+    pub notes: Notes,
+}
+
+/// Bytes of a file that are looked at to recognise its format.
+const HEAD: usize = 4096;
+
+/// The format of the file or directory at `path`, told by its content.
+pub fn recognise(path: &Path) -> Option<Format> {
+    let source = Source::path(path);
+    let head = source.head(HEAD);
+    let fits = |row: &&Row| row.recognise.is_some_and(|fits| fits(&source, &head));
+    let row = TABLE.iter().find(fits)?;
+    Some(row.format)
+}
+
+/// The format of `path`: the one named, or else the one its content tells.
+///
+/// # Errors
+/// When nothing is there, or none is named and the content tells none.
+pub fn format_of(path: &Path, named: Option<Format>) -> Result<Format, TraceError> {
+    let name = path.display().to_string();
+    std::fs::metadata(path).map_err(|error| Fault::from(error).of(&name))?;
+    named.or_else(|| recognise(path)).ok_or_else(|| {
+        let unmarked: Vec<_> = Format::all()
+            .filter(|format| format.imports() && !format.is_recognised())
+            .map(Format::name)
+            .collect();
+        let problem = format!(
+            "is in no format that its content tells; if it is one of those without a mark, name \
+             it: --format {}",
+            unmarked.join("|")
+        );
+        Fault::Unusable(problem).of(&name)
+    })
+}
+
+/// Makes a capture from the foreign trace at `path`.
+///
+/// # Errors
+/// When the trace is malformed, holds no instruction, or is of a format that is not imported.
+pub fn import(
+    path: &Path,
+    format: Format,
+    options: &ImportOptions,
+) -> Result<Imported, TraceError> {
+    import_source(&Source::path(path), format, options).map_err(TraceError::from)
+}
+
+/// Makes a capture from the foreign trace in `source`.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_source(
+    source: &Source<'_>,
+    format: Format,
+    options: &ImportOptions,
+) -> Result<Imported, ForeignError> {
+    let refuse = || source.fail(format!("cannot be imported from {}", format.name()));
+    let import = format.row().import.ok_or_else(refuse)?;
+    let mut out = Assembler::new();
+    let notes = import(source, options, &mut out)?;
+    let executed = (0..out.threads()).map(|n| out.executed(units::ThreadId::from_index(n)));
+    if executed.sum::<u64>() == 0 {
+        return Err(source.fail("holds no instruction".into()));
+    }
+    let provenance = Provenance {
+        command: vec![
+            "import".into(),
+            format.name().into(),
+            source.file_name().into(),
+        ],
+        recorder: format!("entresol {}", env!("CARGO_PKG_VERSION")),
+        notes: notes.clone(),
+        ..Provenance::default()
+    };
+    Ok(Imported {
+        bytes: out.into_bytes(provenance),
+        format,
+        notes,
+    })
+}
+
+/// Writes `trace` in another format to `destination`, which appears whole or not at all.
+///
+/// # Errors
+/// When the format has no exporter, cannot hold the capture, or the file cannot be written.
+pub fn export(
+    trace: &TraceFile,
+    format: Format,
+    destination: &Path,
+    options: &ExportOptions,
+) -> Result<Notes, TraceError> {
+    let source = Source::path(destination);
+    let fail = |problem: String| TraceError::from(source.fail(problem));
+    let Some(export) = format.row().export else {
+        return Err(fail(format!("cannot be written as {}", format.name())));
+    };
+    if destination.is_dir() {
+        return Err(fail("is a directory that exists; name a new one".into()));
+    }
+    let mut temporary = destination.as_os_str().to_owned();
+    temporary.push(".part");
+    let temporary = Path::new(&temporary);
+    remove(temporary);
+    let done = export(trace, temporary, options).map_err(TraceError::from);
+    let renamed = done.and_then(|notes| {
+        std::fs::rename(temporary, destination)
+            .map_err(|error| fail(format!("cannot be written ({error})")))?;
+        Ok(notes)
+    });
+    if renamed.is_err() {
+        remove(temporary);
+    }
+    renamed
+}
+
+/// Removes what an export left behind, file or directory; there may be nothing.
+fn remove(path: &Path) {
+    let removed = if path.is_dir() {
+        std::fs::remove_dir_all(path)
+    } else {
+        std::fs::remove_file(path)
+    };
+    drop(removed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_found_by_its_name() {
+        for format in Format::all() {
+            assert_eq!(Format::from_name(format.name()), Some(format));
+            assert!(!format.summary().is_empty());
+        }
+        assert_eq!(Format::from_name("mcasim"), None);
     }
 }

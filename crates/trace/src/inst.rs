@@ -215,7 +215,7 @@ impl CodeLine {
 }
 
 /// A static instruction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Inst {
     /// Virtual address of the instruction: identity for branch predictors, not a memory access.
     pub pc: u64,

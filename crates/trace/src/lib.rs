@@ -9,6 +9,7 @@
 //! [`CanonicalAddr`], so that no consumer depends on where a program's pages happened to be.
 #![forbid(unsafe_code)]
 
+pub mod assembler;
 pub mod chunk;
 pub mod container;
 pub mod cursor;
@@ -27,6 +28,7 @@ mod template;
 mod translate;
 mod wire;
 
+pub use assembler::{Assembler, Known};
 pub use container::VirtualPage;
 pub use cursor::ThreadCursor;
 pub use dictionary::AccessKind;

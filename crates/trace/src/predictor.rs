@@ -8,6 +8,7 @@
 const FLOW_BITS: u32 = 13;
 
 /// The next variant, from the last two.
+#[derive(Clone)]
 pub(crate) struct FlowPredictor {
     table: Box<[u32]>,
     history: u32,
@@ -50,6 +51,7 @@ struct Slot {
 }
 
 /// The next address of each access of each variant.
+#[derive(Clone)]
 pub(crate) struct AddressPredictor {
     slots: Vec<Slot>,
     /// The address before, whichever access made it: what a new slot starts from.

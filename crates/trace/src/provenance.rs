@@ -19,4 +19,7 @@ pub struct Provenance {
     pub skip: u64,
     /// Instructions after which recording stopped, if there was a limit.
     pub limit: Option<u64>,
+    /// What was assumed where the source did not say; empty for a recorded capture.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

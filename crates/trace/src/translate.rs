@@ -7,6 +7,7 @@ const ENTRIES: usize = 256;
 
 /// Translates with a direct-mapped cache before a binary search in the page list. One process per
 /// capture: the address space is the list's first.
+#[derive(Clone)]
 pub(crate) struct Translator {
     /// Virtual page + 1 (0: empty), canonical page.
     cache: Box<[(u64, u64); ENTRIES]>,

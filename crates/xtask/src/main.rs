@@ -7,18 +7,19 @@ use xtask::{reference, root};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if words != ["parameters"] {
-        eprintln!("usage: cargo run -p xtask -- parameters");
+    let page = reference::PAGES.iter().find(|page| words == [page.name]);
+    let Some(page) = page else {
+        let names: Vec<&str> = reference::PAGES.iter().map(|page| page.name).collect();
+        eprintln!("usage: cargo run -p xtask -- {}", names.join("|"));
         return ExitCode::from(2);
-    }
-    let file = root().join(reference::PARAMETERS_FILE);
-    match std::fs::write(&file, reference::parameters()) {
+    };
+    match std::fs::write(root().join(page.file), (page.text)()) {
         Ok(()) => {
-            println!("{}", reference::PARAMETERS_FILE);
+            println!("{}", page.file);
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{}: {error}", reference::PARAMETERS_FILE);
+            eprintln!("{}: {error}", page.file);
             ExitCode::FAILURE
         }
     }

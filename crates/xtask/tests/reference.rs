@@ -10,14 +10,32 @@ use xtask::{reference, root};
 const RESULT_FILE: &str = "docs/formats/result.md";
 
 #[test]
-fn the_page_of_parameters_is_fresh() {
-    let file = root().join(reference::PARAMETERS_FILE);
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    assert!(
-        text == reference::parameters(),
-        "{} is stale: cargo run -p xtask -- parameters",
-        reference::PARAMETERS_FILE
-    );
+fn the_generated_pages_are_fresh() {
+    for page in reference::PAGES {
+        let text = std::fs::read_to_string(root().join(page.file)).unwrap_or_default();
+        assert!(
+            text == (page.text)(),
+            "{} is stale; write it with: cargo run -p xtask -- {}",
+            page.file,
+            page.name
+        );
+    }
+}
+
+/// Every switch has its row in the page that says why it is there, and the page names no other.
+#[test]
+fn the_page_on_fidelity_names_every_switch_and_no_other() {
+    let text = std::fs::read_to_string(root().join("docs/fidelity.md")).unwrap();
+    let tables = text.lines().filter(|line| line.starts_with('|'));
+    let words: BTreeSet<&str> = tables
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .filter(|word| word.contains('_') && !word.contains('.'))
+        .collect();
+    let switches: BTreeSet<&str> = sim::config::fidelity::SWITCHES
+        .iter()
+        .map(|switch| switch.name)
+        .collect();
+    assert_eq!(words, switches);
 }
 
 #[test]
@@ -57,6 +75,7 @@ fn result() -> Value {
         machine: "demo".into(),
         design: "skybyte-full".into(),
         nand: None,
+        fidelity: Default::default(),
         files: Vec::new(),
         overrides: Vec::new(),
         threads: None,

@@ -233,10 +233,12 @@ def provenance(summary: Json) -> str:
                                   quantity.exact(trace["instructions"])))
         for trace in origin["traces"]
     ]  # fmt: skip
+    switches = ", ".join(summary["runs"][0].get("fidelity", ())) or "paper"
     audit = "on" if origin["audit"] else "off"
     return (
         f'<p class="note">Entresol {escape(str(origin["entresol"]))}, machine '
-        f"{escape(origin['machine'])}, audits {audit}, result schema {summary['schema']}.</p>"
+        f"{escape(origin['machine'])}, fidelity {escape(switches)}, audits {audit}, "
+        f"result schema {summary['schema']}.</p>"
         + html.table("Captures", ("capture", "digest", "threads", "instructions"), rows)
     )
 

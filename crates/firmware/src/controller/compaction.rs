@@ -3,7 +3,8 @@
 //! L1 takes pages in the order in which they were first logged. A cached page is copied to a buffer
 //! whole (L2): its frame has the newest bytes of every line. Any other page is read from flash
 //! (L3), unless all its lines are in the half or it was never on flash, and the lines of the half
-//! are merged into it (L4). Lines that the active half has in a newer version may or may not be in
+//! are merged into it (L4); if the block port has written it and it is still in a buffer, that is
+//! where the page comes from. Lines that the active half has in a newer version may or may not be in
 //! what is programmed (L5): they stay in the active half and are programmed with it. When the
 //! program is done, the page leaves the half's index; when no page is left, the half is free.
 //!
@@ -19,7 +20,7 @@ use units::address::LINE_BYTES;
 use units::{LineMask, Lpa, Time};
 
 /// How far the compaction of the sealed half has come.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Compaction {
     cursor: IndexCursor,
     started: Time,
@@ -46,7 +47,7 @@ impl Controller {
         }
     }
 
-    fn turn_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+    pub(super) fn turn_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
         loop {
             self.launch_pages(now, platform);
             self.release_half(now);
@@ -147,6 +148,9 @@ impl Controller {
             let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
             let copied = platform.dram(at, address, size, false);
             self.submit(copied, buffer, platform);
+        } else if let Some(older) = self.buffers.holding(lpa) {
+            // A page written through the block port is on its way to flash.
+            self.merge(at, lpa, PagePlace::Buffer(older), buffer, platform);
         } else if self.sealed_mask(lpa) == all || !self.ftl.is_mapped(lpa) {
             self.merge(at, lpa, PagePlace::Zero, buffer, platform);
         } else {

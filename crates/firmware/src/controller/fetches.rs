@@ -93,6 +93,7 @@ impl Controller {
         match job {
             Job::WriteBack => {}
             Job::Compaction => self.finish_page(now, lpa, platform),
+            Job::BlockWrite => self.finish_page_write(now, buffer, platform),
         }
     }
 
@@ -166,7 +167,7 @@ impl Controller {
         platform: &mut P,
     ) {
         let pending = &waiter.pending;
-        let (lpa, line) = self.split(pending.request.line);
+        let (lpa, _) = self.split(pending.request.line);
         // A waiter that joined so late that its lookup ends after the page came waits for that.
         let from_flash = now.max(waiter.since);
         let at = filled.max(waiter.since);
@@ -176,8 +177,8 @@ impl Controller {
             flash: from_flash - waiter.since,
             dram: at - from_flash,
         };
-        let from = Cell::Page(PagePlace::Frame(mshr.frame), line);
-        self.answer_read(pending, from, (at, waiter.served, breakdown), platform);
+        let answer = (at, waiter.served, breakdown);
+        self.answer_from_frame(pending, mshr.frame, answer, platform);
         if pending.request.op != RequestOp::PromotionRead && !mshr.is_unwanted {
             self.use_frame(at, mshr.frame, lpa, platform);
         }

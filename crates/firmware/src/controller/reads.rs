@@ -20,6 +20,7 @@ impl Controller {
     pub(super) fn on_read<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         match request.op {
             RequestOp::PromotionRead => self.stats.promotion_reads += 1,
+            RequestOp::ReadPage => self.stats.page_reads += 1,
             _ => self.stats.reads += 1,
         }
         let pending = self.look_up(now, request, self.constants.read_occupancy, platform);
@@ -48,11 +49,14 @@ impl Controller {
     fn serve_hit<P: Platform>(&mut self, now: Time, pending: &Pending, platform: &mut P) -> bool {
         let (lpa, line) = self.split(pending.request.line);
         if let Some(frame) = self.cache.find(lpa)
-            && self.holds(frame, line)
+            && self.holds(frame, line, pending.request.op)
         {
             let at = now.max(pending.cache_ready);
             self.serve_from_frame(at, pending, frame, platform);
             return true;
+        }
+        if pending.request.op == RequestOp::ReadPage {
+            return false;
         }
         if let Some(slot) = self.find_in_log(lpa, line) {
             self.serve_from_log(now.max(pending.log_ready), pending, slot, platform);
@@ -61,13 +65,19 @@ impl Controller {
         false
     }
 
-    /// Whether the frame has the newest bytes of the line already.
+    /// Whether the frame has the newest bytes of the line, or of the page, already.
     #[inline]
-    fn holds(&self, frame: FrameId, line: LineInPage) -> bool {
+    fn holds(&self, frame: FrameId, line: LineInPage, op: RequestOp) -> bool {
         match self.cache.mshr_of(frame) {
             None => true,
             // With a log the line is served from there, until compaction takes it away.
-            Some(mshr) => self.mshrs.get(mshr).written.contains(line),
+            Some(mshr) => {
+                let written = self.mshrs.get(mshr).written;
+                match op {
+                    RequestOp::ReadPage => written == self.constants.all_lines,
+                    _ => written.contains(line),
+                }
+            }
         }
     }
 
@@ -80,10 +90,15 @@ impl Controller {
         platform: &mut P,
     ) {
         let (lpa, line) = self.split(pending.request.line);
-        let done = Self::move_line(at, self.line_address(frame, line), false, platform);
+        let done = if pending.request.op == RequestOp::ReadPage {
+            let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+            platform.dram(at, address, size, false)
+        } else {
+            Self::move_line(at, self.line_address(frame, line), false, platform)
+        };
         let breakdown = hit_breakdown(pending, pending.cache_ready, at, done);
-        let from = Cell::Page(PagePlace::Frame(frame), line);
-        self.answer_read(pending, from, (done, Served::CacheHit, breakdown), platform);
+        let answer = (done, Served::CacheHit, breakdown);
+        self.answer_from_frame(pending, frame, answer, platform);
         if pending.request.op != RequestOp::PromotionRead {
             self.use_frame(at, frame, lpa, platform);
         }
@@ -99,7 +114,8 @@ impl Controller {
         let done = Self::move_line(at, Self::slot_address(slot), false, platform);
         let breakdown = hit_breakdown(pending, pending.log_ready, at, done);
         let answer = (done, Served::LogHit, breakdown);
-        self.answer_read(pending, Cell::Log(slot), answer, platform);
+        platform.copy_line(Cell::Log(slot), Cell::Host(pending.request.id));
+        self.answer_read(pending, answer, platform);
     }
 
     /// R3: neither log nor data cache holds the line. Says whether there was room.
@@ -110,7 +126,7 @@ impl Controller {
         platform: &mut P,
     ) -> bool {
         let at = now.max(pending.miss_ready());
-        let (lpa, line) = self.split(pending.request.line);
+        let (lpa, _) = self.split(pending.request.line);
         if let Some(frame) = self.cache.find(lpa) {
             self.join(at, pending, frame, platform);
             return true;
@@ -121,25 +137,31 @@ impl Controller {
             };
             let done = self.fill_from_buffer(at, lpa, buffer, frame, platform);
             let breakdown = hit_breakdown(pending, pending.miss_ready(), at, done);
-            let from = Cell::Page(PagePlace::Frame(frame), line);
-            self.answer_read(
-                pending,
-                from,
-                (done, Served::BufferHit, breakdown),
-                platform,
-            );
+            let answer = (done, Served::BufferHit, breakdown);
+            self.answer_from_frame(pending, frame, answer, platform);
             if pending.request.op != RequestOp::PromotionRead {
                 self.use_frame(at, frame, lpa, platform);
             }
             return true;
         }
         if !self.ftl.is_mapped(lpa) {
-            let breakdown = hit_breakdown(pending, pending.miss_ready(), at, at);
-            let from = Cell::Page(PagePlace::Zero, line);
-            self.answer_read(pending, from, (at, Served::Unmapped, breakdown), platform);
+            self.answer_unmapped(at, pending, platform);
             return true;
         }
         self.fetch_for_read(at, pending, lpa, platform)
+    }
+
+    /// The page was never on flash. A line of it is not in the log either; of the whole page some
+    /// may be.
+    fn answer_unmapped<P: Platform>(&mut self, at: Time, pending: &Pending, platform: &mut P) {
+        if pending.request.op == RequestOp::ReadPage {
+            return self.answer_unmapped_page(at, pending, platform);
+        }
+        let (_, line) = self.split(pending.request.line);
+        let from = Cell::Page(PagePlace::Zero, line);
+        platform.copy_line(from, Cell::Host(pending.request.id));
+        let breakdown = hit_breakdown(pending, pending.miss_ready(), at, at);
+        self.answer_read(pending, (at, Served::Unmapped, breakdown), platform);
     }
 
     fn fetch_for_read<P: Platform>(
@@ -163,7 +185,9 @@ impl Controller {
         } else {
             self.wait_for_page(at, pending, mshr, Served::Flash);
         }
-        self.prefetch(at, lpa, platform);
+        if pending.request.op != RequestOp::ReadPage {
+            self.prefetch(at, lpa, platform);
+        }
         true
     }
 
@@ -203,7 +227,10 @@ impl Controller {
         let (lpa, in_page) = self.split(line);
         let frame = self.cache.find(lpa)?;
         let mshr = self.cache.mshr_of(frame)?;
-        if self.holds(frame, in_page) || self.find_in_log(lpa, in_page).is_some() {
+        let read = RequestOp::Read {
+            delay_allowed: true,
+        };
+        if self.holds(frame, in_page, read) || self.find_in_log(lpa, in_page).is_some() {
             return None;
         }
         let entry = self.mshrs.get(mshr);

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use units::FrameId;
 
 /// The page whose last use is longest ago leaves.
+#[derive(Clone)]
 pub struct Lru {
     /// By frame: number of the last use.
     last_use: Vec<u64>,

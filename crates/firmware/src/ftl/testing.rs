@@ -105,7 +105,7 @@ impl Flash {
             PagePlace::Register(tag) => self.registers[&tag],
             PagePlace::Buffer(buffer) => self.buffers[&buffer],
             PagePlace::Zero => 0,
-            PagePlace::Frame(_) => unreachable!("the FTL knows no frames"),
+            PagePlace::Frame(_) | PagePlace::Host(_) => unreachable!("the FTL knows buffers only"),
         }
     }
     /// Finishes an operation of a random busy die: the oldest, unless dies reorder.

@@ -24,6 +24,7 @@ const FIRST_LEVEL_ENTRY_BYTES: u64 = 16;
 const SECOND_LEVEL_ENTRY_BYTES: u64 = 4;
 
 /// A page of the first level. `line_count` 0 marks a page that was removed.
+#[derive(Clone)]
 struct Page {
     lpa: Lpa,
     table: u32,
@@ -32,13 +33,14 @@ struct Page {
 }
 
 /// All second-level tables of one size.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Arena {
     entries: Vec<u32>,
     free: Vec<u32>,
 }
 
 /// The two-level hash index of one half of the log.
+#[derive(Clone)]
 pub struct TwoLevelHash {
     /// LPA → position in `pages`; never iterated.
     positions: HashMap<Lpa, u32, FxBuildHasher>,

@@ -4,12 +4,14 @@
 //! given. The host keeps the firmware's contract: it has no two requests for one line outstanding
 //! unless both are reads, and it takes a page over when its requests for the page are answered.
 
+mod migration;
+
 use crate::common::{Bench, Costs, Token};
 use firmware::{
     Answer, Cell, Controller, ControllerConfig, NandTag, PagePlace, Request, RequestOp, Response,
 };
 use std::collections::BTreeMap;
-use units::{LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Stream, Time};
+use units::{LineAddr, LineInPage, PageSize, Picos, RequestId, Stream, Time};
 
 /// Requests that may be outstanding together.
 const REQUESTS: usize = 48;
@@ -46,6 +48,8 @@ pub struct Mix {
     pub reads: u64,
     pub writes: u64,
     pub migrations: u64,
+    /// Reads and writes of whole pages, half of them each.
+    pub pages: u64,
     /// Pages of the small set that half of the accesses go to.
     pub hot_pages: u64,
 }
@@ -56,6 +60,7 @@ pub struct Lab {
     pub delays: u64,
     pub clean_demotions: u64,
     pub checked_reads: u64,
+    pub checked_page_reads: u64,
     page: PageSize,
     die_count: usize,
     now: Time,
@@ -84,6 +89,7 @@ impl Lab {
             delays: 0,
             clean_demotions: 0,
             checked_reads: 0,
+            checked_page_reads: 0,
             page,
             die_count: config.geometry.die_count() as usize,
             now: Time::ZERO,
@@ -109,6 +115,8 @@ impl Lab {
             self.access(true)
         } else if draw < self.mix.reads + self.mix.writes + self.mix.migrations {
             self.migrate()
+        } else if draw < self.mix.reads + self.mix.writes + self.mix.migrations + self.mix.pages {
+            self.access_page()
         } else {
             // One choice beyond the dies: the oldest timer rings.
             let choice = self.random.below(self.die_count as u64 + 1) as usize;
@@ -225,11 +233,38 @@ impl Lab {
         }
     }
 
+    /// A read or write of a whole page; a written page has a token and those after it.
+    fn access_page(&mut self) -> bool {
+        let line = self.pick_line();
+        let (lpa, in_page) = self.split(line);
+        if self.is_at_host(lpa) {
+            return false;
+        }
+        let token = self.next_token;
+        self.next_token += u64::from(self.page.line_count());
+        let op = match self.random.below(2) {
+            0 => RequestOp::ReadPage,
+            _ => RequestOp::WritePage,
+        };
+        self.send(line - in_page as u64, op, token)
+    }
+
+    /// The lines that a request is of.
+    fn lines_of(&self, line: u64, op: RequestOp) -> std::ops::Range<usize> {
+        let count = if op.is_page() {
+            usize::from(self.page.line_count())
+        } else {
+            1
+        };
+        line as usize..line as usize + count
+    }
+
     /// Sends a request if the contract allows it now; says whether it did.
     fn send(&mut self, line: u64, op: RequestOp, token: Token) -> bool {
-        let is_write = op == RequestOp::Write;
-        let index = line as usize;
-        if self.has_writer[index] || is_write && self.readers[index] > 0 {
+        let is_write = op.is_write();
+        let lines = self.lines_of(line, op);
+        let is_busy = |index| self.has_writer[index] || is_write && self.readers[index] > 0;
+        if lines.clone().any(is_busy) {
             return false;
         }
         let Some(id) = self.outstanding.iter().position(Option::is_none) else {
@@ -240,9 +275,18 @@ impl Lab {
             op,
             line: LineAddr::new(line),
         };
-        self.has_writer[index] = is_write;
-        self.readers[index] += u16::from(!is_write);
-        self.bench.host[id] = token;
+        for index in lines.clone() {
+            self.has_writer[index] = is_write;
+            self.readers[index] += u16::from(!is_write);
+        }
+        if op.is_page() {
+            let payload = self.bench.page(PagePlace::Host(request.id));
+            for (nth, place) in payload.iter_mut().enumerate() {
+                *place = if is_write { token + nth as u64 } else { 0 };
+            }
+        } else {
+            self.bench.host[id] = token;
+        }
         let arrived = self.now;
         self.outstanding[id] = Some(Outstanding {
             request,
@@ -298,6 +342,23 @@ impl Lab {
                 self.has_writer[index] = false;
                 return;
             }
+            (Answer::Written, RequestOp::WritePage) => {
+                for (nth, index) in self.lines_of(line, request.op).enumerate() {
+                    self.model[index] = token + nth as u64;
+                    self.has_writer[index] = false;
+                }
+                return;
+            }
+            (Answer::Data, RequestOp::ReadPage) => {
+                self.checked_page_reads += 1;
+                let lines = self.lines_of(line, request.op);
+                let got = self.bench.page(PagePlace::Host(response.request));
+                let expected = &self.model[lines];
+                assert_eq!(
+                    got, expected,
+                    "the page of line {line} is not what was written last: {response:?}"
+                );
+            }
             (Answer::Data, RequestOp::Read { .. }) => self.check_read(id, line, response),
             (
                 Answer::Delay,
@@ -318,7 +379,9 @@ impl Lab {
             }
             (answer, op) => panic!("{op:?} is answered with {answer:?}"),
         }
-        self.readers[index] -= 1;
+        for index in self.lines_of(line, request.op) {
+            self.readers[index] -= 1;
+        }
     }
 
     fn check_read(&mut self, id: usize, line: u64, response: Response) {
@@ -344,111 +407,5 @@ impl Lab {
                 "line {line} differs between log and data cache"
             );
         }
-    }
-
-    fn start_promotion(&mut self, lpa: u64) {
-        let count = usize::from(self.page.line_count());
-        let page = HostPage {
-            stage: Stage::Promoting(0),
-            lines: vec![0; count],
-            is_copied: vec![false; count],
-            is_dirty: false,
-        };
-        self.host_pages.insert(lpa, page);
-    }
-
-    /// Starts, carries on or ends the stay of a page in host DRAM.
-    fn migrate(&mut self) -> bool {
-        let count = self.host_pages.len() as u64;
-        if count < HOST_PAGES as u64 && self.random.below(40) == 0 {
-            let line = self.pick_line();
-            let (lpa, _) = self.split(line);
-            let is_new = !self.is_at_host(lpa);
-            if is_new {
-                self.start_promotion(lpa);
-            }
-            return is_new;
-        }
-        if count == 0 {
-            return false;
-        }
-        let nth = self.random.below(count) as usize;
-        let lpa = *self
-            .host_pages
-            .keys()
-            .nth(nth)
-            .expect("there are that many");
-        let goes_home = self.random.below(16) == 0;
-        self.advance_page(lpa, goes_home)
-    }
-
-    /// The next step of the stay of a page; says whether it could be done.
-    fn advance_page(&mut self, lpa: u64, goes_home: bool) -> bool {
-        let line_count = self.page.line_count();
-        let first_line = lpa * u64::from(line_count);
-        let page = &self.host_pages[&lpa];
-        match page.stage {
-            Stage::Promoting(next) if next < line_count => {
-                let line = first_line + u64::from(next);
-                let is_sent = self.send(line, RequestOp::PromotionRead, 0);
-                self.set_stage(lpa, Stage::Promoting(next + u16::from(is_sent)));
-                is_sent
-            }
-            Stage::Promoting(_) => self.finish_promotion(lpa, first_line),
-            Stage::Here if !goes_home => false,
-            Stage::Here if page.is_dirty => {
-                self.set_stage(lpa, Stage::Demoting(0));
-                true
-            }
-            Stage::Here => {
-                self.clean_demotions += 1;
-                self.host_pages.remove(&lpa);
-                true
-            }
-            Stage::Demoting(next) if next < line_count => {
-                let token = page.lines[usize::from(next)];
-                let is_sent = self.send(first_line + u64::from(next), RequestOp::Write, token);
-                self.set_stage(lpa, Stage::Demoting(next + u16::from(is_sent)));
-                is_sent
-            }
-            Stage::Demoting(_) if self.is_busy(first_line) => false,
-            Stage::Demoting(_) => {
-                self.host_pages.remove(&lpa);
-                true
-            }
-        }
-    }
-
-    fn set_stage(&mut self, lpa: u64, stage: Stage) {
-        self.host_pages
-            .get_mut(&lpa)
-            .expect("it is at the host")
-            .stage = stage;
-    }
-
-    /// Whether a request for a line of the page is outstanding.
-    fn is_busy(&self, first_line: u64) -> bool {
-        let lines = first_line as usize..first_line as usize + usize::from(self.page.line_count());
-        lines
-            .into_iter()
-            .any(|line| self.has_writer[line] || self.readers[line] > 0)
-    }
-
-    fn finish_promotion(&mut self, lpa: u64, first_line: u64) -> bool {
-        if self.is_busy(first_line) {
-            return false;
-        }
-        let page = Lpa::new(lpa);
-        let differs = self
-            .controller
-            .on_promotion_done(self.now, page, &mut self.bench);
-        let page = self
-            .host_pages
-            .get_mut(&lpa)
-            .expect("it is under promotion");
-        page.is_dirty |= differs;
-        page.stage = Stage::Here;
-        self.take_answers();
-        true
     }
 }

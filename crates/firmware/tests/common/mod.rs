@@ -11,7 +11,7 @@ use units::{Bytes, FlashGeometry, LineInPage, LineMask, Lpa, Picos, Ppa, Time};
 /// What a line holds.
 pub type Token = u64;
 /// One token per line.
-type Page = Vec<Token>;
+pub type Page = Vec<Token>;
 
 /// What charges and moves cost on this platform.
 #[derive(Clone, Copy)]
@@ -33,6 +33,8 @@ pub struct Bench {
     costs: Costs,
     /// Payloads by request.
     pub host: Vec<Token>,
+    /// Payloads of page requests, by request.
+    pub host_pages: Vec<Page>,
     log: Vec<Token>,
     frames: Vec<Page>,
     buffers: Vec<Page>,
@@ -58,6 +60,7 @@ impl Bench {
             geometry,
             costs,
             host: vec![0; requests],
+            host_pages: Vec::new(),
             log: Vec::new(),
             frames: Vec::new(),
             buffers: Vec::new(),
@@ -136,11 +139,13 @@ impl Bench {
         vec![0; usize::from(self.geometry.page_size.line_count())]
     }
 
-    fn page(&mut self, place: PagePlace) -> &mut Page {
+    /// The tokens in a page that is not `Zero`.
+    pub fn page(&mut self, place: PagePlace) -> &mut Page {
         let blank = self.blank_page();
         let (pages, index) = match place {
             PagePlace::Frame(frame) => (&mut self.frames, frame.index()),
             PagePlace::Buffer(buffer) => (&mut self.buffers, buffer.index()),
+            PagePlace::Host(request) => (&mut self.host_pages, request.index()),
             PagePlace::Register(tag) => {
                 let page = self.registers.get_mut(&tag.get());
                 return page.expect("a register is used while its read is being handled");

@@ -6,6 +6,7 @@ use crate::core::stats::CoreStats;
 use crate::port::HostLine;
 use crate::tlb::Tlb;
 
+#[derive(Clone)]
 pub(crate) struct Caches {
     pub(crate) l1i: CacheArray,
     pub(crate) l1d: CacheArray,

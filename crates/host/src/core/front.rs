@@ -8,6 +8,7 @@ use crate::core::window::{NIL, PENDING};
 use crate::port::{HostLine, InstructionSource, MissKind, Pause, Step, Uncore};
 use crate::program::Op;
 
+#[derive(Clone)]
 pub(crate) struct Front {
     /// The cycle of the next dispatch, if nothing holds it back, and how many pieces that cycle
     /// has dispatched.

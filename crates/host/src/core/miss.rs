@@ -23,6 +23,7 @@ pub(crate) struct Miss {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NoMshr;
 
+#[derive(Clone)]
 pub(crate) struct Misses {
     /// Line of each MSHR in use, `HostLine::NONE` of a free one.
     lines: Vec<u32>,

@@ -5,6 +5,7 @@ use crate::core::window::{PENDING, info};
 use crate::port::Uncore;
 
 /// The cycle in which the youngest piece retired, and how many retired in it.
+#[derive(Clone)]
 pub(crate) struct Retirement {
     pub(crate) cycle: u64,
     used: u32,
@@ -41,6 +42,7 @@ impl Retirement {
 }
 
 /// Loads between dispatch and retirement.
+#[derive(Clone)]
 pub(crate) struct LoadQueue {
     free_from: Vec<u64>,
     mask: u64,

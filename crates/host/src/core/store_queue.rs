@@ -38,6 +38,7 @@ pub(crate) enum Forward {
     Pending(usize),
 }
 
+#[derive(Clone)]
 pub(crate) struct StoreQueue {
     entries: Vec<Store>,
     mask: u64,

@@ -100,6 +100,7 @@ impl Parked {
 const PLACES: usize = 512;
 
 /// The rings and the register file.
+#[derive(Clone)]
 pub(crate) struct Window {
     /// Next piece to dispatch, and oldest piece whose retirement is not yet known.
     pub(crate) tail: u64,

@@ -29,7 +29,7 @@ pub trait RunQueue {
 }
 
 /// The policy that the configuration names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum AnyQueue {
     /// `round_robin`.
     RoundRobin(Fifo),

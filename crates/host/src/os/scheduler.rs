@@ -116,7 +116,7 @@ impl Core {
 ///
 /// The times handed in for one core do not run backwards; a core that was left at a later time
 /// than `now` is taken as free from then on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scheduler {
     wake: WakePolicy,
     switch_cost: Picos,

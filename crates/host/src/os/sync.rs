@@ -56,7 +56,7 @@ struct Thread {
 }
 
 /// The replay of creation, exit, join and futex edges.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SyncEngine {
     threads: Vec<Thread>,
     syscall_cost: Picos,

@@ -45,7 +45,7 @@ pub(super) struct PlbEntry {
 }
 
 /// The buffer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Plb {
     entries: Vec<Option<PlbEntry>>,
     free: Vec<PlbIndex>,

@@ -51,7 +51,7 @@ struct List {
 }
 
 /// The two lists over all host pages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ReclaimLists {
     nodes: Vec<Node>,
     active: List,

@@ -135,11 +135,21 @@ pub(super) fn blame(layers: &[Layer], message: &str) -> String {
 }
 
 fn unknown(layer: &str, what: &str, found: &str, known: &[&str]) -> String {
-    let nearest = known.iter().min_by_key(|name| distance(name, found));
-    match nearest.filter(|name| distance(name, found) <= found.len() / 2) {
-        Some(name) => format!("{layer}: unknown {what} {found}; did you mean {name}?"),
-        None => format!("{layer}: unknown {what} {found}"),
+    let name = nearest(found, known);
+    if distance(name, found) <= found.len() / 2 {
+        format!("{layer}: unknown {what} {found}; did you mean {name}?")
+    } else {
+        format!("{layer}: unknown {what} {found}")
     }
+}
+
+/// The known name that is most like `found`.
+///
+/// # Panics
+/// If nothing is known.
+pub fn nearest<'a>(found: &str, known: &[&'a str]) -> &'a str {
+    let nearest = known.iter().min_by_key(|name| distance(name, found));
+    nearest.expect("something is known")
 }
 
 /// Levenshtein distance.

@@ -10,17 +10,26 @@ pub const DATA: u64 = 0x1000_0000;
 pub const LINE: u64 = 64;
 pub const PAGE: u64 = 4096;
 
-/// A run of `trace` with some settings, audited.
-pub fn prepare(trace: &TraceFile, machine: &str, design: &str, overrides: &[&str]) -> Prepared {
-    let spec = RunSpec {
+/// A design on a machine as they are shipped, audited.
+pub fn spec(machine: &str, design: &str) -> RunSpec {
+    RunSpec {
         trace: "synthetic.etr".to_string(),
         machine: machine.to_string(),
         design: design.to_string(),
         nand: None,
+        fidelity: Default::default(),
         files: Vec::new(),
-        overrides: overrides.iter().map(ToString::to_string).collect(),
+        overrides: Vec::new(),
         threads: None,
         is_audited: true,
+    }
+}
+
+/// A run of `trace` with some settings, audited.
+pub fn prepare(trace: &TraceFile, machine: &str, design: &str, overrides: &[&str]) -> Prepared {
+    let spec = RunSpec {
+        overrides: overrides.iter().map(ToString::to_string).collect(),
+        ..spec(machine, design)
     };
     Prepared::with_trace(spec, trace.clone()).expect("the test's settings are valid")
 }

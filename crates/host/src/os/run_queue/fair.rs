@@ -7,7 +7,7 @@ use units::{Picos, ThreadId};
 
 /// A heap by (received time, thread). A waiting thread receives nothing, so keys do not change
 /// while they are in it (the artifact's do).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fair(BinaryHeap<Reverse<(Picos, ThreadId)>>);
 
 impl Fair {

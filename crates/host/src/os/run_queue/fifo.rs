@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use units::{Picos, ThreadId};
 
 /// First in, first out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fifo(VecDeque<ThreadId>);
 
 impl Fifo {

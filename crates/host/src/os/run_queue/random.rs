@@ -4,7 +4,7 @@ use super::RunQueue;
 use units::{Picos, Stream, ThreadId};
 
 /// A uniform draw at each turn.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Random {
     waiting: Vec<ThreadId>,
     stream: Stream,

@@ -1,0 +1,162 @@
+//! Whole pages: the block port.
+//!
+//! A page read takes the way of a line read: one lookup, then the data cache, a buffer, or flash
+//! through an MSHR and a frame; the lines of the log are merged on the way. It is never delayed and
+//! starts no prefetch: reading ahead of a block device is its host's business.
+//!
+//! A page write needs a buffer and nothing else. It replaces every older copy: the page's lines
+//! leave the log, its frame, resident or in flight, takes the bytes, and of programs of a page the
+//! one submitted later wins. So the buffer is the newest copy until the program is done.
+
+use super::Controller;
+use super::reads::hit_breakdown;
+use crate::config::BlockWriteAck;
+use crate::mshr::Pending;
+use crate::page_buffers::Job;
+use crate::platform::{
+    Answer, Breakdown, BufferId, Cell, PagePlace, Platform, Request, Response, Served,
+};
+use units::address::LINE_BYTES;
+use units::{Lpa, RequestId, Time};
+
+impl Controller {
+    /// A write of a whole page has arrived.
+    pub(super) fn on_page_write<P: Platform>(
+        &mut self,
+        now: Time,
+        request: Request,
+        platform: &mut P,
+    ) {
+        self.stats.page_writes += 1;
+        let occupancy = self.constants.write_occupancy;
+        let pending = self.look_up(now, request, occupancy, platform);
+        let overtakes = !self.stalled_misses.is_empty();
+        if overtakes || !self.resolve_page_write(now, &pending, platform) {
+            self.stall(pending);
+        }
+    }
+
+    /// Takes a page write into a buffer and starts its program. Says whether there was a buffer.
+    pub(super) fn resolve_page_write<P: Platform>(
+        &mut self,
+        now: Time,
+        pending: &Pending,
+        platform: &mut P,
+    ) -> bool {
+        if !self.buffers.has_free() {
+            return false;
+        }
+        let at = now.max(pending.miss_ready());
+        let (lpa, _) = self.split(pending.request.line);
+        let buffer = self.buffers.take(lpa, Job::BlockWrite);
+        let from = PagePlace::Host(pending.request.id);
+        platform.copy_page(from, PagePlace::Buffer(buffer), self.constants.all_lines);
+        self.replace_copies(at, lpa, pending.request.id, platform);
+        self.page_writes_in_flight += 1;
+        self.submit(at, buffer, platform);
+        match self.constants.block_write_ack {
+            BlockWriteAck::Buffered => self.answer_page_write(at, at, pending, platform),
+            BlockWriteAck::Programmed => self.keep_writer(at, buffer, *pending),
+        }
+        self.pump_log(now, platform);
+        true
+    }
+
+    /// What log and data cache hold of the page gives way to the written bytes.
+    fn replace_copies<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        request: RequestId,
+        platform: &mut P,
+    ) {
+        if let Some(log) = self.log.as_mut() {
+            log.drop_page(lpa);
+        }
+        let Some(frame) = self.cache.find(lpa) else {
+            return;
+        };
+        let all = self.constants.all_lines;
+        platform.copy_page(PagePlace::Host(request), PagePlace::Frame(frame), all);
+        let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+        platform.dram(at, address, size, true);
+        self.cache.mark_clean(frame);
+        match self.cache.mshr_of(frame) {
+            Some(mshr) => self.mshrs.get_mut(mshr).written = all,
+            None => self.use_frame(at, frame, lpa, platform),
+        }
+    }
+
+    /// Keeps a write that is answered when its program is done.
+    fn keep_writer(&mut self, at: Time, buffer: BufferId, pending: Pending) {
+        if buffer.index() >= self.page_writers.len() {
+            self.page_writers.resize(buffer.index() + 1, None);
+        }
+        self.page_writers[buffer.index()] = Some((pending, at));
+    }
+
+    /// The program of a page write is done and its buffer is free.
+    pub(super) fn finish_page_write<P: Platform>(
+        &mut self,
+        now: Time,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        self.page_writes_in_flight -= 1;
+        let writer = self.page_writers.get_mut(buffer.index());
+        if let Some((pending, begun)) = writer.and_then(Option::take) {
+            self.answer_page_write(begun, now.max(begun), &pending, platform);
+        }
+        // Compaction comes before page writes that wait: it may have found no buffer.
+        if self.log.is_some() {
+            self.turn_log(now, platform);
+        }
+    }
+
+    /// Answers a page write at `done`; what lies between `begun` and that is flash.
+    fn answer_page_write<P: Platform>(
+        &mut self,
+        begun: Time,
+        done: Time,
+        pending: &Pending,
+        platform: &mut P,
+    ) {
+        self.stats.served.count(Served::Write);
+        let ready = pending.miss_ready();
+        let response = Response {
+            request: pending.request.id,
+            answer: Answer::Written,
+            at: done,
+            served: Served::Write,
+            breakdown: Breakdown {
+                stall: begun - ready,
+                index: ready - pending.arrived,
+                flash: done - begun,
+                ..Breakdown::default()
+            },
+        };
+        self.answer(response, platform);
+    }
+
+    /// A page that was never on flash is read: zeroes, and what the log has of it.
+    pub(super) fn answer_unmapped_page<P: Platform>(
+        &mut self,
+        at: Time,
+        pending: &Pending,
+        platform: &mut P,
+    ) {
+        let (lpa, _) = self.split(pending.request.line);
+        let to = PagePlace::Host(pending.request.id);
+        platform.copy_page(PagePlace::Zero, to, self.constants.all_lines);
+        let (mut done, mut served) = (at, Served::Unmapped);
+        if let Some(log) = &self.log {
+            for (line, slot) in log.newest_lines(lpa) {
+                platform.copy_line(Cell::Log(slot), Cell::Page(to, line));
+                let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
+                (done, served) = (done.max(read), Served::LogHit);
+            }
+        }
+        let breakdown = hit_breakdown(pending, pending.miss_ready(), at, done);
+        self.answer_read(pending, (done, served, breakdown), platform);
+    }
+}

@@ -1,0 +1,347 @@
+//! The fidelity switches: each is a named, documented patch over ordinary parameters (B5).
+//!
+//! What a reference artifact computes differently from its paper is an ordinary parameter of the
+//! crate that owns the mechanism, with the paper's value as its default. A switch gives the
+//! artifact's values. No design, machine or mechanism knows of it, and no two switches set the same
+//! parameter, so that the order in which they are turned on does not matter. See docs/fidelity.md.
+
+use super::layers::{Layer, nearest};
+use crate::error::SimError;
+use serde::Deserialize;
+use std::fmt;
+use std::str::FromStr;
+use toml::Table;
+
+/// A switch, compiled in.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch {
+    /// Name on the command line: that of its file.
+    pub name: &'static str,
+    text: &'static str,
+}
+
+/// What a switch's file says of it in its table `[switch]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// A few words.
+    pub title: String,
+    /// One paragraph: what the artifact does, what the paper says, what turning it on changes.
+    pub summary: String,
+    /// Where that is to be seen.
+    pub source: String,
+    /// The NAND types it applies to; all, if the list is empty. A run without `--nand` has "ull".
+    #[serde(default)]
+    pub nand_types: Vec<String>,
+}
+
+macro_rules! switches {
+    ($($name:literal),* $(,)?) => {
+        &[$(Switch {
+            name: $name,
+            text: include_str!(concat!("../../../../configs/fidelity/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// All switches, in the order in which the pages tell them.
+pub const SWITCHES: &[Switch] = switches![
+    // Data cache.
+    "no_prefetch",
+    "unlimited_device_mshrs",
+    // Flash.
+    "nand_one_unit_per_channel",
+    "program_80us",
+    "erase_853us",
+];
+
+impl Switch {
+    fn table(&self) -> Table {
+        self.text
+            .parse()
+            .unwrap_or_else(|error| panic!("configs/fidelity/{}.toml: {error}", self.name))
+    }
+
+    /// What its file says of it.
+    ///
+    /// # Panics
+    /// If the file has no proper table `[switch]`; a test reads them all.
+    pub fn header(&self) -> Header {
+        let header = self.table().remove("switch");
+        header
+            .and_then(|value| value.try_into().ok())
+            .unwrap_or_else(|| panic!("configs/fidelity/{}.toml: no [switch]", self.name))
+    }
+
+    /// The parameters that it sets, as a layer.
+    pub fn layer(&self) -> Layer {
+        let mut table = self.table();
+        table.remove("switch");
+        let text = toml::to_string(&table).expect("a part of a TOML file is TOML");
+        Layer::new(format!("fidelity switch {}", self.name), text)
+    }
+
+    /// The parameters that it sets: `section.key` and the value as text.
+    pub fn assignments(&self) -> Vec<(String, String)> {
+        let mut table = self.table();
+        table.remove("switch");
+        let sections = table.into_iter().flat_map(|(section, keys)| {
+            let keys = keys.as_table().cloned().unwrap_or_default();
+            keys.into_iter().map(move |(key, value)| {
+                let text = value.as_str().map(String::from);
+                let text = text.unwrap_or_else(|| value.to_string());
+                (format!("{section}.{key}"), text)
+            })
+        });
+        sections.collect()
+    }
+}
+
+/// The switch of that name.
+///
+/// # Errors
+/// If there is none; the message names the nearest one.
+pub fn find(name: &str) -> Result<Switch, SimError> {
+    let found = SWITCHES.iter().find(|switch| switch.name == name);
+    found.copied().ok_or_else(|| {
+        let mut names = vec!["paper", "artifact"];
+        names.extend(SWITCHES.iter().map(|switch| switch.name));
+        SimError::Config(vec![format!(
+            "unknown fidelity switch {name}; did you mean {}? entresol fidelity list has all",
+            nearest(name, &names)
+        )])
+    })
+}
+
+/// Which switches are on. Parsed from `paper` (none), `artifact` (all), or a list that begins with
+/// one of these or with nothing and names what to turn on, and with a minus what to turn off:
+/// `no_prefetch,program_80us`, `artifact,-no_prefetch`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Fidelity {
+    /// Places in [`SWITCHES`], ascending.
+    on: Vec<usize>,
+}
+
+impl Fidelity {
+    /// What the papers say: no switch.
+    pub const PAPER: Self = Self { on: Vec::new() };
+
+    /// What the artifact computes: every switch.
+    pub fn artifact() -> Self {
+        Self {
+            on: (0..SWITCHES.len()).collect(),
+        }
+    }
+
+    /// The switches that are on, in the order of [`SWITCHES`].
+    pub fn switches(&self) -> impl Iterator<Item = &'static Switch> + '_ {
+        self.on.iter().map(|place| &SWITCHES[*place])
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.switches().map(|switch| switch.name).collect()
+    }
+
+    /// Their layers, for a run with this NAND type: those that do not apply to it set nothing.
+    pub fn layers(&self, nand: Option<&str>) -> Vec<Layer> {
+        let nand = nand.unwrap_or("ull");
+        self.switches()
+            .filter(|switch| {
+                let types = switch.header().nand_types;
+                types.is_empty() || types.iter().any(|name| name == nand)
+            })
+            .map(Switch::layer)
+            .collect()
+    }
+
+    fn apply(&mut self, word: &str) -> Result<(), SimError> {
+        let (name, is_off) = match word.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (word, false),
+        };
+        let switch = find(name)?;
+        let place = SWITCHES
+            .iter()
+            .position(|known| known.name == switch.name)
+            .expect("it was found there");
+        match (self.on.binary_search(&place), is_off) {
+            (Ok(at), true) => {
+                self.on.remove(at);
+            }
+            (Err(at), false) => self.on.insert(at, place),
+            (Ok(_), false) => {}
+            (Err(_), true) => {
+                return Err(SimError::Config(vec![format!(
+                    "--fidelity: -{name} turns off what is not on; begin with artifact"
+                )]));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Fidelity {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<Self, SimError> {
+        let mut fidelity = Self::PAPER;
+        for (place, word) in text.split(',').map(str::trim).enumerate() {
+            match word {
+                "paper" if place == 0 => {}
+                "artifact" if place == 0 => fidelity = Self::artifact(),
+                "paper" | "artifact" => {
+                    return Err(SimError::Config(vec![format!(
+                        "--fidelity {text}: {word} comes first, the switches after it"
+                    )]));
+                }
+                "" => {
+                    return Err(SimError::Config(vec![format!(
+                        "--fidelity {text}: a name is missing; say paper, artifact, or switches \
+                         separated by commas"
+                    )]));
+                }
+                word => fidelity.apply(word)?,
+            }
+        }
+        Ok(fidelity)
+    }
+}
+
+impl fmt::Display for Fidelity {
+    /// The shortest text that is read back as the same switches.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.on.is_empty() {
+            return f.write_str("paper");
+        }
+        if self.on.len() * 2 <= SWITCHES.len() {
+            return f.write_str(&self.names().join(","));
+        }
+        f.write_str("artifact")?;
+        let off = (0..SWITCHES.len()).filter(|place| self.on.binary_search(place).is_err());
+        off.into_iter()
+            .try_for_each(|place| write!(f, ",-{}", SWITCHES[place].name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::config::presets::{self, DESIGNS, MACHINES, NAND_TYPES};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn read(text: &str) -> Fidelity {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_list_is_read_from_left_to_right_and_printed_as_short_as_it_can_be() {
+        assert_eq!(read("paper"), Fidelity::PAPER);
+        assert_eq!(read("artifact").names().len(), SWITCHES.len());
+        let two = read("program_80us, no_prefetch");
+        assert_eq!(two.names(), ["no_prefetch", "program_80us"]);
+        assert_eq!(two, read("paper,no_prefetch,program_80us,no_prefetch"));
+        let most = read("artifact,-no_prefetch");
+        assert_eq!(most.names().len(), SWITCHES.len() - 1);
+        for fidelity in [Fidelity::PAPER, Fidelity::artifact(), two, most] {
+            assert_eq!(read(&fidelity.to_string()), fidelity, "{fidelity}");
+        }
+        assert_eq!(
+            read("artifact,-no_prefetch").to_string(),
+            "artifact,-no_prefetch"
+        );
+    }
+
+    #[test]
+    fn a_text_that_means_nothing_is_refused_with_what_to_do() {
+        for (text, hint) in [
+            ("no_prefech", "did you mean no_prefetch?"),
+            ("artifac", "did you mean artifact?"),
+            ("no_prefetch,paper", "paper comes first"),
+            ("no_prefetch,", "a name is missing"),
+            ("", "a name is missing"),
+            ("-no_prefetch", "begin with artifact"),
+        ] {
+            let error = text.parse::<Fidelity>().unwrap_err().to_string();
+            assert!(error.contains(hint), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_directory_is_a_switch_and_says_what_it_is() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/fidelity");
+        let files: BTreeSet<String> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let listed: BTreeSet<String> = SWITCHES
+            .iter()
+            .map(|switch| format!("{}.toml", switch.name))
+            .collect();
+        assert_eq!(files, listed);
+        for switch in SWITCHES {
+            let header = switch.header();
+            assert!(
+                header.summary.len() > 80 && !header.source.is_empty(),
+                "{}: a paragraph and its source",
+                switch.name
+            );
+            let known: Vec<&str> = NAND_TYPES.iter().map(|nand| nand.name).collect();
+            for nand in &header.nand_types {
+                assert!(known.contains(&nand.as_str()), "{}: {nand}", switch.name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_switches_set_the_same_parameter_and_each_changes_one() {
+        let paper = presets::layers("table2", None, "base-cssd").unwrap();
+        let paper = Config::from_layers(&paper).unwrap().texts();
+        let paper: BTreeMap<String, String> = paper
+            .into_iter()
+            .flat_map(|(section, keys)| {
+                keys.into_iter()
+                    .map(move |(key, text)| (format!("{section}.{key}"), text))
+            })
+            .collect();
+        let mut setters: BTreeMap<String, &str> = BTreeMap::new();
+        for switch in SWITCHES {
+            let assignments = switch.assignments();
+            assert!(!assignments.is_empty(), "{} sets nothing", switch.name);
+            for (key, value) in assignments {
+                assert_ne!(paper.get(&key), Some(&value), "{}: {key}", switch.name);
+                let other = setters.insert(key.clone(), switch.name);
+                assert_eq!(other, None, "{key} is also set by {}", switch.name);
+            }
+        }
+    }
+
+    #[test]
+    fn each_switch_alone_and_all_together_are_usable_with_every_preset() {
+        let each = SWITCHES.iter().map(|switch| read(switch.name));
+        for fidelity in each.chain([Fidelity::artifact()]) {
+            for machine in MACHINES {
+                for design in DESIGNS {
+                    let mut layers = presets::layers(machine.name, None, design.name).unwrap();
+                    layers.extend(fidelity.layers(None));
+                    let config = Config::from_layers(&layers);
+                    let place = format!("{fidelity} on {} {}", machine.name, design.name);
+                    config.unwrap_or_else(|error| panic!("{place}: {error}"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_switch_for_one_nand_type_sets_nothing_with_another() {
+        let t_prog = |nand: Option<&str>| {
+            let mut layers = presets::layers("table2", nand, "base-cssd").unwrap();
+            layers.extend(read("program_80us").layers(nand));
+            Config::from_layers(&layers).unwrap().nand.t_prog
+        };
+        assert_eq!(t_prog(None), units::Picos::from_micros(80));
+        assert_eq!(t_prog(Some("ull")), units::Picos::from_micros(80));
+        assert_eq!(t_prog(Some("ull2")), units::Picos::from_micros(75));
+    }
+}
