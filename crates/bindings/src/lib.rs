@@ -8,7 +8,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sim::config::{Fidelity, SECTIONS, fidelity, presets};
-use sim::run::{Prepared, RunSpec};
+use sim::run::{Prepared, RunSpec, Windows};
 use sim::simulation::Progress;
 use sim::{Config, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -292,19 +292,36 @@ impl Run {
 
     /// Runs and gives the result as JSON.
     fn execute(&self, py: Python<'_>) -> PyResult<String> {
-        let mut observe = |progress: Progress| {
-            self.phase
-                .store(1 + u8::from(progress.is_measured), Ordering::Relaxed);
-            self.instructions
-                .store(progress.instructions, Ordering::Relaxed);
-            self.at.store(progress.at.as_picos(), Ordering::Relaxed);
-            !self.is_cancelled.load(Ordering::Relaxed)
-        };
+        let mut observe = |progress| self.note(progress);
         let result = py
             .detach(|| self.prepared.execute(&mut observe))
             .map_err(to_python)?;
         self.phase.store(3, Ordering::Relaxed);
         Ok(result.json().to_string())
+    }
+
+    /// Measures evenly spaced windows and gives their results as a JSON list.
+    fn execute_windows(&self, py: Python<'_>, count: u32, instructions: u64) -> PyResult<String> {
+        let windows = Windows {
+            count,
+            instructions,
+        };
+        let mut observe = |progress| self.note(progress);
+        let results = py
+            .detach(|| self.prepared.execute_windows(windows, &mut observe))
+            .map_err(to_python)?;
+        self.phase.store(3, Ordering::Relaxed);
+        let list = results.iter().map(|result| result.json().clone()).collect();
+        Ok(Value::Array(list).to_string())
+    }
+
+    /// Checks that so many windows of such a length fit in the capture.
+    fn check_windows(&self, count: u32, instructions: u64) -> PyResult<()> {
+        let windows = Windows {
+            count,
+            instructions,
+        };
+        self.prepared.check_windows(windows).map_err(to_python)
     }
 
     /// Phase, instructions done in it, instructions of the whole run, simulated picoseconds.
@@ -320,6 +337,18 @@ impl Run {
     /// Asks the run to stop; `execute` then raises `Interrupted`.
     fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Run {
+    /// Notes how far the run is; says whether it is to go on.
+    fn note(&self, progress: Progress) -> bool {
+        self.phase
+            .store(1 + u8::from(progress.is_measured), Ordering::Relaxed);
+        self.instructions
+            .store(progress.instructions, Ordering::Relaxed);
+        self.at.store(progress.at.as_picos(), Ordering::Relaxed);
+        !self.is_cancelled.load(Ordering::Relaxed)
     }
 }
 

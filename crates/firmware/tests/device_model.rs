@@ -31,6 +31,7 @@ fn random_ftl(random: &mut Stream) -> FtlConfig {
         over_provisioning: Ratio::percent(pick(random, &[40, 50])),
         fill: Ratio::percent(pick(random, &[100, 100, 60, 0])),
         overwritten: Ratio::percent(pick(random, &[100, 0])),
+        placement: 0,
         gc: pick(
             random,
             &[GcKind::Incremental, GcKind::Incremental, GcKind::Bulk],

@@ -31,6 +31,7 @@ fn ftl() -> FtlConfig {
         over_provisioning: Ratio::percent(40),
         fill: Ratio::percent(50),
         overwritten: Ratio::percent(0),
+        placement: 0,
         gc: GcKind::Incremental,
         gc_start_blocks: 2,
         gc_pages: 1,

@@ -89,6 +89,14 @@ impl RunResult {
         Self { json }
     }
 
+    /// Says that this is window `index` of its run. What a whole program took is then unknown.
+    pub(crate) fn with_window(mut self, index: u32) -> Self {
+        let fields = self.json.as_object_mut().expect("a result is an object");
+        fields.shift_remove("programs");
+        fields.insert("window".to_string(), json!(index));
+        self
+    }
+
     /// The result as JSON: one element of `runs`.
     pub fn json(&self) -> &Value {
         &self.json

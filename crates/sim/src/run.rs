@@ -1,9 +1,11 @@
 //! A run from its description to its result.
 
 mod guest;
+mod windows;
 
 pub use guest::Guest;
 use guest::{split_co_run, trace_name};
+pub use windows::Windows;
 
 use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
 use crate::error::SimError;

@@ -22,6 +22,9 @@ const HORIZON: Picos = Picos::from_nanos(1_000);
 /// Events between two calls of the observer.
 const OBSERVED_EVENTS: u64 = 4096;
 
+/// Events between two looks at how far a window is.
+const COUNTED_EVENTS: u64 = 32;
+
 /// What the observer is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
@@ -174,26 +177,60 @@ impl<S: InstructionSource> Simulation<S> {
     pub fn run(&mut self, observe: &mut dyn FnMut(Progress) -> bool) -> Result<Time, SimError> {
         self.wake_resumed(Time::ZERO);
         while !self.sync.is_done() {
-            if let Some((now, core, step)) = self.lanes.earliest()
-                && self.fabric.queue.next_time().is_none_or(|next| now < next)
-            {
-                self.lane_step(now, core, step);
-                continue;
-            }
-            let Some((now, event)) = self.fabric.queue.pop() else {
-                return Err(SimError::Deadlock {
-                    at: self.fabric.queue.now(),
-                    explanation: self.sync.explain_deadlock(),
-                });
-            };
-            self.events += 1;
-            self.handle(now, event);
-            if self.events.is_multiple_of(OBSERVED_EVENTS) {
-                self.observe(now, observe)?;
+            self.step(observe)?;
+        }
+        let end = self.actors.iter().filter_map(|actor| actor.finished).max();
+        Ok(end.unwrap_or(Time::ZERO))
+    }
+
+    /// Runs until all threads together have retired so many instructions, or to their end. The
+    /// count is looked at every few events, so the end comes a little later.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn run_for(
+        &mut self,
+        instructions: u64,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Time, SimError> {
+        self.wake_resumed(Time::ZERO);
+        while !self.sync.is_done() {
+            self.step(observe)?;
+            if self.events.is_multiple_of(COUNTED_EVENTS) && self.retired() >= instructions {
+                return Ok(self.fabric.queue.now());
             }
         }
         let end = self.actors.iter().filter_map(|actor| actor.finished).max();
         Ok(end.unwrap_or(Time::ZERO))
+    }
+
+    /// What comes next happens: an event, or a retry in closed form.
+    #[inline]
+    fn step(&mut self, observe: &mut dyn FnMut(Progress) -> bool) -> Result<(), SimError> {
+        if let Some((now, core, step)) = self.lanes.earliest()
+            && self.fabric.queue.next_time().is_none_or(|next| now < next)
+        {
+            self.lane_step(now, core, step);
+            return Ok(());
+        }
+        let Some((now, event)) = self.fabric.queue.pop() else {
+            return Err(SimError::Deadlock {
+                at: self.fabric.queue.now(),
+                explanation: self.sync.explain_deadlock(),
+            });
+        };
+        self.events += 1;
+        self.handle(now, event);
+        if self.events.is_multiple_of(OBSERVED_EVENTS) {
+            self.observe(now, observe)?;
+        }
+        Ok(())
+    }
+
+    /// Instructions that all cores have retired since measurement began.
+    fn retired(&self) -> u64 {
+        let seats = self.seats.iter();
+        seats.map(|seat| seat.core.stats().instructions).sum()
     }
 
     /// Lets everything end that is under way when the last thread has ended: posted writes,
@@ -218,14 +255,9 @@ impl<S: InstructionSource> Simulation<S> {
         if self.is_audited && self.events.is_multiple_of(OBSERVED_EVENTS * 64) {
             self.audit(now);
         }
-        let instructions = self
-            .seats
-            .iter()
-            .map(|seat| seat.core.stats().instructions)
-            .sum();
         let goes_on = observe(Progress {
             is_measured: true,
-            instructions,
+            instructions: self.retired(),
             at: now,
         });
         if goes_on {

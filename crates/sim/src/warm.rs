@@ -210,12 +210,27 @@ impl<S: InstructionSource> Simulation<S> {
         instruction_counts: &[u64],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<u64, SimError> {
-        let mut left: Vec<u64> = instruction_counts
-            .iter()
-            .map(|count| share.of(*count))
-            .collect();
+        let mut done = vec![0; instruction_counts.len()];
+        let targets = instruction_counts.iter().map(|count| share.of(*count));
+        self.warm_to(&targets.collect::<Vec<_>>(), &mut done, observe)?;
+        self.end_warm_up();
+        Ok(done.iter().sum())
+    }
+
+    /// Executes functionally until each thread has done as many instructions as its target says,
+    /// or is at its end. `done` is what they have done before, and after.
+    ///
+    /// # Errors
+    /// Interrupted by the observer.
+    pub(crate) fn warm_to(
+        &mut self,
+        targets: &[u64],
+        done: &mut [u64],
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(), SimError> {
+        let left = targets.iter().zip(&*done);
+        let mut left: Vec<u64> = left.map(|(to, from)| to.saturating_sub(*from)).collect();
         let mut platform = InstantPlatform::default();
-        let mut done = 0;
         while left.iter().any(|left| *left > 0) {
             for (thread, left) in left.iter_mut().enumerate() {
                 let turn = TURN.min(*left);
@@ -224,20 +239,19 @@ impl<S: InstructionSource> Simulation<S> {
                     continue;
                 }
                 let executed = self.warm_turn(thread, turn, &mut platform);
-                done += executed;
+                done[thread] += executed;
                 *left = if executed < turn { 0 } else { *left - turn };
             }
             let goes_on = observe(Progress {
                 is_measured: false,
-                instructions: done,
+                instructions: done.iter().sum(),
                 at: Time::ZERO,
             });
             if !goes_on {
                 return Err(SimError::Interrupted);
             }
         }
-        self.end_warm_up();
-        Ok(done)
+        Ok(())
     }
 
     /// Up to `turn` instructions of a thread; says how many there were.
@@ -278,7 +292,8 @@ impl<S: InstructionSource> Simulation<S> {
         }
     }
 
-    fn end_warm_up(&mut self) {
+    /// Measurement starts: everything counted is forgotten.
+    pub(crate) fn end_warm_up(&mut self) {
         for seat in &mut self.seats {
             seat.core.reset_stats();
         }

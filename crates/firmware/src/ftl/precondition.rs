@@ -74,6 +74,8 @@ pub struct Precondition {
     step: u64,
     /// The inverse of `step` modulo `layout.mapped`.
     inverse: u64,
+    /// 0, or what each stripe is turned by.
+    placement: u64,
 }
 
 impl Precondition {
@@ -91,6 +93,7 @@ impl Precondition {
             layout,
             step,
             inverse,
+            placement: config.placement,
         }
     }
 
@@ -125,9 +128,10 @@ impl Precondition {
             return None;
         }
         let dies = u64::from(self.geometry.die_count());
-        let die = DieId::new((lpa.get() % dies) as u32);
+        let stripe = lpa.get() / dies;
+        let die = DieId::new(((lpa.get() + self.turn(stripe)) % dies) as u32);
         let mapped = self.layout.mapped;
-        let position = lpa.get() / dies * self.step % mapped;
+        let position = stripe * self.step % mapped;
         if let Some(page) = self.open_page_of(die, position) {
             let block = self.geometry.block_on(die, self.layout.full_blocks);
             return Some(self.geometry.page_on(block, page));
@@ -159,7 +163,20 @@ impl Precondition {
         }?;
         let number = position * self.inverse % self.layout.mapped;
         let dies = u64::from(self.geometry.die_count());
-        Some(Lpa::new(number * dies + u64::from(die.get())))
+        let turned = u64::from(die.get()) + dies - self.turn(number);
+        Some(Lpa::new(number * dies + turned % dies))
+    }
+
+    /// By how many dies a stripe of pages is turned.
+    fn turn(&self, stripe: u64) -> u64 {
+        if self.placement == 0 {
+            return 0;
+        }
+        // The finaliser of SplitMix64.
+        let mut bits = stripe.wrapping_add(self.placement.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (bits ^ bits >> 31) % u64::from(self.geometry.die_count())
     }
 
     /// Valid pages of a block.

@@ -36,6 +36,7 @@ pub fn config() -> FtlConfig {
         over_provisioning: Ratio::percent(40),
         fill: Ratio::percent(100),
         overwritten: Ratio::percent(100),
+        placement: 0,
         gc: GcKind::Incremental,
         gc_start_blocks: 3,
         gc_pages: 2,

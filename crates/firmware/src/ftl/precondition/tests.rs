@@ -4,7 +4,12 @@ use proptest::prelude::*;
 use units::{PageSize, Ratio};
 
 fn precondition(fill: u64, overwritten: u64) -> Precondition {
+    placed(fill, overwritten, 0)
+}
+
+fn placed(fill: u64, overwritten: u64, placement: u64) -> Precondition {
     let config = FtlConfig {
+        placement,
         fill: Ratio::percent(fill),
         overwritten: Ratio::percent(overwritten),
         ..testing::config()
@@ -22,8 +27,12 @@ fn blocks() -> impl Iterator<Item = BlockAddr> {
 
 proptest! {
     #[test]
-    fn the_formula_is_a_bijection_and_counts_itself(fill in 0u64..=100, overwritten in 0u64..300) {
-        let state = precondition(fill, overwritten);
+    fn the_formula_is_a_bijection_and_counts_itself(
+        fill in 0u64..=100,
+        overwritten in 0u64..300,
+        placement in 0u64..3,
+    ) {
+        let state = placed(fill, overwritten, placement);
         for page in 0..state.mapped_page_count() {
             let place = state.lookup(Lpa::new(page)).expect("pages below the fill are mapped");
             prop_assert_eq!(state.reverse(place), Some(Lpa::new(page)));
@@ -47,6 +56,31 @@ fn consecutive_pages_are_on_consecutive_channels_then_dies() {
         let die = GEOMETRY.die_of_page(state.lookup(Lpa::new(page)).unwrap());
         assert_eq!(u64::from(die.get()), page % 4);
         assert_eq!(u64::from(GEOMETRY.channel_of(die).get()), page % 2);
+    }
+}
+
+#[test]
+fn a_placement_turns_stripes_and_keeps_each_on_all_dies() {
+    let (in_order, turned) = (precondition(100, 100), placed(100, 100, 7));
+    let die = |state: &Precondition, page: u64| {
+        GEOMETRY
+            .die_of_page(state.lookup(Lpa::new(page)).unwrap())
+            .get()
+    };
+    let pages = 0..in_order.mapped_page_count();
+    let moved = pages
+        .filter(|page| die(&in_order, *page) != die(&turned, *page))
+        .count() as u64;
+    // A stripe stays where it is with one chance in four.
+    let expected = in_order.mapped_page_count() * 3 / 4;
+    assert!(
+        moved.abs_diff(expected) < expected / 4,
+        "{moved} of {expected}"
+    );
+    for stripe in 0..in_order.mapped_page_count() / 4 {
+        let mut dies: Vec<u32> = (0..4).map(|lane| die(&turned, stripe * 4 + lane)).collect();
+        dies.sort_unstable();
+        assert_eq!(dies, [0, 1, 2, 3]);
     }
 }
 

@@ -1,0 +1,110 @@
+//! Measured windows of a capture: where they lie, and that each is what a run of its own is.
+
+mod common;
+
+use common::{mixed, prepare};
+use serde_json::Value;
+use sim::run::Windows;
+
+const SETTINGS: [&str; 2] = ["cpu.cores=2", "run.warmup=20%"];
+
+fn windows(design: &str, settings: &[&str], windows: Windows) -> Vec<Value> {
+    let run = prepare(&mixed(4, 256, 4_000, 1), "demo", design, settings);
+    let results = run
+        .execute_windows(windows, &mut |_| true)
+        .expect("they end");
+    results.iter().map(|result| result.json().clone()).collect()
+}
+
+#[test]
+fn windows_begin_evenly_spaced_after_warm_up_and_have_their_length() {
+    let run = prepare(&mixed(4, 256, 4_000, 1), "demo", "skybyte-full", &SETTINGS);
+    let total = run.instruction_count();
+    let three = Windows {
+        count: 3,
+        instructions: 2_000,
+    };
+    for (index, window) in windows("skybyte-full", &SETTINGS, three).iter().enumerate() {
+        assert_eq!(window["window"], index);
+        // 20 % + 80 % x index / 3, rounded down for each of four threads.
+        let expected = total * (3 * 20 + 80 * index as u64) / 300;
+        let warmed = window["warmup_instructions"].as_u64().unwrap();
+        assert!(expected - warmed <= 4, "{warmed} {expected}");
+        // Counted every 32 events, and a core may retire a window of 256 between two of them.
+        let length = window["instructions"].as_u64().unwrap();
+        assert!((2_000..5_000).contains(&length), "{length}");
+    }
+}
+
+#[test]
+fn the_first_window_is_the_start_of_a_run_of_its_own() {
+    let one = Windows {
+        count: 1,
+        instructions: 1_000,
+    };
+    let mut window = windows("skybyte-wp", &SETTINGS, one).remove(0);
+    let run = prepare(&mixed(4, 256, 4_000, 1), "demo", "skybyte-wp", &SETTINGS);
+    let measured: u64 = run.guests()[0].measured(run.config().run.warmup);
+    let all = Windows {
+        count: 1,
+        instructions: measured,
+    };
+    let mut full = windows("skybyte-wp", &SETTINGS, all).remove(0);
+    let mut alone = run.execute(&mut |_| true).unwrap().json().clone();
+    assert!(window["execution_time_ps"].as_u64() < full["execution_time_ps"].as_u64());
+    for json in [&mut window, &mut full, &mut alone] {
+        let fields = json.as_object_mut().unwrap();
+        fields.remove("window");
+        fields.remove("programs");
+    }
+    assert_eq!(full, alone, "a window of everything is the run");
+}
+
+#[test]
+fn a_window_does_not_disturb_the_next_one() {
+    let long = windows(
+        "skybyte-full",
+        &SETTINGS,
+        Windows {
+            count: 2,
+            instructions: 4_000,
+        },
+    );
+    let short = windows(
+        "skybyte-full",
+        &SETTINGS,
+        Windows {
+            count: 2,
+            instructions: 1,
+        },
+    );
+    // The second windows begin in the same state: what the shorter one has seen, so has the other.
+    assert_eq!(
+        long[1]["warmup_instructions"],
+        short[1]["warmup_instructions"]
+    );
+    let again = windows(
+        "skybyte-full",
+        &SETTINGS,
+        Windows {
+            count: 2,
+            instructions: 4_000,
+        },
+    );
+    assert_eq!(long, again);
+    assert_ne!(long[0]["execution_time_ps"], long[1]["execution_time_ps"]);
+}
+
+#[test]
+fn windows_that_do_not_fit_are_refused() {
+    let run = prepare(&mixed(1, 16, 100, 1), "demo", "base-cssd", &SETTINGS);
+    for (count, instructions) in [(0, 10), (2, 0), (2, 1_000), (1_000, 1)] {
+        let error = run
+            .check_windows(Windows {
+                count,
+                instructions,
+            })
+            .unwrap_err();
+        assert!(error.to_string().contains("do not fit"), "{error}");
+    }
+}
