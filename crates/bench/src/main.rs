@@ -1,10 +1,14 @@
 //! Speed of the simulator, measured beside a fixed calibration loop of the same process.
 //!
 //! `bench [OPTION…] run TRACE MACHINE DESIGN [SETTING…]` runs one capture;
+//! `bench [OPTION…] replay MACHINE DESIGN [NAME=VALUE…] [SETTING…]` runs a device alone, the names
+//! being those of `entresol replay`;
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores.
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
 //! instructions; `--count` leaves the clocks alone, for runs under callgrind.
 //! `scripts/bench` runs all of them and prints the table.
+
+mod replay;
 
 use serde_json::{Value, json};
 use sim::SimError;
@@ -27,6 +31,9 @@ fn main() -> ExitCode {
             let prepared = Prepared::new(spec(trace, machine, design, settings));
             measure(prepared.map_err(|error| error.to_string())?, &options)
         }
+        ["replay", machine, design, words @ ..] => {
+            replay::measure(spec("replay", machine, design, &[]), words, &options)
+        }
         ["loop", instructions] => {
             let instructions = number(instructions)?;
             let spec = spec("loop", "table2", "dram-only", &[]);
@@ -34,7 +41,8 @@ fn main() -> ExitCode {
             measure(prepared.map_err(|error| error.to_string())?, &options)
         }
         _ => Err("usage: bench [--json] [--limit N] [--count] \
-                  run TRACE MACHINE DESIGN [SETTING…] | loop N"
+                  run TRACE MACHINE DESIGN [SETTING…] | \
+                  replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N"
             .to_string()),
     });
     match outcome {

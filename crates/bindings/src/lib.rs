@@ -4,6 +4,8 @@
 //! Everything crosses as text, numbers or JSON. Each Rust error has its exception. A run releases
 //! the interpreter lock; its progress is read, and its cancellation asked for, from other threads.
 
+mod replay;
+
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -370,5 +372,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fidelity_names, module)?)?;
     module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(effective_config, module)?)?;
+    module.add_class::<replay::Replay>()?;
     module.add_class::<Run>()
 }

@@ -68,11 +68,27 @@ impl Config {
     /// A layer that is not TOML, an unknown key, a value of the wrong kind or out of range; all
     /// problems of a stage are reported together.
     pub fn from_layers(layers: &[Layer]) -> Result<Self, SimError> {
+        Self::checked(layers, true)
+    }
+
+    /// As [`Config::from_layers`], for a device that is run without a host: what only a host needs
+    /// is not asked for.
+    ///
+    /// # Errors
+    /// As [`Config::from_layers`].
+    pub fn of_device(layers: &[Layer]) -> Result<Self, SimError> {
+        Self::checked(layers, false)
+    }
+
+    fn checked(layers: &[Layer], has_host: bool) -> Result<Self, SimError> {
         let table = effective_table(layers)?;
         let config: Self = table.try_into().map_err(|error: toml::de::Error| {
             SimError::Config(vec![layers::blame(layers, error.message())])
         })?;
-        let problems = config.validate();
+        let mut problems = config.validate();
+        if has_host {
+            problems.extend(config.beyond_the_sections());
+        }
         if problems.is_empty() {
             Ok(config)
         } else {
@@ -146,7 +162,6 @@ impl Config {
         let nand_problems = self.nand.validate();
         if nand_problems.is_empty() {
             problems.extend(self.controller().validate());
-            problems.extend(self.beyond_the_sections());
         }
         problems.extend(nand_problems);
         problems

@@ -24,5 +24,6 @@ mod warm;
 
 pub use config::Config;
 pub use error::SimError;
+pub mod replay;
 pub mod result;
 pub mod run;

@@ -29,7 +29,7 @@ pub fn milli(part: u64, whole: u64) -> u64 {
 }
 
 /// The mean of a sum over `count`, rounded down; 0 if there are none.
-fn mean(sum: Picos, count: u64) -> u64 {
+pub(crate) fn mean(sum: Picos, count: u64) -> u64 {
     sum.get().checked_div(count).unwrap_or(0)
 }
 

@@ -45,13 +45,25 @@ impl RunSpec {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn config(&self) -> Result<Config, SimError> {
+        Config::from_layers(&self.layers()?)
+    }
+
+    /// The effective configuration of a device without a host.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn device_config(&self) -> Result<Config, SimError> {
+        Config::of_device(&self.layers()?)
+    }
+
+    fn layers(&self) -> Result<Vec<Layer>, SimError> {
         let mut layers = presets::layers(&self.machine, self.nand.as_deref(), &self.design)?;
         layers.extend(self.fidelity.layers(self.nand.as_deref()));
         layers.extend(self.files.iter().map(|(name, text)| Layer::new(name, text)));
         for assignment in &self.overrides {
             layers.push(Layer::from_override(assignment)?);
         }
-        Config::from_layers(&layers)
+        Ok(layers)
     }
 }
 

@@ -1,0 +1,304 @@
+//! The result of a replay: `kind` "replay" of schema 1 (`docs/formats/replay.md`).
+
+use super::Replay;
+use super::engine::{Direction, Engine};
+use super::workload::{Arrivals, Port};
+use crate::device::Resources;
+use crate::result::{mean, milli};
+use dram::DramStats;
+use firmware::{ControllerStats, FtlStats};
+use nand::{Kind, NandStats};
+use serde_json::{Map, Value, json};
+use units::{Picos, Time};
+
+/// What flash and device DRAM have counted up to a moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    nand: NandStats,
+    dram: DramStats,
+}
+
+impl Snapshot {
+    /// What they have counted so far.
+    pub fn of(resources: &Resources) -> Self {
+        Self {
+            nand: resources.nand.stats().clone(),
+            dram: *resources.dram.stats(),
+        }
+    }
+}
+
+/// The result of one replay.
+#[derive(Clone, Debug)]
+pub struct ReplayResult {
+    json: Value,
+}
+
+impl ReplayResult {
+    /// Collects what a finished replay has counted.
+    pub(super) fn new(replay: &Replay, engine: &Engine) -> Self {
+        let (start, before) = engine
+            .start
+            .clone()
+            .unwrap_or_else(|| (engine.end, Snapshot::of(&engine.device.resources)));
+        let view = View {
+            replay,
+            engine,
+            time: engine.end - start,
+            before,
+            after: Snapshot::of(&engine.device.resources),
+            controller: *engine.device.controller.stats(),
+            ftl: *engine.device.controller.ftl_stats(),
+        };
+        Self { json: view.json() }
+    }
+
+    /// The result as JSON: one element of `runs`.
+    pub fn json(&self) -> &Value {
+        &self.json
+    }
+}
+
+struct View<'a> {
+    replay: &'a Replay,
+    engine: &'a Engine,
+    time: Picos,
+    before: Snapshot,
+    after: Snapshot,
+    controller: ControllerStats,
+    ftl: FtlStats,
+}
+
+/// `count` in `time`, for a second; 0 if no time has passed.
+fn per_second(count: u64, time: Picos) -> u64 {
+    let second = Time::ZERO + Picos::from_micros(1_000_000);
+    let scaled = u128::from(count) * u128::from(second.as_picos());
+    u64::try_from(scaled.checked_div(u128::from(time.get())).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+impl View<'_> {
+    fn json(&self) -> Value {
+        let (config, workload) = (self.replay.config(), self.replay.workload());
+        let (queue_depth, speedup) = match workload.arrivals {
+            Arrivals::Closed(depth) => (depth, 0),
+            Arrivals::Open { speedup_milli } => (0, speedup_milli),
+        };
+        let port = match self.engine.port() {
+            Port::Line => "line",
+            Port::Block => "block",
+        };
+        json!({
+            "kind": "replay",
+            "trace": self.replay.name(),
+            "design": self.replay.design(),
+            "seed": config.run.seed,
+            "config_digest": config.digest(),
+            "port": port,
+            "queue_depth": queue_depth,
+            "speedup_milli": speedup,
+            "requests": self.requests(),
+            "warmup_requests": self.engine.completed() - self.requests(),
+            "execution_time_ps": self.time.get(),
+            "warnings": self.warnings(),
+            "statistics": {
+                "throughput": self.throughput(),
+                "read_latency": latency(self.reads()),
+                "write_latency": latency(self.writes()),
+                "read_parts": parts(self.reads()),
+                "write_parts": parts(self.writes()),
+                "read_latency_cdf": cdf(self.reads()),
+                "write_latency_cdf": cdf(self.writes()),
+                "served": self.served(),
+                "flash": self.flash(),
+                "activity": self.activity(),
+                "utilisation": self.utilisation(),
+            },
+            "config": self.config(),
+        })
+    }
+
+    fn config(&self) -> Value {
+        let sections = self.replay.config().texts().into_iter();
+        let sections = sections.map(|(section, keys)| {
+            let keys = keys.into_iter();
+            let keys: Map<String, Value> = keys
+                .map(|(key, text)| (key.to_string(), json!(text)))
+                .collect();
+            (section.to_string(), Value::Object(keys))
+        });
+        Value::Object(sections.collect())
+    }
+
+    fn reads(&self) -> &Direction {
+        &self.engine.measured.directions[0]
+    }
+
+    fn writes(&self) -> &Direction {
+        &self.engine.measured.directions[1]
+    }
+
+    fn requests(&self) -> u64 {
+        self.reads().latency.count() + self.writes().latency.count()
+    }
+
+    fn throughput(&self) -> Value {
+        let (reads, writes) = (self.reads(), self.writes());
+        json!({
+            "reads": reads.latency.count(),
+            "writes": writes.latency.count(),
+            "read_bytes": reads.bytes,
+            "write_bytes": writes.bytes,
+            "requests_per_second": per_second(self.requests(), self.time),
+            "reads_per_second": per_second(reads.latency.count(), self.time),
+            "writes_per_second": per_second(writes.latency.count(), self.time),
+            "bytes_per_second": per_second(reads.bytes + writes.bytes, self.time),
+        })
+    }
+
+    fn served(&self) -> Value {
+        let served = &self.controller.served;
+        json!({
+            "log_hits": served.log_hit,
+            "cache_hits": served.cache_hit,
+            "buffer_hits": served.buffer_hit,
+            "misses": served.flash,
+            "merged_misses": served.merged_miss,
+            "unmapped": served.unmapped,
+            "writes": served.write,
+            "ordered": self.engine.measured.ordered,
+            "partial_page_writes": self.engine.measured.partial_writes,
+        })
+    }
+
+    fn flash(&self) -> Value {
+        let (ftl, controller) = (&self.ftl, &self.controller);
+        let programs = ftl.host_programs + ftl.gc_programs;
+        let page = self.replay.config().nand.page_size.bytes().get();
+        let (before, after) = (
+            self.before.nand.of(Kind::Read),
+            self.after.nand.of(Kind::Read),
+        );
+        let read_latency = after.latency - before.latency;
+        json!({
+            "read_pages": ftl.host_reads + ftl.gc_reads,
+            "program_pages": programs,
+            "host_read_pages": ftl.host_reads,
+            "host_program_pages": ftl.host_programs,
+            "coalescing_read_pages": controller.coalescing_reads,
+            "gc_read_pages": ftl.gc_reads,
+            "gc_program_pages": ftl.gc_programs,
+            "erased_blocks": ftl.erases,
+            "write_amplification_milli": milli(programs, ftl.host_programs),
+            "written_bytes": programs * page,
+            "average_read_latency_ps": mean(read_latency, after.completed - before.completed),
+            "program_waits": ftl.waits,
+            "program_wait_ps": ftl.wait_time.get(),
+        })
+    }
+
+    fn activity(&self) -> Value {
+        let c = &self.controller;
+        let config = self.replay.config();
+        let page = config.nand.page_size.bytes();
+        let frames = config.controller().ssd.frame_count(page);
+        json!({
+            "log_fills": c.log_fills,
+            "compactions": c.compactions,
+            "pages_compacted": c.compacted_pages,
+            "compaction_average_ps": mean(c.compaction_time, c.compactions),
+            "index_peak_bytes": c.index_bytes_peak,
+            "gc_invocations": self.ftl.gc_victims,
+            "data_cache_turnover_milli": milli(c.cache_fills, frames),
+            "prefetches": c.prefetches,
+            "useful_prefetches": c.prefetches_useful,
+            "late_requests": self.engine.late(),
+        })
+    }
+
+    fn utilisation(&self) -> Value {
+        let geometry = self.replay.config().nand.geometry();
+        let share =
+            |busy: Picos, units: u32| milli(busy.get(), self.time.get()) / u64::from(units.max(1));
+        let (nand, dram) = (&self.after.nand, &self.after.dram);
+        let (nand_before, dram_before) = (&self.before.nand, &self.before.dram);
+        let channels = geometry.channel_count;
+        let dies = geometry.die_count();
+        let dram_channels = self.replay.config().ssd_dram.channels;
+        json!({
+            "dies_busy_milli": share(nand.die_busy.saturating_sub(nand_before.die_busy), dies),
+            "dies_occupied_milli":
+                share(nand.die_occupied.saturating_sub(nand_before.die_occupied), dies),
+            "channels_busy_milli":
+                share(nand.channel_busy.saturating_sub(nand_before.channel_busy), channels),
+            "ssd_dram_busy_milli": share(dram.busy.saturating_sub(dram_before.busy), dram_channels),
+        })
+    }
+
+    /// What the reader must know before believing a number (D5).
+    fn warnings(&self) -> Vec<String> {
+        let c = &self.controller;
+        let (reads, writes) = (self.reads().latency.count(), self.writes().latency.count());
+        let has_log = self.replay.config().design.write_log;
+        let line_writes = c.writes > 0;
+        let mut warnings = Vec::new();
+        let mut warn = |applies: bool, text: &str| {
+            if applies {
+                warnings.push(text.to_string());
+            }
+        };
+        warn(
+            reads + writes == 0,
+            "nothing was measured: the warm-up took all requests",
+        );
+        warn(
+            has_log && line_writes && c.log_fills == 0,
+            "the write log never filled: its effect on flash writes is not visible in this run",
+        );
+        warn(
+            writes > 0 && self.ftl.gc_victims == 0,
+            "garbage collection never ran: its effect is not visible in this run",
+        );
+        warn(
+            c.served.unmapped * 100 > (c.reads + c.page_reads).max(1),
+            "more than a hundredth of the reads were of pages that were never written; see \
+             ftl.fill",
+        );
+        warn(
+            self.engine.late() > 0,
+            "some requests are stamped earlier than the one before; they arrived with it",
+        );
+        warnings
+    }
+}
+
+fn latency(direction: &Direction) -> Value {
+    let latency = &direction.latency;
+    json!({
+        "count": latency.count(),
+        "mean_ps": latency.mean().get(),
+        "p50_ps": latency.quantile(500).get(),
+        "p99_ps": latency.quantile(990).get(),
+        "p999_ps": latency.quantile(999).get(),
+        "max_ps": latency.maximum().get(),
+    })
+}
+
+fn parts(direction: &Direction) -> Value {
+    let parts = &direction.parts;
+    json!({
+        "operations": parts.count,
+        "order_ps": mean(parts.order, parts.count),
+        "stall_ps": mean(parts.device.stall, parts.count),
+        "index_ps": mean(parts.device.index, parts.count),
+        "ssd_dram_ps": mean(parts.device.dram, parts.count),
+        "flash_ps": mean(parts.device.flash, parts.count),
+    })
+}
+
+fn cdf(direction: &Direction) -> Value {
+    let points = direction.latency.cumulative();
+    points
+        .into_iter()
+        .map(|(edge, count)| json!([edge.get(), count]))
+        .collect()
+}

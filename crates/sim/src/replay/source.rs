@@ -1,0 +1,178 @@
+//! Where requests come from: a pattern or a block trace.
+
+use super::pattern::Generator;
+use super::workload::{Arrivals, Input, Port, Workload};
+use crate::error::SimError;
+use trace::foreign::block::{BlockReader, block_requests};
+use units::{Bytes, PageSize, Time};
+
+/// A request as it is offered to the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostRequest {
+    /// When it arrives, in an open loop.
+    pub at: Time,
+    /// Its first byte.
+    pub offset: Bytes,
+    /// Its length.
+    pub size: Bytes,
+    /// Whether it writes.
+    pub is_write: bool,
+}
+
+enum Kind {
+    Pattern {
+        generator: Generator,
+        size: Bytes,
+    },
+    File {
+        reader: Box<BlockReader>,
+        name: String,
+    },
+}
+
+/// The requests of a workload.
+pub struct Source {
+    kind: Kind,
+    /// Requests that may still be given.
+    left: u64,
+    /// Requests given so far.
+    given: u64,
+    capacity: Bytes,
+    speedup_milli: u64,
+    port: Port,
+}
+
+impl Source {
+    /// The requests of `workload` on a device that exports `capacity` in pages of `page`.
+    ///
+    /// # Errors
+    /// The workload does not fit the device, or its file cannot be read.
+    pub fn open(
+        workload: &Workload,
+        capacity: Bytes,
+        page: PageSize,
+        seed: u64,
+    ) -> Result<Self, SimError> {
+        let speedup_milli = match workload.arrivals {
+            Arrivals::Open { speedup_milli } => speedup_milli,
+            Arrivals::Closed(0) => {
+                return Err(SimError::Mismatch("--qd 0: must be 1 or more".to_string()));
+            }
+            Arrivals::Closed(_) => 1000,
+        };
+        if speedup_milli == 0 {
+            return Err(SimError::Mismatch(
+                "--speedup: must be 0.001 or more".to_string(),
+            ));
+        }
+        let (kind, port) = match &workload.input {
+            Input::Synthetic(synthetic) => {
+                let generator = Generator::new(synthetic, capacity, page, seed)?;
+                let size = synthetic.block;
+                (Kind::Pattern { generator, size }, Port::for_size(size))
+            }
+            Input::File(path) => {
+                let reader = block_requests(path).map_err(|error| trace_error(&error))?;
+                let name = path.display().to_string();
+                (
+                    Kind::File {
+                        reader: Box::new(reader),
+                        name,
+                    },
+                    Port::Block,
+                )
+            }
+        };
+        if matches!(kind, Kind::Pattern { .. })
+            && matches!(workload.arrivals, Arrivals::Open { .. })
+        {
+            return Err(SimError::Mismatch(
+                "a pattern has no arrival times; say how many requests are under way with --qd"
+                    .to_string(),
+            ));
+        }
+        let limit = workload
+            .limit
+            .map(|limit| limit.saturating_add(workload.warmup));
+        Ok(Self {
+            kind,
+            left: limit.unwrap_or(u64::MAX),
+            given: 0,
+            capacity,
+            speedup_milli,
+            port: workload.port.unwrap_or(port),
+        })
+    }
+
+    /// Through which port the requests go.
+    pub fn port(&self) -> Port {
+        self.port
+    }
+
+    /// Requests of the file that were stamped earlier than their predecessor.
+    pub fn late(&self) -> u64 {
+        match &self.kind {
+            Kind::Pattern { .. } => 0,
+            Kind::File { reader, .. } => reader.late(),
+        }
+    }
+
+    /// The next request, if there is another.
+    ///
+    /// # Errors
+    /// A record of the file is wrong or beyond the device.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<HostRequest>, SimError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.given += 1;
+        if let Kind::Pattern { generator, size } = &mut self.kind {
+            let (offset, is_write) = generator.next();
+            return Ok(Some(HostRequest {
+                at: Time::ZERO,
+                offset,
+                size: *size,
+                is_write,
+            }));
+        }
+        self.next_of_file()
+    }
+
+    fn next_of_file(&mut self) -> Result<Option<HostRequest>, SimError> {
+        let Kind::File { reader, name } = &mut self.kind else {
+            unreachable!("a pattern is no file")
+        };
+        let Some(request) = reader.next() else {
+            return Ok(None);
+        };
+        let request = request.map_err(|error| trace_error(&error))?;
+        let end = request.offset + request.size;
+        if end > self.capacity {
+            return Err(SimError::Trace(format!(
+                "{name}: request {} ends at byte {}, beyond the device, which exports {}; choose a \
+                 larger nand section",
+                self.given,
+                end.get(),
+                self.capacity
+            )));
+        }
+        let at = u128::from(request.at.as_picos()) * 1000 / u128::from(self.speedup_milli);
+        let at = u64::try_from(at).map_err(|_| {
+            SimError::Trace(format!(
+                "{name}: lasts longer than can be simulated; use --speedup"
+            ))
+        })?;
+        Ok(Some(HostRequest {
+            at: Time::from_picos(at),
+            offset: request.offset,
+            size: request.size,
+            is_write: request.is_write,
+        }))
+    }
+}
+
+fn trace_error(error: &trace::TraceError) -> SimError {
+    SimError::Trace(error.to_string())
+}
