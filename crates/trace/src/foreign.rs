@@ -11,8 +11,14 @@
 pub mod block;
 pub mod source;
 
+mod champsim;
 mod columns;
 mod lines;
+mod macsim;
+mod memory;
+mod pin;
+mod pinatrace;
+mod walk;
 
 use crate::assembler::Assembler;
 use crate::error::{Fault, TraceError};
@@ -26,6 +32,12 @@ use std::path::Path;
 pub enum Format {
     /// Our own.
     Etr,
+    /// MacSim's x86 traces, as SkyByte's artifact runs them.
+    Macsim,
+    /// SkyByte's memory traces for warming the device.
+    Pinatrace,
+    /// ChampSim's instruction traces.
+    Champsim,
 }
 
 /// What the table knows of a format: one row each.
@@ -50,14 +62,40 @@ type Export = fn(&TraceFile, &Path, &ExportOptions) -> Result<Notes, ForeignErro
 pub type Notes = Vec<String>;
 
 /// The formats, those that are recognised by a magic number first.
-const TABLE: &[Row] = &[Row {
-    format: Format::Etr,
-    name: "etr",
-    summary: "captures of `entresol trace record`",
-    recognise: Some(|_, head| head.starts_with(&crate::container::MAGIC)),
-    import: None,
-    export: None,
-}];
+const TABLE: &[Row] = &[
+    Row {
+        format: Format::Etr,
+        name: "etr",
+        summary: "captures of `entresol trace record`",
+        recognise: Some(|_, head| head.starts_with(&crate::container::MAGIC)),
+        import: None,
+        export: None,
+    },
+    Row {
+        format: Format::Macsim,
+        name: "macsim",
+        summary: "MacSim x86 1.3: a directory with trace.txt, or one thread's records",
+        recognise: Some(macsim::recognise),
+        import: Some(macsim::import),
+        export: Some(macsim::export),
+    },
+    Row {
+        format: Format::Pinatrace,
+        name: "pinatrace",
+        summary: "SkyByte's warm-up accesses: a directory of pinatrace.out.N, or one of them",
+        recognise: None,
+        import: Some(pinatrace::import),
+        export: Some(pinatrace::export),
+    },
+    Row {
+        format: Format::Champsim,
+        name: "champsim",
+        summary: "ChampSim input_instr, plain, gzip or xz",
+        recognise: None,
+        import: Some(champsim::import),
+        export: Some(champsim::export),
+    },
+];
 
 impl Format {
     /// Every format.
@@ -233,14 +271,14 @@ pub fn format_of(path: &Path, named: Option<Format>) -> Result<Format, TraceErro
     let name = path.display().to_string();
     std::fs::metadata(path).map_err(|error| Fault::from(error).of(&name))?;
     named.or_else(|| recognise(path)).ok_or_else(|| {
-        let unmarked: Vec<_> = Format::all()
-            .filter(|format| format.imports() && !format.is_recognised())
+        let names: Vec<_> = Format::all()
+            .filter(|f| f.imports())
             .map(Format::name)
             .collect();
         let problem = format!(
-            "is in no format that its content tells; if it is one of those without a mark, name \
-             it: --format {}",
-            unmarked.join("|")
+            "is in no format that its content tells; some have no mark and need to be named: \
+             --format {}",
+            names.join("|")
         );
         Fault::Unusable(problem).of(&name)
     })
