@@ -27,6 +27,24 @@ def effective_config(
 ) -> str: ...
 
 @final
+class Replay:
+    def __init__(
+        self,
+        name: str,
+        workload: list[tuple[str, str]],
+        machine: str,
+        design: str,
+        nand: str | None,
+        fidelity: str,
+        files: list[tuple[str, str]],
+        overrides: list[str],
+        audit: bool,
+    ) -> None: ...
+    def execute(self) -> str: ...
+    def progress(self) -> tuple[int, int]: ...
+    def cancel(self) -> None: ...
+
+@final
 class Run:
     def __init__(
         self,

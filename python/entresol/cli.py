@@ -16,6 +16,7 @@ import typer
 from entresol import capture, core, results, show, study, summary, terminal
 from entresol.errors import UserError
 from entresol.output import OutputDirectory
+from entresol.replay import command as replay_command
 
 BAD_INPUT = 2
 FAILED = 1
@@ -172,6 +173,9 @@ def _command(wanted: study.Study, config: Sequence[Path]) -> str:
     words += [f"--config {path.name}" for path in config]
     words += [f"--set {override}" for override in wanted.setup.overrides]
     return " ".join(words + (["--audit"] if wanted.audit else []))
+
+
+replay_command.register(app)
 
 
 @app.command()

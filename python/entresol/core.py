@@ -6,6 +6,7 @@ No other module imports `entresol._core`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,13 +119,7 @@ class Run:
         Raises `Interrupted` after `cancel`, and `SimulationError` when the simulated machine is
         stuck or breaks one of its invariants.
         """
-        try:
-            return _object(self._run.execute())
-        except BaseException as error:
-            # A failed assertion in Rust: PyO3 derives it from BaseException and exports no name.
-            if type(error).__name__ == "PanicException":
-                raise SimulationError(f"an invariant is broken: {error}") from error
-            raise
+        return _executed(self._run.execute)
 
     def progress(self) -> Progress:
         """May be called from any thread at any time."""
@@ -133,6 +128,52 @@ class Run:
     def cancel(self) -> None:
         """Makes `execute`, running or to come, raise `Interrupted` soon."""
         self._run.cancel()
+
+
+class Replay:
+    """A workload on a device alone. Making it checks everything; nothing runs before `execute`."""
+
+    def __init__(
+        self,
+        name: str,
+        workload: Sequence[tuple[str, str]],
+        setup: Setup,
+        design: str,
+        audit: bool,
+    ) -> None:
+        self._replay = _core.Replay(
+            name,
+            list(workload),
+            setup.machine,
+            design,
+            setup.nand,
+            setup.fidelity,
+            list(setup.files),
+            list(setup.overrides),
+            audit,
+        )
+
+    def execute(self) -> Json:
+        """As `Run.execute`."""
+        return _executed(self._replay.execute)
+
+    def progress(self) -> tuple[int, int]:
+        """Requests completed and simulated picoseconds; from any thread at any time."""
+        return self._replay.progress()
+
+    def cancel(self) -> None:
+        """As `Run.cancel`."""
+        self._replay.cancel()
+
+
+def _executed(execute: Callable[[], str]) -> Json:
+    try:
+        return _object(execute())
+    except BaseException as error:
+        # A failed assertion in Rust: PyO3 derives it from BaseException and exports no name.
+        if type(error).__name__ == "PanicException":
+            raise SimulationError(f"an invariant is broken: {error}") from error
+        raise
 
 
 def version() -> str:

@@ -33,11 +33,15 @@ def flatten(run: Json) -> dict[str, Any]:
 
 def write(summary: Json, path: Path) -> None:
     """Writes all runs of a summary, in its order."""
+    write_rows([flatten(run) for run in summary["runs"]], path)
+
+
+def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Writes rows that need not have the same columns."""
     # Imported here because it takes longer than the rest of the command line together.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [flatten(run) for run in summary["runs"]]
     columns: dict[str, None] = {}
     for row in rows:
         columns.update(dict.fromkeys(row))
@@ -48,6 +52,6 @@ def write(summary: Json, path: Path) -> None:
 def _array(pa: Any, name: str, rows: Sequence[dict[str, Any]]) -> Any:
     if name == "warnings":
         return pa.array([row[name] for row in rows], pa.list_(pa.string()))
-    if name.startswith(("latency_cdf_", "threads_")):
+    if "latency_cdf_" in name or name.startswith("threads_"):
         return pa.array([row.get(name) for row in rows], pa.list_(pa.int64()))
     return pa.array([row.get(name) for row in rows])

@@ -1,0 +1,183 @@
+"""`report.html` of a replay: one file, no network, no script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+
+from entresol import quantity, svg
+from entresol.core import Json
+from entresol.replay import table
+from entresol.report import html, palette
+
+_PARTS = (
+    ("order_ps", "l3_queue_ps", "wait for others of the page"),
+    ("stall_ps", "stall_ps", "wait for room"),
+    ("index_ps", "index_ps", "index"),
+    ("ssd_dram_ps", "ssd_dram_ps", "device DRAM"),
+    ("flash_ps", "flash_ps", "flash"),
+)
+_FLASH = (
+    "host_read_pages", "coalescing_read_pages", "gc_read_pages", "host_program_pages",
+    "gc_program_pages", "erased_blocks", "program_waits",
+)  # fmt: skip
+_SERVED = (
+    "log_hits", "cache_hits", "buffer_hits", "misses", "merged_misses", "unmapped", "writes",
+    "ordered", "partial_page_writes",
+)  # fmt: skip
+_ACTIVITY = (
+    "log_fills", "compactions", "pages_compacted", "gc_invocations", "prefetches",
+    "useful_prefetches", "late_requests",
+)  # fmt: skip
+_UTILISATION = (
+    "dies_busy_milli", "dies_occupied_milli", "channels_busy_milli", "ssd_dram_busy_milli",
+)  # fmt: skip
+
+
+def render(summary: Json, command: str) -> str:
+    """The whole page: a pure function of the summary and the command."""
+    runs: list[Json] = summary["runs"]
+    title = f"{runs[0]['trace']} on the device alone"
+    sections = [
+        ("results", "Results",
+         f"{table.caption(runs[0])}. Read and write: mean times; dies, channels: share of time "
+         "busy.", _warnings(runs) + _results(runs)),
+        ("latency", "Latency distribution",
+         "Share of requests (arrival to completion) that take at most so long. Each further nine "
+         "has the same height.", _latency(runs)),
+        ("parts", "Where the time goes",
+         "Mean time of an operation (a line or a page) by part.", _parts(runs)),
+        ("flash", "Flash", "Pages and blocks, by cause.", _counts(runs, "flash", _FLASH)),
+        ("served", "Where operations are served", "", _counts(runs, "served", _SERVED)),
+        ("activity", "Activity", "What each mechanism did in the measured part.",
+         _counts(runs, "activity", _ACTIVITY)),
+        ("utilisation", "Utilisation", "Share of the measured time, mean over all.",
+         _utilisation(runs)),
+        ("configuration", "Configuration", "", _configuration(runs, command)),
+    ]  # fmt: skip
+    body = "".join(html.section(*section) for section in sections)
+    links = "".join(f'<a href="#{name}">{escape(head)}</a>' for name, head, *_ in sections)
+    style = resources.files("entresol.report").joinpath("style.css").read_text(encoding="utf-8")
+    origin = summary["provenance"]
+    audits = ", every invariant audited" if origin["audit"] else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)} · Entresol</title><style>{style}</style></head><body>"
+        f'<header class="top"><p class="mark-name">Entresol</p><h1>{escape(title)}</h1>'
+        f'<p class="lead">Firmware, flash and device DRAM of the {escape(origin["machine"])} '
+        f"machine without a host{audits}.</p>"
+        f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
+        f"<footer>Entresol {escape(str(origin['entresol']))}. Simulated results.</footer>"
+        "</body></html>\n"
+    )
+
+
+def _cells(texts: Sequence[str]) -> tuple[html.Cell, ...]:
+    return tuple(html.Cell(text) for text in texts)
+
+
+def _warnings(runs: Sequence[Json]) -> str:
+    items = [f"{run['design']}: {text}" for run in runs for text in run["warnings"]]
+    listed = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f'<div class="warnings"><ul>{listed}</ul></div>' if items else ""
+
+
+def _results(runs: Sequence[Json]) -> str:
+    rows = [html.Row(run["design"], _cells(table.cells(run))) for run in runs]
+    return html.table("Results", table.HEADS, rows)
+
+
+def _latency(runs: Sequence[Json]) -> str:
+    pictures: list[tuple[str, str]] = []
+    for word in ("read", "write"):
+        shown = [run for run in runs if run["statistics"][f"{word}_latency"]["count"]]
+        if shown:
+            pictures.append((f"{word}s", _distribution(shown, word)))
+    designs = [run["design"] for run in runs]
+    return html.line_legend(designs) + html.panels(pictures)
+
+
+def _distribution(runs: Sequence[Json], word: str) -> str:
+    lines = []
+    for run in runs:
+        points = run["statistics"][f"{word}_latency_cdf"]
+        total = points[-1][1]
+        design = run["design"]
+        lines.append(
+            svg.Series(design, palette.design(design), palette.dash(design),
+                       tuple((float(latency), count / total) for latency, count in points))
+        )  # fmt: skip
+    words = "; ".join(
+        f"{run['design']}: half within "
+        f"{quantity.duration(run['statistics'][f'{word}_latency']['p50_ps'])}, 99 % within "
+        f"{quantity.duration(run['statistics'][f'{word}_latency']['p99_ps'])}"
+        for run in runs
+    )
+    caption = svg.Caption(f"cdf-{word}", f"{word} latency", words)
+    return svg.tail(caption, lines, html.panel_width(2), quantity.duration)
+
+
+def _parts(runs: Sequence[Json]) -> str:
+    legend = html.legend([(palette.component(colour), label) for _, colour, label in _PARTS])
+    pictures: list[tuple[str, str]] = []
+    for word in ("read", "write"):
+        rows = [
+            svg.Bar(
+                run["design"],
+                tuple(
+                    svg.Segment(parts[key], palette.component(colour),
+                                f"{label}: {quantity.duration(parts[key])}")
+                    for key, colour, label in _PARTS
+                ),
+                quantity.duration(sum(parts[key] for key, *_ in _PARTS)),
+            )
+            for run in runs
+            for parts in (run["statistics"][f"{word}_parts"],)
+            if parts["operations"]
+        ]  # fmt: skip
+        if rows:
+            described = "; ".join(f"{row.label} {row.note}" for row in rows)
+            caption = svg.Caption(f"parts-{word}", f"{word} time by part", described)
+            width = html.panel_width(2)
+            pictures.append((f"{word}s", svg.bars(caption, rows, width, quantity.duration)))
+    return legend + html.panels(pictures)
+
+
+def _counts(runs: Sequence[Json], section: str, names: Sequence[str]) -> str:
+    heads = ("design", *(name.removesuffix("_pages").replace("_", " ") for name in names))
+    rows = [
+        html.Row(
+            run["design"],
+            _cells([quantity.exact(run["statistics"][section][name]) for name in names]),
+        )
+        for run in runs
+    ]
+    return html.table(section, heads, rows)
+
+
+def _utilisation(runs: Sequence[Json]) -> str:
+    heads = ("design", *(name.removesuffix("_milli").replace("_", " ") for name in _UTILISATION))
+    rows = [
+        html.Row(run["design"], _cells([
+            quantity.percent(run["statistics"]["utilisation"][name] / 1000)
+            for name in _UTILISATION
+        ]))
+        for run in runs
+    ]  # fmt: skip
+    return html.table("Utilisation", heads, rows)
+
+
+def _configuration(runs: Sequence[Json], command: str) -> str:
+    config = runs[0]["config"]
+    rows = [
+        html.Row(f"{section}.{key}", _cells([
+            run["config"][section][key] for run in runs
+        ]))
+        for section in ("design", "ssd", "ssd_dram", "ftl", "nand")
+        for key in config[section]
+    ]  # fmt: skip
+    heads = ("parameter", *(run["design"] for run in runs))
+    listing = html.table("Parameters of the device", heads, rows)
+    return f"<pre>{escape(command)}</pre>" + html.details("Parameters", listing)

@@ -1,0 +1,101 @@
+"""A device alone, from the command line to the files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import Entresol, one_line
+
+SMALL = ("--machine", "demo", "--requests", "2000", "--qd", "8")
+COLUMNS = {"time_us": [0, 10, 20], "offset": [0, 8192, 0], "size": [4096, 100, 4096],
+           "op": ["R", "W", "R"]}  # fmt: skip
+
+
+def test_a_pattern_leaves_the_three_files_and_they_agree(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    words = ("--pattern", "randrw", *SMALL, "--design", "base-cssd,skybyte-w", "--audit")
+    shown = entresol_command("replay", *words, "-o", tmp_path)
+    assert shown.code == 0 and "skybyte-w" in shown.out, shown
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [run["design"] for run in summary["runs"]] == ["base-cssd", "skybyte-w"]
+    rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
+    for run, row in zip(summary["runs"], rows, strict=True):
+        assert run["kind"] == row["kind"] == "replay"
+        throughput = run["statistics"]["throughput"]
+        assert throughput["reads"] + throughput["writes"] == run["requests"] == 2000
+        assert row["throughput_reads"] == throughput["reads"]
+        assert row["write_latency_cdf_count"][-1] == throughput["writes"]
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") >= 4 and "http" not in page and "<script" not in page
+
+
+def test_equal_replays_are_equal_files(entresol_command: Entresol) -> None:
+    words = ("replay", "--pattern", "randwrite", *SMALL, "--json")
+    first, second = entresol_command(*words), entresol_command(*words)
+    assert first.code == 0 and first.out == second.out
+    other = entresol_command(*words, "--seed", "2")
+    assert other.out != first.out
+
+
+def test_a_parquet_file_gives_what_its_columns_as_text_give(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    table = pa.table(COLUMNS)
+    pq.write_table(table, tmp_path / "disk.parquet")
+    lines = [
+        ",".join(COLUMNS),
+        *(",".join(map(str, row)) for row in zip(*COLUMNS.values(), strict=True)),
+    ]
+    (tmp_path / "disk.csv").write_text("\n".join(lines) + "\n")
+    results = []
+    for name in ("disk.parquet", "disk.csv"):
+        outcome = entresol_command("replay", tmp_path / name, "--machine", "demo", "--json")
+        assert outcome.code == 0, outcome
+        results.append(json.loads(outcome.out)["runs"])
+    assert results[0] == results[1]
+    statistics = results[0][0]["statistics"]
+    # 100 bytes at 8192 are a part of a page: it is read, then written.
+    assert statistics["served"]["partial_page_writes"] == 1
+    assert statistics["throughput"]["read_bytes"] == 8192
+
+
+def test_a_file_without_a_column_names_it(entresol_command: Entresol, tmp_path: Path) -> None:
+    columns = {name: values for name, values in COLUMNS.items() if name != "op"}
+    pq.write_table(pa.table(columns), tmp_path / "disk.parquet")
+    refused = one_line(entresol_command("replay", tmp_path / "disk.parquet", "--json"))
+    assert "has no column op; it has time_us, offset, size" in refused
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name a block trace or a --pattern"),
+        (["--pattern", "randred"], "did you mean randread?"),
+        (["--pattern", "randread", "--bs", "100B"], "must be a multiple of 64B"),
+        (["--pattern", "randread", "--working-set", "1TiB"], "larger than the device"),
+        (["--pattern", "randread", "--design", "dram-only"], "has no device"),
+        (["--pattern", "randread", "--speedup", "2"], "a pattern has no arrival times"),
+        (["none.csv"], "none.csv: no such block trace"),
+        (["far.csv"], "far.csv: request 2 ends at byte"),
+        (["wrong.csv"], "wrong.csv"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(
+    entresol_command: Entresol,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = "time_ns,offset,size,op\n0,0,4096,R\n"
+    (tmp_path / "far.csv").write_text(f"{head}5,{1 << 50},4096,R\n")
+    (tmp_path / "wrong.csv").write_text(f"{head}5,0,none,R\n")
+    refused = one_line(entresol_command("replay", *words, "--machine", "demo", "--json"))
+    assert message in refused
+    assert list(tmp_path.glob("results*")) == []
