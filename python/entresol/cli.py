@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import capture, core, results, show, study, summary, terminal
+from entresol import capture, core, foreign, results, show, study, summary, terminal
 from entresol.errors import UserError
 from entresol.output import OutputDirectory
 from entresol.replay import command as replay_command
@@ -35,6 +35,7 @@ fidelity_app = typer.Typer(
     help="Look at the switches between the papers and the artifact.", rich_markup_mode=None
 )
 app.add_typer(trace_app, name="trace")
+foreign.register(trace_app)
 app.add_typer(config_app, name="config")
 app.add_typer(fidelity_app, name="fidelity")
 
@@ -85,7 +86,9 @@ def main_options(
 
 @app.command()
 def run(
-    traces: Annotated[list[str], typer.Argument(metavar="TRACE…", help="Captures (.etr).")],
+    traces: Annotated[
+        list[str], typer.Argument(metavar="TRACE…", help="Captures, or foreign traces.")
+    ],
     design: Annotated[
         list[str] | None,
         typer.Option("--design", metavar="all|NAME…", help="Designs; all is the default."),
@@ -113,6 +116,9 @@ def run(
     audit: Annotated[
         bool, typer.Option("--audit", help="Check every invariant on the way.")
     ] = False,
+    format: foreign.FormatOption = None,
+    dependencies: foreign.DependenciesOption = "none",
+    slowdown: foreign.SlowdownOption = foreign.DEFAULT_SLOWDOWN,
 ) -> None:
     """Run captures on designs; write summary.json, results.parquet and report.html.
 
@@ -124,8 +130,10 @@ def run(
     designs = study.choose_designs(names)
     files = study.read_config_files(config or [])
     setup = core.Setup(machine, nand, files, tuple(overrides or []), fidelity)
-    wanted = study.Study(study.open_captures(paths), designs, setup, threads, audit)
-    command = _command(wanted, config or [])
+    reading = foreign.reading(format, dependencies, slowdown)
+    captures = study.open_captures(paths, reading=reading)
+    wanted = study.Study(captures, designs, setup, threads, audit)
+    command = " ".join([_command(wanted, config or []), *foreign.words(reading)])
     destination = output or (None if as_json else DEFAULT_OUTPUT)
     if destination is None:
         result = _simulate(wanted, jobs)
@@ -162,7 +170,7 @@ def _simulate(wanted: study.Study, jobs: int | None) -> core.Json:
 def _command(wanted: study.Study, config: Sequence[Path]) -> str:
     """The command that repeats a study: names without their places, so that it is the same here
     and elsewhere."""
-    words = ["entresol run", *(capture.path.name for capture in wanted.captures)]
+    words = ["entresol run", *(capture.source.name for capture in wanted.captures)]
     everything = len(wanted.designs) == len(core.designs())
     words += ["--design", "all" if everything else ",".join(wanted.designs)]
     words += ["--machine", wanted.setup.machine]
@@ -261,14 +269,16 @@ def trace_record(
 
 @trace_app.command("info")
 def trace_info(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE")], as_json: JsonOption = False
+    trace: Annotated[Path, typer.Argument(metavar="TRACE")],
+    as_json: JsonOption = False,
+    format: foreign.FormatOption = None,
 ) -> None:
     """Say what a capture holds."""
-    (opened,) = study.open_captures([trace], blocks=True)
+    (opened,) = study.open_captures([trace], blocks=True, reading=foreign.reading(format))
     if as_json:
         sys.stdout.write(summary.to_text(opened.info))
     else:
-        show.trace_info(trace, opened.info)
+        show.trace_info(opened.path, opened.info)
 
 
 @trace_app.command("head")
@@ -276,10 +286,11 @@ def trace_head(
     trace: Annotated[Path, typer.Argument(metavar="TRACE")],
     thread: Annotated[int, typer.Option("--thread", metavar="N", min=0)] = 0,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1)] = 20,
+    format: foreign.FormatOption = None,
 ) -> None:
     """Print the first instructions of a thread."""
-    study.open_captures([trace])
-    for line in core.trace_head(trace, thread, count):
+    (opened,) = study.open_captures([trace], reading=foreign.reading(format))
+    for line in core.trace_head(opened.path, thread, count):
         typer.echo(line)
 
 

@@ -95,6 +95,41 @@ class Progress:
     simulated_ps: int
 
 
+@dataclass(frozen=True)
+class TraceFormat:
+    """A format of traces."""
+
+    name: str
+    summary: str
+    imports: bool
+    exports: bool
+    recognised: bool
+    """Whether content tells it; otherwise it has to be named."""
+
+
+SLOWDOWN_MILLI = 55_000
+"""By how much the tool behind SkyByte's warm-up traces slows a program down, in thousandths."""
+
+
+@dataclass(frozen=True)
+class ForeignReading:
+    """How to read a foreign trace."""
+
+    format: str | None = None
+    dependencies: str = "none"
+    slowdown_milli: int = SLOWDOWN_MILLI
+
+
+@dataclass(frozen=True)
+class ForeignPart:
+    """Which part of each thread to write: instructions, or a share such as `25%`."""
+
+    skip: str = "0"
+    limit: str | None = None
+    thread: int | None = None
+    slowdown_milli: int = SLOWDOWN_MILLI
+
+
 class Run:
     """One capture on one design. Making it checks everything; nothing runs before `execute`."""
 
@@ -189,6 +224,40 @@ def trace_info(path: Path, *, blocks: bool = True) -> Json:
 def trace_head(path: Path, thread: int, count: int) -> list[str]:
     """The first instructions of a thread as text. Raises `TraceError`."""
     return _core.trace_head(str(path), thread, count)
+
+
+def trace_formats() -> list[TraceFormat]:
+    """All formats of traces that captures can be made from or turned into."""
+    return [TraceFormat(**entry) for entry in json.loads(_core.trace_formats())]
+
+
+def trace_format(path: Path, named: str | None) -> str:
+    """The format of a trace: the one named, or what its content tells. Raises `TraceError`."""
+    return _core.trace_format(str(path), named)
+
+
+def trace_import(path: Path, destination: Path, reading: ForeignReading) -> list[str]:
+    """Makes a capture from a foreign trace; what had to be assumed. Raises `TraceError`."""
+    return _core.trace_import(
+        str(path),
+        trace_format(path, reading.format),
+        str(destination),
+        reading.dependencies,
+        reading.slowdown_milli,
+    )
+
+
+def trace_export(trace: Path, format: str, destination: Path, part: ForeignPart) -> list[str]:
+    """Writes a capture in another format; what was left out. Raises `TraceError`."""
+    return _core.trace_export(
+        str(trace),
+        format,
+        str(destination),
+        part.skip,
+        part.limit,
+        part.thread,
+        part.slowdown_milli,
+    )
 
 
 def designs() -> list[Design]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -132,6 +133,19 @@ def _explanation(item: Parameter, effective: Config, setup: Setup, design: str) 
     ])  # fmt: skip
 
 
+def formats(known: Sequence[core.TraceFormat]) -> None:
+    """Formats of traces, one line each."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("format", "read", "written", "recognised", ""):
+        table.add_column(heading)
+    yes = {True: "yes", False: "-"}
+    for format in known:
+        if format.imports or format.exports:
+            marks = (format.imports, format.exports, format.recognised)
+            table.add_row(format.name, *(yes[mark] for mark in marks), format.summary)
+    _console().print(table, highlight=False, markup=False)
+
+
 def trace_info(path: Path, info: Json) -> None:
     """A capture in a few lines."""
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -147,8 +161,11 @@ def trace_info(path: Path, info: Json) -> None:
     for block in info.get("top_blocks", []):
         share = quantity.percent(block["instructions"] / info["instructions"])
         table.add_row("top block", f"{block['pc']}  {share} of instructions")
-    for key, value in info.get("provenance", {}).items():
-        if value:
+    provenance = info.get("provenance", {})
+    for note in provenance.get("notes", []):
+        table.add_row("assumed", note)
+    for key, value in provenance.items():
+        if value and key != "notes":
             table.add_row(key.replace("_", " "), _plain(value))
     table.add_row("digest", info["digest"])
     _console().print(table, highlight=False, markup=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from entresol import core
+from entresol import core, foreign
 from entresol.core import Json, Progress, Setup
 from entresol.errors import UserError, did_you_mean
 
@@ -25,6 +25,8 @@ class Capture:
     name: str
     path: Path
     info: Json
+    source: Path
+    """What the user named: the capture, or the foreign trace it was made from."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,16 @@ class Job:
             run.cancel()
 
 
-def open_captures(paths: Sequence[Path], *, blocks: bool = False) -> tuple[Capture, ...]:
+def open_captures(
+    paths: Sequence[Path],
+    *,
+    blocks: bool = False,
+    reading: core.ForeignReading | None = None,
+) -> tuple[Capture, ...]:
     """Opens every capture. Raises `UserError` or `TraceError` for the first that is no good.
 
-    `blocks`: with what ran most, which takes a walk through the whole capture.
+    `blocks`: with what ran most, which takes a walk through the whole capture. A foreign trace is
+    read as `reading` says and becomes a capture.
     """
     captures: list[Capture] = []
     for path in paths:
@@ -81,12 +89,14 @@ def open_captures(paths: Sequence[Path], *, blocks: bool = False) -> tuple[Captu
                 f"{path}: co-runs (A.etr+B.etr) are not part of this version; "
                 "name the captures one by one to run them separately."
             )
-        if not path.is_file():
+        if not path.exists():
             raise UserError(f"{path}: no such capture; captures end in .etr.")
-        captures.append(Capture(path.stem, path, core.trace_info(path, blocks=blocks)))
+        made = foreign.as_capture(path, reading or core.ForeignReading())
+        name = path.stem or path.name
+        captures.append(Capture(name, made, core.trace_info(made, blocks=blocks), path))
         names = [capture.name for capture in captures]
         if len(set(names)) != len(names):
-            raise UserError(f"{path}: two captures are called {path.stem}; rename one of them.")
+            raise UserError(f"{path}: two captures are called {name}; rename one of them.")
     return tuple(captures)
 
 

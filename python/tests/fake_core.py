@@ -57,6 +57,41 @@ def trace_head(path: str, thread: int, count: int) -> list[str]:
     return [f"{number:8} mov" for number in range(count)]
 
 
+def trace_formats() -> str:
+    return json.dumps([
+        {"name": name, "summary": name, "imports": name != "etr", "exports": name != "etr",
+         "recognised": name != "champsim"}
+        for name in ("etr", "macsim", "champsim")
+    ])  # fmt: skip
+
+
+def trace_format(path: str, named: str | None) -> str:
+    if named is None and not path.endswith(".etr"):
+        raise TraceError(f"{path}: is in no format that its content tells; name it: --format")
+    return named or "etr"
+
+
+def trace_import(
+    path: str, format: str, destination: str, dependencies: str, slowdown_milli: int
+) -> list[str]:
+    Path(destination).write_bytes(MAGIC)
+    return [f"{path} as {format}: dependencies {dependencies}, slowdown {slowdown_milli}"]
+
+
+def trace_export(
+    trace: str,
+    format: str,
+    destination: str,
+    skip: str,
+    limit: str | None,
+    thread: int | None,
+    slowdown_milli: int,
+) -> list[str]:
+    part = (skip, limit, thread, slowdown_milli)
+    Path(destination).write_text(f"{trace} as {format}: {part}")
+    return [f"left out: all but {part}"]
+
+
 def designs() -> str:
     return json.dumps([
         {"name": name, "paper_name": paper, "summary": summary, "section": section}

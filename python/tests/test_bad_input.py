@@ -56,6 +56,16 @@ def nothing_runs_and_nothing_is_written(
         (["config", "show", "--design", "all"], "one design"),
         (["trace", "info", "foreign.etr"], "is not a capture"),
         (["trace", "head", "sort.etr", "--thread", "8"], "has no thread 8"),
+        (["run", "sort.etr", "--format", "mcasim"], "Did you mean macsim?"),
+        (["run", "sort.etr", "--dependencies", "some"], "none or chain, not some"),
+        (["run", "sort.etr", "--slowdown", "0"], "'--slowdown'"),
+        (["run", "broken.toml"], "broken.toml: is in no format"),
+        (["trace", "import", "broken.toml", "-o", "x.etr"], "broken.toml: is in no format"),
+        (["trace", "import", "sort.etr", "-o", "x.etr"], "is a capture already"),
+        (["trace", "import", "broken.toml", "-o", "x.raw"], "x.raw: the name of a capture ends"),
+        (["trace", "export", "sort.etr", "-o", "x", "--format", "champsm"], "Did you mean champs"),
+        (["trace", "export", "sort.etr", "-o", "no/x", "--format", "macsim"], "no such directory"),
+        (["trace", "convert", "sort.etr", "-o", "x", "--to", "zzz"], "can be written. Choose"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(

@@ -6,6 +6,8 @@
 
 mod replay;
 
+mod foreign;
+
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -47,7 +49,7 @@ fn to_python(error: SimError) -> PyErr {
     }
 }
 
-fn trace_error(error: trace::TraceError) -> PyErr {
+pub(crate) fn trace_error(error: trace::TraceError) -> PyErr {
     TraceError::new_err(error.to_string())
 }
 
@@ -108,6 +110,7 @@ fn trace_info(py: Python<'_>, path: &str, blocks: bool) -> PyResult<String> {
             "roi": provenance.roi,
             "skip": provenance.skip,
             "limit": provenance.limit,
+            "notes": provenance.notes,
         },
     })
     .to_string())
@@ -365,6 +368,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(trace_head, module)?)?;
+    foreign::add(module)?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(nand_types, module)?)?;

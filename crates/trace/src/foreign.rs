@@ -263,14 +263,23 @@ pub fn recognise(path: &Path) -> Option<Format> {
     Some(row.format)
 }
 
-/// The format of `path`: the one named, or else the one its content tells.
+/// The format of `path`: the one named, or else the one its name (`.etr`) or content tells.
 ///
 /// # Errors
 /// When nothing is there, or none is named and the content tells none.
 pub fn format_of(path: &Path, named: Option<Format>) -> Result<Format, TraceError> {
     let name = path.display().to_string();
     std::fs::metadata(path).map_err(|error| Fault::from(error).of(&name))?;
-    named.or_else(|| recognise(path)).ok_or_else(|| {
+    // A damaged capture of ours is told so, not asked for its format.
+    let ours = path.is_file() && path.extension().is_some_and(|end| end == "etr");
+    let told = || {
+        if ours {
+            Some(Format::Etr)
+        } else {
+            recognise(path)
+        }
+    };
+    named.or_else(told).ok_or_else(|| {
         let names: Vec<_> = Format::all()
             .filter(|f| f.imports())
             .map(Format::name)

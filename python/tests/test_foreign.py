@@ -1,0 +1,90 @@
+"""Foreign traces from the command line, with the real core."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import struct
+from pathlib import Path
+
+from conftest import Entresol
+
+TRACES = Path(__file__).parents[2] / "traces"
+DESIGNS = ("--design", "base-cssd", "--machine", "demo", "--json")
+
+
+def _exported(entresol_command: Entresol, destination: Path, *options: str) -> Path:
+    done = entresol_command(
+        "trace", "export", str(TRACES / "sort.etr"), "-o", str(destination), *options
+    )
+    assert done.code == 0, done.err
+    return destination
+
+
+def test_a_capture_goes_to_macsim_and_runs_from_there(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    directory = _exported(
+        entresol_command, tmp_path / "sort", "--format", "macsim", "--limit", "2%"
+    )
+    head = (directory / "trace.txt").read_text().split()
+    assert head[:2] == ["x86", "1.3"]
+    threads = int(head[2])
+    records = [
+        len(gzip.decompress((directory / f"trace_{n}.raw").read_bytes())) for n in range(threads)
+    ]
+    assert all(size % 80 == 0 for size in records)
+    info = json.loads(entresol_command("trace", "info", str(directory), "--json").out)
+    # A thread that is created where the first one makes no system call costs one made up.
+    assert sum(records) // 80 <= info["instructions"] <= sum(records) // 80 + threads
+    assert info["provenance"]["command"] == ["import", "macsim", "sort"]
+    (note, *_) = info["provenance"]["notes"]
+    assert "form an address" in note
+    result = json.loads(entresol_command("run", str(directory), *DESIGNS).out)
+    assert result["runs"][0]["trace"] == "sort"
+    assert 0 < result["runs"][0]["instructions"] <= info["instructions"]
+
+
+def test_what_has_no_mark_asks_for_its_name(entresol_command: Entresol, tmp_path: Path) -> None:
+    trace = tmp_path / "one.bin"
+    record = struct.pack("<QBB2B4B2Q4Q", 0x401000, 0, 0, 10, 0, 3, 0, 0, 0, 0, 0, 0x7000, 0, 0, 0)
+    trace.write_bytes(record * 5)
+    refused = entresol_command("run", str(trace), *DESIGNS)
+    assert refused.code == 2
+    assert re.search(r"one\.bin: is in no format .* --format .*champsim", refused.err)
+    info = entresol_command("trace", "info", str(trace), "--json", "--format", "champsim")
+    assert json.loads(info.out)["loads"] == 5
+    shown = entresol_command("trace", "info", str(trace), "--format", "champsim").out
+    assert "assumed" in shown and "8 bytes each" in shown
+
+
+def test_a_damaged_record_is_named(entresol_command: Entresol, tmp_path: Path) -> None:
+    trace = tmp_path / "pinatrace.out.0"
+    good = struct.pack("<QQ2s", 10, 0x7000, b"R\x08")
+    trace.write_bytes(good * 3 + struct.pack("<QQ2s", 10, 0x7000, b"Q\x08"))
+    options = ("--format", "pinatrace", "-o", str(tmp_path / "x.etr"))
+    done = entresol_command("trace", "import", str(trace), *options)
+    assert done.code == 2
+    assert "pinatrace.out.0: record 4 at byte 54 is of kind 0x51" in done.err
+    assert not (tmp_path / "x.etr").exists()
+
+
+def test_one_foreign_format_becomes_another(entresol_command: Entresol, tmp_path: Path) -> None:
+    warm = _exported(entresol_command, tmp_path / "warm", "--format", "pinatrace", "--limit", "1%")
+    out = tmp_path / "again"
+    done = entresol_command(
+        "trace", "convert", str(warm), "--format", "pinatrace", "--to", "macsim", "-o", str(out)
+    )
+    assert done.code == 0, done.err
+    kept = json.loads(entresol_command("trace", "info", str(out), "--json").out)
+    records = [file.read_bytes() for file in sorted(warm.iterdir())]
+    written = b"".join(records)
+    kinds = [written[at + 16] for at in range(0, len(written), 18)]
+    assert (kept["loads"], kept["stores"]) == (kinds.count(ord("R")), kinds.count(ord("W")))
+
+
+def test_the_formats_are_listed(entresol_command: Entresol) -> None:
+    shown = entresol_command("trace", "formats").out
+    for name in ("macsim", "pinatrace", "champsim"):
+        assert name in shown
