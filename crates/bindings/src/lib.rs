@@ -140,7 +140,7 @@ fn designs() -> String {
                 "name": design.name,
                 "paper_name": design.title,
                 "summary": design.summary,
-                "section": "SkyByte §VI-A",
+                "section": design.source(),
             })
         })
         .collect();

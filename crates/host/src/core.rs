@@ -325,8 +325,12 @@ impl Core {
     /// A TLB shootdown: forgets the translation of a data page and dispatches nothing for `cost`
     /// from `now`, or from where the core has run ahead to.
     pub fn shoot_down(&mut self, now: Time, page: units::Lpa, cost: units::Picos) {
-        self.caches.tlb.invalidate(page.get() as u32);
+        self.forget_page(page);
         self.interrupt(now, cost);
+    }
+    /// Forgets the translation of a data page; no time passes.
+    pub fn forget_page(&mut self, page: units::Lpa) {
+        self.caches.tlb.invalidate(page.get() as u32);
     }
     /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
     /// has run ahead to.

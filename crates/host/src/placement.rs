@@ -10,11 +10,13 @@ mod audit;
 mod config;
 pub mod plb;
 pub mod reclaim;
+pub mod tpp;
 
 pub use config::{
     DemotionKind, HostConfig, MigrationKind, PageAccess, PromotedDirt, ReclaimPolicy,
 };
 pub use plb::{Copied, Direction, PlbIndex};
+pub use tpp::{HintFault, HintSampler, SamplerStats, TppConfig};
 
 use plb::Plb;
 use reclaim::ReclaimLists;
@@ -43,6 +45,9 @@ pub enum Target {
     Device,
     /// To this page of host DRAM.
     Host(HostPage),
+    /// Nowhere yet: the operating system has locked the page while it copies it. The access waits
+    /// until the migration is finished, then asks again.
+    Locked,
 }
 
 /// Why a promotion is not begun; the device is told so.
@@ -126,6 +131,9 @@ pub struct Placement {
     /// Host pages that hold nothing; the one freed last is taken first.
     free: Vec<HostPage>,
     reserve: usize,
+    /// Whether the operating system moves pages: they are locked on their way, and what leaves host
+    /// DRAM is always copied, since the device's page was given up when it came.
+    is_locking: bool,
     stats: PlacementStats,
 }
 
@@ -139,7 +147,20 @@ impl Placement {
             lists: ReclaimLists::new(host_page_count, config.inactive_ratio, config.reclaim),
             free: (0..host_page_count).rev().map(HostPage::new).collect(),
             reserve: config.effective_reserve() as usize,
+            is_locking: false,
             stats: PlacementStats::default(),
+        }
+    }
+
+    /// As `new`, for pages that the operating system moves as TPP does: without look-aside buffer,
+    /// each locked while it is copied.
+    pub fn locking(config: &HostConfig, tpp: &TppConfig, page: PageSize, page_count: u64) -> Self {
+        let host_page_count = u64::from(config.host_page_count(page));
+        Self {
+            plb: Plb::new(tpp.migrations, page),
+            reserve: tpp.kept_free(host_page_count) as usize,
+            is_locking: true,
+            ..Self::new(config, page, page_count)
         }
     }
 
@@ -152,6 +173,7 @@ impl Placement {
             lists: ReclaimLists::new(0, 1, ReclaimPolicy::Lists),
             free: Vec::new(),
             reserve: 0,
+            is_locking: false,
             stats: PlacementStats::default(),
         }
     }
@@ -173,6 +195,7 @@ impl Placement {
                 self.lists.touch(page);
                 Target::Host(page)
             }
+            Location::Migrating(_) if self.is_locking => Target::Locked,
             Location::Migrating(entry) => self.plb.target(entry, line),
         }
     }
@@ -190,6 +213,7 @@ impl Placement {
                 self.lists.set_dirty(page);
                 Target::Host(page)
             }
+            Location::Migrating(_) if self.is_locking => Target::Locked,
             Location::Migrating(entry) => self.plb.write(entry, line),
         }
     }
@@ -202,8 +226,18 @@ impl Placement {
         }
     }
 
-    /// Begins a promotion that the device asked for: a host page and an entry of the look-aside
-    /// buffer are taken, no line is copied yet.
+    /// The page of host DRAM that a migrating page leaves or goes to.
+    pub fn host_page(&self, lpa: Lpa) -> HostPage {
+        self.plb.host_page(self.migrating(lpa), lpa)
+    }
+
+    /// Which way a page is on its way.
+    pub fn direction(&self, lpa: Lpa) -> Direction {
+        self.plb.direction(self.migrating(lpa))
+    }
+
+    /// Begins a promotion that the device or a hint fault asked for: a host page and an entry of the
+    /// look-aside buffer are taken, no line is copied yet.
     pub fn begin_promotion(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
         let begun = self.try_begin(lpa);
         match begun {
@@ -290,11 +324,12 @@ impl Placement {
         let Some(victim) = self.lists.coldest() else {
             return Reclaimed::Nothing;
         };
-        if victim.is_dirty && self.plb.is_full() {
+        let is_copied = victim.is_dirty || self.is_locking;
+        if is_copied && self.plb.is_full() {
             return Reclaimed::PlbFull;
         }
         self.lists.remove(victim.page);
-        if victim.is_dirty {
+        if is_copied {
             let entry = self.plb.begin(victim.lpa, victim.page, Direction::Demotion);
             self.set(victim.lpa, Entry::migrating(entry));
             return Reclaimed::Copying(victim.lpa);

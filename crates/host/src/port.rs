@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 use trace::SyncEvent;
-use units::{CoreId, LineInPage, Lpa, PageSize, Time};
+use units::{CoreId, LineInPage, Lpa, PageSize, Picos, Time};
 
 /// A line of memory, named independently of where its page lives.
 ///
@@ -135,6 +135,12 @@ pub trait Uncore {
     /// Forgets a read: everything that waited for it was squashed and the MSHR is free (SkyByte
     /// §III-A). An answer that still comes is ignored by the core.
     fn cancel(&mut self, core: CoreId, slot: MissSlot);
+    /// A page walk of the core ends at `at`. Gives what a hint fault takes from the core, and from
+    /// the access; nothing if the page has its right of access.
+    #[inline]
+    fn walked(&mut self, _at: Time, _core: CoreId, _page: Lpa) -> Picos {
+        Picos::ZERO
+    }
 }
 
 /// What lies beyond a core's L2 during functional warm-up: everything happens at once.
@@ -143,6 +149,9 @@ pub trait WarmUncore {
     fn read(&mut self, core: CoreId, line: HostLine, kind: MissKind);
     /// Takes a dirty line that L2 has evicted.
     fn write_back(&mut self, core: CoreId, line: HostLine);
+    /// A page walk ends.
+    #[inline]
+    fn walked(&mut self, _core: CoreId, _page: Lpa) {}
 }
 
 /// A load or a store: where and how many bytes (1 to 64; it may cross a line).

@@ -40,7 +40,8 @@ pub struct AccessStats {
     pub host_dram: Picos,
     /// CXL link: both ways, with queueing.
     pub link: Picos,
-    /// Waiting before the link: for write credits, or for another request of the line.
+    /// Waiting before the link or host DRAM: for write credits, for another request of the line, or
+    /// for a page that is locked.
     pub credit_wait: Picos,
     /// Components on the device.
     pub device: Breakdown,
@@ -53,13 +54,13 @@ pub struct AccessStats {
 }
 
 impl AccessStats {
-    /// A read of a page in host DRAM.
+    /// A read of a page in host DRAM, which began at `began`.
     #[inline]
-    pub fn host_read(&mut self, issued: Time, line: HostLine, done: Time) {
-        let latency = done - issued;
+    pub fn host_read(&mut self, issued: Time, began: Time, line: HostLine, done: Time) {
         self.host_reads += 1;
-        self.host_dram += latency;
-        self.paper_total += latency;
+        self.credit_wait += began - issued;
+        self.host_dram += done - began;
+        self.paper_total += done - issued;
         self.record_from_first_issue(issued, line, done);
     }
 

@@ -12,7 +12,7 @@ mod sections;
 
 pub use fidelity::Fidelity;
 pub use layers::{Layer, effective_table};
-pub use sections::{DesignConfig, MemoryKind, RunConfig};
+pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig};
 
 use crate::error::SimError;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub struct Config {
     pub os: host::os::OsConfig,
     /// Promoted pages and what migration costs.
     pub host: host::placement::HostConfig,
+    /// Sampling and migration by the operating system.
+    pub tpp: host::placement::TppConfig,
     /// Host DRAM timing.
     pub host_dram: dram::HostDramConfig,
     /// The CXL link.
@@ -53,6 +55,7 @@ pub const SECTIONS: &[(&str, &[Parameter])] = &[
     ("cpu", host::CpuConfig::PARAMETERS),
     ("os", host::os::OsConfig::PARAMETERS),
     ("host", host::placement::HostConfig::PARAMETERS),
+    ("tpp", host::placement::TppConfig::PARAMETERS),
     ("host_dram", dram::HostDramConfig::PARAMETERS),
     ("link", cxl::LinkConfig::PARAMETERS),
     ("ssd", firmware::SsdConfig::PARAMETERS),
@@ -138,7 +141,7 @@ impl Config {
         firmware::ControllerConfig {
             ssd,
             delay_enabled: self.design.context_switch,
-            promotion_enabled: self.design.promotion && !self.host.promoted.is_zero(),
+            promotion_enabled: self.design.migration == Migration::Adaptive,
             ftl: self.ftl.clone(),
             geometry: self.nand.geometry(),
             timing: firmware::FlashTiming {
@@ -156,6 +159,7 @@ impl Config {
         problems.extend(self.cpu.validate());
         problems.extend(self.os.validate());
         problems.extend(self.host.validate(units::PageSize::KIB_4));
+        problems.extend(self.tpp.validate());
         problems.extend(self.host_dram.validate());
         problems.extend(self.link.validate());
         problems.extend(self.ssd_dram.validate());
@@ -175,6 +179,13 @@ impl Config {
                 "nand.page_size is {}; the simulated host has pages of 4KiB and the device must too",
                 self.nand.page_size
             ));
+        }
+        if self.design.migration != Migration::None && self.host.promoted.is_zero() {
+            problems.push(
+                "host.promoted is 0B, but the design moves hot pages to host DRAM; give it a size \
+                 or take --set design.migration=none"
+                    .to_string(),
+            );
         }
         if self.os.wake == host::os::WakePolicy::OnData {
             problems.push(

@@ -63,4 +63,13 @@ pub enum Event {
     MigrationCommit(Lpa),
     /// The host's word that a page is promoted reaches the device.
     PromotionDone(Lpa),
+    /// The operating system arms the next pages for hint faults.
+    HintScan,
+    /// The handler of a hint fault decides about the page.
+    HintFault {
+        /// Who ran into it.
+        core: CoreId,
+        /// Which page.
+        lpa: Lpa,
+    },
 }

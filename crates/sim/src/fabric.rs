@@ -5,10 +5,14 @@
 //! it lists whom the simulation has to tell ([`Fabric::fills`], [`Fabric::delays`]).
 
 mod answers;
+mod hints;
+mod memory;
 pub(crate) mod promotion;
 
+pub(crate) use hints::Hints;
+
 use crate::amat::AccessStats;
-use crate::config::{Config, MemoryKind};
+use crate::config::{Config, MemoryKind, Migration};
 use crate::device::{Device, DeviceEvent, Surroundings};
 use crate::event::Event;
 use crate::line_order::LineOrder;
@@ -19,8 +23,9 @@ use dram::{Access, Dram, DramLine};
 use firmware::{Answer, Request, RequestOp, Response};
 use host::cache::Victim;
 use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
-use host::placement::{DemotionKind, HostPage, PageAccess, Placement, PromotedDirt, Target};
+use host::placement::{DemotionKind, HostPage, PageAccess, Placement, PromotedDirt};
 use host::{HostLine, MissKind, MissSlot, Region, Uncore};
+use memory::{Missed, Waiting};
 use std::collections::VecDeque;
 use units::{CoreId, LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Time};
 
@@ -85,6 +90,10 @@ pub struct Fabric {
     page_latency: Option<Picos>,
     demotion: DemotionKind,
     promoted_dirt: PromotedDirt,
+    /// Hint sampling, if the design's migration is TPP.
+    pub(crate) hints: Option<Box<Hints>>,
+    /// Accesses to pages that the operating system has locked, in order of arrival.
+    locked: Vec<(Lpa, Waiting)>,
     /// Data pages that have missed L3, a bit each, to tell compulsory misses from others.
     touched: Vec<u64>,
 }
@@ -94,10 +103,12 @@ impl Fabric {
     pub fn new(config: &Config, page_count: u64) -> Self {
         let page = config.nand.page_size;
         let is_ssd = config.design.memory == MemoryKind::Ssd;
-        let placement = if is_ssd {
-            Placement::new(&config.host, page, page_count)
-        } else {
-            Placement::dram_only(page, page_count)
+        let placement = match (is_ssd, config.design.migration) {
+            (false, _) => Placement::dram_only(page, page_count),
+            (true, Migration::Tpp) => {
+                Placement::locking(&config.host, &config.tpp, page, page_count)
+            }
+            (true, _) => Placement::new(&config.host, page, page_count),
         };
         Self {
             queue: EventQueue::new(),
@@ -129,6 +140,8 @@ impl Fabric {
                 .then_some(config.host.page_latency),
             demotion: config.host.demotion,
             promoted_dirt: config.host.promoted_dirt,
+            hints: Hints::of(config, page_count),
+            locked: Vec::new(),
             touched: vec![0; page_count.div_ceil(64) as usize],
         }
     }
@@ -146,6 +159,9 @@ impl Fabric {
         self.stats.reset();
         self.llc.reset_stats();
         self.placement.reset_stats();
+        if let Some(hints) = &mut self.hints {
+            hints.sampler.reset_stats();
+        }
         if let Some(device) = &mut self.device {
             device.controller.reset_stats();
         }
@@ -181,47 +197,19 @@ impl Fabric {
     /// Fetches the line of a new L3 miss.
     fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, delay_allowed: bool) {
         let at = now + self.l3_latency;
-        let Region::Data(lpa, in_page) = line.region() else {
+        let Region::Data(lpa, _) = line.region() else {
             let done = self.host_dram.access(at, dram_line(line), Access::Read);
             self.queue.push(done, Event::HostDramDone(miss));
             return;
         };
-        let is_first_touch = self.touch(lpa);
-        match self.placement.read(lpa, in_page) {
-            Target::Host(page) => {
-                let done = self.page_access(at, page, in_page, Access::Read);
-                self.stats.host_read(at, line, done);
-                self.queue.push(done, Event::HostDramDone(miss));
-            }
-            Target::Device => self.send_read(Pending {
-                purpose: Purpose::Miss(miss, line),
-                op: RequestOp::Read { delay_allowed },
-                line: device_line(lpa, in_page),
-                is_first_touch,
-                issued: at,
-                sent: at,
-                arrived: at,
-                response: None,
-            }),
-        }
-    }
-
-    /// An access to a line of a page in host DRAM; says when it is done.
-    fn page_access(&mut self, at: Time, page: HostPage, line: LineInPage, access: Access) -> Time {
-        match self.page_latency {
-            None => self.host_dram.access(at, page_line(page, line), access),
-            Some(latency) => at + latency,
-        }
-    }
-
-    /// Sends a read, or holds it back while too many writes are on their way.
-    fn send_read(&mut self, pending: Pending) {
-        if self.writes_outstanding >= self.write_credits {
-            self.stats.reads_held += 1;
-            self.held.push_back(pending);
-        } else {
-            self.send(pending, pending.issued);
-        }
+        let missed = Missed {
+            miss,
+            line,
+            delay_allowed,
+            is_first_touch: self.touch(lpa),
+            issued: at,
+        };
+        self.read_memory(at, missed);
     }
 
     /// Sends a request, or keeps it until those of its line that it must not overtake are answered.
@@ -266,35 +254,6 @@ impl Fabric {
             response: None,
         };
         self.send(pending, now);
-    }
-
-    /// A dirty line leaves L3.
-    fn write_memory(&mut self, now: Time, line: HostLine) {
-        let at = now + self.l3_latency;
-        let Region::Data(lpa, in_page) = line.region() else {
-            self.host_dram.access(at, dram_line(line), Access::Write);
-            return;
-        };
-        match self.placement.write(lpa, in_page) {
-            Target::Host(page) => {
-                self.stats.host_writes += 1;
-                self.page_access(at, page, in_page, Access::Write);
-            }
-            Target::Device => {
-                self.writes_outstanding += 1;
-                let pending = Pending {
-                    purpose: Purpose::WriteBack,
-                    op: RequestOp::Write,
-                    line: device_line(lpa, in_page),
-                    is_first_touch: false,
-                    issued: at,
-                    sent: at,
-                    arrived: at,
-                    response: None,
-                };
-                self.send(pending, at);
-            }
-        }
     }
 
     /// A dirty line that left an L2 arrives at L3.
@@ -401,6 +360,9 @@ impl Fabric {
         let problems = self.llc.audit();
         assert!(problems.is_empty(), "L3: {}", problems.join("; "));
         self.placement.audit();
+        if let Some(hints) = &self.hints {
+            hints.sampler.audit();
+        }
         self.link.audit();
         self.host_dram.audit();
         if let Some(device) = &self.device {
@@ -464,6 +426,14 @@ impl Uncore for Fabric {
     fn write_back(&mut self, at: Time, _core: CoreId, line: HostLine) {
         self.queue
             .push(at.max(self.queue.now()), Event::L3WriteBack(line));
+    }
+
+    #[inline]
+    fn walked(&mut self, at: Time, core: CoreId, page: Lpa) -> Picos {
+        match self.hints {
+            None => Picos::ZERO,
+            Some(_) => self.hint_fault(at, core, page),
+        }
     }
 
     fn cancel(&mut self, core: CoreId, slot: MissSlot) {

@@ -4,6 +4,10 @@
 //! page table → TLB shootdown on all cores → acknowledgement to the device. Demotion copies the
 //! other way, through the link and into the log or the data cache like any write.
 
+mod tpp;
+
+pub(crate) use tpp::Tpp;
+
 use crate::event::Event;
 use crate::fabric::{device_line, page_line};
 use crate::request::Purpose;
@@ -11,7 +15,7 @@ use crate::simulation::Simulation;
 use cxl::MessageClass;
 use dram::Access;
 use host::InstructionSource;
-use host::placement::{Copied, MigrationKind, Reclaimed, Refusal, Target};
+use host::placement::{Copied, Direction, MigrationKind, Reclaimed, Refusal};
 use units::{LineAddr, Lpa, PageSize, Picos, Time};
 
 impl<S: InstructionSource> Simulation<S> {
@@ -59,9 +63,13 @@ impl<S: InstructionSource> Simulation<S> {
         }
     }
 
-    /// The handler begins to copy a page: all of its lines are asked for, one after the other.
+    /// The host begins to copy a page: all of its lines are asked for, one after the other.
     pub(crate) fn migration_start(&mut self, now: Time, lpa: Lpa) {
-        self.copy_lines(now, lpa, Purpose::Promotion);
+        let purpose = match self.fabric.placement.direction(lpa) {
+            Direction::Promotion => Purpose::Promotion,
+            Direction::Demotion => Purpose::Demotion,
+        };
+        self.copy_lines(now, lpa, purpose);
     }
 
     fn copy_lines(&mut self, now: Time, lpa: Lpa, purpose: Purpose) {
@@ -69,10 +77,8 @@ impl<S: InstructionSource> Simulation<S> {
             let address = device_line(lpa, line);
             let mut at = now;
             // Until its copy has arrived, a line under demotion is read in its host page.
-            if purpose == Purpose::Demotion
-                && let Target::Host(page) = self.fabric.placement.read(lpa, line)
-            {
-                let source = page_line(page, line);
+            if purpose == Purpose::Demotion {
+                let source = page_line(self.fabric.placement.host_page(lpa), line);
                 at = self.fabric.host_dram.access(now, source, Access::Read);
             }
             self.fabric.send_migration(at, address, purpose);
@@ -84,13 +90,14 @@ impl<S: InstructionSource> Simulation<S> {
         let lpa = line.lpa(PageSize::KIB_4);
         let in_page = line.in_page(PageSize::KIB_4);
         let copied = self.fabric.placement.line_copied(lpa, in_page);
-        if let Target::Host(page) = self.fabric.placement.read(lpa, in_page) {
-            let target = page_line(page, in_page);
+        if copied == Copied::Done {
+            let target = page_line(self.fabric.placement.host_page(lpa), in_page);
             self.fabric.host_dram.access(now, target, Access::Write);
         }
         match copied {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Promotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
+            Copied::Done if self.tpp.is_some() => self.locked_page_copied(now, lpa),
             Copied::Done => {
                 self.charge_core(now, lpa, self.costs.page_table);
                 let committed = now + self.costs.page_table;
@@ -111,6 +118,7 @@ impl<S: InstructionSource> Simulation<S> {
         {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Demotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
+            Copied::Done if self.tpp.is_some() => self.locked_page_copied(now, lpa),
             Copied::Done => {
                 self.fabric.placement.finish_demotion(lpa);
                 self.unmap(now, lpa);
@@ -120,6 +128,9 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// The page table names host DRAM; the device is told.
     pub(crate) fn migration_commit(&mut self, now: Time, lpa: Lpa) {
+        if self.tpp.is_some() {
+            return self.finish_locked(now, lpa);
+        }
         self.shoot_down(now, lpa);
         let told = self.fabric.link.send(now, MessageClass::MemRd);
         self.fabric.queue.push(told, Event::PromotionDone(lpa));

@@ -3,12 +3,13 @@
 //! Integers only, with the unit in the name (`_ps`, `_bytes`, `_milli` = thousandths), so that
 //! equal runs are equal files. No time of day, host name or path.
 
-use crate::config::Config;
+use crate::config::{Config, Migration};
 use crate::run::Prepared;
 use crate::simulation::Simulation;
 use firmware::{ControllerStats, FtlStats, Served};
 use host::InstructionSource;
 use host::core::CoreStats;
+use host::placement::SamplerStats;
 use nand::Kind;
 use serde_json::{Value, json};
 use units::{Picos, Time};
@@ -269,6 +270,7 @@ impl<S: InstructionSource> View<'_, S> {
     fn activity(&self) -> Value {
         let c = &self.totals.controller;
         let placement = self.simulation.fabric.placement.stats();
+        let hints = self.hints();
         let frames = self
             .config
             .controller()
@@ -287,7 +289,15 @@ impl<S: InstructionSource> View<'_, S> {
             "demotions": placement.demotions + placement.drops,
             "prefetches": c.prefetches,
             "useful_prefetches": c.prefetches_useful,
+            "hint_scans": hints.scans,
+            "hint_faults": hints.faults,
+            "promotions_rate_limited": hints.rate_limited,
         })
+    }
+
+    fn hints(&self) -> SamplerStats {
+        let hints = self.simulation.fabric.hints.as_ref();
+        hints.map(|hints| hints.sampler.stats()).unwrap_or_default()
     }
 
     /// Of the demand accesses that had to fetch a page from flash, the share that touched the page
@@ -374,7 +384,12 @@ impl<S: InstructionSource> View<'_, S> {
             "garbage collection never ran: its effect is not visible in this run",
         );
         warn(
-            is_ssd && design.promotion && placement.promotions == 0,
+            is_ssd && design.migration == Migration::Tpp && self.hints().scans == 0,
+            "the operating system never scanned, so TPP found no hot page: the run is shorter than \
+             tpp.scan_period, or tpp.scan_pages is 0",
+        );
+        warn(
+            is_ssd && design.migration != Migration::None && placement.promotions == 0,
             "no page was promoted: the effect of page migration is not visible in this run",
         );
         warn(

@@ -152,11 +152,15 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     /// Until when a read of this line of the canonical space would be answered by SkyByte-Delay; a
-    /// line that is in L3 or in host DRAM would not.
+    /// line that is in L3 or in host DRAM would not, and one whose page is armed takes a hint fault
+    /// first.
     fn delayed_until(&self, line: u64) -> Option<Time> {
         let (lpa, in_page) = (Lpa::new(line / 64), LineInPage::new((line % 64) as u16));
         let is_on_device = self.fabric.placement.locate(lpa) == Location::Device;
-        if !is_on_device || self.fabric.llc.holds(HostLine::data(lpa, in_page)) {
+        if !is_on_device
+            || self.fabric.is_armed(lpa)
+            || self.fabric.llc.holds(HostLine::data(lpa, in_page))
+        {
             return None;
         }
         let device = self.fabric.device.as_ref()?;

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
+use crate::migration::Tpp;
 use crate::request::MissRef;
 use crate::retry::Lanes;
 use host::core::Core;
@@ -100,6 +101,8 @@ pub struct Simulation<S> {
     sync: SyncEngine,
     resumed: Vec<ThreadId>,
     pub(crate) costs: MigrationCosts,
+    /// Migration by the operating system, if the design has it.
+    pub(crate) tpp: Option<Box<Tpp>>,
     pub(crate) switches: SwitchCounts,
     pub(crate) lanes: Lanes,
     is_audited: bool,
@@ -164,6 +167,7 @@ impl<S: InstructionSource> Simulation<S> {
                 shootdown: config.host.shootdown_cost,
                 kind: config.host.migration,
             },
+            tpp: Tpp::of(config),
             switches: SwitchCounts::default(),
             is_audited,
             events: 0,
@@ -176,6 +180,7 @@ impl<S: InstructionSource> Simulation<S> {
     /// Interrupted by the observer, or nothing can happen although threads have not ended.
     pub fn run(&mut self, observe: &mut dyn FnMut(Progress) -> bool) -> Result<Time, SimError> {
         self.wake_resumed(Time::ZERO);
+        self.start_scans();
         while !self.sync.is_done() {
             self.step(observe)?;
         }
@@ -194,6 +199,7 @@ impl<S: InstructionSource> Simulation<S> {
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Time, SimError> {
         self.wake_resumed(Time::ZERO);
+        self.start_scans();
         while !self.sync.is_done() {
             self.step(observe)?;
             if self.events.is_multiple_of(COUNTED_EVENTS) && self.retired() >= instructions {
@@ -245,6 +251,16 @@ impl<S: InstructionSource> Simulation<S> {
     /// Retries of delayed loads in closed form (D11) so far, which are no events.
     pub fn closed_form_retries(&self) -> u64 {
         self.lanes.count
+    }
+
+    /// Whether every thread has ended.
+    pub(crate) fn is_done(&self) -> bool {
+        self.sync.is_done()
+    }
+
+    /// Whether nothing is to happen any more.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.fabric.queue.next_time().is_none() && self.lanes.earliest().is_none()
     }
 
     fn observe(
@@ -305,6 +321,8 @@ impl<S: InstructionSource> Simulation<S> {
             Event::MigrationStart(lpa) => self.migration_start(now, lpa),
             Event::MigrationCommit(lpa) => self.migration_commit(now, lpa),
             Event::PromotionDone(lpa) => self.promotion_done(now, lpa),
+            Event::HintScan => self.hint_scan(now),
+            Event::HintFault { core, lpa } => self.hint_fault(now, core, lpa),
         }
     }
 

@@ -9,11 +9,11 @@ use crate::fabric::promotion::hand_over;
 use crate::fabric::{Fabric, device_line};
 use crate::simulation::{Progress, Simulation};
 use firmware::{
-    Cell, Controller, NandCommand, NandTag, PagePlace, Platform, Request, RequestOp, Response,
-    Timer, Unit,
+    Cell, Controller, NandCommand, NandOp, NandTag, PagePlace, Platform, Request, RequestOp,
+    Response, Timer, Unit,
 };
 use host::cache::Victim;
-use host::placement::{Reclaimed, Target};
+use host::placement::{HintFault, Reclaimed, Target};
 use host::{HostLine, InstructionSource, MissKind, Region, WarmUncore};
 use std::collections::VecDeque;
 use trace::SyncEvent;
@@ -28,6 +28,10 @@ struct InstantPlatform {
     nand: VecDeque<NandTag>,
     timers: VecDeque<Timer>,
     offers: VecDeque<Lpa>,
+    /// Flash reads so far.
+    reads: u64,
+    /// Hint faults that are to be served.
+    faults: VecDeque<Lpa>,
 }
 
 impl Platform for InstantPlatform {
@@ -40,6 +44,7 @@ impl Platform for InstantPlatform {
     fn copy_line(&mut self, _from: Cell, _to: Cell) {}
     fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
     fn nand(&mut self, _at: Time, command: NandCommand) {
+        self.reads += u64::from(matches!(command.op, NandOp::Read { .. }));
         self.nand.push_back(command.tag);
     }
     fn respond(&mut self, _response: Response) {}
@@ -158,6 +163,29 @@ impl WarmFabric<'_> {
         }
     }
 
+    /// Pages that the operating system found hot: as in the measured part, without time, and
+    /// therefore without a limit to the rate.
+    fn serve_faults(&mut self) {
+        while let Some(lpa) = self.platform.faults.pop_front() {
+            let Some(hints) = &mut self.fabric.hints else {
+                return;
+            };
+            if hints.sampler.on_fault(Time::MAX, lpa) != HintFault::Promote {
+                continue;
+            }
+            self.make_room(lpa);
+            if self.fabric.placement.begin_promotion(lpa).is_ok() {
+                while let Some(line) = self.fabric.placement.next_line(lpa) {
+                    self.request(RequestOp::PromotionRead, device_line(lpa, line));
+                    self.fabric.placement.line_copied(lpa, line);
+                }
+                self.fabric.placement.finish_promotion(lpa, true);
+                let hints = self.fabric.hints.as_mut().expect("a fault was a hint");
+                hints.sampler.promoted(Time::ZERO, lpa);
+            }
+        }
+    }
+
     fn controller(&mut self) -> &mut Controller {
         &mut self
             .fabric
@@ -193,6 +221,15 @@ impl WarmUncore for WarmFabric<'_> {
         let victim = self.fabric.llc.write_back(line);
         self.evict(victim);
         self.promote_offered();
+    }
+
+    fn walked(&mut self, _core: CoreId, page: Lpa) {
+        if let Some(hints) = &mut self.fabric.hints
+            && hints.sampler.take_armed(page)
+        {
+            self.platform.faults.push_back(page);
+            self.serve_faults();
+        }
     }
 }
 
@@ -238,7 +275,9 @@ impl<S: InstructionSource> Simulation<S> {
                     *left = 0;
                     continue;
                 }
+                let reads = platform.reads;
                 let executed = self.warm_turn(thread, turn, &mut platform);
+                self.warm_scans(executed, platform.reads - reads);
                 done[thread] += executed;
                 *left = if executed < turn { 0 } else { *left - turn };
             }

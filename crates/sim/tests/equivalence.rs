@@ -37,22 +37,31 @@ fn context_switching_with_an_infinite_threshold_is_the_base_design() {
 }
 
 #[test]
-fn promotion_without_host_pages_is_the_base_design() {
-    let none = &["host.promoted=0B", "host.reserve=0"];
-    assert_equal_runs(("skybyte-p", none), ("base-cssd", &[]));
+fn promotion_of_pages_that_are_never_hot_enough_is_the_base_design() {
+    let never = &["ssd.promotion_threshold=1000000"];
+    assert_equal_runs(("skybyte-p", never), ("base-cssd", &[]));
 }
 
 #[test]
 fn the_full_design_without_switches_and_promotion_is_the_write_log_alone() {
     let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
     let off = [
-        "host.promoted=0B",
-        "host.reserve=0",
+        "ssd.promotion_threshold=1000000",
         "os.switch_threshold=1000s",
     ];
     assert_equal_runs(
         ("skybyte-full", &[&off[..], &room].concat()),
         ("skybyte-w", &room),
+    );
+}
+
+#[test]
+fn tpp_without_sampling_is_the_design_without_migration() {
+    let never = &["tpp.scan_pages=0"];
+    assert_equal_runs(("skybyte-ct", never), ("skybyte-c", &[]));
+    assert_equal_runs(
+        ("skybyte-wct", never),
+        ("skybyte-full", &["ssd.promotion_threshold=1000000"]),
     );
 }
 

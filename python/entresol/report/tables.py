@@ -128,8 +128,8 @@ def _judged(run: Run, name: str) -> bool:
     full = letters == "full"
     return (
         name == "gc_invocations"
-        or (name in _LOG and (full or letters in ("w", "wp")))
-        or (name in _MIGRATION and (full or letters in ("p", "cp", "wp")))
+        or (name in _LOG and (full or letters in ("w", "wp", "wct")))
+        or (name in _MIGRATION and (full or letters in ("p", "cp", "ct", "wp", "wct")))
     )
 
 

@@ -47,7 +47,7 @@ impl Core {
             self.stats.walks += 1;
             self.stats.l2_hits += 1;
             self.caches.tlb.insert(page);
-            return Access::Done(done);
+            return Access::Done(self.walked(page, done, uncore));
         }
         let outcome = self.request(line, MissKind::Walk, NIL, done, uncore);
         if outcome != Access::Refused {
@@ -55,6 +55,20 @@ impl Core {
             self.stats.walks += 1;
         }
         outcome
+    }
+
+    /// The walk for `page` ends at cycle `at`; gives when the translation can be used. A hint fault
+    /// comes between: its handler keeps the core from dispatching, and the access from going on.
+    fn walked<U: Uncore>(&mut self, page: u32, at: u64, uncore: &mut U) -> u64 {
+        let lpa = units::Lpa::new(u64::from(page));
+        let cost = uncore.walked(self.time(at), self.id, lpa);
+        if cost.is_zero() {
+            return at;
+        }
+        let cycles = cost.get().div_ceil(self.timing.period);
+        let from = self.front.cycle.max(at);
+        self.front.not_before(from + cycles);
+        at + cycles
     }
 
     /// Reads a translated data line for a load that looks it up at `at`.
@@ -318,20 +332,22 @@ impl Core {
         while at != NIL {
             let place = usize::from(at);
             at = self.window.parked[place].next;
-            self.fill_piece(place, cycle);
+            self.fill_piece(place, cycle, uncore);
         }
     }
 
-    fn fill_piece(&mut self, place: usize, cycle: u64) {
+    fn fill_piece<U: Uncore>(&mut self, place: usize, cycle: u64, uncore: &mut U) {
         match self.window.parked[place].phase {
             Phase::Line => self.line_arrives(place, cycle),
             Phase::Walk | Phase::StoreWalk => {
+                let page = self.window.parked[place].line >> 6;
+                self.caches.tlb.insert(page);
+                let usable = self.walked(page, cycle, uncore);
                 let piece = &mut self.window.parked[place];
-                piece.ready_address = cycle;
+                piece.ready_address = usable;
                 if piece.phase == Phase::Walk {
                     piece.phase = Phase::Access;
                 }
-                self.caches.tlb.insert(piece.line >> 6);
                 self.window.wake(place);
             }
             phase => unreachable!("a piece in phase {phase:?} waits for no line"),

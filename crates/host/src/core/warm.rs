@@ -53,6 +53,7 @@ impl Core {
         if self.caches.tlb.translate(page) == Translation::Absent {
             self.warm_l2(HostLine::page_table(page), MissKind::Walk, uncore);
             self.caches.tlb.insert(page);
+            uncore.walked(self.id, units::Lpa::new(u64::from(page)));
         }
         let l1d = &mut self.caches.l1d;
         let found = if is_write {

@@ -56,7 +56,7 @@ pub enum PageAccess {
 units::parameters! {
     /// Host DRAM for promoted pages, and what moving a page costs.
     pub struct HostConfig: "host" {
-        /// Host DRAM for promoted pages. 0B: no page is ever promoted.
+        /// Host DRAM for promoted pages. 0B: none, for designs that promote none.
         promoted: Bytes, "whole pages, at most 2^30", "SkyByte Table II (2GiB)";
         /// Entries of the promotion look-aside buffer: pages that can be on their way together.
         plb: u32, "1 to 65536", "SkyByte III-C (64)";

@@ -179,6 +179,11 @@ impl Plb {
         entry.host_page
     }
 
+    /// Which way the entry's page moves.
+    pub fn direction(&self, index: PlbIndex) -> Direction {
+        self.entry(index).direction
+    }
+
     /// Each entry is in use or free, once, and a line is copied or being copied, not both.
     pub fn audit(&self) {
         assert_eq!(

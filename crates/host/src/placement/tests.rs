@@ -14,6 +14,14 @@ fn placement(host_pages: u64, plb: u32, pages: u64) -> Placement {
     config.plb = plb;
     Placement::new(&config, small_page(), pages)
 }
+/// As `placement`, for an operating system that locks pages on their way.
+fn locking(host_pages: u64, migrations: u32, pages: u64) -> Placement {
+    let mut config = config(1);
+    config.promoted = small_page().bytes() * host_pages;
+    let mut tpp = super::tpp::tests::config();
+    tpp.migrations = migrations;
+    Placement::locking(&config, &tpp, small_page(), pages)
+}
 fn lines() -> impl Iterator<Item = LineInPage> {
     (0..LINES).map(LineInPage::new)
 }
@@ -180,6 +188,37 @@ fn a_promotion_does_not_end_before_its_last_line() {
     placement.finish_promotion(Lpa::new(0), false);
 }
 
+#[test]
+fn the_operating_system_locks_a_page_on_its_way_and_always_copies_it_back() {
+    let mut placement = locking(1, 1, 8);
+    let lpa = Lpa::new(3);
+    placement.begin_promotion(lpa).expect("there is room");
+    assert_eq!(placement.read(lpa, LineInPage::new(0)), Target::Locked);
+    assert_eq!(placement.write(lpa, LineInPage::new(0)), Target::Locked);
+    copy_all(&mut placement, lpa);
+    assert_eq!(placement.read(lpa, LineInPage::new(0)), Target::Locked);
+    placement.finish_promotion(lpa, false);
+    assert_eq!(placement.reclaim(), Reclaimed::Copying(lpa), "though clean");
+}
+
+#[test]
+fn the_watermark_is_what_is_kept_free() {
+    let mut config = config(1);
+    config.promoted = small_page().bytes() * 100;
+    let tpp = super::tpp::tests::config();
+    let mut placement = Placement::locking(&config, &tpp, small_page(), 100);
+    for page in 0..98 {
+        assert!(!placement.wants_reclaim(), "2% of 100 pages are free");
+        placement
+            .begin_promotion(Lpa::new(page))
+            .expect("there is room");
+        copy_all(&mut placement, Lpa::new(page));
+        placement.finish_promotion(Lpa::new(page), true);
+    }
+    promote(&mut placement, Lpa::new(98), true);
+    assert!(placement.wants_reclaim());
+}
+
 const PAGES: usize = 6;
 type Page = [u32; LINES as usize];
 
@@ -187,6 +226,8 @@ type Page = [u32; LINES as usize];
 /// DRAM, and of every copy that is under way.
 struct World {
     placement: Placement,
+    /// Whether the operating system moves pages, and the device does not know.
+    is_locking: bool,
     newest: [Page; PAGES],
     device: [Page; PAGES],
     flash: [Page; PAGES],
@@ -223,9 +264,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(is_locking: bool) -> Self {
+        let placement = match is_locking {
+            true => locking(3, 2, PAGES as u64),
+            false => placement(3, 2, PAGES as u64),
+        };
         Self {
-            placement: placement(3, 2, PAGES as u64),
+            placement,
+            is_locking,
             newest: [[0; 4]; PAGES],
             device: [[0; 4]; PAGES],
             flash: [[0; 4]; PAGES],
@@ -238,6 +284,7 @@ impl World {
         match target {
             Target::Device => &mut self.device[lpa.get() as usize][line.index()],
             Target::Host(page) => &mut self.host[page.index()][line.index()],
+            Target::Locked => panic!("an access to a locked page waits"),
         }
     }
     fn is_migrating(&self, lpa: Lpa) -> Option<PlbIndex> {
@@ -248,6 +295,9 @@ impl World {
     }
     fn check_read(&mut self, lpa: Lpa, line: LineInPage) -> Result<(), TestCaseError> {
         let target = self.placement.read(lpa, line);
+        if target == Target::Locked {
+            return Ok(());
+        }
         let found = *self.cell(target, lpa, line);
         prop_assert_eq!(found, self.newest[lpa.get() as usize][line.index()]);
         Ok(())
@@ -259,9 +309,12 @@ impl World {
         (entry.direction, entry.host_page)
     }
     fn write(&mut self, lpa: Lpa, line: LineInPage) {
+        let target = self.placement.write(lpa, line);
+        if target == Target::Locked {
+            return;
+        }
         self.versions += 1;
         let version = self.versions;
-        let target = self.placement.write(lpa, line);
         *self.cell(target, lpa, line) = version;
         self.newest[lpa.get() as usize][line.index()] = version;
     }
@@ -308,6 +361,9 @@ impl World {
         }
         let page = lpa.get() as usize;
         match self.direction(lpa).0 {
+            Direction::Promotion if self.is_locking => {
+                self.placement.finish_promotion(lpa, true);
+            }
             Direction::Promotion => {
                 let was_dirty = self.device[page] != self.flash[page];
                 self.placement.finish_promotion(lpa, was_dirty);
@@ -343,12 +399,14 @@ proptest! {
     #[test]
     fn the_last_write_is_read_wherever_the_page_is_on_its_way(
         steps in proptest::collection::vec(step(), 1..250),
+        is_locking in any::<bool>(),
     ) {
-        let mut world = World::new();
+        let mut world = World::new(is_locking);
         for step in steps {
             world.take(step)?;
         }
         for lpa in (0..PAGES as u64).map(Lpa::new) {
+            world.finish(lpa);
             for line in lines() {
                 world.check_read(lpa, line)?;
             }

@@ -227,7 +227,7 @@ mod tests {
                 .contains("\"256MiB\"")
         );
         assert!(
-            Layer::from_override("design.promotion=true")
+            Layer::from_override("design.write_log=true")
                 .unwrap()
                 .text
                 .contains("= true")

@@ -16,6 +16,14 @@ pub struct Preset {
     pub text: &'static str,
 }
 
+impl Preset {
+    /// Where a design comes from: the first line of its file.
+    pub fn source(&self) -> &'static str {
+        let line = self.text.lines().next().unwrap_or_default();
+        line.trim_start_matches("# ").trim_end_matches('.')
+    }
+}
+
 macro_rules! preset {
     ($file:literal, $name:literal, $title:literal, $summary:literal) => {
         Preset {
@@ -71,7 +79,7 @@ pub const NAND_TYPES: &[Preset] = &[
     ),
 ];
 
-/// The designs of SkyByte §VI-A, weakest first.
+/// The designs of SkyByte §VI-A, weakest first, then those of §VI-H beside the one each alters.
 pub const DESIGNS: &[Preset] = &[
     preset!(
         "designs/base_cssd",
@@ -104,10 +112,22 @@ pub const DESIGNS: &[Preset] = &[
         "Context switch and page migration."
     ),
     preset!(
+        "designs/skybyte_ct",
+        "skybyte-ct",
+        "SkyByte-CT",
+        "Context switch and TPP, page migration by the operating system's hint sampling."
+    ),
+    preset!(
         "designs/skybyte_wp",
         "skybyte-wp",
         "SkyByte-WP",
         "Write log and page migration."
+    ),
+    preset!(
+        "designs/skybyte_wct",
+        "skybyte-wct",
+        "SkyByte-WCT",
+        "Write log, context switch and TPP."
     ),
     preset!(
         "designs/skybyte_full",
@@ -172,6 +192,17 @@ pub fn layers(machine: &str, nand: Option<&str>, design: &str) -> Result<Vec<Lay
 mod tests {
     use super::*;
     use crate::Config;
+
+    #[test]
+    fn each_design_names_its_section_of_the_paper() {
+        for design in DESIGNS {
+            assert!(
+                design.source().starts_with("SkyByte §VI-"),
+                "{}",
+                design.name
+            );
+        }
+    }
 
     #[test]
     fn nand_types_are_those_of_table_iv() {

@@ -34,6 +34,19 @@ pub enum MemoryKind {
     Dram,
 }
 
+/// Who moves hot pages to host DRAM, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Migration {
+    /// Nobody.
+    None,
+    /// The device counts accesses and offers hot pages; accesses go on during the move (SkyByte
+    /// §III-C).
+    Adaptive,
+    /// The operating system samples by hint faults and moves pages that it locks (TPP).
+    Tpp,
+}
+
 units::parameters! {
     /// What the design consists of: a composition of mechanisms, not a mode.
     pub struct DesignConfig: "design" {
@@ -44,7 +57,8 @@ units::parameters! {
         write_log: bool, "true or false", "SkyByte §III-B";
         /// Whether the device may answer SkyByte-Delay and the OS then switches threads.
         context_switch: bool, "true or false", "SkyByte §III-A";
-        /// Whether hot pages are promoted to host DRAM.
-        promotion: bool, "true or false", "SkyByte §III-C";
+        /// How hot pages come to host DRAM: "none", "adaptive" (the device offers them) or "tpp"
+        /// (the operating system finds them by hint faults).
+        migration: Migration, "\"none\", \"adaptive\" or \"tpp\"", "SkyByte §III-C, §VI-H";
     }
 }

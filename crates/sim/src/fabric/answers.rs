@@ -1,9 +1,10 @@
 //! Answers of the device at the host.
 
-use super::{Arrived, Fabric, device_line};
+use super::memory::Missed;
+use super::{Arrived, Fabric};
 use crate::request::{MissRef, Pending, Purpose};
-use firmware::{Answer, RequestOp, Response};
-use host::{HostLine, Region};
+use firmware::{Answer, Response};
+use host::HostLine;
 use units::{LineAddr, RequestId, Time};
 
 impl Fabric {
@@ -79,21 +80,14 @@ impl Fabric {
             return;
         }
         self.stats.reissued += 1;
-        let line = self.llc.line(miss.slot);
-        let Region::Data(lpa, in_page) = line.region() else {
-            unreachable!("only data lines live on the device")
-        };
-        self.send_read(Pending {
-            purpose: Purpose::Miss(miss, line),
-            op: RequestOp::Read {
-                delay_allowed: false,
-            },
-            line: device_line(lpa, in_page),
+        // The page may have moved since.
+        let missed = Missed {
+            miss,
+            line: self.llc.line(miss.slot),
+            delay_allowed: false,
             is_first_touch: false,
             issued: now,
-            sent: now,
-            arrived: now,
-            response: None,
-        });
+        };
+        self.read_memory(now, missed);
     }
 }

@@ -9,6 +9,7 @@ use super::result::Snapshot;
 use super::source::{HostRequest, Source};
 use super::workload::{Arrivals, Port};
 use super::{Progress, Replay};
+use crate::config::Migration;
 use crate::device::{Device, DeviceEvent, Surroundings};
 use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
@@ -151,7 +152,7 @@ impl Engine {
         // Nobody switches threads or takes pages over.
         let mut config = replay.config.clone();
         config.design.context_switch = false;
-        config.design.promotion = false;
+        config.design.migration = Migration::None;
         let workload = &replay.spec.workload;
         Self {
             device: Device::new(&config),

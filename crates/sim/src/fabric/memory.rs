@@ -1,0 +1,132 @@
+//! What leaves L3: reads and writes of data lines, to host DRAM or to the device.
+
+use super::{Fabric, device_line, dram_line, page_line};
+use crate::event::Event;
+use crate::request::{MissRef, Pending, Purpose};
+use dram::Access;
+use firmware::RequestOp;
+use host::placement::{HostPage, Target};
+use host::{HostLine, Region};
+use units::{LineInPage, Lpa, Time};
+
+/// A data line that L3 does not have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Missed {
+    pub miss: MissRef,
+    pub line: HostLine,
+    /// Whether the device may answer SkyByte-Delay.
+    pub delay_allowed: bool,
+    /// Whether the page misses L3 for the first time.
+    pub is_first_touch: bool,
+    /// When the miss was found.
+    pub issued: Time,
+}
+
+/// An access that waits until its page is no longer locked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Waiting {
+    Read(Missed),
+    Write(LineInPage),
+}
+
+impl Fabric {
+    /// Reads a data line where its page is, from `at` on.
+    pub(super) fn read_memory(&mut self, at: Time, missed: Missed) {
+        let Region::Data(lpa, in_page) = missed.line.region() else {
+            unreachable!("only data lines have a page")
+        };
+        match self.placement.read(lpa, in_page) {
+            Target::Host(page) => {
+                let done = self.page_access(at, page, in_page, Access::Read);
+                self.stats.host_read(missed.issued, at, missed.line, done);
+                self.queue.push(done, Event::HostDramDone(missed.miss));
+            }
+            Target::Device => {
+                let pending = Pending {
+                    purpose: Purpose::Miss(missed.miss, missed.line),
+                    op: RequestOp::Read {
+                        delay_allowed: missed.delay_allowed,
+                    },
+                    line: device_line(lpa, in_page),
+                    is_first_touch: missed.is_first_touch,
+                    issued: missed.issued,
+                    sent: at,
+                    arrived: at,
+                    response: None,
+                };
+                self.send_read(pending, at);
+            }
+            Target::Locked => self.locked.push((lpa, Waiting::Read(missed))),
+        }
+    }
+
+    /// An access to a line of a page in host DRAM; says when it is done.
+    fn page_access(&mut self, at: Time, page: HostPage, line: LineInPage, access: Access) -> Time {
+        match self.page_latency {
+            None => self.host_dram.access(at, page_line(page, line), access),
+            Some(latency) => at + latency,
+        }
+    }
+
+    /// Sends a read, or holds it back while too many writes are on their way.
+    fn send_read(&mut self, pending: Pending, at: Time) {
+        if self.writes_outstanding >= self.write_credits {
+            self.stats.reads_held += 1;
+            self.held.push_back(pending);
+        } else {
+            self.send(pending, at);
+        }
+    }
+
+    /// A dirty line leaves L3.
+    pub(super) fn write_memory(&mut self, now: Time, line: HostLine) {
+        let at = now + self.l3_latency;
+        match line.region() {
+            Region::Data(lpa, in_page) => self.write_data(at, lpa, in_page),
+            _ => {
+                self.host_dram.access(at, dram_line(line), Access::Write);
+            }
+        }
+    }
+
+    /// Writes a data line where its page is.
+    fn write_data(&mut self, at: Time, lpa: Lpa, in_page: LineInPage) {
+        match self.placement.write(lpa, in_page) {
+            Target::Host(page) => {
+                self.stats.host_writes += 1;
+                self.page_access(at, page, in_page, Access::Write);
+            }
+            Target::Device => {
+                self.writes_outstanding += 1;
+                let pending = Pending {
+                    purpose: Purpose::WriteBack,
+                    op: RequestOp::Write,
+                    line: device_line(lpa, in_page),
+                    is_first_touch: false,
+                    issued: at,
+                    sent: at,
+                    arrived: at,
+                    response: None,
+                };
+                self.send(pending, at);
+            }
+            Target::Locked => self.locked.push((lpa, Waiting::Write(in_page))),
+        }
+    }
+
+    /// The page is at its destination: what waited for it goes on, in order of arrival.
+    pub(crate) fn unlock(&mut self, now: Time, lpa: Lpa) {
+        let waiting = std::mem::take(&mut self.locked);
+        for (page, access) in waiting {
+            match access {
+                _ if page != lpa => self.locked.push((page, access)),
+                // A squash may have freed the MSHR meanwhile.
+                Waiting::Read(missed) if self.is_current(missed.miss) => {
+                    self.read_memory(now.max(missed.issued), missed);
+                }
+                Waiting::Read(_) => {}
+                Waiting::Write(in_page) => self.write_data(now, lpa, in_page),
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Migration by the operating system as TPP does it (SkyByte §VI-H): scans arm pages, hint faults
+//! find hot ones, a daemon demotes cold ones.
+//!
+//! The device knows nothing of it. A page that moves is unmapped and locked: its translations are
+//! shot down first, accesses wait until its 64 lines have crossed the link and the page table names
+//! the destination. The work is a core's: that of the faulting thread for a promotion, any for the
+//! daemon.
+
+use crate::config::{Config, MemoryKind, Migration};
+use crate::event::Event;
+use crate::simulation::Simulation;
+use host::InstructionSource;
+use host::placement::{Direction, HintFault, MigrationKind, Reclaimed};
+use units::{CoreId, Lpa, Picos, Time};
+
+/// What the operating system's migration costs, and when it scans next.
+#[derive(Clone)]
+pub(crate) struct Tpp {
+    scan_period: Picos,
+    /// From the start of measurement to its first scan: warm-up uses up some of it.
+    until_scan: Picos,
+    arm_cost: Picos,
+    migration_cost: Picos,
+    /// What an instruction and a flash read count in warm-up, where nothing takes time.
+    warm_instruction: Picos,
+    warm_read: Picos,
+    scan_count: u64,
+    /// Pages that a scan has armed.
+    newly: Vec<Lpa>,
+}
+
+impl Tpp {
+    /// That of the design; none if nothing is ever sampled, so that nothing ever happens.
+    pub fn of(config: &Config) -> Option<Box<Self>> {
+        let design = &config.design;
+        if design.memory != MemoryKind::Ssd || design.migration != Migration::Tpp {
+            return None;
+        }
+        Some(Box::new(Self {
+            scan_period: config.tpp.scan_period,
+            until_scan: config.tpp.scan_period,
+            arm_cost: config.tpp.arm_cost,
+            migration_cost: config.tpp.migration_cost,
+            warm_instruction: config.cpu.period(),
+            warm_read: config.nand.t_r,
+            scan_count: u64::from(config.tpp.scan_pages),
+            newly: Vec::new(),
+        }))
+    }
+}
+
+impl<S: InstructionSource> Simulation<S> {
+    /// Measurement begins: the first scan is to come.
+    pub(crate) fn start_scans(&mut self) {
+        if let Some(tpp) = self.tpp.as_ref().filter(|tpp| tpp.scan_count > 0) {
+            let first = Time::ZERO + tpp.until_scan;
+            self.fabric.queue.push(first, Event::HintScan);
+        }
+    }
+
+    /// Arms the next pages: each loses its translations, which takes one shootdown for all of them.
+    /// Scans go on while anything else can happen.
+    pub(crate) fn hint_scan(&mut self, now: Time) {
+        let Some(tpp) = &mut self.tpp else { return };
+        let mut newly = std::mem::take(&mut tpp.newly);
+        let (cost, next) = (tpp.arm_cost, now + tpp.scan_period);
+        self.fabric.arm(&mut newly);
+        if let Some(first) = newly.first() {
+            self.charge_core(now, *first, cost * newly.len() as u64);
+            for seat in &mut self.seats {
+                for lpa in &newly {
+                    seat.core.forget_page(*lpa);
+                }
+                seat.core.interrupt(now, self.costs.shootdown);
+            }
+        }
+        newly.clear();
+        self.tpp.as_mut().expect("the design migrates by TPP").newly = newly;
+        let is_over = self.is_done() || self.is_idle();
+        if !is_over {
+            self.fabric.queue.push(next, Event::HintScan);
+        }
+    }
+
+    /// The handler of a hint fault: an active page is promoted, by the core that ran into it.
+    pub(crate) fn hint_fault(&mut self, now: Time, core: CoreId, lpa: Lpa) {
+        let Some(hints) = &mut self.fabric.hints else {
+            return;
+        };
+        if hints.sampler.on_fault(now, lpa) != HintFault::Promote {
+            return;
+        }
+        if self.costs.kind == MigrationKind::Instant {
+            // There is no room on its way: the daemon goes first.
+            self.demote_inactive(now, lpa);
+        }
+        if self.fabric.placement.begin_promotion(lpa).is_ok() {
+            self.fabric.hints_promoted(now, lpa);
+            match self.costs.kind {
+                MigrationKind::Copied => self.move_locked(now, core, lpa),
+                MigrationKind::Instant => {
+                    self.fabric.placement.copy_at_once(lpa);
+                    self.fabric.placement.finish_promotion(lpa, true);
+                    self.shoot_down(now, lpa);
+                }
+            }
+        }
+        self.demote_inactive(now, lpa);
+    }
+
+    /// Keeps the watermark: what is coldest goes to the device. `newcomer` has come last.
+    fn demote_inactive(&mut self, now: Time, newcomer: Lpa) {
+        while self.fabric.placement.wants_reclaim() {
+            let Reclaimed::Copying(lpa) = self.fabric.placement.reclaim() else {
+                break;
+            };
+            if self.fabric.loses_demotions() {
+                self.fabric.lose(now, lpa, newcomer);
+                self.shoot_down(now, lpa);
+                continue;
+            }
+            let core = CoreId::from_index(lpa.get() as usize % self.seats.len());
+            self.move_locked(now, core, lpa);
+        }
+    }
+
+    /// A core isolates a page, takes it from the page table, and will copy it.
+    fn move_locked(&mut self, now: Time, core: CoreId, lpa: Lpa) {
+        let tpp = self.tpp.as_ref().expect("the design migrates by TPP");
+        let begins = now + tpp.migration_cost;
+        let cost = tpp.migration_cost + self.costs.page_table;
+        self.seats[core.index()].core.interrupt(now, cost);
+        self.shoot_down(now, lpa);
+        self.fabric.queue.push(begins, Event::MigrationStart(lpa));
+    }
+
+    /// All lines are at the destination: the page table comes next.
+    pub(super) fn locked_page_copied(&mut self, now: Time, lpa: Lpa) {
+        let committed = now + self.costs.page_table;
+        self.fabric
+            .queue
+            .push(committed, Event::MigrationCommit(lpa));
+    }
+
+    /// The page table names the destination: whoever waited goes on.
+    pub(super) fn finish_locked(&mut self, now: Time, lpa: Lpa) {
+        let placement = &mut self.fabric.placement;
+        match placement.direction(lpa) {
+            Direction::Promotion => {
+                placement.finish_promotion(lpa, true);
+            }
+            Direction::Demotion => placement.finish_demotion(lpa),
+        }
+        self.fabric.unlock(now, lpa);
+        self.demote_inactive(now, lpa);
+    }
+
+    /// Warm-up has executed instructions and read flash pages. Scans come when a machine would be
+    /// there whose every instruction takes a cycle and every flash read its time, on one core.
+    pub(crate) fn warm_scans(&mut self, instructions: u64, flash_reads: u64) {
+        let Some(tpp) = self.tpp.as_mut().filter(|tpp| tpp.scan_count > 0) else {
+            return;
+        };
+        let core_time = tpp.warm_instruction * instructions + tpp.warm_read * flash_reads;
+        let passed = core_time / self.seats.len() as u64;
+        if passed < tpp.until_scan {
+            tpp.until_scan = tpp.until_scan.saturating_sub(passed);
+            return;
+        }
+        tpp.until_scan = tpp.scan_period;
+        let mut newly = std::mem::take(&mut tpp.newly);
+        self.fabric.arm(&mut newly);
+        for seat in &mut self.seats {
+            for lpa in &newly {
+                seat.core.forget_page(*lpa);
+            }
+        }
+        newly.clear();
+        self.tpp.as_mut().expect("it was there before").newly = newly;
+    }
+}
