@@ -6,7 +6,7 @@ units::parameters! {
     /// The CXL link between host and device.
     pub struct LinkConfig: "link" {
         /// Bandwidth of each direction, flit overhead included.
-        bandwidth: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte Table II (16GB/s, PCIe 5.0 x4)";
+        bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "SkyByte Table II (16GB/s, PCIe 5.0 x4)";
         /// Protocol latency of a request and its response together, half for each way.
         protocol_latency: Picos, "at most 1ms", "SkyByte Table II (40ns), round trip by D10";
         /// Writes that may be on their way without acknowledgement; at the limit the host holds
@@ -29,9 +29,10 @@ impl LinkConfig {
                 "link.write_credits is {write_credits}; it must be 1 to 65536"
             ));
         }
-        if !(1_000_000..=1_000_000_000_000).contains(&bandwidth.get()) {
+        let is_finite = (1_000_000..=1_000_000_000_000).contains(&bandwidth.get());
+        if !is_finite && *bandwidth != BytesPerSec::UNLIMITED {
             problems.push(format!(
-                "link.bandwidth is {bandwidth}; it must be 1MB/s to 1000GB/s"
+                "link.bandwidth is {bandwidth}; it must be 1MB/s to 1000GB/s, or unlimited"
             ));
         }
         if *protocol_latency > Picos::from_micros(1_000) {

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use units::address::LINE_BYTES;
-use units::{Bytes, BytesPerSec, FlashGeometry, Picos};
+use units::{Bytes, BytesPerSec, FlashGeometry, Picos, Ratio};
 
 /// Which page leaves the data cache when a set is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,15 +26,84 @@ pub enum BlockWriteAck {
     Programmed,
 }
 
+/// What happens to a clean page that leaves the data cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CleanVictims {
+    /// It is dropped: flash has it.
+    Drop,
+    /// It is programmed like a dirty one, by a device without a log.
+    Program,
+}
+
+/// How the write log gives room back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogMode {
+    /// Two halves take turns: a full one is compacted while the other fills; both full, writes
+    /// wait.
+    Halves,
+    /// One ring: half full, it is compacted until it is empty; writes never wait.
+    Ring,
+}
+
+/// Whether some work takes time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cost {
+    /// It does.
+    Charged,
+    /// It happens at once and occupies nothing.
+    Free,
+}
+
+/// Which uses of a cached page make it hot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromotionCounts {
+    /// Every read and write of the page while it is cached, or that waits for it.
+    Uses,
+    /// Only what the data cache serves at once: reads that hit it, and writes if there is no log.
+    CacheHits,
+}
+
+/// How long accesses to device DRAM take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DramAccess {
+    /// As banks and buses of the section ssd_dram allow.
+    Timed,
+    /// Always `ssd.dram_latency`, whatever else goes on.
+    Constant,
+}
+
 units::parameters! {
     /// The SSD controller: its DRAM, the mechanisms that live in it, and what they cost.
     pub struct SsdConfig: "ssd" {
         /// Device DRAM, write log and data cache together.
         dram: Bytes, "at least the write log and one page, at most 64GiB", "SkyByte Table II (D15)";
         /// Write log, both halves together; 0B means no log: writes go to the data cache.
-        write_log: Bytes, "0B, or two lines up to 2GiB", "SkyByte Table II (D15)";
+        write_log: Bytes, "0B, or two entries up to 2GiB", "SkyByte Table II (D15)";
         /// Frames of a set of the data cache.
         cache_ways: u32, "1 to 64", "SkyByte Table II";
+        /// Share of ssd.dram and of ssd.write_log that designs with a log have.
+        log_design_share: Ratio, "above 0%, at most 100%", "SkyByte Table II (100%); its artifact: 87.5%";
+        /// What a line in the log takes of ssd.write_log.
+        log_entry: Bytes, "64B to 128B", "SkyByte III-B (64B, addresses are in the index); its artifact: 72B";
+        /// How the log gives room back: in two halves, or as one ring. Slots of a ring are not
+        /// limited by ssd.write_log, which only says when it is compacted.
+        log_mode: LogMode, "halves or ring", "SkyByte III-B (halves); its artifact: ring";
+        /// Whether a write to the log also updates and touches its page in the data cache.
+        log_write_updates_cache: bool, "true or false", "SkyByte III-B, W2 (true); its artifact: false";
+        /// Whether a write to the log waits for the index lookups.
+        write_lookup: Cost, "charged or free", "SkyByte III-B, W3 (charged); its artifact: free";
+        /// Whether device DRAM is occupied by log lines that are merged into a page that comes.
+        merge_on_fill: Cost, "charged or free", "SkyByte III-B (charged); its artifact: free";
+        /// What happens to a clean page that leaves the data cache of a device without a log.
+        clean_victims: CleanVictims, "drop or program", "SkyByte VI-A (drop); its artifact: program";
+        /// Whether reads of a page on its way to flash are served from the buffer that holds it;
+        /// otherwise from flash.
+        buffer_hits: bool, "true or false", "ours (true); SkyByte's artifact has no buffers: false";
         /// Which page leaves a full set.
         cache_policy: CachePolicy, "lru", "SkyByte Table II";
         /// Pages that may be on their way from flash to the data cache at one time.
@@ -45,20 +114,30 @@ units::parameters! {
         log_lookup: Picos, "at most 1ms", "SkyByte V, FPGA prototype";
         /// Latency of a lookup in the data cache.
         cache_lookup: Picos, "at most 1ms", "SkyByte V, FPGA prototype";
+        /// What the SkyByte-Delay answer takes beyond the lookups.
+        delay_answer_cost: Picos, "at most 1ms", "SkyByte III-A (0ns); its artifact: 46ns";
+        /// How long accesses to device DRAM take.
+        dram_access: DramAccess, "timed or constant", "SkyByte Table II (timed); its artifact: constant";
+        /// Time of an access to device DRAM if dram_access is constant.
+        dram_latency: Picos, "at most 1ms", "SkyByte's artifact: 46ns";
         /// Rate at which the pipelined lookups accept reads, one line each.
-        read_rate: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte V, FPGA prototype: 11.93 GB/s";
+        read_rate: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "SkyByte V, FPGA prototype: 11.93 GB/s";
         /// Rate at which the pipelined lookups accept writes, one line each.
-        write_rate: BytesPerSec, "1MB/s to 1000GB/s", "SkyByte V, FPGA prototype: 9.37 GB/s";
+        write_rate: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "SkyByte V, FPGA prototype: 9.37 GB/s";
         /// Page buffers for coalescing and for write-back; a page stays in one until programmed.
         buffers: u32, "1 to 65536", "ours: 256 pages keep 16 channels busy";
         /// Cores that run compaction, GC and migration.
         firmware_cores: u32, "1 to 64", "SkyByte V: quad-core ARM Cortex A53";
         /// Work of a firmware core per compacted page.
         compaction_page_cost: Picos, "at most 1ms", "ours; the paper gives none (D16)";
+        /// Whether compaction's copies between log, data cache and buffers occupy device DRAM.
+        compaction_copies: Cost, "charged or free", "SkyByte III-B (charged); its artifact: free";
         /// Pages that compaction may have in flight at one time.
         compaction_batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
         /// When a page written through the block port is acknowledged.
         block_write_ack: BlockWriteAck, "buffered or programmed", "ours: SSDs with power-loss protection answer from a buffer";
+        /// Which uses of a cached page count towards promotion_threshold.
+        promotion_counts: PromotionCounts, "uses or cache_hits", "ours (uses); SkyByte's artifact: cache_hits";
         /// Accesses to a cached page beyond which it is offered to the host.
         promotion_threshold: u32, "1 to 1000000", "ours; the paper gives none (D20)";
     }
@@ -72,7 +151,7 @@ impl SsdConfig {
 
     /// Slots of one half of the write log; 0 without a log.
     pub fn half_slot_count(&self) -> u64 {
-        self.write_log / LINE_BYTES / 2
+        self.write_log / self.log_entry / 2
     }
 
     /// Every parameter that is out of range, as a sentence.
@@ -95,8 +174,11 @@ impl SsdConfig {
             ("read_rate", self.read_rate),
             ("write_rate", self.write_rate),
         ] {
-            if !(1_000_000..=1_000_000_000_000).contains(&rate.get()) {
-                problems.push(format!("ssd.{key} is {rate}; it must be 1MB/s to 1000GB/s"));
+            let is_finite = (1_000_000..=1_000_000_000_000).contains(&rate.get());
+            if !is_finite && rate != BytesPerSec::UNLIMITED {
+                problems.push(format!(
+                    "ssd.{key} is {rate}; it must be 1MB/s to 1000GB/s, or unlimited"
+                ));
             }
         }
         let longest = Picos::from_micros(1_000);
@@ -104,6 +186,8 @@ impl SsdConfig {
             ("log_lookup", self.log_lookup),
             ("cache_lookup", self.cache_lookup),
             ("compaction_page_cost", self.compaction_page_cost),
+            ("delay_answer_cost", self.delay_answer_cost),
+            ("dram_latency", self.dram_latency),
         ] {
             if span > longest {
                 problems.push(format!("ssd.{key} is {span}; it must be at most {longest}"));
@@ -115,10 +199,19 @@ impl SsdConfig {
                 self.dram
             ));
         }
-        let log = self.write_log;
-        if log > Bytes::ZERO && log < LINE_BYTES * 2 || log > Bytes::from_mib(2048) {
+        let (entry, share) = (self.log_entry, self.log_design_share);
+        if !(LINE_BYTES..=LINE_BYTES * 2).contains(&entry) {
+            problems.push(format!("ssd.log_entry is {entry}; it must be 64B to 128B"));
+        }
+        if share.numerator() == 0 || !share.is_at_most_one() {
             problems.push(format!(
-                "ssd.write_log is {log}; it must be 0B, or two lines up to 2GiB"
+                "ssd.log_design_share is {share}; it must be above 0%, at most 100%"
+            ));
+        }
+        let log = self.write_log;
+        if log > Bytes::ZERO && log < entry * 2 || log > Bytes::from_mib(2048) {
+            problems.push(format!(
+                "ssd.write_log is {log}; it must be 0B, or two entries up to 2GiB"
             ));
         }
         problems
@@ -180,6 +273,19 @@ mod tests {
             write_log: Bytes::from_mib(64),
             cache_ways: 16,
             cache_policy: CachePolicy::Lru,
+            log_design_share: Ratio::percent(100),
+            log_entry: LINE_BYTES,
+            log_mode: LogMode::Halves,
+            log_write_updates_cache: true,
+            write_lookup: Cost::Charged,
+            merge_on_fill: Cost::Charged,
+            clean_victims: CleanVictims::Drop,
+            buffer_hits: true,
+            delay_answer_cost: Picos::ZERO,
+            dram_access: DramAccess::Timed,
+            dram_latency: Picos::from_nanos(46),
+            compaction_copies: Cost::Charged,
+            promotion_counts: PromotionCounts::Uses,
             mshr_count: 2048,
             prefetch_pages: 1,
             log_lookup: Picos::from_nanos(72),

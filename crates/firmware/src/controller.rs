@@ -16,7 +16,7 @@ mod promotion;
 mod reads;
 mod writes;
 
-use crate::config::{BlockWriteAck, ControllerConfig};
+use crate::config::{BlockWriteAck, CleanVictims, ControllerConfig, Cost, PromotionCounts};
 use crate::data_cache::DataCache;
 use crate::ftl::{Done, Ftl, FtlStats};
 use crate::mshr::{MshrFile, Pending};
@@ -53,7 +53,20 @@ struct Constants {
     cache_lookup: Picos,
     read_occupancy: Picos,
     write_occupancy: Picos,
+    /// What the SkyByte-Delay answer takes.
+    delay_answer_cost: Picos,
+    /// A write to the log waits for the lookups.
+    write_lookup_charged: bool,
+    /// A write to the log updates and touches the page in the data cache.
+    log_write_updates_cache: bool,
+    /// Log lines merged into a page that comes occupy device DRAM.
+    merge_charged: bool,
+    /// Clean pages that leave the data cache are programmed.
+    programs_clean_victims: bool,
+    buffer_hits: bool,
     compaction_page_cost: Picos,
+    /// Compaction's copies occupy device DRAM.
+    compaction_copies_charged: bool,
     compaction_batch: u32,
     prefetch_pages: u64,
     block_write_ack: BlockWriteAck,
@@ -61,6 +74,8 @@ struct Constants {
     delay_threshold: Option<Picos>,
     /// None: pages are not offered to the host.
     promotion_threshold: Option<u32>,
+    /// Only what the data cache serves at once makes a page hot.
+    only_hits_count: bool,
 }
 
 /// The controller of a memory-semantic SSD. Owns the FTL.
@@ -416,12 +431,21 @@ impl Constants {
             cache_lookup: ssd.cache_lookup,
             read_occupancy: ssd.read_rate.time_for(LINE_BYTES),
             write_occupancy: ssd.write_rate.time_for(LINE_BYTES),
+            delay_answer_cost: ssd.delay_answer_cost,
+            write_lookup_charged: ssd.write_lookup == Cost::Charged,
+            log_write_updates_cache: ssd.log_write_updates_cache,
+            merge_charged: ssd.merge_on_fill == Cost::Charged,
+            programs_clean_victims: ssd.clean_victims == CleanVictims::Program
+                && ssd.half_slot_count() == 0,
+            buffer_hits: ssd.buffer_hits,
             compaction_page_cost: ssd.compaction_page_cost,
+            compaction_copies_charged: ssd.compaction_copies == Cost::Charged,
             compaction_batch: ssd.compaction_batch,
             prefetch_pages: ssd.prefetch_pages.into(),
             block_write_ack: ssd.block_write_ack,
             delay_threshold: config.delay_enabled.then_some(config.switch_threshold),
             promotion_threshold: config.promotion_enabled.then_some(ssd.promotion_threshold),
+            only_hits_count: ssd.promotion_counts == PromotionCounts::CacheHits,
         }
     }
 }

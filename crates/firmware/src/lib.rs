@@ -24,7 +24,10 @@ pub mod platform;
 pub mod stats;
 pub mod write_log;
 
-pub use config::{BlockWriteAck, CachePolicy, ControllerConfig, SsdConfig};
+pub use config::{
+    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogMode,
+    PromotionCounts, SsdConfig,
+};
 pub use controller::{Controller, Copies};
 pub use ftl::{EstimatorKind, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};
 pub use platform::{

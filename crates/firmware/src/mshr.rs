@@ -23,6 +23,16 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// A request that arrives now and needs no lookup.
+    pub(crate) fn ready_at(now: Time, request: Request) -> Self {
+        Self {
+            request,
+            arrived: now,
+            cache_ready: now,
+            log_ready: now,
+        }
+    }
+
     /// When it is known that neither log nor data cache holds the line.
     pub(crate) fn miss_ready(&self) -> Time {
         self.cache_ready.max(self.log_ready)
@@ -50,6 +60,8 @@ pub(crate) struct Mshr {
     pub(crate) expected: Time,
     /// GC stands before the fetch.
     pub(crate) is_behind_gc: bool,
+    /// The frame has the bytes already, from a buffer that was on its way to flash.
+    pub(crate) is_copied: bool,
     /// The page went to the host: it leaves the cache as soon as it comes.
     pub(crate) is_unwanted: bool,
     first: u32,
@@ -111,6 +123,7 @@ impl MshrFile {
             written: LineMask::EMPTY,
             expected: Time::ZERO,
             is_behind_gc: false,
+            is_copied: false,
             is_unwanted: false,
             first: NONE,
             last: NONE,

@@ -10,8 +10,8 @@ mod common;
 mod lab;
 
 use firmware::{
-    BlockWriteAck, CachePolicy, ControllerConfig, ControllerStats, EstimatorKind, FlashTiming,
-    FtlConfig, FtlStats, GcKind, SsdConfig,
+    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, ControllerStats, Cost, DramAccess,
+    EstimatorKind, FlashTiming, FtlConfig, FtlStats, GcKind, LogMode, PromotionCounts, SsdConfig,
 };
 use lab::{Lab, Mix};
 use units::address::LINE_BYTES;
@@ -71,6 +71,19 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
             random,
             &[BlockWriteAck::Buffered, BlockWriteAck::Programmed],
         ),
+        log_design_share: Ratio::percent(100),
+        log_entry: LINE_BYTES,
+        log_mode: LogMode::Halves,
+        log_write_updates_cache: pick(random, &[true, true, false]),
+        write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
+        merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
+        clean_victims: pick(random, &[CleanVictims::Drop, CleanVictims::Program]),
+        buffer_hits: pick(random, &[true, true, false]),
+        delay_answer_cost: pick(random, &[Picos::ZERO, Picos::from_nanos(46)]),
+        dram_access: DramAccess::Timed,
+        dram_latency: Picos::from_nanos(46),
+        compaction_copies: pick(random, &[Cost::Charged, Cost::Free]),
+        promotion_counts: pick(random, &[PromotionCounts::Uses, PromotionCounts::CacheHits]),
     }
 }
 

@@ -27,7 +27,7 @@ units::parameters! {
         /// Block erase time.
         t_bers: Picos, "1ns to 1s", "SkyByte Table II (1ms), Table IV";
         /// Bandwidth of a channel's bus, between page registers and controller.
-        channel_bandwidth: BytesPerSec, "1MB/s to 1000GB/s",
+        channel_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited",
             "our choice (D17), the paper gives none: 2.4GB/s, 8 bits at 2400 MT/s, ONFI 5.0";
         /// Order of service at a die: `fifo` or `read_priority`.
         scheduling: Scheduling, "fifo or read_priority", "our switch; the paper names no order";
@@ -145,9 +145,10 @@ impl NandConfig {
             ));
         }
         let bandwidth = self.channel_bandwidth;
-        if bandwidth.get() < 1_000_000 || bandwidth.get() > 1_000_000_000_000 {
+        let is_finite = (1_000_000..=1_000_000_000_000).contains(&bandwidth.get());
+        if !is_finite && bandwidth != BytesPerSec::UNLIMITED {
             problems.push(format!(
-                "nand.channel_bandwidth is {bandwidth}; it must be 1MB/s to 1000GB/s"
+                "nand.channel_bandwidth is {bandwidth}; it must be 1MB/s to 1000GB/s, or unlimited"
             ));
         }
     }

@@ -137,6 +137,10 @@ impl Config {
         let mut ssd = self.ssd.clone();
         if !self.design.write_log {
             ssd.write_log = units::Bytes::ZERO;
+        } else {
+            let share =
+                |size: units::Bytes| units::Bytes::new(self.ssd.log_design_share.of(size.get()));
+            (ssd.dram, ssd.write_log) = (share(ssd.dram), share(ssd.write_log));
         }
         firmware::ControllerConfig {
             ssd,

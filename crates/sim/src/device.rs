@@ -2,7 +2,8 @@
 
 use dram::{Access, Dram, DramLine};
 use firmware::{
-    Cell, Controller, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit,
+    Cell, Controller, DramAccess, NandCommand, NandOp, NandTag, PagePlace, Platform, Response,
+    Timer, Unit,
 };
 use nand::{Command, Completion, Nand, NandEvent, Operation};
 use units::address::LINE_BYTES;
@@ -48,6 +49,8 @@ pub struct Resources {
     pub nand: Nand,
     /// Log, index and data cache live here.
     pub dram: Dram,
+    /// What every access takes instead, if `ssd.dram_access` is constant.
+    dram_latency: Option<Picos>,
     /// When the lookup pipelines take their next request: log, cache.
     pipelines: [Time; 2],
     /// When each firmware core is free.
@@ -65,6 +68,8 @@ impl Resources {
         Self {
             nand: Nand::new(&config.nand),
             dram: Dram::new(&config.ssd_dram.spec()),
+            dram_latency: (config.ssd.dram_access == DramAccess::Constant)
+                .then_some(config.ssd.dram_latency),
             pipelines: [Time::ZERO; 2],
             firmware_cores: vec![Time::ZERO; config.ssd.firmware_cores as usize],
             waiting_commands: Vec::new(),
@@ -179,6 +184,9 @@ impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
     }
 
     fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
+        if let Some(latency) = self.resources.dram_latency {
+            return at + latency;
+        }
         let access = if is_write {
             Access::Write
         } else {

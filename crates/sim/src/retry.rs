@@ -63,7 +63,10 @@ impl Lanes {
         Self {
             steps: vec![None; cpu.cores as usize],
             earliest: None,
-            there: period * cycles + link.unloaded(MessageClass::MemRd) + lookup,
+            there: period * cycles
+                + link.unloaded(MessageClass::MemRd)
+                + lookup
+                + config.ssd.delay_answer_cost,
             back: link.unloaded(MessageClass::Ndr),
             first_line: period * cpu.l1d_latency.get(),
             count: 0,

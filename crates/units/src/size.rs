@@ -1,7 +1,9 @@
 //! Sizes and bandwidths.
 
+use crate::ParseQuantityError;
 use crate::Picos;
-use crate::quantity::{Unit, textual};
+use crate::quantity::{self, Unit, serde_as_text, textual};
+use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// Sizes print in binary units and parse in binary or decimal ones.
@@ -112,19 +114,53 @@ const RATE_UNITS: (&[Unit], &[Unit]) = (
     ],
 );
 
-textual!(BytesPerSec, RATE_UNITS, "a bandwidth such as \"16GB/s\"");
+/// The text of [`BytesPerSec::UNLIMITED`].
+const UNLIMITED: &str = "unlimited";
+
+impl fmt::Display for BytesPerSec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::UNLIMITED => f.pad(UNLIMITED),
+            Self(rate) => quantity::format(f, rate, RATE_UNITS.0),
+        }
+    }
+}
+impl fmt::Debug for BytesPerSec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+impl core::str::FromStr for BytesPerSec {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.trim() {
+            UNLIMITED => Ok(Self::UNLIMITED),
+            text => {
+                let expected = "a bandwidth such as \"16GB/s\"";
+                quantity::parse(text, RATE_UNITS.1, expected).map(Self)
+            }
+        }
+    }
+}
+serde_as_text!(BytesPerSec);
 
 impl BytesPerSec {
     /// A bandwidth of `bytes` each second.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
+    /// A bandwidth at which nothing takes time; its text is `unlimited`.
+    pub const UNLIMITED: Self = Self(u64::MAX);
+
     /// Bytes each second.
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// How long `size` takes, rounded up to a picosecond.
+    /// How long `size` takes, rounded up to a picosecond; no time at all if unlimited.
     pub fn time_for(self, size: Bytes) -> Picos {
+        if self == Self::UNLIMITED {
+            return Picos::ZERO;
+        }
         assert!(self.0 > 0, "a bandwidth is not zero");
         let picos = (u128::from(size.get()) * 1_000_000_000_000).div_ceil(u128::from(self.0));
         Picos::new(u64::try_from(picos).expect("a transfer time fits in 64 bits of picoseconds"))
@@ -144,6 +180,14 @@ mod tests {
         assert_eq!(Bytes::from_mib(64).to_string(), "64MiB");
         assert_eq!(Bytes::new(1000).to_string(), "1000B");
         assert!("64".parse::<Bytes>().is_err());
+    }
+
+    #[test]
+    fn an_unlimited_rate_takes_no_time_and_is_read_back() {
+        let rate: BytesPerSec = "unlimited".parse().unwrap();
+        assert_eq!(rate, BytesPerSec::UNLIMITED);
+        assert_eq!(rate.time_for(Bytes::from_mib(1)), Picos::ZERO);
+        assert_eq!(rate.to_string(), "unlimited");
     }
 
     #[test]

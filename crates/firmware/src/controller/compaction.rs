@@ -4,8 +4,8 @@
 //! whole (L2): its frame has the newest bytes of every line. Any other page is read from flash
 //! (L3), unless all its lines are in the half or it was never on flash, and the lines of the half
 //! are merged into it (L4); if the block port has written it and it is still in a buffer, that is
-//! where the page comes from. Lines that the active half has in a newer version may or may not be in
-//! what is programmed (L5): they stay in the active half and are programmed with it. When the
+//! where the page comes from. Lines that the active half has in a newer version may or may not be
+//! in what is programmed (L5): they stay in the active half and are programmed with it. When the
 //! program is done, the page leaves the half's index; when no page is left, the half is free.
 //!
 //! At most `ssd.compaction_batch` pages are in flight, each in a buffer; each costs a firmware core
@@ -145,8 +145,12 @@ impl Controller {
             self.count_lines(lpa);
             let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
             platform.copy_page(from, to, all);
-            let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
-            let copied = platform.dram(at, address, size, false);
+            let copied = if self.constants.compaction_copies_charged {
+                let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+                platform.dram(at, address, size, false)
+            } else {
+                at
+            };
             self.submit(copied, buffer, platform);
         } else if let Some(older) = self.buffers.holding(lpa) {
             // A page written through the block port is on its way to flash.
@@ -211,8 +215,10 @@ impl Controller {
         for (line, slot) in log.sealed_lines(lpa) {
             let to = Cell::Page(PagePlace::Buffer(buffer), line);
             platform.copy_line(Cell::Log(slot), to);
-            let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
-            merged = merged.max(read);
+            if self.constants.compaction_copies_charged {
+                let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
+                merged = merged.max(read);
+            }
         }
         self.submit(merged, buffer, platform);
     }

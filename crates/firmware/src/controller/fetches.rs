@@ -1,13 +1,14 @@
 //! Pages between flash and data cache: fetch, fill, eviction, prefetch.
 
 use super::Controller;
+use super::promotion::Use;
 use crate::data_cache::MshrId;
 use crate::ftl::Owner;
 use crate::mshr::{Mshr, Waiter};
 use crate::page_buffers::Job;
 use crate::platform::{Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, RequestOp};
 use units::address::LINE_BYTES;
-use units::{FrameId, Lpa, Time};
+use units::{FrameId, LineMask, Lpa, Time};
 
 impl Controller {
     /// Starts the fetch of a mapped page that is neither cached nor in a buffer; None if there is
@@ -24,6 +25,12 @@ impl Controller {
         let frame = self.make_room(at, lpa, platform)?;
         let mshr = self.mshrs.open(lpa, frame);
         self.cache.install(frame, lpa, Some(mshr));
+        if let Some(buffer) = self.buffers.holding(lpa) {
+            // Only without ssd.buffer_hits: the fetch takes the time, the buffer has the bytes.
+            let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
+            platform.copy_page(from, to, self.constants.all_lines);
+            self.mshrs.get_mut(mshr).is_copied = true;
+        }
         if self.constants.delay_threshold.is_some() {
             // Before the read is submitted: Algorithm 1 adds it to what is queued.
             let estimate = self.ftl.estimate(lpa);
@@ -47,8 +54,13 @@ impl Controller {
         if let Some(old) = self.cache.page_in(frame) {
             if self.cache.is_dirty(frame) {
                 self.write_back(at, old, frame, platform);
-            } else {
+            } else if !self.constants.programs_clean_victims {
                 self.stats.evictions_clean += 1;
+            } else if self.buffers.has_free() {
+                self.stats.evictions_clean += 1;
+                self.program_frame(at, old, frame, platform);
+            } else {
+                return None;
             }
             self.cache.evict(frame);
         }
@@ -64,6 +76,11 @@ impl Controller {
         platform: &mut P,
     ) {
         self.stats.evictions_dirty += 1;
+        self.program_frame(at, lpa, frame, platform);
+    }
+
+    /// Sends a page to flash through a buffer, which is free.
+    fn program_frame<P: Platform>(&mut self, at: Time, lpa: Lpa, frame: FrameId, platform: &mut P) {
         let buffer = self.buffers.take(lpa, Job::WriteBack);
         let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
         platform.copy_page(from, to, self.constants.all_lines);
@@ -97,6 +114,14 @@ impl Controller {
         }
     }
 
+    /// The buffer on its way to flash that a page may be taken back from.
+    #[inline]
+    pub(super) fn buffer_of(&self, lpa: Lpa) -> Option<BufferId> {
+        let buffer = self.buffers.holding(lpa)?;
+        // A page that has never been on flash cannot be read from there.
+        (self.constants.buffer_hits || !self.ftl.is_mapped(lpa)).then_some(buffer)
+    }
+
     /// Takes a page back from a buffer on its way to flash; returns when it is in the frame.
     pub(super) fn fill_from_buffer<P: Platform>(
         &mut self,
@@ -127,8 +152,10 @@ impl Controller {
             for (line, slot) in log.newest_lines(lpa) {
                 let to = Cell::Page(PagePlace::Frame(frame), line);
                 platform.copy_line(Cell::Log(slot), to);
-                let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
-                merged = merged.max(read);
+                if self.constants.merge_charged {
+                    let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
+                    merged = merged.max(read);
+                }
             }
         }
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
@@ -145,7 +172,10 @@ impl Controller {
     ) {
         let mut mshr = self.mshrs.close(MshrId::new(owner.get()));
         let (lpa, frame) = (mshr.lpa, mshr.frame);
-        let older = self.constants.all_lines.without(mshr.written);
+        let older = match mshr.is_copied {
+            true => LineMask::EMPTY,
+            false => self.constants.all_lines.without(mshr.written),
+        };
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
         let done = self.complete_frame(now, lpa, frame, platform);
@@ -180,7 +210,7 @@ impl Controller {
         let answer = (at, waiter.served, breakdown);
         self.answer_from_frame(pending, mshr.frame, answer, platform);
         if pending.request.op != RequestOp::PromotionRead && !mshr.is_unwanted {
-            self.use_frame(at, mshr.frame, lpa, platform);
+            self.use_frame(at, mshr.frame, lpa, Use::Late, platform);
         }
     }
 
@@ -191,7 +221,7 @@ impl Controller {
             let next = lpa.offset(distance);
             let is_absent = next.get() < self.ftl.logical_page_count()
                 && self.cache.find(next).is_none()
-                && self.buffers.holding(next).is_none()
+                && self.buffer_of(next).is_none()
                 && self.ftl.is_mapped(next);
             if is_absent && let Some(mshr) = self.fetch(at, next, platform) {
                 let frame = self.mshrs.get(mshr).frame;

@@ -9,6 +9,7 @@
 //! one submitted later wins. So the buffer is the newest copy until the program is done.
 
 use super::Controller;
+use super::promotion::Use;
 use super::reads::hit_breakdown;
 use crate::config::BlockWriteAck;
 use crate::mshr::Pending;
@@ -83,7 +84,7 @@ impl Controller {
         self.cache.mark_clean(frame);
         match self.cache.mshr_of(frame) {
             Some(mshr) => self.mshrs.get_mut(mshr).written = all,
-            None => self.use_frame(at, frame, lpa, platform),
+            None => self.use_frame(at, frame, lpa, Use::Late, platform),
         }
     }
 

@@ -9,6 +9,15 @@ use super::Controller;
 use crate::platform::{Cell, PagePlace, Platform};
 use units::{FrameId, Lpa, Time};
 
+/// How a resident page was used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// The data cache served it at once.
+    Hit,
+    /// It had to be brought first, or was written by way of the log.
+    Late,
+}
+
 impl Controller {
     /// A resident page was used: for the eviction policy, the prefetcher's record and hotness.
     #[inline]
@@ -17,11 +26,15 @@ impl Controller {
         at: Time,
         frame: FrameId,
         lpa: Lpa,
+        kind: Use,
         platform: &mut P,
     ) {
         self.cache.touch(frame);
         if self.cache.take_prefetched(frame) {
             self.stats.prefetches_useful += 1;
+        }
+        if self.constants.only_hits_count && kind == Use::Late {
+            return;
         }
         let count = self.cache.count_access(frame);
         if let Some(threshold) = self.constants.promotion_threshold

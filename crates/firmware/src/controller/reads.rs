@@ -4,6 +4,7 @@
 //! then is served from a buffer, from flash, or, if the page is not mapped, as zeroes.
 
 use super::Controller;
+use super::promotion::Use;
 use crate::data_cache::MshrId;
 use crate::mshr::{Pending, Waiter};
 use crate::platform::{
@@ -100,7 +101,7 @@ impl Controller {
         let answer = (done, Served::CacheHit, breakdown);
         self.answer_from_frame(pending, frame, answer, platform);
         if pending.request.op != RequestOp::PromotionRead {
-            self.use_frame(at, frame, lpa, platform);
+            self.use_frame(at, frame, lpa, Use::Hit, platform);
         }
     }
 
@@ -131,7 +132,7 @@ impl Controller {
             self.join(at, pending, frame, platform);
             return true;
         }
-        if let Some(buffer) = self.buffers.holding(lpa) {
+        if let Some(buffer) = self.buffer_of(lpa) {
             let Some(frame) = self.make_room(at, lpa, platform) else {
                 return false;
             };
@@ -140,7 +141,7 @@ impl Controller {
             let answer = (done, Served::BufferHit, breakdown);
             self.answer_from_frame(pending, frame, answer, platform);
             if pending.request.op != RequestOp::PromotionRead {
-                self.use_frame(at, frame, lpa, platform);
+                self.use_frame(at, frame, lpa, Use::Late, platform);
             }
             return true;
         }
@@ -269,12 +270,13 @@ impl Controller {
         served: Served,
         platform: &mut P,
     ) {
+        let done = at + self.constants.delay_answer_cost;
         let response = Response {
             request: pending.request.id,
             answer: Answer::Delay,
-            at,
+            at: done,
             served,
-            breakdown: hit_breakdown(pending, pending.miss_ready(), at, at),
+            breakdown: hit_breakdown(pending, pending.miss_ready(), at, done),
         };
         self.answer(response, platform);
     }

@@ -6,6 +6,7 @@
 //! or no frame, MSHR or buffer.
 
 use super::Controller;
+use super::promotion::Use;
 use crate::mshr::Pending;
 use crate::platform::{Answer, Breakdown, Cell, PagePlace, Platform, Request, Response, Served};
 use units::{FrameId, Lpa, Time};
@@ -40,7 +41,11 @@ impl Controller {
         request: Request,
         platform: &mut P,
     ) {
-        let pending = self.look_up(now, request, self.constants.write_occupancy, platform);
+        let pending = if self.constants.write_lookup_charged {
+            self.look_up(now, request, self.constants.write_occupancy, platform)
+        } else {
+            Pending::ready_at(now, request)
+        };
         let (lpa, line) = self.split(request.line);
         let log = self
             .log
@@ -53,7 +58,11 @@ impl Controller {
         let slot_address = Self::slot_address(slot);
         let done = Self::move_line(pending.log_ready, slot_address, true, platform);
         if let Some(frame) = self.cache.find(lpa) {
-            self.update_frame(pending.cache_ready, frame, lpa, request, platform);
+            if self.constants.log_write_updates_cache {
+                self.update_frame(pending.cache_ready, frame, lpa, request, platform);
+            } else {
+                self.copy_to_frame(frame, request, platform);
+            }
         }
         let breakdown = Breakdown {
             stall: now - arrived,
@@ -74,20 +83,34 @@ impl Controller {
         platform: &mut P,
     ) -> Time {
         let (_, line) = self.split(request.line);
-        platform.copy_line(
-            Cell::Host(request.id),
-            Cell::Page(PagePlace::Frame(frame), line),
-        );
         let done = Self::move_line(at, self.line_address(frame, line), true, platform);
-        match self.cache.mshr_of(frame) {
-            Some(mshr) => {
-                let entry = self.mshrs.get_mut(mshr);
-                entry.written.insert(line);
-                entry.is_unwanted = false;
-            }
-            None => self.use_frame(at, frame, lpa, platform),
+        if !self.copy_to_frame(frame, request, platform) {
+            let kind = match self.log {
+                Some(_) => Use::Late,
+                None => Use::Hit,
+            };
+            self.use_frame(at, frame, lpa, kind, platform);
         }
         done
+    }
+
+    /// Data plane of a write to a frame; says whether the frame is in flight.
+    fn copy_to_frame<P: Platform>(
+        &mut self,
+        frame: FrameId,
+        request: Request,
+        platform: &mut P,
+    ) -> bool {
+        let (_, line) = self.split(request.line);
+        let to = Cell::Page(PagePlace::Frame(frame), line);
+        platform.copy_line(Cell::Host(request.id), to);
+        let Some(mshr) = self.cache.mshr_of(frame) else {
+            return false;
+        };
+        let entry = self.mshrs.get_mut(mshr);
+        entry.written.insert(line);
+        entry.is_unwanted = false;
+        true
     }
 
     /// A write without a log. Says whether there was room.
@@ -128,7 +151,7 @@ impl Controller {
             }
             return Some((frame, at));
         }
-        if let Some(buffer) = self.buffers.holding(lpa) {
+        if let Some(buffer) = self.buffer_of(lpa) {
             let frame = self.make_room(at, lpa, platform)?;
             return Some((
                 frame,

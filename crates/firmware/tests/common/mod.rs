@@ -51,6 +51,9 @@ pub struct Bench {
     /// Timers that have not rung, in the order in which they were set.
     pub timers: VecDeque<Timer>,
     pub nand_reads: u64,
+    /// When the last program was to start.
+    #[allow(dead_code, reason = "not every test asks")]
+    pub last_program: Option<Time>,
     pub erases: u64,
 }
 
@@ -72,6 +75,7 @@ impl Bench {
             offers: Vec::new(),
             timers: VecDeque::new(),
             nand_reads: 0,
+            last_program: None,
             erases: 0,
         }
     }
@@ -197,7 +201,10 @@ impl Platform for Bench {
         }
     }
 
-    fn nand(&mut self, _at: Time, command: NandCommand) {
+    fn nand(&mut self, at: Time, command: NandCommand) {
+        if matches!(command.op, NandOp::Program { .. }) {
+            self.last_program = Some(at);
+        }
         let (die, bytes) = match command.op {
             NandOp::Read { ppa } => (self.geometry.die_of_page(ppa), None),
             NandOp::Program { ppa, from, .. } => {

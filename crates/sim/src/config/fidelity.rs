@@ -47,12 +47,24 @@ macro_rules! switches {
 /// All switches, in the order in which the pages tell them.
 pub const SWITCHES: &[Switch] = switches![
     // Data cache.
+    "clean_victims_programmed",
+    "no_buffer_hits",
     "no_prefetch",
     "unlimited_device_mshrs",
     // Flash.
     "nand_one_unit_per_channel",
+    "no_channel_transfer",
     "program_80us",
     "erase_853us",
+    // Write log.
+    "log_entries_72_bytes",
+    "log_seven_eighths",
+    "compaction_free_of_charge",
+    "no_log_merge_on_fill",
+    // Latencies and migration.
+    "constant_device_latencies",
+    "link_without_bandwidth",
+    "promotion_on_7th_hit",
 ];
 
 impl Switch {

@@ -1,0 +1,204 @@
+//! What the fidelity switches of the device do, one by one, on a few requests each: the paper's
+//! way and the artifact's side by side.
+
+mod common;
+
+#[path = "common/device.rs"]
+mod device;
+
+use device::*;
+use firmware::{
+    Answer, CleanVictims, Controller, ControllerConfig, Cost, PromotionCounts, RequestOp, Served,
+};
+use units::{Bytes, Picos};
+
+/// A configuration without a log: one set of 8 frames.
+fn without_log() -> ControllerConfig {
+    let mut config = config(1);
+    config.ssd.dram = Bytes::from_kib(32);
+    config.ssd.write_log = Bytes::ZERO;
+    config
+}
+
+fn programs(controller: &Controller) -> u64 {
+    controller.ftl_stats().host_programs
+}
+
+/// Nine clean pages through eight frames: one page leaves. The paper programs nothing, the
+/// artifact that page.
+#[test]
+fn a_clean_victim_is_programmed_if_so_switched() {
+    for (clean_victims, expected) in [(CleanVictims::Drop, 0), (CleanVictims::Program, 1)] {
+        let mut config = without_log();
+        config.ssd.clean_victims = clean_victims;
+        let mut device = Device::new(&config);
+        (0..9).for_each(|page| device.fetch(page));
+        assert_eq!(programs(&device.controller), expected);
+        assert_eq!(device.controller.stats().evictions_clean, 1);
+    }
+}
+
+/// With a log nothing that leaves the cache is programmed, even in the artifact.
+#[test]
+fn a_clean_victim_of_a_device_with_a_log_is_never_programmed() {
+    let mut config = config(16);
+    config.ssd.clean_victims = CleanVictims::Program;
+    let mut device = Device::new(&config);
+    (0..9).for_each(|page| device.fetch(page));
+    assert_eq!(programs(&device.controller), 0);
+}
+
+/// Page 0 is dirty and has just left for flash. The paper's device still has it in a buffer: no
+/// flash read. The artifact reads flash again: the 9th read of a page after eight fetches... and
+/// the newest bytes come all the same.
+#[test]
+fn a_page_on_its_way_to_flash_is_read_from_flash_if_so_switched() {
+    for (buffer_hits, served, reads) in [(true, Served::BufferHit, 9), (false, Served::Flash, 10)] {
+        let mut config = without_log();
+        config.ssd.buffer_hits = buffer_hits;
+        let mut device = Device::new(&config);
+        (0..8).for_each(|page| device.fetch(page));
+        device.send(7, RequestOp::Write, 0, 3);
+        // The written page is the most recently used: seven others are used after it.
+        for page in 1..8 {
+            device.send(1, READ, page, 0);
+        }
+        device.send(2, READ, 8, 0);
+        let mut answers = device.send(3, READ, 0, 3);
+        answers.extend(device.settle(Picos::from_micros(500)));
+        let answer = answers
+            .iter()
+            .find(|answer| answer.request.get() == 3)
+            .expect("it is answered");
+        assert_eq!(answer.served, served);
+        assert_eq!(device.bench.host[3], 7, "the newest bytes");
+        assert_eq!(device.controller.ftl_stats().host_reads, reads);
+    }
+}
+
+/// 2 × 9 entries of 64 B are 1152 B of log, which hold 2 × 8 entries of 72 B.
+#[test]
+fn longer_entries_make_a_shorter_log() {
+    let mut config = config(9);
+    assert_eq!(config.ssd.half_slot_count(), 9);
+    config.ssd.log_entry = Bytes::new(72);
+    assert_eq!(config.ssd.half_slot_count(), 8);
+}
+
+/// A log write takes the log lookup of 72 ns and a line of DRAM, 46 ns: 118 ns. Without the lookup
+/// it is the 46 ns that make the artifact's 86 ns with the link's 40.
+#[test]
+fn a_log_write_without_lookup_takes_dram_alone() {
+    for (write_lookup, time) in [
+        (Cost::Charged, LOG_LOOKUP + LINE),
+        (Cost::Free, Picos::from_nanos(46)),
+    ] {
+        let mut config = config(16);
+        config.ssd.write_lookup = write_lookup;
+        let mut device = Device::new(&config);
+        let answers = device.send(1, RequestOp::Write, 1, 0);
+        assert_eq!(answers[0].at, device.now + time);
+    }
+}
+
+/// The delaying answer leaves after the lookups, 72 ns, or with the artifact's 46 ns beyond them:
+/// with the link's 40 ns that is its 158.
+#[test]
+fn a_delaying_answer_takes_what_a_hit_takes_if_so_switched() {
+    for extra in [Picos::ZERO, Picos::from_nanos(46)] {
+        let mut config = config(16);
+        config.delay_enabled = true;
+        config.ssd.delay_answer_cost = extra;
+        let mut device = Device::new(&config);
+        let answers = device.send(1, READ, 1, 0);
+        assert_eq!(answers[0].answer, Answer::Delay);
+        assert_eq!(answers[0].at, device.now + LOG_LOOKUP + extra);
+        assert_eq!(answers[0].breakdown.dram, extra);
+    }
+}
+
+/// Two lines of page 1 are in the log when the page comes from flash after 3 us. Their merge is
+/// one access of 46 ns (both start together), then the page is written, 1054 ns; free, the page
+/// alone.
+#[test]
+fn merging_log_lines_into_a_page_that_comes_may_be_free() {
+    for (merge_on_fill, time) in [(Cost::Charged, LINE + PAGE), (Cost::Free, PAGE)] {
+        let mut config = config(16);
+        config.ssd.merge_on_fill = merge_on_fill;
+        let mut device = Device::new(&config);
+        device.send(1, RequestOp::Write, 1, 0);
+        device.send(2, RequestOp::Write, 1, 1);
+        device.send(3, READ, 1, 9);
+        let answers = device.settle(Picos::from_micros(3));
+        assert_eq!(answers[0].at, device.now + time);
+    }
+}
+
+/// Page 0 is the oldest of eight; a log write of it makes it the newest in the paper, so page 1
+/// leaves for page 8. In the artifact the cache does not notice, and page 0 leaves.
+#[test]
+fn a_log_write_touches_the_cached_page_unless_switched_off() {
+    for (updates, first_is_cached) in [(true, true), (false, false)] {
+        let mut config = config(16);
+        config.ssd.log_write_updates_cache = updates;
+        let mut device = Device::new(&config);
+        (0..8).for_each(|page| device.fetch(page));
+        device.send(7, RequestOp::Write, 0, 3);
+        let written = device.controller.copies_of(units::LineAddr::new(3));
+        assert!(written.frame.is_some() && written.log.is_some());
+        device.fetch(8);
+        let copies = device.controller.copies_of(units::LineAddr::new(0));
+        assert_eq!(copies.frame.is_some(), first_is_cached);
+    }
+}
+
+/// Page 1 comes for one read that waited, is read six more times and written twice by way of the
+/// log. Beyond a threshold of 6 the paper's count of 9 uses offers it at the 7th use; the
+/// artifact's count of 6 cache hits does not offer it before one more.
+#[test]
+fn only_cache_hits_make_a_page_hot_if_so_switched() {
+    for (counts, before, after) in [
+        (PromotionCounts::Uses, 1, 1),
+        (PromotionCounts::CacheHits, 0, 1),
+    ] {
+        let mut config = config(16);
+        config.promotion_enabled = true;
+        config.ssd.promotion_threshold = 6;
+        config.ssd.promotion_counts = counts;
+        let mut device = Device::new(&config);
+        device.send(1, READ, 1, 0);
+        device.settle(Picos::from_micros(5));
+        for line in 0..2 {
+            device.send(2, RequestOp::Write, 1, 40 + line);
+        }
+        for line in 0..6 {
+            device.send(3, READ, 1, line);
+        }
+        assert_eq!(device.bench.offers.len(), before, "{counts:?}");
+        device.send(3, READ, 1, 6);
+        assert_eq!(device.bench.offers.len(), after, "{counts:?}");
+    }
+}
+
+/// A half of two lines of page 1, which is cached, is compacted: the page is copied from its frame,
+/// 1054 ns, after a firmware core has taken 500 ns. Free of charge nothing takes time, so the
+/// program starts when the half is full.
+#[test]
+fn compaction_may_cost_nothing_but_flash() {
+    for (copies, core, expected) in [
+        (Cost::Charged, Picos::from_nanos(500), PAGE),
+        (Cost::Free, Picos::ZERO, Picos::ZERO),
+    ] {
+        let mut config = config(2);
+        config.ssd.compaction_copies = copies;
+        config.ssd.compaction_page_cost = core;
+        let mut device = Device::new(&config);
+        device.fetch(1);
+        device.send(1, RequestOp::Write, 1, 0);
+        device.send(2, RequestOp::Write, 1, 1);
+        let begun = device.now;
+        device.settle(core);
+        let submitted = device.bench.last_program.expect("the page was programmed");
+        assert_eq!(submitted, begun + core + expected);
+    }
+}

@@ -1,0 +1,152 @@
+//! A small device without a host: requests in, answers and their times out.
+
+use crate::common::{Bench, Costs};
+use firmware::{
+    BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
+    EstimatorKind, FlashTiming, FtlConfig, GcKind, LogMode, PromotionCounts, Request, RequestOp,
+    Response, SsdConfig,
+};
+use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
+
+pub const LOG_LOOKUP: Picos = Picos::from_nanos(72);
+pub const CACHE_LOOKUP: Picos = Picos::from_nanos(49);
+/// A line of device DRAM in [`COSTS`].
+pub const LINE: Picos = Picos::from_nanos(46);
+/// A page of device DRAM in [`COSTS`].
+pub const PAGE: Picos = Picos::from_nanos(30 + 1024);
+pub const COSTS: Costs = Costs {
+    dram_fixed: Picos::from_nanos(30),
+    dram_per_byte: Picos::new(250),
+};
+pub const READ: RequestOp = RequestOp::Read {
+    delay_allowed: true,
+};
+
+pub fn ftl() -> FtlConfig {
+    FtlConfig {
+        over_provisioning: Ratio::percent(40),
+        fill: Ratio::percent(50),
+        overwritten: Ratio::percent(0),
+        placement: 0,
+        gc: GcKind::Incremental,
+        gc_start_blocks: 2,
+        gc_pages: 1,
+        gc_foreground_pages: 2,
+        gc_buffers: 2,
+        gc_page_cost: Picos::ZERO,
+        gc_threshold: Ratio::percent(80),
+        gc_bulk_blocks: 1,
+        estimator: EstimatorKind::Channel,
+    }
+}
+
+/// A log of two halves of `half` lines and 8 frames; no prefetch, no delay, no promotion.
+pub fn config(half: u64) -> ControllerConfig {
+    let write_log = Bytes::new(64) * (2 * half);
+    ControllerConfig {
+        ssd: SsdConfig {
+            dram: write_log + Bytes::from_kib(32),
+            write_log,
+            cache_ways: 8,
+            cache_policy: CachePolicy::Lru,
+            log_design_share: Ratio::percent(100),
+            log_entry: Bytes::new(64),
+            log_mode: LogMode::Halves,
+            log_write_updates_cache: true,
+            write_lookup: Cost::Charged,
+            merge_on_fill: Cost::Charged,
+            clean_victims: CleanVictims::Drop,
+            buffer_hits: true,
+            delay_answer_cost: Picos::ZERO,
+            dram_access: DramAccess::Timed,
+            dram_latency: Picos::from_nanos(46),
+            compaction_copies: Cost::Charged,
+            promotion_counts: PromotionCounts::Uses,
+            mshr_count: 4,
+            prefetch_pages: 0,
+            log_lookup: LOG_LOOKUP,
+            cache_lookup: CACHE_LOOKUP,
+            read_rate: BytesPerSec::new(11_930_000_000),
+            write_rate: BytesPerSec::new(9_370_000_000),
+            buffers: 4,
+            firmware_cores: 4,
+            compaction_page_cost: Picos::from_nanos(500),
+            compaction_batch: 2,
+            block_write_ack: BlockWriteAck::Buffered,
+            promotion_threshold: 3,
+        },
+        ftl: ftl(),
+        geometry: FlashGeometry {
+            channel_count: 2,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 32,
+            pages_per_block: 8,
+            page_size: PageSize::KIB_4,
+        },
+        timing: FlashTiming {
+            read: Picos::from_micros(3),
+            program: Picos::from_micros(100),
+            erase: Picos::from_micros(1000),
+        },
+        delay_enabled: false,
+        promotion_enabled: false,
+        switch_threshold: Picos::from_micros(2),
+    }
+}
+
+pub struct Device {
+    pub controller: Controller,
+    pub bench: Bench,
+    pub now: Time,
+}
+
+impl Device {
+    pub fn new(config: &ControllerConfig) -> Self {
+        Self {
+            controller: Controller::new(config),
+            bench: Bench::new(config.geometry, COSTS, 1000),
+            now: Time::ZERO + Picos::from_micros(1),
+        }
+    }
+
+    /// Sends a request for a line of a page and returns the answers that come at once.
+    pub fn send(&mut self, id: u32, op: RequestOp, page: u64, line: u64) -> Vec<Response> {
+        let request = Request {
+            id: RequestId::new(id),
+            op,
+            line: LineAddr::new(page * 64 + line),
+        };
+        self.bench.host[id as usize] = u64::from(id);
+        self.controller
+            .on_request(self.now, request, &mut self.bench);
+        self.answers()
+    }
+
+    pub fn answers(&mut self) -> Vec<Response> {
+        self.controller.audit();
+        std::mem::take(&mut self.bench.responses)
+    }
+
+    /// Ends everything that is in flight `after` from now; returns the answers.
+    pub fn settle(&mut self, after: Picos) -> Vec<Response> {
+        self.now += after;
+        loop {
+            if let Some(timer) = self.bench.timers.pop_front() {
+                self.controller.on_timer(self.now, timer, &mut self.bench);
+            } else if let Some(tag) = self.bench.finish_any() {
+                self.controller.on_nand_done(self.now, tag, &mut self.bench);
+                self.bench.forget_register(tag);
+            } else {
+                return self.answers();
+            }
+        }
+    }
+
+    /// Brings a mapped page into the data cache.
+    pub fn fetch(&mut self, page: u64) {
+        self.send(999, RequestOp::PromotionRead, page, 0);
+        assert_eq!(self.settle(Picos::from_micros(5)).len(), 1);
+    }
+}
