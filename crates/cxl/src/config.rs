@@ -1,6 +1,17 @@
 //! Parameters of the link.
 
+use serde::{Deserialize, Serialize};
 use units::{BytesPerSec, Picos};
+
+/// As what a store's fetch of its line reaches the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ownership {
+    /// As a read.
+    Read,
+    /// As a write whose answer is taken for the line.
+    Write,
+}
 
 units::parameters! {
     /// The CXL link between host and device.
@@ -12,6 +23,12 @@ units::parameters! {
         /// Writes that may be on their way without acknowledgement; at the limit the host holds
         /// reads back, so that a device whose log is full slows the program down.
         write_credits: u32, "1 to 65536", "our choice, the paper gives none: 256";
+        /// As what a store's fetch of its line reaches the device: `read`, or `write`, which a
+        /// device with a log appends there and answers at once, and one without takes for a read of
+        /// a page that is dirty from then on.
+        ownership: Ownership, "read or write", "SkyByte III-B (read); its artifact: write";
+        /// Whether the answer to a line that L3 has written back puts the line into L3 again, dirty.
+        write_echo: bool, "true or false", "CXL.mem (false); SkyByte's artifact: true";
     }
 }
 
@@ -23,6 +40,7 @@ impl LinkConfig {
             bandwidth,
             protocol_latency,
             write_credits,
+            ..
         } = self;
         if !(1..=65_536).contains(write_credits) {
             problems.push(format!(

@@ -12,7 +12,7 @@ pub mod link;
 pub mod message;
 pub mod opcode;
 
-pub use config::LinkConfig;
+pub use config::{LinkConfig, Ownership};
 pub use link::{Direction, DirectionStats, Link, LinkStats, MessageClass};
 pub use message::{
     DataResponse, LogicalDevice, MemAddress, NoDataResponse, Request, RequestWithData, Tag,

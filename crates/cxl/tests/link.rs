@@ -9,6 +9,8 @@ fn table_ii() -> LinkConfig {
     let config = LinkConfig {
         bandwidth: BytesPerSec::new(16_000_000_000),
         write_credits: 256,
+        ownership: cxl::Ownership::Read,
+        write_echo: false,
         protocol_latency: Picos::from_nanos(40),
     };
     assert!(config.validate().is_empty());
@@ -87,6 +89,7 @@ fn problems_of_the_section_are_reported() {
         bandwidth: BytesPerSec::new(0),
         protocol_latency: Picos::from_micros(1_001),
         write_credits: 0,
+        ..table_ii()
     };
     assert_eq!(bad.validate().len(), 3);
     assert_eq!(LinkConfig::PARAMETERS[1].key, "link.protocol_latency");

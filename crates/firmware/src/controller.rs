@@ -156,7 +156,11 @@ impl Controller {
         self.outstanding += 1;
         match request.op {
             RequestOp::Write => self.on_write(now, request, platform),
-            RequestOp::Read { .. } | RequestOp::PromotionRead | RequestOp::ReadPage => {
+            RequestOp::Own { .. } if self.log.is_some() => self.on_write(now, request, platform),
+            RequestOp::Read { .. }
+            | RequestOp::Own { .. }
+            | RequestOp::PromotionRead
+            | RequestOp::ReadPage => {
                 self.on_read(now, request, platform);
             }
             RequestOp::WritePage => self.on_page_write(now, request, platform),
@@ -391,9 +395,10 @@ impl Controller {
     fn resolve<P: Platform>(&mut self, now: Time, pending: &Pending, platform: &mut P) -> bool {
         match pending.request.op {
             RequestOp::Write => self.resolve_write(now, pending, platform),
-            RequestOp::Read { .. } | RequestOp::PromotionRead | RequestOp::ReadPage => {
-                self.resolve_read(now, pending, platform)
-            }
+            RequestOp::Read { .. }
+            | RequestOp::Own { .. }
+            | RequestOp::PromotionRead
+            | RequestOp::ReadPage => self.resolve_read(now, pending, platform),
             RequestOp::WritePage => self.resolve_page_write(now, pending, platform),
         }
     }

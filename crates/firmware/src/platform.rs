@@ -29,6 +29,13 @@ pub enum RequestOp {
     /// A read by the host bridge that copies a page under promotion: the newest bytes are
     /// returned; it counts neither for hotness nor for the eviction policy (D20).
     PromotionRead,
+    /// A store's fetch of its line, taken for a write (SkyByte's artifact). A device with a log
+    /// appends the line and answers [`Answer::Written`] at once; one without answers as to a read,
+    /// and the page is dirty from then on.
+    Own {
+        /// Whether the SkyByte-Delay answer is acceptable.
+        delay_allowed: bool,
+    },
     /// CXL.mem MemWr of a whole line.
     Write,
     /// The block port reads the page that `Request::line` is the first line of.
@@ -41,7 +48,7 @@ impl RequestOp {
     /// Whether bytes change.
     #[inline]
     pub const fn is_write(self) -> bool {
-        matches!(self, Self::Write | Self::WritePage)
+        matches!(self, Self::Write | Self::Own { .. } | Self::WritePage)
     }
     /// Whether it is of a whole page, through the block port.
     #[inline]

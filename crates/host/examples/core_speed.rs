@@ -3,6 +3,7 @@
 //! `core_speed [l1|l2|memory] [instructions]` prints the cycles it took; host instructions per
 //! simulated instruction are callgrind's total divided by the instructions, less a run of none.
 
+use host::config::{BranchTargets, L2Victims, MemoryIssue, StorePolicy};
 use host::{
     Access, Core, CpuConfig, HostLine, InstructionSource, MissKind, MissSlot, Pause, Program, Step,
     Uncore,
@@ -155,6 +156,11 @@ fn config() -> CpuConfig {
         l3_mshrs: 1024,
         l1_tlb: 64,
         l2_tlb: 1536,
+        tlb: true,
+        stores: StorePolicy::Posted,
+        memory_issue: MemoryIssue::OutOfOrder,
+        branch_targets: BranchTargets::Predicted,
+        l2_victims: L2Victims::Written,
         l2_tlb_latency: Cycles::new(7),
     }
 }

@@ -1,6 +1,47 @@
 //! Configuration of cores and caches.
 
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Cycles, Hertz, Picos};
+
+/// When a store is complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StorePolicy {
+    /// Before its line is there: it retires and then writes.
+    Posted,
+    /// When its line is there: there is no write buffer.
+    Waited,
+}
+
+/// In which order memory accesses execute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryIssue {
+    /// As soon as their operands are there.
+    OutOfOrder,
+    /// Not before the last store before them is complete.
+    InOrder,
+}
+
+/// What the front end knows of the targets of indirect branches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchTargets {
+    /// What it predicts.
+    Predicted,
+    /// All of them.
+    Perfect,
+}
+
+/// What becomes of a dirty line that leaves L2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum L2Victims {
+    /// It is written to L3.
+    Written,
+    /// It is lost; a line is dirty in L3 once a store has asked for it there.
+    Lost,
+}
 
 units::parameters! {
     /// Cores, their caches and TLBs, and the shared L3.
@@ -42,7 +83,7 @@ units::parameters! {
         /// From the issue of a load to its data when L1D has it.
         l1d_latency: Cycles, "1 to 100cycles", "our choice: 4 cycles, as on Skylake";
         /// MSHRs of L1D: lines that loads and stores may be waiting for.
-        l1d_mshrs: u32, "1 to 64", "SkyByte Table II: 8";
+        l1d_mshrs: u32, "1 to 1024", "SkyByte Table II: 8";
         /// L2 of a core.
         l2: Bytes, "ways × 64B × a power of two, at most 64MiB", "SkyByte Table II: 512 KB";
         /// Ways of L2.
@@ -63,6 +104,23 @@ units::parameters! {
         l1_tlb: u32, "4 × a power of two, at most 65536 entries", "our choice: 64 entries, as on Skylake";
         /// Entries of the second-level TLB, 12 ways.
         l2_tlb: u32, "12 × a power of two, at most 65536 entries", "our choice: 1536 entries, as on Skylake";
+        /// Whether data addresses are translated by TLBs and page walks; without, at no cost.
+        tlb: bool, "true or false", "decision D20 (true); SkyByte's artifact: false";
+        /// When a store is complete: before its line is there (`posted`), or when it is (`waited`),
+        /// so that it holds up retirement.
+        stores: StorePolicy, "posted or waited",
+            "our choice: posted, as every core has a write buffer; SkyByte's artifact: waited";
+        /// Whether loads and stores execute as soon as their operands are there (`out_of_order`)
+        /// or not before the last store before them is complete (`in_order`).
+        memory_issue: MemoryIssue, "out_of_order or in_order",
+            "our choice: out_of_order, as on Skylake; SkyByte's artifact: mem_ooo_stores 0";
+        /// Whether targets of indirect branches are predicted or known (`perfect`).
+        branch_targets: BranchTargets, "predicted or perfect",
+            "our choice: predicted; SkyByte's artifact: perfect";
+        /// Whether a dirty line that leaves L2 is written to L3 (`written`) or lost (`lost`); then
+        /// a line is dirty in L3 once a store has asked for it there.
+        l2_victims: L2Victims, "written or lost",
+            "SkyByte Table II (written); its artifact: lost on the way to L3";
         /// Added by an access that misses the first-level TLB.
         l2_tlb_latency: Cycles, "0 to 1000cycles", "our choice: 7 cycles, as on Skylake";
     }
@@ -117,7 +175,7 @@ impl CpuConfig {
             ("fp_ports", self.fp_ports, 1, 7),
             ("branch_ports", self.branch_ports, 1, 7),
             ("history_bits", self.history_bits, 1, 20),
-            ("l1d_mshrs", self.l1d_mshrs, 1, 64),
+            ("l1d_mshrs", self.l1d_mshrs, 1, 1024),
             ("l2_mshrs", self.l2_mshrs, 1, 1024),
             ("l3_mshrs", self.l3_mshrs, 1, 65_536),
         ] {

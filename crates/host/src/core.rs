@@ -8,6 +8,7 @@
 
 mod caches;
 mod calendar;
+mod delay;
 mod execute;
 mod front;
 mod memory;
@@ -19,6 +20,8 @@ mod warm;
 mod window;
 
 #[cfg(test)]
+mod delay_tests;
+#[cfg(test)]
 mod reference_tests;
 #[cfg(test)]
 mod switch_tests;
@@ -28,10 +31,8 @@ pub(crate) mod testing;
 mod tests;
 
 use crate::branch::{BranchPredictor, TargetPrediction};
-use crate::config::CpuConfig;
-use crate::port::{
-    Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Squashed, Uncore, WarmUncore,
-};
+use crate::config::{CpuConfig, StorePolicy};
+use crate::port::{HostLine, InstructionSource, MissSlot, Pause, Squashed, Uncore, WarmUncore};
 use caches::Caches;
 use calendar::Calendar;
 use front::Front;
@@ -109,6 +110,8 @@ pub struct Core {
     queue: VecDeque<u16>,
     predictor: BranchPredictor,
     warm_target: Option<TargetPrediction>,
+    /// A store is complete when its line is there, not before.
+    stores_wait: bool,
     stats: CoreStats,
 }
 
@@ -144,8 +147,13 @@ impl Core {
             queue: VecDeque::with_capacity(config.rob.next_power_of_two() as usize + 1),
             predictor: BranchPredictor::new(config.history_bits),
             warm_target: None,
+            stores_wait: config.stores == StorePolicy::Waited,
             stats: CoreStats::default(),
         }
+    }
+    /// Whether every instruction has retired: a thread can start.
+    pub fn is_empty(&self) -> bool {
+        self.window.is_empty()
     }
     /// The core's number.
     pub fn id(&self) -> CoreId {
@@ -157,6 +165,8 @@ impl Core {
     pub fn start(&mut self, at: Time) {
         assert!(self.window.is_empty(), "a thread starts on an empty core");
         let cycle = self.cycle_after(at);
+        self.close();
+        self.window.forget_registers();
         self.front.restart();
         self.front.not_before(cycle);
         self.retirement.not_before(cycle);
@@ -214,37 +224,6 @@ impl Core {
         self.misses.get(slot).is_some()
     }
 
-    /// The access of `slot` was answered by SkyByte-Delay. If a load waits, call `run` now.
-    ///
-    /// Loads that wait are flagged. If nothing else waits, the MSHR is free at once: the line is
-    /// not coming, and flagged loads that are not the oldest must not keep the oldest from its own
-    /// access.
-    pub fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
-        self.now = now;
-        let Some(number) = self.misses.get(slot) else {
-            return Delayed::default();
-        };
-        let miss = self.misses.miss(number);
-        miss.is_delayed = true;
-        let miss = *miss;
-        let is_load = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
-        let mut at = miss.first;
-        while is_load && at != NIL {
-            self.window.info[usize::from(at)] |= info::DELAYED;
-            at = self.window.parked[usize::from(at)].next;
-        }
-        let delayed = Delayed {
-            load_waits: is_load && miss.first != NIL,
-            other_waits: miss.store_waits || !is_load,
-        };
-        if !delayed.other_waits {
-            let cycle = self.cycle_after(now);
-            self.misses.free(number, cycle);
-            self.use_free_mshr(cycle, uncore);
-        }
-        delayed
-    }
-
     /// An MSHR is free: whatever waits for one goes on.
     fn use_free_mshr<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
         self.settle(self.window.head, uncore);
@@ -284,19 +263,8 @@ impl Core {
         source: &mut S,
         uncore: &mut U,
     ) -> Squashed {
-        self.now = now.max(self.now);
+        self.note_wait_of_oldest(now);
         let end = self.cycle_after(self.now);
-        if !self.window.is_empty() {
-            // The oldest piece is not complete, so it was parked.
-            let place = self.window.place(self.window.head);
-            if self.window.info[place] & (info::LOAD | info::STORE) != 0 {
-                let since = self.window.parked[place].dispatched;
-                self.note_memory_wait(self.retirement.cycle.max(since), end);
-            }
-        } else if matches!(self.stop, Stop::Stores | Stop::Drain) {
-            // Nothing is left but stores that wait for their lines.
-            self.note_memory_wait(self.retirement.cycle, end);
-        }
         self.retirement.not_before(end);
         let instructions = self.window.squash();
         source.rewind_to(source.position() - instructions);
@@ -314,6 +282,23 @@ impl Core {
             instructions,
             cancelled,
             at: self.time(self.retirement.cycle),
+        }
+    }
+
+    /// What holds retirement up has held it up until `now`, when the window is squashed.
+    fn note_wait_of_oldest(&mut self, now: Time) {
+        self.now = now.max(self.now);
+        let end = self.cycle_after(self.now);
+        if !self.window.is_empty() {
+            // The oldest piece is not complete, so it was parked.
+            let place = self.window.place(self.window.head);
+            if self.window.info[place] & (info::LOAD | info::STORE) != 0 {
+                let since = self.window.parked[place].dispatched;
+                self.note_memory_wait(self.retirement.cycle.max(since), end);
+            }
+        } else if matches!(self.stop, Stop::Stores | Stop::Drain) {
+            // Nothing is left but stores that wait for their lines.
+            self.note_memory_wait(self.retirement.cycle, end);
         }
     }
 

@@ -23,8 +23,8 @@ pub mod tlb;
 pub use crate::core::{Core, CoreStats};
 pub use config::CpuConfig;
 pub use port::{
-    Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squashed,
-    Step, Uncore, WarmUncore,
+    Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squash,
+    Squashed, Step, Uncore, WarmUncore,
 };
 pub use program::Program;
 pub use thread::TracedThread;

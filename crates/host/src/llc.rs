@@ -202,6 +202,10 @@ impl SharedCache {
         }
         self.put(line, false)
     }
+    /// Marks a line as dirty, if it is present.
+    pub fn make_dirty(&mut self, line: HostLine) {
+        self.array.write(line);
+    }
     /// Takes a dirty line evicted by an L2. Returns the line that made room.
     pub fn write_back(&mut self, line: HostLine) -> Option<Victim> {
         self.stats.write_backs_in += 1;

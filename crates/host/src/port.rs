@@ -239,6 +239,17 @@ pub struct Delayed {
     pub other_waits: bool,
 }
 
+/// What becomes of squashed instructions at [`Core::except`](crate::core::Core::except).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Squash {
+    /// They are gone, and so are the misses that only they wait for.
+    AtOnce,
+    /// They are gone, but their misses go on and fill the caches.
+    MissesRunOn,
+    /// They stay, execute and retire, without counting as retired.
+    RunsOn,
+}
+
 /// What [`Core::squash`](crate::core::Core::squash) threw away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Squashed {

@@ -1,5 +1,6 @@
 //! Static instructions, prepared for the core: ports, latencies and padded register lists.
 
+use crate::config::{BranchTargets, CpuConfig, MemoryIssue};
 use crate::port::HostLine;
 use trace::{Inst, OpClass, Reg};
 
@@ -17,6 +18,8 @@ pub(crate) enum Port {
 
 /// Register number that is always ready: pads lists of sources.
 pub(crate) const READY_REG: u8 = 255;
+/// Register number that every store writes and every memory access reads, where those are in order.
+const STORE_REG: u8 = 253;
 /// Register number that nobody reads: pads lists of destinations.
 pub(crate) const SINK_REG: u8 = 254;
 
@@ -77,6 +80,23 @@ impl Op {
             pc: (inst.pc ^ inst.pc >> 32) as u32,
         }
     }
+
+    /// The instruction, as cores want it that execute memory accesses in order: behind the last
+    /// store, by way of a register. A load with three address registers waits for the store with
+    /// its data instead; a store with three destinations, which x86 has not, orders nothing.
+    fn in_order(mut self, inst: &Inst) -> Self {
+        let put = |list: &mut [u8], empty: u8| {
+            let place = list.iter_mut().find(|number| **number == empty);
+            place.map(|number| *number = STORE_REG).is_some()
+        };
+        if inst.loads() || inst.stores() {
+            let _ = put(&mut self.address, READY_REG) || put(&mut self.reads, READY_REG);
+        }
+        if inst.stores() {
+            put(&mut self.writes, SINK_REG);
+        }
+        self
+    }
 }
 
 fn number(reg: Reg, otherwise: u8) -> u8 {
@@ -134,6 +154,19 @@ impl Program {
                 .map(|inst| Op::new(inst, first_code_line))
                 .collect(),
         }
+    }
+    /// The same instructions for cores of `config`. `insts` are those of [`Program::new`].
+    #[must_use]
+    pub fn for_cores(mut self, insts: &[Inst], config: &CpuConfig) -> Self {
+        for (op, inst) in self.ops.iter_mut().zip(insts) {
+            if config.branch_targets == BranchTargets::Perfect {
+                op.flags &= !Op::INDIRECT;
+            }
+            if config.memory_issue == MemoryIssue::InOrder {
+                *op = op.in_order(inst);
+            }
+        }
+        self
     }
     /// The instruction with this index.
     #[inline]

@@ -57,6 +57,7 @@ pub struct TracedThread {
     program: Arc<Program>,
     first_byte: u64,
     origin: Origin,
+    ignores_edges: bool,
 }
 
 impl TracedThread {
@@ -68,12 +69,28 @@ impl TracedThread {
             program,
             first_byte: origin.page.get() << 12,
             origin,
+            ignores_edges: false,
+        }
+    }
+    /// The same thread, of whose sync events only creation and exit of threads are seen
+    /// (`os.edges = ignored`).
+    #[must_use]
+    pub fn ignoring_edges(self) -> Self {
+        Self {
+            ignores_edges: true,
+            ..self
         }
     }
     /// The cursor, to read errors from or to seek before the run.
     pub fn cursor(&mut self) -> &mut ThreadCursor {
         &mut self.cursor
     }
+}
+
+/// Whether an event is more than a thread's beginning or end.
+fn is_edge(event: SyncEvent) -> bool {
+    use SyncEvent::{ThreadCreate, ThreadExit};
+    !matches!(event, ThreadCreate { .. } | ThreadExit)
 }
 
 impl InstructionSource for TracedThread {
@@ -88,13 +105,14 @@ impl InstructionSource for TracedThread {
             byte: access.addr.get() + first_byte,
             size: access.bytes,
         };
+        let ignores_edges = self.ignores_edges;
         self.cursor.peek().map(|piece| Step {
             inst: piece.inst().get(),
             load: piece.load().map(place),
             store: piece.store().map(place),
             taken: piece.taken(),
             counts: piece.counts(),
-            has_sync: piece.has_sync(),
+            has_sync: piece.has_sync() && !(ignores_edges && piece.sync().is_none_or(is_edge)),
         })
     }
     #[inline]

@@ -110,6 +110,14 @@ impl AccessStats {
         self.remember_first_issue(line, pending.issued);
     }
 
+    /// An access was answered by SkyByte-Delay and the line came with the answer: counted over all
+    /// accesses, and not by the paper's AMAT.
+    pub fn delivered(&mut self, now: Time, line: HostLine, pending: &Pending, answer: &Response) {
+        self.delayed += 1;
+        self.count_cold(pending, answer);
+        self.record_from_first_issue(pending.issued, line, now);
+    }
+
     fn count_cold(&mut self, pending: &Pending, answer: &Response) {
         self.cold_misses += u64::from(pending.is_first_touch && answer.served == Served::Flash);
     }

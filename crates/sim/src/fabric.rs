@@ -5,6 +5,7 @@
 //! it lists whom the simulation has to tell ([`Fabric::fills`], [`Fabric::delays`]).
 
 mod answers;
+mod artifact;
 mod hints;
 mod memory;
 pub(crate) mod promotion;
@@ -18,11 +19,14 @@ use crate::event::Event;
 use crate::line_order::LineOrder;
 use crate::queue::EventQueue;
 use crate::request::{MissRef, Pending, Purpose, Requests};
-use cxl::{Link, MessageClass};
+use crate::simulation::delay::stores_switch;
+use cxl::{Link, MessageClass, Ownership};
 use dram::{Access, Dram, DramLine};
 use firmware::{Answer, Request, RequestOp, Response};
 use host::cache::Victim;
+use host::config::L2Victims;
 use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
+use host::os::DelayedLine;
 use host::placement::{DemotionKind, HostPage, PageAccess, Placement, PromotedDirt};
 use host::{HostLine, MissKind, MissSlot, Region, Uncore};
 use memory::{Missed, Waiting};
@@ -86,6 +90,11 @@ pub struct Fabric {
     write_credits: u32,
     l3_latency: Picos,
     may_switch: bool,
+    stores_switch: bool,
+    delivers_delayed: bool,
+    loses_l2_victims: bool,
+    write_echo: bool,
+    owns_by_write: bool,
     /// What an access to a promoted page takes, if host DRAM does not decide.
     page_latency: Option<Picos>,
     demotion: DemotionKind,
@@ -136,6 +145,11 @@ impl Fabric {
                     .expect("a validated clock has a period"),
             ),
             may_switch: config.design.context_switch,
+            stores_switch: stores_switch(config),
+            delivers_delayed: config.os.delayed_line == DelayedLine::Delivered,
+            loses_l2_victims: config.cpu.l2_victims == L2Victims::Lost,
+            write_echo: config.link.write_echo,
+            owns_by_write: config.link.ownership == Ownership::Write,
             page_latency: (is_ssd && config.host.page_access == PageAccess::Constant)
                 .then_some(config.host.page_latency),
             demotion: config.host.demotion,
@@ -178,24 +192,24 @@ impl Fabric {
     ) {
         match self.llc.access(line, Waiter { core, slot, kind }) {
             L3Access::Hit => {
+                self.note_store(line, kind);
                 self.queue
                     .push(now + self.l3_latency, Event::Fill { core, slot });
             }
             L3Access::Merged(_) => {}
             L3Access::Miss(slot) => {
-                let delay_allowed = self.may_switch && kind == MissKind::Load;
                 let miss = MissRef {
                     slot,
                     epoch: self.epochs[slot.index()],
                 };
-                self.start_miss(now, line, miss, delay_allowed);
+                self.start_miss(now, line, miss, kind);
             }
             L3Access::Full => self.blocked.push_back((core, slot, line, kind)),
         }
     }
 
     /// Fetches the line of a new L3 miss.
-    fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, delay_allowed: bool) {
+    fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, kind: MissKind) {
         let at = now + self.l3_latency;
         let Region::Data(lpa, _) = line.region() else {
             let done = self.host_dram.access(at, dram_line(line), Access::Read);
@@ -205,7 +219,7 @@ impl Fabric {
         let missed = Missed {
             miss,
             line,
-            delay_allowed,
+            op: self.miss_op(kind),
             is_first_touch: self.touch(lpa),
             issued: at,
         };
@@ -224,7 +238,9 @@ impl Fabric {
     fn transmit(&mut self, mut pending: Pending, at: Time) {
         let class = match pending.op {
             RequestOp::Write => MessageClass::MemWr,
-            RequestOp::Read { .. } | RequestOp::PromotionRead => MessageClass::MemRd,
+            RequestOp::Read { .. } | RequestOp::Own { .. } | RequestOp::PromotionRead => {
+                MessageClass::MemRd
+            }
             RequestOp::ReadPage | RequestOp::WritePage => {
                 unreachable!("cores ask for lines, not for pages")
             }
@@ -282,8 +298,11 @@ impl Fabric {
     }
 
     /// Fills L3 and lists who waits in [`Fabric::fills`].
-    fn fill(&mut self, now: Time, miss: MissRef) {
+    pub(crate) fn fill(&mut self, now: Time, miss: MissRef) {
+        let line = self.llc.line(miss.slot);
+        let first = self.fills.len();
         let victim = self.llc.fill(miss.slot, &mut self.fills);
+        self.note_store(line, self.fills[first].kind);
         self.epochs[miss.slot.index()] += 1;
         if let Some(victim) = victim {
             self.evict(now, victim);
@@ -424,6 +443,9 @@ impl Uncore for Fabric {
 
     #[inline]
     fn write_back(&mut self, at: Time, _core: CoreId, line: HostLine) {
+        if self.loses_l2_victims() {
+            return;
+        }
         self.queue
             .push(at.max(self.queue.now()), Event::L3WriteBack(line));
     }

@@ -137,7 +137,11 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// When the exception of a retry that starts now comes, if the retry is in vain.
     fn retry_in_vain(&mut self, now: Time, core: CoreId) -> Option<Time> {
-        let thread = self.seats[core.index()].thread;
+        let seat = &self.seats[core.index()];
+        let thread = seat.thread;
+        if !seat.core.is_empty() {
+            return None;
+        }
         let load = self.actors[thread.index()].source.peek()?.load?;
         let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
         let decided = now + self.lanes.there;

@@ -151,7 +151,11 @@ impl Prepared {
 
     /// The simulation, at its start and cold.
     pub fn start(&self) -> Simulation<TracedThread> {
-        let threads = self.guests.iter().flat_map(Guest::sources).collect();
+        let threads = self
+            .guests
+            .iter()
+            .flat_map(|guest| guest.sources(&self.config))
+            .collect();
         let is_audited = self.spec.is_audited;
         Simulation::new(&self.config, self.page_count(), threads, is_audited)
     }

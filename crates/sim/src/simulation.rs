@@ -1,5 +1,6 @@
 //! The event loop: cores, threads and OS above the [`Fabric`].
 
+pub(crate) mod delay;
 mod switching;
 
 use crate::config::Config;
@@ -7,12 +8,12 @@ use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
 use crate::migration::Tpp;
-use crate::request::MissRef;
 use crate::retry::Lanes;
+use delay::DelayPolicy;
 use host::core::Core;
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
 use host::placement::MigrationKind;
-use host::{InstructionSource, MissKind, MissSlot, Pause, Uncore};
+use host::{InstructionSource, MissSlot, Pause};
 use trace::SyncEvent;
 use units::{CoreId, Picos, ThreadId, Time};
 
@@ -44,6 +45,8 @@ pub(crate) enum CoreState {
     Idle,
     /// A thread has been picked and starts later.
     Switching,
+    /// A thread has been picked and starts when instructions of the one before have retired.
+    Draining,
     /// A thread runs or waits for memory.
     Running,
     /// The thread runs no further: an exception, a system call or its end is scheduled.
@@ -73,6 +76,8 @@ pub(crate) struct Actor<S> {
     pub has_retried: bool,
     /// Turns on a core since it last retired anything; those in closed form are not counted.
     pub vain_turns: u32,
+    /// When the data are expected at which the thread goes on, if it then keeps a core waiting.
+    pub data_at: Time,
 }
 
 /// Threads switched out, by reason.
@@ -105,6 +110,9 @@ pub struct Simulation<S> {
     pub(crate) tpp: Option<Box<Tpp>>,
     pub(crate) switches: SwitchCounts,
     pub(crate) lanes: Lanes,
+    delay: DelayPolicy,
+    /// The cores, if they are to be cold when measurement starts.
+    pub(crate) cold_cores: Option<host::CpuConfig>,
     is_audited: bool,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
@@ -147,6 +155,7 @@ impl<S: InstructionSource> Simulation<S> {
                 retired: 0,
                 has_retried: false,
                 vain_turns: 0,
+                data_at: Time::ZERO,
             })
             .collect();
         let mut sync = SyncEngine::new(&origins, config.os.syscall_cost);
@@ -169,6 +178,8 @@ impl<S: InstructionSource> Simulation<S> {
             },
             tpp: Tpp::of(config),
             switches: SwitchCounts::default(),
+            delay: DelayPolicy::new(config),
+            cold_cores: (!config.run.warm_caches).then(|| config.cpu.clone()),
             is_audited,
             events: 0,
         }
@@ -385,32 +396,9 @@ impl<S: InstructionSource> Simulation<S> {
         let source = &mut self.actors[seat.thread.index()].source;
         if seat.core.on_fill(now, slot, source, &mut self.fabric) {
             self.run_core(now, core);
+        } else if seat.state == CoreState::Draining {
+            self.start_if_drained(now, core);
         }
-    }
-
-    /// Tells the cores whose loads were answered by SkyByte-Delay (§III-A C3) and re-issues the
-    /// access for everybody else (D13).
-    fn deliver_delay(&mut self, now: Time, miss: MissRef) {
-        let mut delays = std::mem::take(&mut self.fabric.delays);
-        delays.retain(|waiter| {
-            if waiter.kind != MissKind::Load {
-                return false;
-            }
-            let delayed =
-                self.seats[waiter.core.index()]
-                    .core
-                    .on_delay(now, waiter.slot, &mut self.fabric);
-            if !delayed.other_waits {
-                // Nobody waits for the line on this core any more; its MSHR is free.
-                self.fabric.cancel(waiter.core, waiter.slot);
-            }
-            true
-        });
-        self.fabric.settle_delay(now, miss);
-        for waiter in delays.drain(..) {
-            self.run_core(now, waiter.core);
-        }
-        self.fabric.delays = delays;
     }
 
     /// Replays an event of warm-up; the threads it resumes start with measurement.

@@ -13,6 +13,8 @@ use firmware::{
     Response, Timer, Unit,
 };
 use host::cache::Victim;
+use host::core::Core;
+use host::llc::SharedCache;
 use host::placement::{HintFault, Reclaimed, Target};
 use host::{HostLine, InstructionSource, MissKind, Region, WarmUncore};
 use std::collections::VecDeque;
@@ -197,9 +199,10 @@ impl WarmFabric<'_> {
 }
 
 impl WarmUncore for WarmFabric<'_> {
-    fn read(&mut self, _core: CoreId, line: HostLine, _kind: MissKind) {
+    fn read(&mut self, _core: CoreId, line: HostLine, kind: MissKind) {
         let (was_hit, victim) = self.fabric.llc.warm_read(line);
         self.evict(victim);
+        self.fabric.note_store(line, kind);
         if was_hit {
             return;
         }
@@ -218,6 +221,9 @@ impl WarmUncore for WarmFabric<'_> {
     }
 
     fn write_back(&mut self, _core: CoreId, line: HostLine) {
+        if self.fabric.loses_l2_victims() {
+            return;
+        }
         let victim = self.fabric.llc.write_back(line);
         self.evict(victim);
         self.promote_offered();
@@ -333,6 +339,12 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// Measurement starts: everything counted is forgotten.
     pub(crate) fn end_warm_up(&mut self) {
+        if let Some(config) = &self.cold_cores {
+            for seat in &mut self.seats {
+                seat.core = Core::new(seat.core.id(), config);
+            }
+            self.fabric.llc = SharedCache::new(config);
+        }
         for seat in &mut self.seats {
             seat.core.reset_stats();
         }

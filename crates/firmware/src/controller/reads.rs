@@ -25,13 +25,24 @@ impl Controller {
             _ => self.stats.reads += 1,
         }
         let pending = self.look_up(now, request, self.constants.read_occupancy, platform);
-        if self.serve_hit(now, &pending, platform) {
-            return;
+        if !self.serve_hit(now, &pending, platform) {
+            let (lpa, _) = self.split(request.line);
+            let overtakes = !self.stalled_misses.is_empty() && self.cache.find(lpa).is_none();
+            if overtakes || !self.resolve_miss(now, &pending, platform) {
+                self.stall(pending);
+            }
         }
-        let (lpa, _) = self.split(request.line);
-        let overtakes = !self.stalled_misses.is_empty() && self.cache.find(lpa).is_none();
-        if overtakes || !self.resolve_miss(now, &pending, platform) {
-            self.stall(pending);
+        self.take_ownership(request);
+    }
+
+    /// A page of which the host owns a line is dirty, as soon as it has a frame.
+    #[inline]
+    fn take_ownership(&mut self, request: Request) {
+        if matches!(request.op, RequestOp::Own { .. }) {
+            let (lpa, _) = self.split(request.line);
+            if let Some(frame) = self.cache.find(lpa) {
+                self.cache.mark_dirty(frame);
+            }
         }
     }
 
@@ -42,7 +53,10 @@ impl Controller {
         pending: &Pending,
         platform: &mut P,
     ) -> bool {
-        self.serve_hit(now, pending, platform) || self.resolve_miss(now, pending, platform)
+        let is_served =
+            self.serve_hit(now, pending, platform) || self.resolve_miss(now, pending, platform);
+        self.take_ownership(pending.request);
+        is_served
     }
 
     /// R1 and R2. The copies in log and frame are equal, so the quicker lookup wins.
@@ -219,6 +233,12 @@ impl Controller {
         }
     }
 
+    /// When a page in flight is expected in the data cache; nothing if none is.
+    pub fn page_expected(&self, lpa: Lpa) -> Option<Time> {
+        let mshr = self.cache.mshr_of(self.cache.find(lpa)?)?;
+        Some(self.mshrs.get(mshr).expected)
+    }
+
     /// Whether a demand read of the line would now be answered by SkyByte-Delay because its page is
     /// in flight, and if so, until which instant of its miss that stays so as long as nothing
     /// changes on the device. Asking changes nothing: the harness uses it to know the outcome of
@@ -250,10 +270,10 @@ impl Controller {
         expected: Time,
         is_behind_gc: bool,
     ) -> bool {
-        let may_delay = pending.request.op
-            == RequestOp::Read {
-                delay_allowed: true,
-            };
+        let may_delay = match pending.request.op {
+            RequestOp::Read { delay_allowed } | RequestOp::Own { delay_allowed } => delay_allowed,
+            _ => false,
+        };
         match self.constants.delay_threshold {
             Some(threshold) if may_delay => {
                 let remains = expected.saturating_since(at);

@@ -27,7 +27,11 @@ impl Caches {
             l1i: CacheArray::new(config.l1i, config.l1i_ways),
             l1d,
             l2: CacheArray::new(config.l2, config.l2_ways),
-            tlb: Tlb::new(config.l1_tlb, config.l2_tlb),
+            tlb: if config.tlb {
+                Tlb::new(config.l1_tlb, config.l2_tlb)
+            } else {
+                Tlb::perfect()
+            },
             latest: 0,
         }
     }

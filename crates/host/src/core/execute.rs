@@ -52,11 +52,8 @@ impl Core {
         if let Some(store) = step.store {
             kind |= info::STORE;
             done = self.calendar.book(Port::Store, done) + 1;
-            if !self
-                .caches
-                .tlb
-                .has(HostLine::of_byte(store.byte).get() >> 6)
-            {
+            let page = HostLine::of_byte(store.byte).get() >> 6;
+            if self.stores_wait || !self.caches.tlb.has(page) {
                 return self.park_store(step, op, floor, done, uncore);
             }
             let place = self.window.place(self.window.tail);
@@ -215,7 +212,7 @@ impl Core {
                 }
                 Phase::Access => self.advance_load(place, uncore),
                 Phase::Operands => self.execute_parked(place, uncore),
-                Phase::StoreWalk => self.complete(place, self.window.parked[place].ready_address),
+                Phase::StoreWalk => self.store_translated(place, uncore),
                 phase => unreachable!("a piece in phase {phase:?} is not woken"),
             }
             // It may have woken itself again, or younger ones.
@@ -249,7 +246,7 @@ impl Core {
         self.window.parked[place].line = self.stores.entry(number).lines[0];
     }
 
-    fn complete(&mut self, place: usize, done: u64) {
+    pub(super) fn complete(&mut self, place: usize, done: u64) {
         let number = self.window.parked[place].own_store;
         if number != NO_STORE {
             self.stores.entry(number).data_at = done;

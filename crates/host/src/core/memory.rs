@@ -225,6 +225,43 @@ impl Core {
         }
     }
 
+    /// The store of a parked piece is translated. It is complete, or complete when its lines are
+    /// there (`cpu.stores = waited`).
+    pub(super) fn store_translated<U: Uncore>(&mut self, place: usize, uncore: &mut U) {
+        let number = self.window.parked[place].own_store;
+        while self.stores_wait && self.stores.entry(number).lines[0] != HostLine::NONE {
+            let line = HostLine::from_raw(self.stores.entry(number).lines[0]);
+            let at = self.window.parked[place].ready_address;
+            let hit = self.caches.store(line, at + 1);
+            self.stats.l1d_hits += u64::from(hit.is_some());
+            let outcome = match hit {
+                Some(written) => Access::Done(written),
+                None => self.miss_l1d(line, MissKind::Ownership, at, uncore),
+            };
+            match outcome {
+                Access::Done(written) => self.store_line_written(place, written),
+                outcome => return self.wait(place, outcome, Phase::StoreLine),
+            }
+        }
+        self.complete(place, self.window.parked[place].ready_address);
+    }
+
+    fn store_line_written(&mut self, place: usize, cycle: u64) {
+        let number = self.window.parked[place].own_store;
+        self.stores.line_written(number, cycle);
+        self.window.parked[place].ready_address = cycle;
+    }
+
+    /// The line of a store that waits has been filled: it is written, and the store goes on.
+    pub(super) fn store_line_arrives(&mut self, place: usize, cycle: u64) {
+        let number = self.window.parked[place].own_store;
+        let line = HostLine::from_raw(self.stores.entry(number).lines[0]);
+        self.caches.store(line, cycle);
+        self.store_line_written(place, cycle);
+        self.window.parked[place].phase = Phase::StoreWalk;
+        self.window.wake(place);
+    }
+
     /// Makes a parked piece wait for an MSHR in use, or for one to become free.
     pub(super) fn wait(&mut self, place: usize, outcome: Access, phase: Phase) {
         let piece = &mut self.window.parked[place];
@@ -233,16 +270,15 @@ impl Core {
                 let miss = self.misses.miss(number);
                 piece.phase = phase;
                 piece.next = std::mem::replace(&mut miss.first, place as u16);
-                if miss.is_delayed && phase == Phase::Line {
+                if miss.is_delayed && matches!(phase, Phase::Line | Phase::StoreLine) {
                     self.window.info[place] |= info::DELAYED;
                 }
             }
             _ => {
                 self.stats.mshr_waits += 1;
-                piece.phase = if phase == Phase::StoreWalk {
-                    Phase::StoreQueue
-                } else {
-                    Phase::Queue
+                piece.phase = match phase {
+                    Phase::StoreWalk | Phase::StoreLine => Phase::StoreQueue,
+                    _ => Phase::Queue,
                 };
                 self.queue.push_back(place as u16);
             }
@@ -338,7 +374,7 @@ impl Core {
 
     fn fill_piece<U: Uncore>(&mut self, place: usize, cycle: u64, uncore: &mut U) {
         match self.window.parked[place].phase {
-            Phase::Line => self.line_arrives(place, cycle),
+            Phase::Line | Phase::StoreLine => self.take_line(place, cycle),
             Phase::Walk | Phase::StoreWalk => {
                 let page = self.window.parked[place].line >> 6;
                 self.caches.tlb.insert(page);

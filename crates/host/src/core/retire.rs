@@ -77,6 +77,10 @@ impl LoadQueue {
     pub(crate) fn squash(&mut self) {
         self.dispatched = self.retired;
     }
+    /// Forgets the youngest `count` loads.
+    pub(crate) fn squash_last(&mut self, count: u64) {
+        self.dispatched -= count;
+    }
 }
 
 impl Core {

@@ -174,7 +174,8 @@ impl StoreQueue {
         self.last_drain = start;
         let store = self.entry(self.drained);
         if store.waits[0] == NONE {
-            store.written_at = store.written;
+            // A store that had its line before it retired is written when it retires.
+            store.written_at = store.written.max(store.retired_at);
         }
         self.drained += 1;
         self.free_written();
@@ -215,11 +216,16 @@ impl StoreQueue {
     }
     /// Forgets the stores that have not retired.
     pub(crate) fn squash(&mut self) {
+        self.squash_last(self.dispatched - self.retired);
+    }
+    /// Forgets the youngest `count` stores, none of which has retired.
+    pub(crate) fn squash_last(&mut self, count: u64) {
+        let left = self.dispatched - count;
         // Their entries had been free when they were dispatched, and are again.
-        for number in self.retired..self.dispatched {
+        for number in left..self.dispatched {
             self.entry(number).written_at = 0;
         }
-        self.dispatched = self.retired;
+        self.dispatched = left;
         self.words.fill((u64::MAX, NO_STORE));
     }
     /// Lines that stores wait for.

@@ -2,6 +2,7 @@
 
 use super::testing::*;
 use super::*;
+use crate::port::Delayed;
 use crate::port::Step;
 use proptest::prelude::*;
 use trace::{Inst, OpClass};

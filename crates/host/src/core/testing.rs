@@ -1,6 +1,6 @@
 //! Synthetic instructions and a memory of fixed latency, for tests.
 
-use crate::config::CpuConfig;
+use crate::config::{BranchTargets, CpuConfig, L2Victims, MemoryIssue, StorePolicy};
 use crate::core::Core;
 use crate::port::{
     Access, HostLine, InstructionSource, MissKind, MissSlot, Pause, Step, Uncore, WarmUncore,
@@ -43,6 +43,11 @@ pub(crate) fn config() -> CpuConfig {
         l3_mshrs: 1024,
         l1_tlb: 64,
         l2_tlb: 1536,
+        tlb: true,
+        stores: StorePolicy::Posted,
+        memory_issue: MemoryIssue::OutOfOrder,
+        branch_targets: BranchTargets::Predicted,
+        l2_victims: L2Victims::Written,
         l2_tlb_latency: Cycles::new(7),
     }
 }
@@ -64,6 +69,13 @@ impl Script {
             program: Program::new(insts, 0),
             steps,
             next: 0,
+        }
+    }
+    /// The same for cores of `config`.
+    pub(crate) fn for_cores(self, insts: &[Inst], config: &CpuConfig) -> Self {
+        Self {
+            program: self.program.for_cores(insts, config),
+            ..self
         }
     }
     /// Every instruction once, in order, with these accesses.

@@ -2,6 +2,7 @@
 
 use super::testing::*;
 use super::*;
+use crate::port::MissKind;
 use trace::{Inst, OpClass};
 
 const KIB: u64 = 1024;

@@ -46,8 +46,10 @@ pub(crate) enum Phase {
     StoreQueue,
     /// Its load, if any, is done or waits for the data of a store; it waits for operands.
     Operands,
-    /// Its store's page walk waits for a line; it is complete after that.
+    /// Its store's page walk waits for a line; it is complete after that, or goes for its line.
     StoreWalk,
+    /// Its store waits for a line.
+    StoreLine,
 }
 
 /// A piece that could not complete at dispatch.
@@ -262,6 +264,60 @@ impl Window {
             sequence = (sequence | 63) + 1;
         }
         None
+    }
+    /// Forgets every piece from `first` on, also as waiters of older ones.
+    pub(crate) fn squash_from(&mut self, first: u64) {
+        let old = self.tail;
+        self.tail = first;
+        for sequence in first..old {
+            let place = self.place(sequence);
+            self.woken[place / 64] &= !(1 << (place % 64));
+        }
+        for sequence in self.head..first {
+            let place = self.place(sequence);
+            if self.info[place] & info::PARKED == 0 {
+                continue;
+            }
+            let mut kept = NIL;
+            let mut at = std::mem::replace(&mut self.parked[place].waiters, NIL);
+            while at != NIL {
+                let (waiter, link) = (usize::from(at / LINKS), usize::from(at % LINKS));
+                let next = self.parked[waiter].links[link];
+                if self.holds(waiter) {
+                    self.parked[waiter].links[link] = std::mem::replace(&mut kept, at);
+                }
+                at = next;
+            }
+            self.parked[place].waiters = kept;
+        }
+        self.forget_registers();
+    }
+    /// Whether the piece at `place` is in the window.
+    pub(crate) fn holds(&self, place: usize) -> bool {
+        let age = (place as u64).wrapping_sub(self.head) % PLACES as u64;
+        age < self.tail - self.head
+    }
+    /// The list of waiters of an MSHR that begins at `first`, without those that have left the
+    /// window.
+    pub(crate) fn keep_waiting(&mut self, first: u16) -> u16 {
+        let (mut kept, mut last, mut at) = (NIL, NIL, first);
+        while at != NIL {
+            let next = self.parked[usize::from(at)].next;
+            if self.holds(usize::from(at)) {
+                self.parked[usize::from(at)].next = NIL;
+                match last {
+                    NIL => kept = at,
+                    _ => self.parked[usize::from(last)].next = at,
+                }
+                last = at;
+            }
+            at = next;
+        }
+        kept
+    }
+    /// Every register is there: another thread comes.
+    pub(crate) fn forget_registers(&mut self) {
+        self.regs = [0; 256];
     }
     /// Forgets every piece whose retirement is not known; returns how many there were.
     pub(crate) fn squash(&mut self) -> u64 {

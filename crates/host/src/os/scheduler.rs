@@ -1,7 +1,7 @@
 //! Threads, their states, and the cores they run on. One run queue for all cores.
 
 use super::run_queue::{AnyQueue, RunQueue};
-use super::{OsConfig, WakePolicy};
+use super::{FreeStart, OsConfig, WakePolicy};
 use units::{CoreId, Picos, Stream, ThreadId, Time};
 
 /// What a thread is doing.
@@ -47,7 +47,7 @@ pub struct CoreTimes {
 pub struct SchedulerStats {
     /// Threads put on a core.
     pub dispatches: u64,
-    /// Dispatches that cost a switch: all but the first of each core.
+    /// Dispatches that cost a switch: all but the first of each core, or of each thread.
     pub switches: u64,
     /// Threads that yielded at a Long Delay Exception.
     pub delay_yields: u64,
@@ -119,6 +119,7 @@ impl Core {
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     wake: WakePolicy,
+    free_start: FreeStart,
     switch_cost: Picos,
     time_slice: Picos,
     queue: AnyQueue,
@@ -142,6 +143,7 @@ impl Scheduler {
         let stream = Stream::new(seed, "host/os/scheduler");
         Self {
             wake: config.wake,
+            free_start: config.free_start,
             switch_cost: config.switch_cost,
             time_slice: config.time_slice,
             queue: AnyQueue::new(config.scheduler, thread_count as usize, stream),
@@ -168,7 +170,8 @@ impl Scheduler {
     }
 
     /// Puts the next runnable thread on `core`, which is free. The switch costs
-    /// `os.switch_cost`, except that the first thread of each core starts at once.
+    /// `os.switch_cost`, except that the first thread of each core, or each thread when it has been
+    /// on no core, starts at once (`os.free_start`).
     pub fn pick(&mut self, core: CoreId, now: Time) -> Option<Dispatch> {
         let slot = &mut self.cores[core.index()];
         assert!(
@@ -176,7 +179,11 @@ impl Scheduler {
             "{core} is free when a thread is picked"
         );
         let thread = self.queue.pop()?;
-        let cost = if slot.is_used {
+        let is_switch = match self.free_start {
+            FreeStart::Core => slot.is_used,
+            FreeStart::Thread => self.threads[thread.index()].last_core.is_some(),
+        };
+        let cost = if is_switch {
             self.switch_cost
         } else {
             Picos::ZERO
@@ -188,7 +195,7 @@ impl Scheduler {
         slot.starts = at + cost;
         slot.slice_start = slot.starts;
         self.stats.dispatches += 1;
-        self.stats.switches += u64::from(slot.is_used);
+        self.stats.switches += u64::from(is_switch);
         slot.is_used = true;
         let starts = slot.starts;
         let entry = &mut self.threads[thread.index()];
@@ -203,7 +210,7 @@ impl Scheduler {
         self.stats.delay_yields += 1;
         self.leave(thread, now);
         match self.wake {
-            WakePolicy::Requeue => self.enqueue(thread),
+            WakePolicy::Requeue | WakePolicy::HoldCore => self.enqueue(thread),
             WakePolicy::OnData => self.set_state(thread, ThreadState::Blocked),
         }
         self.wake

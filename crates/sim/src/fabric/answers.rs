@@ -3,9 +3,9 @@
 use super::memory::Missed;
 use super::{Arrived, Fabric};
 use crate::request::{MissRef, Pending, Purpose};
-use firmware::{Answer, Response};
+use firmware::{Answer, RequestOp, Response};
 use host::HostLine;
-use units::{LineAddr, RequestId, Time};
+use units::{LineAddr, PageSize, RequestId, Time};
 
 impl Fabric {
     /// The answer to a request arrives at the host.
@@ -17,6 +17,11 @@ impl Fabric {
                 self.stats.device_writes += 1;
                 self.writes_outstanding -= 1;
                 self.release_held(now);
+                if pending.purpose == Purpose::WriteBack {
+                    let lpa = pending.line.lpa(PageSize::KIB_4);
+                    let in_page = pending.line.in_page(PageSize::KIB_4);
+                    self.echo(now, HostLine::data(lpa, in_page));
+                }
                 if pending.purpose == Purpose::Demotion {
                     Arrived::Demotion(pending.line)
                 } else {
@@ -47,7 +52,11 @@ impl Fabric {
         response: &Response,
     ) -> Arrived {
         if response.answer == Answer::Delay {
-            self.stats.delayed(line, pending, response);
+            if self.delivers_delayed {
+                self.stats.delivered(now, line, pending, response);
+            } else {
+                self.stats.delayed(line, pending, response);
+            }
             if !self.is_current(miss) {
                 return Arrived::Nothing;
             }
@@ -84,7 +93,9 @@ impl Fabric {
         let missed = Missed {
             miss,
             line: self.llc.line(miss.slot),
-            delay_allowed: false,
+            op: RequestOp::Read {
+                delay_allowed: false,
+            },
             is_first_touch: false,
             issued: now,
         };

@@ -14,8 +14,8 @@ use units::{LineInPage, Lpa, Time};
 pub(super) struct Missed {
     pub miss: MissRef,
     pub line: HostLine,
-    /// Whether the device may answer SkyByte-Delay.
-    pub delay_allowed: bool,
+    /// What is asked if the page is on the device.
+    pub op: RequestOp,
     /// Whether the page misses L3 for the first time.
     pub is_first_touch: bool,
     /// When the miss was found.
@@ -44,9 +44,7 @@ impl Fabric {
             Target::Device => {
                 let pending = Pending {
                     purpose: Purpose::Miss(missed.miss, missed.line),
-                    op: RequestOp::Read {
-                        delay_allowed: missed.delay_allowed,
-                    },
+                    op: missed.op,
                     line: device_line(lpa, in_page),
                     is_first_touch: missed.is_first_touch,
                     issued: missed.issued,
@@ -94,7 +92,8 @@ impl Fabric {
         match self.placement.write(lpa, in_page) {
             Target::Host(page) => {
                 self.stats.host_writes += 1;
-                self.page_access(at, page, in_page, Access::Write);
+                let done = self.page_access(at, page, in_page, Access::Write);
+                self.echo(done, HostLine::data(lpa, in_page));
             }
             Target::Device => {
                 self.writes_outstanding += 1;

@@ -1,8 +1,9 @@
 //! The programs of a run: one capture, or several in disjoint address spaces (D3).
 
+use crate::config::Config;
 use crate::error::SimError;
 use host::Program;
-use host::os::ThreadOrigin;
+use host::os::{EdgePolicy, ThreadOrigin};
 use host::thread::{Origin, TracedThread};
 use std::path::Path;
 use std::sync::Arc;
@@ -81,13 +82,19 @@ impl Guest {
     }
 
     /// The threads as a simulation takes them.
-    pub fn sources(&self) -> Vec<(TracedThread, ThreadOrigin)> {
-        let program = Arc::new(Program::new(self.trace.insts(), self.first_code_line));
+    pub fn sources(&self, config: &Config) -> Vec<(TracedThread, ThreadOrigin)> {
+        let insts = self.trace.insts();
+        let program = Program::new(insts, self.first_code_line).for_cores(insts, &config.cpu);
+        let program = Arc::new(program);
         let threads = self.trace.threads().iter().zip(&self.present);
         threads
             .map(|(thread, present)| {
                 let cursor = self.trace.cursor(thread.id);
                 let source = TracedThread::new(cursor, Arc::clone(&program), self.origin);
+                let source = match config.os.edges {
+                    EdgePolicy::Replayed => source,
+                    EdgePolicy::Ignored => source.ignoring_edges(),
+                };
                 let origin = match (present, thread.parent) {
                     (false, _) => ThreadOrigin::Absent,
                     (true, None) => ThreadOrigin::First,

@@ -3,7 +3,7 @@
 use super::{CoreState, Simulation};
 use crate::event::Event;
 use crate::retry::Step;
-use host::os::{Action, WakePolicy};
+use host::os::Action;
 use host::{InstructionSource, MissKind};
 use units::{CoreId, ThreadId, Time};
 
@@ -13,42 +13,32 @@ use units::{CoreId, ThreadId, Time};
 const PATIENCE: u32 = 16;
 
 /// A thread that has left its core.
-struct Left {
-    thread: ThreadId,
+pub(super) struct Left {
+    pub thread: ThreadId,
     /// Whether it has retired anything since it last left one.
-    has_progressed: bool,
+    pub has_progressed: bool,
     /// When its last instruction retires.
     at: Time,
 }
 
 impl<S: InstructionSource> Simulation<S> {
-    /// The Long Delay Exception: squash, yield, pick the next thread (§III-A C3).
-    pub(super) fn long_delay(&mut self, now: Time, core: CoreId) {
-        let Left {
-            thread,
-            has_progressed,
-            ..
-        } = self.leave_core(now, core);
-        self.switches.long_delay += 1;
-        self.switches.retries += u64::from(!has_progressed);
-        let actor = &mut self.actors[thread.index()];
-        actor.has_retried = !has_progressed && actor.vain_turns < PATIENCE;
-        if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
-            unreachable!("os.wake = on_data is refused when the run is set up");
-        }
-        self.dispatch(now, core);
-    }
-
     /// As what a core's miss counts at L3. For a thread that has run out of patience a load is like
     /// an access for ownership: its answer must be data (D13).
     pub(super) fn kind_at_l3(&self, core: CoreId, kind: MissKind) -> MissKind {
-        let thread = self.seats[core.index()].thread;
-        let is_patient = self.actors[thread.index()].vain_turns < PATIENCE;
-        if is_patient || kind != MissKind::Load {
-            kind
-        } else {
-            MissKind::Ownership
+        if self.is_patient(self.seats[core.index()].thread) {
+            return kind;
         }
+        match kind {
+            MissKind::Load if !self.delay.stores_switch => MissKind::Ownership,
+            // Where stores switch too, a page walk is what never does. It leaves the line clean.
+            MissKind::Load | MissKind::Ownership if self.delay.stores_switch => MissKind::Walk,
+            _ => kind,
+        }
+    }
+
+    /// Whether a thread may come to a core in vain once more.
+    pub(super) fn is_patient(&self, thread: ThreadId) -> bool {
+        self.actors[thread.index()].vain_turns < PATIENCE
     }
 
     /// The time slice is over. The core has run ahead: it leaves off once everything it has
@@ -70,10 +60,22 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     /// Squashes the window and takes the thread off the core (D12).
-    fn leave_core(&mut self, now: Time, core: CoreId) -> Left {
+    pub(super) fn leave_core(&mut self, now: Time, core: CoreId) -> Left {
         let seat = &mut self.seats[core.index()];
         let actor = &mut self.actors[seat.thread.index()];
         let squashed = seat.core.squash(now, &mut actor.source, &mut self.fabric);
+        Left {
+            thread: seat.thread,
+            has_progressed: self.note_leaving(core),
+            at: squashed.at,
+        }
+    }
+
+    /// The thread of a core has gone back to where it will go on; says whether it has retired
+    /// anything, or will, since it last left one.
+    pub(super) fn note_leaving(&mut self, core: CoreId) -> bool {
+        let seat = &mut self.seats[core.index()];
+        let actor = &mut self.actors[seat.thread.index()];
         seat.epoch = seat.epoch.wrapping_add(1);
         seat.state = CoreState::Idle;
         let position = actor.source.position();
@@ -84,11 +86,7 @@ impl<S: InstructionSource> Simulation<S> {
             true => 0,
             false => actor.vain_turns + 1,
         };
-        Left {
-            thread: seat.thread,
-            has_progressed,
-            at: squashed.at,
-        }
+        has_progressed
     }
 
     /// The system call at which a core stands is executed.
@@ -167,14 +165,18 @@ impl<S: InstructionSource> Simulation<S> {
         if self.actors[dispatch.thread.index()].has_retried {
             self.lanes.set(core, dispatch.starts, Step::Start);
         } else {
-            self.fabric
-                .queue
-                .push(dispatch.starts, Event::CoreStart(core));
+            let data_at = self.actors[dispatch.thread.index()].data_at;
+            let starts = dispatch.starts.max(data_at);
+            self.fabric.queue.push(starts, Event::CoreStart(core));
         }
     }
 
     pub(crate) fn core_start(&mut self, now: Time, core: CoreId) {
         let seat = &mut self.seats[core.index()];
+        if !seat.core.is_empty() {
+            seat.state = CoreState::Draining;
+            return;
+        }
         seat.state = CoreState::Running;
         seat.core.start(now);
         self.run_core(now, core);

@@ -1,0 +1,198 @@
+//! Accesses that were answered by SkyByte-Delay: who is told, and what the exception leaves behind.
+//!
+//! As the paper has it, the line is not coming: loads that wait are flagged, the exception is
+//! raised once a flagged one is the oldest, and [`Core::squash`] empties the window. The rest of
+//! this file is what SkyByte's artifact does: the line comes with the answer
+//! ([`Core::on_delivery`]), the exception is taken when the answer arrives and leaves the older
+//! instructions in the window ([`Core::except`]), and the squashed ones may run on.
+
+use super::{Core, Stop};
+use crate::core::window::{NIL, PENDING, Phase, info};
+use crate::port::{Delayed, InstructionSource, MissKind, MissSlot, Squash, Squashed, Uncore};
+use units::Time;
+
+impl Core {
+    /// The access of `slot` was answered by SkyByte-Delay. If a load waits, call `run` now.
+    ///
+    /// Loads that wait are flagged. If nothing else waits, the MSHR is free at once: the line is
+    /// not coming, and flagged loads that are not the oldest must not keep the oldest from its own
+    /// access.
+    pub fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
+        self.now = now;
+        let Some(number) = self.misses.get(slot) else {
+            return Delayed::default();
+        };
+        let miss = self.misses.miss(number);
+        miss.is_delayed = true;
+        let miss = *miss;
+        let is_load = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
+        let mut at = miss.first;
+        while is_load && at != NIL {
+            self.window.info[usize::from(at)] |= info::DELAYED;
+            at = self.window.parked[usize::from(at)].next;
+        }
+        let delayed = Delayed {
+            load_waits: is_load && miss.first != NIL,
+            other_waits: miss.store_waits || !is_load,
+        };
+        if !delayed.other_waits {
+            let cycle = self.cycle_after(now);
+            self.misses.free(number, cycle);
+            self.use_free_mshr(cycle, uncore);
+        }
+        delayed
+    }
+
+    /// The access of `slot` was answered by SkyByte-Delay and the line has come all the same
+    /// (`os.delayed_line = delivered`). If `may_raise`, the access that asked for the line is
+    /// flagged and does not take it; everything else that waits does. Says whether one was flagged.
+    pub fn on_delivery<U: Uncore>(
+        &mut self,
+        now: Time,
+        slot: MissSlot,
+        may_raise: bool,
+        uncore: &mut U,
+    ) -> bool {
+        self.now = now;
+        let Some(number) = self.misses.get(slot) else {
+            self.stats.late_fills += 1;
+            return false;
+        };
+        let trigger = if may_raise {
+            self.take_first_waiter(number)
+        } else {
+            NIL
+        };
+        if trigger != NIL {
+            self.window.info[usize::from(trigger)] |= info::DELAYED;
+        }
+        let cycle = self.cycle_after(now);
+        self.take_fill(number, cycle, uncore);
+        self.use_free_mshr(cycle, uncore);
+        trigger != NIL
+    }
+
+    /// Takes the access that was first to wait for an MSHR's line off its list.
+    fn take_first_waiter(&mut self, number: usize) -> u16 {
+        let miss = self.misses.miss(number);
+        if !matches!(miss.kind, MissKind::Load | MissKind::Ownership) || miss.store_waits {
+            return NIL;
+        }
+        // The list begins with the latest.
+        let (mut before, mut at) = (NIL, miss.first);
+        while at != NIL && self.window.parked[usize::from(at)].next != NIL {
+            before = at;
+            at = self.window.parked[usize::from(at)].next;
+        }
+        match before {
+            NIL => self.misses.miss(number).first = NIL,
+            _ => self.window.parked[usize::from(before)].next = NIL,
+        }
+        at
+    }
+
+    /// Whether a flagged access is in the window, so that [`Core::except`] can be called.
+    pub fn is_delayed(&self) -> bool {
+        self.delayed_sequence().is_some()
+    }
+
+    /// The oldest piece of the window that is flagged.
+    fn delayed_sequence(&self) -> Option<u64> {
+        (self.window.head..self.window.tail).find(|sequence| {
+            let place = self.window.place(*sequence);
+            self.window.info[place] & info::DELAYED != 0 && self.window.done[place] >= PENDING
+        })
+    }
+
+    /// Takes the Long Delay Exception of the oldest flagged access, wherever it is in the window:
+    /// the source goes back to it, and the older instructions complete. What becomes of the others
+    /// is `squash`. The core can start a thread once [`Core::is_empty`].
+    pub fn except<S: InstructionSource, U: Uncore>(
+        &mut self,
+        now: Time,
+        squash: Squash,
+        source: &mut S,
+        uncore: &mut U,
+    ) -> Squashed {
+        let first = self
+            .delayed_sequence()
+            .expect("an exception is taken of a flagged access");
+        self.now = now.max(self.now);
+        let end = self.cycle_after(self.now);
+        let instructions = self.window.tail - first;
+        source.rewind_to(source.position() - instructions);
+        self.front.restart();
+        self.stop = Stop::None;
+        self.stats.squashes += 1;
+        self.stats.squashed += instructions;
+        let cancelled = match squash {
+            Squash::RunsOn => self.let_run_on(first, end),
+            Squash::AtOnce => self.squash_from(first, end, Some(uncore)),
+            Squash::MissesRunOn => self.squash_from::<U>(first, end, None),
+        };
+        self.use_free_mshr(end, uncore);
+        Squashed {
+            instructions,
+            cancelled,
+            at: self.time(self.retirement.cycle),
+        }
+    }
+
+    /// Everything from `first` on stays, takes its line if it is flagged, and retires; but it does
+    /// not count as retired, because it will be executed again.
+    fn let_run_on(&mut self, first: u64, cycle: u64) -> u64 {
+        for sequence in first..self.window.tail {
+            let place = self.window.place(sequence);
+            let flags = self.window.info[place];
+            self.window.info[place] = flags & !info::COUNTS;
+            if flags & info::DELAYED != 0 && self.window.done[place] >= PENDING {
+                self.window.info[place] &= !info::DELAYED;
+                self.take_line(place, cycle);
+            }
+        }
+        0
+    }
+
+    /// Forgets everything from `first` on. Without an uncore to cancel them at, misses that nobody
+    /// waits for any more go on, and fill the caches.
+    fn squash_from<U: Uncore>(&mut self, first: u64, cycle: u64, uncore: Option<&mut U>) -> u64 {
+        let (mut loads, mut stores) = (0, 0);
+        for sequence in first..self.window.tail {
+            let flags = self.window.info[self.window.place(sequence)];
+            loads += u64::from(flags & info::LOAD != 0);
+            stores += u64::from(flags & info::STORE != 0);
+        }
+        self.window.squash_from(first);
+        self.load_queue.squash_last(loads);
+        self.stores.squash_last(stores);
+        let window = &self.window;
+        self.queue.retain(|place| window.holds(usize::from(*place)));
+        let mut cancelled = 0;
+        let mut uncore = uncore;
+        for number in 0..self.misses.top() {
+            if !self.misses.is_used(number) {
+                continue;
+            }
+            let first = self.window.keep_waiting(self.misses.miss(number).first);
+            let miss = self.misses.miss(number);
+            miss.first = first;
+            let is_needed = first != NIL || miss.store_waits;
+            if !is_needed && let Some(uncore) = uncore.as_deref_mut() {
+                let slot = self.misses.name(number);
+                self.misses.free(number, cycle);
+                uncore.cancel(self.id, slot);
+                cancelled += 1;
+            }
+        }
+        cancelled
+    }
+
+    /// A parked access takes its line at `cycle`.
+    pub(super) fn take_line(&mut self, place: usize, cycle: u64) {
+        match self.window.parked[place].phase {
+            Phase::Line => self.line_arrives(place, cycle),
+            Phase::StoreLine => self.store_line_arrives(place, cycle),
+            phase => unreachable!("a piece in phase {phase:?} waits for no line"),
+        }
+    }
+}

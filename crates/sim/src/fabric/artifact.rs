@@ -1,0 +1,52 @@
+//! What SkyByte's artifact does between L2 and the device, where parameters ask for it.
+
+use super::Fabric;
+use crate::event::Event;
+use firmware::RequestOp;
+use host::placement::Location;
+use host::{HostLine, MissKind};
+use units::{Lpa, Time};
+
+impl Fabric {
+    /// What a miss asks of the device.
+    pub(super) fn miss_op(&self, kind: MissKind) -> RequestOp {
+        let is_store = kind == MissKind::Ownership;
+        let may_delay = kind == MissKind::Load || is_store && self.stores_switch;
+        let delay_allowed = self.may_switch && may_delay;
+        if is_store && self.owns_by_write {
+            RequestOp::Own { delay_allowed }
+        } else {
+            RequestOp::Read { delay_allowed }
+        }
+    }
+
+    /// Whether dirty lines that leave L2 are lost (`cpu.l2_victims`).
+    #[inline]
+    pub(crate) fn loses_l2_victims(&self) -> bool {
+        self.loses_l2_victims
+    }
+
+    /// A line has been asked for at L3, where it is now. If dirty victims of L2 are lost, a line is
+    /// dirty in L3 because a store asked for it.
+    #[inline]
+    pub(crate) fn note_store(&mut self, line: HostLine, kind: MissKind) {
+        if self.loses_l2_victims && kind == MissKind::Ownership && line.is_data() {
+            self.llc.make_dirty(line);
+        }
+    }
+
+    /// The answer to a written line puts it into L3 again (`link.write_echo`). Where that drives
+    /// another dirty line out, it does so again.
+    pub(super) fn echo(&mut self, at: Time, line: HostLine) {
+        if self.write_echo {
+            self.queue.push(at, Event::L3WriteBack(line));
+        }
+    }
+
+    /// When a page is expected in device DRAM; nothing if it is there, or not on the device.
+    pub(crate) fn page_expected(&self, lpa: Lpa) -> Option<Time> {
+        let is_on_device = self.placement.locate(lpa) == Location::Device;
+        let device = self.device.as_ref().filter(|_| is_on_device)?;
+        device.controller.page_expected(lpa)
+    }
+}

@@ -1,0 +1,189 @@
+//! What becomes of an access that was answered by SkyByte-Delay, and of the thread that made it.
+//!
+//! The paper's way and the artifact's differ in four places, each a parameter of `os`: whether the
+//! line comes with the answer, when the exception is taken, what the squashed work does, and what a
+//! thread does that is picked before its data are there. Every combination can be run.
+
+use super::{CoreState, Simulation};
+use crate::config::Config;
+use crate::request::MissRef;
+use host::config::StorePolicy;
+use host::os::{DelayedLine, OsConfig, SquashPolicy, SwitchAt, WakePolicy};
+use host::{InstructionSource, MissKind, Squash, Uncore};
+use units::{CoreId, Lpa, ThreadId, Time};
+
+/// How SkyByte-Delay is dealt with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DelayPolicy {
+    line: DelayedLine,
+    at: SwitchAt,
+    squash: SquashPolicy,
+    wake: WakePolicy,
+    /// Whether store misses may be delayed too.
+    pub stores_switch: bool,
+}
+
+impl DelayPolicy {
+    pub(crate) fn new(config: &Config) -> Self {
+        let OsConfig {
+            delayed_line,
+            switch_at,
+            squash,
+            wake,
+            ..
+        } = config.os;
+        Self {
+            line: delayed_line,
+            at: switch_at,
+            squash,
+            wake,
+            stores_switch: stores_switch(config),
+        }
+    }
+
+    /// What the core does with the squashed instructions.
+    fn squash(self) -> Squash {
+        match (self.squash, self.line) {
+            (SquashPolicy::AtOnce, _) => Squash::AtOnce,
+            (SquashPolicy::RunsOn, DelayedLine::Dropped) => Squash::MissesRunOn,
+            (SquashPolicy::RunsOn, DelayedLine::Delivered) => Squash::RunsOn,
+        }
+    }
+
+    /// Whether a thread whose turn was in vain does the same again until its page comes.
+    pub(crate) fn retries(self) -> bool {
+        self.wake == WakePolicy::Requeue && self.line == DelayedLine::Dropped
+    }
+
+    fn may_delay(self, kind: MissKind) -> bool {
+        match kind {
+            MissKind::Load => true,
+            MissKind::Ownership => self.stores_switch,
+            MissKind::Fetch | MissKind::Walk => false,
+        }
+    }
+}
+
+/// Whether store misses may be answered by SkyByte-Delay: a store that has retired has nothing to
+/// squash, and a device with a log takes the write.
+pub(crate) fn stores_switch(config: &Config) -> bool {
+    config.os.stores_switch && config.cpu.stores == StorePolicy::Waited && !config.design.write_log
+}
+
+impl<S: InstructionSource> Simulation<S> {
+    /// Tells the cores whose accesses were answered by SkyByte-Delay (§III-A C3).
+    pub(super) fn deliver_delay(&mut self, now: Time, miss: MissRef) {
+        match self.delay.line {
+            DelayedLine::Dropped => self.drop_delayed(now, miss),
+            DelayedLine::Delivered => self.fill_delayed(now, miss),
+        }
+    }
+
+    /// The line is not coming; the access is re-issued for everybody who cannot switch (D13).
+    fn drop_delayed(&mut self, now: Time, miss: MissRef) {
+        let mut delays = std::mem::take(&mut self.fabric.delays);
+        delays.retain(|waiter| {
+            let seat = &mut self.seats[waiter.core.index()];
+            // The exception was taken at another answer: what is left in the window has no thread.
+            let is_left = self.delay.at == SwitchAt::Response && seat.state != CoreState::Running;
+            if !self.delay.may_delay(waiter.kind) || is_left {
+                return false;
+            }
+            let delayed = seat.core.on_delay(now, waiter.slot, &mut self.fabric);
+            if !delayed.other_waits {
+                // Nobody waits for the line on this core any more; its MSHR is free.
+                self.fabric.cancel(waiter.core, waiter.slot);
+            }
+            true
+        });
+        self.fabric.settle_delay(now, miss);
+        for waiter in delays.drain(..) {
+            self.after_answer(now, waiter.core);
+        }
+        self.fabric.delays = delays;
+    }
+
+    /// The line comes with the answer: for all but the access that asked, if that can switch.
+    fn fill_delayed(&mut self, now: Time, miss: MissRef) {
+        self.fabric.delays.clear();
+        self.fabric.fill(now, miss);
+        let mut fills = std::mem::take(&mut self.fabric.fills);
+        for (order, waiter) in fills.drain(..).enumerate() {
+            let seat = &mut self.seats[waiter.core.index()];
+            let has_thread = matches!(seat.state, CoreState::Running | CoreState::Stopping);
+            let may_raise = order == 0 && has_thread && self.delay.may_delay(waiter.kind);
+            seat.core
+                .on_delivery(now, waiter.slot, may_raise, &mut self.fabric);
+            self.after_answer(now, waiter.core);
+        }
+        self.fabric.fills = fills;
+    }
+
+    /// A core has heard of an answer: its thread switches, goes on, or begins.
+    fn after_answer(&mut self, now: Time, core: CoreId) {
+        let seat = &self.seats[core.index()];
+        let is_raised = self.delay.at == SwitchAt::Response
+            && seat.state == CoreState::Running
+            && seat.core.is_delayed();
+        if is_raised {
+            self.take_exception(now, core);
+        } else {
+            self.start_if_drained(now, core);
+            self.run_core(now, core);
+        }
+    }
+
+    /// A thread that waits for the core to be empty starts if it is.
+    pub(super) fn start_if_drained(&mut self, now: Time, core: CoreId) {
+        let seat = &self.seats[core.index()];
+        if seat.state == CoreState::Draining && seat.core.is_empty() {
+            self.core_start(now, core);
+        }
+    }
+
+    /// The Long Delay Exception: squash, yield, pick the next thread (§III-A C3).
+    pub(super) fn long_delay(&mut self, now: Time, core: CoreId) {
+        if self.delay.squash() != Squash::AtOnce {
+            return self.take_exception(now, core);
+        }
+        let left = self.leave_core(now, core);
+        self.yield_core(now, core, left.thread, left.has_progressed);
+    }
+
+    /// The exception of a delayed access that need not be the oldest.
+    fn take_exception(&mut self, now: Time, core: CoreId) {
+        let squash = self.delay.squash();
+        let seat = &mut self.seats[core.index()];
+        let thread = seat.thread;
+        let source = &mut self.actors[thread.index()].source;
+        seat.core.except(now, squash, source, &mut self.fabric);
+        let has_progressed = self.note_leaving(core);
+        self.yield_core(now, core, thread, has_progressed);
+    }
+
+    fn yield_core(&mut self, now: Time, core: CoreId, thread: ThreadId, has_progressed: bool) {
+        self.switches.long_delay += 1;
+        self.switches.retries += u64::from(!has_progressed);
+        let retries = !has_progressed && self.delay.retries() && self.is_patient(thread);
+        self.actors[thread.index()].has_retried = retries;
+        if self.delay.wake == WakePolicy::HoldCore {
+            self.actors[thread.index()].data_at = self.data_expected(thread);
+        }
+        if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
+            unreachable!("os.wake = on_data is refused when the run is set up");
+        }
+        self.dispatch(now, core);
+    }
+
+    /// When the page is expected in device DRAM of the access at which a thread goes on.
+    fn data_expected(&mut self, thread: ThreadId) -> Time {
+        let step = self.actors[thread.index()].source.peek();
+        let accesses = step.map_or([None, None], |step| [step.load, step.store]);
+        let expected = accesses.into_iter().flatten().filter_map(|access| {
+            let last = access.byte + u64::from(access.size) - 1;
+            let expect = |byte: u64| self.fabric.page_expected(Lpa::new(byte >> 12));
+            expect(access.byte).max(expect(last))
+        });
+        expected.max().unwrap_or(Time::ZERO)
+    }
+}
