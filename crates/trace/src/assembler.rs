@@ -147,10 +147,13 @@ impl Assembler {
     /// over the end of the address space ends there, one of more than 64 bytes becomes several.
     pub fn execute(&mut self, thread: ThreadId, inst: Known, accesses: &[(AccessKind, Operand)]) {
         let Inst { pc, class, .. } = self.insts[inst.0 as usize].0;
+        let repeats = self.insts[inst.0 as usize].0.repeats();
         let open = &self.threads[thread.index()].open;
         let full = open.insts.len() == LONGEST || open.complete;
         if full || (pc != open.fallthrough && !open.insts.is_empty()) {
-            self.end_block(thread);
+            let last = open.insts.last().map(|last| &self.insts[*last as usize].0);
+            let iterates = last.is_some_and(|last| last.repeats() && last.pc == pc);
+            self.end_block(thread, iterates);
         }
         let (inst_data, open) = (
             &self.insts[inst.0 as usize].0,
@@ -159,7 +162,7 @@ impl Assembler {
         let place = open.insts.len() as u16;
         open.insts.push(inst.0);
         open.fallthrough = inst_data.fallthrough();
-        open.complete = class.is_branch() || class == OpClass::Syscall;
+        open.complete = class.is_branch() || class == OpClass::Syscall || repeats;
         for (kind, (addr, bytes)) in accesses {
             let mut rest = u64::from(*bytes).min((!addr).saturating_add(1));
             let mut addr = *addr;
@@ -179,7 +182,7 @@ impl Assembler {
     /// Executes `inst`, which touches no memory and with which `parent` starts `child`.
     pub fn create(&mut self, parent: ThreadId, inst: Known, child: ThreadId) {
         self.execute(parent, inst, &[]);
-        self.end_block(parent);
+        self.end_block(parent, false);
         self.threads[child.index()].info.parent = Some(StreamId(parent.get()));
         let encoder = &mut self.threads[parent.index()].encoder;
         encoder.sync(
@@ -190,7 +193,7 @@ impl Assembler {
     /// The capture's bytes. Threads without an instruction are left out.
     pub fn into_bytes(mut self, provenance: Provenance) -> Vec<u8> {
         for index in 0..self.threads.len() {
-            self.end_block(ThreadId::from_index(index));
+            self.end_block(ThreadId::from_index(index), false);
             self.end_chunk(ThreadId::from_index(index));
         }
         let page = |page: &u64| VirtualPage {
@@ -207,7 +210,8 @@ impl Assembler {
         std::mem::take(self.file.sink())
     }
 
-    fn end_block(&mut self, thread: ThreadId) {
+    /// Ends the block; if its last instruction `iterates`, it goes on and does not count yet.
+    fn end_block(&mut self, thread: ThreadId, iterates: bool) {
         let open = std::mem::take(&mut self.threads[thread.index()].open);
         if open.insts.is_empty() {
             return;
@@ -229,9 +233,10 @@ impl Assembler {
                 .count() as u32
         };
         let (loads, stores) = (count(AccessKind::Store), count(AccessKind::Load));
-        this.encoder.count(open.insts.len() as u32, loads, stores);
+        let instructions = open.insts.len() as u32 - u32::from(iterates);
+        this.encoder.count(instructions, loads, stores);
         this.chunk_accesses += accesses;
-        this.instructions += open.insts.len() as u64;
+        this.instructions += u64::from(instructions);
         this.open = open.cleared();
     }
 

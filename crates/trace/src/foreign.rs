@@ -10,15 +10,21 @@
 
 pub mod block;
 pub mod source;
+pub mod table;
 
 mod champsim;
 mod columns;
+mod drmemtrace;
+mod fetched;
+mod lackey;
 mod lines;
 mod macsim;
 mod memory;
+mod mqsim_cxl;
 mod pin;
 mod pinatrace;
 mod walk;
+mod zip;
 
 use crate::assembler::Assembler;
 use crate::error::{Fault, TraceError};
@@ -38,6 +44,14 @@ pub enum Format {
     Pinatrace,
     /// ChampSim's instruction traces.
     Champsim,
+    /// Valgrind's lackey.
+    Lackey,
+    /// DynamoRIO.
+    Drmemtrace,
+    /// MQSim_CXL.
+    MqsimCxl,
+    /// Accesses in columns.
+    Csv,
 }
 
 /// What the table knows of a format: one row each.
@@ -94,6 +108,38 @@ const TABLE: &[Row] = &[
         recognise: None,
         import: Some(champsim::import),
         export: Some(champsim::export),
+    },
+    Row {
+        format: Format::Lackey,
+        name: "lackey",
+        summary: "text of `valgrind --tool=lackey --trace-mem=yes`",
+        recognise: Some(lackey::recognise),
+        import: Some(lackey::import),
+        export: None,
+    },
+    Row {
+        format: Format::Drmemtrace,
+        name: "drmemtrace",
+        summary: "DynamoRIO's offline traces, post-processed: a directory, or a file of it",
+        recognise: Some(drmemtrace::recognise),
+        import: Some(drmemtrace::import),
+        export: None,
+    },
+    Row {
+        format: Format::MqsimCxl,
+        name: "mqsim-cxl",
+        summary: "MQSim_CXL's text: time, device, address, size, type",
+        recognise: Some(mqsim_cxl::recognise),
+        import: Some(mqsim_cxl::import),
+        export: None,
+    },
+    Row {
+        format: Format::Csv,
+        name: "csv",
+        summary: "accesses in columns: thread, instructions or time_ns, address, size, op",
+        recognise: Some(table::recognise),
+        import: Some(table::import),
+        export: Some(table::export),
     },
 ];
 

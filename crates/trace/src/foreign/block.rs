@@ -14,7 +14,7 @@
 
 use crate::error::TraceError;
 use crate::foreign::ForeignError;
-use crate::foreign::columns::{self, fields, quoted};
+use crate::foreign::columns::{self, Picker, quoted};
 use crate::foreign::lines::{self, Lines};
 use std::io::BufRead;
 use std::path::Path;
@@ -95,8 +95,8 @@ impl BlockReader {
             return Ok(None);
         }
         let (layout, history) = (&self.layout, &mut self.history);
-        let record = layout.split(self.lines.line());
-        let request = record.and_then(|record| history.place(layout, &record));
+        let record = layout.columns.pick(self.lines.line());
+        let request = record.and_then(|record| history.place(layout.unit, record));
         request
             .map(Some)
             .map_err(|problem| self.lines.error(problem))
@@ -118,38 +118,20 @@ impl Iterator for BlockReader {
 
 /// The places of the fields in a line, and the unit of its time.
 struct Layout {
-    separator: u8,
-    fields: usize,
-    time: usize,
-    /// Picoseconds.
+    /// Time, offset, size, op, and of MSR Cambridge host and disk, which must not change.
+    columns: Picker<6>,
+    /// Of the time, in picoseconds.
     unit: u64,
-    offset: usize,
-    size: usize,
-    op: usize,
-    /// Host and disk, which must not change.
-    disk: Option<[usize; 2]>,
-}
-
-/// The fields of a line that are read.
-#[derive(Default)]
-struct Record<'a> {
-    time: &'a [u8],
-    offset: &'a [u8],
-    size: &'a [u8],
-    op: &'a [u8],
-    disk: [&'a [u8]; 2],
 }
 
 impl Layout {
     const MSR: Self = Self {
-        separator: b',',
-        fields: MSR_FIELDS.len(),
-        time: 0,
+        columns: Picker {
+            separator: b',',
+            fields: MSR_FIELDS.len(),
+            places: [0, 4, 5, 3, 1, 2],
+        },
         unit: TICK,
-        offset: 4,
-        size: 5,
-        op: 3,
-        disk: Some([1, 2]),
     };
 
     /// The layout that the first line tells, and whether that line is a request itself.
@@ -160,58 +142,38 @@ impl Layout {
             return Ok((Self::MSR, false));
         }
         if first.first().is_some_and(u8::is_ascii_digit) {
-            let is_msr = Self::MSR.split(first).is_ok_and(|record| {
-                columns::decimal(record.time).is_some() && columns::is_write(record.op).is_some()
-            });
-            let problem = || {
-                format!(
+            return match Self::is_msr(first) {
+                true => Ok((Self::MSR, true)),
+                false => Err(format!(
                     "is neither a line of MSR Cambridge ({}) nor a header with time_ns, offset, \
                      size, op: {}",
                     MSR_FIELDS.join(","),
                     quoted(first)
-                )
+                )),
             };
-            return is_msr.then_some((Self::MSR, true)).ok_or_else(problem);
         }
         let (time, unit) = columns::find_time(&found)?;
-        let layout = Self {
+        let find = |names: &[&str]| columns::find(&found, names);
+        let (offset, size, op) = (
+            find(&["offset", "address"])?,
+            find(&["size"])?,
+            find(&["op"])?,
+        );
+        let absent = Picker::<6>::ABSENT;
+        let columns = Picker {
             separator,
             fields: found.len(),
-            time,
-            unit,
-            offset: columns::find(&found, &["offset", "address"])?,
-            size: columns::find(&found, &["size"])?,
-            op: columns::find(&found, &["op"])?,
-            disk: None,
+            places: [time, offset, size, op, absent, absent],
         };
-        Ok((layout, false))
+        Ok((Self { columns, unit }, false))
     }
-    fn split<'a>(&self, line: &'a [u8]) -> Result<Record<'a>, String> {
-        let mut record = Record::default();
-        let mut count = 0;
-        for (place, field) in fields(line, self.separator).enumerate() {
-            count += 1;
-            match place {
-                _ if place == self.time => record.time = field,
-                _ if place == self.offset => record.offset = field,
-                _ if place == self.size => record.size = field,
-                _ if place == self.op => record.op = field,
-                _ => {}
-            }
-            for (n, kept) in record.disk.iter_mut().enumerate() {
-                if self.disk.is_some_and(|places| places[n] == place) {
-                    *kept = field;
-                }
-            }
-        }
-        let wanted = self.fields;
-        match count == wanted {
-            true => Ok(record),
-            false => Err(format!(
-                "has {count} fields instead of {wanted}: {}",
-                quoted(line)
-            )),
-        }
+    fn is_msr(line: &[u8]) -> bool {
+        Self::MSR
+            .columns
+            .pick(line)
+            .is_ok_and(|[time, _, _, op, ..]| {
+                columns::decimal(time).is_some() && columns::is_write(op).is_some()
+            })
     }
 }
 
@@ -226,15 +188,13 @@ struct History {
 
 impl History {
     /// The request in `record`, after those so far.
-    fn place(&mut self, layout: &Layout, record: &Record<'_>) -> Result<BlockRequest, String> {
+    fn place(&mut self, unit: u64, record: [&[u8]; 6]) -> Result<BlockRequest, String> {
+        let [time, offset, size, op, disk @ ..] = record;
         let number = |name: &str, field: &[u8]| {
             let problem = || format!("has no number of bytes as {name}: {}", quoted(field));
             columns::whole(field).ok_or_else(problem)
         };
-        let (offset, size) = (
-            number("offset", record.offset)?,
-            number("size", record.size)?,
-        );
+        let (offset, size) = (number("offset", offset)?, number("size", size)?);
         if size == 0 {
             return Err("moves no byte".into());
         }
@@ -243,26 +203,26 @@ impl History {
                 "ends beyond byte 2⁶⁴ (offset {offset}, size {size})"
             ));
         }
-        let is_write = columns::is_write(record.op)
-            .ok_or_else(|| format!("is neither a read nor a write: {}", quoted(record.op)))?;
+        let is_write = columns::is_write(op)
+            .ok_or_else(|| format!("is neither a read nor a write: {}", quoted(op)))?;
         Ok(BlockRequest {
-            at: self.arrive(layout, record)?,
+            at: self.arrive(unit, time, disk)?,
             offset: Bytes::new(offset),
             size: Bytes::new(size),
             is_write,
         })
     }
     /// When it arrives, of the same disk as those before and not before them.
-    fn arrive(&mut self, layout: &Layout, record: &Record<'_>) -> Result<Time, String> {
-        let time = columns::picos(record.time, layout.unit)
-            .ok_or_else(|| format!("has no time in whole picoseconds: {}", quoted(record.time)))?;
-        let disk = || record.disk.map(<[u8]>::to_vec);
-        let (origin, first) = self.first.get_or_insert_with(|| (time, disk()));
-        if *first != record.disk {
+    fn arrive(&mut self, unit: u64, time: &[u8], disk: [&[u8]; 2]) -> Result<Time, String> {
+        let time = columns::picos(time, unit)
+            .ok_or_else(|| format!("has no time in whole picoseconds: {}", quoted(time)))?;
+        let first = || (time, disk.map(<[u8]>::to_vec));
+        let (origin, first) = self.first.get_or_insert_with(first);
+        if *first != disk {
             let name = |disk: [&[u8]; 2]| disk.map(String::from_utf8_lossy).join(" ");
             return Err(format!(
                 "is of disk {}, but the first was of {}; keep one disk in a file",
-                name(record.disk),
+                name(disk),
                 name([&first[0], &first[1]]),
             ));
         }

@@ -11,6 +11,45 @@ pub(crate) fn fields(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> 
     })
 }
 
+/// Picks `N` columns out of lines.
+pub(crate) struct Picker<const N: usize> {
+    pub(crate) separator: u8,
+    /// Fields that every line has.
+    pub(crate) fields: usize,
+    /// Where each column stands; [`Picker::ABSENT`] if it does not.
+    pub(crate) places: [usize; N],
+}
+
+impl<const N: usize> Picker<N> {
+    /// The place of a column that a file does not have; its field is empty.
+    pub(crate) const ABSENT: usize = usize::MAX;
+
+    /// The columns of `line`.
+    ///
+    /// # Errors
+    /// When it has more or fewer fields than it should: the end of a sentence about it.
+    pub(crate) fn pick<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; N], String> {
+        let mut picked = [&line[..0]; N];
+        let mut count = 0;
+        for field in fields(line, self.separator) {
+            for (place, picked) in self.places.iter().zip(&mut picked) {
+                if *place == count {
+                    *picked = field;
+                }
+            }
+            count += 1;
+        }
+        let wanted = self.fields;
+        match count == wanted {
+            true => Ok(picked),
+            false => Err(format!(
+                "has {count} fields instead of {wanted}: {}",
+                quoted(line)
+            )),
+        }
+    }
+}
+
 /// The separator of a header: a tab if it has one, otherwise a comma.
 pub(crate) fn separator(header: &[u8]) -> u8 {
     if header.contains(&b'\t') { b'\t' } else { b',' }
@@ -31,6 +70,15 @@ pub(crate) fn names(header: &[u8], separator: u8) -> Vec<String> {
         .collect()
 }
 
+/// That none of the columns `wanted` is among those `found`.
+pub(crate) fn missing(found: &[String], wanted: &[&str]) -> String {
+    format!(
+        "has no column {}; it has {}",
+        wanted.join(" or "),
+        found.join(", ")
+    )
+}
+
 /// Where in `found` one of the names in `wanted` stands.
 ///
 /// # Errors
@@ -43,11 +91,7 @@ pub(crate) fn find(found: &[String], wanted: &[&str]) -> Result<usize, String> {
             "has both columns {} and {}, of which one must go",
             found[one], found[two]
         )),
-        (None, _) => Err(format!(
-            "has no column {}; it has {}",
-            wanted.join(" or "),
-            found.join(", ")
-        )),
+        (None, _) => Err(missing(found, wanted)),
     }
 }
 

@@ -18,6 +18,20 @@ const RUN: u64 = 32;
 /// Instructions without an access that are taken for work; a longer gap was spent waiting.
 const LONGEST_GAP: u64 = 1_000_000;
 
+/// What is assumed of a source without registers, for the capture's provenance.
+pub(super) fn note(dependencies: Dependencies) -> String {
+    match dependencies {
+        Dependencies::None => {
+            "no registers in the source: every access is independent (dependencies = none)"
+        }
+        Dependencies::Chain => {
+            "no registers in the source: the address of every access depends on the load before \
+             it in its thread (dependencies = chain)"
+        }
+    }
+    .into()
+}
+
 /// The made-up instructions.
 pub(super) struct MemoryOnly {
     work: Vec<Known>,
@@ -64,7 +78,10 @@ impl MemoryOnly {
     /// So many instructions without an access.
     pub(super) fn gap(&mut self, out: &mut Assembler, thread: ThreadId, instructions: u64) {
         self.cut_gaps += u64::from(instructions > LONGEST_GAP);
-        let instructions = instructions.min(LONGEST_GAP);
+        self.work(out, thread, instructions.min(LONGEST_GAP));
+    }
+    /// Exactly so many instructions without an access.
+    pub(super) fn work(&self, out: &mut Assembler, thread: ThreadId, instructions: u64) {
         let first = (RUN - instructions % RUN) % RUN;
         let runs = instructions.div_ceil(RUN);
         for n in first..runs * RUN {
@@ -92,19 +109,7 @@ impl MemoryOnly {
     }
     /// What was assumed, for the capture's provenance.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = vec![
-            match self.dependencies {
-                Dependencies::None => {
-                    "no registers in the source: every access is independent \
-                     (dependencies = none)"
-                }
-                Dependencies::Chain => {
-                    "no registers in the source: the address of every access depends on the load \
-                     before it in its thread (dependencies = chain)"
-                }
-            }
-            .to_string(),
-        ];
+        let mut notes = vec![note(self.dependencies)];
         if self.cut_gaps > 0 {
             notes.push(format!(
                 "{} gaps of more than {LONGEST_GAP} instructions without an access are waiting, \

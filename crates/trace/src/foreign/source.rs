@@ -1,6 +1,6 @@
 //! Bytes of a foreign trace: buffered, decompressed on the way, each record numbered and placed.
 
-use super::ForeignError;
+use super::{ForeignError, zip};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,8 @@ impl<'a> Source<'a> {
         files.sort();
         Ok(files.iter().map(|file| Source::path(file)).collect())
     }
-    /// Opens the file: what is packed by gzip or xz is unpacked on the way.
+    /// Opens the file: what is packed by gzip, xz or zip is unpacked on the way, of
+    /// an archive all members one after the other.
     ///
     /// # Errors
     /// When it cannot be opened or is a directory.
@@ -107,6 +108,8 @@ impl<'a> Source<'a> {
             Box::new(flate2::bufread::MultiGzDecoder::new(raw))
         } else if head.starts_with(b"\xfd7zXZ\0") {
             Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(raw))
+        } else if head.starts_with(zip::MAGIC) {
+            Box::new(zip::Members::new(raw))
         } else {
             raw
         };
