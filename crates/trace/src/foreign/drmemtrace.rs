@@ -199,7 +199,7 @@ impl Process {
         }
         match state.ended {
             true => Ok(()),
-            false => Err(reader.fail("is the last, but no footer: the file is cut short".into())),
+            false => Err(reader.fail_behind("is missing: no footer ends the file".into())),
         }
     }
     fn notes(&self, options: &ImportOptions) -> Notes {

@@ -226,6 +226,11 @@ impl<'a> Reader<'a> {
     pub fn fail(&self, problem: String) -> ForeignError {
         error_at(&self.name, self.records, self.record_start, problem)
     }
+    /// An error of the record that should follow the last one.
+    #[cold]
+    pub fn fail_behind(&self, problem: String) -> ForeignError {
+        error_at(&self.name, self.records + 1, self.offset, problem)
+    }
     /// Records read.
     pub fn records(&self) -> u64 {
         self.records

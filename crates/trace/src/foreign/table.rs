@@ -74,7 +74,7 @@ pub(crate) fn import(
     }
     match table {
         Some(table) => Ok(table.end(out)),
-        None => Err(reader.fail(format!("is no header; begin with {HEADER}"))),
+        None => Err(reader.fail_behind(format!("is missing: begin with {HEADER}"))),
     }
 }
 
