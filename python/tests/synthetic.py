@@ -139,6 +139,8 @@ def run(
                 "demotions": 1_150 if promoting else 0,
                 "prefetches": misses,
                 "useful_prefetches": misses // 3,
+                "late_prefetches": misses // 9,
+                "useless_prefetches": misses // 2,
             },
             "os": {
                 "switches_long_delay": misses if switching else 0,

@@ -14,6 +14,28 @@ use units::{Bytes, BytesPerSec, FlashGeometry, Picos, Ratio};
 pub enum CachePolicy {
     /// The least recently used one.
     Lru,
+    /// The first one, in turn, that was not used since its last turn.
+    Clock,
+    /// Scan-resistant: one that came once and was not fetched again soon after it left (VLDB'94).
+    TwoQ,
+    /// Scan-resistant: one that nobody returned to, from a short queue (SOSP'23).
+    S3Fifo,
+}
+
+/// Which pages are fetched ahead of the host's requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrefetcherKind {
+    /// None.
+    None,
+    /// Those after the page that was asked for.
+    NextN,
+    /// Those at the distance at which a core's last pages followed each other.
+    Stride,
+    /// Those at the one distance that would have brought most pages in time (HPCA'16).
+    BestOffset,
+    /// Those of the region that were asked for last time.
+    Spatial,
 }
 
 /// When a write of a whole page through the block port is answered.
@@ -105,11 +127,22 @@ units::parameters! {
         /// otherwise from flash.
         buffer_hits: bool, "true or false", "ours (true); SkyByte's artifact has no buffers: false";
         /// Which page leaves a full set.
-        cache_policy: CachePolicy, "lru", "SkyByte Table II";
+        cache_policy: CachePolicy, "lru, clock, two_q or s3_fifo", "SkyByte Table II (lru)";
         /// Pages that may be on their way from flash to the data cache at one time.
         mshr_count: u32, "1 to 65536", "SkyByte Table II";
-        /// Pages fetched after the one that a demand miss fetches (next-N).
+        /// Which pages are fetched ahead.
+        prefetcher: PrefetcherKind, "none, next_n, stride, best_offset or spatial",
+            "SkyByte VI-A says only that there is one (D7)";
+        /// Pages fetched ahead at one trigger.
         prefetch_pages: u32, "0 to 64", "SkyByte VI-A, Base-CSSD's prefetcher; depth ours (D7)";
+        /// Whether the first use of a page fetched ahead fetches ahead too, as a miss does.
+        prefetch_on_first_use: bool, "true or false", "ours: off, next-N on misses only";
+        /// MSHRs that are left to demand misses: a page is fetched ahead if more are free.
+        prefetch_reserve: u32, "0 to 65535", "ours: 1";
+        /// Streams of each core that the stride prefetcher tells apart.
+        prefetch_streams: u32, "1 to 64", "ours: 8";
+        /// Regions of 64 pages that the spatial prefetcher remembers, 24 B each.
+        prefetch_regions: u32, "1 to 1048576", "ours: 4096, 1 GiB of pages";
         /// Latency of a lookup in the log index.
         log_lookup: Picos, "at most 1ms", "SkyByte V, FPGA prototype";
         /// Latency of a lookup in the data cache.
@@ -165,6 +198,9 @@ impl SsdConfig {
         range("cache_ways", self.cache_ways.into(), 1, 64);
         range("mshr_count", self.mshr_count.into(), 1, 65_536);
         range("prefetch_pages", self.prefetch_pages.into(), 0, 64);
+        range("prefetch_reserve", self.prefetch_reserve.into(), 0, 65_535);
+        range("prefetch_streams", self.prefetch_streams.into(), 1, 64);
+        range("prefetch_regions", self.prefetch_regions.into(), 1, 1 << 20);
         range("buffers", self.buffers.into(), 1, 65_536);
         range("firmware_cores", self.firmware_cores.into(), 1, 64);
         range("compaction_batch", self.compaction_batch.into(), 1, 65_536);
@@ -287,7 +323,12 @@ mod tests {
             compaction_copies: Cost::Charged,
             promotion_counts: PromotionCounts::Uses,
             mshr_count: 2048,
+            prefetcher: PrefetcherKind::NextN,
             prefetch_pages: 1,
+            prefetch_on_first_use: false,
+            prefetch_reserve: 0,
+            prefetch_streams: 8,
+            prefetch_regions: 4096,
             log_lookup: Picos::from_nanos(72),
             cache_lookup: Picos::from_nanos(49),
             read_rate: BytesPerSec::new(11_930_000_000),

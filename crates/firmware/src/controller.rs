@@ -25,6 +25,7 @@ use crate::platform::{
     Answer, Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp, Response,
     Served, Timer, Unit,
 };
+use crate::prefetch::AnyPrefetcher;
 use crate::stats::ControllerStats;
 use crate::write_log::WriteLog;
 use alloc::collections::VecDeque;
@@ -68,7 +69,9 @@ struct Constants {
     /// Compaction's copies occupy device DRAM.
     compaction_copies_charged: bool,
     compaction_batch: u32,
-    prefetch_pages: u64,
+    prefetch_pages: u32,
+    prefetch_on_first_use: bool,
+    prefetch_reserve: usize,
     block_write_ack: BlockWriteAck,
     /// None: SkyByte-Delay is not used.
     delay_threshold: Option<Picos>,
@@ -83,6 +86,7 @@ struct Constants {
 pub struct Controller {
     constants: Constants,
     cache: DataCache,
+    prefetcher: AnyPrefetcher,
     log: Option<WriteLog>,
     mshrs: MshrFile,
     buffers: PageBuffers,
@@ -131,6 +135,7 @@ impl Controller {
                 ssd.cache_ways,
                 ssd.cache_policy,
             ),
+            prefetcher: AnyPrefetcher::new(ssd),
             log: (half_slots > 0).then(|| WriteLog::new(half_slots, page)),
             mshrs: MshrFile::new(ssd.mshr_count),
             buffers: PageBuffers::new(ssd.buffers),
@@ -446,7 +451,9 @@ impl Constants {
             compaction_page_cost: ssd.compaction_page_cost,
             compaction_copies_charged: ssd.compaction_copies == Cost::Charged,
             compaction_batch: ssd.compaction_batch,
-            prefetch_pages: ssd.prefetch_pages.into(),
+            prefetch_pages: ssd.prefetch_pages,
+            prefetch_on_first_use: ssd.prefetch_on_first_use,
+            prefetch_reserve: ssd.prefetch_reserve as usize,
             block_write_ack: ssd.block_write_ack,
             delay_threshold: config.delay_enabled.then_some(config.switch_threshold),
             promotion_threshold: config.promotion_enabled.then_some(ssd.promotion_threshold),

@@ -9,46 +9,27 @@
 //!
 //! Source: SkyByte §III-B, Table II.
 
+pub mod clock;
+mod ghosts;
 pub mod lru;
+mod order;
+pub mod policy;
+pub mod s3_fifo;
+pub mod two_q;
+
+#[cfg(test)]
+mod reference;
 
 use crate::config::CachePolicy;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use lru::Lru;
+use policy::{EvictionPolicy, PageTag, Policy, Shape};
 use units::{FrameId, Lpa};
 
 units::ids! {
     /// A miss status holding register: a page on its way into its frame.
     MshrId, "MSHR";
-}
-
-/// Decides which page leaves a full set.
-pub trait EvictionPolicy {
-    /// The page in the frame was used, or has just come.
-    fn touch(&mut self, frame: FrameId);
-    /// Which of the candidates, given in the order of the set, leaves first.
-    fn victim(&self, candidates: impl Iterator<Item = FrameId>) -> Option<FrameId>;
-}
-
-/// The policies by name; a match instead of a table of functions.
-#[derive(Clone)]
-enum Policy {
-    Lru(Lru),
-}
-
-impl EvictionPolicy for Policy {
-    #[inline]
-    fn touch(&mut self, frame: FrameId) {
-        match self {
-            Self::Lru(policy) => policy.touch(frame),
-        }
-    }
-    fn victim(&self, candidates: impl Iterator<Item = FrameId>) -> Option<FrameId> {
-        match self {
-            Self::Lru(policy) => policy.victim(candidates),
-        }
-    }
 }
 
 const DIRTY: u32 = 1;
@@ -61,18 +42,17 @@ const MSHR_SHIFT: u32 = 3;
 #[derive(Clone)]
 pub struct DataCache {
     /// By frame: LPA + 1, 0 = free.
-    tags: Vec<u32>,
+    tags: Vec<PageTag>,
     /// By frame: flags and MSHR.
     states: Vec<u32>,
     /// By frame: accesses since the page came.
     accesses: Vec<u32>,
     policy: Policy,
-    set_count: u32,
-    ways: u32,
+    shape: Shape,
 }
 
 /// Frame tags and LPAs share 32 bits with "free".
-fn tag_of(lpa: Lpa) -> u32 {
+fn tag_of(lpa: Lpa) -> PageTag {
     lpa.get() as u32 + 1
 }
 
@@ -82,17 +62,17 @@ impl DataCache {
     pub fn new(frame_count: u32, ways: u32, policy: CachePolicy) -> Self {
         assert!(frame_count > 0 && ways > 0, "a data cache has frames");
         let ways = ways.min(frame_count);
-        let set_count = frame_count / ways;
-        let frames = (set_count * ways) as usize;
+        let shape = Shape {
+            set_count: frame_count / ways,
+            ways,
+        };
+        let frames = shape.frame_count();
         Self {
             tags: vec![0; frames],
             states: vec![0; frames],
             accesses: vec![0; frames],
-            policy: match policy {
-                CachePolicy::Lru => Policy::Lru(Lru::new(frames)),
-            },
-            set_count,
-            ways,
+            policy: Policy::new(policy, shape),
+            shape,
         }
     }
 
@@ -103,9 +83,9 @@ impl DataCache {
 
     #[inline]
     fn set_of(&self, lpa: Lpa) -> Range<usize> {
-        let set = lpa.get() as u32 % self.set_count;
-        let first = (set * self.ways) as usize;
-        first..first + self.ways as usize
+        let set = lpa.get() as u32 % self.shape.set_count;
+        let first = (set * self.shape.ways) as usize;
+        first..first + self.shape.ways as usize
     }
 
     /// The frame of a page, resident or in flight.
@@ -132,17 +112,22 @@ impl DataCache {
     }
 
     /// Where a page can go: a free frame of its set, or the policy's choice among the resident
-    /// ones, of which dirty ones count only if `dirty_may_leave`.
-    pub fn place_for(&self, lpa: Lpa, dirty_may_leave: bool) -> Option<FrameId> {
+    /// ones, of which dirty ones count only if `dirty_may_leave`. The policy takes it as done: the
+    /// caller evicts what is in the frame.
+    pub fn place_for(&mut self, lpa: Lpa, dirty_may_leave: bool) -> Option<FrameId> {
         let set = self.set_of(lpa);
-        let frames = |i: usize| FrameId::new(i as u32);
         if let Some(way) = self.tags[set.clone()].iter().position(|tag| *tag == 0) {
-            return Some(frames(set.start + way));
+            return Some(FrameId::from_index(set.start + way));
         }
-        let may_leave = |frame: &FrameId| {
-            self.mshr_of(*frame).is_none() && (dirty_may_leave || !self.is_dirty(*frame))
+        // In flight is everything from the first bit of the MSHR on.
+        let keeps_in = match dirty_may_leave {
+            true => u32::MAX << MSHR_SHIFT,
+            false => u32::MAX << MSHR_SHIFT | DIRTY,
         };
-        self.policy.victim(set.map(frames).filter(may_leave))
+        let states = &self.states;
+        let may_leave = |frame: FrameId| states[frame.index()] & keeps_in == 0;
+        let frames = set.start as u32..set.end as u32;
+        self.policy.victim(frames, may_leave)
     }
 
     /// Puts a page into a free frame, in flight if an MSHR is given.
@@ -155,18 +140,27 @@ impl DataCache {
         self.tags[frame.index()] = tag_of(lpa);
         self.states[frame.index()] = mshr.map_or(0, |mshr| (mshr.get() + 1) << MSHR_SHIFT);
         self.accesses[frame.index()] = 0;
-        self.policy.touch(frame);
+        self.policy.insert(frame, tag_of(lpa));
     }
 
     /// The page of a frame in flight has come.
     pub fn settle(&mut self, frame: FrameId) {
         assert!(self.mshr_of(frame).is_some(), "only a page in flight comes");
         self.states[frame.index()] &= (1 << MSHR_SHIFT) - 1;
-        self.policy.touch(frame);
+        self.policy.arrive(frame);
+        if self.states[frame.index()] & PREFETCHED == 0 {
+            self.policy.first_use(frame);
+        }
     }
 
-    /// Frees the frame of a resident page.
+    /// Frees the frame of a resident page, whose place another one needs.
     pub fn evict(&mut self, frame: FrameId) {
+        self.policy.evict(frame, self.tags[frame.index()]);
+        self.remove(frame);
+    }
+
+    /// Frees the frame of a resident page that is not needed here any more.
+    pub fn remove(&mut self, frame: FrameId) {
         assert!(
             self.mshr_of(frame).is_none(),
             "a page in flight is not evicted"
@@ -175,10 +169,16 @@ impl DataCache {
         self.states[frame.index()] = 0;
     }
 
-    /// The page was used.
+    /// The page was used. Says whether it was fetched ahead and this is its first use.
     #[inline]
-    pub fn touch(&mut self, frame: FrameId) {
-        self.policy.touch(frame);
+    pub fn touch(&mut self, frame: FrameId) -> bool {
+        let is_first = self.take_prefetched(frame);
+        if is_first {
+            self.policy.first_use(frame);
+        } else {
+            self.policy.touch(frame);
+        }
+        is_first
     }
 
     /// Counts an access and returns how many there were since the page came or was declined.
@@ -220,6 +220,12 @@ impl DataCache {
     /// Marks the page as fetched ahead.
     pub fn mark_prefetched(&mut self, frame: FrameId) {
         self.set_flag(frame, PREFETCHED);
+    }
+
+    /// Whether the page was fetched ahead and has not been asked for.
+    #[inline]
+    pub fn is_prefetched(&self, frame: FrameId) -> bool {
+        self.states[frame.index()] & PREFETCHED != 0
     }
 
     /// Whether the page was fetched ahead and is asked for now for the first time.

@@ -21,12 +21,13 @@ pub mod log_index;
 mod mshr;
 mod page_buffers;
 pub mod platform;
+pub mod prefetch;
 pub mod stats;
 pub mod write_log;
 
 pub use config::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogMode,
-    PromotionCounts, SsdConfig,
+    PrefetcherKind, PromotionCounts, SsdConfig,
 };
 pub use controller::{Controller, Copies};
 pub use ftl::{EstimatorKind, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};

@@ -62,6 +62,8 @@ pub(crate) struct Mshr {
     pub(crate) is_behind_gc: bool,
     /// The frame has the bytes already, from a buffer that was on its way to flash.
     pub(crate) is_copied: bool,
+    /// The page is fetched ahead; also after a demand access has joined.
+    pub(crate) is_prefetch: bool,
     /// The page went to the host: it leaves the cache as soon as it comes.
     pub(crate) is_unwanted: bool,
     first: u32,
@@ -97,6 +99,10 @@ impl MshrFile {
         !self.free.is_empty()
     }
 
+    pub(crate) fn free_count(&self) -> usize {
+        self.free.len()
+    }
+
     pub(crate) fn in_use(&self) -> usize {
         self.entries.len() - self.free.len()
     }
@@ -124,6 +130,7 @@ impl MshrFile {
             expected: Time::ZERO,
             is_behind_gc: false,
             is_copied: false,
+            is_prefetch: false,
             is_unwanted: false,
             first: NONE,
             last: NONE,
@@ -196,6 +203,7 @@ mod tests {
             id: RequestId::new(id),
             op: RequestOp::PromotionRead,
             line: LineAddr::new(0),
+            source: None,
         };
         Waiter {
             pending: Pending {

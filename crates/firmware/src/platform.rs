@@ -4,8 +4,8 @@
 //! by holding another one; the firmware itself has no test hook and no logger.
 
 use units::{
-    BlockAddr, Bytes, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId,
-    Time,
+    BlockAddr, Bytes, CoreId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa,
+    RequestId, Time,
 };
 
 units::ids! {
@@ -66,6 +66,8 @@ pub struct Request {
     pub op: RequestOp,
     /// Of which line; of a page its first.
     pub line: LineAddr,
+    /// On behalf of which host core; None if the host does not say, as for a write-back or a copy.
+    pub source: Option<CoreId>,
 }
 
 /// How a request is answered.

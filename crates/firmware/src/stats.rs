@@ -104,6 +104,10 @@ pub struct ControllerStats {
     pub prefetches: u64,
     /// Pages fetched ahead that were asked for before they left.
     pub prefetches_useful: u64,
+    /// Of these, pages that were asked for while they were still on their way.
+    pub prefetches_late: u64,
+    /// Pages fetched ahead that another page drove out before they were asked for.
+    pub prefetches_useless: u64,
     /// Writes that waited for room in the log.
     pub log_stalls: u64,
     /// Time that answered writes waited for room in the log.

@@ -11,7 +11,8 @@ mod lab;
 
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, ControllerStats, Cost, DramAccess,
-    EstimatorKind, FlashTiming, FtlConfig, FtlStats, GcKind, LogMode, PromotionCounts, SsdConfig,
+    EstimatorKind, FlashTiming, FtlConfig, FtlStats, GcKind, LogMode, PrefetcherKind,
+    PromotionCounts, SsdConfig,
 };
 use lab::{Lab, Mix};
 use units::address::LINE_BYTES;
@@ -55,9 +56,31 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         dram: write_log + page.bytes() * frames,
         write_log,
         cache_ways: pick(random, &[1, 2, 4, 16]),
-        cache_policy: CachePolicy::Lru,
+        cache_policy: pick(
+            random,
+            &[
+                CachePolicy::Lru,
+                CachePolicy::Clock,
+                CachePolicy::TwoQ,
+                CachePolicy::S3Fifo,
+            ],
+        ),
         mshr_count: pick(random, &[1, 2, 8, 64]),
+        prefetcher: pick(
+            random,
+            &[
+                PrefetcherKind::NextN,
+                PrefetcherKind::NextN,
+                PrefetcherKind::Stride,
+                PrefetcherKind::BestOffset,
+                PrefetcherKind::Spatial,
+            ],
+        ),
         prefetch_pages: pick(random, &[0, 1, 3]),
+        prefetch_on_first_use: random.below(2) == 0,
+        prefetch_reserve: pick(random, &[0, 0, 1]),
+        prefetch_streams: pick(random, &[1, 4]),
+        prefetch_regions: pick(random, &[1, 8]),
         log_lookup: Picos::from_nanos(72),
         cache_lookup: Picos::from_nanos(49),
         read_rate: BytesPerSec::new(11_930_000_000),

@@ -263,6 +263,7 @@ impl Fabric {
             purpose,
             op,
             line,
+            source: None,
             is_first_touch: false,
             issued: now,
             sent: now,
@@ -327,6 +328,7 @@ impl Fabric {
             id,
             op: pending.op,
             line: pending.line,
+            source: pending.source,
         };
         self.on_device("requests go to a device", |device, host| {
             device.with(host, |controller, platform| {

@@ -123,6 +123,7 @@ mod tests {
         Pending {
             purpose: Purpose::WriteBack,
             op,
+            source: None,
             line: LineAddr::new(7),
             is_first_touch: false,
             issued: at,

@@ -3,7 +3,7 @@
 use firmware::{RequestOp, Response};
 use host::HostLine;
 use host::llc::L3Slot;
-use units::{LineAddr, RequestId, Time};
+use units::{CoreId, LineAddr, RequestId, Time};
 
 /// An L3 miss: its MSHR, and how often that had been freed before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +36,8 @@ pub struct Pending {
     pub op: RequestOp,
     /// Of which line.
     pub line: LineAddr,
+    /// On behalf of which core, if of one.
+    pub source: Option<CoreId>,
     /// Whether the page misses L3 for the first time: a compulsory miss.
     pub is_first_touch: bool,
     /// When the L3 miss was found (before any queue).
@@ -132,6 +134,7 @@ mod tests {
             purpose: Purpose::WriteBack,
             op: RequestOp::Write,
             line: LineAddr::new(1),
+            source: None,
             is_first_touch: false,
             issued: Time::ZERO,
             sent: Time::ZERO,

@@ -289,6 +289,8 @@ impl<S: InstructionSource> View<'_, S> {
             "demotions": placement.demotions + placement.drops,
             "prefetches": c.prefetches,
             "useful_prefetches": c.prefetches_useful,
+            "late_prefetches": c.prefetches_late,
+            "useless_prefetches": c.prefetches_useless,
             "hint_scans": hints.scans,
             "hint_faults": hints.faults,
             "promotions_rate_limited": hints.rate_limited,

@@ -80,7 +80,7 @@ struct WarmFabric<'a> {
 }
 
 impl WarmFabric<'_> {
-    fn request(&mut self, op: RequestOp, line: LineAddr) {
+    fn request(&mut self, op: RequestOp, line: LineAddr, source: Option<CoreId>) {
         let device = self
             .fabric
             .device
@@ -90,6 +90,7 @@ impl WarmFabric<'_> {
             id: RequestId::new(0),
             op,
             line,
+            source,
         };
         device
             .controller
@@ -108,7 +109,7 @@ impl WarmFabric<'_> {
         if let Region::Data(lpa, in_page) = line.region()
             && self.fabric.placement.write(lpa, in_page) == Target::Device
         {
-            self.request(RequestOp::Write, device_line(lpa, in_page));
+            self.request(RequestOp::Write, device_line(lpa, in_page), None);
         }
     }
 
@@ -144,7 +145,7 @@ impl WarmFabric<'_> {
                 }
                 Reclaimed::Copying(lpa) => {
                     while let Some(line) = self.fabric.placement.next_line(lpa) {
-                        self.request(RequestOp::Write, device_line(lpa, line));
+                        self.request(RequestOp::Write, device_line(lpa, line), None);
                         self.fabric.placement.line_copied(lpa, line);
                     }
                     self.fabric.placement.finish_demotion(lpa);
@@ -178,7 +179,7 @@ impl WarmFabric<'_> {
             self.make_room(lpa);
             if self.fabric.placement.begin_promotion(lpa).is_ok() {
                 while let Some(line) = self.fabric.placement.next_line(lpa) {
-                    self.request(RequestOp::PromotionRead, device_line(lpa, line));
+                    self.request(RequestOp::PromotionRead, device_line(lpa, line), None);
                     self.fabric.placement.line_copied(lpa, line);
                 }
                 self.fabric.placement.finish_promotion(lpa, true);
@@ -199,7 +200,7 @@ impl WarmFabric<'_> {
 }
 
 impl WarmUncore for WarmFabric<'_> {
-    fn read(&mut self, _core: CoreId, line: HostLine, kind: MissKind) {
+    fn read(&mut self, core: CoreId, line: HostLine, kind: MissKind) {
         let (was_hit, victim) = self.fabric.llc.warm_read(line);
         self.evict(victim);
         self.fabric.note_store(line, kind);
@@ -214,6 +215,7 @@ impl WarmUncore for WarmFabric<'_> {
                         delay_allowed: false,
                     },
                     device_line(lpa, in_page),
+                    Some(core),
                 );
             }
         }

@@ -6,9 +6,12 @@ use crate::data_cache::MshrId;
 use crate::ftl::Owner;
 use crate::mshr::{Mshr, Waiter};
 use crate::page_buffers::Job;
-use crate::platform::{Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, RequestOp};
+use crate::platform::{
+    Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp,
+};
+use crate::prefetch::{Plan, Prefetcher, Trigger};
 use units::address::LINE_BYTES;
-use units::{FrameId, LineMask, Lpa, Time};
+use units::{CoreId, FrameId, LineMask, Lpa, Time};
 
 impl Controller {
     /// Starts the fetch of a mapped page that is neither cached nor in a buffer; None if there is
@@ -62,6 +65,7 @@ impl Controller {
             } else {
                 return None;
             }
+            self.stats.prefetches_useless += u64::from(self.cache.is_prefetched(frame));
             self.cache.evict(frame);
         }
         Some(frame)
@@ -180,11 +184,12 @@ impl Controller {
         platform.copy_page(from, to, older);
         let done = self.complete_frame(now, lpa, frame, platform);
         self.cache.settle(frame);
+        self.prefetcher.on_fill(lpa, mshr.is_prefetch);
         while let Some(waiter) = self.mshrs.next_waiter(&mut mshr) {
             self.answer_waiter(now, done, &waiter, &mshr, platform);
         }
         if mshr.is_unwanted {
-            self.cache.evict(frame);
+            self.cache.remove(frame);
         }
     }
 
@@ -197,7 +202,6 @@ impl Controller {
         platform: &mut P,
     ) {
         let pending = &waiter.pending;
-        let (lpa, _) = self.split(pending.request.line);
         // A waiter that joined so late that its lookup ends after the page came waits for that.
         let from_flash = now.max(waiter.since);
         let at = filled.max(waiter.since);
@@ -210,24 +214,106 @@ impl Controller {
         let answer = (at, waiter.served, breakdown);
         self.answer_from_frame(pending, mshr.frame, answer, platform);
         if pending.request.op != RequestOp::PromotionRead && !mshr.is_unwanted {
-            self.use_frame(at, mshr.frame, lpa, Use::Late, platform);
+            self.use_frame(at, mshr.frame, pending.request, Use::Late, platform);
         }
     }
 
-    /// Fetches the pages after one that a demand miss fetches, as far as they are mapped, not here
-    /// already, and find a free MSHR and a place.
-    pub(super) fn prefetch<P: Platform>(&mut self, at: Time, lpa: Lpa, platform: &mut P) {
-        for distance in 1..=self.constants.prefetch_pages {
-            let next = lpa.offset(distance);
-            let is_absent = next.get() < self.ftl.logical_page_count()
-                && self.cache.find(next).is_none()
-                && self.buffer_of(next).is_none()
-                && self.ftl.is_mapped(next);
-            if is_absent && let Some(mshr) = self.fetch(at, next, platform) {
-                let frame = self.mshrs.get(mshr).frame;
-                self.cache.mark_prefetched(frame);
-                self.stats.prefetches += 1;
+    /// A page is absent and has just been asked for: fetches ahead what the prefetcher expects.
+    pub(super) fn prefetch<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        source: Option<CoreId>,
+        platform: &mut P,
+    ) {
+        let is_miss = true;
+        let plan = self.prefetcher.learn(Trigger {
+            lpa,
+            source,
+            is_miss,
+        });
+        self.fetch_ahead(at, lpa, plan, platform);
+    }
+
+    /// A page fetched ahead is asked for, for the first time.
+    pub(super) fn use_prefetched<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        source: Option<CoreId>,
+        platform: &mut P,
+    ) {
+        self.stats.prefetches_useful += 1;
+        let is_miss = false;
+        let plan = self.prefetcher.learn(Trigger {
+            lpa,
+            source,
+            is_miss,
+        });
+        if self.constants.prefetch_on_first_use {
+            self.fetch_ahead(at, lpa, plan, platform);
+        }
+    }
+
+    /// A request asks for a page in flight; if that is being fetched ahead, it comes late.
+    pub(super) fn join_prefetch<P: Platform>(
+        &mut self,
+        at: Time,
+        frame: FrameId,
+        request: Request,
+        platform: &mut P,
+    ) {
+        if self.cache.take_prefetched(frame) {
+            self.stats.prefetches_late += 1;
+            let (lpa, _) = self.split(request.line);
+            self.use_prefetched(at, lpa, request.source, platform);
+        }
+    }
+
+    /// Fetches the pages of a plan, as many as `ssd.prefetch_pages` allows.
+    fn fetch_ahead<P: Platform>(&mut self, at: Time, lpa: Lpa, plan: Plan, platform: &mut P) {
+        let most = self.constants.prefetch_pages;
+        match plan {
+            Plan::Nothing => {}
+            Plan::Stride(distance) => {
+                for step in 1..=i64::from(most) {
+                    if let Some(page) = lpa.get().checked_add_signed(distance * step) {
+                        self.fetch_page_ahead(at, Lpa::new(page), platform);
+                    }
+                }
+            }
+            Plan::Footprint { first, pages } => {
+                let start = (lpa.get() - first.get()) as u32;
+                let mut left = pages.rotate_right(start);
+                let mut fetched = 0;
+                while left != 0 && fetched < most {
+                    let bit = (left.trailing_zeros() + start) % u64::BITS;
+                    left &= left - 1;
+                    let page = first.offset(bit.into());
+                    fetched += u32::from(self.fetch_page_ahead(at, page, platform));
+                }
             }
         }
+    }
+
+    /// Fetches a page ahead if it is mapped, not here already, and finds a place and an MSHR beyond
+    /// those left to demand; says whether it did.
+    fn fetch_page_ahead<P: Platform>(&mut self, at: Time, lpa: Lpa, platform: &mut P) -> bool {
+        let may_fetch = lpa.get() < self.ftl.logical_page_count()
+            && self.cache.find(lpa).is_none()
+            && self.buffer_of(lpa).is_none()
+            && self.ftl.is_mapped(lpa)
+            && self.mshrs.free_count() > self.constants.prefetch_reserve;
+        if !may_fetch {
+            return false;
+        }
+        let Some(id) = self.fetch(at, lpa, platform) else {
+            return false;
+        };
+        let mshr = self.mshrs.get_mut(id);
+        mshr.is_prefetch = true;
+        self.cache.mark_prefetched(mshr.frame);
+        self.stats.prefetches += 1;
+        true
     }
 }

@@ -18,7 +18,7 @@ use crate::platform::{
     Answer, Breakdown, BufferId, Cell, PagePlace, Platform, Request, Response, Served,
 };
 use units::address::LINE_BYTES;
-use units::{Lpa, RequestId, Time};
+use units::{Lpa, Time};
 
 impl Controller {
     /// A write of a whole page has arrived.
@@ -52,7 +52,7 @@ impl Controller {
         let buffer = self.buffers.take(lpa, Job::BlockWrite);
         let from = PagePlace::Host(pending.request.id);
         platform.copy_page(from, PagePlace::Buffer(buffer), self.constants.all_lines);
-        self.replace_copies(at, lpa, pending.request.id, platform);
+        self.replace_copies(at, lpa, pending.request, platform);
         self.page_writes_in_flight += 1;
         self.submit(at, buffer, platform);
         match self.constants.block_write_ack {
@@ -68,7 +68,7 @@ impl Controller {
         &mut self,
         at: Time,
         lpa: Lpa,
-        request: RequestId,
+        request: Request,
         platform: &mut P,
     ) {
         if let Some(log) = self.log.as_mut() {
@@ -78,13 +78,13 @@ impl Controller {
             return;
         };
         let all = self.constants.all_lines;
-        platform.copy_page(PagePlace::Host(request), PagePlace::Frame(frame), all);
+        platform.copy_page(PagePlace::Host(request.id), PagePlace::Frame(frame), all);
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
         platform.dram(at, address, size, true);
         self.cache.mark_clean(frame);
         match self.cache.mshr_of(frame) {
             Some(mshr) => self.mshrs.get_mut(mshr).written = all,
-            None => self.use_frame(at, frame, lpa, Use::Late, platform),
+            None => self.use_frame(at, frame, request, Use::Late, platform),
         }
     }
 

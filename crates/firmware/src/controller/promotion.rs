@@ -6,7 +6,7 @@
 //! bytes of both.
 
 use super::Controller;
-use crate::platform::{Cell, PagePlace, Platform};
+use crate::platform::{Cell, PagePlace, Platform, Request};
 use units::{FrameId, Lpa, Time};
 
 /// How a resident page was used.
@@ -25,17 +25,23 @@ impl Controller {
         &mut self,
         at: Time,
         frame: FrameId,
-        lpa: Lpa,
+        request: Request,
         kind: Use,
         platform: &mut P,
     ) {
-        self.cache.touch(frame);
-        if self.cache.take_prefetched(frame) {
-            self.stats.prefetches_useful += 1;
+        let is_first_use = self.cache.touch(frame);
+        let (lpa, _) = self.split(request.line);
+        if !self.constants.only_hits_count || kind == Use::Hit {
+            self.count_use(at, frame, lpa, platform);
         }
-        if self.constants.only_hits_count && kind == Use::Late {
-            return;
+        // Last, for it may drive out the page itself.
+        if is_first_use {
+            self.use_prefetched(at, lpa, request.source, platform);
         }
+    }
+
+    #[inline]
+    fn count_use<P: Platform>(&mut self, at: Time, frame: FrameId, lpa: Lpa, platform: &mut P) {
         let count = self.cache.count_access(frame);
         if let Some(threshold) = self.constants.promotion_threshold
             && count > threshold
@@ -70,7 +76,7 @@ impl Controller {
         if let Some(frame) = self.cache.find(lpa) {
             is_dirty |= self.cache.is_dirty(frame);
             match self.cache.mshr_of(frame) {
-                None => self.cache.evict(frame),
+                None => self.cache.remove(frame),
                 Some(mshr) => {
                     self.mshrs.get_mut(mshr).is_unwanted = true;
                     self.save_for_waiters(lpa, frame, platform);
@@ -96,7 +102,7 @@ impl Controller {
         self.stats.promotions_done += 1;
         if let Some(frame) = self.cache.find(lpa) {
             match self.cache.mshr_of(frame) {
-                None => self.cache.evict(frame),
+                None => self.cache.remove(frame),
                 Some(mshr) => self.mshrs.get_mut(mshr).is_unwanted = true,
             }
         }
@@ -114,7 +120,7 @@ impl Controller {
             return false;
         };
         self.write_back(now, lpa, frame, platform);
-        self.cache.evict(frame);
+        self.cache.remove(frame);
         true
     }
 

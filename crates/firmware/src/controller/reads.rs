@@ -104,7 +104,7 @@ impl Controller {
         frame: FrameId,
         platform: &mut P,
     ) {
-        let (lpa, line) = self.split(pending.request.line);
+        let (_, line) = self.split(pending.request.line);
         let done = if pending.request.op == RequestOp::ReadPage {
             let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
             platform.dram(at, address, size, false)
@@ -115,7 +115,7 @@ impl Controller {
         let answer = (done, Served::CacheHit, breakdown);
         self.answer_from_frame(pending, frame, answer, platform);
         if pending.request.op != RequestOp::PromotionRead {
-            self.use_frame(at, frame, lpa, Use::Hit, platform);
+            self.use_frame(at, frame, pending.request, Use::Hit, platform);
         }
     }
 
@@ -155,7 +155,7 @@ impl Controller {
             let answer = (done, Served::BufferHit, breakdown);
             self.answer_from_frame(pending, frame, answer, platform);
             if pending.request.op != RequestOp::PromotionRead {
-                self.use_frame(at, frame, lpa, Use::Late, platform);
+                self.use_frame(at, frame, pending.request, Use::Late, platform);
             }
             return true;
         }
@@ -201,7 +201,7 @@ impl Controller {
             self.wait_for_page(at, pending, mshr, Served::Flash);
         }
         if pending.request.op != RequestOp::ReadPage {
-            self.prefetch(at, lpa, platform);
+            self.prefetch(at, lpa, pending.request.source, platform);
         }
         true
     }
@@ -219,9 +219,6 @@ impl Controller {
     /// A miss on a page in flight waits for it or is delayed for what remains (D13).
     fn join<P: Platform>(&mut self, at: Time, pending: &Pending, frame: FrameId, platform: &mut P) {
         let mshr = self.cache.mshr_of(frame).expect("a resident page is a hit");
-        if self.cache.take_prefetched(frame) {
-            self.stats.prefetches_useful += 1;
-        }
         let entry = self.mshrs.get_mut(mshr);
         entry.is_unwanted = false;
         let (expected, is_behind_gc) = (entry.expected, entry.is_behind_gc);
@@ -231,6 +228,7 @@ impl Controller {
         } else {
             self.wait_for_page(at, pending, mshr, Served::MergedMiss);
         }
+        self.join_prefetch(at, frame, pending.request, platform);
     }
 
     /// When a page in flight is expected in the data cache; nothing if none is.

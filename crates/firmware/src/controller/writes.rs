@@ -59,7 +59,7 @@ impl Controller {
         let done = Self::move_line(pending.log_ready, slot_address, true, platform);
         if let Some(frame) = self.cache.find(lpa) {
             if self.constants.log_write_updates_cache {
-                self.update_frame(pending.cache_ready, frame, lpa, request, platform);
+                self.update_frame(pending.cache_ready, frame, request, platform);
             } else {
                 self.copy_to_frame(frame, request, platform);
             }
@@ -78,7 +78,6 @@ impl Controller {
         &mut self,
         at: Time,
         frame: FrameId,
-        lpa: Lpa,
         request: Request,
         platform: &mut P,
     ) -> Time {
@@ -89,7 +88,7 @@ impl Controller {
                 Some(_) => Use::Late,
                 None => Use::Hit,
             };
-            self.use_frame(at, frame, lpa, kind, platform);
+            self.use_frame(at, frame, request, kind, platform);
         }
         done
     }
@@ -122,11 +121,11 @@ impl Controller {
     ) -> bool {
         let at = now.max(pending.cache_ready);
         let (lpa, _) = self.split(pending.request.line);
-        let Some((frame, room_at)) = self.frame_for_write(at, lpa, platform) else {
+        let Some((frame, room_at)) = self.frame_for_write(at, pending.request, platform) else {
             return false;
         };
         self.cache.mark_dirty(frame);
-        let done = self.update_frame(room_at, frame, lpa, pending.request, platform);
+        let done = self.update_frame(room_at, frame, pending.request, platform);
         let breakdown = Breakdown {
             stall: at - pending.cache_ready,
             index: pending.cache_ready - pending.arrived,
@@ -142,12 +141,13 @@ impl Controller {
     fn frame_for_write<P: Platform>(
         &mut self,
         at: Time,
-        lpa: Lpa,
+        request: Request,
         platform: &mut P,
     ) -> Option<(FrameId, Time)> {
+        let (lpa, _) = self.split(request.line);
         if let Some(frame) = self.cache.find(lpa) {
-            if self.cache.mshr_of(frame).is_some() && self.cache.take_prefetched(frame) {
-                self.stats.prefetches_useful += 1;
+            if self.cache.mshr_of(frame).is_some() {
+                self.join_prefetch(at, frame, request, platform);
             }
             return Some((frame, at));
         }
@@ -168,7 +168,7 @@ impl Controller {
         }
         let mshr = self.fetch(at, lpa, platform)?;
         let frame = self.mshrs.get(mshr).frame;
-        self.prefetch(at, lpa, platform);
+        self.prefetch(at, lpa, request.source, platform);
         Some((frame, at))
     }
 

@@ -3,8 +3,8 @@
 use crate::common::{Bench, Costs};
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
-    EstimatorKind, FlashTiming, FtlConfig, GcKind, LogMode, PromotionCounts, Request, RequestOp,
-    Response, SsdConfig,
+    EstimatorKind, FlashTiming, FtlConfig, GcKind, LogMode, PrefetcherKind, PromotionCounts,
+    Request, RequestOp, Response, SsdConfig,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -63,7 +63,12 @@ pub fn config(half: u64) -> ControllerConfig {
             compaction_copies: Cost::Charged,
             promotion_counts: PromotionCounts::Uses,
             mshr_count: 4,
+            prefetcher: PrefetcherKind::NextN,
             prefetch_pages: 0,
+            prefetch_on_first_use: false,
+            prefetch_reserve: 0,
+            prefetch_streams: 8,
+            prefetch_regions: 16,
             log_lookup: LOG_LOOKUP,
             cache_lookup: CACHE_LOOKUP,
             read_rate: BytesPerSec::new(11_930_000_000),
@@ -117,6 +122,7 @@ impl Device {
             id: RequestId::new(id),
             op,
             line: LineAddr::new(page * 64 + line),
+            source: None,
         };
         self.bench.host[id as usize] = u64::from(id);
         self.controller

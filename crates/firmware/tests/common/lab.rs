@@ -11,7 +11,7 @@ use firmware::{
     Answer, Cell, Controller, ControllerConfig, NandTag, PagePlace, Request, RequestOp, Response,
 };
 use std::collections::BTreeMap;
-use units::{LineAddr, LineInPage, PageSize, Picos, RequestId, Stream, Time};
+use units::{CoreId, LineAddr, LineInPage, PageSize, Picos, RequestId, Stream, Time};
 
 /// Requests that may be outstanding together.
 const REQUESTS: usize = 48;
@@ -274,6 +274,7 @@ impl Lab {
             id: RequestId::from_index(id),
             op,
             line: LineAddr::new(line),
+            source: (!is_write).then(|| CoreId::new(id as u32 % 3)),
         };
         for index in lines.clone() {
             self.has_writer[index] = is_write;

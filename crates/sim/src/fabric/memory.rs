@@ -42,10 +42,12 @@ impl Fabric {
                 self.queue.push(done, Event::HostDramDone(missed.miss));
             }
             Target::Device => {
+                let source = self.llc.waiters(missed.miss.slot).next();
                 let pending = Pending {
                     purpose: Purpose::Miss(missed.miss, missed.line),
                     op: missed.op,
                     line: device_line(lpa, in_page),
+                    source: source.map(|waiter| waiter.core),
                     is_first_touch: missed.is_first_touch,
                     issued: missed.issued,
                     sent: at,
@@ -101,6 +103,7 @@ impl Fabric {
                     purpose: Purpose::WriteBack,
                     op: RequestOp::Write,
                     line: device_line(lpa, in_page),
+                    source: None,
                     is_first_touch: false,
                     issued: at,
                     sent: at,

@@ -349,6 +349,7 @@ impl Engine {
             id,
             op: operation.op,
             line: operation.key,
+            source: None,
         };
         self.device.with(&mut self.around, |controller, platform| {
             controller.on_request(now, request, platform);

@@ -1,0 +1,111 @@
+//! Which page leaves a full set: the interface, and the policies by name.
+
+use super::clock::Clock;
+use super::lru::Lru;
+use super::s3_fifo::S3Fifo;
+use super::two_q::TwoQ;
+use crate::config::CachePolicy;
+use core::ops::Range;
+use units::FrameId;
+
+/// A page as the data cache names it: LPA + 1; 0 is no page.
+pub type PageTag = u32;
+
+/// Shape of the data cache: whole sets, the frames of a set next to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Sets.
+    pub set_count: u32,
+    /// Frames of a set.
+    pub ways: u32,
+}
+
+impl Shape {
+    /// Frames of the cache.
+    pub fn frame_count(self) -> usize {
+        self.set_count as usize * self.ways as usize
+    }
+    /// The set of a frame.
+    #[inline]
+    pub fn set_of(self, frame: FrameId) -> usize {
+        (frame.get() / self.ways) as usize
+    }
+    /// The frame's place in its set.
+    #[inline]
+    pub fn way_of(self, frame: FrameId) -> u8 {
+        (frame.get() % self.ways) as u8
+    }
+}
+
+/// Decides which page leaves a full set.
+///
+/// A device cache sees lines and keeps pages, so one pass over a page is up to 64 accesses. A
+/// policy that counts uses is told what belongs to the fetch ([`arrive`](Self::arrive),
+/// [`first_use`](Self::first_use)) and must tell a run of accesses from a return to the page.
+pub trait EvictionPolicy {
+    /// The page was put into the free frame, there already or still on its way.
+    fn insert(&mut self, frame: FrameId, tag: PageTag);
+    /// The page that was on its way has come.
+    fn arrive(&mut self, frame: FrameId);
+    /// The access that the page was fetched for, or the first one of a page fetched ahead.
+    fn first_use(&mut self, frame: FrameId);
+    /// The page was used.
+    fn touch(&mut self, frame: FrameId);
+    /// Which frame of the full set leaves first, of those that may; the caller evicts its page.
+    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId>;
+    /// The page leaves because another one needs its place.
+    fn evict(&mut self, frame: FrameId, tag: PageTag);
+}
+
+/// The policies by name; a match instead of a table of functions.
+#[derive(Clone)]
+pub(super) enum Policy {
+    Lru(Lru),
+    Clock(Clock),
+    TwoQ(TwoQ),
+    S3Fifo(S3Fifo),
+}
+
+impl Policy {
+    pub(super) fn new(name: CachePolicy, shape: Shape) -> Self {
+        match name {
+            CachePolicy::Lru => Self::Lru(Lru::new(shape)),
+            CachePolicy::Clock => Self::Clock(Clock::new(shape)),
+            CachePolicy::TwoQ => Self::TwoQ(TwoQ::new(shape)),
+            CachePolicy::S3Fifo => Self::S3Fifo(S3Fifo::new(shape)),
+        }
+    }
+}
+
+macro_rules! each {
+    ($self:ident, $policy:ident => $call:expr) => {
+        match $self {
+            Policy::Lru($policy) => $call,
+            Policy::Clock($policy) => $call,
+            Policy::TwoQ($policy) => $call,
+            Policy::S3Fifo($policy) => $call,
+        }
+    };
+}
+
+impl EvictionPolicy for Policy {
+    fn insert(&mut self, frame: FrameId, tag: PageTag) {
+        each!(self, policy => policy.insert(frame, tag));
+    }
+    fn arrive(&mut self, frame: FrameId) {
+        each!(self, policy => policy.arrive(frame));
+    }
+    fn first_use(&mut self, frame: FrameId) {
+        each!(self, policy => policy.first_use(frame));
+    }
+    #[inline]
+    fn touch(&mut self, frame: FrameId) {
+        each!(self, policy => policy.touch(frame));
+    }
+    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId> {
+        each!(self, policy => policy.victim(set, may_leave))
+    }
+    fn evict(&mut self, frame: FrameId, tag: PageTag) {
+        each!(self, policy => policy.evict(frame, tag));
+    }
+}
