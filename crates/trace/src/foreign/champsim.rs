@@ -21,6 +21,8 @@ use crate::dictionary::AccessKind;
 use crate::file::TraceFile;
 use crate::inst::{Inst, OpClass};
 use crate::writer::Operand;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::fs::File;
@@ -31,6 +33,8 @@ use units::ThreadId;
 const BYTES: usize = 64;
 const TARGETS: usize = 2;
 const SOURCES: usize = 4;
+/// Bytes handed to a packer at a time.
+const BLOCK: usize = 64 << 10;
 /// Bytes of an access, whose size the source does not say.
 const ACCESS: u8 = 8;
 /// Length of an instruction that was never followed by the next one.
@@ -227,30 +231,18 @@ pub(super) fn export(
     };
     let window = Window::of(trace, thread, options);
     let mut walk = Walk::new(trace, thread, window);
-    let plain = BufWriter::new(File::create(path).map_err(refuse)?);
-    let name = path
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    if name.ends_with(".xz") {
-        let mut out = liblzma::write::XzEncoder::new(plain, 1);
-        write(&mut walk, &mut out).map_err(refuse)?;
-        out.finish()
-            .and_then(|mut out| out.flush())
-            .map_err(refuse)?;
+    let file = File::create(path).map_err(refuse)?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let done = if name.ends_with(".xz") {
+        let out = write(&mut walk, liblzma::write::XzEncoder::new(file, 1));
+        out.and_then(|out| out.finish().map(drop))
     } else if name.ends_with(".gz") {
-        let mut out = flate2::write::GzEncoder::new(plain, flate2::Compression::fast());
-        write(&mut walk, &mut out).map_err(refuse)?;
-        out.finish()
-            .and_then(|mut out| out.flush())
-            .map_err(refuse)?;
+        let out = write(&mut walk, GzEncoder::new(file, Compression::fast()));
+        out.and_then(|out| out.finish().map(drop))
     } else {
-        let mut out = plain;
-        write(&mut walk, &mut out)
-            .and_then(|()| out.flush())
-            .map_err(refuse)?;
-    }
+        write(&mut walk, file).map(drop)
+    };
+    done.map_err(refuse)?;
     Ok(vec![
         "operations, lengths, access sizes, more than 4 sources and 2 targets, and what system \
          calls did are left out"
@@ -258,7 +250,9 @@ pub(super) fn export(
     ])
 }
 
-fn write(walk: &mut Walk, out: &mut impl Write) -> std::io::Result<()> {
+/// Writes the records in blocks; gives `out` back when all of them are in it.
+fn write<W: Write>(walk: &mut Walk, out: W) -> std::io::Result<W> {
+    let mut out = BufWriter::with_capacity(BLOCK, out);
     while let Some(step) = walk.step() {
         let mut open = describe(&step);
         let (mut loads, mut stores) = (0, 0);
@@ -280,7 +274,7 @@ fn write(walk: &mut Walk, out: &mut impl Write) -> std::io::Result<()> {
         }
         out.write_all(&open.to_bytes())?;
     }
-    Ok(())
+    Ok(out.into_inner()?)
 }
 
 /// A record of the instruction without its accesses: for a branch the registers that tell its kind.

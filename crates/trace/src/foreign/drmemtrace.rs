@@ -72,6 +72,7 @@ pub(crate) fn recognise(source: &Source<'_>, head: &[u8]) -> bool {
     if source.is_directory() {
         return [source.join("trace"), source.clone()]
             .iter()
+            .filter(|place| place.is_directory())
             .any(|place| files(place).is_ok_and(|files| !files.is_empty()));
     }
     let record = head.first_chunk::<RECORD>().map(Record::new);
