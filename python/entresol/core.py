@@ -156,6 +156,16 @@ class Run:
         """
         return _executed(self._run.execute)
 
+    def check_windows(self, count: int, instructions: int) -> None:
+        """Raises `TraceError` if so many windows of such a length do not fit in the capture."""
+        self._run.check_windows(count, instructions)
+
+    def execute_windows(self, count: int, instructions: int) -> list[Json]:
+        """Measures evenly spaced windows, each after functional warm-up; raises as `execute`."""
+        windows = json.loads(_guarded(lambda: self._run.execute_windows(count, instructions)))
+        assert isinstance(windows, list), "the core promises a list"
+        return windows
+
     def progress(self) -> Progress:
         """May be called from any thread at any time."""
         return Progress(*self._run.progress())
@@ -202,8 +212,12 @@ class Replay:
 
 
 def _executed(execute: Callable[[], str]) -> Json:
+    return _object(_guarded(execute))
+
+
+def _guarded(work: Callable[[], str]) -> str:
     try:
-        return _object(execute())
+        return work()
     except BaseException as error:
         # A failed assertion in Rust: PyO3 derives it from BaseException and exports no name.
         if type(error).__name__ == "PanicException":

@@ -27,6 +27,8 @@ class Capture:
     info: Json
     source: Path
     """What the user named: the capture, or the foreign trace it was made from."""
+    parts: tuple[Capture, ...] = ()
+    """The programs of a co-run; none of a single capture."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,20 @@ class Job:
         )
         self._last = self._run.progress()
 
+    @property
+    def run(self) -> core.Run:
+        """The run, before it is executed and while it is."""
+        assert self._run is not None, "a job runs once"
+        return self._run
+
+    def simulate(self, run: core.Run) -> Json:
+        """What the job does with its run."""
+        return run.execute() | {"trace": self.trace}
+
     def execute(self) -> None:
         """Runs to the end; the memory of the simulated machine is given back."""
-        run = self._run
-        assert run is not None, "a job runs once"
-        self.result = run.execute() | {"trace": self.trace}
+        run = self.run
+        self.result = self.simulate(run)
         self._last = run.progress()
         self._run = None
 
@@ -84,20 +95,47 @@ def open_captures(
     """
     captures: list[Capture] = []
     for path in paths:
-        if "+" in path.name and not path.exists():
-            raise UserError(
-                f"{path}: co-runs (A.etr+B.etr) are not part of this version; "
-                "name the captures one by one to run them separately."
-            )
-        if not path.exists():
-            raise UserError(f"{path}: no such capture; captures end in .etr.")
-        made = foreign.as_capture(path, reading or core.ForeignReading())
-        name = path.stem or path.name
-        captures.append(Capture(name, made, core.trace_info(made, blocks=blocks), path))
+        captures.append(_open_capture(path, blocks, reading or core.ForeignReading()))
         names = [capture.name for capture in captures]
         if len(set(names)) != len(names):
-            raise UserError(f"{path}: two captures are called {name}; rename one of them.")
+            raise UserError(f"{path}: two captures are called {names[-1]}; rename one of them.")
     return tuple(captures)
+
+
+def _open_capture(path: Path, blocks: bool, reading: core.ForeignReading) -> Capture:
+    if "+" in str(path) and not path.exists():
+        parts = str(path).split("+")
+        return _co_run([_open_capture(Path(part), blocks, reading) for part in parts])
+    if not path.exists():
+        raise UserError(f"{path}: no such capture; captures end in .etr.")
+    made = foreign.as_capture(path, reading)
+    name = path.stem or path.name
+    return Capture(name, made, core.trace_info(made, blocks=blocks), path)
+
+
+def _co_run(parts: Sequence[Capture]) -> Capture:
+    """Programs that run together in disjoint address spaces (D3)."""
+    info: Json = {
+        "threads": sum(part.info["threads"] for part in parts),
+        "instructions": sum(part.info["instructions"] for part in parts),
+        "digest": "+".join(part.info["digest"] for part in parts),
+    }
+
+    def joined(paths: Sequence[Path]) -> Path:
+        return Path("+".join(map(str, paths)))
+
+    files, sources = [part.path for part in parts], [part.source for part in parts]
+    name = "+".join(part.name for part in parts)
+    return Capture(name, joined(files), info, joined(sources), tuple(parts))
+
+
+def with_parts(captures: Sequence[Capture]) -> tuple[Capture, ...]:
+    """The captures, and before each co-run its programs alone, which its slowdowns need."""
+    found: dict[str, Capture] = {}
+    for capture in captures:
+        for each in (*capture.parts, capture):
+            found.setdefault(each.name, each)
+    return tuple(found.values())
 
 
 def choose_designs(names: Sequence[str]) -> tuple[str, ...]:

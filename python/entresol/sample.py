@@ -1,0 +1,175 @@
+"""Measured windows of captures, over seeds and placements: means with confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import stdev
+
+from entresol import core, estimate, study
+from entresol.core import Json
+from entresol.estimate import Estimate
+from entresol.study import Capture, Study
+from entresol.view import BASE
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which windows, and how often: each seed with each placement."""
+
+    windows: int
+    instructions: int
+    seeds: tuple[int, ...]
+    placements: tuple[int, ...]
+
+    @property
+    def variants(self) -> list[tuple[int, int]]:
+        """Every seed with every placement."""
+        return [(seed, placement) for seed in self.seeds for placement in self.placements]
+
+
+class Job(study.Job):
+    """The windows of one capture on one design with one seed and one placement."""
+
+    def __init__(
+        self, wanted: Study, capture: Capture, design: str, plan: Plan, seed: int, placement: int
+    ) -> None:
+        chosen = (f"run.seed={seed}", f"ftl.placement={placement}")
+        setup = replace(wanted.setup, overrides=(*wanted.setup.overrides, *chosen))
+        super().__init__(replace(wanted, setup=setup), capture, design)
+        self.run.check_windows(plan.windows, plan.instructions)
+        self.plan, self.seed, self.placement = plan, seed, placement
+
+    def simulate(self, run: core.Run) -> Json:
+        """All windows, in an object of their own."""
+        windows = run.execute_windows(self.plan.windows, self.plan.instructions)
+        return {"windows": [window | {"placement": self.placement} for window in windows]}
+
+
+def plan_jobs(wanted: Study, plan: Plan) -> list[study.Job]:
+    """Checks every run; nothing has run when this returns or raises."""
+    return [
+        Job(wanted, capture, design, plan, seed, placement)
+        for capture in wanted.captures
+        for design in wanted.designs
+        for seed, placement in plan.variants
+    ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found of one design on one capture.
+
+    `time` is picoseconds per instruction; `speedup` is over the reference; `spread` is the standard
+    deviation of `time` over seeds and placements, relative to it.
+    """
+
+    trace: str
+    design: str
+    time: Estimate
+    speedup: Estimate
+    spread: float | None
+    amat_ps: float
+    programs_per_million: Estimate
+    warnings: tuple[str, ...]
+
+
+def rows(runs: Sequence[Json]) -> list[Row]:
+    """One row for each design of each capture, in the order of the runs."""
+    by_design: dict[tuple[str, str], list[Json]] = {}
+    for run in runs:
+        by_design.setdefault((run["trace"], run["design"]), []).append(run)
+    found = []
+    for (trace, design), own in by_design.items():
+        others = [name for other, name in by_design if other == trace]
+        reference = by_design[trace, BASE if BASE in others else others[0]]
+        found.append(_row(trace, design, own, reference))
+    return found
+
+
+def _row(trace: str, design: str, own: Sequence[Json], reference: Sequence[Json]) -> Row:
+    times, base = _by_window(own, _time), _by_window(reference, _time)
+    accesses = [run["statistics"]["amat"]["paper_accesses"] for run in own]
+    latency = [run["statistics"]["amat"]["paper_ps"] for run in own]
+    pairs = list(zip(base, times, strict=True))
+    return Row(
+        trace,
+        design,
+        estimate.mean(times),
+        estimate.jackknife(pairs, _ratio),
+        _spread(own),
+        math.fsum(a * t for a, t in zip(accesses, latency, strict=True)) / (sum(accesses) or 1),
+        estimate.mean(_by_window(own, _programs)),
+        tuple(warning for warning in own[0]["warnings"]
+              if all(warning in run["warnings"] for run in own)),
+    )  # fmt: skip
+
+
+def _time(run: Json) -> float:
+    return float(run["execution_time_ps"] / run["instructions"])
+
+
+def _programs(run: Json) -> float:
+    return float(run["statistics"]["flash"]["program_pages"] * 1e6 / run["instructions"])
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    return math.fsum(base for base, _ in pairs) / math.fsum(own for _, own in pairs)
+
+
+def _by_window(runs: Sequence[Json], value: object) -> list[float]:
+    """The mean of each window over seeds and placements: windows are the independent samples."""
+    assert callable(value)
+    windows: dict[int, list[float]] = {}
+    for run in runs:
+        windows.setdefault(run["window"], []).append(value(run))
+    return [math.fsum(samples) / len(samples) for _, samples in sorted(windows.items())]
+
+
+def _spread(runs: Sequence[Json]) -> float | None:
+    variants: dict[tuple[int, int], list[float]] = {}
+    for run in runs:
+        variants.setdefault((run["seed"], run["placement"]), []).append(_time(run))
+    means = [math.fsum(samples) / len(samples) for samples in variants.values()]
+    return stdev(means) / (math.fsum(means) / len(means)) if len(means) > 1 else None
+
+
+def assemble(wanted: Study, plan: Plan, results: Sequence[Json]) -> Json:
+    """The object of `--json` and of `samples.json`."""
+    runs = [window for result in results for window in result["windows"]]
+    return {
+        "schema": SCHEMA,
+        "kind": "samples",
+        "provenance": {
+            "entresol": core.version(),
+            "machine": wanted.setup.machine,
+            "audit": wanted.audit,
+            "windows": plan.windows,
+            "window_instructions": plan.instructions,
+            "seeds": list(plan.seeds),
+            "placements": list(plan.placements),
+        },
+        "estimates": [_estimate(row) for row in rows(runs)],
+        "runs": runs,
+    }
+
+
+def _estimate(row: Row) -> Json:
+    def thousandths(value: float | None) -> int | None:
+        return None if value is None else round(value * 1000)
+
+    return {
+        "trace": row.trace,
+        "design": row.design,
+        "instruction_fs": thousandths(row.time.value),
+        "instruction_half_width_fs": thousandths(row.time.half_width),
+        "speedup_milli": thousandths(row.speedup.value),
+        "speedup_half_width_milli": thousandths(row.speedup.half_width),
+        "spread_milli": thousandths(row.spread),
+        "amat_ps": round(row.amat_ps),
+        "program_pages_per_million_milli": thousandths(row.programs_per_million.value),
+        "warnings": list(row.warnings),
+    }
