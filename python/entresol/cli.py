@@ -13,8 +13,22 @@ from typing import Annotated
 
 import typer
 
-from entresol import capture, core, foreign, results, show, study, summary, terminal
+from entresol import capture, cli_sample, core, foreign, results, show, study, summary, terminal
 from entresol.errors import UserError
+from entresol.options import (
+    AuditOption,
+    ConfigOption,
+    DesignOption,
+    FidelityOption,
+    JobsOption,
+    JsonOption,
+    MachineOption,
+    NandOption,
+    OutputOption,
+    SetOption,
+    ThreadsOption,
+    TracesArgument,
+)
 from entresol.output import OutputDirectory
 from entresol.replay import command as replay_command
 
@@ -39,30 +53,6 @@ foreign.register(trace_app)
 app.add_typer(config_app, name="config")
 app.add_typer(fidelity_app, name="fidelity")
 
-MachineOption = Annotated[
-    str, typer.Option("--machine", help="Machine preset: table2 (the paper's) or demo (small).")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a parameter; may be repeated."),
-]
-ConfigOption = Annotated[
-    list[Path] | None,
-    typer.Option("--config", metavar="FILE.toml", help="Parameters from a file; repeatable."),
-]
-NandOption = Annotated[
-    str | None, typer.Option("--nand", metavar="TYPE", help="NAND type, as in SkyByte Table IV.")
-]
-FidelityOption = Annotated[
-    str,
-    typer.Option(
-        "--fidelity",
-        metavar="paper|artifact|SWITCH…",
-        help="What the papers say, what the artifact computes, or a list such as artifact,-NAME.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -86,36 +76,18 @@ def main_options(
 
 @app.command()
 def run(
-    traces: Annotated[
-        list[str], typer.Argument(metavar="TRACE…", help="Captures, or foreign traces.")
-    ],
-    design: Annotated[
-        list[str] | None,
-        typer.Option("--design", metavar="all|NAME…", help="Designs; all is the default."),
-    ] = None,
+    traces: TracesArgument,
+    design: DesignOption = None,
     machine: MachineOption = "table2",
-    threads: Annotated[
-        int | None,
-        typer.Option("--threads", metavar="N", min=1, help="Only the N busiest threads."),
-    ] = None,
+    threads: ThreadsOption = None,
     overrides: SetOption = None,
     config: ConfigOption = None,
     nand: NandOption = None,
     fidelity: FidelityOption = "paper",
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", metavar="N", min=1, help="Runs at a time; one per core if left out."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Directory for the results."),
-    ] = None,
+    jobs: JobsOption = None,
+    output: OutputOption = None,
     as_json: JsonOption = False,
-    audit: Annotated[
-        bool, typer.Option("--audit", help="Check every invariant on the way.")
-    ] = False,
+    audit: AuditOption = False,
     format: foreign.FormatOption = None,
     dependencies: foreign.DependenciesOption = "none",
     slowdown: foreign.SlowdownOption = foreign.DEFAULT_SLOWDOWN,
@@ -124,15 +96,9 @@ def run(
 
     Without -o the results go to ./results, or nowhere with --json.
     """
-    names = [name for text in design or ["all"] for name in text.split(",")]
-    paths, names = _split_designs(traces, names)
-    study.check_machine(machine)
-    designs = study.choose_designs(names)
-    files = study.read_config_files(config or [])
-    setup = core.Setup(machine, nand, files, tuple(overrides or []), fidelity)
+    setup = study.setup_of(machine, nand, config, overrides, fidelity)
     reading = foreign.reading(format, dependencies, slowdown)
-    captures = study.open_captures(paths, reading=reading)
-    wanted = study.Study(captures, designs, setup, threads, audit)
+    wanted = study.study_of(traces, design, setup, threads, audit, reading)
     command = " ".join([_command(wanted, config or []), *foreign.words(reading)])
     destination = output or (None if as_json else DEFAULT_OUTPUT)
     if destination is None:
@@ -149,22 +115,8 @@ def run(
         typer.echo(f"report: {destination / 'report.html'}")
 
 
-def _split_designs(words: Sequence[str], names: list[str]) -> tuple[list[Path], list[str]]:
-    # `--design a b` leaves `b` among the captures; a word that names a design and no file is one.
-    known = {item.name for item in core.designs()}
-    extra = [word for word in words if word in known and not Path(word).exists()]
-    paths = [Path(word) for word in words if word not in extra]
-    if not paths:
-        raise UserError("name at least one capture.")
-    return paths, names + extra
-
-
 def _simulate(wanted: study.Study, jobs: int | None) -> core.Json:
-    planned = study.plan(wanted)
-    workers = min(jobs or len(os.sched_getaffinity(0)), len(planned))
-    with terminal.Watcher(planned) as watcher:
-        runs = study.execute(planned, workers, watcher.watch)
-    return summary.assemble(wanted, runs)
+    return summary.assemble(wanted, terminal.execute(study.plan(wanted), jobs))
 
 
 def _command(wanted: study.Study, config: Sequence[Path]) -> str:
@@ -184,6 +136,7 @@ def _command(wanted: study.Study, config: Sequence[Path]) -> str:
 
 
 replay_command.register(app)
+app.command("sample")(cli_sample.sample_command)
 
 
 @app.command()

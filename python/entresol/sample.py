@@ -91,50 +91,68 @@ def rows(runs: Sequence[Json]) -> list[Row]:
 
 
 def _row(trace: str, design: str, own: Sequence[Json], reference: Sequence[Json]) -> Row:
-    times, base = _by_window(own, _time), _by_window(reference, _time)
+    windows, base = _by_window(own), _by_window(reference)
     accesses = [run["statistics"]["amat"]["paper_accesses"] for run in own]
     latency = [run["statistics"]["amat"]["paper_ps"] for run in own]
-    pairs = list(zip(base, times, strict=True))
+    pairs = list(zip(base, windows, strict=True))
+    programs = [math.fsum(map(_programs, window)) / len(window) for window in windows]
     return Row(
         trace,
         design,
-        estimate.mean(times),
-        estimate.jackknife(pairs, _ratio),
+        estimate.jackknife(windows, pace),
+        estimate.jackknife(pairs, _speedup),
         _spread(own),
         math.fsum(a * t for a, t in zip(accesses, latency, strict=True)) / (sum(accesses) or 1),
-        estimate.mean(_by_window(own, _programs)),
+        estimate.mean(programs),
         tuple(warning for warning in own[0]["warnings"]
               if all(warning in run["warnings"] for run in own)),
     )  # fmt: skip
 
 
-def _time(run: Json) -> float:
-    return float(run["execution_time_ps"] / run["instructions"])
+Window = list[Json]
+"""The results of one window, with every seed and placement: windows are the independent samples."""
+
+
+def pace(windows: Sequence[Window]) -> float:
+    """Picoseconds per instruction of the program: the slowest thread's time for all it has to do,
+    at its average pace in the windows, over the instructions of all threads."""
+    times: dict[int, int] = {}
+    pieces: dict[int, int] = {}
+    instructions: dict[int, int] = {}
+    for window in windows:
+        for run in window:
+            for thread in run["pace"]:
+                name = thread["thread"]
+                instructions[name] = thread["instructions"]
+                times[name] = times.get(name, 0) + thread["active_ps"]
+                pieces[name] = pieces.get(name, 0) + thread["pieces"]
+    whole = (instructions[name] * times[name] / pieces[name]
+             for name in instructions if pieces[name])  # fmt: skip
+    return max(whole, default=0.0) / (sum(instructions.values()) or 1)
+
+
+def _speedup(pairs: Sequence[tuple[Window, Window]]) -> float:
+    own = pace([own for _, own in pairs])
+    return pace([base for base, _ in pairs]) / own if own else 0.0
 
 
 def _programs(run: Json) -> float:
-    return float(run["statistics"]["flash"]["program_pages"] * 1e6 / run["instructions"])
+    return float(run["statistics"]["flash"]["program_pages"] * 1e6 / (run["instructions"] or 1))
 
 
-def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    return math.fsum(base for base, _ in pairs) / math.fsum(own for _, own in pairs)
-
-
-def _by_window(runs: Sequence[Json], value: object) -> list[float]:
-    """The mean of each window over seeds and placements: windows are the independent samples."""
-    assert callable(value)
-    windows: dict[int, list[float]] = {}
+def _by_window(runs: Sequence[Json]) -> list[Window]:
+    windows: dict[int, Window] = {}
     for run in runs:
-        windows.setdefault(run["window"], []).append(value(run))
-    return [math.fsum(samples) / len(samples) for _, samples in sorted(windows.items())]
+        windows.setdefault(run["window"], []).append(run)
+    return [window for _, window in sorted(windows.items())]
 
 
 def _spread(runs: Sequence[Json]) -> float | None:
-    variants: dict[tuple[int, int], list[float]] = {}
+    variants: dict[tuple[int, int], Window] = {}
     for run in runs:
-        variants.setdefault((run["seed"], run["placement"]), []).append(_time(run))
-    means = [math.fsum(samples) / len(samples) for samples in variants.values()]
-    return stdev(means) / (math.fsum(means) / len(means)) if len(means) > 1 else None
+        variants.setdefault((run["seed"], run["placement"]), []).append(run)
+    means = [pace([window]) for window in variants.values()]
+    return stdev(means) / (math.fsum(means) / len(means) or 1) if len(means) > 1 else None
 
 
 def assemble(wanted: Study, plan: Plan, results: Sequence[Json]) -> Json:

@@ -171,6 +171,45 @@ def read_config_files(paths: Sequence[Path]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def setup_of(
+    machine: str,
+    nand: str | None,
+    config: Sequence[Path] | None,
+    overrides: Sequence[str] | None,
+    fidelity: str,
+) -> Setup:
+    """What the options say a run runs on."""
+    check_machine(machine)
+    files = read_config_files(config or [])
+    return Setup(machine, nand, files, tuple(overrides or []), fidelity)
+
+
+def study_of(
+    traces: Sequence[str],
+    design: Sequence[str] | None,
+    setup: Setup,
+    threads: int | None,
+    audit: bool,
+    reading: core.ForeignReading | None = None,
+) -> Study:
+    """The captures and designs of a command, opened and checked; co-runs with their programs."""
+    names = [name for text in design or ["all"] for name in text.split(",")]
+    paths, names = _split_designs(traces, names)
+    designs = choose_designs(names)
+    captures = with_parts(open_captures(paths, reading=reading))
+    return Study(captures, designs, setup, threads, audit)
+
+
+def _split_designs(words: Sequence[str], names: list[str]) -> tuple[list[Path], list[str]]:
+    # `--design a b` leaves `b` among the captures; a word that names a design and no file is one.
+    known = {item.name for item in core.designs()}
+    extra = [word for word in words if word in known and not Path(word).exists()]
+    paths = [Path(word) for word in words if word not in extra]
+    if not paths:
+        raise UserError("name at least one capture.")
+    return paths, names + extra
+
+
 def plan(study: Study) -> list[Job]:
     """Checks every run of the study; nothing has run when this returns or raises."""
     return [Job(study, capture, design) for capture in study.captures for design in study.designs]

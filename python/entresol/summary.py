@@ -19,6 +19,7 @@ SCHEMA = 1
 
 def assemble(study: Study, runs: Sequence[Json]) -> Json:
     """The object of `--json` and of `summary.json`."""
+    runs = [_with_slowdowns(run, runs) for run in runs]
     return {
         "schema": SCHEMA,
         "provenance": {
@@ -35,8 +36,22 @@ def assemble(study: Study, runs: Sequence[Json]) -> Json:
                 for capture in study.captures
             ],
         },
-        "runs": list(runs),
+        "runs": runs,
     }
+
+
+def _with_slowdowns(run: Json, runs: Sequence[Json]) -> Json:
+    """A co-run says of each of its programs how long it takes alone on the same machine."""
+    if len(run["programs"]) < 2:
+        return run
+    alone = {other["trace"]: other["execution_time_ps"] for other in runs
+             if other["design"] == run["design"]}  # fmt: skip
+    programs = []
+    for program in run["programs"]:
+        time = alone[program["trace"]]
+        slowdown = program["execution_time_ps"] * 1000 // (time or 1)
+        programs.append(program | {"alone_ps": time, "slowdown_milli": slowdown})
+    return run | {"programs": programs}
 
 
 def parse(text: str, where: str) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from entresol import quantity
+from entresol import quantity, study
 from entresol.core import Json
 from entresol.study import Job
 from entresol.view import Panel, Run, panels, warnings
@@ -80,13 +81,39 @@ class Watcher:
         self._console.print(f"{job.trace} · {job.design}: {pace}", highlight=False)
 
 
+def execute(jobs: Sequence[Job], at_a_time: int | None) -> list[Json]:
+    """Runs jobs, one per core unless a number is given, and shows how far they are."""
+    workers = min(at_a_time or len(os.sched_getaffinity(0)), len(jobs))
+    with Watcher(jobs) as watcher:
+        return study.execute(jobs, workers, watcher.watch)
+
+
 def print_results(summary: Json) -> None:
     """The table of a study, and its warnings below it."""
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+    console = wide_console()
     for panel in panels(summary):
         console.print(_table(panel))
+        if len(panel.runs[0].programs) > 1:
+            console.print(_programs(panel))
         for warning, designs in warnings(panel).items():
             console.print(Text(f"  {warning} ({', '.join(designs)})", style="yellow"))
+
+
+def wide_console() -> Console:
+    """Stdout; wide enough for a table when it is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+
+
+def _programs(panel: Panel) -> Table:
+    caption = f"{panel.trace}: how much slower than alone"
+    table = Table(title=caption, title_justify="left", title_style="bold", pad_edge=False)
+    table.add_column("design", no_wrap=True)
+    for program in panel.runs[0].programs:
+        table.add_column(program["trace"], justify="right")
+    for run in panel.runs:
+        slowdowns = [quantity.milli(item.get("slowdown_milli")) for item in run.programs]
+        table.add_row(run.design, *slowdowns)
+    return table
 
 
 def _table(panel: Panel) -> Table:

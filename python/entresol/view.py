@@ -79,6 +79,11 @@ class Run:
         return cast(int, self.json["execution_time_ps"])
 
     @property
+    def programs(self) -> list[Json]:
+        """The programs of the run; several in a co-run."""
+        return cast(list[Json], self.json["programs"])
+
+    @property
     def warnings(self) -> list[str]:
         """Reasons to doubt this run (D5)."""
         return cast(list[str], self.json["warnings"])

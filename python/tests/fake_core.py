@@ -188,6 +188,14 @@ class Run:
             | {"config": self.config, "fidelity": self.fidelity}
         )
 
+    def check_windows(self, count: int, instructions: int) -> None:
+        if count * instructions > 14_000_000:
+            raise TraceError(f"{self.trace}: {count} windows of {instructions} do not fit")
+
+    def execute_windows(self, count: int, instructions: int) -> str:
+        run = json.loads(self.execute())
+        return json.dumps([synthetic.window(run, index, instructions) for index in range(count)])
+
     def progress(self) -> tuple[str, int, int, int]:
         return ("measured", 1_000_000, 14_000_000, 5_000_000)
 

@@ -58,6 +58,15 @@ def run(
         "seed": 1,
         "config_digest": f"{abs(hash_text(trace + design)):016x}",
         "instructions": instructions,
+        "programs": [
+            {
+                "trace": part,
+                "threads": threads,
+                "instructions": instructions,
+                "execution_time_ps": time,
+            }
+            for part in trace.split("+")
+        ],
         "warmup_instructions": instructions // 3,
         "execution_time_ps": time,
         "config": config(design),
@@ -165,6 +174,25 @@ def run(
             ],
         },
     }
+
+
+def window(run: dict[str, Any], index: int, instructions: int) -> dict[str, Any]:
+    """A measured window of a run: two threads, of which the second is slower, and later windows
+    slower than earlier ones."""
+    pace = run["execution_time_ps"] / run["instructions"]
+    seed = int(run["config"].get("run", {}).get("seed", 1))
+    threads = [
+        {
+            "thread": thread,
+            "instructions": 3_000_000,
+            "quota": instructions // 2,
+            "pieces": instructions // 2,
+            "active_ps": int(pace * instructions * (1 + thread) * (10 + index) * (9 + seed) / 100),
+        }
+        for thread in range(2)
+    ]
+    kept = {key: value for key, value in run.items() if key != "programs"}
+    return kept | {"seed": seed, "window": index, "instructions": instructions, "pace": threads}
 
 
 def config(design: str) -> dict[str, dict[str, str]]:

@@ -39,7 +39,7 @@ def nothing_runs_and_nothing_is_written(
         (["run", "foreign.etr"], "foreign.etr: is not a capture"),
         (["run", "sort.etr", "foreign.etr"], "foreign.etr: is not a capture"),
         (["run", "sort.etr", "./sort.etr"], "two captures are called sort"),
-        (["run", "sort.etr+foreign.etr"], "co-runs"),
+        (["run", "sort.etr+missing.etr"], "missing.etr: no such capture"),
         (["run", "sort.etr", "--set", "nand.t_x=3us"], "unknown key nand.t_x"),
         (["run", "sort.etr", "--config", "broken.toml"], "broken.toml: is not TOML"),
         (["run", "sort.etr", "--config", "none.toml"], "none.toml: cannot be read"),

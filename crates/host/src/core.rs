@@ -219,6 +219,11 @@ impl Core {
         self.stop != Stop::None && (self.can_continue() || self.exception().is_some())
     }
 
+    /// Pieces that have been dispatched and have not retired.
+    pub fn in_flight(&self) -> u64 {
+        self.window.tail - self.window.head
+    }
+
     /// Whether a miss still waits under this name: false once a squash has freed it.
     pub fn awaits(&self, slot: MissSlot) -> bool {
         self.misses.get(slot).is_some()
@@ -349,9 +354,8 @@ impl Core {
                 problems.push(format!("{}: {sentence}", self.id));
             }
         };
-        let in_flight = self.window.tail - self.window.head;
         check(
-            in_flight <= self.limits.rob,
+            self.in_flight() <= self.limits.rob,
             "more pieces are in flight than the ROB has entries",
         );
         check(

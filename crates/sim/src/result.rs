@@ -5,7 +5,7 @@
 
 use crate::config::{Config, Migration};
 use crate::run::Prepared;
-use crate::simulation::Simulation;
+use crate::simulation::{Pace, Simulation};
 use firmware::{ControllerStats, FtlStats, Served};
 use host::InstructionSource;
 use host::core::CoreStats;
@@ -90,11 +90,26 @@ impl RunResult {
         Self { json }
     }
 
-    /// Says that this is window `index` of its run. What a whole program took is then unknown.
-    pub(crate) fn with_window(mut self, index: u32) -> Self {
+    /// Says that this is window `index` of its run, how fast each thread was in it, and how much
+    /// each has to do in the whole run. What a whole program took is then unknown.
+    pub(crate) fn with_window(mut self, index: u32, paces: &[Pace], measured: &[u64]) -> Self {
+        let threads = paces.iter().zip(measured).enumerate();
+        let pace: Value = threads
+            .filter(|(_, (_, measured))| **measured > 0)
+            .map(|(thread, (pace, measured))| {
+                json!({
+                    "thread": thread,
+                    "instructions": measured,
+                    "quota": pace.quota,
+                    "pieces": pace.pieces,
+                    "active_ps": pace.active.get(),
+                })
+            })
+            .collect();
         let fields = self.json.as_object_mut().expect("a result is an object");
         fields.shift_remove("programs");
         fields.insert("window".to_string(), json!(index));
+        fields.insert("pace".to_string(), pace);
         self
     }
 

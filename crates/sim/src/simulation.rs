@@ -1,7 +1,10 @@
 //! The event loop: cores, threads and OS above the [`Fabric`].
 
 pub(crate) mod delay;
+mod pace;
 mod switching;
+
+pub use pace::Pace;
 
 use crate::config::Config;
 use crate::error::SimError;
@@ -23,9 +26,6 @@ const HORIZON: Picos = Picos::from_nanos(1_000);
 
 /// Events between two calls of the observer.
 const OBSERVED_EVENTS: u64 = 4096;
-
-/// Events between two looks at how far a window is.
-const COUNTED_EVENTS: u64 = 32;
 
 /// What the observer is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,28 +194,6 @@ impl<S: InstructionSource> Simulation<S> {
         self.start_scans();
         while !self.sync.is_done() {
             self.step(observe)?;
-        }
-        let end = self.actors.iter().filter_map(|actor| actor.finished).max();
-        Ok(end.unwrap_or(Time::ZERO))
-    }
-
-    /// Runs until all threads together have retired so many instructions, or to their end. The
-    /// count is looked at every few events, so the end comes a little later.
-    ///
-    /// # Errors
-    /// As [`Simulation::run`].
-    pub fn run_for(
-        &mut self,
-        instructions: u64,
-        observe: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<Time, SimError> {
-        self.wake_resumed(Time::ZERO);
-        self.start_scans();
-        while !self.sync.is_done() {
-            self.step(observe)?;
-            if self.events.is_multiple_of(COUNTED_EVENTS) && self.retired() >= instructions {
-                return Ok(self.fabric.queue.now());
-            }
         }
         let end = self.actors.iter().filter_map(|actor| actor.finished).max();
         Ok(end.unwrap_or(Time::ZERO))

@@ -146,6 +146,11 @@ impl SyncEngine {
         self.threads[thread.index()].awaits.is_some()
     }
 
+    /// Whether `thread` waits for another one, to be woken or to be created by it.
+    pub fn is_held(&self, thread: ThreadId) -> bool {
+        self.is_waiting(thread) || !self.threads[thread.index()].has_started
+    }
+
     /// Whether every thread of the run has ended.
     pub fn is_done(&self) -> bool {
         self.threads.iter().all(|thread| thread.has_ended)

@@ -16,7 +16,8 @@ pub struct Windows {
     /// How many. The first begins where `run.warmup` ends; together with the end of the capture
     /// they are evenly spaced, in shares of each thread's instructions.
     pub count: u32,
-    /// Instructions of each, all threads together.
+    /// Instructions of each, all threads together, shared out in proportion to what each thread
+    /// has to do after warm-up.
     pub instructions: u64,
 }
 
@@ -70,19 +71,27 @@ impl Prepared {
     ) -> Result<Vec<RunResult>, SimError> {
         self.check_windows(windows)?;
         let counts = self.counts();
+        let warmup = self.config.run.warmup;
+        let measured: Vec<u64> = counts
+            .iter()
+            .map(|count| count - warmup.of(*count))
+            .collect();
+        let quota = Ratio::new(windows.instructions, measured.iter().sum());
+        let quotas: Vec<u64> = measured.iter().map(|count| quota.of(*count)).collect();
         let mut trunk = self.start();
         let mut done = vec![0; counts.len()];
         let mut results = Vec::with_capacity(windows.count as usize);
         for index in 0..windows.count {
-            let share = windows.begin(self.config.run.warmup, index);
+            let share = windows.begin(warmup, index);
             let targets: Vec<u64> = counts.iter().map(|count| share.of(*count)).collect();
             trunk.warm_to(&targets, &mut done, observe)?;
             let mut branch = trunk.clone();
             branch.end_warm_up();
-            let end = branch.run_for(windows.instructions, observe)?;
+            let (end, paces) = branch.run_window(&quotas, observe)?;
             branch.audit(end);
             let warmed = done.iter().sum();
-            results.push(RunResult::new(self, &branch, warmed, end).with_window(index));
+            let result = RunResult::new(self, &branch, warmed, end);
+            results.push(result.with_window(index, &paces, &measured));
         }
         Ok(results)
     }

@@ -1,0 +1,53 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MachineOption = Annotated[
+    str, typer.Option("--machine", help="Machine preset: table2 (the paper's) or demo (small).")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a parameter; may be repeated."),
+]
+ConfigOption = Annotated[
+    list[Path] | None,
+    typer.Option("--config", metavar="FILE.toml", help="Parameters from a file; repeatable."),
+]
+NandOption = Annotated[
+    str | None, typer.Option("--nand", metavar="TYPE", help="NAND type, as in SkyByte Table IV.")
+]
+FidelityOption = Annotated[
+    str,
+    typer.Option(
+        "--fidelity",
+        metavar="paper|artifact|SWITCH…",
+        help="What the papers say, what the artifact computes, or a list such as artifact,-NAME.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+DesignOption = Annotated[
+    list[str] | None,
+    typer.Option("--design", metavar="all|NAME…", help="Designs; all is the default."),
+]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", metavar="N", min=1, help="Only the N busiest threads.")
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, help="Runs at a time; one per core if left out."),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the results.")
+]
+AuditOption = Annotated[bool, typer.Option("--audit", help="Check every invariant on the way.")]
+TracesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TRACE…", help="Captures or foreign traces; A.etr+B.etr runs two together."
+    ),
+]

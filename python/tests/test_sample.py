@@ -1,0 +1,101 @@
+"""Windows and their estimates, and programs that run together."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import Entresol
+
+from entresol import estimate, sample
+
+fake = pytest.mark.usefixtures("fake")
+
+
+def test_the_error_of_a_mean_is_students() -> None:
+    # 1, 2, 3, 6: mean 3, standard deviation sqrt(14/3), t(3) = 3.182.
+    found = estimate.mean([1.0, 2.0, 3.0, 6.0])
+    assert found.value == 3.0
+    assert found.half_width == pytest.approx(3.182 * math.sqrt(14 / 3) / 2)
+
+
+def test_one_sample_has_no_interval() -> None:
+    assert estimate.mean([5.0]) == estimate.Estimate(5.0, None)
+
+
+def test_a_ratio_of_proportional_samples_has_no_error() -> None:
+    pairs = [(2.0, 1.0), (6.0, 3.0), (14.0, 7.0)]
+    found = estimate.jackknife(
+        pairs, lambda rest: sum(a for a, _ in rest) / sum(b for _, b in rest)
+    )
+    assert found.value == 2.0
+    assert found.half_width == pytest.approx(0.0)
+
+
+def _thread(thread: int, instructions: int, pieces: int, active: int) -> dict[str, int]:
+    return {"thread": thread, "instructions": instructions, "pieces": pieces, "active_ps": active}
+
+
+def test_the_pace_is_that_of_the_slowest_thread_over_all_windows() -> None:
+    # Thread 0: 1,000 instructions at 300 ps / 200 pieces. Thread 1: 3,000 at 800 ps / 200 pieces,
+    # 12,000 ps in all, which over 4,000 instructions are 3 ps each.
+    windows = [
+        [{"pace": [_thread(0, 1000, 100, 100), _thread(1, 3000, 100, 300)]}],
+        [{"pace": [_thread(0, 1000, 100, 200), _thread(1, 3000, 100, 500)]}],
+    ]
+    assert sample.pace(windows) == pytest.approx(3.0)
+
+
+def test_a_thread_that_did_nothing_in_the_windows_is_left_out() -> None:
+    windows = [[{"pace": [_thread(0, 100, 10, 50), _thread(1, 100, 0, 0)]}]]
+    assert sample.pace(windows) == pytest.approx(100 * 5 / 200)
+
+
+@fake
+def test_sample_gives_every_window_and_the_estimates(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    words = ["--windows", "4", "--window", "1000", "--seeds", "2", "--placements", "3"]
+    outcome = entresol_command(
+        "sample", capture_file, "--design", "base-cssd,skybyte-w", *words, "-o", tmp_path / "out"
+    )
+    assert outcome.code == 0, outcome.err
+    assert "± " in outcome.out and "4 windows of 1,000 instructions" in outcome.out
+    written = json.loads((tmp_path / "out" / "samples.json").read_text())
+    assert len(written["runs"]) == 2 * 4 * 2 * 3
+    assert pq.read_table(tmp_path / "out" / "samples.parquet").num_rows == 48
+    base, log = written["estimates"]
+    assert (base["design"], base["speedup_milli"]) == ("base-cssd", 1000)
+    assert log["speedup_milli"] > 1000 and log["speedup_half_width_milli"] == 0
+    # Seeds 1 and 2 are 10 to 11 apart in pace, each three times: deviation 0.5477 over 10.5.
+    assert base["spread_milli"] == 52
+
+
+@fake
+def test_windows_that_do_not_fit_are_refused(
+    entresol_command: Entresol, capture_file: Path
+) -> None:
+    outcome = entresol_command("sample", capture_file, "--windows", "15")
+    assert outcome.code == 2 and "do not fit" in outcome.err
+
+
+@fake
+def test_a_co_run_is_run_with_each_program_alone(
+    entresol_command: Entresol, capture_file: Path
+) -> None:
+    other = capture_file.with_name("xz.etr")
+    shutil.copy(capture_file, other)
+    outcome = entresol_command("run", f"{capture_file}+{other}", "--design", "base-cssd", "--json")
+    assert outcome.code == 0, outcome.err
+    runs = json.loads(outcome.out)["runs"]
+    assert [run["trace"] for run in runs] == ["sort", "xz", "sort+xz"]
+    alone = {run["trace"]: run["execution_time_ps"] for run in runs[:2]}
+    for program in runs[2]["programs"]:
+        assert program["alone_ps"] == alone[program["trace"]]
+        expected = program["execution_time_ps"] * 1000 // program["alone_ps"]
+        assert program["slowdown_milli"] == expected
+    assert all("slowdown_milli" not in run["programs"][0] for run in runs[:2])
