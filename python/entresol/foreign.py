@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import core, show
+from entresol import core
 from entresol.core import ForeignPart, ForeignReading
 from entresol.errors import UserError, did_you_mean
 from entresol.output import OutputFile
@@ -116,6 +116,8 @@ def register(app: typer.Typer) -> None:
 
 def formats_command() -> None:
     """List the formats of traces: what can be read, written, and told by its content."""
+    from entresol import show  # which draws on studies, and they on this module
+
     show.formats(core.trace_formats())
 
 
@@ -136,6 +138,8 @@ def import_command(
         core.trace_import(source, file.temporary, how)
         info = core.trace_info(file.temporary)
         file.commit()
+    from entresol import show  # as above
+
     show.trace_info(output, info)
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from entresol import core
 from entresol.core import Json
 from entresol.errors import UserError
-from entresol.study import Study
+
+if TYPE_CHECKING:
+    from entresol.study import Study
 
 SCHEMA = 1
 

@@ -180,7 +180,7 @@ def window(run: dict[str, Any], index: int, instructions: int) -> dict[str, Any]
     """A measured window of a run: two threads, of which the second is slower, and later windows
     slower than earlier ones."""
     pace = run["execution_time_ps"] / run["instructions"]
-    seed = int(run["config"].get("run", {}).get("seed", 1))
+    seed = int(run["config"]["run"]["seed"])
     threads = [
         {
             "thread": thread,
@@ -199,6 +199,8 @@ def config(design: str) -> dict[str, dict[str, str]]:
     """An effective configuration."""
     log = "w" in design.split("-")[1] or design.endswith("full")
     return {
+        "run": {"seed": "1"},
+        "ftl": {"placement": "0"},
         "cpu": {"cores": "2", "l3": "256KiB"},
         "nand": {"t_r": "3us", "t_prog": "100us", "t_bers": "1ms"},
         "os": {"scheduler": "cfs", "switch_cost": "2us", "switch_threshold": "2us"},
