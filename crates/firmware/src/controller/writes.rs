@@ -9,7 +9,7 @@ use super::Controller;
 use super::promotion::Use;
 use crate::mshr::Pending;
 use crate::platform::{Answer, Breakdown, Cell, PagePlace, Platform, Request, Response, Served};
-use units::{FrameId, Lpa, Time};
+use units::{FrameId, Time};
 
 impl Controller {
     #[inline]
@@ -120,7 +120,6 @@ impl Controller {
         platform: &mut P,
     ) -> bool {
         let at = now.max(pending.cache_ready);
-        let (lpa, _) = self.split(pending.request.line);
         let Some((frame, room_at)) = self.frame_for_write(at, pending.request, platform) else {
             return false;
         };
