@@ -98,6 +98,12 @@ units::parameters! {
         l3_ways: u32, "1 to 32", "SkyByte Table II: 16";
         /// Added by an access that misses L2: the way to L3 and back, and its lookup.
         l3_latency: Cycles, "1 to 10000cycles", "our choice: 40 cycles (10 ns at 4 GHz)";
+        /// Added by an access that misses L3: the way to the memory controller and back.
+        memory_latency: Cycles, "0 to 10000cycles",
+            "our choice: 0, it is in l3_latency; SkyByte's artifact: 231 cycles measured";
+        /// Least time between two lines that are asked of memory by all cores together.
+        memory_interval: Cycles, "0 to 10000cycles",
+            "our choice: 0, memories have their own limits; SkyByte's artifact: 20 cycles measured";
         /// MSHRs of L3.
         l3_mshrs: u32, "1 to 65536", "SkyByte Table II: 1024";
         /// Entries of the first-level data TLB, 4 ways.
@@ -114,6 +120,9 @@ units::parameters! {
         /// or not before the last store before them is complete (`in_order`).
         memory_issue: MemoryIssue, "out_of_order or in_order",
             "our choice: out_of_order, as on Skylake; SkyByte's artifact: mem_ooo_stores 0";
+        /// Whether atomics, fences and system calls wait for everything older to retire and be
+        /// written, and hold back everything younger.
+        serialising: bool, "true or false", "our choice: true, as on x86; SkyByte's artifact: false";
         /// Whether targets of indirect branches are predicted or known (`perfect`).
         branch_targets: BranchTargets, "predicted or perfect",
             "our choice: predicted; SkyByte's artifact: perfect";
@@ -191,6 +200,8 @@ impl CpuConfig {
             ("l1d_latency", self.l1d_latency, 1, 100),
             ("l2_latency", self.l2_latency, 1, 1_000),
             ("l3_latency", self.l3_latency, 1, 10_000),
+            ("memory_latency", self.memory_latency, 0, 10_000),
+            ("memory_interval", self.memory_interval, 0, 10_000),
             ("l2_tlb_latency", self.l2_tlb_latency, 0, 1_000),
         ] {
             if value < Cycles::new(low) || value > Cycles::new(high) {

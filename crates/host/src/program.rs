@@ -162,6 +162,9 @@ impl Program {
             if config.branch_targets == BranchTargets::Perfect {
                 op.flags &= !Op::INDIRECT;
             }
+            if !config.serialising {
+                op.flags &= !Op::SERIALISES;
+            }
             if config.memory_issue == MemoryIssue::InOrder {
                 *op = op.in_order(inst);
             }

@@ -89,6 +89,11 @@ pub struct Fabric {
     writes_outstanding: u32,
     write_credits: u32,
     l3_latency: Picos,
+    /// Beyond L3, to memory and back.
+    memory_latency: Picos,
+    memory_interval: Picos,
+    /// When memory can be asked for the next line.
+    memory_free: Time,
     may_switch: bool,
     stores_switch: bool,
     delivers_delayed: bool,
@@ -111,6 +116,9 @@ impl Fabric {
     /// An idle fabric for a capture of `page_count` data pages.
     pub fn new(config: &Config, page_count: u64) -> Self {
         let page = config.nand.page_size;
+        let period = config.cpu.clock.period();
+        let period = period.expect("a validated clock has a period");
+        let span = |cycles: units::Cycles| cycles.span(period);
         let is_ssd = config.design.memory == MemoryKind::Ssd;
         let placement = match (is_ssd, config.design.migration) {
             (false, _) => Placement::dram_only(page, page_count),
@@ -137,13 +145,10 @@ impl Fabric {
             held: VecDeque::new(),
             writes_outstanding: 0,
             write_credits: config.link.write_credits,
-            l3_latency: config.cpu.l3_latency.span(
-                config
-                    .cpu
-                    .clock
-                    .period()
-                    .expect("a validated clock has a period"),
-            ),
+            l3_latency: span(config.cpu.l3_latency),
+            memory_latency: span(config.cpu.memory_latency),
+            memory_interval: span(config.cpu.memory_interval),
+            memory_free: Time::ZERO,
             may_switch: config.design.context_switch,
             stores_switch: stores_switch(config),
             delivers_delayed: config.os.delayed_line == DelayedLine::Delivered,
@@ -210,7 +215,7 @@ impl Fabric {
 
     /// Fetches the line of a new L3 miss.
     fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, kind: MissKind) {
-        let at = now + self.l3_latency;
+        let at = self.to_memory(now);
         let Region::Data(lpa, _) = line.region() else {
             let done = self.host_dram.access(at, dram_line(line), Access::Read);
             self.queue.push(done, Event::HostDramDone(miss));

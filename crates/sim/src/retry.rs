@@ -55,7 +55,8 @@ impl Lanes {
         let cpu = &config.cpu;
         let period = cpu.clock.period().expect("a validated clock has a period");
         // Dispatch and issue take a cycle each.
-        let cycles = 2 + cpu.l1d_latency.get() + cpu.l2_latency.get() + cpu.l3_latency.get();
+        let beyond_l2 = cpu.l3_latency.get() + cpu.memory_latency.get();
+        let cycles = 2 + cpu.l1d_latency.get() + cpu.l2_latency.get() + beyond_l2;
         let lookup = match config.design.write_log {
             true => config.ssd.log_lookup.max(config.ssd.cache_lookup),
             false => config.ssd.cache_lookup,

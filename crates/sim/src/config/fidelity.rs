@@ -65,6 +65,32 @@ pub const SWITCHES: &[Switch] = switches![
     "constant_device_latencies",
     "link_without_bandwidth",
     "promotion_on_7th_hit",
+    // Cores and caches.
+    "macsim_core",
+    "macsim_caches",
+    "no_tlb",
+    "l2_victims_lost",
+    "write_back_echo",
+    "store_misses_are_writes",
+    // Context switch.
+    "switch_cost_1300ns",
+    "round_robin",
+    "no_time_slices",
+    "threads_wait_on_core",
+    "switch_at_response",
+    "delayed_lines_delivered",
+    "squashed_work_goes_on",
+    "stores_switch",
+    "no_thread_edges",
+    // Host pages.
+    "free_migration",
+    "promotion_forgets_dirt",
+    "demotion_writes_lost",
+    "lru_host_pages",
+    "host_dram_constant_46ns",
+    "macsim_dram",
+    // Warm state.
+    "cold_cpu_caches",
 ];
 
 impl Switch {
