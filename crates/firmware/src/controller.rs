@@ -18,7 +18,7 @@ mod writes;
 
 use crate::config::{BlockWriteAck, CleanVictims, ControllerConfig, Cost, PromotionCounts};
 use crate::data_cache::DataCache;
-use crate::ftl::{Done, Ftl, FtlStats};
+use crate::ftl::{Done, EstimatorKind, Ftl, FtlStats};
 use crate::mshr::{MshrFile, Pending};
 use crate::page_buffers::PageBuffers;
 use crate::platform::{
@@ -75,6 +75,10 @@ struct Constants {
     block_write_ack: BlockWriteAck,
     /// None: SkyByte-Delay is not used.
     delay_threshold: Option<Picos>,
+    /// The flash is asked when a page will come.
+    knows_ends: bool,
+    /// What remains is too long if it is longer than the threshold less this.
+    delay_margin: Picos,
     /// None: pages are not offered to the host.
     promotion_threshold: Option<u32>,
     /// Only what the data cache serves at once makes a page hot.
@@ -456,6 +460,11 @@ impl Constants {
             prefetch_reserve: ssd.prefetch_reserve as usize,
             block_write_ack: ssd.block_write_ack,
             delay_threshold: config.delay_enabled.then_some(config.switch_threshold),
+            knows_ends: config.delay_enabled && config.ftl.estimator == EstimatorKind::Exact,
+            delay_margin: match config.ftl.estimator {
+                EstimatorKind::Exact => Picos::new(1),
+                EstimatorKind::Channel | EstimatorKind::Die => Picos::ZERO,
+            },
             promotion_threshold: config.promotion_enabled.then_some(ssd.promotion_threshold),
             only_hits_count: ssd.promotion_counts == PromotionCounts::CacheHits,
         }

@@ -121,6 +121,7 @@ struct Waiting {
     from: PagePlace,
     owner: Owner,
     sequence: Sequence,
+    is_compaction: bool,
 }
 
 /// The flash translation layer.
@@ -201,7 +202,25 @@ impl<M: Mapping> Ftl<M> {
     }
 
     /// Fetches a mapped page.
-    pub fn read<P: Platform>(&mut self, at: Time, lpa: Lpa, owner: Owner, platform: &mut P) {
+    pub fn read<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        owner: Owner,
+        platform: &mut P,
+    ) -> NandTag {
+        self.read_for(at, lpa, owner, false, platform)
+    }
+
+    /// As [`Ftl::read`], and says whether log compaction asks.
+    pub fn read_for<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        owner: Owner,
+        is_compaction: bool,
+        platform: &mut P,
+    ) -> NandTag {
         let ppa = self.mapping.lookup(lpa);
         let ppa = ppa.unwrap_or_else(|| panic!("{lpa} is read from flash but not mapped"));
         let seen = self.watches.begin_read(lpa);
@@ -215,7 +234,7 @@ impl<M: Mapping> Ftl<M> {
             owner,
             seen,
         };
-        self.submit(at, operation, NandOp::Read { ppa }, platform);
+        self.submit_for(at, operation, NandOp::Read { ppa }, is_compaction, platform)
     }
 
     /// Programs a page; waits inside while no die has room, so `from` must keep the bytes until
@@ -226,6 +245,19 @@ impl<M: Mapping> Ftl<M> {
         lpa: Lpa,
         from: PagePlace,
         owner: Owner,
+        platform: &mut P,
+    ) {
+        self.program_for(at, lpa, from, owner, false, platform);
+    }
+
+    /// As [`Ftl::program`], and says whether log compaction asks.
+    pub fn program_for<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        from: PagePlace,
+        owner: Owner,
+        is_compaction: bool,
         platform: &mut P,
     ) {
         assert!(
@@ -239,6 +271,7 @@ impl<M: Mapping> Ftl<M> {
             from,
             owner,
             sequence,
+            is_compaction,
         };
         self.stats.host_programs += 1;
         if !self.waiting.is_empty() || !self.submit_program(at, program, platform) {
@@ -391,6 +424,7 @@ impl<M: Mapping> Ftl<M> {
             from,
             owner,
             sequence,
+            is_compaction,
             ..
         } = program;
         let die = self.geometry.die_of_page(ppa);
@@ -404,7 +438,8 @@ impl<M: Mapping> Ftl<M> {
             owner,
             sequence,
         };
-        self.submit(at, operation, NandOp::Program { ppa, lpa, from }, platform);
+        let op = NandOp::Program { ppa, lpa, from };
+        self.submit_for(at, operation, op, is_compaction, platform);
         let opened_a_block = self.geometry.page_in_block(ppa) == 0;
         if opened_a_block && self.config.gc == GcKind::Bulk {
             self.start_bulk_gc(at, platform);
@@ -422,7 +457,24 @@ impl<M: Mapping> Ftl<M> {
         op: NandOp,
         platform: &mut P,
     ) {
+        self.submit_for(at, operation, op, false, platform);
+    }
+
+    fn submit_for<P: Platform>(
+        &mut self,
+        at: Time,
+        operation: Operation,
+        op: NandOp,
+        is_compaction: bool,
+        platform: &mut P,
+    ) -> NandTag {
         let tag = self.operations.start(operation);
-        platform.nand(at, NandCommand { tag, op });
+        let command = NandCommand {
+            tag,
+            op,
+            is_compaction,
+        };
+        platform.nand(at, command);
+        tag
     }
 }

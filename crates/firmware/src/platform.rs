@@ -187,6 +187,8 @@ pub struct NandCommand {
     pub tag: NandTag,
     /// What to do.
     pub op: NandOp,
+    /// Whether log compaction asks for it.
+    pub is_compaction: bool,
 }
 
 /// Hardware and firmware units whose work is charged (D16).
@@ -223,6 +225,13 @@ pub trait Platform {
     /// Starts a NAND operation at `at` (now or later). Its end comes back as
     /// `Controller::on_nand_done` with the tag.
     fn nand(&mut self, at: Time, command: NandCommand);
+
+    /// When the operation with this tag, handed over before, will be done, if that is certain.
+    /// Asked only with `ftl.estimator = exact`.
+    fn expected_end(&self, tag: NandTag) -> Option<Time> {
+        let _ = tag;
+        None
+    }
 
     /// Answers a request, once.
     fn respond(&mut self, response: Response);

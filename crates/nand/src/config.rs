@@ -29,8 +29,10 @@ units::parameters! {
         /// Bandwidth of a channel's bus, between page registers and controller.
         channel_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited",
             "our choice (D17), the paper gives none: 2.4GB/s, 8 bits at 2400 MT/s, ONFI 5.0";
-        /// Order of service at a die: `fifo` or `read_priority`.
-        scheduling: Scheduling, "fifo or read_priority", "our switch; the paper names no order";
+        /// Order of service at a die: `fifo`, `read_priority`, or `split`: two clocks, of which a
+        /// read waits for the host's, but for one program at most of log compaction's.
+        scheduling: Scheduling, "fifo, read_priority or split",
+            "our switch; the paper names no order; its artifact: split";
         /// Whether a read suspends the program or erase its die is busy with.
         suspend: bool, "true only with scheduling = read_priority", "our switch; off in the paper";
         /// Time a die needs to suspend an operation, and to resume it later, charged at suspension.
@@ -49,6 +51,8 @@ pub enum Scheduling {
     Fifo,
     /// Reads first, but never past an earlier program or erase of the same block.
     ReadPriority,
+    /// In order of submission on two clocks, see [`Nand::submit_split`](crate::Nand::submit_split).
+    Split,
 }
 
 /// What serves one operation at a time.
@@ -90,10 +94,10 @@ impl NandConfig {
         let mut problems = Vec::new();
         self.check_counts(&mut problems);
         self.check_times(&mut problems);
-        if self.suspend && self.scheduling == Scheduling::Fifo {
+        if self.suspend && self.scheduling != Scheduling::ReadPriority {
             problems.push(
                 "nand.suspend = true needs nand.scheduling = \"read_priority\": \
-                 in FIFO order no read may start before the operation it would suspend ends"
+                 in any other order no read may start before the operation it would suspend ends"
                     .to_owned(),
             );
         }

@@ -6,6 +6,7 @@
 
 use crate::die::{Bus, Phase, Suspended, Unit};
 use crate::list::{Op, OpId, Slab};
+use crate::split::Clocks;
 use crate::{
     Command, Completion, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism, Scheduling,
 };
@@ -24,6 +25,8 @@ pub struct Nand {
     geometry: FlashGeometry,
     timing: Timing,
     parallelism: Parallelism,
+    /// By unit; empty unless commands go to `submit_split`.
+    pub(crate) clocks: Vec<Clocks>,
 }
 
 /// Times of the phases.
@@ -47,7 +50,7 @@ impl Nand {
             Parallelism::Channel => geometry.channel_count,
         };
         let tracked_blocks = match config.scheduling {
-            Scheduling::Fifo => 0,
+            Scheduling::Fifo | Scheduling::Split => 0,
             Scheduling::ReadPriority => geometry.block_count(),
         };
         Self {
@@ -63,6 +66,10 @@ impl Nand {
                 suspend: config.suspend.then_some(config.t_suspend),
             },
             parallelism: config.parallelism,
+            clocks: match config.scheduling {
+                Scheduling::Split => vec![Clocks::default(); unit_count as usize],
+                Scheduling::Fifo | Scheduling::ReadPriority => Vec::new(),
+            },
         }
     }
 
@@ -323,8 +330,9 @@ impl Nand {
         }
     }
 
+    /// The die or channel that works on a block.
     #[inline]
-    fn unit_of(&self, block: BlockAddr) -> u32 {
+    pub fn unit_of(&self, block: BlockAddr) -> u32 {
         let die = self.geometry.die_of(block);
         match self.parallelism {
             Parallelism::Die => die.get(),

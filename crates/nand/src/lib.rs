@@ -14,6 +14,7 @@ pub mod config;
 mod die;
 mod flash;
 mod list;
+mod split;
 
 pub mod stats;
 

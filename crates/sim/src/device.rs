@@ -2,8 +2,8 @@
 
 use dram::{Access, Dram, DramLine};
 use firmware::{
-    Cell, Controller, DramAccess, NandCommand, NandOp, NandTag, PagePlace, Platform, Response,
-    Timer, Unit,
+    Cell, Controller, DramAccess, EstimatorKind, NandCommand, NandOp, NandTag, PagePlace, Platform,
+    Response, Timer, Unit,
 };
 use nand::{Command, Completion, Nand, NandEvent, Operation};
 use units::address::LINE_BYTES;
@@ -17,6 +17,8 @@ pub enum DeviceEvent {
     Nand(NandEvent),
     /// A NAND command whose start lay in the future starts.
     NandStart(NandTag),
+    /// A NAND command is done, whose end was known when it was submitted.
+    NandDone(NandTag),
     /// A timer of the firmware rings.
     Timer(Timer),
 }
@@ -60,6 +62,7 @@ pub struct Resources {
     nand_events: Vec<(Time, NandEvent)>,
     completions: Vec<Completion>,
     msix_latency: Picos,
+    forecast: Option<Forecast>,
 }
 
 impl Resources {
@@ -76,15 +79,12 @@ impl Resources {
             nand_events: Vec::new(),
             completions: Vec::new(),
             msix_latency: config.host.interrupt_latency,
+            forecast: (config.ftl.estimator == EstimatorKind::Exact).then(Forecast::default),
         }
     }
 
     fn submit<S: Surroundings>(&mut self, now: Time, command: NandCommand, around: &mut S) {
-        let operation = match command.op {
-            NandOp::Read { ppa } => Operation::Read(ppa),
-            NandOp::Program { ppa, .. } => Operation::Program(ppa),
-            NandOp::Erase { block } => Operation::Erase(block),
-        };
+        let operation = operation_of(&command);
         self.nand.submit(
             now,
             Command {
@@ -100,6 +100,44 @@ impl Resources {
         for (time, event) in self.nand_events.drain(..) {
             around.schedule(time, DeviceEvent::Nand(event));
         }
+    }
+}
+
+/// When commands will be done: exact where units serve in order of submission and wait for nothing
+/// but each other. A bus that several dies share, or reads that go ahead, are not foreseen.
+#[derive(Clone, Default)]
+struct Forecast {
+    /// By unit: when everything that it was given is done.
+    free: Vec<Time>,
+    /// By tag.
+    ends: Vec<Time>,
+}
+
+impl Forecast {
+    fn note(&mut self, tag: NandTag, end: Time) {
+        if tag.index() >= self.ends.len() {
+            self.ends.resize(tag.index() + 1, Time::ZERO);
+        }
+        self.ends[tag.index()] = end;
+    }
+
+    fn add(&mut self, at: Time, command: &NandCommand, nand: &Nand) {
+        let operation = operation_of(command);
+        let unit = nand.unit_of(operation.block(nand.geometry())) as usize;
+        if unit >= self.free.len() {
+            self.free.resize(unit + 1, Time::ZERO);
+        }
+        let end = self.free[unit].max(at) + nand.service_time(operation.kind());
+        self.free[unit] = end;
+        self.note(command.tag, end);
+    }
+}
+
+fn operation_of(command: &NandCommand) -> Operation {
+    match command.op {
+        NandOp::Read { ppa } => Operation::Read(ppa),
+        NandOp::Program { ppa, .. } => Operation::Program(ppa),
+        NandOp::Erase { block } => Operation::Erase(block),
     }
 }
 
@@ -136,6 +174,9 @@ impl Device {
                 let command = command.expect("a command that starts later is kept until then");
                 self.resources.submit(now, command, around);
             }
+            DeviceEvent::NandDone(tag) => self.with(around, |controller, platform| {
+                controller.on_nand_done(now, tag, platform);
+            }),
             DeviceEvent::Timer(timer) => self.with(around, |controller, platform| {
                 controller.on_timer(now, timer, platform);
             }),
@@ -209,6 +250,20 @@ impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
 
     fn nand(&mut self, at: Time, command: NandCommand) {
         let now = self.around.now();
+        if self.resources.nand.is_split() {
+            let operation = operation_of(&command);
+            let nand = &mut self.resources.nand;
+            let end = nand.submit_split(at.max(now), operation, command.is_compaction);
+            if let Some(forecast) = &mut self.resources.forecast {
+                forecast.note(command.tag, end);
+            }
+            self.around
+                .schedule(end, DeviceEvent::NandDone(command.tag));
+            return;
+        }
+        if let Some(forecast) = &mut self.resources.forecast {
+            forecast.add(at.max(now), &command, &self.resources.nand);
+        }
         if at <= now {
             self.resources.submit(now, command, self.around);
             return;
@@ -221,6 +276,11 @@ impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
         assert!(replaced.is_none(), "a tag names one operation at a time");
         self.around
             .schedule(at, DeviceEvent::NandStart(command.tag));
+    }
+
+    fn expected_end(&self, tag: NandTag) -> Option<Time> {
+        let forecast = self.resources.forecast.as_ref()?;
+        Some(forecast.ends[tag.index()])
     }
 
     fn respond(&mut self, response: Response) {

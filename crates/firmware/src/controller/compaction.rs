@@ -160,7 +160,7 @@ impl Controller {
         } else {
             self.stats.coalescing_reads += 1;
             let owner = Owner::new(buffer.get() | COMPACTION_OWNER);
-            self.ftl.read(at, lpa, owner, platform);
+            self.ftl.read_for(at, lpa, owner, true, platform);
         }
     }
 

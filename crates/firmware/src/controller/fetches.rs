@@ -41,7 +41,14 @@ impl Controller {
             entry.expected = at + estimate.latency;
             entry.is_behind_gc = estimate.gc_in_progress;
         }
-        self.ftl.read(at, lpa, Owner::new(mshr.get()), platform);
+        let tag = self.ftl.read(at, lpa, Owner::new(mshr.get()), platform);
+        if self.constants.knows_ends
+            && let Some(end) = platform.expected_end(tag)
+        {
+            let entry = self.mshrs.get_mut(mshr);
+            entry.expected = end;
+            entry.is_behind_gc = false;
+        }
         Some(mshr)
     }
 
@@ -96,10 +103,12 @@ impl Controller {
     /// Programs the page in a buffer, which now holds its newest bytes.
     pub(super) fn submit<P: Platform>(&mut self, at: Time, buffer: BufferId, platform: &mut P) {
         self.buffers.publish(buffer);
-        let (lpa, _) = self.buffers.job(buffer);
+        let (lpa, job) = self.buffers.job(buffer);
         let from = PagePlace::Buffer(buffer);
         let owner = Owner::new(buffer.get());
-        self.ftl.program(at, lpa, from, owner, platform);
+        let is_compaction = job == Job::Compaction;
+        self.ftl
+            .program_for(at, lpa, from, owner, is_compaction, platform);
     }
 
     /// A page has been programmed.

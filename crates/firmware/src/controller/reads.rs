@@ -257,7 +257,8 @@ impl Controller {
             return Some(Time::MAX);
         }
         let expected = entry.expected.as_picos();
-        Some(Time::from_picos(expected.saturating_sub(threshold.get())))
+        let until = Time::from_picos(expected.saturating_sub(threshold.get()));
+        Some(until + self.constants.delay_margin)
     }
 
     /// Algorithm 1: whether the host had better switch threads.
@@ -275,7 +276,8 @@ impl Controller {
         match self.constants.delay_threshold {
             Some(threshold) if may_delay => {
                 let remains = expected.saturating_since(at);
-                remains > threshold || is_behind_gc && GC_WAIT > threshold
+                remains + self.constants.delay_margin > threshold
+                    || is_behind_gc && GC_WAIT > threshold
             }
             _ => false,
         }

@@ -26,6 +26,9 @@ pub enum EstimatorKind {
     Channel,
     /// The die's, which is what the page really waits for.
     Die,
+    /// None's: the flash says when the page will come, and a wait of just the threshold is too
+    /// long as well. Where the flash cannot know, the channel's queue is added up.
+    Exact,
 }
 
 units::parameters! {
@@ -58,7 +61,7 @@ units::parameters! {
         /// Bulk: blocks that one GC erases, spread evenly over the dies.
         gc_bulk_blocks: u32, "at least 1", "SkyByte Table II";
         /// Whose queue the delay estimate adds up.
-        estimator: EstimatorKind, "channel or die", "SkyByte Algorithm 1; D14";
+        estimator: EstimatorKind, "channel, die or exact", "SkyByte Algorithm 1; D14; its artifact: exact";
     }
 }
 

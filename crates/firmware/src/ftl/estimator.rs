@@ -54,7 +54,7 @@ impl Estimator {
     /// Empty queues.
     pub fn new(kind: EstimatorKind, geometry: FlashGeometry, timing: FlashTiming) -> Self {
         let queue_count = match kind {
-            EstimatorKind::Channel => geometry.channel_count,
+            EstimatorKind::Channel | EstimatorKind::Exact => geometry.channel_count,
             EstimatorKind::Die => geometry.die_count(),
         };
         Self {
@@ -97,7 +97,7 @@ impl Estimator {
 
     fn index(&self, die: DieId) -> usize {
         match self.kind {
-            EstimatorKind::Channel => self.geometry.channel_of(die).index(),
+            EstimatorKind::Channel | EstimatorKind::Exact => self.geometry.channel_of(die).index(),
             EstimatorKind::Die => die.index(),
         }
     }

@@ -224,7 +224,7 @@ impl<M: Mapping> Bench<M> {
         };
         let channel = GEOMETRY.channel_of(die);
         let is_in_queue = |other: &DieId| match self.ftl.config.estimator {
-            EstimatorKind::Channel => GEOMETRY.channel_of(*other) == channel,
+            EstimatorKind::Channel | EstimatorKind::Exact => GEOMETRY.channel_of(*other) == channel,
             EstimatorKind::Die => *other == die,
         };
         let dies = (0..GEOMETRY.die_count())

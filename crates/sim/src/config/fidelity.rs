@@ -54,6 +54,8 @@ pub const SWITCHES: &[Switch] = switches![
     // Flash.
     "nand_one_unit_per_channel",
     "no_channel_transfer",
+    "split_program_timeline",
+    "exact_delay_estimate",
     "program_80us",
     "erase_853us",
     // Write log.

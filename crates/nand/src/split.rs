@@ -1,0 +1,140 @@
+//! Two clocks per unit: `nand.scheduling = split`, which is how SkyByte's artifact keeps time.
+//!
+//! One clock is the host's, the other that of log compaction. A read waits for all that is on the
+//! host's clock, but of the programs of compaction only for what is left of one: the rest of their
+//! sum divided by the time of a program. A program of compaction is done when it is submitted and
+//! only moves its own clock on. Nothing is queued, suspended or put in order, so the end of a
+//! command is known when it is submitted, and the bus of a channel is part of the command.
+
+use crate::{Kind, Nand, Operation};
+use units::{Picos, Time};
+
+/// Until when a unit is busy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clocks {
+    /// With reads, erases, and programs for the host or GC.
+    host: Time,
+    /// With programs of log compaction.
+    compaction: Time,
+}
+
+impl Nand {
+    /// Whether the flash keeps two clocks, so that commands go to [`Nand::submit_split`].
+    #[inline]
+    pub fn is_split(&self) -> bool {
+        !self.clocks.is_empty()
+    }
+
+    /// Takes a command that starts at `at` or when its clock allows; gives its end, which counts
+    /// as completion. `is_compaction`: on behalf of log compaction.
+    pub fn submit_split(&mut self, at: Time, operation: Operation, is_compaction: bool) -> Time {
+        let kind = operation.kind();
+        let unit = self.unit_of(operation.block(self.geometry())) as usize;
+        let service = self.service_time(kind);
+        let program = self.service_time(Kind::Program);
+        let clocks = &mut self.clocks[unit];
+        let mut latency = service;
+        if kind == Kind::Program && is_compaction {
+            clocks.compaction = clocks.compaction.max(at) + service;
+        } else {
+            clocks.host = clocks.host.max(at) + service;
+            latency = clocks.host - at;
+        }
+        if kind == Kind::Read {
+            if clocks.compaction > at {
+                let ahead = clocks.compaction - at;
+                latency += Picos::new(ahead.get() % program.get());
+                clocks.compaction += service;
+            }
+            if is_compaction {
+                clocks.compaction += latency;
+            }
+        }
+        let stats = self.stats.of_mut(kind);
+        stats.submitted += 1;
+        stats.completed += 1;
+        stats.wait += latency - service;
+        stats.latency += latency;
+        self.stats.die_busy += service;
+        self.stats.die_occupied += service;
+        self.units[unit].occupied += service;
+        match kind == Kind::Program && is_compaction {
+            true => at,
+            false => at + latency,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NandConfig, Parallelism, Scheduling};
+    use units::{BytesPerSec, PageSize, Ppa};
+
+    /// One channel, one die: tR 3 us, tPROG 80 us, no transfer.
+    fn nand() -> Nand {
+        Nand::new(&NandConfig {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 2,
+            pages_per_block: 8,
+            page_size: PageSize::KIB_4,
+            t_r: Picos::from_micros(3),
+            t_prog: Picos::from_micros(80),
+            t_bers: Picos::from_micros(1000),
+            channel_bandwidth: BytesPerSec::UNLIMITED,
+            scheduling: Scheduling::Split,
+            suspend: false,
+            t_suspend: Picos::ZERO,
+            parallelism: Parallelism::Channel,
+        })
+    }
+
+    fn at(micros: u64) -> Time {
+        Time::ZERO + Picos::from_micros(micros)
+    }
+
+    const READ: Operation = Operation::Read(Ppa::new(0));
+    const PROGRAM: Operation = Operation::Program(Ppa::new(1));
+
+    /// Three evicted pages are programmed at 0: the host's clock is at 240. A read at 10 ends at
+    /// 243.
+    #[test]
+    fn a_read_waits_for_every_program_of_the_host() {
+        let mut nand = nand();
+        for end in [80, 160, 240] {
+            assert_eq!(nand.submit_split(at(0), PROGRAM, false), at(end));
+        }
+        assert_eq!(nand.submit_split(at(10), READ, false), at(243));
+        nand.audit();
+    }
+
+    /// The same three for compaction: done at once, compaction's clock at 240. A read at 10 takes
+    /// 3 and what is left of one program, (240 - 10) mod 80 = 70: it ends at 83. Compaction's clock
+    /// goes on to 243 and the host's is at 13, so a read at 11 takes 2 + 3 and (243 - 11) mod 80 =
+    /// 72: it ends at 88.
+    #[test]
+    fn a_read_waits_for_what_is_left_of_one_program_of_compaction() {
+        let mut nand = nand();
+        for _ in 0..3 {
+            assert_eq!(nand.submit_split(at(0), PROGRAM, true), at(0));
+        }
+        assert_eq!(nand.submit_split(at(10), READ, false), at(83));
+        assert_eq!(nand.submit_split(at(11), READ, false), at(88));
+        nand.audit();
+    }
+
+    /// A coalescing read at 0 takes 3 on the host's clock and moves compaction's to 3, where the
+    /// program goes on: 83. A read at 3 takes 3 and (83 - 3) mod 80 = 0 and moves compaction's clock
+    /// to 86; one at 4 waits 2, takes 3 and (86 - 4) mod 80 = 2: it ends at 11.
+    #[test]
+    fn a_read_of_compaction_moves_both_clocks() {
+        let mut nand = nand();
+        assert_eq!(nand.submit_split(at(0), READ, true), at(3));
+        assert_eq!(nand.submit_split(at(3), PROGRAM, true), at(3));
+        assert_eq!(nand.submit_split(at(3), READ, false), at(6));
+        assert_eq!(nand.submit_split(at(4), READ, false), at(11));
+    }
+}
