@@ -9,18 +9,21 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from entresol import core
+from entresol import columns, core
 from entresol.core import ForeignPart, ForeignReading
 from entresol.errors import UserError, did_you_mean
 from entresol.output import OutputFile
 
 OURS = "etr"
+TABLE = "csv"
+PARQUET = "parquet"
 
 FormatOption = Annotated[
     str | None,
@@ -83,11 +86,40 @@ def words(how: ForeignReading) -> list[str]:
 
 def as_capture(path: Path, how: ForeignReading) -> Path:
     """A capture for `path`: itself, or one made from the foreign trace it is."""
-    if core.trace_format(path, how.format) == OURS:
+    if _format(path, how) == OURS:
         return path
     made = Path(tempfile.mkdtemp(dir=_workspace())) / f"{path.stem or path.name}.etr"
-    core.trace_import(path, made, how)
+    _import(path, made, how)
     return made
+
+
+def formats() -> list[core.TraceFormat]:
+    """All formats: those of the core, and Parquet, whose columns the core gets as text."""
+    summary = f"the columns of {TABLE} in a Parquet file"
+    return [*core.trace_formats(), core.TraceFormat(PARQUET, summary, True, True, True)]
+
+
+def _format(path: Path, how: ForeignReading) -> str:
+    if path.exists() and columns.is_parquet(path):
+        if how.format in (None, PARQUET):
+            return PARQUET
+    elif how.format == PARQUET:
+        raise UserError(f"{path}: is not a Parquet file.")
+    return core.trace_format(path, how.format)
+
+
+def _import(path: Path, destination: Path, how: ForeignReading) -> None:
+    if _format(path, how) != PARQUET:
+        core.trace_import(path, destination, how)
+        return
+    # The same name, so that the capture says where it comes from.
+    with tempfile.TemporaryDirectory(dir=_workspace()) as folder:
+        text = Path(folder) / path.name
+        columns.write_text(path, text, columns.ACCESSES)
+        try:
+            core.trace_import(text, destination, replace(how, format=TABLE))
+        except core.TraceError as error:
+            raise UserError(str(error).replace(str(text), str(path))) from error
 
 
 @cache
@@ -98,8 +130,7 @@ def _workspace() -> str:
 
 
 def _known(name: str, *, imports: bool) -> None:
-    formats = core.trace_formats()
-    fit = [format.name for format in formats if (format.imports if imports else format.exports)]
+    fit = [format.name for format in formats() if (format.imports if imports else format.exports)]
     if name not in fit and not (imports and name == OURS):
         verb = "read" if imports else "written"
         hint = did_you_mean(name, fit) or f" Choose from {', '.join(fit)}."
@@ -118,7 +149,7 @@ def formats_command() -> None:
     """List the formats of traces: what can be read, written, and told by its content."""
     from entresol import show  # which draws on studies, and they on this module
 
-    show.formats(core.trace_formats())
+    show.formats(formats())
 
 
 def import_command(
@@ -132,10 +163,10 @@ def import_command(
     if output.suffix != ".etr":
         raise UserError(f"{output}: the name of a capture ends in .etr.")
     how = reading(format, dependencies, slowdown)
-    if core.trace_format(source, how.format) == OURS:
+    if _format(source, how) == OURS:
         raise UserError(f"{source}: is a capture already; there is nothing to import.")
     with OutputFile(output) as file:
-        core.trace_import(source, file.temporary, how)
+        _import(source, file.temporary, how)
         info = core.trace_info(file.temporary)
         file.commit()
     from entresol import show  # as above
@@ -177,6 +208,19 @@ def _export(trace: Path, output: Path, format: str, part: ForeignPart) -> None:
     _known(format, imports=False)
     if not output.absolute().parent.is_dir():
         raise UserError(f"{output.parent}: no such directory.")
-    for note in core.trace_export(trace, format, output, part):
+    if format == PARQUET:
+        notes = _export_parquet(trace, output, part)
+    else:
+        notes = core.trace_export(trace, format, output, part)
+    for note in notes:
         typer.echo(f"note: {note}")
     typer.echo(f"{format}: {output}")
+
+
+def _export_parquet(trace: Path, output: Path, part: ForeignPart) -> list[str]:
+    with OutputFile(output) as file, tempfile.TemporaryDirectory(dir=_workspace()) as folder:
+        text = Path(folder) / "accesses.csv"
+        notes = core.trace_export(trace, TABLE, text, part)
+        columns.write_parquet(text, file.temporary)
+        file.commit()
+    return notes

@@ -8,6 +8,8 @@ import re
 import struct
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from conftest import Entresol
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -88,3 +90,51 @@ def test_the_formats_are_listed(entresol_command: Entresol) -> None:
     shown = entresol_command("trace", "formats").out
     for name in ("macsim", "pinatrace", "champsim"):
         assert name in shown
+
+
+def test_parquet_holds_what_the_table_as_text_holds(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    text = _exported(entresol_command, tmp_path / "s.csv", "--format", "csv", "--limit", "1%")
+    table = _exported(
+        entresol_command, tmp_path / "s.parquet", "--format", "parquet", "--limit", "1%"
+    )
+    rows = [",".join(map(str, row.values())) for row in pq.read_table(table).to_pylist()]
+    assert text.read_text().splitlines() == ["thread,instructions,address,size,op", *rows]
+    assert len(rows) > 1000
+    infos = [
+        json.loads(entresol_command("trace", "info", str(path), "--json").out)
+        for path in (text, table)
+    ]
+    assert infos[1]["provenance"]["command"] == ["import", "csv", "s.parquet"]
+    for key in ("instructions", "loads", "stores", "footprint_pages"):
+        assert infos[0][key] == infos[1][key] > 0
+    run = entresol_command("run", str(table), *DESIGNS)
+    assert run.code == 0, run.err
+    shown = entresol_command("trace", "formats").out
+    assert re.search(r"^parquet +yes +yes +yes", shown, re.MULTILINE)
+
+
+def test_a_parquet_file_that_is_no_table_says_what_is_wrong(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    columns = {"thread": [0, 0], "time_ns": [5, 4], "address": [0, 64], "size": [8, 8]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    done = entresol_command("run", str(tmp_path / "a.parquet"), *DESIGNS)
+    assert done.code == 2
+    assert "a.parquet: has no column op; it has thread, time_ns, address, size." in done.err
+    pq.write_table(pa.table({**columns, "op": ["R", "W"]}), tmp_path / "b.parquet")
+    done = entresol_command("run", str(tmp_path / "b.parquet"), *DESIGNS)
+    assert done.code == 2
+    assert re.search(rf"{tmp_path}/b\.parquet: record 3 at byte \d+ is earlier", done.err)
+    (tmp_path / "c.csv").write_text("thread,instructions,address,size,op\n")
+    done = entresol_command("run", str(tmp_path / "c.csv"), *DESIGNS, "--format", "parquet")
+    assert done.code == 2 and "c.csv: is not a Parquet file" in done.err
+
+
+def test_traces_of_accesses_run_as_they_are(entresol_command: Entresol) -> None:
+    samples = Path(__file__).parents[2] / "crates/trace/tests/foreign"
+    for name in ("tiny.lackey", "tiny.drmemtrace", "tiny.mqsim", "tiny.tsv"):
+        run = entresol_command("run", str(samples / name), *DESIGNS)
+        assert run.code == 0, run.err
+        assert json.loads(run.out)["runs"][0]["instructions"] > 0

@@ -10,15 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from entresol import core
+from entresol import columns, core
 from entresol.core import Json, Setup
 from entresol.errors import UserError
 from entresol.study import POLL_SECONDS, Interruption
 from entresol.summary import SCHEMA
-
-_PARQUET = b"PAR1"
-_TIMES = ("time_ps", "time_ns", "time_us", "time_ms", "time_s")
-_PLACES = ("offset", "address")
 
 
 @dataclass(frozen=True)
@@ -84,54 +80,17 @@ def _run(replay: core.Replay, design: str, watch: Callable[[str, int, int], None
 def _readable(workload: Workload) -> Iterator[Sequence[tuple[str, str]]]:
     """The words, with a Parquet file replaced by its columns as text."""
     path = workload.path
-    if path is None or not _is_parquet(path):
+    if path is None or not columns.is_parquet(path):
         yield workload.words
         return
     with tempfile.TemporaryDirectory(prefix="entresol-") as folder:
         text = Path(folder) / "requests.csv"
-        _write_columns(path, text)
+        columns.write_text(path, text, columns.REQUESTS)
         words = [(name, str(text) if name == "file" else value) for name, value in workload.words]
         try:
             yield words
         except core.TraceError as error:
             raise UserError(str(error).replace(str(text), str(path))) from error
-
-
-def _is_parquet(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_PARQUET)) == _PARQUET
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
-
-
-def _write_columns(path: Path, text: Path) -> None:
-    # Imported here because it takes longer than the rest of the command line together.
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            columns = _columns(path, file.schema_arrow.names)
-            schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-            with pa.csv.CSVWriter(text, schema) as writer:
-                for batch in file.iter_batches(columns=columns):
-                    writer.write_batch(batch)
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}: is not a Parquet file that can be read: {error}.") from error
-
-
-def _columns(path: Path, names: Sequence[str]) -> list[str]:
-    chosen: list[str] = []
-    for wanted in (_TIMES, _PLACES, ("size",), ("op",)):
-        found = [name for name in wanted if name in names]
-        if not found:
-            raise UserError(
-                f"{path}: has no column {' or '.join(wanted)}; it has {', '.join(names)}."
-            )
-        chosen.append(found[0])
-    return chosen
 
 
 def flatten(run: Json) -> dict[str, Any]:

@@ -254,7 +254,7 @@ fn write_rows(mut walk: Walk, thread: ThreadId, out: &mut impl Write) -> std::io
         for (kind, (address, size)) in step.accesses {
             let op = if *kind == AccessKind::Store { 'W' } else { 'R' };
             let thread = thread.get();
-            writeln!(out, "{thread},{instructions},{address:#x},{size},{op}")?;
+            writeln!(out, "{thread},{instructions},{address},{size},{op}")?;
         }
         instructions += 1;
     }
