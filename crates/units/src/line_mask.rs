@@ -13,11 +13,13 @@ impl LineMask {
 
     /// Every line of a page.
     pub fn full(page: PageSize) -> Self {
-        let mut mask = Self::EMPTY;
-        for line in 0..page.line_count() {
-            mask.insert(LineInPage::new(line));
-        }
-        mask
+        let lines = u32::from(page.line_count());
+        let word = |index: u32| match lines.saturating_sub(64 * index) {
+            0 => 0,
+            rest @ 1..64 => (1 << rest) - 1,
+            _ => u64::MAX,
+        };
+        Self([word(0), word(1), word(2), word(3)])
     }
     /// Adds a line; says whether it was absent.
     #[inline]

@@ -264,7 +264,7 @@ impl<M: Mapping> Ftl<M> {
         self.allocator
             .block_mut(self.geometry.block_of(source))
             .reads -= 1;
-        if self.mapping.lookup(lpa) != Some(source) {
+        if self.mapping.reverse(source) != Some(lpa) {
             self.stats.gc_drops += 1;
             self.end_relocation(now, die, buffer, platform);
             return Done::Internal;
@@ -307,7 +307,7 @@ impl<M: Mapping> Ftl<M> {
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs -= 1;
-        if self.mapping.lookup(lpa) == Some(source) {
+        if self.mapping.reverse(source) == Some(lpa) {
             self.mapping.update(lpa, Some(ppa));
         } else {
             self.stats.gc_drops += 1;

@@ -1,14 +1,13 @@
 //! Which physical page holds which logical page.
 //!
 //! Behind a trait, because 33 million pages (128 GiB) and more must cost what *changed*, not what
-//! exists (D18). [`ImplicitMapping`] is the precondition's formula under a sparse overlay;
+//! exists (D18). [`ImplicitMapping`] is the precondition's formula under tables of what changed;
 //! [`ExplicitMapping`] writes every page down and is its reference in tests.
 
 use super::precondition::Precondition;
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
 use units::{BlockAddr, FlashGeometry, Lpa, Ppa};
 
 /// A partial bijection between logical and physical pages.
@@ -24,94 +23,138 @@ pub trait Mapping {
     fn valid_count(&self, block: BlockAddr) -> u32;
 }
 
-type Overlay = HashMap<u32, u32, FxBuildHasher>;
+/// Forward value of a page that is where the formula says.
+const BY_FORMULA: u32 = 0;
+/// Forward value of a page that is mapped nowhere; all others are physical pages + `FIRST_PLACE`.
+const NOWHERE: u32 = 1;
+const FIRST_PLACE: u32 = 2;
 
-/// Overlay value of a page that is mapped nowhere; no physical page has this number.
-const NOWHERE: u32 = u32::MAX;
-
-/// The precondition's formula, except where something has changed since. Memory grows with the
-/// pages changed (at most 80 bytes each) and the blocks (2 bytes each).
+/// The precondition's formula, except where something has changed since.
+///
+/// The tables are as long as the device has pages but begin as zeroes, so the memory they take is
+/// what the operating system hands out when they are written: at most 4 bytes per logical page and
+/// 4 1/8 per physical page, in pieces of its pages. A look in either direction is one access.
 #[derive(Clone, Debug)]
 pub struct ImplicitMapping {
     geometry: FlashGeometry,
     precondition: Precondition,
-    /// Every page that has been programmed or trimmed: where it is now.
-    moved: Overlay,
-    /// Inverse of `moved`: valid pages only, so that an erase has nothing to remove.
-    holders: Overlay,
+    /// By logical page: where it is now.
+    places: Vec<u32>,
+    /// By physical page: the logical page that was mapped to it last, + 1; 0 for none since the
+    /// start. Whether it still is there, `stale` says.
+    holders: Vec<u32>,
+    /// By physical page, one bit: what was mapped there, by formula or holder, no longer is.
+    stale: Vec<u64>,
     valid_counts: Vec<u16>,
+    changed_page_count: u64,
 }
 
 impl ImplicitMapping {
     /// The mapping of a device in the preconditioned state.
     pub fn new(geometry: FlashGeometry, precondition: Precondition) -> Self {
         assert!(
-            geometry.page_count() < u64::from(NOWHERE),
+            geometry.page_count() < u64::from(u32::MAX - FIRST_PLACE),
             "physical pages have 32-bit numbers"
         );
         let valid_counts = (0..geometry.block_count())
             .map(|block| precondition.valid_count(BlockAddr::new(block)))
             .map(|count| u16::try_from(count).expect("a block has fewer than 65,536 pages"))
             .collect();
+        let pages = index(geometry.page_count());
         Self {
             geometry,
+            places: vec![BY_FORMULA; index(precondition.logical_page_count())],
+            holders: vec![0; pages],
+            stale: vec![0; pages.div_ceil(64)],
             precondition,
-            moved: Overlay::with_hasher(FxBuildHasher),
-            holders: Overlay::with_hasher(FxBuildHasher),
             valid_counts,
+            changed_page_count: 0,
         }
     }
 
-    /// Pages whose place differs from the precondition.
-    pub fn changed_page_count(&self) -> usize {
-        self.moved.len()
+    /// Pages that have been programmed or trimmed since the start.
+    pub fn changed_page_count(&self) -> u64 {
+        self.changed_page_count
+    }
+
+    #[inline]
+    fn place(&self, lpa: Lpa, value: u32) -> Option<Ppa> {
+        match value {
+            BY_FORMULA => self.precondition.lookup(lpa),
+            NOWHERE => None,
+            place => Some(Ppa::new(u64::from(place - FIRST_PLACE))),
+        }
+    }
+
+    /// Notes that a page is no longer mapped there.
+    #[inline]
+    fn leave(&mut self, page: Ppa) {
+        let at = index(page.get());
+        self.stale[at / 64] |= 1 << (at % 64);
+        self.valid_counts[self.geometry.block_of(page).index()] -= 1;
+    }
+
+    /// Notes that a page is mapped there now.
+    #[inline]
+    fn enter(&mut self, page: Ppa, lpa: Lpa) {
+        assert!(
+            self.reverse(page).is_none(),
+            "{page} gets {lpa} while another page is mapped to it"
+        );
+        let at = index(page.get());
+        self.stale[at / 64] &= !(1 << (at % 64));
+        self.holders[at] = key(lpa.get()) + 1;
+        self.valid_counts[self.geometry.block_of(page).index()] += 1;
     }
 }
 
 impl Mapping for ImplicitMapping {
+    #[inline]
     fn lookup(&self, lpa: Lpa) -> Option<Ppa> {
-        match self.moved.get(&key(lpa.get())) {
-            Some(&NOWHERE) => None,
-            Some(&page) => Some(Ppa::new(u64::from(page))),
-            None => self.precondition.lookup(lpa),
-        }
+        self.place(lpa, self.places[index(lpa.get())])
     }
 
+    #[inline]
     fn reverse(&self, ppa: Ppa) -> Option<Lpa> {
-        if let Some(&lpa) = self.holders.get(&key(ppa.get())) {
-            return Some(Lpa::new(u64::from(lpa)));
+        let at = index(ppa.get());
+        if self.stale[at / 64] >> (at % 64) & 1 == 1 {
+            return None;
         }
-        self.precondition
-            .reverse(ppa)
-            .filter(|lpa| !self.moved.contains_key(&key(lpa.get())))
+        match self.holders[at] {
+            0 => self.precondition.reverse(ppa),
+            holder => Some(Lpa::new(u64::from(holder - 1))),
+        }
     }
 
     fn update(&mut self, lpa: Lpa, to: Option<Ppa>) -> Option<Ppa> {
-        let before = self.lookup(lpa);
+        let at = index(lpa.get());
+        let value = self.places[at];
+        let before = self.place(lpa, value);
         if let Some(page) = before {
-            self.holders.remove(&key(page.get()));
-            self.valid_counts[self.geometry.block_of(page).index()] -= 1;
+            self.leave(page);
         }
         if let Some(page) = to {
-            let earlier = self.holders.insert(key(page.get()), key(lpa.get()));
-            assert!(
-                earlier.is_none(),
-                "{page} gets {lpa} while another page is mapped to it"
-            );
-            self.valid_counts[self.geometry.block_of(page).index()] += 1;
+            self.enter(page, lpa);
         }
-        self.moved
-            .insert(key(lpa.get()), to.map_or(NOWHERE, |page| key(page.get())));
+        self.places[at] = to.map_or(NOWHERE, |page| key(page.get()) + FIRST_PLACE);
+        self.changed_page_count += u64::from(value == BY_FORMULA);
         before
     }
 
+    #[inline]
     fn valid_count(&self, block: BlockAddr) -> u32 {
         u32::from(self.valid_counts[block.index()])
     }
 }
 
+#[inline]
 fn key(number: u64) -> u32 {
     u32::try_from(number).expect("page numbers fit in 32 bits")
+}
+
+#[inline]
+fn index(number: u64) -> usize {
+    usize::try_from(number).expect("the tables of a device fit in memory")
 }
 
 /// Every mapped page written down, both ways.

@@ -251,6 +251,6 @@ fn the_full_size_device_runs_in_memory_that_follows_changes() {
         }
     }
     let stats = *ftl.stats();
-    assert!(ftl.mapping.changed_page_count() as u64 <= stats.host_programs + stats.gc_programs);
+    assert!(ftl.mapping.changed_page_count() <= stats.host_programs + stats.gc_programs);
     assert!(stats.gc_victims > 0, "some die fills its open block");
 }
