@@ -1,0 +1,67 @@
+//! A heap of entries by key, for what happens late.
+
+use super::Entry;
+
+/// Children of a node; four keep the tree shallow and a node's children in one cache line's reach.
+const ARITY: usize = 4;
+
+/// Entries, the earliest first.
+#[derive(Clone, Debug)]
+pub(super) struct Heap<E>(Vec<Entry<E>>);
+
+impl<E: Copy> Heap<E> {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The earliest entry.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&Entry<E>> {
+        self.0.first()
+    }
+
+    pub(super) fn push(&mut self, entry: Entry<E>) {
+        let heap = &mut self.0;
+        heap.push(entry);
+        let mut index = heap.len() - 1;
+        while index > 0 {
+            let parent = (index - 1) / ARITY;
+            if heap[parent].key() <= entry.key() {
+                break;
+            }
+            heap[index] = heap[parent];
+            index = parent;
+        }
+        heap[index] = entry;
+    }
+
+    /// Takes the earliest entry.
+    pub(super) fn pop(&mut self) -> Option<Entry<E>> {
+        let last = self.0.pop()?;
+        let Some(first) = self.0.first().copied() else {
+            return Some(last);
+        };
+        self.sift_down(last);
+        Some(first)
+    }
+
+    /// Puts an entry in the place of the first and lets it sink.
+    fn sift_down(&mut self, entry: Entry<E>) {
+        let heap = &mut self.0;
+        let mut index = 0;
+        loop {
+            let first_child = index * ARITY + 1;
+            let end = (first_child + ARITY).min(heap.len());
+            let children = first_child..end;
+            let Some(least) = children.min_by_key(|child| heap[*child].key()) else {
+                break;
+            };
+            if heap[least].key() >= entry.key() {
+                break;
+            }
+            heap[index] = heap[least];
+            index = least;
+        }
+        heap[index] = entry;
+    }
+}

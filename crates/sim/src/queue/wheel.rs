@@ -1,0 +1,116 @@
+//! A wheel of buckets for what happens soon: a list of entries for each slice of time, and a bit set
+//! of the slices that have any.
+
+use super::Entry;
+
+/// Base-two logarithm of the picoseconds of a slice: 33 ns.
+const SLICE_BITS: u32 = 15;
+/// Slices of the wheel, 134 us together: a page program of the paper's flash ends within.
+pub(super) const SLICES: u64 = 64 * 64;
+/// No entry.
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Node<E> {
+    entry: Entry<E>,
+    next: u32,
+}
+
+/// Entries of fewer than `SLICES` neighbouring slices, in no order within a slice.
+#[derive(Clone, Debug)]
+pub(super) struct Wheel<E> {
+    /// By slice modulo `SLICES`: its first node.
+    heads: Vec<u32>,
+    nodes: Vec<Node<E>>,
+    free: u32,
+    /// A bit for each slice, and one for each word of those.
+    occupied: [u64; 64],
+    words: u64,
+}
+
+/// The slice that a time lies in.
+#[inline]
+pub(super) fn slice_of(time: units::Time) -> u64 {
+    time.as_picos() >> SLICE_BITS
+}
+
+impl<E: Copy> Wheel<E> {
+    pub(super) fn new() -> Self {
+        Self {
+            heads: vec![NIL; SLICES as usize],
+            nodes: Vec::new(),
+            free: NIL,
+            occupied: [0; 64],
+            words: 0,
+        }
+    }
+
+    /// Adds an entry to a slice.
+    #[inline]
+    pub(super) fn push(&mut self, slice: u64, entry: Entry<E>) {
+        let place = (slice % SLICES) as usize;
+        let at = self.free_node();
+        let next = std::mem::replace(&mut self.heads[place], at);
+        let node = Node { entry, next };
+        match self.nodes.get_mut(at as usize) {
+            Some(free) => {
+                self.free = free.next;
+                *free = node;
+            }
+            None => self.nodes.push(node),
+        }
+        self.occupied[place / 64] |= 1 << (place % 64);
+        self.words |= 1 << (place / 64);
+    }
+
+    /// Where the next entry goes: a free node, or one more.
+    #[inline]
+    fn free_node(&self) -> u32 {
+        match self.free {
+            NIL => u32::try_from(self.nodes.len()).expect("fewer events than 2^32 are pending"),
+            free => free,
+        }
+    }
+
+    /// The first slice after `cursor` that has entries, all of which lie less than `SLICES` slices
+    /// after it.
+    #[inline]
+    pub(super) fn next_slice(&self, cursor: u64) -> Option<u64> {
+        let from = cursor + 1;
+        let place = (from % SLICES) as usize;
+        let ahead = self.occupied[place / 64] >> (place % 64);
+        if ahead != 0 {
+            return Some(from + u64::from(ahead.trailing_zeros()));
+        }
+        // The other words in the order of time: those above this one, then from the lowest again,
+        // this one last.
+        let word = (place / 64) as u32;
+        let turned = self.words.rotate_right(word + 1);
+        if turned == 0 {
+            return None;
+        }
+        let steps = turned.trailing_zeros() + 1;
+        let found = (word + steps) % 64;
+        let bit = self.occupied[found as usize].trailing_zeros();
+        let to_word = u64::from(steps) * 64 - (place % 64) as u64;
+        Some(from + to_word + u64::from(bit))
+    }
+
+    /// Moves the entries of a slice to `target`.
+    #[inline]
+    pub(super) fn drain(&mut self, slice: u64, target: &mut Vec<Entry<E>>) {
+        let place = (slice % SLICES) as usize;
+        let mut at = std::mem::replace(&mut self.heads[place], NIL);
+        while at != NIL {
+            let node = &mut self.nodes[at as usize];
+            target.push(node.entry);
+            let next = std::mem::replace(&mut node.next, self.free);
+            self.free = at;
+            at = next;
+        }
+        self.occupied[place / 64] &= !(1 << (place % 64));
+        if self.occupied[place / 64] == 0 {
+            self.words &= !(1 << (place / 64));
+        }
+    }
+}
