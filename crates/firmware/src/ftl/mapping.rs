@@ -28,6 +28,8 @@ const BY_FORMULA: u32 = 0;
 /// Forward value of a page that is mapped nowhere; all others are physical pages + `FIRST_PLACE`.
 const NOWHERE: u32 = 1;
 const FIRST_PLACE: u32 = 2;
+/// Logical pages of a region: their places fill a page of the host's memory.
+const REGION: usize = 1024;
 
 /// The precondition's formula, except where something has changed since.
 ///
@@ -38,6 +40,9 @@ const FIRST_PLACE: u32 = 2;
 pub struct ImplicitMapping {
     geometry: FlashGeometry,
     precondition: Precondition,
+    /// By region of `REGION` logical pages, one bit: something in it has changed. Spares a look at
+    /// memory that the operating system has not handed out yet, which costs it a page fault.
+    touched: Vec<u64>,
     /// By logical page: where it is now.
     places: Vec<u32>,
     /// By physical page: the logical page that was mapped to it last, + 1; 0 for none since the
@@ -63,6 +68,7 @@ impl ImplicitMapping {
         let pages = index(geometry.page_count());
         Self {
             geometry,
+            touched: vec![0; index(precondition.logical_page_count()).div_ceil(64 * REGION)],
             places: vec![BY_FORMULA; index(precondition.logical_page_count())],
             holders: vec![0; pages],
             stale: vec![0; pages.div_ceil(64)],
@@ -111,7 +117,12 @@ impl ImplicitMapping {
 impl Mapping for ImplicitMapping {
     #[inline]
     fn lookup(&self, lpa: Lpa) -> Option<Ppa> {
-        self.place(lpa, self.places[index(lpa.get())])
+        let at = index(lpa.get());
+        let region = at / REGION;
+        if self.touched[region / 64] >> (region % 64) & 1 == 0 {
+            return self.precondition.lookup(lpa);
+        }
+        self.place(lpa, self.places[at])
     }
 
     #[inline]
@@ -137,6 +148,8 @@ impl Mapping for ImplicitMapping {
             self.enter(page, lpa);
         }
         self.places[at] = to.map_or(NOWHERE, |page| key(page.get()) + FIRST_PLACE);
+        let region = at / REGION;
+        self.touched[region / 64] |= 1 << (region % 64);
         self.changed_page_count += u64::from(value == BY_FORMULA);
         before
     }
