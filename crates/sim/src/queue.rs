@@ -78,8 +78,8 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Whether nothing is scheduled.
-    pub fn is_empty(&mut self) -> bool {
-        self.next_time().is_none()
+    pub fn is_empty(&self) -> bool {
+        self.current.is_empty() && self.wheel.is_empty() && self.heap.first().is_none()
     }
 
     /// Schedules an event.

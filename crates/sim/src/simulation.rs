@@ -249,7 +249,7 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// Whether nothing is to happen any more.
     pub(crate) fn is_idle(&self) -> bool {
-        self.fabric.queue.next_time().is_none() && self.lanes.earliest().is_none()
+        self.fabric.queue.is_empty() && self.lanes.earliest().is_none()
     }
 
     fn observe(

@@ -45,6 +45,11 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
+    /// Whether no slice has entries.
+    pub(super) fn is_empty(&self) -> bool {
+        self.words == 0
+    }
+
     /// Adds an entry to a slice.
     #[inline]
     pub(super) fn push(&mut self, slice: u64, entry: Entry<E>) {
