@@ -35,7 +35,7 @@ units::parameters! {
         /// complete, and the next thread starts after them.
         switch_at: SwitchAt, "retire or response", "SkyByte III-A (retire); its artifact: response";
         /// What becomes of the squashed instructions: they are gone (`at_once`), or run on
-        /// (`runs_on`). With delivered lines that means all of them, which then retire without being
+        /// (`runs_on`). With delivered lines that means all of them, which then retire and are not
         /// counted as retired instructions; with dropped lines it means their misses.
         squash: SquashPolicy, "at_once or runs_on", "SkyByte III-A (at_once); its artifact: runs_on";
         /// Whether store misses may be answered by SkyByte-Delay too, if the store waits for its

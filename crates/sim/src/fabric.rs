@@ -215,7 +215,7 @@ impl Fabric {
 
     /// Fetches the line of a new L3 miss.
     fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, kind: MissKind) {
-        let at = self.to_memory(now);
+        let at = self.ask_memory(now);
         let Region::Data(lpa, _) = line.region() else {
             let done = self.host_dram.access(at, dram_line(line), Access::Read);
             self.queue.push(done, Event::HostDramDone(miss));

@@ -11,8 +11,8 @@ units::parameters! {
         /// First part of each thread's instructions, executed functionally to warm caches, TLBs,
         /// branch predictors, device DRAM, write log and host pages before measurement starts.
         warmup: Ratio, "0% up to 90%", "decision D5; SkyByte §VI-A warms with the traces";
-        /// Whether caches, TLBs and branch predictors are warm when measurement starts. If not, they
-        /// are emptied after warm-up, and dirty lines are lost; device and host pages stay warm.
+        /// Whether caches, TLBs and branch predictors are warm when measurement starts. If not,
+        /// they are emptied after warm-up, and dirty lines are lost; device and host pages stay warm.
         warm_caches: bool, "true or false", "decision D5 (true); SkyByte's artifact: false";
     }
 }

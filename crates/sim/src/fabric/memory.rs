@@ -30,9 +30,9 @@ pub(super) enum Waiting {
 }
 
 impl Fabric {
-    /// When a line that misses L3 at `now`, or leaves it, is asked for at memory. What the way there
-    /// and back takes is charged at once.
-    pub(super) fn to_memory(&mut self, now: Time) -> Time {
+    /// When a line that misses L3 at `now`, or leaves it, is asked for at memory. What the way
+    /// there and back takes is charged at once.
+    pub(super) fn ask_memory(&mut self, now: Time) -> Time {
         let at = (now + self.l3_latency).max(self.memory_free);
         self.memory_free = at + self.memory_interval;
         at + self.memory_latency
@@ -88,7 +88,7 @@ impl Fabric {
 
     /// A dirty line leaves L3.
     pub(super) fn write_memory(&mut self, now: Time, line: HostLine) {
-        let at = self.to_memory(now);
+        let at = self.ask_memory(now);
         match line.region() {
             Region::Data(lpa, in_page) => self.write_data(at, lpa, in_page),
             _ => {
