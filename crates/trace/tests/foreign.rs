@@ -153,7 +153,7 @@ fn there_and_back(file: &TraceFile, format: Format, name: &str) -> (TraceFile, V
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// All but the split of sources into data and addresses.
     #[test]
