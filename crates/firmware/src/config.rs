@@ -112,8 +112,9 @@ units::parameters! {
         log_design_share: Ratio, "above 0%, at most 100%", "SkyByte Table II (100%); its artifact: 87.5%";
         /// What a line in the log takes of ssd.write_log.
         log_entry: Bytes, "64B to 128B", "SkyByte III-B (64B, addresses are in the index); its artifact: 72B";
-        /// How the log gives room back: in two halves, or as one ring. Slots of a ring are not
-        /// limited by ssd.write_log, which only says when it is compacted.
+        /// How the log gives room back: in two halves, or as one ring. A ring takes any number of
+        /// lines (33 million in each half): ssd.write_log only says when it is compacted. So it is
+        /// for simulation alone.
         log_mode: LogMode, "halves or ring", "SkyByte III-B (halves); its artifact: ring";
         /// Whether a write to the log also updates and touches its page in the data cache.
         log_write_updates_cache: bool, "true or false", "SkyByte III-B, W2 (true); its artifact: false";

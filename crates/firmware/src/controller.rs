@@ -140,7 +140,7 @@ impl Controller {
                 ssd.cache_policy,
             ),
             prefetcher: AnyPrefetcher::new(ssd),
-            log: (half_slots > 0).then(|| WriteLog::new(half_slots, page)),
+            log: (half_slots > 0).then(|| WriteLog::new(half_slots, page, ssd.log_mode)),
             mshrs: MshrFile::new(ssd.mshr_count),
             buffers: PageBuffers::new(ssd.buffers),
             compaction: Compaction::default(),

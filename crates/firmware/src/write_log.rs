@@ -9,6 +9,7 @@
 //!
 //! Source: SkyByte §III-B, Fig. 11–13.
 
+use crate::config::LogMode;
 use crate::log_index::{IndexCursor, LogIndex, TwoLevelHash};
 use alloc::vec::Vec;
 use units::{LineInPage, LineMask, LogSlot, Lpa, PageSize};
@@ -25,22 +26,41 @@ struct Half {
 pub struct WriteLog {
     halves: [Half; 2],
     active: usize,
+    /// Lines after which a half is sealed.
     half_slots: u32,
+    /// Lines that a half takes at most: as many, or in a ring what its index can name.
+    most_slots: u32,
+    /// How far apart the slots of a half are: those of a ring's halves alternate.
+    stride: u32,
+    is_ring: bool,
+    /// What is in the log goes to flash although it is not full.
+    is_draining: bool,
 }
+
+/// A ring that is being compacted counts as empty when it holds less than this part of its lines.
+const EMPTY_PART: u64 = 10_000;
 
 impl WriteLog {
     /// An empty log with `half_slots` lines in each half.
-    pub fn new(half_slots: u32, page: PageSize) -> Self {
+    pub fn new(half_slots: u32, page: PageSize, mode: LogMode) -> Self {
         assert!(half_slots > 0, "a half of the log holds at least one line");
+        let is_ring = mode == LogMode::Ring;
+        let (second, stride) = if is_ring { (1, 2) } else { (half_slots, 1) };
         let half = |first_slot| Half {
             index: TwoLevelHash::new(page, LogSlot::new(first_slot)),
             first_slot,
             used: 0,
         };
+        // The index packs slot and line into 32 bits, all ones meaning empty.
+        let nameable = (1 << (31 - page.line_bits())) - 1;
         Self {
-            halves: [half(0), half(half_slots)],
+            halves: [half(0), half(second)],
             active: 0,
             half_slots,
+            most_slots: if is_ring { nameable } else { half_slots },
+            stride,
+            is_ring,
+            is_draining: false,
         }
     }
 
@@ -57,7 +77,20 @@ impl WriteLog {
     /// Whether the active half takes another line.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.active().used < self.half_slots
+        self.active().used < self.most_slots
+    }
+
+    /// Whether it is time to seal the active half: it is full, a ring is half full, or the log is
+    /// being drained; and no half is sealed.
+    #[inline]
+    pub fn should_seal(&self) -> bool {
+        !self.is_compacting()
+            && (self.active().used >= self.half_slots || self.is_draining && self.active().used > 0)
+    }
+
+    /// Everything that is logged now is to go to flash.
+    pub fn drain(&mut self) {
+        self.is_draining = true;
     }
 
     /// Appends a line to the active half and indexes it (W1, W3).
@@ -70,7 +103,7 @@ impl WriteLog {
             "a line is appended only where there is room"
         );
         let half = &mut self.halves[self.active];
-        let slot = LogSlot::new(half.first_slot + half.used);
+        let slot = LogSlot::new(half.first_slot + half.used * self.stride);
         half.used += 1;
         half.index.insert(lpa, line, slot);
         slot
@@ -115,14 +148,29 @@ impl WriteLog {
         self.other().used > 0
     }
 
-    /// Seals the full active half and makes the free one active.
+    /// Seals the active half and makes the free one active.
     ///
     /// # Panics
-    /// If the active half has room or the other one is not free.
+    /// If the other one is not free, or it is not time.
     pub fn seal(&mut self) {
-        assert!(!self.has_room(), "a half is sealed when it is full");
         assert!(!self.is_compacting(), "one half is compacted at a time");
+        assert!(self.should_seal(), "a half is sealed when it is full");
         self.active = 1 - self.active;
+    }
+
+    /// Whether compaction of a page takes its lines of both halves, at once.
+    #[inline]
+    pub fn is_ring(&self) -> bool {
+        self.is_ring
+    }
+
+    /// The lines that compaction of a page takes: those of the sealed half; of a ring, the newest
+    /// of all.
+    pub fn lines_to_compact(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
+        let active = self.is_ring.then(|| &self.active().index);
+        self.sealed_lines(lpa)
+            .filter(move |(line, _)| active.is_none_or(|active| active.find(lpa, *line).is_none()))
+            .chain(active.into_iter().flat_map(move |active| active.lines(lpa)))
     }
 
     /// The next page of the sealed half, in the order of first logging (L1).
@@ -158,6 +206,8 @@ impl WriteLog {
         let half = self.other_mut();
         half.index.reset();
         half.used = 0;
+        let lines = u64::from(self.half_slots) * 2;
+        self.is_draining = self.is_ring && u64::from(self.active().used) * EMPTY_PART > lines;
     }
 
     /// Memory of both indices in bytes, as the paper counts it.
@@ -171,7 +221,7 @@ impl WriteLog {
     /// With a sentence, if one is broken.
     pub fn audit(&self) {
         for half in &self.halves {
-            assert!(half.used <= self.half_slots, "a half overflows");
+            assert!(half.used <= self.most_slots, "a half overflows");
             let mut slots: Vec<u32> = Vec::new();
             let mut cursor = IndexCursor::default();
             let mut page_count = 0;
@@ -184,7 +234,7 @@ impl WriteLog {
             slots.sort_unstable();
             slots.dedup();
             assert_eq!(line_count, slots.len(), "two lines share a slot of the log");
-            let used = half.first_slot..half.first_slot + half.used;
+            let used = half.first_slot..half.first_slot + half.used * self.stride;
             let all_used = slots.iter().all(|slot| used.contains(slot));
             assert!(all_used, "a line is indexed at an unused slot");
         }
@@ -200,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_active_half_is_newer_than_the_sealed_one() {
-        let mut log = WriteLog::new(2, PageSize::KIB_4);
+        let mut log = WriteLog::new(2, PageSize::KIB_4, LogMode::Halves);
         log.append(Lpa::new(3), A);
         log.append(Lpa::new(3), B);
         log.seal();
@@ -216,7 +266,7 @@ mod tests {
 
     #[test]
     fn halves_take_turns_and_forget_what_was_dropped() {
-        let mut log = WriteLog::new(1, PageSize::KIB_4);
+        let mut log = WriteLog::new(1, PageSize::KIB_4, LogMode::Halves);
         for turn in 0..4u32 {
             let slot = log.append(Lpa::new(7), A);
             assert_eq!(slot, LogSlot::new(turn % 2));
@@ -230,10 +280,46 @@ mod tests {
         }
     }
 
+    /// Slots 0 2 4 and 1 3 5: a ring of 2 lines takes 5 in a row, and its second half does not get
+    /// in the way of the first.
+    #[test]
+    fn a_ring_is_sealed_half_full_and_takes_more_than_it_has() {
+        let mut log = WriteLog::new(1, PageSize::KIB_4, LogMode::Ring);
+        assert_eq!(log.append(Lpa::new(7), A), LogSlot::new(0));
+        assert!(log.should_seal() && log.has_room());
+        log.seal();
+        for slot in [1, 3, 5, 7] {
+            assert!(log.has_room() && !log.should_seal());
+            assert_eq!(log.append(Lpa::new(7), B), LogSlot::new(slot));
+        }
+        log.append(Lpa::new(8), A);
+        let taken: Vec<_> = log.lines_to_compact(Lpa::new(7)).collect();
+        assert_eq!(taken, [(A, LogSlot::new(0)), (B, LogSlot::new(7))]);
+        log.audit();
+        assert!(log.drop_page(Lpa::new(7)));
+        log.release_sealed();
+        // Page 8 is there still, so compaction goes on.
+        assert!(log.should_seal());
+    }
+
+    #[test]
+    fn a_log_that_is_drained_is_sealed_before_it_is_full_and_only_once() {
+        let mut log = WriteLog::new(4, PageSize::KIB_4, LogMode::Halves);
+        log.append(Lpa::new(7), A);
+        assert!(!log.should_seal());
+        log.drain();
+        assert!(log.should_seal());
+        log.seal();
+        log.append(Lpa::new(7), A);
+        log.drop_sealed_page(Lpa::new(7));
+        log.release_sealed();
+        assert!(!log.should_seal());
+    }
+
     #[test]
     #[should_panic(expected = "one half is compacted at a time")]
     fn a_half_is_not_sealed_while_the_other_is_compacted() {
-        let mut log = WriteLog::new(1, PageSize::KIB_4);
+        let mut log = WriteLog::new(1, PageSize::KIB_4, LogMode::Halves);
         log.append(Lpa::new(1), A);
         log.seal();
         log.append(Lpa::new(1), A);

@@ -8,9 +8,10 @@ mod device;
 
 use device::*;
 use firmware::{
-    Answer, CleanVictims, Controller, ControllerConfig, Cost, PromotionCounts, RequestOp, Served,
+    Answer, CleanVictims, Controller, ControllerConfig, Cost, LogMode, PromotionCounts, RequestOp,
+    Served,
 };
-use units::{Bytes, Picos};
+use units::{Bytes, Picos, Ratio};
 
 /// A configuration without a log: one set of 8 frames.
 fn without_log() -> ControllerConfig {
@@ -200,5 +201,89 @@ fn compaction_may_cost_nothing_but_flash() {
         device.settle(core);
         let submitted = device.bench.last_program.expect("the page was programmed");
         assert_eq!(submitted, begun + core + expected);
+    }
+}
+
+/// Two halves of two lines: four writes fill both while nothing reaches flash, the fifth waits. In
+/// a ring of four it does not.
+#[test]
+fn a_ring_never_holds_a_write_back() {
+    for (mode, answered) in [(LogMode::Halves, 0), (LogMode::Ring, 1)] {
+        let mut config = config(2);
+        config.ssd.log_mode = mode;
+        let mut device = Device::new(&config);
+        for page in 0..4 {
+            assert_eq!(device.send(1, RequestOp::Write, page, 0).len(), 1);
+        }
+        let answers = device.send(2, RequestOp::Write, 4, 0);
+        assert_eq!(answers.len(), answered, "{mode:?}");
+    }
+}
+
+/// Two lines fill a half: page 1 is on its way to flash when another line of it and one of page 2
+/// are logged. Halves: one page is programmed, the other half is not full. A ring is compacted
+/// until it is empty: page 1 takes the later line along, then page 2 follows; nothing is left.
+#[test]
+fn a_ring_is_compacted_until_it_is_empty() {
+    for (mode, programs_done, lines, is_left) in
+        [(LogMode::Halves, 1, 2, true), (LogMode::Ring, 2, 4, false)]
+    {
+        let mut config = config(2);
+        config.ssd.log_mode = mode;
+        // One page at a time, and room in the other half for both lines.
+        config.ssd.dram += Bytes::new(128);
+        config.ssd.write_log += Bytes::new(128);
+        let mut device = Device::new(&config);
+        for line in 0..3 {
+            device.send(1, RequestOp::Write, 1, line);
+        }
+        // Half of three lines is sealed; these come while its page waits for its core.
+        device.send(5, RequestOp::Write, 1, 9);
+        device.send(6, RequestOp::Write, 2, 0);
+        device.settle(Picos::from_micros(500));
+        assert_eq!(programs(&device.controller), programs_done, "{mode:?}");
+        let stats = device.controller.stats();
+        assert_eq!(stats.compacted_lines, lines + 1, "{mode:?}");
+        let copies = device.controller.copies_of(units::LineAddr::new(2 * 64));
+        assert_eq!(copies.log.is_some(), is_left, "{mode:?}");
+        let answers = device.send(7, READ, 1, 9);
+        assert!(answers.is_empty() || answers[0].answer == Answer::Data);
+        device.settle(Picos::from_micros(500));
+        assert_eq!(device.bench.host[7], 5, "the newest bytes");
+    }
+}
+
+/// Three lines of two pages lie in a log of 32: warm-up's residue. Drained, they are two reads and
+/// two programs, and the log is empty.
+#[test]
+fn a_drained_log_costs_a_read_and_a_program_for_each_page_in_it() {
+    let mut device = Device::new(&config(16));
+    for (page, line) in [(1, 0), (1, 1), (2, 0)] {
+        device.send(1, RequestOp::Write, page, line);
+    }
+    device.controller.drain_log(device.now, &mut device.bench);
+    device.settle(Picos::from_micros(500));
+    assert_eq!(device.controller.stats().coalescing_reads, 2);
+    assert_eq!(programs(&device.controller), 2);
+    for (page, line) in [(1, 0), (1, 1), (2, 0)] {
+        let copies = device
+            .controller
+            .copies_of(units::LineAddr::new(page * 64 + line));
+        assert_eq!(copies.log, None);
+    }
+}
+
+/// 48 clean pages through 8 frames: 40 programs over two dies. Overwritten as often as GC allows,
+/// a die has the two free blocks at which GC starts after a few; fresh, it has 8 pages × 20 blocks.
+#[test]
+fn a_device_that_was_never_overwritten_collects_no_garbage() {
+    for (overwritten, collects) in [(Ratio::percent(1000), true), (Ratio::percent(0), false)] {
+        let mut config = without_log();
+        config.ssd.clean_victims = CleanVictims::Program;
+        config.ftl.overwritten = overwritten;
+        let mut device = Device::new(&config);
+        (0..48).for_each(|page| device.fetch(page));
+        assert_eq!(programs(&device.controller), 40);
+        assert_eq!(device.controller.ftl_stats().gc_victims > 0, collects);
     }
 }

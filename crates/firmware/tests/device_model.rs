@@ -96,7 +96,7 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         ),
         log_design_share: Ratio::percent(100),
         log_entry: LINE_BYTES,
-        log_mode: LogMode::Halves,
+        log_mode: pick(random, &[LogMode::Halves, LogMode::Ring]),
         log_write_updates_cache: pick(random, &[true, true, false]),
         write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
         merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),

@@ -95,6 +95,8 @@ pub struct Fabric {
     /// When memory can be asked for the next line.
     memory_free: Time,
     may_switch: bool,
+    /// The log is brought to flash when measurement starts.
+    drains_log: bool,
     stores_switch: bool,
     delivers_delayed: bool,
     loses_l2_victims: bool,
@@ -150,6 +152,7 @@ impl Fabric {
             memory_interval: span(config.cpu.memory_interval),
             memory_free: Time::ZERO,
             may_switch: config.design.context_switch,
+            drains_log: is_ssd && config.design.write_log && config.run.drain_log,
             stores_switch: stores_switch(config),
             delivers_delayed: config.os.delayed_line == DelayedLine::Delivered,
             loses_l2_victims: config.cpu.l2_victims == L2Victims::Lost,
@@ -340,6 +343,18 @@ impl Fabric {
                 controller.on_request(now, request, platform);
             });
         });
+    }
+
+    /// Measurement starts: what warm-up has left in the log goes to flash, if so configured.
+    pub fn drain_log(&mut self) {
+        let now = self.queue.now();
+        if self.drains_log {
+            self.on_device("only a device has a log", |device, host| {
+                device.with(host, |controller, platform| {
+                    controller.drain_log(now, platform);
+                });
+            });
+        }
     }
 
     /// Something of the device's own ends or starts.

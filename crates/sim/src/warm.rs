@@ -355,5 +355,6 @@ impl<S: InstructionSource> Simulation<S> {
         }
         self.lanes.reset_stats();
         self.fabric.reset_stats();
+        self.fabric.drain_log();
     }
 }

@@ -16,6 +16,7 @@ use crate::ftl::Owner;
 use crate::log_index::IndexCursor;
 use crate::page_buffers::Job;
 use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer, Unit};
+use crate::write_log::WriteLog;
 use units::address::LINE_BYTES;
 use units::{LineMask, Lpa, Time};
 
@@ -42,7 +43,10 @@ impl Controller {
     #[inline]
     pub(super) fn pump_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
         let Some(log) = &self.log else { return };
-        if !log.has_room() || log.is_compacting() && self.compaction.in_flight == 0 {
+        if log.should_seal()
+            || !log.has_room()
+            || log.is_compacting() && self.compaction.in_flight == 0
+        {
             self.turn_log(now, platform);
         }
     }
@@ -71,7 +75,7 @@ impl Controller {
         let Some(log) = self.log.as_mut() else {
             return false;
         };
-        if log.has_room() || log.is_compacting() {
+        if !log.should_seal() {
             return false;
         }
         let index_memory = log.index_memory();
@@ -126,6 +130,15 @@ impl Controller {
         platform.wake_at(at, Timer::new(buffer.get()));
     }
 
+    /// Starts to bring everything that is logged to flash, full or not; only new lines are logged
+    /// from now on.
+    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if let Some(log) = self.log.as_mut() {
+            log.drain();
+            self.pump_log(now, platform);
+        }
+    }
+
     /// L2 and L3 for a page whose turn has come.
     pub(super) fn compact_page<P: Platform>(
         &mut self,
@@ -151,11 +164,12 @@ impl Controller {
             } else {
                 at
             };
+            self.take_from_ring(lpa, platform);
             self.submit(copied, buffer, platform);
         } else if let Some(older) = self.buffers.holding(lpa) {
             // A page written through the block port is on its way to flash.
             self.merge(at, lpa, PagePlace::Buffer(older), buffer, platform);
-        } else if self.sealed_mask(lpa) == all || !self.ftl.is_mapped(lpa) {
+        } else if self.taken_mask(lpa) == all || !self.ftl.is_mapped(lpa) {
             self.merge(at, lpa, PagePlace::Zero, buffer, platform);
         } else {
             self.stats.coalescing_reads += 1;
@@ -169,8 +183,27 @@ impl Controller {
         log.map_or(LineMask::EMPTY, |log| log.sealed_mask(lpa))
     }
 
+    /// The lines of a page that compaction takes now.
+    fn taken_mask(&self, lpa: Lpa) -> LineMask {
+        let log = self.log.as_ref();
+        log.into_iter()
+            .flat_map(|log| log.lines_to_compact(lpa))
+            .map(|(line, _)| line)
+            .collect()
+    }
+
+    /// The lines of a page leave a ring when they have been collected; those of a half stay until
+    /// the page is on flash.
+    fn take_from_ring<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+        if self.log.as_ref().is_some_and(WriteLog::is_ring) {
+            self.merge_into_fetch(lpa, platform);
+            let log = self.log.as_mut().expect("as above");
+            log.drop_page(lpa);
+        }
+    }
+
     fn count_lines(&mut self, lpa: Lpa) {
-        self.stats.compacted_lines += u64::from(self.sealed_mask(lpa).count());
+        self.stats.compacted_lines += u64::from(self.taken_mask(lpa).count());
     }
 
     /// The coalescing read of a page is done.
@@ -207,12 +240,12 @@ impl Controller {
         platform: &mut P,
     ) {
         self.count_lines(lpa);
-        let logged = self.sealed_mask(lpa);
+        let logged = self.taken_mask(lpa);
         let rest = self.constants.all_lines.without(logged);
         platform.copy_page(older, PagePlace::Buffer(buffer), rest);
         let mut merged = at;
         let log = self.log.as_ref().expect("only a log is compacted");
-        for (line, slot) in log.sealed_lines(lpa) {
+        for (line, slot) in log.lines_to_compact(lpa) {
             let to = Cell::Page(PagePlace::Buffer(buffer), line);
             platform.copy_line(Cell::Log(slot), to);
             if self.constants.compaction_copies_charged {
@@ -220,14 +253,17 @@ impl Controller {
                 merged = merged.max(read);
             }
         }
+        self.take_from_ring(lpa, platform);
         self.submit(merged, buffer, platform);
     }
 
     /// A page of the sealed half is on flash: its lines leave the half.
     pub(super) fn finish_page<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) {
-        self.merge_into_fetch(lpa, platform);
-        let log = self.log.as_mut().expect("only a log is compacted");
-        log.drop_sealed_page(lpa);
+        if !self.log.as_ref().is_some_and(WriteLog::is_ring) {
+            self.merge_into_fetch(lpa, platform);
+            let log = self.log.as_mut().expect("only a log is compacted");
+            log.drop_sealed_page(lpa);
+        }
         self.stats.compacted_pages += 1;
         self.compaction.in_flight -= 1;
         self.compaction.batch_pages += 1;
@@ -250,7 +286,7 @@ impl Controller {
         };
         let log = self.log.as_ref().expect("only a log is compacted");
         let written = &mut self.mshrs.get_mut(mshr).written;
-        for (line, sealed) in log.sealed_lines(lpa) {
+        for (line, sealed) in log.lines_to_compact(lpa) {
             if written.insert(line) {
                 let newest = log.find(lpa, line).unwrap_or(sealed);
                 let to = Cell::Page(PagePlace::Frame(frame), line);

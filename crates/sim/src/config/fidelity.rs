@@ -58,10 +58,13 @@ pub const SWITCHES: &[Switch] = switches![
     "exact_delay_estimate",
     "program_80us",
     "erase_853us",
+    "no_preconditioning",
     // Write log.
     "log_entries_72_bytes",
     "log_seven_eighths",
+    "single_ring_log",
     "compaction_free_of_charge",
+    "warmup_residue_counted",
     "no_log_merge_on_fill",
     // Latencies and migration.
     "constant_device_latencies",
