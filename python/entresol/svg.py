@@ -193,3 +193,60 @@ def _svg(caption: Caption, width: float, height: float, parts: Sequence[str]) ->
         f'aria-labelledby="{name}-t {name}-d"><title id="{name}-t">{escape(caption.title)}</title>'
         f'<desc id="{name}-d">{escape(caption.description)}</desc>{"".join(parts)}</svg>'
     )
+
+
+def waterfall(
+    caption: Caption,
+    names: tuple[str, str],
+    ends: tuple[float, float],
+    steps: Sequence[tuple[str, float]],
+    width: int,
+) -> str:
+    """From one value to another by factors, on a logarithmic axis: a bar from where the last one
+    ended to where this one leads, gains in one colour, losses in another."""
+    rows: list[tuple[str, float, float, str, str]] = [
+        (names[0], 1.0, ends[0], "c-host_dram_ps", f"{ends[0]:.2f}×")
+    ]
+    at = ends[0]
+    for name, value in steps:
+        colour = "c-ssd_dram_ps" if value >= 1 else "c-flash_ps"
+        rows.append((name, at, at * value, colour, f"×{value:.3f}"))
+        at *= value
+    rows.append((names[1], 1.0, ends[1], "c-host_dram_ps", f"{ends[1]:.2f}×"))
+    low = min(min(start, end) for _, start, end, *_ in rows)
+    high = max(max(start, end) for _, start, end, *_ in rows)
+    left = _CHARACTER * max(len(name) for name, *_ in rows) + 12
+    span = math.log(high / low) or 1.0
+    room = width - left - _CHARACTER * 10
+
+    def across(value: float) -> float:
+        return left + math.log(value / low) / span * room
+
+    height = _ROW * len(rows)
+    parts = [
+        _axis(across(value), height, f"{value:g}×")
+        for value in _log_ticks(low, high)
+    ]  # fmt: skip
+    for index, (name, start, end, colour, note) in enumerate(rows):
+        middle = index * _ROW + _ROW / 2
+        x, far = sorted((across(start), across(end)))
+        strong = index in (0, len(rows) - 1)
+        parts.append(
+            f'<text class="label{" strong" if strong else ""}" x="{left - 8:.1f}" '
+            f'y="{middle + 4}" text-anchor="end">{escape(name)}</text>'
+            f'<rect class="bar" x="{x:.2f}" y="{middle - _BAR / 2}" height="{_BAR}" '
+            f'width="{max(far - x, 0.8):.2f}" fill="var(--{colour})">'
+            f"<title>{escape(name)}: {note}</title></rect>"
+            f'<text class="note{" strong" if strong else ""}" x="{far + 6:.1f}" '
+            f'y="{middle + 4}">{note}</text>'
+        )
+    return _svg(caption, width, height + _AXIS, parts)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Round values between two, evenly on a logarithmic axis, about eight of them."""
+    fine = [10.0**decade * step for decade in range(-4, 7)
+            for step in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]  # fmt: skip
+    inside = [value for value in fine if low * 0.999 <= value <= high * 1.001]
+    stride = max(1, math.ceil(len(inside) / 8))
+    return inside[::stride]

@@ -1,0 +1,2 @@
+"""`entresol explain-gain`: how much of a speedup each modelling decision, or each mechanism, is
+worth."""

@@ -1,0 +1,138 @@
+"""`gain.html`: the waterfall from the speedup without the choices to the one with all of them."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib import resources
+from typing import cast
+
+from entresol import quantity, svg
+from entresol.core import Json
+from entresol.report import html
+
+_WIDTH = 1134
+_SMALL = 0.002
+"""Factors nearer to one than this share a bar."""
+
+
+def render(result: Json) -> str:
+    """The whole page: a pure function of the result."""
+    title = f"What the gain of {result['design']} on {result['trace']} is made of"
+    sections = [
+        ("waterfall", "Waterfall",
+         f"Speedup over {result['reference']}, from left to right; each bar is a factor, the mean "
+         "over orders in which the choices come in (Shapley).", _waterfall(result)),
+        ("shares", "Shares",
+         "First in: the factor of the choice alone. Last in: its factor when all others are on. "
+         "A factor of 1 is no effect.", _shares(result)),
+        ("configurations", "Configurations",
+         "Each is an ordinary run; the command repeats it.",
+         html.details("All of them", _configurations(result))),
+    ]  # fmt: skip
+    style = resources.files("entresol.report").joinpath("style.css").read_text(encoding="utf-8")
+    links = "".join(f'<a href="#{name}">{escape(head)}</a>' for name, head, *_ in sections)
+    body = "".join(html.section(*section) for section in sections)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)} · Entresol</title><style>{style}</style></head><body>"
+        f'<header class="top"><p class="mark-name">Entresol</p><h1>{escape(title)}</h1>'
+        f'<p class="lead">{escape(conclusion(result))}</p>'
+        f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
+        f"<footer>Entresol {escape(str(result['provenance']['entresol']))}. Simulated results: the "
+        "captured program is real, the machine it runs on here is a model.</footer></body></html>\n"
+    )
+
+
+def by_worth(result: Json) -> list[Json]:
+    """The shares, largest effect first."""
+    shares = cast(list[Json], result["shares"])
+    return sorted(shares, key=lambda share: -_distance(share["shapley_micro"]))
+
+
+def factor(micro: int) -> str:
+    """`×1.23`."""
+    return f"×{micro / 1e6:.3f}"
+
+
+def interval(share: Json) -> str:
+    """`1.20 – 1.26`, or a dash where there is none."""
+    low, high = share["shapley_low_micro"], share["shapley_high_micro"]
+    return quantity.NOTHING if low is None else f"{low / 1e6:.3f} – {high / 1e6:.3f}"
+
+
+def conclusion(result: Json) -> str:
+    """One paragraph for whoever reads no table."""
+    without, with_all = (result[f"speedup_{name}_micro"] / 1e6 for name in ("without", "with_all"))
+    is_switches = result["provenance"]["by"] == "switch"
+    before, after = ("as the paper describes it", "as the artifact computes it")
+    if not is_switches:
+        before, after = ("without its mechanisms", "with all of them")
+    text = (
+        f"{result['design']} is {quantity.times(without)} as fast as {result['reference']} "
+        f"{before}, and {quantity.times(with_all)} {after}."
+    )
+    largest = by_worth(result)[:3]
+    named = [f"{share['title'].lower()} ({factor(share['shapley_micro'])})" for share in largest
+             if _distance(share["shapley_micro"]) > _SMALL]  # fmt: skip
+    if named:
+        text += f" Most of what lies between: {'; '.join(named)}."
+    return text + f" Interaction beyond each alone: {factor(result['interaction_micro'])}."
+
+
+def _distance(micro: int) -> float:
+    # The distance of a factor from one, alike for gains and losses.
+    value = micro / 1e6
+    return max(value, 1 / value) - 1 if value else float("inf")
+
+
+def _waterfall(result: Json) -> str:
+    large = [share for share in by_worth(result) if _distance(share["shapley_micro"]) > _SMALL]
+    small = [share for share in result["shares"] if share not in large]
+    steps = [(share["title"], share["shapley_micro"] / 1e6) for share in large]
+    if small:
+        product = 1.0
+        for share in small:
+            product *= share["shapley_micro"] / 1e6
+        steps.append((f"{len(small)} others", product))
+    caption = svg.Caption(
+        "waterfall",
+        f"Speedup of {result['design']} over {result['reference']}",
+        "; ".join(f"{title}: factor {value:.3f}" for title, value in steps),
+    )
+    ends = (result["speedup_without_micro"] / 1e6, result["speedup_with_all_micro"] / 1e6)
+    names = ("paper", "artifact")
+    if result["provenance"]["by"] != "switch":
+        names = ("no mechanism", "all")
+    picture = svg.waterfall(caption, names, ends, steps, _WIDTH)
+    return f'<div class="panels" style="--columns:1"><figure class="panel">{picture}</figure></div>'
+
+
+def _shares(result: Json) -> str:
+    heads = ("choice", "what", "first in", "last in", "Shapley", "95 % interval")
+    rows = [
+        html.Row(share["name"], (
+            html.Cell(share["title"], prose=True),
+            html.Cell(factor(share["first_in_micro"])),
+            html.Cell(factor(share["last_in_micro"])),
+            html.Cell(factor(share["shapley_micro"])),
+            html.Cell(interval(share)),
+        ))
+        for share in by_worth(result)
+    ]  # fmt: skip
+    return html.table("Shares of the gain", heads, rows)
+
+
+def _configurations(result: Json) -> str:
+    heads = ("on", result["reference"], result["design"], "speedup", "command")
+    total = len(result["shares"])
+    rows = [
+        html.Row(f"{len(item['on'])} of {total}", (
+            html.Cell(quantity.duration(item["reference_ps"])),
+            html.Cell(quantity.duration(item["design_ps"])),
+            html.Cell(quantity.times(item["reference_ps"] / (item["design_ps"] or 1))),
+            html.Cell(item["command"], prose=True),
+        ))
+        for item in result["configurations"]
+    ]  # fmt: skip
+    return html.table("Configurations", heads, rows)
