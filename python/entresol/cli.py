@@ -16,6 +16,7 @@ import typer
 from entresol import capture, cli_sample, core, foreign, results, show, study, summary, terminal
 from entresol.errors import UserError
 from entresol.explain import command as explain_command
+from entresol.look import command as look_command
 from entresol.options import (
     AuditOption,
     ConfigOption,
@@ -138,6 +139,7 @@ def _command(wanted: study.Study, config: Sequence[Path]) -> str:
 
 replay_command.register(app)
 explain_command.register(app)
+look_command.register(app)
 app.command("sample")(cli_sample.sample_command)
 
 

@@ -166,6 +166,14 @@ class Run:
         assert isinstance(windows, list), "the core promises a list"
         return windows
 
+    def execute_recorded(self, span: tuple[int, int], limit: int, slowest: int) -> Json:
+        """Runs and gives what happened in a span of picoseconds, at most `limit` records of a
+        kind, and the slowest reads; raises as `execute`."""
+        both = _guarded(lambda: self._run.execute_recorded(span, limit, slowest))
+        _, recorded = json.loads(both)
+        assert isinstance(recorded, dict), "the core promises an object"
+        return recorded
+
     def progress(self) -> Progress:
         """May be called from any thread at any time."""
         return Progress(*self._run.progress())

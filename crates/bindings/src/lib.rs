@@ -12,11 +12,12 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sim::config::{Fidelity, SECTIONS, fidelity, presets};
+use sim::recorder::Recording;
 use sim::run::{Prepared, RunSpec, Windows};
 use sim::simulation::Progress;
 use sim::{Config, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use units::ThreadId;
+use units::{ThreadId, Time};
 
 pyo3::create_exception!(
     _core,
@@ -318,6 +319,28 @@ impl Run {
         self.phase.store(3, Ordering::Relaxed);
         let list = results.iter().map(|result| result.json().clone()).collect();
         Ok(Value::Array(list).to_string())
+    }
+
+    /// Runs and gives result and recording as a JSON list of two. `span` is in picoseconds of the
+    /// measured part.
+    fn execute_recorded(
+        &self,
+        py: Python<'_>,
+        span: (u64, u64),
+        limit: usize,
+        slowest: usize,
+    ) -> PyResult<String> {
+        let recording = Recording {
+            span: Time::from_picos(span.0)..Time::from_picos(span.1),
+            limit,
+            slowest,
+        };
+        let mut observe = |progress| self.note(progress);
+        let (result, recorded) = py
+            .detach(|| self.prepared.execute_recorded(recording, &mut observe))
+            .map_err(to_python)?;
+        self.phase.store(3, Ordering::Relaxed);
+        Ok(json!([result.json(), recorded]).to_string())
     }
 
     /// Checks that so many windows of such a length fit in the capture.

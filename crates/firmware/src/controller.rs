@@ -32,7 +32,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use compaction::Compaction;
 use units::address::LINE_BYTES;
-use units::{Bytes, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, PageSize, Picos, Time};
+use units::{
+    Bytes, DieId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, PageSize, Picos, Time,
+};
 
 /// Where the copies of a line in device DRAM are; all of them are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -211,6 +213,11 @@ impl Controller {
     /// Pages of the exported logical space.
     pub fn logical_page_count(&self) -> u64 {
         self.ftl.logical_page_count()
+    }
+
+    /// The die that a page is on, if it is mapped.
+    pub fn die_of(&self, lpa: Lpa) -> Option<DieId> {
+        self.ftl.die_of(lpa)
     }
 
     /// Where the copies of a line in device DRAM are.

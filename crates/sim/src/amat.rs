@@ -64,18 +64,27 @@ impl AccessStats {
         self.record_from_first_issue(issued, line, done);
     }
 
-    /// Counts an access over all accesses (D8): from when the line was first asked for.
+    /// Counts an access over all accesses (D8): from when the line was first asked for, which is
+    /// returned.
     #[inline]
-    fn record_from_first_issue(&mut self, issued: Time, line: HostLine, done: Time) {
+    fn record_from_first_issue(&mut self, issued: Time, line: HostLine, done: Time) -> Time {
         let first = match self.first_issues.is_empty() {
             true => issued,
             false => self.first_issues.remove(&line.get()).unwrap_or(issued),
         };
         self.all.record(done - first);
+        first
     }
 
-    /// The device's answer with data has arrived at the host.
-    pub fn device_read(&mut self, now: Time, line: HostLine, pending: &Pending, answer: &Response) {
+    /// The device's answer with data has arrived at the host; says when the line was first asked
+    /// for.
+    pub fn device_read(
+        &mut self,
+        now: Time,
+        line: HostLine,
+        pending: &Pending,
+        answer: &Response,
+    ) -> Time {
         let Breakdown {
             stall,
             index,
@@ -98,7 +107,7 @@ impl AccessStats {
         self.device.flash += flash;
         let latency = now - pending.issued;
         self.paper_total += latency;
-        self.record_from_first_issue(pending.issued, line, now);
+        self.record_from_first_issue(pending.issued, line, now)
     }
 
     /// An access was answered by SkyByte-Delay: its latency counts from here once the line comes.

@@ -1,5 +1,6 @@
 //! The simulated device: the firmware, and the resources its [`Platform`] charges.
 
+use crate::recorder::FlashLog;
 use dram::{Access, Dram, DramLine};
 use firmware::{
     Cell, Controller, DramAccess, EstimatorKind, NandCommand, NandOp, NandTag, PagePlace, Platform,
@@ -63,6 +64,8 @@ pub struct Resources {
     completions: Vec<Completion>,
     msix_latency: Picos,
     forecast: Option<Forecast>,
+    /// Operations that have ended, where somebody wants to know.
+    pub flash_log: Option<FlashLog>,
 }
 
 impl Resources {
@@ -80,6 +83,7 @@ impl Resources {
             completions: Vec::new(),
             msix_latency: config.host.interrupt_latency,
             forecast: (config.ftl.estimator == EstimatorKind::Exact).then(Forecast::default),
+            flash_log: None,
         }
     }
 
@@ -191,6 +195,11 @@ impl Device {
             .nand
             .on_event(now, event, &mut resources.nand_events, &mut completions);
         resources.schedule_nand_events(around);
+        if let Some(log) = &mut resources.flash_log {
+            completions
+                .iter()
+                .for_each(|completion| log.push(*completion));
+        }
         for completion in completions.drain(..) {
             let tag = NandTag::new(completion.tag);
             self.with(around, |controller, platform| {

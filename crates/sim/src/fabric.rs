@@ -18,6 +18,7 @@ use crate::device::{Device, DeviceEvent, Surroundings};
 use crate::event::Event;
 use crate::line_order::LineOrder;
 use crate::queue::EventQueue;
+use crate::recorder::Recorder;
 use crate::request::{MissRef, Pending, Purpose, Requests};
 use crate::simulation::delay::stores_switch;
 use cxl::{Link, MessageClass, Ownership};
@@ -72,6 +73,8 @@ pub struct Fabric {
     pub link: Link,
     /// What accesses cost.
     pub stats: AccessStats,
+    /// What is recorded of the run, if anything.
+    pub recorder: Option<Box<Recorder>>,
     /// Cores to be told of a fill.
     pub fills: Vec<Waiter>,
     /// Waiters of an access that was answered by SkyByte-Delay.
@@ -138,6 +141,7 @@ impl Fabric {
             host_dram: Dram::new(&config.host_dram.spec()),
             link: Link::new(&config.link),
             stats: AccessStats::default(),
+            recorder: None,
             fills: Vec::new(),
             delays: Vec::new(),
             epochs: vec![0; config.cpu.l3_mshrs as usize],

@@ -17,6 +17,7 @@ pub mod histogram;
 pub mod line_order;
 mod migration;
 pub mod queue;
+pub mod recorder;
 pub mod request;
 mod retry;
 pub mod simulation;

@@ -1,6 +1,7 @@
 //! A run from its description to its result.
 
 mod guest;
+mod recorded;
 mod windows;
 
 pub use guest::Guest;

@@ -60,6 +60,8 @@ pub(crate) struct Seat {
     pub state: CoreState,
     /// The thread on the core, or the last one.
     pub thread: ThreadId,
+    /// When it started there.
+    pub since: Time,
     epoch: u32,
     pending_sync: Option<SyncEvent>,
 }
@@ -142,6 +144,7 @@ impl<S: InstructionSource> Simulation<S> {
                 core: Core::new(CoreId::new(index), &config.cpu),
                 state: CoreState::Idle,
                 thread: ThreadId::new(0),
+                since: Time::ZERO,
                 epoch: 0,
                 pending_sync: None,
             })

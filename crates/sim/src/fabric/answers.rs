@@ -2,6 +2,7 @@
 
 use super::memory::Missed;
 use super::{Arrived, Fabric};
+use crate::recorder::AccessRecord;
 use crate::request::{MissRef, Pending, Purpose};
 use firmware::{Answer, RequestOp, Response};
 use host::HostLine;
@@ -52,6 +53,7 @@ impl Fabric {
         response: &Response,
     ) -> Arrived {
         if response.answer == Answer::Delay {
+            self.record((pending.issued, now), miss, pending, response);
             if self.delivers_delayed {
                 self.stats.delivered(now, line, pending, response);
             } else {
@@ -67,9 +69,33 @@ impl Fabric {
             self.stats.orphans += 1;
             return Arrived::Nothing;
         }
-        self.stats.device_read(now, line, pending, response);
+        let first = self.stats.device_read(now, line, pending, response);
+        self.record((first, now), miss, pending, response);
         self.fill(now, miss);
         Arrived::Line
+    }
+
+    /// Notes a read that was answered, if anybody records.
+    #[inline]
+    fn record(
+        &mut self,
+        span: (Time, Time),
+        miss: MissRef,
+        pending: &Pending,
+        response: &Response,
+    ) {
+        if self.recorder.is_none() {
+            return;
+        }
+        let waiters = self.is_current(miss).then(|| self.llc.waiters(miss.slot));
+        let core = waiters.and_then(|mut waiters| waiters.next().map(|waiter| waiter.core));
+        let lpa = pending.line.lpa(PageSize::KIB_4);
+        let device = self.device.as_ref();
+        let die = device.and_then(|device| device.controller.die_of(lpa));
+        let record = AccessRecord::new(span, pending, response, core, die);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access(record);
+        }
     }
 
     /// Sends held reads as far as write credits allow.

@@ -6,6 +6,7 @@
 
 use super::{CoreState, Simulation};
 use crate::config::Config;
+use crate::recorder::Leave;
 use crate::request::MissRef;
 use host::config::StorePolicy;
 use host::os::{DelayedLine, OsConfig, SquashPolicy, SwitchAt, WakePolicy};
@@ -146,6 +147,7 @@ impl<S: InstructionSource> Simulation<S> {
         if self.delay.squash() != Squash::AtOnce {
             return self.take_exception(now, core);
         }
+        self.record_turn(now, core, Leave::LongDelay);
         let left = self.leave_core(now, core);
         self.yield_core(now, core, left.thread, left.has_progressed);
     }
@@ -157,6 +159,7 @@ impl<S: InstructionSource> Simulation<S> {
         let thread = seat.thread;
         let source = &mut self.actors[thread.index()].source;
         seat.core.except(now, squash, source, &mut self.fabric);
+        self.record_turn(now, core, Leave::LongDelay);
         let has_progressed = self.note_leaving(core);
         self.yield_core(now, core, thread, has_progressed);
     }

@@ -2,6 +2,7 @@
 
 use super::{CoreState, Simulation};
 use crate::event::Event;
+use crate::recorder::{Leave, TurnRecord};
 use crate::retry::Step;
 use host::os::Action;
 use host::{InstructionSource, MissKind};
@@ -44,6 +45,7 @@ impl<S: InstructionSource> Simulation<S> {
     /// The time slice is over. The core has run ahead: it leaves off once everything it has
     /// completed has retired.
     pub(super) fn preempt(&mut self, now: Time, core: CoreId) {
+        self.record_turn(now, core, Leave::Slice);
         let left = self.leave_core(now, core);
         self.seats[core.index()].state = CoreState::Stopping;
         self.fabric
@@ -57,6 +59,21 @@ impl<S: InstructionSource> Simulation<S> {
         self.switches.slice += 1;
         self.scheduler.preempt(seat.thread, now);
         self.dispatch(now, core);
+    }
+
+    /// Notes a thread's turn on a core, if anybody records.
+    pub(crate) fn record_turn(&mut self, now: Time, core: CoreId, leave: Leave) {
+        let Some(recorder) = &mut self.fabric.recorder else {
+            return;
+        };
+        let seat = &self.seats[core.index()];
+        recorder.turn(TurnRecord {
+            core,
+            thread: seat.thread,
+            from: seat.since,
+            to: now,
+            leave,
+        });
     }
 
     /// Squashes the window and takes the thread off the core (D12).
@@ -117,6 +134,7 @@ impl<S: InstructionSource> Simulation<S> {
             Action::Block => {
                 self.switches.blocked += 1;
                 seat.core.complete_sync(now, source);
+                self.record_turn(now, core, Leave::Blocked);
                 self.leave_core(now, core);
                 self.scheduler.block(thread, now);
                 self.dispatch(now, core);
@@ -135,6 +153,7 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     fn end_thread(&mut self, now: Time, core: CoreId) {
+        self.record_turn(now, core, Leave::End);
         let Left { thread, .. } = self.leave_core(now, core);
         self.actors[thread.index()].finished = Some(now);
         self.sync.on_end(thread, &mut self.resumed);
@@ -178,6 +197,7 @@ impl<S: InstructionSource> Simulation<S> {
             return;
         }
         seat.state = CoreState::Running;
+        seat.since = now;
         seat.core.start(now);
         self.run_core(now, core);
     }

@@ -1,0 +1,1 @@
+"""Looking into a run: `entresol timeline` for Perfetto, `entresol why` for one slow load."""
