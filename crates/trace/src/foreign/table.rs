@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `thread` | a whole number; threads are numbered in the order of their first rows |
 //! | `instructions` | instructions of the thread before the one that makes the access |
-//! | or `time_ps`, `time_ns`, `time_us`, `time_ms`, `time_s` | when; 3 instructions pass in a nanosecond |
+//! | or `time_ps`, `time_ns`, …, `time_s` | when; 3 instructions pass in a nanosecond |
 //! | `address` | first byte, decimal or hexadecimal with `0x` |
 //! | `size` | bytes |
 //! | `op` | R or W, read or write, load or store |
