@@ -148,6 +148,31 @@ fn errors_name_file_record_and_byte() {
     );
 }
 
+#[test]
+fn lackey_shows_branches_by_where_they_go() {
+    let classes = |text: &str| {
+        let file = read(Format::Lackey, text.as_bytes()).unwrap();
+        let mut cursor = file.cursor(ThreadId::new(0));
+        let mut words = Vec::new();
+        while let Some(piece) = cursor.take() {
+            words.push(file.inst(piece.inst()).class.word());
+        }
+        words.join(" ")
+    };
+    // To one other place, to a second, and then to the next: it stays what it was found to be.
+    let jumps = "I  10,2\nI  20,2\nI  10,2\nI  30,2\nI  10,2\nI  12,2\n";
+    assert_eq!(
+        classes(jumps),
+        "cond-branch cond-branch indirect-jump cond-branch indirect-jump int-alu"
+    );
+    let through_memory =
+        "I  10,6\n L 80,8\nI  40,5\n S 90,8\nI  60,2\n S 90,8\nI  70,1\n L 90,8\nI  62,1\n";
+    assert_eq!(
+        classes(through_memory),
+        "indirect-jump call indirect-call return int-alu"
+    );
+}
+
 /// A record of drmemtrace.
 fn record(kind: u16, size: u16, value: u64) -> Vec<u8> {
     [
