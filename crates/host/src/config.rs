@@ -39,7 +39,7 @@ pub enum BranchTargets {
 pub enum L2Victims {
     /// It is written to L3.
     Written,
-    /// It is lost; a line is dirty in L3 once a store has asked for it there.
+    /// It is lost; a line is dirty in L3 once a store has found it there.
     Lost,
 }
 
@@ -100,10 +100,10 @@ units::parameters! {
         l3_latency: Cycles, "1 to 10000cycles", "our choice: 40 cycles (10 ns at 4 GHz)";
         /// Added by an access that misses L3: the way to the memory controller and back.
         memory_latency: Cycles, "0 to 10000cycles",
-            "our choice: 0, it is in l3_latency; SkyByte's artifact: 231 cycles measured";
-        /// Least time between two lines that are asked of memory by all cores together.
-        memory_interval: Cycles, "0 to 10000cycles",
-            "our choice: 0, memories have their own limits; SkyByte's artifact: 20 cycles measured";
+            "our choice: 0, it is in l3_latency; SkyByte's artifact: 225 cycles measured";
+        /// Least time between two lines that all cores together get through L3, hits or not.
+        l3_interval: Cycles, "0 to 10000cycles",
+            "our choice: 0, L3 and its network have no limit; SkyByte's artifact: 20 cycles measured";
         /// MSHRs of L3.
         l3_mshrs: u32, "1 to 65536", "SkyByte Table II: 1024";
         /// Entries of the first-level data TLB, 4 ways.
@@ -127,7 +127,7 @@ units::parameters! {
         branch_targets: BranchTargets, "predicted or perfect",
             "our choice: predicted; SkyByte's artifact: perfect";
         /// Whether a dirty line that leaves L2 is written to L3 (`written`) or lost (`lost`); then
-        /// a line is dirty in L3 once a store has asked for it there.
+        /// a line is dirty in L3 once a store has found it there.
         l2_victims: L2Victims, "written or lost",
             "SkyByte Table II (written); its artifact: lost on the way to L3";
         /// Added by an access that misses the first-level TLB.
@@ -201,7 +201,7 @@ impl CpuConfig {
             ("l2_latency", self.l2_latency, 1, 1_000),
             ("l3_latency", self.l3_latency, 1, 10_000),
             ("memory_latency", self.memory_latency, 0, 10_000),
-            ("memory_interval", self.memory_interval, 0, 10_000),
+            ("l3_interval", self.l3_interval, 0, 10_000),
             ("l2_tlb_latency", self.l2_tlb_latency, 0, 1_000),
         ] {
             if value < Cycles::new(low) || value > Cycles::new(high) {

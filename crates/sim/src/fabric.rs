@@ -94,9 +94,9 @@ pub struct Fabric {
     l3_latency: Picos,
     /// Beyond L3, to memory and back.
     memory_latency: Picos,
-    memory_interval: Picos,
-    /// When memory can be asked for the next line.
-    memory_free: Time,
+    l3_interval: Picos,
+    /// When the next line can go through L3.
+    l3_free: Time,
     may_switch: bool,
     /// The log is brought to flash when measurement starts.
     drains_log: bool,
@@ -153,8 +153,8 @@ impl Fabric {
             write_credits: config.link.write_credits,
             l3_latency: span(config.cpu.l3_latency),
             memory_latency: span(config.cpu.memory_latency),
-            memory_interval: span(config.cpu.memory_interval),
-            memory_free: Time::ZERO,
+            l3_interval: span(config.cpu.l3_interval),
+            l3_free: Time::ZERO,
             may_switch: config.design.context_switch,
             drains_log: is_ssd && config.design.write_log && config.run.drain_log,
             stores_switch: stores_switch(config),
@@ -205,8 +205,8 @@ impl Fabric {
         match self.llc.access(line, Waiter { core, slot, kind }) {
             L3Access::Hit => {
                 self.note_store(line, kind);
-                self.queue
-                    .push(now + self.l3_latency, Event::Fill { core, slot });
+                let at = self.l3_turn(now) + self.l3_latency;
+                self.queue.push(at, Event::Fill { core, slot });
             }
             L3Access::Merged(_) => {}
             L3Access::Miss(slot) => {
@@ -222,7 +222,7 @@ impl Fabric {
 
     /// Fetches the line of a new L3 miss.
     fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, kind: MissKind) {
-        let at = self.ask_memory(now);
+        let at = self.l3_turn(now) + self.l3_latency + self.memory_latency;
         let Region::Data(lpa, _) = line.region() else {
             let done = self.host_dram.access(at, dram_line(line), Access::Read);
             self.queue.push(done, Event::HostDramDone(miss));
@@ -312,10 +312,7 @@ impl Fabric {
 
     /// Fills L3 and lists who waits in [`Fabric::fills`].
     pub(crate) fn fill(&mut self, now: Time, miss: MissRef) {
-        let line = self.llc.line(miss.slot);
-        let first = self.fills.len();
         let victim = self.llc.fill(miss.slot, &mut self.fills);
-        self.note_store(line, self.fills[first].kind);
         self.epochs[miss.slot.index()] += 1;
         if let Some(victim) = victim {
             self.evict(now, victim);

@@ -203,8 +203,8 @@ impl WarmUncore for WarmFabric<'_> {
     fn read(&mut self, core: CoreId, line: HostLine, kind: MissKind) {
         let (was_hit, victim) = self.fabric.llc.warm_read(line);
         self.evict(victim);
-        self.fabric.note_store(line, kind);
         if was_hit {
+            self.fabric.note_store(line, kind);
             return;
         }
         if let Region::Data(lpa, in_page) = line.region() {

@@ -36,12 +36,19 @@ fn writes(simulation: &Simulation<TracedThread>) -> u64 {
     simulation.fabric.link.stats().of(MessageClass::MemWr)
 }
 
-/// A store, after a load of its line or not, and eight loads of other lines, one after the other.
-fn a_store_that_leaves(is_loaded: bool) -> TraceFile {
+/// An L3 of two lines.
+const TWO: &[&str] = &["cpu.l3=128B", "cpu.l3_ways=2"];
+
+/// A store and eight loads of other lines, one after the other. Before them two loads, if the store
+/// is to find its line in L3 and not in L1D: the first is of the store's line.
+fn a_store_that_leaves(is_in_l3: bool) -> TraceFile {
     let mut program = Program::new();
     let thread = program.thread();
-    if is_loaded {
+    if is_in_l3 {
         program.chase(thread, 0);
+        program.chase(thread, 20 * LINE);
+        // More than a window: both loads have their lines.
+        program.alu(thread, 1_000);
     }
     program.store(thread, 0);
     for line in 1..9 {
@@ -50,29 +57,39 @@ fn a_store_that_leaves(is_loaded: bool) -> TraceFile {
     program.finish()
 }
 
+/// Stores have their lines before anything younger goes for its own.
+const ORDERED: &[&str] = &["cpu.stores=waited", "cpu.memory_issue=in_order"];
+
 #[test]
-fn a_lost_victim_of_l2_reaches_memory_only_if_the_store_asked_for_the_line() {
-    let count = |is_loaded, victims| {
-        let trace = a_store_that_leaves(is_loaded);
-        writes(&finished(&trace, "base-cssd", &[victims]))
+fn a_lost_victim_of_l2_reaches_memory_only_if_the_store_found_its_line_in_l3() {
+    let count = |is_in_l3, victims: &str| {
+        let settings = [TWO, ORDERED, &[victims]].concat();
+        writes(&finished(
+            &a_store_that_leaves(is_in_l3),
+            "base-cssd",
+            &settings,
+        ))
     };
     let (written, lost) = ("cpu.l2_victims=written", "cpu.l2_victims=lost");
     assert_eq!((count(true, written), count(false, written)), (1, 1));
-    // Loaded first, the line is clean in L3, and what L2 says of it is lost. Stored first, it is
-    // dirty in L3 from the start.
-    assert_eq!((count(true, lost), count(false, lost)), (0, 1));
+    // What L2 says of a dirty line is lost, so it counts what L3 knows of it.
+    assert_eq!((count(true, lost), count(false, lost)), (1, 0));
 }
 
 #[test]
 fn an_echo_writes_a_line_again_whenever_it_is_driven_out_again() {
-    let trace = a_store_that_leaves(false);
-    let lost = "cpu.l2_victims=lost";
-    assert_eq!(writes(&finished(&trace, "base-cssd", &[lost])), 1);
-    // The store's line is dirty in L3. It comes behind that of the first load, which does not wait
-    // for a store that has retired. Each of the seven other loads drives it out of the one place
-    // there, and the answer to the write brings it back before the next one.
-    let echo = finished(&trace, "base-cssd", &[lost, "link.write_echo=true"]);
-    assert_eq!(writes(&echo), 7);
+    let count = |echo: &str| {
+        let settings = [TWO, ORDERED, &["cpu.l2_victims=lost", echo]].concat();
+        writes(&finished(
+            &a_store_that_leaves(true),
+            "base-cssd",
+            &settings,
+        ))
+    };
+    assert_eq!(count("link.write_echo=false"), 1);
+    // The store makes its line the younger of two. The first load drives the other one out, the
+    // second the store's; the answer brings it back, younger again. So with loads 2, 4, 6 and 8.
+    assert_eq!(count("link.write_echo=true"), 4);
 }
 
 #[test]
@@ -116,7 +133,7 @@ fn the_way_to_memory_and_the_interval_between_lines_are_cycles_of_250_ps() {
     let way = result("cpu.memory_latency=231cycles") - result("cpu.memory_latency=0cycles");
     assert_eq!(way, 7 * 231 * 250);
     // Six lines have another one before them, and each waits for its turn.
-    let apart = result("cpu.memory_interval=9000cycles") - result("cpu.memory_interval=8000cycles");
+    let apart = result("cpu.l3_interval=9000cycles") - result("cpu.l3_interval=8000cycles");
     assert_eq!(apart, 6 * 1000 * 250);
 }
 

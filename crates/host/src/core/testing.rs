@@ -44,7 +44,7 @@ pub(crate) fn config() -> CpuConfig {
         l1_tlb: 64,
         l2_tlb: 1536,
         memory_latency: Cycles::new(0),
-        memory_interval: Cycles::new(0),
+        l3_interval: Cycles::new(0),
         serialising: true,
         tlb: true,
         stores: StorePolicy::Posted,

@@ -26,8 +26,8 @@ impl Fabric {
         self.loses_l2_victims
     }
 
-    /// A line has been asked for at L3, where it is now. If dirty victims of L2 are lost, a line is
-    /// dirty in L3 because a store asked for it.
+    /// A line has been found in L3. If dirty victims of L2 are lost, a line is dirty in L3 because
+    /// a store found it there.
     #[inline]
     pub(crate) fn note_store(&mut self, line: HostLine, kind: MissKind) {
         if self.loses_l2_victims && kind == MissKind::Ownership && line.is_data() {

@@ -30,12 +30,11 @@ pub(super) enum Waiting {
 }
 
 impl Fabric {
-    /// When a line that misses L3 at `now`, or leaves it, is asked for at memory. What the way
-    /// there and back takes is charged at once.
-    pub(super) fn ask_memory(&mut self, now: Time) -> Time {
-        let at = (now + self.l3_latency).max(self.memory_free);
-        self.memory_free = at + self.memory_interval;
-        at + self.memory_latency
+    /// When a read that reaches L3 at `now` has its turn.
+    pub(super) fn l3_turn(&mut self, now: Time) -> Time {
+        let at = now.max(self.l3_free);
+        self.l3_free = at + self.l3_interval;
+        at
     }
 
     /// Reads a data line where its page is, from `at` on.
@@ -88,7 +87,7 @@ impl Fabric {
 
     /// A dirty line leaves L3.
     pub(super) fn write_memory(&mut self, now: Time, line: HostLine) {
-        let at = self.ask_memory(now);
+        let at = now + self.l3_latency + self.memory_latency;
         match line.region() {
             Region::Data(lpa, in_page) => self.write_data(at, lpa, in_page),
             _ => {
