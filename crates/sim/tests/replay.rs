@@ -1,5 +1,6 @@
 //! The device alone, end to end: times derived by hand, conservation, any geometry.
 
+use proptest::prelude::*;
 use serde_json::Value;
 use sim::config::Fidelity;
 use sim::replay::{Replay, ReplaySpec, Workload};
@@ -57,4 +58,133 @@ fn a_lonely_page_read_takes_lookup_flash_transfer_and_fill() {
     assert!(mean - (49_000 + 4_706_667 + dram) <= 1, "the parts add up");
     assert_eq!(number(&result, "flash/host_read_pages"), 100);
     assert_eq!(number(&result, "served/misses"), 100);
+}
+
+/// A page write is in a buffer after its lookup. The pipeline takes 64 B in 64 ÷ 9.37 GB/s = 6,831
+/// ps, so the second lookup ends 55,831 ps after the start. On one die the second program follows
+/// the first, which began 49 ns after the start: transfer 1,706,667 ps + tProg 100 µs each.
+#[test]
+fn a_page_write_is_answered_from_the_buffer_or_after_its_program() {
+    let one_die = [
+        "nand.channels=1",
+        "nand.chips_per_channel=1",
+        "nand.dies_per_chip=1",
+        "ftl.fill=0%",
+    ];
+    let words = ["pattern=seqwrite", "qd=2", "requests=2", "working-set=8KiB"];
+    let buffered = run("base-cssd", &words, &one_die);
+    assert_eq!(number(&buffered, "write_latency/max_ps"), 49_000 + 6_831);
+    let programmed: Vec<&str> = one_die
+        .into_iter()
+        .chain(["ssd.block_write_ack=programmed"])
+        .collect();
+    let programmed = run("base-cssd", &words, &programmed);
+    assert_eq!(
+        number(&programmed, "write_latency/max_ps"),
+        49_000 + 2 * 101_706_667
+    );
+    assert_eq!(number(&programmed, "flash/host_program_pages"), 2);
+}
+
+/// All that is asked is measured, and the bytes are those of the requests.
+#[test]
+fn warm_up_is_not_measured() {
+    let words = ["pattern=randrw", "requests=3000", "warmup=1000", "bs=8KiB"];
+    let result = run("skybyte-w", &words, &[]);
+    assert_eq!(result["warmup_requests"], 1000);
+    assert_eq!(result["requests"], 3000);
+    let bytes =
+        number(&result, "throughput/read_bytes") + number(&result, "throughput/write_bytes");
+    assert_eq!(bytes, 3000 * 8192);
+    let operations =
+        number(&result, "read_parts/operations") + number(&result, "write_parts/operations");
+    // Two pages each; of the 31 requests under way when measurement starts one may be answered.
+    assert!((6000 - 31..=6000).contains(&operations), "{operations}");
+}
+
+/// Four reads of one page at once: one fetch, and a write waits for them.
+#[test]
+fn operations_of_one_page_keep_their_order() {
+    let words = [
+        "pattern=randwrite",
+        "qd=8",
+        "requests=100",
+        "working-set=4KiB",
+    ];
+    let result = run("base-cssd", &words, &["ssd.block_write_ack=programmed"]);
+    assert_eq!(number(&result, "served/ordered"), 99);
+    assert_eq!(number(&result, "flash/host_program_pages"), 100);
+    let words = ["pattern=randread", "qd=4", "requests=4", "working-set=4KiB"];
+    let result = run("base-cssd", &words, &[]);
+    assert_eq!(number(&result, "served/ordered"), 0);
+    assert_eq!(number(&result, "served/merged_misses"), 3);
+    assert_eq!(number(&result, "flash/host_read_pages"), 1);
+}
+
+/// A page of which a part is written is read first.
+#[test]
+fn a_part_of_a_page_is_written_after_the_page_is_read() {
+    let words = ["pattern=randwrite", "bs=4KiB", "requests=500", "qd=4"];
+    let result = run("base-cssd", &words, &["nand.page_size=16KiB"]);
+    assert_eq!(number(&result, "served/partial_page_writes"), 500);
+    assert_eq!(number(&result, "flash/host_program_pages"), 500);
+    assert_eq!(number(&result, "throughput/write_bytes"), 500 * 4096);
+}
+
+fn geometry() -> impl Strategy<Value = Vec<String>> {
+    let organisation = (1u32..8, 1u32..3, 1u32..4, 1u32..3, 12u32..40, 1u32..40);
+    let device = (
+        prop::sample::select(vec!["512B", "4KiB", "8KiB", "16KiB"]),
+        prop::sample::select(vec!["incremental", "bulk"]),
+        prop::sample::select(vec!["buffered", "programmed"]),
+        prop::sample::select(vec!["fifo", "read_priority"]),
+        prop::sample::select(vec!["die", "channel"]),
+        0u32..=100,
+    );
+    (organisation, device).prop_map(|(organisation, device)| {
+        let (channels, chips, dies, planes, blocks, pages) = organisation;
+        let (page, gc, ack, scheduling, parallelism, fill) = device;
+        vec![
+            format!("nand.channels={channels}"),
+            format!("nand.chips_per_channel={chips}"),
+            format!("nand.dies_per_chip={dies}"),
+            format!("nand.planes_per_die={planes}"),
+            format!("nand.blocks_per_plane={blocks}"),
+            format!("nand.pages_per_block={pages}"),
+            format!("nand.page_size={page}"),
+            format!("nand.scheduling={scheduling}"),
+            format!("nand.parallelism={parallelism}"),
+            format!("ssd.block_write_ack={ack}"),
+            format!("ftl.gc={gc}"),
+            format!("ftl.fill={fill}%"),
+            "ftl.over_provisioning=55%".to_string(),
+            "ftl.gc_threshold=80%".to_string(),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Odd counts, one die, one page in a block: every request is answered, audits hold.
+    #[test]
+    fn any_geometry_works(
+        settings in geometry(),
+        pattern in prop::sample::select(vec!["randrw", "randwrite", "seqwrite"]),
+        block in prop::sample::select(vec!["64B", "512B", "4KiB", "24KiB"]),
+        depth in 1u32..70,
+        design in prop::sample::select(vec!["base-cssd", "skybyte-w", "skybyte-full"]),
+    ) {
+        let (depth, pattern) = (format!("qd={depth}"), format!("pattern={pattern}"));
+        let block = format!("bs={block}");
+        let words = [&pattern, &block, &depth, "requests=2000", "warmup=10", "working-set=100%"];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        match Replay::new(spec(design, &words, &settings)) {
+            Ok(replay) => {
+                let result = replay.execute(&mut |_| true).expect("it ends");
+                prop_assert_eq!(&result.json()["requests"], 2000);
+            }
+            // A device smaller than a request.
+            Err(error) => prop_assert!(error.to_string().contains("has no room"), "{error}"),
+        }
+    }
 }
