@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 use sim::config::SECTIONS;
+use sim::replay::{Replay, ReplaySpec, Workload};
 use sim::run::{Prepared, RunSpec};
 use std::collections::BTreeSet;
 use trace::{Reg, TraceFile, TraceWriter};
 use xtask::{reference, root};
 
 const RESULT_FILE: &str = "docs/formats/result.md";
+const REPLAY_FILE: &str = "docs/formats/replay.md";
 
 #[test]
 fn the_generated_pages_are_fresh() {
@@ -68,9 +70,24 @@ fn every_name_in_a_result_is_documented_and_no_other() {
     );
 }
 
-/// A result of a few instructions.
-fn result() -> Value {
-    let spec = RunSpec {
+#[test]
+fn every_name_in_the_result_of_a_replay_is_documented_and_no_other() {
+    let text = std::fs::read_to_string(root().join(REPLAY_FILE)).expect("the page can be read");
+    let words = ["pattern=randrw", "requests=100"].map(|word| {
+        let (name, value) = word.split_once('=').expect("name=value");
+        (name.to_string(), value.to_string())
+    });
+    let spec = ReplaySpec {
+        run: spec(),
+        workload: Workload::from_words(&words).expect("a workload"),
+    };
+    let replay = Replay::new(spec).expect("the presets are right");
+    let result = replay.execute(&mut |_| true).expect("it ends");
+    assert_eq!(documented(&text), names(result.json()), "{REPLAY_FILE}");
+}
+
+fn spec() -> RunSpec {
+    RunSpec {
         trace: "few.etr".into(),
         machine: "demo".into(),
         design: "skybyte-full".into(),
@@ -80,8 +97,12 @@ fn result() -> Value {
         overrides: Vec::new(),
         threads: None,
         is_audited: true,
-    };
-    let prepared = Prepared::with_trace(spec, few_instructions()).expect("the presets are right");
+    }
+}
+
+/// A result of a few instructions.
+fn result() -> Value {
+    let prepared = Prepared::with_trace(spec(), few_instructions()).expect("the presets are right");
     let result = prepared
         .execute(&mut |_| true)
         .expect("nobody interrupts it");
