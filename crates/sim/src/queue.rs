@@ -1,7 +1,7 @@
 //! The event queue: one deterministic order, by (time, sequence number) (architecture B3).
 //!
-//! Three tiers: what comes next, sorted; what comes soon, in buckets of a wheel; what comes late, in
-//! a heap. Most events of a device come soon, and cost a push to a list and a sort of a few.
+//! Three tiers: what comes next, sorted; what comes soon, in buckets of a wheel; what comes late,
+//! in a heap. Most events of a device come soon, and cost a push to a list and a sort of a few.
 
 mod heap;
 mod wheel;

@@ -1,5 +1,5 @@
-//! A wheel of buckets for what happens soon: a list of entries for each slice of time, and a bit set
-//! of the slices that have any.
+//! A wheel of buckets for what happens soon: a list of entries for each slice of time, and a bit
+//! set of the slices that have any.
 
 use super::Entry;
 
