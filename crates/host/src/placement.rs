@@ -8,6 +8,7 @@
 
 mod audit;
 mod config;
+pub mod page_cache;
 pub mod plb;
 pub mod reclaim;
 pub mod tpp;
@@ -15,6 +16,7 @@ pub mod tpp;
 pub use config::{
     DemotionKind, HostConfig, MigrationKind, PageAccess, PromotedDirt, ReclaimPolicy,
 };
+pub use page_cache::{AstriflashConfig, PageCache};
 pub use plb::{Copied, Direction, PlbIndex};
 pub use tpp::{HintFault, HintSampler, SamplerStats, TppConfig};
 
@@ -164,6 +166,14 @@ impl Placement {
         }
     }
 
+    /// `page_count` pages that all live on the device for good.
+    pub fn device_only(page: PageSize, page_count: u64) -> Self {
+        Self {
+            entries: vec![Entry::DEVICE; index_of(page_count)],
+            ..Self::dram_only(page, 0)
+        }
+    }
+
     /// `page_count` pages that all live in host DRAM for good: DRAM-Only (D6).
     pub fn dram_only(page: PageSize, page_count: u64) -> Self {
         let pages = (0..index_of(page_count)).map(|index| Entry::host(HostPage::from_index(index)));
@@ -236,8 +246,8 @@ impl Placement {
         self.plb.direction(self.migrating(lpa))
     }
 
-    /// Begins a promotion that the device or a hint fault asked for: a host page and an entry of the
-    /// look-aside buffer are taken, no line is copied yet.
+    /// Begins a promotion that the device or a hint fault asked for: a host page and an entry of
+    /// the look-aside buffer are taken, no line is copied yet.
     pub fn begin_promotion(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
         let begun = self.try_begin(lpa);
         match begun {

@@ -1,6 +1,7 @@
 //! What memory accesses cost: AMAT twice (D8), its components, latency distribution, where
 //! requests were served.
 
+use crate::fabric::Missed;
 use crate::histogram::LatencyHistogram;
 use crate::request::Pending;
 use firmware::{Breakdown, Response, Served};
@@ -26,7 +27,9 @@ pub struct AccessStats {
     /// Accesses for which a page was fetched from flash that was touched for the first time, those
     /// answered by SkyByte-Delay included.
     pub cold_misses: u64,
-    /// Accesses answered by SkyByte-Delay.
+    /// Whole pages that came from flash to the page cache in host DRAM.
+    pub pages_from_flash: u64,
+    /// Accesses answered by SkyByte-Delay, or told by the page cache that they have missed.
     pub delayed: u64,
     /// Accesses re-issued after a SkyByte-Delay because something that cannot switch waits (D13).
     pub reissued: u64,
@@ -125,6 +128,52 @@ impl AccessStats {
         self.delayed += 1;
         self.count_cold(pending, answer);
         self.record_from_first_issue(pending.issued, line, now);
+    }
+
+    /// A load has missed the page cache in host DRAM, and its thread switches: as `delayed`, but
+    /// told by the host instead of the device.
+    pub(crate) fn page_delayed(&mut self, line: HostLine, issued: Time) {
+        self.delayed += 1;
+        self.remember_first_issue(line, issued);
+    }
+
+    /// A whole page has come to the page cache, for whomever it was fetched.
+    pub(crate) fn page_filled(&mut self, pending: &Pending, answer: &Response) {
+        self.pages_from_flash += u64::from(answer.served == Served::Flash);
+        self.count_cold(pending, answer);
+    }
+
+    /// A read that waited for a whole page has its line. The read that the page was fetched for has
+    /// the parts of the fetch; of any other all is flash, as for one that merges on the device.
+    pub(crate) fn page_read(
+        &mut self,
+        now: Time,
+        missed: &Missed,
+        pending: &Pending,
+        answer: &Response,
+    ) {
+        let now = now.max(missed.issued);
+        let latency = now - missed.issued;
+        if missed.issued <= pending.issued {
+            let Breakdown {
+                stall,
+                index,
+                dram,
+                flash,
+            } = answer.breakdown;
+            self.served[answer.served as usize] += 1;
+            self.credit_wait += pending.sent - missed.issued;
+            self.link += (pending.arrived - pending.sent) + (now - answer.at);
+            self.device.stall += stall;
+            self.device.index += index;
+            self.device.dram += dram;
+            self.device.flash += flash;
+        } else {
+            self.served[Served::MergedMiss as usize] += 1;
+            self.device.flash += latency;
+        }
+        self.paper_total += latency;
+        self.record_from_first_issue(missed.issued, missed.line, now);
     }
 
     fn count_cold(&mut self, pending: &Pending, answer: &Response) {

@@ -34,6 +34,8 @@ pub struct Config {
     pub host: host::placement::HostConfig,
     /// Sampling and migration by the operating system.
     pub tpp: host::placement::TppConfig,
+    /// Host DRAM as a page cache.
+    pub astriflash: host::placement::AstriflashConfig,
     /// Host DRAM timing.
     pub host_dram: dram::HostDramConfig,
     /// The CXL link.
@@ -56,6 +58,7 @@ pub const SECTIONS: &[(&str, &[Parameter])] = &[
     ("os", host::os::OsConfig::PARAMETERS),
     ("host", host::placement::HostConfig::PARAMETERS),
     ("tpp", host::placement::TppConfig::PARAMETERS),
+    ("astriflash", host::placement::AstriflashConfig::PARAMETERS),
     ("host_dram", dram::HostDramConfig::PARAMETERS),
     ("link", cxl::LinkConfig::PARAMETERS),
     ("ssd", firmware::SsdConfig::PARAMETERS),
@@ -164,6 +167,10 @@ impl Config {
         problems.extend(self.os.validate());
         problems.extend(self.host.validate(units::PageSize::KIB_4));
         problems.extend(self.tpp.validate());
+        if self.design.migration == Migration::HostCache {
+            let page = units::PageSize::KIB_4;
+            problems.extend(self.astriflash.validate(self.host.promoted, page));
+        }
         problems.extend(self.host_dram.validate());
         problems.extend(self.link.validate());
         problems.extend(self.ssd_dram.validate());

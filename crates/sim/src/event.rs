@@ -63,6 +63,8 @@ pub enum Event {
     MigrationCommit(Lpa),
     /// The host's word that a page is promoted reaches the device.
     PromotionDone(Lpa),
+    /// The tags of the page cache in host DRAM have been looked up for an L3 miss, in vain.
+    PageMiss(MissRef),
     /// The operating system arms the next pages for hint faults.
     HintScan,
     /// The handler of a hint fault decides about the page.

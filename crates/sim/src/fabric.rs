@@ -8,9 +8,12 @@ mod answers;
 mod artifact;
 mod hints;
 mod memory;
+mod page_cache;
 pub(crate) mod promotion;
+mod uncore;
 
 pub(crate) use hints::Hints;
+pub(crate) use page_cache::PageStore;
 
 use crate::amat::AccessStats;
 use crate::config::{Config, MemoryKind, Migration};
@@ -26,11 +29,12 @@ use dram::{Access, Dram, DramLine};
 use firmware::{Answer, Request, RequestOp, Response};
 use host::cache::Victim;
 use host::config::L2Victims;
-use host::llc::{Cancelled, L3Access, SharedCache, Waiter};
+use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
 use host::placement::{DemotionKind, HostPage, PageAccess, Placement, PromotedDirt};
-use host::{HostLine, MissKind, MissSlot, Region, Uncore};
-use memory::{Missed, Waiting};
+use host::{HostLine, MissKind, MissSlot, Region};
+pub(crate) use memory::Missed;
+use memory::Waiting;
 use std::collections::VecDeque;
 use units::{CoreId, LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Time};
 
@@ -50,6 +54,8 @@ pub enum Arrived {
     Promotion(LineAddr),
     /// A line of a page under demotion is on the device.
     Demotion(LineAddr),
+    /// A page has come to the page cache in host DRAM; [`Fabric::fills`] lists the cores that wait.
+    Page(Lpa),
     /// Nobody waits: a write was acknowledged, or the MSHR was freed by a squash.
     Nothing,
 }
@@ -111,7 +117,10 @@ pub struct Fabric {
     promoted_dirt: PromotedDirt,
     /// Hint sampling, if the design's migration is TPP.
     pub(crate) hints: Option<Box<Hints>>,
-    /// Accesses to pages that the operating system has locked, in order of arrival.
+    /// Host DRAM as a page cache, if the design has it so.
+    pub(crate) page_store: Option<Box<PageStore>>,
+    /// Accesses to pages that the operating system has locked, or that are on their way to the page
+    /// cache, in order of arrival.
     locked: Vec<(Lpa, Waiting)>,
     /// Data pages that have missed L3, a bit each, to tell compulsory misses from others.
     touched: Vec<u64>,
@@ -130,6 +139,7 @@ impl Fabric {
             (true, Migration::Tpp) => {
                 Placement::locking(&config.host, &config.tpp, page, page_count)
             }
+            (true, Migration::HostCache) => Placement::device_only(page, page_count),
             (true, _) => Placement::new(&config.host, page, page_count),
         };
         Self {
@@ -155,7 +165,8 @@ impl Fabric {
             memory_latency: span(config.cpu.memory_latency),
             l3_interval: span(config.cpu.l3_interval),
             l3_free: Time::ZERO,
-            may_switch: config.design.context_switch,
+            may_switch: config.design.context_switch
+                || config.design.migration == Migration::HostCache,
             drains_log: is_ssd && config.design.write_log && config.run.drain_log,
             stores_switch: stores_switch(config),
             delivers_delayed: config.os.delayed_line == DelayedLine::Delivered,
@@ -167,6 +178,7 @@ impl Fabric {
             demotion: config.host.demotion,
             promoted_dirt: config.host.promoted_dirt,
             hints: Hints::of(config, page_count),
+            page_store: PageStore::of(config),
             locked: Vec::new(),
             touched: vec![0; page_count.div_ceil(64) as usize],
         }
@@ -187,6 +199,9 @@ impl Fabric {
         self.placement.reset_stats();
         if let Some(hints) = &mut self.hints {
             hints.sampler.reset_stats();
+        }
+        if let Some(store) = &mut self.page_store {
+            store.cache.reset_stats();
         }
         if let Some(device) = &mut self.device {
             device.controller.reset_stats();
@@ -250,18 +265,31 @@ impl Fabric {
     fn transmit(&mut self, mut pending: Pending, at: Time) {
         let class = match pending.op {
             RequestOp::Write => MessageClass::MemWr,
-            RequestOp::Read { .. } | RequestOp::Own { .. } | RequestOp::PromotionRead => {
-                MessageClass::MemRd
-            }
-            RequestOp::ReadPage | RequestOp::WritePage => {
-                unreachable!("cores ask for lines, not for pages")
-            }
+            RequestOp::Read { .. }
+            | RequestOp::Own { .. }
+            | RequestOp::PromotionRead
+            | RequestOp::ReadPage => MessageClass::MemRd,
+            RequestOp::WritePage => MessageClass::MemWr,
         };
         pending.sent = at;
-        pending.arrived = self.link.send(at, class);
+        pending.arrived = self.send_messages(at, class, pending.op == RequestOp::WritePage);
         let arrival = pending.arrived;
         let id = self.requests.open(pending);
         self.queue.push(arrival, Event::DeviceArrive(id));
+    }
+
+    /// Puts a message on the link, or one for each line of a page; says when all have arrived.
+    fn send_messages(&mut self, at: Time, class: MessageClass, is_page: bool) -> Time {
+        let count = if is_page {
+            PageSize::KIB_4.line_count()
+        } else {
+            1
+        };
+        let mut arrival = at;
+        for _ in 0..count {
+            arrival = self.link.send(at, class);
+        }
+        arrival
     }
 
     /// Sends a request of the migration engine.
@@ -381,16 +409,14 @@ impl Fabric {
 
     /// The answer to a request leaves the device.
     pub fn device_send(&mut self, now: Time, id: RequestId) {
-        let response = self
-            .requests
-            .get(id)
-            .response
-            .expect("an answer that leaves was given");
+        let pending = self.requests.get(id);
+        let is_page = pending.op == RequestOp::ReadPage;
+        let response = pending.response.expect("an answer that leaves was given");
         let class = match response.answer {
             Answer::Data => MessageClass::Drs,
             Answer::Written | Answer::Delay => MessageClass::Ndr,
         };
-        let arrival = self.link.send(now, class);
+        let arrival = self.send_messages(now, class, is_page);
         self.queue.push(arrival, Event::HostArrive(id));
     }
 
@@ -404,6 +430,9 @@ impl Fabric {
         self.placement.audit();
         if let Some(hints) = &self.hints {
             hints.sampler.audit();
+        }
+        if let Some(store) = &self.page_store {
+            store.cache.audit();
         }
         self.link.audit();
         self.host_dram.audit();
@@ -446,50 +475,6 @@ impl Surroundings for HostSide<'_> {
     }
     fn offer_page(&mut self, at: Time, lpa: Lpa) {
         self.queue.push(at, Event::Msix(lpa));
-    }
-}
-
-impl Uncore for Fabric {
-    #[inline]
-    fn read(&mut self, at: Time, core: CoreId, slot: MissSlot, line: HostLine, kind: MissKind) {
-        let at = at.max(self.queue.now());
-        self.queue.push(
-            at,
-            Event::L3Access {
-                core,
-                slot,
-                line,
-                kind,
-            },
-        );
-    }
-
-    #[inline]
-    fn write_back(&mut self, at: Time, _core: CoreId, line: HostLine) {
-        if self.loses_l2_victims() {
-            return;
-        }
-        self.queue
-            .push(at.max(self.queue.now()), Event::L3WriteBack(line));
-    }
-
-    #[inline]
-    fn walked(&mut self, at: Time, core: CoreId, page: Lpa) -> Picos {
-        match self.hints {
-            None => Picos::ZERO,
-            Some(_) => self.hint_fault(at, core, page),
-        }
-    }
-
-    fn cancel(&mut self, core: CoreId, slot: MissSlot) {
-        let now = self.queue.now();
-        self.blocked.retain(|(blocked_core, blocked_slot, ..)| {
-            (*blocked_core, *blocked_slot) != (core, slot)
-        });
-        if let Cancelled::Freed(freed) = self.llc.cancel(core, slot) {
-            self.epochs[freed.index()] += 1;
-            self.retry_blocked(now);
-        }
     }
 }
 

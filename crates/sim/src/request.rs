@@ -25,6 +25,10 @@ pub enum Purpose {
     Promotion,
     /// A line of a page under demotion.
     Demotion,
+    /// A page for the page cache in host DRAM.
+    PageFill,
+    /// A dirty page that left it.
+    PageWriteBack,
 }
 
 /// A request from the moment the host wants to send it until its answer is back.

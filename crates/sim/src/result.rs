@@ -10,6 +10,7 @@ use firmware::{ControllerStats, FtlStats, Served};
 use host::InstructionSource;
 use host::core::CoreStats;
 use host::placement::SamplerStats;
+use host::placement::page_cache::PageCacheStats;
 use nand::Kind;
 use serde_json::{Value, json};
 use units::{Picos, Time};
@@ -286,6 +287,7 @@ impl<S: InstructionSource> View<'_, S> {
         let c = &self.totals.controller;
         let placement = self.simulation.fabric.placement.stats();
         let hints = self.hints();
+        let host_cache = self.host_cache();
         let frames = self
             .config
             .controller()
@@ -309,7 +311,15 @@ impl<S: InstructionSource> View<'_, S> {
             "hint_scans": hints.scans,
             "hint_faults": hints.faults,
             "promotions_rate_limited": hints.rate_limited,
+            "host_cache_fills": host_cache.fills,
+            "host_cache_write_backs": host_cache.write_backs,
+            "host_cache_conflicts": host_cache.conflicts,
         })
+    }
+
+    fn host_cache(&self) -> PageCacheStats {
+        let store = self.simulation.fabric.page_store.as_ref();
+        store.map(|store| store.cache.stats()).unwrap_or_default()
     }
 
     fn hints(&self) -> SamplerStats {
@@ -322,7 +332,10 @@ impl<S: InstructionSource> View<'_, S> {
     fn cold_miss_share_milli(&self) -> u64 {
         let stats = &self.simulation.fabric.stats;
         let c = &self.totals.controller;
-        let fetches = stats.served_by(Served::Flash) + c.delays_threshold + c.delays_gc;
+        let fetches = match self.simulation.fabric.page_store {
+            Some(_) => stats.pages_from_flash,
+            None => stats.served_by(Served::Flash) + c.delays_threshold + c.delays_gc,
+        };
         milli(stats.cold_misses, fetches)
     }
 
@@ -406,7 +419,12 @@ impl<S: InstructionSource> View<'_, S> {
              tpp.scan_period, or tpp.scan_pages is 0",
         );
         warn(
-            is_ssd && design.migration != Migration::None && placement.promotions == 0,
+            is_ssd && design.migration == Migration::HostCache && self.host_cache().fills == 0,
+            "no page came to the page cache in host DRAM: its effect is not visible in this run",
+        );
+        let is_promoting = matches!(design.migration, Migration::Adaptive | Migration::Tpp);
+        warn(
+            is_ssd && is_promoting && placement.promotions == 0,
             "no page was promoted: the effect of page migration is not visible in this run",
         );
         warn(

@@ -6,7 +6,7 @@ mod switching;
 
 pub use pace::Pace;
 
-use crate::config::Config;
+use crate::config::{Config, Migration};
 use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
@@ -18,7 +18,7 @@ use host::os::{Scheduler, SyncEngine, ThreadOrigin};
 use host::placement::MigrationKind;
 use host::{InstructionSource, MissSlot, Pause};
 use trace::SyncEvent;
-use units::{CoreId, Picos, ThreadId, Time};
+use units::{CoreId, Lpa, Picos, ThreadId, Time};
 
 /// How far a core may run ahead of the event loop. Cores meet only in L3 and beyond, where they
 /// arrive by event at the exact time; the bound keeps preemption and TLB shootdowns prompt.
@@ -115,6 +115,8 @@ pub struct Simulation<S> {
     delay: DelayPolicy,
     /// The cores, if they are to be cold when measurement starts.
     pub(crate) cold_cores: Option<host::CpuConfig>,
+    /// Threads that wait for a page on its way to the page cache in host DRAM.
+    pub(crate) sleepers: Vec<(Lpa, ThreadId)>,
     is_audited: bool,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
@@ -164,13 +166,18 @@ impl<S: InstructionSource> Simulation<S> {
         let mut sync = SyncEngine::new(&origins, config.os.syscall_cost);
         let mut resumed = Vec::new();
         sync.start(&mut resumed);
+        let cores = config.cpu.cores;
+        let mut scheduler = Scheduler::new(&config.os, cores, thread_count, config.run.seed);
+        if config.design.migration == Migration::HostCache {
+            scheduler.yield_in_user_space(config.astriflash.switch_cost);
+        }
         let fabric = Fabric::new(config, page_count);
         Self {
             lanes: Lanes::new(config, &fabric.link),
             fabric,
             seats,
             actors,
-            scheduler: Scheduler::new(&config.os, config.cpu.cores, thread_count, config.run.seed),
+            scheduler,
             sync,
             resumed,
             costs: MigrationCosts {
@@ -180,6 +187,7 @@ impl<S: InstructionSource> Simulation<S> {
                 kind: config.host.migration,
             },
             tpp: Tpp::of(config),
+            sleepers: Vec::new(),
             switches: SwitchCounts::default(),
             delay: DelayPolicy::new(config),
             cold_cores: (!config.run.warm_caches).then(|| config.cpu.clone()),
@@ -313,6 +321,11 @@ impl<S: InstructionSource> Simulation<S> {
             Event::MigrationStart(lpa) => self.migration_start(now, lpa),
             Event::MigrationCommit(lpa) => self.migration_commit(now, lpa),
             Event::PromotionDone(lpa) => self.promotion_done(now, lpa),
+            Event::PageMiss(miss) => {
+                if self.fabric.page_missed(miss) {
+                    self.deliver_delay(now, miss);
+                }
+            }
             Event::HintScan => self.hint_scan(now),
             Event::HintFault { core, lpa } => self.hint_fault(now, core, lpa),
         }
@@ -359,6 +372,10 @@ impl<S: InstructionSource> Simulation<S> {
             Arrived::Delay(mshr) => self.deliver_delay(now, mshr),
             Arrived::Promotion(line) => self.promotion_line(now, line),
             Arrived::Demotion(line) => self.demotion_line(now, line),
+            Arrived::Page(lpa) => {
+                self.deliver_fills(now);
+                self.wake_for_page(now, lpa);
+            }
             Arrived::Nothing => {}
         }
     }

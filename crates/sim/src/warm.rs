@@ -15,11 +15,12 @@ use firmware::{
 use host::cache::Victim;
 use host::core::Core;
 use host::llc::SharedCache;
+use host::placement::page_cache::Lookup;
 use host::placement::{HintFault, Reclaimed, Target};
 use host::{HostLine, InstructionSource, MissKind, Region, WarmUncore};
 use std::collections::VecDeque;
 use trace::SyncEvent;
-use units::{Bytes, CoreId, LineAddr, LineMask, Lpa, Picos, Ratio, RequestId, Time};
+use units::{Bytes, CoreId, LineAddr, LineInPage, LineMask, Lpa, Picos, Ratio, RequestId, Time};
 
 /// Instructions of one thread before the next one takes its turn.
 const TURN: u64 = 1_000;
@@ -107,6 +108,7 @@ impl WarmFabric<'_> {
             return;
         };
         if let Region::Data(lpa, in_page) = line.region()
+            && !self.warm_page(lpa, true)
             && self.fabric.placement.write(lpa, in_page) == Target::Device
         {
             self.request(RequestOp::Write, device_line(lpa, in_page), None);
@@ -166,6 +168,24 @@ impl WarmFabric<'_> {
         }
     }
 
+    /// An access to a page if host DRAM is a cache, which the page then is in; says whether it is.
+    fn warm_page(&mut self, lpa: Lpa, is_write: bool) -> bool {
+        let Some(store) = &mut self.fabric.page_store else {
+            return false;
+        };
+        if store.cache.access(lpa, is_write) == Lookup::Absent {
+            let begun = store.cache.begin_fill(lpa);
+            store.cache.filled(lpa);
+            store.cache.access(lpa, is_write);
+            let first = LineInPage::new(0);
+            if let Some(victim) = begun.and_then(|begun| begun.dirty_victim) {
+                self.request(RequestOp::WritePage, device_line(victim, first), None);
+            }
+            self.request(RequestOp::ReadPage, device_line(lpa, first), None);
+        }
+        true
+    }
+
     /// Pages that the operating system found hot: as in the measured part, without time, and
     /// therefore without a limit to the rate.
     fn serve_faults(&mut self) {
@@ -209,7 +229,9 @@ impl WarmUncore for WarmFabric<'_> {
         }
         if let Region::Data(lpa, in_page) = line.region() {
             self.fabric.touch(lpa);
-            if self.fabric.placement.read(lpa, in_page) == Target::Device {
+            if !self.warm_page(lpa, false)
+                && self.fabric.placement.read(lpa, in_page) == Target::Device
+            {
                 self.request(
                     RequestOp::Read {
                         delay_allowed: false,

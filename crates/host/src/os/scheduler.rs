@@ -80,6 +80,8 @@ struct Core {
     since: Time,
     /// When the switch to the thread ends.
     starts: Time,
+    /// Whether the last thread left by itself, at a miss of its data.
+    is_yielded: bool,
     slice_start: Time,
     times: CoreTimes,
 }
@@ -91,6 +93,7 @@ impl Core {
         epoch: Time::ZERO,
         since: Time::ZERO,
         starts: Time::ZERO,
+        is_yielded: false,
         slice_start: Time::ZERO,
         times: CoreTimes {
             busy: Picos::ZERO,
@@ -121,6 +124,8 @@ pub struct Scheduler {
     wake: WakePolicy,
     free_start: FreeStart,
     switch_cost: Picos,
+    /// As `switch_cost`, after a thread that yielded for its data.
+    yield_cost: Picos,
     time_slice: Picos,
     queue: AnyQueue,
     threads: Vec<Thread>,
@@ -145,6 +150,7 @@ impl Scheduler {
             wake: config.wake,
             free_start: config.free_start,
             switch_cost: config.switch_cost,
+            yield_cost: config.switch_cost,
             time_slice: config.time_slice,
             queue: AnyQueue::new(config.scheduler, thread_count as usize, stream),
             threads: vec![thread; thread_count as usize],
@@ -152,6 +158,13 @@ impl Scheduler {
             floor: Picos::ZERO,
             stats: SchedulerStats::default(),
         }
+    }
+
+    /// Threads yield for their data to a scheduler of their own, in user space, that knows when the
+    /// data comes: each such switch costs `cost`, and a thread waits until [`Self::ready`].
+    pub fn yield_in_user_space(&mut self, cost: Picos) {
+        self.yield_cost = cost;
+        self.wake = WakePolicy::OnData;
     }
 
     /// A thread that has not started or is blocked becomes runnable. Its counted time is raised to
@@ -183,10 +196,10 @@ impl Scheduler {
             FreeStart::Core => slot.is_used,
             FreeStart::Thread => self.threads[thread.index()].last_core.is_some(),
         };
-        let cost = if is_switch {
-            self.switch_cost
-        } else {
-            Picos::ZERO
+        let cost = match (is_switch, slot.is_yielded) {
+            (false, _) => Picos::ZERO,
+            (true, true) => self.yield_cost,
+            (true, false) => self.switch_cost,
         };
         let at = now.max(slot.since);
         slot.times.idle += at - slot.since;
@@ -208,7 +221,8 @@ impl Scheduler {
     /// once or blocked until `ready` (D11). The caller then picks for the core that is free.
     pub fn yield_for_data(&mut self, thread: ThreadId, now: Time) -> WakePolicy {
         self.stats.delay_yields += 1;
-        self.leave(thread, now);
+        let core = self.leave(thread, now);
+        self.cores[core.index()].is_yielded = true;
         match self.wake {
             WakePolicy::Requeue | WakePolicy::HoldCore => self.enqueue(thread),
             WakePolicy::OnData => self.set_state(thread, ThreadState::Blocked),
@@ -406,7 +420,7 @@ impl Scheduler {
     }
 
     /// Takes the thread off its core and books its turn.
-    fn leave(&mut self, thread: ThreadId, now: Time) {
+    fn leave(&mut self, thread: ThreadId, now: Time) -> CoreId {
         let core = self
             .core_of(thread)
             .expect("a thread that leaves a core is running");
@@ -415,7 +429,9 @@ impl Scheduler {
         let slot = &mut self.cores[core.index()];
         slot.times = slot.times_at(now);
         slot.running = None;
+        slot.is_yielded = false;
         slot.since = now;
+        core
     }
 
     fn raise_floor(&mut self, now: Time) {

@@ -136,6 +136,12 @@ pub const DESIGNS: &[Preset] = &[
         "Write log, page migration and context switch."
     ),
     preset!(
+        "designs/astriflash_cxl",
+        "astriflash-cxl",
+        "AstriFlash-CXL",
+        "Base-CSSD below host DRAM as a page cache in hardware, with user-level thread switches."
+    ),
+    preset!(
         "designs/dram_only",
         "dram-only",
         "DRAM-Only",

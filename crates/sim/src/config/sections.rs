@@ -51,6 +51,9 @@ pub enum Migration {
     Adaptive,
     /// The operating system samples by hint faults and moves pages that it locks (TPP).
     Tpp,
+    /// Host DRAM is a page cache in hardware, filled on demand; threads switch in user space when
+    /// they miss it (AstriFlash).
+    HostCache,
 }
 
 units::parameters! {
@@ -63,8 +66,9 @@ units::parameters! {
         write_log: bool, "true or false", "SkyByte §III-B";
         /// Whether the device may answer SkyByte-Delay and the OS then switches threads.
         context_switch: bool, "true or false", "SkyByte §III-A";
-        /// How hot pages come to host DRAM: "none", "adaptive" (the device offers them) or "tpp"
-        /// (the operating system finds them by hint faults).
-        migration: Migration, "\"none\", \"adaptive\" or \"tpp\"", "SkyByte §III-C, §VI-H";
+        /// How hot pages come to host DRAM: "none", "adaptive" (the device offers them), "tpp"
+        /// (the operating system finds them by hint faults) or "host_cache" (every page that is
+        /// missed comes, host DRAM being a cache).
+        migration: Migration, "\"none\", \"adaptive\", \"tpp\" or \"host_cache\"", "SkyByte §III-C, §VI-H";
     }
 }

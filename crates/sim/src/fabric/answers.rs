@@ -29,6 +29,11 @@ impl Fabric {
                     Arrived::Nothing
                 }
             }
+            Purpose::PageWriteBack => {
+                self.stats.device_writes += u64::from(PageSize::KIB_4.line_count());
+                Arrived::Nothing
+            }
+            Purpose::PageFill => self.page_arrives(now, &pending, &response),
             Purpose::Promotion => Arrived::Promotion(pending.line),
             Purpose::Miss(miss, line) => self.miss_answered(now, miss, line, &pending, &response),
         }

@@ -11,10 +11,13 @@ use units::{LineInPage, Lpa, Time};
 
 /// A data line that L3 does not have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Missed {
+pub(crate) struct Missed {
+    /// Its MSHR.
     pub miss: MissRef,
+    /// Which line.
     pub line: HostLine,
-    /// What is asked if the page is on the device.
+    /// What is asked if the page is on the device; also whether a page cache may say that it has
+    /// missed.
     pub op: RequestOp,
     /// Whether the page misses L3 for the first time.
     pub is_first_touch: bool,
@@ -42,6 +45,9 @@ impl Fabric {
         let Region::Data(lpa, in_page) = missed.line.region() else {
             unreachable!("only data lines have a page")
         };
+        if self.page_store.is_some() {
+            return self.read_cached(at, missed, lpa, in_page);
+        }
         match self.placement.read(lpa, in_page) {
             Target::Host(page) => {
                 let done = self.page_access(at, page, in_page, Access::Read);
@@ -68,7 +74,13 @@ impl Fabric {
     }
 
     /// An access to a line of a page in host DRAM; says when it is done.
-    fn page_access(&mut self, at: Time, page: HostPage, line: LineInPage, access: Access) -> Time {
+    pub(super) fn page_access(
+        &mut self,
+        at: Time,
+        page: HostPage,
+        line: LineInPage,
+        access: Access,
+    ) -> Time {
         match self.page_latency {
             None => self.host_dram.access(at, page_line(page, line), access),
             Some(latency) => at + latency,
@@ -98,6 +110,9 @@ impl Fabric {
 
     /// Writes a data line where its page is.
     fn write_data(&mut self, at: Time, lpa: Lpa, in_page: LineInPage) {
+        if self.page_store.is_some() {
+            return self.write_cached(at, lpa, in_page);
+        }
         match self.placement.write(lpa, in_page) {
             Target::Host(page) => {
                 self.stats.host_writes += 1;
@@ -123,12 +138,19 @@ impl Fabric {
         }
     }
 
+    /// Takes out what waits for a page, in order of arrival.
+    pub(super) fn take_waiting(&mut self, lpa: Lpa) -> Vec<Waiting> {
+        let waiting = std::mem::take(&mut self.locked);
+        let (mine, others) = waiting.into_iter().partition(|(page, _)| *page == lpa);
+        self.locked = others;
+        let mine: Vec<(Lpa, Waiting)> = mine;
+        mine.into_iter().map(|(_, access)| access).collect()
+    }
+
     /// The page is at its destination: what waited for it goes on, in order of arrival.
     pub(crate) fn unlock(&mut self, now: Time, lpa: Lpa) {
-        let waiting = std::mem::take(&mut self.locked);
-        for (page, access) in waiting {
+        for access in self.take_waiting(lpa) {
             match access {
-                _ if page != lpa => self.locked.push((page, access)),
                 // A squash may have freed the MSHR meanwhile.
                 Waiting::Read(missed) if self.is_current(missed.miss) => {
                     self.read_memory(now.max(missed.issued), missed);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::{Layer, presets};
+use host::Uncore;
 
 fn fabric(design: &str, overrides: &[&str]) -> Fabric {
     let mut layers = presets::layers("demo", None, design).unwrap();

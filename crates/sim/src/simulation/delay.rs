@@ -5,7 +5,7 @@
 //! thread does that is picked before its data are there. Every combination can be run.
 
 use super::{CoreState, Simulation};
-use crate::config::Config;
+use crate::config::{Config, Migration};
 use crate::recorder::Leave;
 use crate::request::MissRef;
 use host::config::StorePolicy;
@@ -25,7 +25,19 @@ pub(crate) struct DelayPolicy {
 }
 
 impl DelayPolicy {
+    /// Loads that miss a page cache in host DRAM: the hardware squashes, the thread waits.
+    const AT_THE_PAGE_CACHE: Self = Self {
+        line: DelayedLine::Dropped,
+        at: SwitchAt::Retire,
+        squash: SquashPolicy::AtOnce,
+        wake: WakePolicy::OnData,
+        stores_switch: false,
+    };
+
     pub(crate) fn new(config: &Config) -> Self {
+        if config.design.migration == Migration::HostCache {
+            return Self::AT_THE_PAGE_CACHE;
+        }
         let OsConfig {
             delayed_line,
             switch_at,
@@ -173,7 +185,7 @@ impl<S: InstructionSource> Simulation<S> {
             self.actors[thread.index()].data_at = self.data_expected(thread);
         }
         if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
-            unreachable!("os.wake = on_data is refused when the run is set up");
+            self.sleep_for_page(now, thread);
         }
         self.dispatch(now, core);
     }

@@ -6,7 +6,7 @@ use crate::recorder::{Leave, TurnRecord};
 use crate::retry::Step;
 use host::os::Action;
 use host::{InstructionSource, MissKind};
-use units::{CoreId, ThreadId, Time};
+use units::{CoreId, Lpa, PageSize, ThreadId, Time};
 
 /// A thread that has come to a core in vain this often, each time after its page had come and gone
 /// again, waits for its data. SkyByte promises no progress: with more threads than the data cache
@@ -23,6 +23,39 @@ pub(super) struct Left {
 }
 
 impl<S: InstructionSource> Simulation<S> {
+    /// The thread's load has missed the page cache in host DRAM: it waits for its page, unless that
+    /// has come since.
+    pub(super) fn sleep_for_page(&mut self, now: Time, thread: ThreadId) {
+        let step = self.actors[thread.index()].source.peek();
+        let load = step.and_then(|step| step.load);
+        let pages = load.into_iter().flat_map(|load| {
+            let last = load.byte + u64::from(load.size) - 1;
+            [load.byte, last].map(|byte| Lpa::new(byte / PageSize::KIB_4.bytes().get()))
+        });
+        let mut coming = pages.filter(|lpa| self.fabric.is_page_coming(*lpa));
+        match coming.next() {
+            Some(lpa) => self.sleepers.push((lpa, thread)),
+            None => self.scheduler.ready(thread, now),
+        }
+    }
+
+    /// A page has come to the page cache: threads that wait for it become runnable.
+    pub(super) fn wake_for_page(&mut self, now: Time, lpa: Lpa) {
+        let mut at = 0;
+        while at < self.sleepers.len() {
+            let (page, thread) = self.sleepers[at];
+            if page != lpa {
+                at += 1;
+                continue;
+            }
+            self.sleepers.remove(at);
+            self.scheduler.ready(thread, now);
+            if let Some(core) = self.scheduler.free_core_for(thread) {
+                self.dispatch(now, core);
+            }
+        }
+    }
+
     /// As what a core's miss counts at L3. For a thread that has run out of patience a load is like
     /// an access for ownership: its answer must be data (D13).
     pub(super) fn kind_at_l3(&self, core: CoreId, kind: MissKind) -> MissKind {
