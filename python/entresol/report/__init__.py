@@ -96,6 +96,7 @@ def _each(shown: Sequence[Panel], table: object) -> str:
 def _figures(shown: Sequence[Panel]) -> list[tuple[str, str, str, str]]:
     return [
         ("results", "Results", "", _each(shown, tables.results)),
+        *_together(shown),
         ("amat", "Memory access time",
          "AMAT of accesses that miss the L3, by where the time goes.",
          figures.amat(shown) + html.details("As numbers", _each(shown, tables.amat))),
@@ -119,6 +120,15 @@ def _figures(shown: Sequence[Panel]) -> list[tuple[str, str, str, str]]:
          "What each mechanism did in the measured part. A marked zero means that a mechanism this "
          "design is judged by did not act.", _each(shown, tables.activity)),
     ]  # fmt: skip
+
+
+def _together(shown: Sequence[Panel]) -> list[tuple[str, str, str, str]]:
+    mixed = [panel for panel in shown if len(panel.runs[0].programs) > 1]
+    if not mixed:
+        return []
+    return [("together", "Programs together",
+             "Execution time of each program beside the others, and how many times as long as "
+             "alone on the same design.", _each(mixed, tables.programs))]  # fmt: skip
 
 
 def _background(

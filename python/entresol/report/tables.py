@@ -50,6 +50,22 @@ def _result_cells(panel: Panel, run: Run) -> tuple[Cell, ...]:
     )
 
 
+def programs(panel: Panel) -> str:
+    """Each program of a co-run: its time, and how much slower than alone."""
+    names = [program["trace"] for program in panel.runs[0].programs]
+    heads = ("design", *(head for name in names for head in (name, "slowdown")))
+    rows = [
+        Row(run.design, _cells(*(
+            text
+            for program in run.programs
+            for text in (quantity.duration(program["execution_time_ps"]),
+                         quantity.milli(program.get("slowdown_milli")))
+        )))
+        for run in panel.runs
+    ]  # fmt: skip
+    return html.table(f"{panel.trace}: programs together", heads, rows)
+
+
 def percentiles(panels: Sequence[Panel]) -> str:
     """The latency of the middle and of the tail, for all captures at once."""
     designs = list(dict.fromkeys(run.design for panel in panels for run in panel.runs))
