@@ -157,6 +157,7 @@ def run(
                 "switches_blocked": 40,
                 "retries": misses // 5 if switching else 0,
                 "syscalls": 512,
+                "data_wakes": 0,
             },
             "link": {
                 "to_device_bytes": ssd * 60,

@@ -62,6 +62,8 @@ pub(crate) struct Mshr {
     pub(crate) is_behind_gc: bool,
     /// The frame has the bytes already, from a buffer that was on its way to flash.
     pub(crate) is_copied: bool,
+    /// A read of the page was answered with SkyByte-Delay.
+    pub(crate) has_delayed: bool,
     /// The page is fetched ahead; also after a demand access has joined.
     pub(crate) is_prefetch: bool,
     /// The page went to the host: it leaves the cache as soon as it comes.
@@ -130,6 +132,7 @@ impl MshrFile {
             expected: Time::ZERO,
             is_behind_gc: false,
             is_copied: false,
+            has_delayed: false,
             is_prefetch: false,
             is_unwanted: false,
             first: NONE,

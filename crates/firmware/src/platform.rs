@@ -240,6 +240,13 @@ pub trait Platform {
     /// `Controller::on_promotion_done` or `Controller::on_promotion_refused`.
     fn request_promotion(&mut self, at: Time, lpa: Lpa);
 
+    /// Tells the host, by MSI-X, that a page is in device DRAM at `at` of which a read was answered
+    /// with [`Answer::Delay`] (`os.wake = on_data`, D11). A host that does not sleep until then has
+    /// no use for it: nothing is done if this is left out.
+    fn page_arrived(&mut self, at: Time, lpa: Lpa) {
+        let _ = (at, lpa);
+    }
+
     /// Asks for `Controller::on_timer` at `at`.
     fn wake_at(&mut self, at: Time, timer: Timer);
 }

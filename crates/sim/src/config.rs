@@ -198,11 +198,6 @@ impl Config {
                     .to_string(),
             );
         }
-        if self.os.wake == host::os::WakePolicy::OnData {
-            problems.push(
-                "os.wake = on_data is not simulated yet; use requeue, as in the paper".to_string(),
-            );
-        }
         problems
     }
 }

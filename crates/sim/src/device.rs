@@ -6,6 +6,7 @@ use firmware::{
     Cell, Controller, DramAccess, EstimatorKind, NandCommand, NandOp, NandTag, PagePlace, Platform,
     Response, Timer, Unit,
 };
+use host::os::WakePolicy;
 use nand::{Command, Completion, Nand, NandEvent, Operation};
 use units::address::LINE_BYTES;
 use units::{Bytes, LineMask, Lpa, Picos, Time};
@@ -34,6 +35,9 @@ pub trait Surroundings {
     fn respond(&mut self, response: Response);
     /// Takes the offer of a page, which reaches the host at `at`.
     fn offer_page(&mut self, at: Time, lpa: Lpa);
+    /// Takes the notice, which reaches the host at `at`, that a page is in device DRAM of which a
+    /// read was answered by SkyByte-Delay. Only a host with `os.wake = on_data` is told.
+    fn page_arrived(&mut self, at: Time, lpa: Lpa);
 }
 
 /// Firmware, flash, device DRAM and firmware cores.
@@ -63,6 +67,8 @@ pub struct Resources {
     nand_events: Vec<(Time, NandEvent)>,
     completions: Vec<Completion>,
     msix_latency: Picos,
+    /// Whether the host is told of pages that have come (`os.wake = on_data`).
+    tells_pages: bool,
     forecast: Option<Forecast>,
     /// Operations that have ended, where somebody wants to know.
     pub flash_log: Option<FlashLog>,
@@ -82,6 +88,7 @@ impl Resources {
             nand_events: Vec::new(),
             completions: Vec::new(),
             msix_latency: config.host.interrupt_latency,
+            tells_pages: config.os.wake == WakePolicy::OnData,
             forecast: (config.ftl.estimator == EstimatorKind::Exact).then(Forecast::default),
             flash_log: None,
         }
@@ -152,6 +159,11 @@ impl Device {
             controller: Controller::new(&config.controller()),
             resources: Resources::new(config),
         }
+    }
+
+    /// Whether the host will be told when a page on its way from flash has come.
+    pub fn tells_of(&self, lpa: Lpa) -> bool {
+        self.resources.tells_pages && self.controller.tells_of(lpa)
     }
 
     /// Gives the controller a platform in virtual time.
@@ -299,6 +311,13 @@ impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
     fn request_promotion(&mut self, at: Time, lpa: Lpa) {
         self.around
             .offer_page(at + self.resources.msix_latency, lpa);
+    }
+
+    fn page_arrived(&mut self, at: Time, lpa: Lpa) {
+        if self.resources.tells_pages {
+            let reaches = at + self.resources.msix_latency;
+            self.around.page_arrived(reaches, lpa);
+        }
     }
 
     fn wake_at(&mut self, at: Time, timer: Timer) {

@@ -55,6 +55,8 @@ pub enum Event {
     HostArrive(RequestId),
     /// Something of the device's own.
     Device(DeviceEvent),
+    /// The notice that a page is in device DRAM reaches the host.
+    PageArrived(Lpa),
     /// The MSI-X that offers a page reaches the host.
     Msix(Lpa),
     /// The host's handler begins to copy an offered page.

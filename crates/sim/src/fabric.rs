@@ -117,6 +117,8 @@ pub struct Fabric {
     promoted_dirt: PromotedDirt,
     /// Hint sampling, if the design's migration is TPP.
     pub(crate) hints: Option<Box<Hints>>,
+    /// Notices of pages that have come, on their way to the host (`os.wake = on_data`).
+    notices: Vec<Lpa>,
     /// Host DRAM as a page cache, if the design has it so.
     pub(crate) page_store: Option<Box<PageStore>>,
     /// Accesses to pages that the operating system has locked, or that are on their way to the page
@@ -178,6 +180,7 @@ impl Fabric {
             demotion: config.host.demotion,
             promoted_dirt: config.host.promoted_dirt,
             hints: Hints::of(config, page_count),
+            notices: Vec::new(),
             page_store: PageStore::of(config),
             locked: Vec::new(),
             touched: vec![0; page_count.div_ceil(64) as usize],
@@ -403,6 +406,7 @@ impl Fabric {
         let mut host = HostSide {
             queue: &mut self.queue,
             requests: &mut self.requests,
+            notices: &mut self.notices,
         };
         act(self.device.as_mut().expect(why), &mut host)
     }
@@ -459,6 +463,7 @@ fn dram_line(line: HostLine) -> DramLine {
 struct HostSide<'a> {
     queue: &'a mut EventQueue<Event>,
     requests: &'a mut Requests,
+    notices: &'a mut Vec<Lpa>,
 }
 
 impl Surroundings for HostSide<'_> {
@@ -475,6 +480,10 @@ impl Surroundings for HostSide<'_> {
     }
     fn offer_page(&mut self, at: Time, lpa: Lpa) {
         self.queue.push(at, Event::Msix(lpa));
+    }
+    fn page_arrived(&mut self, at: Time, lpa: Lpa) {
+        self.notices.push(lpa);
+        self.queue.push(at, Event::PageArrived(lpa));
     }
 }
 

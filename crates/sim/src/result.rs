@@ -348,6 +348,7 @@ impl<S: InstructionSource> View<'_, S> {
             "retries": switches.retries,
             "retries_in_closed_form": self.simulation.lanes.count,
             "syscalls": switches.syscalls,
+            "data_wakes": switches.data_wakes,
         })
     }
 

@@ -95,6 +95,8 @@ pub struct SwitchCounts {
     pub retries: u64,
     /// System calls that did not block.
     pub syscalls: u64,
+    /// Threads woken by the device's notice that their page has come.
+    pub data_wakes: u64,
 }
 
 /// A run in progress; a clone goes on by itself from there. `S` is the threads' instruction source.
@@ -317,6 +319,7 @@ impl<S: InstructionSource> Simulation<S> {
             Event::DeviceSend(id) => self.fabric.device_send(now, id),
             Event::HostArrive(id) => self.host_arrive(now, id),
             Event::Device(event) => self.fabric.device_event(now, event),
+            Event::PageArrived(lpa) => self.page_arrived(now, lpa),
             Event::Msix(lpa) => self.promotion_offered(now, lpa),
             Event::MigrationStart(lpa) => self.migration_start(now, lpa),
             Event::MigrationCommit(lpa) => self.migration_commit(now, lpa),

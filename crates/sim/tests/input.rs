@@ -110,7 +110,6 @@ fn settings_that_are_unknown_malformed_or_out_of_range_are_refused_by_name() {
         ("nand.page_size=16KiB", "nand.page_size"),
         ("nand.channels=0", "nand.channels"),
         ("host.reserve=1000000", "host.reserve"),
-        ("os.wake=on_data", "on_data"),
         ("=", "="),
         ("", ""),
     ];

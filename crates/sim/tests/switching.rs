@@ -190,3 +190,45 @@ fn threads_whose_pages_drive_each_other_out_come_to_their_ends() {
     let result = outcome.expect("the run ends").json().clone();
     assert_eq!(stat(&result, "cores/instructions"), 32);
 }
+
+#[test]
+fn a_thread_that_sleeps_until_its_page_has_come_switches_once_and_starts_behind_the_notice() {
+    let settings = ["os.wake=on_data"];
+    let on_data = on_one_core(&loads(1, 1), "skybyte-c", &settings);
+    assert_eq!(stat(&on_data, "os/switches_long_delay"), 1);
+    assert_eq!(stat(&on_data, "os/data_wakes"), 1);
+    assert_eq!(stat(&on_data, "requests/delayed"), 1);
+    assert_eq!(stat(&on_data, "requests/ssd_cache_hits"), 1);
+    // Without switching the load waits for its page, which comes at the same time. The thread that
+    // slept hears of it 1 us later (host.interrupt_latency), the switch takes 2 us, and the load
+    // goes to the device again: issue, L1D, L2, L3 1 + 4 + 10 + 40 cycles of 0.25 ns = 13.75 ns;
+    // MemRd 17 B at 16 GB/s and half of 40 ns = 21.0625 ns; cache lookup 49 ns; a line of an open
+    // row 16 cycles of 0.625 ns and 64 B at 6.4 GB/s = 20 ns. Sum 3103.8125 ns. From there on both
+    // do the same. Start and end are whole cycles, so up to two cycles more or less.
+    let waits = on_one_core(&loads(1, 1), "base-cssd", &[]);
+    let behind = time(&on_data) - time(&waits);
+    assert!(behind.abs_diff(3_103_812) < 500, "{behind} ps behind");
+    for (setting, more) in [
+        ("host.interrupt_latency=11us", 10),
+        ("os.switch_cost=7us", 5),
+        ("nand.t_r=13us", 10),
+    ] {
+        let later = on_one_core(&loads(1, 1), "skybyte-c", &[settings[0], setting]);
+        let added = time(&later) - time(&on_data);
+        assert_eq!(added, Picos::from_micros(more).get(), "{setting}");
+    }
+}
+
+#[test]
+fn threads_that_sleep_leave_the_core_to_others_and_retry_only_what_was_lost() {
+    let trace = loads(8, 20);
+    let on_data = on_one_core(&trace, "skybyte-full", &["os.wake=on_data"]);
+    let requeue = on_one_core(&trace, "skybyte-full", &[]);
+    // A thread's first exception counts: it has retired nothing before its first load.
+    assert_eq!(stat(&on_data, "os/retries"), 8);
+    assert!(stat(&requeue, "os/retries") > 8);
+    assert_eq!(stat(&requeue, "os/data_wakes"), 0);
+    assert!(stat(&on_data, "os/data_wakes") >= 8, "each thread slept");
+    let instructions = |result| stat(result, "cores/instructions");
+    assert_eq!(instructions(&on_data), instructions(&requeue));
+}

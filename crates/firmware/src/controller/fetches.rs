@@ -192,6 +192,9 @@ impl Controller {
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
         let done = self.complete_frame(now, lpa, frame, platform);
+        if mshr.has_delayed {
+            platform.page_arrived(done, lpa);
+        }
         self.cache.settle(frame);
         self.prefetcher.on_fill(lpa, mshr.is_prefetch);
         while let Some(waiter) = self.mshrs.next_waiter(&mut mshr) {

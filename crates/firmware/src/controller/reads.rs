@@ -196,6 +196,7 @@ impl Controller {
                 true => self.stats.delays_gc += 1,
                 false => self.stats.delays_threshold += 1,
             }
+            self.mshrs.get_mut(mshr).has_delayed = true;
             self.answer_delay(at, pending, Served::Flash, platform);
         } else {
             self.wait_for_page(at, pending, mshr, Served::Flash);
@@ -224,11 +225,20 @@ impl Controller {
         let (expected, is_behind_gc) = (entry.expected, entry.is_behind_gc);
         if self.takes_too_long(at, pending, expected, is_behind_gc) {
             self.stats.delays_merged += 1;
+            self.mshrs.get_mut(mshr).has_delayed = true;
             self.answer_delay(at, pending, Served::MergedMiss, platform);
         } else {
             self.wait_for_page(at, pending, mshr, Served::MergedMiss);
         }
         self.join_prefetch(at, frame, pending.request, platform);
+    }
+
+    /// Whether a page is in flight whose arrival will be told to the host
+    /// ([`Platform::page_arrived`]).
+    pub fn tells_of(&self, lpa: Lpa) -> bool {
+        let frame = self.cache.find(lpa);
+        let mshr = frame.and_then(|frame| self.cache.mshr_of(frame));
+        mshr.is_some_and(|mshr| self.mshrs.get(mshr).has_delayed)
     }
 
     /// When a page in flight is expected in the data cache; nothing if none is.

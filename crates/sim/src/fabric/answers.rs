@@ -6,7 +6,7 @@ use crate::recorder::AccessRecord;
 use crate::request::{MissRef, Pending, Purpose};
 use firmware::{Answer, RequestOp, Response};
 use host::HostLine;
-use units::{LineAddr, PageSize, RequestId, Time};
+use units::{LineAddr, Lpa, PageSize, RequestId, Time};
 
 impl Fabric {
     /// The answer to a request arrives at the host.
@@ -131,5 +131,18 @@ impl Fabric {
             issued: now,
         };
         self.read_memory(now, missed);
+    }
+
+    /// A notice of the device has reached the host.
+    pub(crate) fn take_notice(&mut self, lpa: Lpa) {
+        let at = self.notices.iter().position(|page| *page == lpa);
+        self.notices
+            .swap_remove(at.expect("a notice that arrives was sent"));
+    }
+
+    /// Whether the host will be told of the page: it is on its way from flash, or the notice is.
+    pub(crate) fn will_tell_of(&self, lpa: Lpa) -> bool {
+        let device = self.device.as_ref();
+        device.is_some_and(|device| device.tells_of(lpa)) || self.notices.contains(&lpa)
     }
 }

@@ -117,6 +117,7 @@ impl Surroundings for Around {
     fn offer_page(&mut self, _at: Time, _lpa: Lpa) {
         self.offers += 1;
     }
+    fn page_arrived(&mut self, _at: Time, _lpa: Lpa) {}
 }
 
 /// A replay under way.

@@ -190,6 +190,14 @@ impl<S: InstructionSource> Simulation<S> {
         self.dispatch(now, core);
     }
 
+    /// The device's notice that a page has come wakes the threads that sleep until then.
+    pub(super) fn page_arrived(&mut self, now: Time, lpa: Lpa) {
+        self.fabric.take_notice(lpa);
+        let asleep = self.sleepers.len();
+        self.wake_for_page(now, lpa);
+        self.switches.data_wakes += (asleep - self.sleepers.len()) as u64;
+    }
+
     /// When the page is expected in device DRAM of the access at which a thread goes on.
     fn data_expected(&mut self, thread: ThreadId) -> Time {
         let step = self.actors[thread.index()].source.peek();

@@ -23,16 +23,21 @@ pub(super) struct Left {
 }
 
 impl<S: InstructionSource> Simulation<S> {
-    /// The thread's load has missed the page cache in host DRAM: it waits for its page, unless that
-    /// has come since.
+    /// The thread's access has missed the page cache in host DRAM, or was answered by SkyByte-Delay
+    /// (`os.wake = on_data`): it waits for its page, unless that has come since.
     pub(super) fn sleep_for_page(&mut self, now: Time, thread: ThreadId) {
         let step = self.actors[thread.index()].source.peek();
-        let load = step.and_then(|step| step.load);
-        let pages = load.into_iter().flat_map(|load| {
-            let last = load.byte + u64::from(load.size) - 1;
-            [load.byte, last].map(|byte| Lpa::new(byte / PageSize::KIB_4.bytes().get()))
+        let stores_switch = self.delay.stores_switch;
+        let accesses = step.map_or([None, None], |step| {
+            [step.load, step.store.filter(|_| stores_switch)]
         });
-        let mut coming = pages.filter(|lpa| self.fabric.is_page_coming(*lpa));
+        let pages = accesses.into_iter().flatten().flat_map(|access| {
+            let last = access.byte + u64::from(access.size) - 1;
+            [access.byte, last].map(|byte| Lpa::new(byte / PageSize::KIB_4.bytes().get()))
+        });
+        let fabric = &self.fabric;
+        let mut coming =
+            pages.filter(|lpa| fabric.is_page_coming(*lpa) || fabric.will_tell_of(*lpa));
         match coming.next() {
             Some(lpa) => self.sleepers.push((lpa, thread)),
             None => self.scheduler.ready(thread, now),
