@@ -41,8 +41,9 @@ units::parameters! {
         /// Share of the filled pages that was overwritten before the start; their old copies still
         /// occupy blocks, up to where GC would have reclaimed them.
         overwritten: Ratio, "0% or more", "D18; SkyByte §VI-A preconditions so that GC is triggered, without a number";
-        /// Where pages lie at the start: 0 puts each stripe of pages on the dies in order, any other
-        /// number turns each stripe by an amount of its own. For runs over several placements.
+        /// Where pages lie at the start: 0 puts each stripe of pages on the dies in order, any
+        /// other number turns each stripe by an amount of its own. For runs over several
+        /// placements.
         placement: u64, "any", "ours; which pages share a die is chance on a device in use";
         /// How GC is scheduled.
         gc: GcKind, "incremental or bulk", "D18: the bulk policy of Table II cannot run within milliseconds";

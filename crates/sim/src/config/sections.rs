@@ -12,7 +12,8 @@ units::parameters! {
         /// branch predictors, device DRAM, write log and host pages before measurement starts.
         warmup: Ratio, "0% up to 90%", "decision D5; SkyByte §VI-A warms with the traces";
         /// Whether caches, TLBs and branch predictors are warm when measurement starts. If not,
-        /// they are emptied after warm-up, and dirty lines are lost; device and host pages stay warm.
+        /// they are emptied after warm-up, and dirty lines are lost; device and host pages stay
+        /// warm.
         warm_caches: bool, "true or false", "decision D5 (true); SkyByte's artifact: false";
         /// Whether what warm-up has left in the write log is brought to flash from the start of
         /// measurement on, and counted. If not, it stays in the log.

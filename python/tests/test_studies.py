@@ -1,0 +1,96 @@
+"""Explanations, windows and co-runs of a real capture: what they print is what runs give."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Entresol
+
+from entresol.core import Json
+
+DEMO = ("--machine", "demo")
+SWITCHES = ("clean_victims_programmed", "no_prefetch", "nand_one_unit_per_channel")
+
+
+def _answer(entresol_command: Entresol, *words: object) -> Json:
+    outcome = entresol_command(*words, "--json")
+    assert outcome.code == 0, outcome.err
+    answer = json.loads(outcome.out)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_every_configuration_of_an_explanation_equals_a_run_of_its_own(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    chosen = [word for name in SWITCHES for word in ("--switch", name)]
+    gain = _answer(entresol_command, "explain-gain", captured, *DEMO, *chosen)
+    assert len(gain["configurations"]) == 8
+    for item in gain["configurations"]:
+        words = item["command"].split()[3:]
+        runs = _answer(entresol_command, "run", captured, *words, "--design", "base-cssd")["runs"]
+        base, design = runs
+        assert base["fidelity"] == design["fidelity"] == sorted(item["on"], key=SWITCHES.index)
+        assert (base["config_digest"], base["execution_time_ps"]) == (
+            item["reference_digest"], item["reference_ps"],
+        )  # fmt: skip
+        assert (design["config_digest"], design["execution_time_ps"]) == (
+            item["design_digest"], item["design_ps"],
+        )  # fmt: skip
+    product = gain["speedup_without_micro"] / 1e6
+    for share in gain["shares"]:
+        product *= share["shapley_micro"] / 1e6
+    assert product == pytest.approx(gain["speedup_with_all_micro"] / 1e6, rel=1e-4)
+
+
+def test_by_mechanism_the_gain_begins_with_base_cssd(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    gain = _answer(entresol_command, "explain-gain", captured, *DEMO, "--by", "mechanisms")
+    assert gain["speedup_without_micro"] == 1_000_000
+    runs = _answer(entresol_command, "run", captured, *DEMO, "--design", "base-cssd,skybyte-full")[
+        "runs"
+    ]
+    times = [run["execution_time_ps"] for run in runs]
+    assert gain["speedup_with_all_micro"] == round(times[0] / times[1] * 1e6)
+
+
+def test_the_slowest_load_accounts_for_all_of_its_time(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    for rank in ("1", "3"):
+        told = _answer(
+            entresol_command, "why", captured, *DEMO, "--design", "skybyte-wp", "--rank", rank
+        )
+        assert sum(part["time_ps"] for part in told["parts"]) == told["latency_ps"] > 0
+
+
+def test_windows_of_a_capture_are_the_same_in_any_number_of_jobs(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    words = ("sample", captured, *DEMO, "--design", "base-cssd,skybyte-w", "--windows", "3",
+             "--window", "100000", "--placements", "2")  # fmt: skip
+    one, two = (_answer(entresol_command, *words, "--jobs", jobs) for jobs in ("1", "2"))
+    assert one == two
+    assert len(one["runs"]) == 2 * 3 * 2
+    digests = {(run["design"], run["placement"]): run["config_digest"] for run in one["runs"]}
+    assert len(set(digests.values())) == 4, "placement is part of what was run"
+
+
+def test_programs_that_share_a_machine_slow_each_other_down(
+    entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "one.etr", tmp_path / "two.etr"
+    shutil.copy(captured, first)
+    shutil.copy(captured, second)
+    runs = _answer(
+        entresol_command, "run", f"{first}+{second}", *DEMO, "--design", "base-cssd", "--audit"
+    )["runs"]
+    assert [run["trace"] for run in runs] == ["one", "two", "one+two"]
+    assert runs[0]["execution_time_ps"] == runs[1]["execution_time_ps"]
+    assert runs[2]["instructions"] == 2 * runs[0]["instructions"]
+    slowdowns = [program["slowdown_milli"] for program in runs[2]["programs"]]
+    assert all(1000 < slowdown < 4000 for slowdown in slowdowns), slowdowns
