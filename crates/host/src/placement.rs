@@ -61,6 +61,8 @@ pub enum Refusal {
     PlbFull,
     /// No page of host DRAM is free: `reclaim` first.
     NoHostPage,
+    /// The user keeps the page on the device.
+    Pinned,
 }
 
 /// What reclaim did for one free page of host DRAM.
@@ -133,6 +135,8 @@ pub struct Placement {
     /// Host pages that hold nothing; the one freed last is taken first.
     free: Vec<HostPage>,
     reserve: usize,
+    /// Pages below this number stay on the device.
+    pinned: u64,
     /// Whether the operating system moves pages: they are locked on their way, and what leaves host
     /// DRAM is always copied, since the device's page was given up when it came.
     is_locking: bool,
@@ -149,6 +153,7 @@ impl Placement {
             lists: ReclaimLists::new(host_page_count, config.inactive_ratio, config.reclaim),
             free: (0..host_page_count).rev().map(HostPage::new).collect(),
             reserve: config.effective_reserve() as usize,
+            pinned: config.pinned.of(page_count),
             is_locking: false,
             stats: PlacementStats::default(),
         }
@@ -166,10 +171,12 @@ impl Placement {
         }
     }
 
-    /// `page_count` pages that all live on the device for good.
-    pub fn device_only(page: PageSize, page_count: u64) -> Self {
+    /// `page_count` pages that all live on the device for good: what host DRAM holds of them is a
+    /// cache's business, but of pinned pages it holds nothing.
+    pub fn device_only(config: &HostConfig, page: PageSize, page_count: u64) -> Self {
         Self {
             entries: vec![Entry::DEVICE; index_of(page_count)],
+            pinned: config.pinned.of(page_count),
             ..Self::dram_only(page, 0)
         }
     }
@@ -183,6 +190,7 @@ impl Placement {
             lists: ReclaimLists::new(0, 1, ReclaimPolicy::Lists),
             free: Vec::new(),
             reserve: 0,
+            pinned: 0,
             is_locking: false,
             stats: PlacementStats::default(),
         }
@@ -236,6 +244,13 @@ impl Placement {
         }
     }
 
+    /// Whether the user keeps the page on the device, so that what is written to it persists
+    /// (§IV).
+    #[inline]
+    pub fn is_pinned(&self, lpa: Lpa) -> bool {
+        lpa.get() < self.pinned
+    }
+
     /// The page of host DRAM that a migrating page leaves or goes to.
     pub fn host_page(&self, lpa: Lpa) -> HostPage {
         self.plb.host_page(self.migrating(lpa), lpa)
@@ -260,6 +275,9 @@ impl Placement {
     fn try_begin(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
         if self.locate(lpa) != Location::Device {
             return Err(Refusal::NotOnDevice);
+        }
+        if self.is_pinned(lpa) {
+            return Err(Refusal::Pinned);
         }
         if self.plb.is_full() {
             return Err(Refusal::PlbFull);

@@ -27,8 +27,9 @@ pub struct AccessStats {
     /// Accesses for which a page was fetched from flash that was touched for the first time, those
     /// answered by SkyByte-Delay included.
     pub cold_misses: u64,
-    /// Whole pages that came from flash to the page cache in host DRAM.
-    pub pages_from_flash: u64,
+    /// Whole pages that came from flash to the page cache in host DRAM while the load they were
+    /// fetched for was switched away.
+    pub pages_unawaited: u64,
     /// Accesses answered by SkyByte-Delay, or told by the page cache that they have missed.
     pub delayed: u64,
     /// Accesses re-issued after a SkyByte-Delay because something that cannot switch waits (D13).
@@ -139,7 +140,7 @@ impl AccessStats {
 
     /// A whole page has come to the page cache, for whomever it was fetched.
     pub(crate) fn page_filled(&mut self, pending: &Pending, answer: &Response) {
-        self.pages_from_flash += u64::from(answer.served == Served::Flash);
+        self.pages_unawaited += u64::from(answer.served == Served::Flash);
         self.count_cold(pending, answer);
     }
 
@@ -162,6 +163,8 @@ impl AccessStats {
                 flash,
             } = answer.breakdown;
             self.served[answer.served as usize] += 1;
+            // It was awaited after all.
+            self.pages_unawaited -= u64::from(answer.served == Served::Flash);
             self.credit_wait += pending.sent - missed.issued;
             self.link += (pending.arrived - pending.sent) + (now - answer.at);
             self.device.stall += stall;

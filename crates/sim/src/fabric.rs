@@ -141,7 +141,7 @@ impl Fabric {
             (true, Migration::Tpp) => {
                 Placement::locking(&config.host, &config.tpp, page, page_count)
             }
-            (true, Migration::HostCache) => Placement::device_only(page, page_count),
+            (true, Migration::HostCache) => Placement::device_only(&config.host, page, page_count),
             (true, _) => Placement::new(&config.host, page, page_count),
         };
         Self {

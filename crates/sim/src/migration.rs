@@ -15,7 +15,7 @@ use crate::simulation::Simulation;
 use cxl::MessageClass;
 use dram::Access;
 use host::InstructionSource;
-use host::placement::{Copied, Direction, MigrationKind, Reclaimed, Refusal};
+use host::placement::{Copied, Direction, MigrationKind, Reclaimed};
 use units::{LineAddr, Lpa, PageSize, Picos, Time};
 
 impl<S: InstructionSource> Simulation<S> {
@@ -36,7 +36,7 @@ impl<S: InstructionSource> Simulation<S> {
                 let begins = now + self.costs.handler;
                 self.fabric.queue.push(begins, Event::MigrationStart(lpa));
             }
-            Err(Refusal::NotOnDevice | Refusal::PlbFull | Refusal::NoHostPage) => {
+            Err(_) => {
                 self.fabric
                     .device
                     .as_mut()

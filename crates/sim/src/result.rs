@@ -332,10 +332,8 @@ impl<S: InstructionSource> View<'_, S> {
     fn cold_miss_share_milli(&self) -> u64 {
         let stats = &self.simulation.fabric.stats;
         let c = &self.totals.controller;
-        let fetches = match self.simulation.fabric.page_store {
-            Some(_) => stats.pages_from_flash,
-            None => stats.served_by(Served::Flash) + c.delays_threshold + c.delays_gc,
-        };
+        let delayed = c.delays_threshold + c.delays_gc;
+        let fetches = stats.served_by(Served::Flash) + delayed + stats.pages_unawaited;
         milli(stats.cold_misses, fetches)
     }
 

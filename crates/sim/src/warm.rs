@@ -170,7 +170,8 @@ impl WarmFabric<'_> {
 
     /// An access to a page if host DRAM is a cache, which the page then is in; says whether it is.
     fn warm_page(&mut self, lpa: Lpa, is_write: bool) -> bool {
-        let Some(store) = &mut self.fabric.page_store else {
+        let is_pinned = self.fabric.placement.is_pinned(lpa);
+        let Some(store) = self.fabric.page_store.as_mut().filter(|_| !is_pinned) else {
             return false;
         };
         if store.cache.access(lpa, is_write) == Lookup::Absent {

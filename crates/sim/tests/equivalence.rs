@@ -56,6 +56,21 @@ fn the_full_design_without_switches_and_promotion_is_the_write_log_alone() {
 }
 
 #[test]
+fn with_every_page_pinned_no_design_moves_any() {
+    let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
+    let pinned = [&["host.pinned=100%"], &room[..]].concat();
+    // A tag costs only pages that are in the cache, and no load misses it.
+    assert_equal_runs(("astriflash-cxl", &pinned), ("base-cssd", &room));
+    assert_equal_runs(
+        (
+            "skybyte-ct",
+            &[&["tpp.scan_period=20us"], &pinned[..]].concat(),
+        ),
+        ("skybyte-c", &room),
+    );
+}
+
+#[test]
 fn tpp_without_sampling_is_the_design_without_migration() {
     let never = &["tpp.scan_pages=0"];
     assert_equal_runs(("skybyte-ct", never), ("skybyte-c", &[]));

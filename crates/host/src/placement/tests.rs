@@ -65,6 +65,16 @@ fn promotions_are_refused_with_their_reason() {
 }
 
 #[test]
+fn pinned_pages_stay_on_the_device() {
+    let mut config = config(1);
+    config.promoted = small_page().bytes() * 4;
+    config.pinned = units::Ratio::percent(50);
+    let mut placement = Placement::new(&config, small_page(), 8);
+    assert_eq!(placement.begin_promotion(Lpa::new(3)), Err(Refusal::Pinned));
+    assert!(placement.begin_promotion(Lpa::new(4)).is_ok());
+}
+
+#[test]
 fn without_host_pages_nothing_is_promoted_and_nothing_wanted() {
     let mut placement = placement(0, 64, 8);
     assert_eq!(

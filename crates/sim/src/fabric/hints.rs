@@ -59,8 +59,9 @@ impl Fabric {
     pub(crate) fn arm(&mut self, newly: &mut Vec<Lpa>) {
         let Some(hints) = &mut self.hints else { return };
         let placement = &self.placement;
-        hints
-            .sampler
-            .scan(|lpa| placement.locate(lpa) == Location::Device, newly);
+        hints.sampler.scan(
+            |lpa| placement.locate(lpa) == Location::Device && !placement.is_pinned(lpa),
+            newly,
+        );
     }
 }

@@ -45,7 +45,7 @@ impl Fabric {
         let Region::Data(lpa, in_page) = missed.line.region() else {
             unreachable!("only data lines have a page")
         };
-        if self.page_store.is_some() {
+        if self.page_store.is_some() && !self.placement.is_pinned(lpa) {
             return self.read_cached(at, missed, lpa, in_page);
         }
         match self.placement.read(lpa, in_page) {
@@ -110,7 +110,7 @@ impl Fabric {
 
     /// Writes a data line where its page is.
     fn write_data(&mut self, at: Time, lpa: Lpa, in_page: LineInPage) {
-        if self.page_store.is_some() {
+        if self.page_store.is_some() && !self.placement.is_pinned(lpa) {
             return self.write_cached(at, lpa, in_page);
         }
         match self.placement.write(lpa, in_page) {
