@@ -127,7 +127,7 @@ mod tests {
     }
 
     /// A coalescing read at 0 takes 3 on the host's clock and moves compaction's to 3, where the
-    /// program goes on: 83. A read at 3 takes 3 and (83 - 3) mod 80 = 0 and moves compaction's
+    /// program goes on: 83. A read at 3 takes 3 and (83 - 3) mod 80 = 0, and moves compaction's
     /// clock to 86; one at 4 waits 2, takes 3 and (86 - 4) mod 80 = 2: it ends at 11.
     #[test]
     fn a_read_of_compaction_moves_both_clocks() {
