@@ -8,7 +8,7 @@ use sim::config::Config;
 use sim::event::Event;
 use sim::fabric::{Arrived, Fabric};
 use sim::run::RunSpec;
-use units::{CoreId, LineInPage, Lpa, Picos};
+use units::{Bytes, CoreId, LineInPage, Lpa, Picos};
 
 /// The memory system of the demo machine with some switches on.
 fn fabric(design: &str, fidelity: &str, overrides: &[&str]) -> (Config, Fabric) {
@@ -76,24 +76,41 @@ fn the_exact_estimate_delays_at_the_threshold() {
     assert_eq!(read(&config, &mut exact, 5, 0), delayed);
 }
 
-/// Pages 0 and 4 are on channel 0 of four, on different dies. A read of page 4 while page 0 is
-/// being read takes its own 3 us; Algorithm 1 adds both up to 6 us, more than a threshold of 4.
+/// Pages 0, 4 and 64 are on channel 0 of four, 0 and 64 on the same of 64 dies. A read of page 4
+/// while page 0 is being read takes its own 3 us, one of page 64 takes 6; Algorithm 1 adds up 6 us
+/// for both. The threshold is 4.
 #[test]
 fn the_exact_estimate_knows_which_die_is_busy() {
     let settings = ["os.switch_threshold=4us", "nand.parallelism=die"];
-    for (switches, is_delayed) in [
-        (CONSTANT.to_string(), true),
-        (format!("{CONSTANT},exact_delay_estimate"), false),
+    let exact = format!("{CONSTANT},exact_delay_estimate");
+    for (switches, page, is_delayed) in [
+        (CONSTANT, 4, true),
+        (CONSTANT, 64, true),
+        (&exact, 4, false),
+        (&exact, 64, true),
     ] {
-        let (config, mut fabric) = fabric("skybyte-c", &switches, &settings);
+        let (config, mut fabric) = fabric("skybyte-c", switches, &settings);
         let line = HostLine::data(Lpa::new(0), LineInPage::new(0));
         let (core, slot) = (CoreId::new(0), MissSlot::new(1, 0));
         let now = fabric.queue.now();
         // Not a load that may be delayed: it waits for the page.
         fabric.l3_access(now, core, slot, line, MissKind::Ownership);
-        read(&config, &mut fabric, 4, 0);
+        read(&config, &mut fabric, page, 0);
         let device = fabric.device.as_ref().expect("the design has one");
         let delays = device.controller.stats().delays_threshold;
-        assert_eq!(delays, u64::from(is_delayed), "{switches}");
+        assert_eq!(delays, u64::from(is_delayed), "page {page}, {switches}");
     }
+}
+
+/// Demo: 4 MiB of device DRAM, 512 KiB of log. Designs with a log get 3.5 MiB and 448 KiB, which
+/// are 2 × 3185 entries of 72 B; Base-CSSD keeps its 1024 frames.
+#[test]
+fn only_designs_with_a_log_lose_an_eighth() {
+    let fidelity = "log_seven_eighths,log_entries_72_bytes";
+    let ssd = |design| fabric(design, fidelity, &[]).0.controller().ssd;
+    let (with_log, without) = (ssd("skybyte-w"), ssd("base-cssd"));
+    assert_eq!(with_log.half_slot_count(), 448 * 1024 / 72 / 2);
+    assert_eq!(with_log.frame_count(Bytes::from_kib(4)), 784);
+    assert_eq!(without.half_slot_count(), 0);
+    assert_eq!(without.frame_count(Bytes::from_kib(4)), 1024);
 }
