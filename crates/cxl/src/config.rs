@@ -27,7 +27,7 @@ units::parameters! {
         /// device with a log appends there and answers at once, and one without takes for a read of
         /// a page that is dirty from then on.
         ownership: Ownership, "read or write", "SkyByte III-B (read); its artifact: write";
-        /// Whether the answer to a written line puts the line into L3 again, dirty.
+        /// Whether the answer to a written line puts it into L3 again, dirty; not in DRAM-Only.
         write_echo: bool, "true or false", "CXL.mem (false); SkyByte's artifact: true";
     }
 }

@@ -173,7 +173,7 @@ impl Fabric {
             stores_switch: stores_switch(config),
             delivers_delayed: config.os.delayed_line == DelayedLine::Delivered,
             loses_l2_victims: config.cpu.l2_victims == L2Victims::Lost,
-            write_echo: config.link.write_echo,
+            write_echo: is_ssd && config.link.write_echo,
             owns_by_write: config.link.ownership == Ownership::Write,
             page_latency: (is_ssd && config.host.page_access == PageAccess::Constant)
                 .then_some(config.host.page_latency),

@@ -90,6 +90,14 @@ fn an_echo_writes_a_line_again_whenever_it_is_driven_out_again() {
     // The store makes its line the younger of two. The first load drives the other one out, the
     // second the store's; the answer brings it back, younger again. So with loads 2, 4, 6 and 8.
     assert_eq!(count("link.write_echo=true"), 4);
+    let settings = [
+        TWO,
+        ORDERED,
+        &["cpu.l2_victims=lost", "link.write_echo=true"],
+    ]
+    .concat();
+    let dram = finished(&a_store_that_leaves(true), "dram-only", &settings);
+    assert_eq!(dram.fabric.llc.stats().write_backs_out, 1);
 }
 
 #[test]

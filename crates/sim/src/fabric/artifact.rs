@@ -35,10 +35,11 @@ impl Fabric {
         }
     }
 
-    /// The answer to a written line puts it into L3 again (`link.write_echo`). Where that drives
-    /// another dirty line out, it does so again.
+    /// The answer to a written line puts it into L3 again (`link.write_echo`), when it has its
+    /// turn there. Where that drives another dirty line out, it does so again.
     pub(super) fn echo(&mut self, at: Time, line: HostLine) {
         if self.write_echo {
+            let at = self.l3_turn(at);
             self.queue.push(at, Event::L3WriteBack(line));
         }
     }
