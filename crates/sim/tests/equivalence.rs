@@ -59,14 +59,18 @@ fn the_full_design_without_switches_and_promotion_is_the_write_log_alone() {
 fn with_every_page_pinned_no_design_moves_any() {
     let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
     let pinned = [&["host.pinned=100%"], &room[..]].concat();
-    // A tag costs only pages that are in the cache, and no load misses it.
     assert_equal_runs(("astriflash-cxl", &pinned), ("base-cssd", &room));
-    assert_equal_runs(
-        (
-            "skybyte-ct",
-            &[&["tpp.scan_period=20us"], &pinned[..]].concat(),
-        ),
-        ("skybyte-c", &room),
+    // The device does not know: its offers are refused, which takes the handler's time.
+    let free = [&["host.handler_cost=0ns"], &pinned[..]].concat();
+    assert_equal_runs(("skybyte-p", &free), ("base-cssd", &room));
+    // Scans find nothing to arm; their number is all that differs.
+    let trace = mixed(6, 2_000, 6_000, 11);
+    let scanned = run(&trace, "demo", "skybyte-ct", &pinned);
+    assert!(stat(&scanned, "activity/hint_scans") > 0);
+    assert_eq!(stat(&scanned, "activity/hint_faults"), 0);
+    assert_eq!(
+        time(&scanned),
+        time(&run(&trace, "demo", "skybyte-c", &room))
     );
 }
 
