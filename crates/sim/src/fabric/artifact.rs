@@ -35,11 +35,13 @@ impl Fabric {
         }
     }
 
-    /// The answer to a written line puts it into L3 again (`link.write_echo`), when it has its
-    /// turn there. Where that drives another dirty line out, it does so again.
+    /// The answer to a written line puts it into L3 again (`link.write_echo`). Where that drives
+    /// another dirty line out, it does so again. An answer that has come takes its turn at L3; one
+    /// that is to come, from host DRAM, must not take it from those before.
     pub(super) fn echo(&mut self, at: Time, line: HostLine) {
         if self.write_echo {
-            let at = self.l3_turn(at);
+            let has_come = at <= self.queue.now();
+            let at = if has_come { self.l3_turn(at) } else { at };
             self.queue.push(at, Event::L3WriteBack(line));
         }
     }
