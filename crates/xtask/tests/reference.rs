@@ -133,6 +133,10 @@ fn names(run: &Value) -> BTreeSet<String> {
         names.extend(keys(record).map(|key| format!("{section}.{key}")));
         names.insert(format!("statistics.{section}"));
     }
+    let program = run["programs"].get(0).unwrap_or(&Value::Null);
+    if program.is_object() {
+        names.extend(keys(program).map(|key| format!("programs.{key}")));
+    }
     names
 }
 
@@ -152,7 +156,7 @@ fn documented(text: &str) -> BTreeSet<String> {
         if line.starts_with('#') {
             section = line.strip_prefix("### ").and_then(code);
             match section {
-                None | Some("run") => {}
+                None | Some("run" | "programs") => {}
                 Some(name) => _ = names.insert(format!("statistics.{name}")),
             }
         } else if let (Some(section), Some(row)) = (section, line.strip_prefix("| "))

@@ -75,18 +75,19 @@ impl Zipf {
     }
 }
 
-/// The sum of the weights of ranks: exact for one, an integral for more.
+/// The sum of the weights of ranks: exact for one, an integral for more. `libm` gives the same bits
+/// on every machine, which the platform's own powers and logarithms do not.
 fn weight(first: u64, width: u64, exponent: f64) -> f64 {
     let rank = first as f64 + 1.0;
     if width == 1 {
-        return rank.powf(-exponent);
+        return libm::pow(rank, -exponent);
     }
     let (from, to) = (rank - 0.5, rank - 0.5 + width as f64);
     let rest = 1.0 - exponent;
     if rest.abs() < 1e-9 {
-        (to / from).ln()
+        libm::log(to / from)
     } else {
-        (to.powf(rest) - from.powf(rest)) / rest
+        (libm::pow(to, rest) - libm::pow(from, rest)) / rest
     }
 }
 
@@ -122,7 +123,7 @@ mod tests {
     }
 
     fn expected(count: u64, exponent: f64, bounds: [u64; 3]) -> [u64; 3] {
-        let sum = |to: u64| (1..=to).map(|r| (r as f64).powf(-exponent)).sum::<f64>();
+        let sum = |to: u64| (1..=to).map(|r| libm::pow(r as f64, -exponent)).sum::<f64>();
         bounds.map(|bound| (1000.0 * sum(bound) / sum(count)) as u64)
     }
 
