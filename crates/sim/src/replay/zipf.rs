@@ -123,7 +123,11 @@ mod tests {
     }
 
     fn expected(count: u64, exponent: f64, bounds: [u64; 3]) -> [u64; 3] {
-        let sum = |to: u64| (1..=to).map(|r| libm::pow(r as f64, -exponent)).sum::<f64>();
+        let sum = |to: u64| {
+            (1..=to)
+                .map(|r| libm::pow(r as f64, -exponent))
+                .sum::<f64>()
+        };
         bounds.map(|bound| (1000.0 * sum(bound) / sum(count)) as u64)
     }
 
