@@ -65,7 +65,9 @@ def conclusion(result: Json) -> str:
     """One paragraph for whoever reads no table."""
     without, with_all = (result[f"speedup_{name}_micro"] / 1e6 for name in ("without", "with_all"))
     is_switches = result["provenance"]["by"] == "switch"
-    before, after = ("as the paper describes it", "as the artifact computes it")
+    before, after = ("as the paper describes it", "with all of these switches on")
+    if result["provenance"]["is_artifact"]:
+        after = "as the artifact computes it"
     if not is_switches:
         before, after = ("without its mechanisms", "with all of them")
     text = (
@@ -94,14 +96,14 @@ def _waterfall(result: Json) -> str:
         product = 1.0
         for share in small:
             product *= share["shapley_micro"] / 1e6
-        steps.append((f"{len(small)} others", product))
+        steps.append((f"{len(small)} other{'s' if len(small) > 1 else ''}", product))
     caption = svg.Caption(
         "waterfall",
         f"Speedup of {result['design']} over {result['reference']}",
         "; ".join(f"{title}: factor {value:.3f}" for title, value in steps),
     )
     ends = (result["speedup_without_micro"] / 1e6, result["speedup_with_all_micro"] / 1e6)
-    names = ("paper", "artifact")
+    names = ("paper", "artifact" if result["provenance"]["is_artifact"] else "with all of these")
     if result["provenance"]["by"] != "switch":
         names = ("no mechanism", "all")
     picture = svg.waterfall(caption, names, ends, steps, _WIDTH)

@@ -154,6 +154,8 @@ def assemble(found: Plan, gain: Gain) -> Json:
             "trace": question.capture.name,
             "digest": question.capture.info["digest"],
             "by": "mechanism" if question.by_mechanism else "switch",
+            "is_artifact": not question.by_mechanism
+            and len(question.choices) == len(core.fidelity_switches()),
             "orders": sum(len(group) for group in found.groups),
         },
         "trace": question.capture.name,
