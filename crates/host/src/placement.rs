@@ -9,6 +9,7 @@
 mod audit;
 mod config;
 pub mod page_cache;
+pub mod pinned;
 pub mod plb;
 pub mod reclaim;
 pub mod tpp;
@@ -17,11 +18,13 @@ pub use config::{
     DemotionKind, HostConfig, MigrationKind, PageAccess, PromotedDirt, ReclaimPolicy,
 };
 pub use page_cache::{AstriflashConfig, PageCache};
+pub use pinned::Pinned;
 pub use plb::{Copied, Direction, PlbIndex};
 pub use tpp::{HintFault, HintSampler, SamplerStats, TppConfig};
 
 use plb::Plb;
 use reclaim::ReclaimLists;
+use std::ops::Range;
 use units::{LineInPage, Lpa, PageSize};
 
 units::ids! {
@@ -55,14 +58,14 @@ pub enum Target {
 /// Why a promotion is not begun; the device is told so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
+    /// The page is pinned to the device.
+    Pinned,
     /// The page is in host DRAM or on its way already.
     NotOnDevice,
     /// All entries of the look-aside buffer are in use.
     PlbFull,
     /// No page of host DRAM is free: `reclaim` first.
     NoHostPage,
-    /// The user keeps the page on the device.
-    Pinned,
 }
 
 /// What reclaim did for one free page of host DRAM.
@@ -87,8 +90,10 @@ pub struct PlacementStats {
     pub promotions_begun: u64,
     /// Promotions finished.
     pub promotions: u64,
-    /// Promotions refused.
+    /// Promotions refused, those of pinned pages included.
     pub refusals: u64,
+    /// Promotions refused because the page is pinned.
+    pub refusals_pinned: u64,
     /// Dirty pages copied back to the device.
     pub demotions: u64,
     /// Clean pages dropped.
@@ -135,11 +140,10 @@ pub struct Placement {
     /// Host pages that hold nothing; the one freed last is taken first.
     free: Vec<HostPage>,
     reserve: usize,
-    /// Pages below this number stay on the device.
-    pinned: u64,
     /// Whether the operating system moves pages: they are locked on their way, and what leaves host
     /// DRAM is always copied, since the device's page was given up when it came.
     is_locking: bool,
+    pinned: Range<Lpa>,
     stats: PlacementStats,
 }
 
@@ -153,8 +157,8 @@ impl Placement {
             lists: ReclaimLists::new(host_page_count, config.inactive_ratio, config.reclaim),
             free: (0..host_page_count).rev().map(HostPage::new).collect(),
             reserve: config.effective_reserve() as usize,
-            pinned: config.pinned.of(page_count),
             is_locking: false,
+            pinned: Lpa::new(0)..Lpa::new(0),
             stats: PlacementStats::default(),
         }
     }
@@ -172,11 +176,10 @@ impl Placement {
     }
 
     /// `page_count` pages that all live on the device for good: what host DRAM holds of them is a
-    /// cache's business, but of pinned pages it holds nothing.
-    pub fn device_only(config: &HostConfig, page: PageSize, page_count: u64) -> Self {
+    /// cache's business.
+    pub fn device_only(page: PageSize, page_count: u64) -> Self {
         Self {
             entries: vec![Entry::DEVICE; index_of(page_count)],
-            pinned: config.pinned.of(page_count),
             ..Self::dram_only(page, 0)
         }
     }
@@ -190,10 +193,27 @@ impl Placement {
             lists: ReclaimLists::new(0, 1, ReclaimPolicy::Lists),
             free: Vec::new(),
             reserve: 0,
-            pinned: 0,
             is_locking: false,
+            pinned: Lpa::new(0)..Lpa::new(0),
             stats: PlacementStats::default(),
         }
+    }
+
+    /// The same, with these pages pinned to the device.
+    #[must_use]
+    pub fn pinning(self, pinned: Range<Lpa>) -> Self {
+        Self { pinned, ..self }
+    }
+
+    /// Whether a page is pinned to the device: it never comes to host DRAM.
+    #[inline]
+    pub fn is_pinned(&self, lpa: Lpa) -> bool {
+        self.pinned.contains(&lpa)
+    }
+
+    /// How many pages are pinned.
+    pub fn pinned_count(&self) -> u64 {
+        self.pinned.end.get() - self.pinned.start.get()
     }
 
     /// Where a page lives. The page is one of those the placement was made for.
@@ -244,13 +264,6 @@ impl Placement {
         }
     }
 
-    /// Whether the user keeps the page on the device, so that what is written to it persists
-    /// (§IV).
-    #[inline]
-    pub fn is_pinned(&self, lpa: Lpa) -> bool {
-        lpa.get() < self.pinned
-    }
-
     /// The page of host DRAM that a migrating page leaves or goes to.
     pub fn host_page(&self, lpa: Lpa) -> HostPage {
         self.plb.host_page(self.migrating(lpa), lpa)
@@ -267,17 +280,20 @@ impl Placement {
         let begun = self.try_begin(lpa);
         match begun {
             Ok(_) => self.stats.promotions_begun += 1,
-            Err(_) => self.stats.refusals += 1,
+            Err(refusal) => {
+                self.stats.refusals += 1;
+                self.stats.refusals_pinned += u64::from(refusal == Refusal::Pinned);
+            }
         }
         begun
     }
 
     fn try_begin(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
-        if self.locate(lpa) != Location::Device {
-            return Err(Refusal::NotOnDevice);
-        }
         if self.is_pinned(lpa) {
             return Err(Refusal::Pinned);
+        }
+        if self.locate(lpa) != Location::Device {
+            return Err(Refusal::NotOnDevice);
         }
         if self.plb.is_full() {
             return Err(Refusal::PlbFull);

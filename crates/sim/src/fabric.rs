@@ -31,7 +31,7 @@ use host::cache::Victim;
 use host::config::L2Victims;
 use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
-use host::placement::{DemotionKind, HostPage, PageAccess, Placement, PromotedDirt};
+use host::placement::{DemotionKind, HostPage, PageAccess, Pinned, Placement, PromotedDirt};
 use host::{HostLine, MissKind, MissSlot, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
@@ -141,9 +141,15 @@ impl Fabric {
             (true, Migration::Tpp) => {
                 Placement::locking(&config.host, &config.tpp, page, page_count)
             }
-            (true, Migration::HostCache) => Placement::device_only(&config.host, page, page_count),
+            (true, Migration::HostCache) => Placement::device_only(page, page_count),
             (true, _) => Placement::new(&config.host, page, page_count),
         };
+        let pinned = if is_ssd {
+            config.host.pinned
+        } else {
+            Pinned::None
+        };
+        let placement = placement.pinning(pinned.pages(page, page_count));
         Self {
             queue: EventQueue::new(),
             placement,

@@ -21,10 +21,13 @@ use units::{LineAddr, Lpa, PageSize, Picos, Time};
 impl<S: InstructionSource> Simulation<S> {
     /// The device offers a page.
     ///
-    /// The handler takes its time from a core whether the offer is accepted or not.
+    /// The handler takes its time from a core whether the offer is accepted or not. Of a pinned page
+    /// the device has been told, so that there is no interrupt.
     pub(crate) fn promotion_offered(&mut self, now: Time, lpa: Lpa) {
-        self.charge_core(now, lpa, self.costs.handler);
-        self.make_room(now, lpa);
+        if !self.fabric.placement.is_pinned(lpa) {
+            self.charge_core(now, lpa, self.costs.handler);
+            self.make_room(now, lpa);
+        }
         match self.fabric.placement.begin_promotion(lpa) {
             Ok(_) if self.costs.kind == MigrationKind::Instant => {
                 self.fabric.placement.copy_at_once(lpa);

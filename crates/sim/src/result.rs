@@ -314,6 +314,8 @@ impl<S: InstructionSource> View<'_, S> {
             "host_cache_fills": host_cache.fills,
             "host_cache_write_backs": host_cache.write_backs,
             "host_cache_conflicts": host_cache.conflicts,
+            "pinned_pages": self.simulation.fabric.placement.pinned_count(),
+            "pinned_offers": placement.refusals_pinned,
         })
     }
 

@@ -117,7 +117,9 @@ impl WarmFabric<'_> {
 
     fn promote_offered(&mut self) {
         while let Some(lpa) = self.platform.offers.pop_front() {
-            self.make_room(lpa);
+            if !self.fabric.placement.is_pinned(lpa) {
+                self.make_room(lpa);
+            }
             if self.fabric.placement.begin_promotion(lpa).is_err() {
                 self.controller().on_promotion_refused(lpa);
                 continue;

@@ -58,13 +58,17 @@ fn the_full_design_without_switches_and_promotion_is_the_write_log_alone() {
 #[test]
 fn with_every_page_pinned_no_design_moves_any() {
     let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
-    let pinned = [&["host.pinned=100%"], &room[..]].concat();
-    assert_equal_runs(("astriflash-cxl", &pinned), ("base-cssd", &room));
-    // The device does not know: its offers are refused, which takes the handler's time.
-    let free = [&["host.handler_cost=0ns"], &pinned[..]].concat();
-    assert_equal_runs(("skybyte-p", &free), ("base-cssd", &room));
-    // Scans find nothing to arm; their number is all that differs.
+    let pinned = [&["host.pinned=all"], &room[..]].concat();
+    assert_equal_runs(("astriflash-cxl", &pinned), ("base-cssd", &pinned));
     let trace = mixed(6, 2_000, 6_000, 11);
+    // The device has been told: its offers cost nothing; their number is all that differs.
+    let offered = run(&trace, "demo", "skybyte-p", &pinned);
+    assert!(stat(&offered, "activity/pinned_offers") > 0);
+    assert_eq!(
+        time(&offered),
+        time(&run(&trace, "demo", "base-cssd", &room))
+    );
+    // Scans find nothing to arm; their number is all that differs.
     let scanned = run(&trace, "demo", "skybyte-ct", &pinned);
     assert!(stat(&scanned, "activity/hint_scans") > 0);
     assert_eq!(stat(&scanned, "activity/hint_faults"), 0);

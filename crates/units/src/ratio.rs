@@ -39,6 +39,13 @@ impl Ratio {
         let share = u128::from(count) * u128::from(self.numerator) / u128::from(self.denominator);
         u64::try_from(share).expect("a share fits in 64 bits")
     }
+    /// What is left of one, if this is at most one; nothing otherwise.
+    pub const fn rest(self) -> Self {
+        Self::new(
+            self.denominator.saturating_sub(self.numerator),
+            self.denominator,
+        )
+    }
     /// Whether `part ÷ whole` is more than this ratio.
     pub fn is_exceeded_by(self, part: u64, whole: u64) -> bool {
         u128::from(part) * u128::from(self.denominator)

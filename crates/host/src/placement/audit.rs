@@ -7,7 +7,7 @@ use units::Lpa;
 type Holder = Option<Lpa>;
 
 impl Placement {
-    /// Checks the invariants P1 to P4 of `docs/placement.md`; panics at the first that does not
+    /// Checks the invariants P1 to P4 and P7 of `docs/placement.md`; panics at the first that does not
     /// hold. Walks all pages: for tests and `--audit`.
     pub fn audit(&self) {
         self.plb.audit();
@@ -18,6 +18,10 @@ impl Placement {
         }
         for (index, &entry) in self.entries.iter().enumerate() {
             let lpa = Lpa::new(index as u64);
+            assert!(
+                !self.is_pinned(lpa) || entry == Entry::DEVICE,
+                "{lpa} is pinned and stays on the device"
+            );
             match entry.location() {
                 Location::Device => {}
                 Location::Host(page) => {

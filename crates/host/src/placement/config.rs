@@ -1,7 +1,8 @@
 //! Parameters of host memory and of migration.
 
+use super::Pinned;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, PageSize, Picos, Ratio};
+use units::{Bytes, PageSize, Picos};
 
 /// How a page comes to host DRAM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -79,9 +80,6 @@ units::parameters! {
         /// Time every core loses to a TLB shootdown: interrupt, invalidation, acknowledgement.
         shootdown_cost: Picos, "at most 1ms",
             "our choice, the paper gives none (D20): over 1000 cycles on the remote core (500ns)";
-        /// First share of the program's pages, in the order of addresses, that the user has pinned
-        /// to the device for persistence: they never come to host DRAM.
-        pinned: Ratio, "0% to 100%", "SkyByte IV: an option; its figures pin none";
         /// How a page comes to host DRAM: line by line through the link (`copied`), or in no time
         /// and past the link (`instant`). What the handler, the page table and the shootdown cost
         /// is charged either way.
@@ -100,6 +98,10 @@ units::parameters! {
         page_access: PageAccess, "timed or constant", "SkyByte Table II (timed); its artifact: constant";
         /// Time of an access to a promoted page if page_access is constant.
         page_latency: Picos, "at most 1ms", "SkyByte's artifact (46ns)";
+        /// Pages that stay on the device, where the program wants them to survive a loss of power:
+        /// a share or a size from the low (`first`) or the high end (`last`) of the addresses.
+        pinned: Pinned, "none, all, \"first 25%\", \"last 64MiB\" and the like",
+            "SkyByte IV, data persistence (none)";
     }
 }
 
@@ -139,12 +141,6 @@ impl HostConfig {
                 problems.push(format!("{key} is {value}; it must be from 1 to {most}."));
             }
         }
-        if !self.pinned.is_at_most_one() {
-            problems.push(format!(
-                "host.pinned is {}; it must be at most 100%.",
-                self.pinned
-            ));
-        }
         let longest = Picos::from_micros(1_000);
         for (key, span) in [
             ("host.interrupt_latency", self.interrupt_latency),
@@ -176,13 +172,13 @@ pub(crate) mod tests {
             handler_cost: Picos::from_nanos(1_000),
             page_table_cost: Picos::from_nanos(200),
             shootdown_cost: Picos::from_nanos(500),
-            pinned: Ratio::percent(0),
             migration: MigrationKind::Copied,
             promoted_dirt: PromotedDirt::Kept,
             demotion: DemotionKind::Written,
             reclaim: ReclaimPolicy::Lists,
             page_access: PageAccess::Timed,
             page_latency: Picos::from_nanos(46),
+            pinned: Pinned::None,
         }
     }
 

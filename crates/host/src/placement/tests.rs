@@ -65,16 +65,6 @@ fn promotions_are_refused_with_their_reason() {
 }
 
 #[test]
-fn pinned_pages_stay_on_the_device() {
-    let mut config = config(1);
-    config.promoted = small_page().bytes() * 4;
-    config.pinned = units::Ratio::percent(50);
-    let mut placement = Placement::new(&config, small_page(), 8);
-    assert_eq!(placement.begin_promotion(Lpa::new(3)), Err(Refusal::Pinned));
-    assert!(placement.begin_promotion(Lpa::new(4)).is_ok());
-}
-
-#[test]
 fn without_host_pages_nothing_is_promoted_and_nothing_wanted() {
     let mut placement = placement(0, 64, 8);
     assert_eq!(
@@ -422,4 +412,19 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_pinned_page_is_never_promoted_and_its_neighbours_are() {
+    let mut placement = placement(4, 2, 8).pinning(Lpa::new(2)..Lpa::new(4));
+    for pinned in [2, 3] {
+        let begun = placement.begin_promotion(Lpa::new(pinned));
+        assert_eq!(begun, Err(Refusal::Pinned));
+    }
+    promote(&mut placement, Lpa::new(1), false);
+    promote(&mut placement, Lpa::new(4), false);
+    placement.audit();
+    let stats = placement.stats();
+    assert_eq!((stats.refusals_pinned, stats.promotions), (2, 2));
+    assert_eq!(placement.pinned_count(), 2);
 }

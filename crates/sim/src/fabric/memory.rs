@@ -45,7 +45,7 @@ impl Fabric {
         let Region::Data(lpa, in_page) = missed.line.region() else {
             unreachable!("only data lines have a page")
         };
-        if self.page_store.is_some() && !self.placement.is_pinned(lpa) {
+        if self.is_cached(lpa) {
             return self.read_cached(at, missed, lpa, in_page);
         }
         match self.placement.read(lpa, in_page) {
@@ -58,7 +58,7 @@ impl Fabric {
                 let source = self.llc.waiters(missed.miss.slot).next();
                 let pending = Pending {
                     purpose: Purpose::Miss(missed.miss, missed.line),
-                    op: missed.op,
+                    op: self.line_op(missed.op),
                     line: device_line(lpa, in_page),
                     source: source.map(|waiter| waiter.core),
                     is_first_touch: missed.is_first_touch,
@@ -110,7 +110,7 @@ impl Fabric {
 
     /// Writes a data line where its page is.
     fn write_data(&mut self, at: Time, lpa: Lpa, in_page: LineInPage) {
-        if self.page_store.is_some() && !self.placement.is_pinned(lpa) {
+        if self.is_cached(lpa) {
             return self.write_cached(at, lpa, in_page);
         }
         match self.placement.write(lpa, in_page) {

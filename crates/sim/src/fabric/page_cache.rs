@@ -47,6 +47,25 @@ impl PageStore {
 }
 
 impl Fabric {
+    /// Whether a page goes through the page cache: all do but pinned ones, whose lines the device
+    /// serves.
+    #[inline]
+    pub(super) fn is_cached(&self, lpa: Lpa) -> bool {
+        self.page_store.is_some() && !self.placement.is_pinned(lpa)
+    }
+
+    /// What is asked of the device for a line. Host DRAM as a page cache gives no reason to switch
+    /// for a line that does not go through it, and AstriFlash's device knows no SkyByte-Delay.
+    #[inline]
+    pub(super) fn line_op(&self, op: RequestOp) -> RequestOp {
+        let delay_allowed = false;
+        match op {
+            _ if self.page_store.is_none() => op,
+            RequestOp::Own { .. } => RequestOp::Own { delay_allowed },
+            _ => RequestOp::Read { delay_allowed },
+        }
+    }
+
     /// A read of a data line, host DRAM being a cache: a hit, or a wait for the page.
     pub(super) fn read_cached(&mut self, at: Time, missed: Missed, lpa: Lpa, line: LineInPage) {
         let Some(store) = &mut self.page_store else {
