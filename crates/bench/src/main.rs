@@ -3,11 +3,13 @@
 //! `bench [OPTION…] run TRACE MACHINE DESIGN [SETTING…]` runs one capture;
 //! `bench [OPTION…] replay MACHINE DESIGN [NAME=VALUE…] [SETTING…]` runs a device alone, the names
 //! being those of `entresol replay`;
-//! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores.
+//! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
+//! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
 //! instructions; `--count` leaves the clocks alone, for runs under callgrind.
 //! `scripts/bench` runs all of them and prints the table.
 
+mod capture;
 mod replay;
 
 use serde_json::{Value, json};
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         ["replay", machine, design, words @ ..] => {
             replay::measure(spec("replay", machine, design, &[]), words, &options)
         }
+        ["write", path, words @ ..] => capture::write(path, words),
         ["loop", instructions] => {
             let instructions = number(instructions)?;
             let spec = spec("loop", "table2", "dram-only", &[]);
@@ -42,7 +45,8 @@ fn main() -> ExitCode {
         }
         _ => Err("usage: bench [--json] [--limit N] [--count] \
                   run TRACE MACHINE DESIGN [SETTING…] | \
-                  replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N"
+                  replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
+                  write FILE [NAME=VALUE…]"
             .to_string()),
     });
     match outcome {
@@ -87,10 +91,16 @@ fn spec(trace: &str, machine: &str, design: &str, settings: &[&str]) -> RunSpec 
     }
 }
 
-/// What a run did. The L3 misses of an interrupted run are not known.
+/// What a run did. The misses of an interrupted run are not known.
+#[derive(Default)]
 struct Run {
     instructions: u64,
+    /// Those that were not warmed up functionally, and what they took.
+    measured: u64,
+    measured_seconds: f64,
     mpki_milli: u64,
+    /// Pages that the device fetched on demand for 1,000 reads that it answered with data.
+    device_miss_milli: u64,
     simulated_ps: u64,
 }
 
@@ -102,6 +112,7 @@ fn measure(prepared: Prepared, options: &Options) -> Result<(), String> {
     let run = simulate_measured(&prepared, options.limit).map_err(|error| error.to_string())?;
     let seconds = cpu_seconds() - before;
     let rate = run.instructions as f64 / seconds / 1e6;
+    let measured_rate = run.measured as f64 / run.measured_seconds / 1e6;
     let report = json!({
         "trace": name,
         "design": design,
@@ -111,7 +122,11 @@ fn measure(prepared: Prepared, options: &Options) -> Result<(), String> {
         "million_per_second": rate,
         "calibration_million_per_second": calibration,
         "instructions_per_calibration_step": rate / calibration,
+        "measured_instructions": run.measured,
+        "measured_cpu_seconds": run.measured_seconds,
+        "measured_million_per_second": measured_rate,
         "l3_mpki_milli": run.mpki_milli,
+        "device_miss_milli": run.device_miss_milli,
         "simulated_ps": run.simulated_ps,
         "peak_memory_bytes": peak_memory(),
     });
@@ -119,10 +134,11 @@ fn measure(prepared: Prepared, options: &Options) -> Result<(), String> {
         println!("{report}");
     } else {
         println!(
-            "{name} {design}: {} instructions in {seconds:.2} s, {rate:.2} M/s; L3 MPKI {:.1}; \
-             simulated {:.3} ms; peak {} MB; calibration {calibration:.0} M steps/s",
+            "{name} {design}: {} instructions in {seconds:.2} s, {rate:.2} M/s, \
+             measured part {measured_rate:.2} M/s; L3 MPKI {:.1}; device misses {:.1} %; simulated {:.3} ms; peak {} MB; calibration {calibration:.0} M steps/s",
             run.instructions,
             run.mpki_milli as f64 / 1e3,
+            run.device_miss_milli as f64 / 10.0,
             run.simulated_ps as f64 / 1e9,
             peak_memory() / 1_000_000,
         );
@@ -134,29 +150,48 @@ fn measure(prepared: Prepared, options: &Options) -> Result<(), String> {
 #[inline(never)]
 fn simulate_measured(prepared: &Prepared, limit: Option<u64>) -> Result<Run, SimError> {
     let limit = limit.unwrap_or(u64::MAX);
+    let mut first = None;
     let mut last = (0, 0);
     let outcome = prepared.execute(&mut |progress| {
         if progress.is_measured {
+            first.get_or_insert_with(|| (progress.instructions, cpu_seconds()));
             last = (progress.instructions, progress.at.as_picos());
         }
         !progress.is_measured || progress.instructions < limit
     });
+    let (before, since) = first.unwrap_or((0, cpu_seconds()));
+    let run = Run {
+        instructions: last.0,
+        measured: last.0 - before,
+        measured_seconds: cpu_seconds() - since,
+        simulated_ps: last.1,
+        ..Run::default()
+    };
     match outcome {
-        Err(SimError::Interrupted) => Ok(Run {
-            instructions: last.0,
-            mpki_milli: 0,
-            simulated_ps: last.1,
-        }),
+        Err(SimError::Interrupted) => Ok(run),
         Err(error) => Err(error),
-        Ok(result) => {
-            let json = result.json();
-            let number = |at: &str| json.pointer(at).and_then(Value::as_u64).unwrap_or(0);
-            Ok(Run {
-                instructions: number("/instructions") + number("/warmup_instructions"),
-                mpki_milli: number("/statistics/caches/l3_mpki_milli"),
-                simulated_ps: number("/execution_time_ps"),
-            })
-        }
+        Ok(result) => Ok(finished(&result.json(), before, run)),
+    }
+}
+
+/// What the result of a run adds to what was seen on the way.
+fn finished(json: &Value, before: u64, run: Run) -> Run {
+    let number = |at: &str| json.pointer(at).and_then(Value::as_u64).unwrap_or(0);
+    let requests = |name: &str| number(&format!("/statistics/requests/{name}"));
+    let answers = ["ssd_log_hits", "ssd_cache_hits", "ssd_buffer_hits"];
+    let answers = answers.into_iter().chain(["ssd_misses", "ssd_merged_misses"]);
+    let reads: u64 = answers.map(requests).sum();
+    // Those answered by SkyByte-Delay are no misses when they come again: pages are counted.
+    let ahead = number("/statistics/flash/coalescing_read_pages")
+        + number("/statistics/activity/prefetches");
+    let fetched = number("/statistics/flash/host_read_pages").saturating_sub(ahead);
+    Run {
+        instructions: number("/instructions") + number("/warmup_instructions"),
+        measured: number("/instructions") - before,
+        mpki_milli: number("/statistics/caches/l3_mpki_milli"),
+        device_miss_milli: (1_000 * fetched).checked_div(reads).unwrap_or(0),
+        simulated_ps: number("/execution_time_ps"),
+        ..run
     }
 }
 
