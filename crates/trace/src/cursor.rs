@@ -313,7 +313,7 @@ impl Decoder {
         let residual = unzigzag(self.columns.varint(ADDRESSES)?);
         let addr = self.addresses.address(self.slot as usize, residual);
         self.slot += 1;
-        self.translator.translate(&shared.pages, addr)
+        self.translator.translate(&shared.index, addr)
     }
 
     /// The open block's sync event, if it has one.

@@ -11,6 +11,7 @@ use crate::error::{Fault, TraceError};
 use crate::inst::{Inst, InstId};
 use crate::provenance::Provenance;
 use crate::template::Templates;
+use crate::translate::PageIndex;
 use std::path::Path;
 use std::sync::Arc;
 use units::ThreadId;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) dictionary: Dictionary,
     pub(crate) templates: Templates,
     pub(crate) pages: Vec<VirtualPage>,
+    pub(crate) index: PageIndex,
     pub(crate) chunks: Vec<Vec<ChunkEntry>>,
     pub(crate) streams: Vec<StreamInfo>,
     threads: Vec<Thread>,
@@ -142,6 +144,7 @@ impl Shared {
             bytes,
             dictionary,
             templates,
+            index: PageIndex::new(&pages),
             pages,
             chunks,
             streams,
