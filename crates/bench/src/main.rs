@@ -179,7 +179,9 @@ fn finished(json: &Value, before: u64, run: Run) -> Run {
     let number = |at: &str| json.pointer(at).and_then(Value::as_u64).unwrap_or(0);
     let requests = |name: &str| number(&format!("/statistics/requests/{name}"));
     let answers = ["ssd_log_hits", "ssd_cache_hits", "ssd_buffer_hits"];
-    let answers = answers.into_iter().chain(["ssd_misses", "ssd_merged_misses"]);
+    let answers = answers
+        .into_iter()
+        .chain(["ssd_misses", "ssd_merged_misses"]);
     let reads: u64 = answers.map(requests).sum();
     // Those answered by SkyByte-Delay are no misses when they come again: pages are counted.
     let ahead = number("/statistics/flash/coalescing_read_pages")

@@ -3,7 +3,7 @@
 use crate::port::HostLine;
 use units::Bytes;
 
-/// Ways are stored in groups of this many, which one vector comparison searches.
+/// Ways are stored in groups of this many, which two vector comparisons search.
 const GROUP: usize = 8;
 const EMPTY: u32 = HostLine::NONE;
 
@@ -28,6 +28,27 @@ impl Place {
     }
 }
 
+/// Some ways of a set. A miss of a large cache is mostly the host's own misses: tags and stamps of a
+/// group lie in one line of the host.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Group {
+    tags: [u32; GROUP],
+    /// When each way was last used; larger is younger; only the order within a set means anything.
+    /// Ways that the cache does not have stay the youngest.
+    stamps: [u32; GROUP],
+}
+
+impl Group {
+    fn position(&self, line: HostLine) -> Option<usize> {
+        // Without early exit, so that it becomes two vector comparisons.
+        let tags = &self.tags;
+        tags.iter()
+            .fold(false, |found, tag| found | (*tag == line.get()))
+            .then(|| tags.iter().position(|tag| *tag == line.get()))?
+    }
+}
+
 /// Tags, dirty bits and recency of a set-associative cache.
 #[derive(Clone, Debug)]
 pub struct CacheArray {
@@ -35,9 +56,7 @@ pub struct CacheArray {
     ways: u32,
     /// Ways rounded up to whole groups.
     stride: u32,
-    tags: Vec<u32>,
-    /// When each way was last used; larger is younger; only the order within a set means anything.
-    stamps: Vec<u32>,
+    groups: Vec<Group>,
     /// One bit for each way of a set.
     dirty: Vec<u32>,
     /// The youngest way of each set, whose stamp need not be renewed.
@@ -59,8 +78,7 @@ impl CacheArray {
             set_mask: sets - 1,
             ways,
             stride,
-            tags: vec![EMPTY; (sets * stride) as usize],
-            stamps: vec![0; (sets * stride) as usize],
+            groups: groups_of_set(ways).repeat(sets as usize),
             dirty: vec![0; sets as usize],
             youngest: vec![0; sets as usize],
             clock: 0,
@@ -68,7 +86,7 @@ impl CacheArray {
     }
     /// One more than the largest index of a [`Place`].
     pub fn place_count(&self) -> usize {
-        self.tags.len()
+        self.groups.len() * GROUP
     }
 
     /// Looks a line up and makes it the youngest of its set.
@@ -76,7 +94,7 @@ impl CacheArray {
     pub fn access(&mut self, line: HostLine) -> Option<Place> {
         let set = line.get() & self.set_mask;
         let youngest = set * self.stride + u32::from(self.youngest[set as usize]);
-        if self.tags[youngest as usize] == line.get() {
+        if *self.tag(youngest) == line.get() {
             return Some(Place(youngest));
         }
         let place = self.find(line)?;
@@ -94,17 +112,10 @@ impl CacheArray {
     /// Looks a line up and changes nothing.
     #[inline]
     pub fn find(&self, line: HostLine) -> Option<Place> {
-        let first = ((line.get() & self.set_mask) * self.stride) as usize;
-        let set = &self.tags[first..first + self.stride as usize];
-        let (groups, _) = set.as_chunks::<GROUP>();
-        for (number, group) in groups.iter().enumerate() {
-            // Without early exit, so that it becomes two vector comparisons.
-            if group
-                .iter()
-                .fold(false, |found, tag| found | (*tag == line.get()))
-            {
-                let way = group.iter().position(|tag| *tag == line.get())?;
-                return Some(Place((first + number * GROUP + way) as u32));
+        let first = (line.get() & self.set_mask) * self.stride;
+        for (number, group) in (0..).zip(self.set(first)) {
+            if let Some(way) = group.position(line) {
+                return Some(Place(first + number * GROUP as u32 + way as u32));
             }
         }
         None
@@ -113,18 +124,19 @@ impl CacheArray {
     pub fn fill(&mut self, line: HostLine, is_dirty: bool) -> (Place, Option<Victim>) {
         debug_assert!(self.find(line).is_none(), "a line is in a cache once");
         let set = line.get() & self.set_mask;
-        let first = (set * self.stride) as usize;
-        let stamps = &self.stamps[first..first + self.ways as usize];
+        let first = set * self.stride;
         let (mut way, mut oldest) = (0, u32::MAX);
-        for (candidate, stamp) in stamps.iter().enumerate() {
-            if *stamp < oldest {
-                (way, oldest) = (candidate, *stamp);
+        let stamps = self.set(first).iter().flat_map(|group| group.stamps);
+        for (candidate, stamp) in (0..).zip(stamps) {
+            if stamp < oldest {
+                (way, oldest) = (candidate, stamp);
             }
         }
-        let place = Place((first + way) as u32);
+        let place = Place(first + way);
         let bit = 1 << way;
         let dirty = &mut self.dirty[set as usize];
-        let tag = std::mem::replace(&mut self.tags[place.index()], line.get());
+        let group = &mut self.groups[place.index() / GROUP];
+        let tag = std::mem::replace(&mut group.tags[place.index() % GROUP], line.get());
         let victim = (tag != EMPTY).then(|| Victim {
             line: HostLine::from_raw(tag),
             is_dirty: *dirty & bit != 0,
@@ -139,7 +151,8 @@ impl CacheArray {
     }
     /// Lines present and how many of them are dirty.
     pub fn occupancy(&self) -> (u64, u64) {
-        let present = self.tags.iter().filter(|tag| **tag != EMPTY).count() as u64;
+        let tags = self.groups.iter().flat_map(|group| group.tags);
+        let present = tags.filter(|tag| *tag != EMPTY).count() as u64;
         (
             present,
             self.dirty
@@ -149,24 +162,49 @@ impl CacheArray {
         )
     }
 
+    #[inline]
+    fn tag(&self, place: u32) -> &u32 {
+        &self.groups[place as usize / GROUP].tags[place as usize % GROUP]
+    }
+    /// The ways of the set whose first place is `first`.
+    #[inline]
+    fn set(&self, first: u32) -> &[Group] {
+        let first = first as usize / GROUP;
+        &self.groups[first..first + self.stride as usize / GROUP]
+    }
+
     fn touch(&mut self, set: u32, place: Place) {
         if self.clock == u32::MAX {
             self.renumber();
         }
         self.clock += 1;
-        self.stamps[place.index()] = self.clock;
+        self.groups[place.index() / GROUP].stamps[place.index() % GROUP] = self.clock;
         self.youngest[set as usize] = (place.0 - set * self.stride) as u8;
     }
     /// Replaces stamps by their rank in the set, before the clock would wrap.
     fn renumber(&mut self) {
-        for stamps in self.stamps.chunks_exact_mut(self.stride as usize) {
-            let old: Vec<u32> = stamps.to_vec();
+        for set in self.groups.chunks_exact_mut(self.stride as usize / GROUP) {
+            let stamps = set.iter_mut().flat_map(|group| &mut group.stamps);
+            let stamps: Vec<&mut u32> = stamps.take(self.ways as usize).collect();
+            let old: Vec<u32> = stamps.iter().map(|stamp| **stamp).collect();
             for stamp in stamps {
                 *stamp = old.iter().filter(|other| **other < *stamp).count() as u32;
             }
         }
         self.clock = self.stride;
     }
+}
+
+/// An empty set.
+fn groups_of_set(ways: u32) -> Vec<Group> {
+    let group = |number| Group {
+        tags: [EMPTY; GROUP],
+        stamps: std::array::from_fn(|way| match number * GROUP + way < ways as usize {
+            true => 0,
+            false => u32::MAX,
+        }),
+    };
+    (0..(ways as usize).div_ceil(GROUP)).map(group).collect()
 }
 
 #[cfg(test)]
@@ -232,6 +270,7 @@ mod tests {
             accesses in prop::collection::vec((0u32..12, any::<bool>()), 0..200),
         ) {
             agrees(8, 1, &accesses, u32::MAX - 50);
+            agrees(3, 1, &accesses, u32::MAX - 50);
         }
     }
 }
