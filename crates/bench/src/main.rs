@@ -170,7 +170,7 @@ fn simulate_measured(prepared: &Prepared, limit: Option<u64>) -> Result<Run, Sim
     match outcome {
         Err(SimError::Interrupted) => Ok(run),
         Err(error) => Err(error),
-        Ok(result) => Ok(finished(&result.json(), before, run)),
+        Ok(result) => Ok(finished(result.json(), before, run)),
     }
 }
 
