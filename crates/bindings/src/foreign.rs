@@ -91,6 +91,7 @@ fn trace_export(
             limit: limit.map(portion).transpose()?,
             thread: thread.map(ThreadId::new),
             slowdown_milli,
+            ..ExportOptions::default()
         };
         let file = TraceFile::open(trace)?;
         foreign::export(&file, named(format)?, Path::new(destination), &options)

@@ -6,7 +6,7 @@
 
 use crate::die::{Bus, Phase, Suspended, Unit};
 use crate::list::{Op, OpId, Slab};
-use crate::split::Clocks;
+use crate::split::{Chain, Clocks};
 use crate::{
     Command, Completion, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism, Scheduling,
 };
@@ -27,6 +27,7 @@ pub struct Nand {
     parallelism: Parallelism,
     /// By unit; empty unless commands go to `submit_split`.
     pub(crate) clocks: Vec<Clocks>,
+    pub(crate) chain: Chain,
 }
 
 /// Times of the phases.
@@ -70,6 +71,7 @@ impl Nand {
                 Scheduling::Split => vec![Clocks::default(); unit_count as usize],
                 Scheduling::Fifo | Scheduling::ReadPriority => Vec::new(),
             },
+            chain: Chain::default(),
         }
     }
 

@@ -2,9 +2,14 @@
 //!
 //! One clock is the host's, the other that of log compaction. A read waits for all that is on the
 //! host's clock, but of the programs of compaction only for what is left of one: the rest of their
-//! sum divided by the time of a program. A program of compaction is done when it is submitted and
-//! only moves its own clock on. Nothing is queued, suspended or put in order, so the end of a
-//! command is known when it is submitted, and the bus of a channel is part of the command.
+//! sum divided by the time of a program. A program of compaction only moves its own clock on.
+//! Nothing is queued, suspended or put in order, so the end of a command is known when it is
+//! submitted, and the bus of a channel is part of the command.
+//!
+//! What compaction submits at one instant is one chain: each command is booked where the last read
+//! of the chain ends, ahead of time, so that a later read of the host's may wait for a coalescing
+//! read that lies in the future. To compaction itself everything is done at once: the artifact's
+//! helper thread is outside simulated time.
 
 use crate::{Kind, Nand, Operation};
 use units::{Picos, Time};
@@ -18,6 +23,28 @@ pub(crate) struct Clocks {
     compaction: Time,
 }
 
+/// The commands that compaction submits at one instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Chain {
+    /// That instant.
+    ordered: Time,
+    /// Where its last read ends.
+    end: Time,
+}
+
+impl Chain {
+    /// When a command that is submitted at `at` is booked.
+    fn booked(&mut self, at: Time) -> Time {
+        if at > self.ordered {
+            *self = Self {
+                ordered: at,
+                end: at,
+            };
+        }
+        self.end
+    }
+}
+
 impl Nand {
     /// Whether the flash keeps two clocks, so that commands go to [`Nand::submit_split`].
     #[inline]
@@ -26,28 +53,33 @@ impl Nand {
     }
 
     /// Takes a command that starts at `at` or when its clock allows; gives its end, which counts
-    /// as completion. `is_compaction`: on behalf of log compaction.
+    /// as completion. `is_compaction`: on behalf of log compaction, for which all is done at once.
     pub fn submit_split(&mut self, at: Time, operation: Operation, is_compaction: bool) -> Time {
         let kind = operation.kind();
         let unit = self.unit_of(operation.block(self.geometry())) as usize;
         let service = self.service_time(kind);
         let program = self.service_time(Kind::Program);
+        let booked = if is_compaction {
+            self.chain.booked(at)
+        } else {
+            at
+        };
         let clocks = &mut self.clocks[unit];
         let mut latency = service;
         if kind == Kind::Program && is_compaction {
-            clocks.compaction = clocks.compaction.max(at) + service;
+            clocks.compaction = clocks.compaction.max(booked) + service;
         } else {
-            clocks.host = clocks.host.max(at) + service;
-            latency = clocks.host - at;
+            clocks.host = clocks.host.max(booked) + service;
+            latency = clocks.host - booked;
         }
         if kind == Kind::Read {
-            if clocks.compaction > at {
-                let ahead = clocks.compaction - at;
+            if clocks.compaction > booked {
+                let ahead = clocks.compaction - booked;
                 latency += Picos::new(ahead.get() % program.get());
                 clocks.compaction += service;
             }
             if is_compaction {
-                clocks.compaction += latency;
+                self.chain.end = booked + latency;
             }
         }
         let stats = self.stats.of_mut(kind);
@@ -58,10 +90,7 @@ impl Nand {
         self.stats.die_busy += service;
         self.stats.die_occupied += service;
         self.units[unit].occupied += service;
-        match kind == Kind::Program && is_compaction {
-            true => at,
-            false => at + latency,
-        }
+        if is_compaction { at } else { at + latency }
     }
 }
 
@@ -126,15 +155,20 @@ mod tests {
         nand.audit();
     }
 
-    /// A coalescing read at 0 takes 3 on the host's clock and moves compaction's to 3, where the
-    /// program goes on: 83. A read at 3 takes 3 and (83 - 3) mod 80 = 0, and moves compaction's
-    /// clock to 86; one at 4 waits 2, takes 3 and (86 - 4) mod 80 = 2: it ends at 11.
+    /// Compaction orders at 0 a coalescing read, a program, another read. The first read is booked
+    /// at 0 and ends at 3, where the program is booked: compaction's clock is at 83. So the second
+    /// read is booked at 3, takes 3 and (83 - 3) mod 80 = 0, ends at 6, and moves compaction's clock
+    /// to 86. A host's read at 1 waits for 6 and ends at 9, plus (86 - 1) mod 80 = 5: 14. The next
+    /// order, at 2, begins at 2 again: its read waits for 9, takes 3 and (89 - 2) mod 80 = 7.
     #[test]
-    fn a_read_of_compaction_moves_both_clocks() {
+    fn what_compaction_orders_at_once_is_booked_ahead() {
         let mut nand = nand();
-        assert_eq!(nand.submit_split(at(0), READ, true), at(3));
-        assert_eq!(nand.submit_split(at(3), PROGRAM, true), at(3));
-        assert_eq!(nand.submit_split(at(3), READ, false), at(6));
-        assert_eq!(nand.submit_split(at(4), READ, false), at(11));
+        for operation in [READ, PROGRAM, READ] {
+            assert_eq!(nand.submit_split(at(0), operation, true), at(0));
+        }
+        assert_eq!(nand.submit_split(at(1), READ, false), at(14));
+        assert_eq!(nand.submit_split(at(2), READ, true), at(2));
+        assert_eq!(nand.chain.end, at(19));
+        nand.audit();
     }
 }

@@ -31,7 +31,9 @@ use host::cache::Victim;
 use host::config::L2Victims;
 use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
-use host::placement::{DemotionKind, HostPage, PageAccess, Pinned, Placement, PromotedDirt};
+use host::placement::{
+    DemotionKind, HostPage, MigrationKind, PageAccess, Pinned, Placement, PromotedDirt,
+};
 use host::{HostLine, MissKind, MissSlot, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
@@ -115,6 +117,8 @@ pub struct Fabric {
     page_latency: Option<Picos>,
     demotion: DemotionKind,
     promoted_dirt: PromotedDirt,
+    /// Pages move in no time, so a read may find that its page has gone while it was on its way.
+    moves_at_once: bool,
     /// Hint sampling, if the design's migration is TPP.
     pub(crate) hints: Option<Box<Hints>>,
     /// Notices of pages that have come, on their way to the host (`os.wake = on_data`).
@@ -185,6 +189,7 @@ impl Fabric {
                 .then_some(config.host.page_latency),
             demotion: config.host.demotion,
             promoted_dirt: config.host.promoted_dirt,
+            moves_at_once: config.host.migration == MigrationKind::Instant,
             hints: Hints::of(config, page_count),
             notices: Vec::new(),
             page_store: PageStore::of(config),
@@ -369,6 +374,9 @@ impl Fabric {
 
     /// A request arrives at the device.
     pub fn device_arrive(&mut self, now: Time, id: RequestId) {
+        if self.moves_at_once && self.turns_back(now, id) {
+            return;
+        }
         let pending = self.requests.get(id);
         let request = Request {
             id,

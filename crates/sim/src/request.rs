@@ -94,13 +94,19 @@ impl Requests {
         pending.response = Some(response);
     }
 
-    /// Closes a request whose answer is back.
-    pub fn close(&mut self, id: RequestId) -> (Pending, Response) {
+    /// Closes a request that the device need not answer.
+    pub fn withdraw(&mut self, id: RequestId) -> Pending {
         let pending = self.slots[id.index()]
             .take()
             .expect("a request is closed once");
         self.free.push(id.get());
         self.closed += 1;
+        pending
+    }
+
+    /// Closes a request whose answer is back.
+    pub fn close(&mut self, id: RequestId) -> (Pending, Response) {
+        let pending = self.withdraw(id);
         let response = pending
             .response
             .expect("an answer comes back after it was given");

@@ -240,6 +240,9 @@ pub struct ExportOptions {
     pub thread: Option<units::ThreadId>,
     /// Slowdown to write into times, in thousandths.
     pub slowdown_milli: u64,
+    /// Instructions that do nothing at the end of each thread, for MacSim, which loses a thread
+    /// that is switched less than 256 operations before its end.
+    pub tail: u64,
 }
 
 impl Default for ExportOptions {
@@ -249,6 +252,7 @@ impl Default for ExportOptions {
             limit: None,
             thread: None,
             slowdown_milli: ImportOptions::default().slowdown_milli,
+            tail: 3000,
         }
     }
 }

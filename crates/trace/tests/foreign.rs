@@ -152,6 +152,15 @@ fn there_and_back(file: &TraceFile, format: Format, name: &str) -> (TraceFile, V
     (open(imported.bytes), imported.notes)
 }
 
+/// The accesses by lines: what the reference's warm-up knows of them.
+fn by_lines(accesses: &[(bool, u64, u8)]) -> Vec<(bool, u64, u8)> {
+    let lines = |&(is_store, addr, bytes): &(bool, u64, u8)| {
+        let last = addr + u64::from(bytes).max(1) - 1;
+        (addr / 64..=last / 64).map(move |line| (is_store, line * 64, 64))
+    };
+    accesses.iter().flat_map(lines).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
@@ -170,7 +179,7 @@ proptest! {
         }
     }
 
-    /// Accesses, their kinds, their distance in instructions, and who starts whom; not the
+    /// Lines accessed, their kinds, their distance in instructions, and who starts whom; not the
     /// instructions, nor what stands before the first access and after the last.
     #[test]
     fn pinatrace_carries_every_access_and_the_time_between(
@@ -183,7 +192,7 @@ proptest! {
             let first = all.iter().position(|i| !i.accesses.is_empty() || i.creates.is_some());
             for (n, inst) in all.iter().enumerate().skip(first.unwrap_or(0)) {
                 if !inst.accesses.is_empty() || inst.creates.is_some() {
-                    found.push((n - first.unwrap_or(0), inst.accesses.clone(), inst.creates));
+                    found.push((n - first.unwrap_or(0), by_lines(&inst.accesses), inst.creates));
                 }
             }
             found

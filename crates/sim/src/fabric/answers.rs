@@ -40,7 +40,7 @@ impl Fabric {
     }
 
     /// A request of a line was answered: those that waited for it go.
-    fn release_line(&mut self, now: Time, line: LineAddr) {
+    pub(super) fn release_line(&mut self, now: Time, line: LineAddr) {
         let mut freed = std::mem::take(&mut self.freed);
         self.order.leave(line, &mut freed);
         for pending in freed.drain(..) {

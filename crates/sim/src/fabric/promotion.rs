@@ -1,9 +1,13 @@
 //! What the device does when pages come to host DRAM and leave it.
 
 use super::Fabric;
+use crate::event::Event;
+use crate::request::Purpose;
+use dram::Access;
 use firmware::{Controller, Platform};
-use host::placement::{DemotionKind, PromotedDirt};
-use units::{Lpa, Time};
+use host::Region;
+use host::placement::{DemotionKind, Location, PromotedDirt};
+use units::{Lpa, RequestId, Time};
 
 /// The device drops its copies of a promoted page; says whether they differed from flash and the
 /// host takes notice of it.
@@ -38,6 +42,28 @@ impl Fabric {
                 hand_over(dirt, controller, now, lpa, platform)
             })
         })
+    }
+
+    /// Whether a read that has arrived at the device is served in host DRAM, because its page was
+    /// moved there while it was on its way. The artifact decides where a page is and gives the
+    /// answer in one step, so no read of its misses the page that it was sent for.
+    pub(super) fn turns_back(&mut self, now: Time, id: RequestId) -> bool {
+        let pending = self.requests.get(id);
+        let (Purpose::Miss(miss, line), issued) = (pending.purpose, pending.issued) else {
+            return false;
+        };
+        let Region::Data(lpa, in_page) = line.region() else {
+            return false;
+        };
+        let Location::Host(page) = self.placement.locate(lpa) else {
+            return false;
+        };
+        let pending = self.requests.withdraw(id);
+        self.release_line(now, pending.line);
+        let done = self.page_access(now, page, in_page, Access::Read);
+        self.stats.host_read(issued, now, line, done);
+        self.queue.push(done, Event::HostDramDone(miss));
+        true
     }
 
     /// Whether a dirty page that leaves host DRAM is lost.

@@ -8,6 +8,9 @@
 //! | 16 | `R`, `W` or `F` (fork) |
 //! | 17 | bytes accessed |
 //!
+//! The artifact takes whole lines only, at their addresses, so an export has a record for each line
+//! that an access touches.
+//!
 //! There are no instructions. Time becomes instructions at one a cycle of 3 GHz, divided by how
 //! much the tool slowed the program down (`--slowdown`; 55 is what the artifact's workloads say).
 //! Records of one thread with the same time are one instruction.
@@ -28,6 +31,8 @@ use std::path::Path;
 use units::ThreadId;
 
 const BYTES: usize = 18;
+/// Bytes of a line.
+const LINE: u64 = 64;
 /// Cycles of a nanosecond.
 const GHZ: u128 = 3;
 /// Accesses of one instruction at most.
@@ -273,7 +278,7 @@ pub(super) fn export(
         write(&mut walk, born, options, &path).map_err(refuse)?;
     }
     Ok(vec![
-        "only loads, stores and the creation of threads are kept".into(),
+        "only the lines of loads and stores and the creation of threads are kept".into(),
     ])
 }
 
@@ -290,13 +295,16 @@ fn write(walk: &mut Walk, born: u64, options: &ExportOptions, path: &Path) -> st
             } else {
                 b'W'
             };
-            let record = Record {
-                time,
-                addr: *addr,
-                kind,
-                bytes: *bytes,
-            };
-            out.write_all(&record.to_bytes())?;
+            let last = addr.saturating_add(u64::from(*bytes).saturating_sub(1));
+            for line in addr / LINE..=last / LINE {
+                let record = Record {
+                    time,
+                    addr: line * LINE,
+                    kind,
+                    bytes: LINE as u8,
+                };
+                out.write_all(&record.to_bytes())?;
+            }
         }
         if let Some(SyncEvent::ThreadCreate { child }) = step.sync {
             let record = Record {

@@ -1,7 +1,7 @@
 //! From a capture to MacSim's records.
 
 use super::record::{Record, STATIC_BYTES};
-use super::{KIND, LIST, VERSION, opcode};
+use super::{KIND, LIST, TAIL, TAIL_CODE, TAIL_INST, VERSION, opcode};
 use crate::dictionary::AccessKind;
 use crate::dynamic::SyncEvent;
 use crate::file::TraceFile;
@@ -35,6 +35,7 @@ pub(in crate::foreign) fn export(
     let mut export = Export {
         trace,
         shapes: HashMap::default(),
+        tail: options.tail,
         split: 0,
         waits: 0,
     };
@@ -70,6 +71,8 @@ struct Export<'a> {
     trace: &'a TraceFile,
     /// What each address is: the reference decodes an address once and keeps what it saw.
     shapes: HashMap<u64, [u8; STATIC_BYTES], FxBuildHasher>,
+    /// Instructions that do nothing at the end of each thread.
+    tail: u64,
     /// Records beyond the first of an instruction.
     split: u64,
     /// Waits and wakes left out.
@@ -109,9 +112,12 @@ impl Export<'_> {
                 starts.push(if mark == 0 { 0 } else { written });
             }
         }
+        for n in 0..self.tail {
+            out.write_all(&quiet(n).to_bytes())?;
+        }
         out.into_inner()?.finish()?.flush()?;
         starts.resize(marks.len(), u64::MAX);
-        let last = written.saturating_sub(2);
+        let last = (written + self.tail).saturating_sub(2).min(written);
         Ok(starts.into_iter().map(|start| start.min(last)).collect())
     }
 
@@ -177,6 +183,13 @@ impl Export<'_> {
 
     fn notes(&self, others: impl Iterator<Item = ThreadId>) -> Notes {
         let mut notes = Vec::new();
+        if self.tail > 0 {
+            notes.push(format!(
+                "{} instructions that do nothing end each thread, because the simulator loses a \
+                 thread that is switched near its end; an import leaves them out",
+                self.tail
+            ));
+        }
         if self.split > 0 {
             notes.push(format!(
                 "{} records beyond the first of an instruction: those with more than two loads \
@@ -206,6 +219,16 @@ impl Export<'_> {
     }
 }
 
+/// Instruction `n` of a tail.
+fn quiet(n: u64) -> Record {
+    Record {
+        opcode: opcode::TR_NOP,
+        len: TAIL_INST,
+        pc: TAIL + n * u64::from(TAIL_INST) % TAIL_CODE,
+        ..Record::default()
+    }
+}
+
 /// A record of the instruction without its accesses.
 fn describe(inst: &Inst) -> Record {
     let kind = opcode::kind(inst);
@@ -215,7 +238,10 @@ fn describe(inst: &Inst) -> Record {
         targets: if fence {
             Vec::new()
         } else {
-            pin::numbers(inst.writes.iter())
+            // From an instruction's second execution on the simulator knows only the first one.
+            let mut targets = pin::numbers(inst.writes.iter());
+            targets.sort_by_key(|number| *number == pin::FLAGS);
+            targets
         },
         branch: kind.branch,
         opcode: kind.opcode,

@@ -28,7 +28,7 @@ const TR_MUL: u8 = 95;
 const TR_DIV: u8 = 96;
 const TR_FMUL: u8 = 97;
 const TR_FDIV: u8 = 98;
-const TR_NOP: u8 = 99;
+pub(super) const TR_NOP: u8 = 99;
 
 /// What a record says of an instruction's kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,16 +38,12 @@ pub(super) struct Kind {
     pub(super) branch: u8,
 }
 
-/// The kind that stands for `inst`. Moves count as floating point if they touch a vector.
+/// The kind that stands for `inst`. A move is never floating point: it would take the three cycles
+/// of an addition there. Only DATAXFER loads into a register without another operation.
 pub(super) fn kind(inst: &Inst) -> Kind {
-    let vector = inst
-        .reads
-        .iter()
-        .chain(&inst.writes)
-        .any(|reg| reg.is_vector());
     let (opcode, floating, branch) = match inst.class {
         OpClass::Nop => (NOP, false, 0),
-        OpClass::Move => (DATAXFER, vector, 0),
+        OpClass::Move => (DATAXFER, false, 0),
         OpClass::Lea | OpClass::Fence => (MISC, false, 0),
         OpClass::IntAlu => (BINARY, false, 0),
         OpClass::IntMul => (TR_MUL, false, 0),

@@ -1,0 +1,83 @@
+//! What the reference simulator asks of a MacSim trace.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use trace::TraceFile;
+use trace::foreign::{ExportOptions, Format, ImportOptions, export, import};
+
+/// Bytes of a record.
+const RECORD: usize = 80;
+
+fn capture() -> TraceFile {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden-v1.etr");
+    TraceFile::open(&path.display().to_string()).expect("the capture is good")
+}
+
+/// The directory of the test called `name`, and the records of each thread.
+fn exported(file: &TraceFile, name: &str, options: &ExportOptions) -> (PathBuf, Vec<Vec<u8>>) {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("macsim-{name}"));
+    drop(std::fs::remove_dir_all(&directory));
+    export(file, Format::Macsim, &directory, options).expect("it can be exported");
+    let records = |thread: usize| {
+        use std::io::Read;
+        let path = directory.join(format!("trace_{thread}.raw"));
+        let packed = std::fs::File::open(path).expect("it was written");
+        let mut out = Vec::new();
+        let mut unpacker = flate2::read::MultiGzDecoder::new(packed);
+        unpacker.read_to_end(&mut out).expect("it is a gzip file");
+        out
+    };
+    let records = (0..file.threads().len()).map(records).collect();
+    (directory, records)
+}
+
+/// It decodes an address once, for all threads; it does nothing for a string instruction that says
+/// no size; it stops at an access of no bytes; of a written register only the first counts.
+#[test]
+fn records_are_such_that_the_reference_does_what_they_say() {
+    const FLAGS: u8 = 25;
+    const STRINGOP: u8 = 76;
+    let (_, threads) = exported(&capture(), "records", &ExportOptions::default());
+    let mut shapes = BTreeMap::new();
+    for record in threads.iter().flat_map(|records| records.chunks(RECORD)) {
+        let shape = record[..25].to_vec();
+        let known = shapes.entry(&record[56..64]).or_insert(shape.clone());
+        assert_eq!(known, &shape, "one address, one instruction");
+        assert!(record[19] != STRINGOP);
+        assert!(record[23] == 0 || record[72] > 0, "a load has bytes");
+        assert!(record[20] == 0 || record[73] > 0, "a store has bytes");
+        assert!(
+            record[1] < 2 || record[11] != FLAGS,
+            "flags come after registers"
+        );
+    }
+    assert!(shapes.len() > 16, "more than the tail");
+}
+
+/// The reference executes no thread's last record, and loses a thread that is switched because of
+/// one of its last 256: 3000 that do nothing follow, which an import knows and leaves out.
+#[test]
+fn a_thread_ends_with_a_tail_that_an_import_leaves_out() {
+    let file = capture();
+    let records = |tail: u64| {
+        let options = ExportOptions {
+            tail,
+            ..ExportOptions::default()
+        };
+        let (directory, records) = exported(&file, "tail", &options);
+        let back = import(&directory, Format::Macsim, &ImportOptions::default());
+        (back.expect("it can be imported").bytes, records)
+    };
+    assert_eq!(ExportOptions::default().tail, 3000);
+    let ((same, with), (bytes, without)) = (records(3000), records(0));
+    assert!(same == bytes, "an import does not see the tail");
+    for (with, without) in with.iter().zip(&without) {
+        let (kept, tail) = with.split_at(without.len());
+        assert!(kept == without && tail.len() == 3000 * RECORD);
+        for record in tail.chunks(RECORD) {
+            // No registers, no branch; a NOP, no store, no load.
+            assert_eq!((record[0], record[1], record[17]), (0, 0, 0));
+            assert_eq!((record[19], record[20], record[23]), (99, 0, 0));
+        }
+    }
+}
