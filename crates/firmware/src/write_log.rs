@@ -90,7 +90,7 @@ impl WriteLog {
 
     /// Everything that is logged now is to go to flash.
     pub fn drain(&mut self) {
-        self.is_draining = true;
+        self.is_draining = self.active().used > 0;
     }
 
     /// Appends a line to the active half and indexes it (W1, W3).
@@ -262,6 +262,16 @@ mod tests {
         assert_eq!(lines, [(A, newer), (B, LogSlot::new(1))]);
         assert_eq!(log.sealed_mask(Lpa::new(3)).count(), 2);
         log.audit();
+    }
+
+    #[test]
+    fn an_empty_log_has_nothing_to_drain() {
+        let mut log = WriteLog::new(2, PageSize::KIB_4, LogMode::Ring);
+        log.drain();
+        log.append(Lpa::new(3), A);
+        assert!(!log.should_seal(), "what comes later is not drained");
+        log.drain();
+        assert!(log.should_seal());
     }
 
     #[test]
