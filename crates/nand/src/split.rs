@@ -157,9 +157,9 @@ mod tests {
 
     /// Compaction orders at 0 a coalescing read, a program, another read. The first read is booked
     /// at 0 and ends at 3, where the program is booked: compaction's clock is at 83. So the second
-    /// read is booked at 3, takes 3 and (83 - 3) mod 80 = 0, ends at 6, and moves compaction's clock
-    /// to 86. A host's read at 1 waits for 6 and ends at 9, plus (86 - 1) mod 80 = 5: 14. The next
-    /// order, at 2, begins at 2 again: its read waits for 9, takes 3 and (89 - 2) mod 80 = 7.
+    /// read is booked at 3, takes 3 and (83 - 3) mod 80 = 0, ends at 6, and moves that clock to 86.
+    /// A host's read at 1 waits for 6 and ends at 9, plus (86 - 1) mod 80 = 5: 14. The next order,
+    /// at 2, begins at 2 again: its read waits for 9, takes 3 and (89 - 2) mod 80 = 7.
     #[test]
     fn what_compaction_orders_at_once_is_booked_ahead() {
         let mut nand = nand();

@@ -391,18 +391,6 @@ impl Fabric {
         });
     }
 
-    /// Measurement starts: what warm-up has left in the log goes to flash, if so configured.
-    pub fn drain_log(&mut self) {
-        let now = self.queue.now();
-        if self.drains_log {
-            self.on_device("only a device has a log", |device, host| {
-                device.with(host, |controller, platform| {
-                    controller.drain_log(now, platform);
-                });
-            });
-        }
-    }
-
     /// Something of the device's own ends or starts.
     pub fn device_event(&mut self, now: Time, event: DeviceEvent) {
         self.on_device("device events come from a device", |device, host| {

@@ -10,7 +10,7 @@ const RECORD: usize = 80;
 
 fn capture() -> TraceFile {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden-v1.etr");
-    TraceFile::open(&path.display().to_string()).expect("the capture is good")
+    TraceFile::open(path.display().to_string()).expect("the capture is good")
 }
 
 /// The directory of the test called `name`, and the records of each thread.

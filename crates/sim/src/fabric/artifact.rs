@@ -8,6 +8,18 @@ use host::{HostLine, MissKind};
 use units::{Lpa, Time};
 
 impl Fabric {
+    /// Measurement starts: what warm-up has left in the log goes to flash, if so configured.
+    pub fn drain_log(&mut self) {
+        let now = self.queue.now();
+        if self.drains_log {
+            self.on_device("only a device has a log", |device, host| {
+                device.with(host, |controller, platform| {
+                    controller.drain_log(now, platform);
+                });
+            });
+        }
+    }
+
     /// What a miss asks of the device.
     pub(super) fn miss_op(&self, kind: MissKind) -> RequestOp {
         let is_store = kind == MissKind::Ownership;
