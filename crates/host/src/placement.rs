@@ -8,6 +8,7 @@
 
 mod audit;
 mod config;
+mod free;
 pub mod page_cache;
 pub mod pinned;
 pub mod plb;
@@ -17,11 +18,12 @@ pub mod tpp;
 pub use config::{
     DemotionKind, HostConfig, MigrationKind, PageAccess, PromotedDirt, ReclaimPolicy,
 };
-pub use page_cache::{AstriflashConfig, PageCache};
+pub use page_cache::{AstriflashConfig, FillPolicy, PageCache};
 pub use pinned::Pinned;
 pub use plb::{Copied, Direction, PlbIndex};
 pub use tpp::{HintFault, HintSampler, SamplerStats, TppConfig};
 
+use free::FreePages;
 use plb::Plb;
 use reclaim::ReclaimLists;
 use std::ops::Range;
@@ -137,8 +139,8 @@ pub struct Placement {
     entries: Vec<Entry>,
     plb: Plb,
     lists: ReclaimLists,
-    /// Host pages that hold nothing; the one freed last is taken first.
-    free: Vec<HostPage>,
+    /// Host pages that hold nothing.
+    free: FreePages,
     reserve: usize,
     /// Whether the operating system moves pages: they are locked on their way, and what leaves host
     /// DRAM is always copied, since the device's page was given up when it came.
@@ -155,7 +157,7 @@ impl Placement {
             entries: vec![Entry::DEVICE; index_of(page_count)],
             plb: Plb::new(config.plb, page),
             lists: ReclaimLists::new(host_page_count, config.inactive_ratio, config.reclaim),
-            free: (0..host_page_count).rev().map(HostPage::new).collect(),
+            free: FreePages::new(host_page_count, None),
             reserve: config.effective_reserve() as usize,
             is_locking: false,
             pinned: Lpa::new(0)..Lpa::new(0),
@@ -169,8 +171,23 @@ impl Placement {
         let host_page_count = u64::from(config.host_page_count(page));
         Self {
             plb: Plb::new(tpp.migrations, page),
-            reserve: tpp.kept_free(host_page_count) as usize,
+            reserve: match config.demotion {
+                DemotionKind::Written => tpp.kept_free(host_page_count) as usize,
+                // Room is made when a promotion finds none.
+                DemotionKind::Lost => tpp.kept_free(host_page_count).max(1) as usize,
+            },
             is_locking: true,
+            ..Self::new(config, page, page_count)
+        }
+    }
+
+    /// As `new`, for host DRAM in sets of `ways` pages: page `p` may be in set `p` modulo their
+    /// number, and room is made in that.
+    pub fn in_sets(config: &HostConfig, ways: u32, page: PageSize, page_count: u64) -> Self {
+        let host_page_count = config.host_page_count(page);
+        Self {
+            lists: ReclaimLists::in_sets(host_page_count),
+            free: FreePages::new(host_page_count, Some(ways)),
             ..Self::new(config, page, page_count)
         }
     }
@@ -191,7 +208,7 @@ impl Placement {
             entries: pages.collect(),
             plb: Plb::new(0, page),
             lists: ReclaimLists::new(0, 1, ReclaimPolicy::Lists),
-            free: Vec::new(),
+            free: FreePages::new(0, None),
             reserve: 0,
             is_locking: false,
             pinned: Lpa::new(0)..Lpa::new(0),
@@ -298,7 +315,7 @@ impl Placement {
         if self.plb.is_full() {
             return Err(Refusal::PlbFull);
         }
-        let page = self.free.pop().ok_or(Refusal::NoHostPage)?;
+        let page = self.free.take(lpa).ok_or(Refusal::NoHostPage)?;
         let entry = self.plb.begin(lpa, page, Direction::Promotion);
         self.set(lpa, Entry::migrating(entry));
         Ok(page)
@@ -353,19 +370,33 @@ impl Placement {
         let index = self.migrating(lpa);
         let entry = self.plb.finish(index, Direction::Demotion);
         self.set(lpa, Entry::DEVICE);
-        self.free.push(entry.host_page);
+        self.free.give_back(entry.host_page);
         self.stats.demotions += 1;
     }
 
-    /// Whether fewer host pages are free, or on their way to be, than `host.reserve`.
-    pub fn wants_reclaim(&self) -> bool {
-        let coming = self.plb.count_of(Direction::Demotion);
-        !self.lists.is_empty() && self.free.len() + coming < self.reserve
+    /// Whether fewer host pages are free, or on their way to be, than `host.reserve`; where pages
+    /// are in sets, whether none is for `newcomer`.
+    pub fn wants_reclaim(&self, newcomer: Lpa) -> bool {
+        let free = self.free.count_for(newcomer);
+        match self.free.set_of(newcomer) {
+            None => {
+                let coming = self.plb.count_of(Direction::Demotion);
+                !self.lists.is_empty() && free + coming < self.reserve
+            }
+            Some(set) => {
+                let mut moving = self.plb.live().map(|entry| entry.host_page.index());
+                free == 0 && !moving.any(|index| set.contains(&index))
+            }
+        }
     }
 
-    /// Takes the coldest page out of host DRAM.
-    pub fn reclaim(&mut self) -> Reclaimed {
-        let Some(victim) = self.lists.coldest() else {
+    /// Takes the coldest page out of host DRAM; where pages are in sets, that of `newcomer`'s.
+    pub fn reclaim(&mut self, newcomer: Lpa) -> Reclaimed {
+        let coldest = match self.free.set_of(newcomer) {
+            None => self.lists.coldest(),
+            Some(set) => self.lists.coldest_of(set),
+        };
+        let Some(victim) = coldest else {
             return Reclaimed::Nothing;
         };
         let is_copied = victim.is_dirty || self.is_locking;
@@ -379,7 +410,7 @@ impl Placement {
             return Reclaimed::Copying(victim.lpa);
         }
         self.set(victim.lpa, Entry::DEVICE);
-        self.free.push(victim.page);
+        self.free.give_back(victim.page);
         self.stats.drops += 1;
         Reclaimed::Dropped(victim.lpa)
     }

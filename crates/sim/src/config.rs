@@ -135,6 +135,23 @@ impl Config {
             .collect()
     }
 
+    /// The design as it is simulated. A page cache that is filled by hotness is adaptive migration
+    /// into sets, with the coordinated context switch.
+    pub fn mechanisms(&self) -> DesignConfig {
+        let mut design = self.design.clone();
+        let is_by_hotness = self.astriflash.fill == host::placement::FillPolicy::Hotness;
+        if design.migration == Migration::HostCache && is_by_hotness {
+            design.migration = Migration::Adaptive;
+            design.context_switch = true;
+        }
+        design
+    }
+
+    /// Pages in a set of host DRAM, if a page may not be in any.
+    pub fn host_ways(&self) -> Option<u32> {
+        (self.design.migration == Migration::HostCache).then_some(self.astriflash.ways)
+    }
+
     /// What the device's controller is told: without the log if the design has none, and so on.
     pub fn controller(&self) -> firmware::ControllerConfig {
         let mut ssd = self.ssd.clone();
@@ -147,8 +164,8 @@ impl Config {
         }
         firmware::ControllerConfig {
             ssd,
-            delay_enabled: self.design.context_switch,
-            promotion_enabled: self.design.migration == Migration::Adaptive,
+            delay_enabled: self.mechanisms().context_switch,
+            promotion_enabled: self.mechanisms().migration == Migration::Adaptive,
             ftl: self.ftl.clone(),
             geometry: self.nand.geometry(),
             timing: firmware::FlashTiming {

@@ -140,13 +140,17 @@ impl Fabric {
         let period = period.expect("a validated clock has a period");
         let span = |cycles: units::Cycles| cycles.span(period);
         let is_ssd = config.design.memory == MemoryKind::Ssd;
-        let placement = match (is_ssd, config.design.migration) {
+        let design = config.mechanisms();
+        let placement = match (is_ssd, design.migration) {
             (false, _) => Placement::dram_only(page, page_count),
             (true, Migration::Tpp) => {
                 Placement::locking(&config.host, &config.tpp, page, page_count)
             }
             (true, Migration::HostCache) => Placement::device_only(page, page_count),
-            (true, _) => Placement::new(&config.host, page, page_count),
+            (true, _) => match config.host_ways() {
+                Some(ways) => Placement::in_sets(&config.host, ways, page, page_count),
+                None => Placement::new(&config.host, page, page_count),
+            },
         };
         let pinned = if is_ssd {
             config.host.pinned
@@ -177,8 +181,7 @@ impl Fabric {
             memory_latency: span(config.cpu.memory_latency),
             l3_interval: span(config.cpu.l3_interval),
             l3_free: Time::ZERO,
-            may_switch: config.design.context_switch
-                || config.design.migration == Migration::HostCache,
+            may_switch: design.context_switch || design.migration == Migration::HostCache,
             drains_log: is_ssd && config.design.write_log && config.run.drain_log,
             stores_switch: stores_switch(config),
             delivers_delayed: config.os.delayed_line == DelayedLine::Delivered,

@@ -53,8 +53,8 @@ impl<S: InstructionSource> Simulation<S> {
     /// Takes cold pages out of host DRAM, while fewer are free than the reserve, for the promotion
     /// of a page.
     fn make_room(&mut self, now: Time, promoted: Lpa) {
-        while self.fabric.placement.wants_reclaim() {
-            match self.fabric.placement.reclaim() {
+        while self.fabric.placement.wants_reclaim(promoted) {
+            match self.fabric.placement.reclaim(promoted) {
                 Reclaimed::Dropped(lpa) => self.unmap(now, lpa),
                 Reclaimed::Copying(lpa) if self.fabric.loses_demotions() => {
                     self.fabric.lose(now, lpa, promoted);

@@ -396,7 +396,7 @@ impl<S: InstructionSource> View<'_, S> {
 
     /// What the reader must know before believing a difference (D5).
     fn warnings(&self) -> Vec<String> {
-        let design = &self.config.design;
+        let design = self.config.mechanisms();
         let c = &self.totals.controller;
         let placement = self.simulation.fabric.placement.stats();
         let mut warnings = Vec::new();

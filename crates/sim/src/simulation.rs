@@ -170,7 +170,7 @@ impl<S: InstructionSource> Simulation<S> {
         sync.start(&mut resumed);
         let cores = config.cpu.cores;
         let mut scheduler = Scheduler::new(&config.os, cores, thread_count, config.run.seed);
-        if config.design.migration == Migration::HostCache {
+        if config.mechanisms().migration == Migration::HostCache {
             scheduler.yield_in_user_space(config.astriflash.switch_cost);
         }
         let fabric = Fabric::new(config, page_count);

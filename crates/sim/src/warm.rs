@@ -141,8 +141,8 @@ impl WarmFabric<'_> {
     }
 
     fn make_room(&mut self, promoted: Lpa) {
-        while self.fabric.placement.wants_reclaim() {
-            match self.fabric.placement.reclaim() {
+        while self.fabric.placement.wants_reclaim(promoted) {
+            match self.fabric.placement.reclaim(promoted) {
                 Reclaimed::Dropped(_) => {}
                 Reclaimed::Copying(lpa) if self.fabric.loses_demotions() => {
                     self.lose(lpa, promoted);
@@ -153,9 +153,19 @@ impl WarmFabric<'_> {
                         self.fabric.placement.line_copied(lpa, line);
                     }
                     self.fabric.placement.finish_demotion(lpa);
+                    self.decline(lpa);
                 }
                 Reclaimed::PlbFull | Reclaimed::Nothing => break,
             }
+        }
+    }
+
+    /// The device may take a page's way back for heat. Where nothing takes time, the page would come
+    /// and go for ever.
+    fn decline(&mut self, demoted: Lpa) {
+        if let Some(at) = self.platform.offers.iter().position(|lpa| *lpa == demoted) {
+            self.platform.offers.remove(at);
+            self.controller().on_promotion_refused(demoted);
         }
     }
 

@@ -79,6 +79,21 @@ fn with_every_page_pinned_no_design_moves_any() {
 }
 
 #[test]
+fn a_page_cache_filled_by_hotness_is_adaptive_migration_but_for_the_sets() {
+    // With room for every page of the capture in its own set, no page makes room for another; which
+    // host page a page takes differs, so host DRAM must not tell its rows apart.
+    let settings = [
+        "host.promoted=32MiB",
+        "host.reserve=0",
+        "astriflash.fill=hotness",
+        "host.page_access=constant",
+        "host.migration=instant",
+        "ssd.promotion_threshold=4",
+    ];
+    assert_equal_runs(("astriflash-cxl", &settings), ("skybyte-cp", &settings));
+}
+
+#[test]
 fn tpp_without_sampling_is_the_design_without_migration() {
     let never = &["tpp.scan_pages=0"];
     assert_equal_runs(("skybyte-ct", never), ("skybyte-c", &[]));

@@ -195,7 +195,7 @@ fn a_page_that_warm_up_promotes_dirty_is_dirty() {
     let placement = &mut simulation.fabric.placement;
     assert_eq!(placement.resident_count(), 1);
     assert_eq!(
-        placement.reclaim(),
+        placement.reclaim(units::Lpa::new(0)),
         host::placement::Reclaimed::Copying(units::Lpa::new(0))
     );
 }

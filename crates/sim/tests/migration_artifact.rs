@@ -121,7 +121,11 @@ fn forgotten_dirt_leaves_a_clean_page_and_its_lines_in_the_log() {
         let dirt = format!("host.promoted_dirt={dirt}");
         let settings = ["ssd.promotion_threshold=8", &dirt];
         let mut simulation = finished(&trace, "skybyte-wp", &settings);
-        assert_eq!(simulation.fabric.placement.reclaim(), reclaimed, "{dirt}");
+        assert_eq!(
+            simulation.fabric.placement.reclaim(units::Lpa::new(0)),
+            reclaimed,
+            "{dirt}"
+        );
         let device = simulation.fabric.device.as_ref().expect("a device");
         let line = Lpa::new(0).line(PageSize::KIB_4, LineInPage::new(2));
         let copies = device.controller.copies_of(line);

@@ -37,6 +37,7 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         ("tpp.scan_pages", &["10", "100"]),
         ("tpp.migrations", &["1", "8"]),
         ("astriflash.ways", &["1", "2", "8"]),
+        ("astriflash.fill", &["on_demand", "hotness"]),
         ("ssd.mshr_count", &["1", "8", "128"]),
         ("ssd.buffers", &["1", "16"]),
         ("ssd.write_log", &["512B", "16KiB", "64KiB"]),

@@ -49,7 +49,10 @@ impl Placement {
             let before = holders[page.index()].replace(holder);
             assert_eq!(before, None, "{page} is in one place");
         };
-        self.free.iter().for_each(|&page| claim(page, None));
+        self.free
+            .pages()
+            .into_iter()
+            .for_each(|page| claim(page, None));
         let listed = self.lists.pages();
         listed.for_each(|(page, lpa)| claim(page, Some(lpa)));
         let moving = self.plb.live();

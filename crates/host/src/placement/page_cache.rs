@@ -5,13 +5,28 @@
 //! the page of the set used longest ago, among those that are not on their way themselves.
 
 use super::HostPage;
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Lpa, PageSize, Picos};
+
+/// When a page comes to the page cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FillPolicy {
+    /// When an access misses it.
+    OnDemand,
+    /// When the device offers it as hot: adaptive migration into sets.
+    Hotness,
+}
 
 units::parameters! {
     /// Host DRAM as a page cache, and the user-level threads that hide its misses (AstriFlash).
     pub struct AstriflashConfig: "astriflash" {
         /// Ways of the page cache; its size is host.promoted.
         ways: u32, "1 to 64, a divisor of the pages of host.promoted", "SkyByte's artifact: 8";
+        /// When a page comes: at every miss, threads switching in user space (`on_demand`), or when
+        /// the device offers it, as in SkyByte-CP but for the sets (`hotness`): misses are then of
+        /// lines, may be answered by SkyByte-Delay, and cost the operating system's switch.
+        fill: FillPolicy, "on_demand or hotness", "AstriFlash (on_demand); SkyByte's artifact: hotness";
         /// Time to look a page's tag up, added to every access to host DRAM and to every miss.
         tag_latency: Picos, "at most 1us",
             "our choice: tags beside the data in DRAM, a row hit and a compare (15ns)";

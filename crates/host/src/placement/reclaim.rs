@@ -6,7 +6,8 @@
 //! the victim. When the active list is longer than `inactive_ratio` times the inactive list, the
 //! active tail moves to the inactive head, its bit cleared.
 //!
-//! Under `host.reclaim = lru` there is only the inactive list, kept in order of the last access.
+//! Where a page may take only some host pages (its set), the one of them accessed longest ago goes,
+//! and the lists only say what there is. Under `host.reclaim = lru` there is only the inactive list, kept in order of the last access.
 
 use super::{HostPage, ReclaimPolicy};
 use units::Lpa;
@@ -58,6 +59,9 @@ pub struct ReclaimLists {
     inactive: List,
     inactive_ratio: usize,
     is_lru: bool,
+    /// Where pages are in sets: by page, the number of its last access; else empty.
+    stamps: Vec<u64>,
+    last_stamp: u64,
 }
 
 impl ReclaimLists {
@@ -82,6 +86,16 @@ impl ReclaimLists {
             inactive: empty,
             inactive_ratio: inactive_ratio as usize,
             is_lru: policy == ReclaimPolicy::Lru,
+            stamps: Vec::new(),
+            last_stamp: 0,
+        }
+    }
+
+    /// Empty lists over `page_count` host pages in sets, for [`Self::coldest_of`].
+    pub fn in_sets(page_count: u32) -> Self {
+        Self {
+            stamps: vec![0; page_count as usize],
+            ..Self::new(page_count, 1, ReclaimPolicy::Lru)
         }
     }
 
@@ -93,6 +107,9 @@ impl ReclaimLists {
         node.is_accessed = false;
         node.is_dirty = false;
         self.push_front(page.get(), Place::Inactive);
+        if !self.stamps.is_empty() {
+            self.make_youngest(page.get());
+        }
     }
 
     /// Sets the accessed bit, under LRU by moving the page to the head. Does nothing for a page of
@@ -109,6 +126,11 @@ impl ReclaimLists {
     }
 
     fn make_youngest(&mut self, page: u32) {
+        if let Some(stamp) = self.stamps.get_mut(page as usize) {
+            self.last_stamp += 1;
+            *stamp = self.last_stamp;
+            return;
+        }
         if self.inactive.head != page {
             self.unlink(page);
             self.push_front(page, Place::Inactive);
@@ -142,6 +164,18 @@ impl ReclaimLists {
             self.unlink(tail);
             self.push_front(tail, Place::Active);
         }
+    }
+
+    /// Of some host pages in sets, the one accessed longest ago.
+    pub fn coldest_of(&self, set: std::ops::Range<usize>) -> Option<Victim> {
+        let used = set.filter(|index| self.nodes[*index].place != Place::Nowhere);
+        let oldest = used.min_by_key(|index| self.stamps[*index])?;
+        let node = &self.nodes[oldest];
+        Some(Victim {
+            page: HostPage::from_index(oldest),
+            lpa: node.lpa,
+            is_dirty: node.is_dirty,
+        })
     }
 
     /// Takes a page out; it is empty from now on.

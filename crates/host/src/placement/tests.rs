@@ -22,6 +22,12 @@ fn locking(host_pages: u64, migrations: u32, pages: u64) -> Placement {
     tpp.migrations = migrations;
     Placement::locking(&config, &tpp, small_page(), pages)
 }
+/// As `placement`, in sets.
+fn in_sets(host_pages: u64, ways: u32, pages: u64) -> Placement {
+    let mut config = config(1);
+    config.promoted = small_page().bytes() * host_pages;
+    Placement::in_sets(&config, ways, small_page(), pages)
+}
 fn lines() -> impl Iterator<Item = LineInPage> {
     (0..LINES).map(LineInPage::new)
 }
@@ -65,14 +71,31 @@ fn promotions_are_refused_with_their_reason() {
 }
 
 #[test]
+fn in_sets_a_page_takes_the_ways_of_its_set_only() {
+    let mut placement = in_sets(4, 2, 8);
+    let [even, other, third, odd] = [0, 2, 4, 1].map(Lpa::new);
+    promote(&mut placement, even, false);
+    promote(&mut placement, other, true);
+    assert!(!placement.wants_reclaim(odd) && placement.wants_reclaim(third));
+    assert_eq!(placement.begin_promotion(third), Err(Refusal::NoHostPage));
+    placement.read(even, LineInPage::new(0));
+    assert_eq!(placement.reclaim(third), Reclaimed::Copying(other));
+    assert!(!placement.wants_reclaim(third), "one is coming");
+    copy_all(&mut placement, other);
+    placement.finish_demotion(other);
+    assert!(placement.begin_promotion(third).is_ok());
+    placement.audit();
+}
+
+#[test]
 fn without_host_pages_nothing_is_promoted_and_nothing_wanted() {
     let mut placement = placement(0, 64, 8);
     assert_eq!(
         placement.begin_promotion(Lpa::new(0)),
         Err(Refusal::NoHostPage)
     );
-    assert!(!placement.wants_reclaim());
-    assert_eq!(placement.reclaim(), Reclaimed::Nothing);
+    assert!(!placement.wants_reclaim(Lpa::new(0)));
+    assert_eq!(placement.reclaim(Lpa::new(0)), Reclaimed::Nothing);
 }
 
 #[test]
@@ -111,7 +134,7 @@ fn warm_up_promotes_without_copying_line_by_line() {
     assert_eq!(placement.next_line(lpa), None);
     let page = placement.finish_promotion(lpa, true);
     assert_eq!(placement.locate(lpa), Location::Host(page));
-    assert_eq!(placement.reclaim(), Reclaimed::Copying(lpa));
+    assert_eq!(placement.reclaim(Lpa::new(0)), Reclaimed::Copying(lpa));
 }
 
 #[test]
@@ -121,15 +144,24 @@ fn clean_pages_are_dropped_and_dirty_ones_copied_back() {
     promote(&mut placement, Lpa::new(1), true);
     promote(&mut placement, Lpa::new(2), false);
     placement.write(Lpa::new(2), LineInPage::new(1));
-    assert_eq!(placement.reclaim(), Reclaimed::Dropped(Lpa::new(0)));
+    assert_eq!(
+        placement.reclaim(Lpa::new(0)),
+        Reclaimed::Dropped(Lpa::new(0))
+    );
     assert_eq!(placement.locate(Lpa::new(0)), Location::Device);
-    assert_eq!(placement.reclaim(), Reclaimed::Copying(Lpa::new(1)));
-    assert_eq!(placement.reclaim(), Reclaimed::Copying(Lpa::new(2)));
+    assert_eq!(
+        placement.reclaim(Lpa::new(0)),
+        Reclaimed::Copying(Lpa::new(1))
+    );
+    assert_eq!(
+        placement.reclaim(Lpa::new(0)),
+        Reclaimed::Copying(Lpa::new(2))
+    );
     placement.audit();
     copy_all(&mut placement, Lpa::new(1));
     placement.finish_demotion(Lpa::new(1));
     assert_eq!(placement.locate(Lpa::new(1)), Location::Device);
-    assert_eq!(placement.reclaim(), Reclaimed::Nothing);
+    assert_eq!(placement.reclaim(Lpa::new(0)), Reclaimed::Nothing);
     let stats = placement.stats();
     assert_eq!((stats.drops, stats.demotions), (1, 1));
 }
@@ -141,10 +173,13 @@ fn a_full_look_aside_buffer_delays_the_demotion_of_a_dirty_page() {
     placement
         .begin_promotion(Lpa::new(1))
         .expect("there is room");
-    assert_eq!(placement.reclaim(), Reclaimed::PlbFull);
+    assert_eq!(placement.reclaim(Lpa::new(0)), Reclaimed::PlbFull);
     copy_all(&mut placement, Lpa::new(1));
     placement.finish_promotion(Lpa::new(1), false);
-    assert_eq!(placement.reclaim(), Reclaimed::Copying(Lpa::new(0)));
+    assert_eq!(
+        placement.reclaim(Lpa::new(0)),
+        Reclaimed::Copying(Lpa::new(0))
+    );
 }
 
 #[test]
@@ -155,11 +190,17 @@ fn reclaim_is_wanted_below_the_reserve_counting_what_is_on_its_way() {
     let mut placement = Placement::new(&small, small_page(), 8);
     promote(&mut placement, Lpa::new(0), true);
     promote(&mut placement, Lpa::new(1), true);
-    assert!(!placement.wants_reclaim(), "two pages are free");
+    assert!(!placement.wants_reclaim(Lpa::new(0)), "two pages are free");
     promote(&mut placement, Lpa::new(2), true);
-    assert!(placement.wants_reclaim());
-    assert_eq!(placement.reclaim(), Reclaimed::Copying(Lpa::new(0)));
-    assert!(!placement.wants_reclaim(), "one is free and one coming");
+    assert!(placement.wants_reclaim(Lpa::new(0)));
+    assert_eq!(
+        placement.reclaim(Lpa::new(0)),
+        Reclaimed::Copying(Lpa::new(0))
+    );
+    assert!(
+        !placement.wants_reclaim(Lpa::new(0)),
+        "one is free and one coming"
+    );
 }
 
 #[test]
@@ -173,7 +214,7 @@ fn dram_only_keeps_every_page_in_host_dram() {
         );
         assert_eq!(placement.begin_promotion(lpa), Err(Refusal::NotOnDevice));
     }
-    assert_eq!(placement.reclaim(), Reclaimed::Nothing);
+    assert_eq!(placement.reclaim(Lpa::new(0)), Reclaimed::Nothing);
     placement.audit();
 }
 
@@ -198,7 +239,11 @@ fn the_operating_system_locks_a_page_on_its_way_and_always_copies_it_back() {
     copy_all(&mut placement, lpa);
     assert_eq!(placement.read(lpa, LineInPage::new(0)), Target::Locked);
     placement.finish_promotion(lpa, false);
-    assert_eq!(placement.reclaim(), Reclaimed::Copying(lpa), "though clean");
+    assert_eq!(
+        placement.reclaim(Lpa::new(0)),
+        Reclaimed::Copying(lpa),
+        "though clean"
+    );
 }
 
 #[test]
@@ -208,7 +253,10 @@ fn the_watermark_is_what_is_kept_free() {
     let tpp = super::tpp::tests::config();
     let mut placement = Placement::locking(&config, &tpp, small_page(), 100);
     for page in 0..98 {
-        assert!(!placement.wants_reclaim(), "2% of 100 pages are free");
+        assert!(
+            !placement.wants_reclaim(Lpa::new(0)),
+            "2% of 100 pages are free"
+        );
         placement
             .begin_promotion(Lpa::new(page))
             .expect("there is room");
@@ -216,7 +264,7 @@ fn the_watermark_is_what_is_kept_free() {
         placement.finish_promotion(Lpa::new(page), true);
     }
     promote(&mut placement, Lpa::new(98), true);
-    assert!(placement.wants_reclaim());
+    assert!(placement.wants_reclaim(Lpa::new(0)));
 }
 
 const PAGES: usize = 6;
@@ -237,6 +285,14 @@ struct World {
     versions: u32,
 }
 
+/// Who moves pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mover {
+    Lookaside,
+    Locking,
+    Sets,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write(u64, u16),
@@ -245,7 +301,7 @@ enum Step {
     StartCopy(u64),
     EndCopy(usize),
     Finish(u64),
-    Reclaim,
+    Reclaim(u64),
     Flush(usize),
 }
 
@@ -257,25 +313,27 @@ fn step() -> impl Strategy<Value = Step> {
         2 => page.clone().prop_map(Step::Promote),
         8 => page.clone().prop_map(Step::StartCopy),
         8 => (0usize..8).prop_map(Step::EndCopy),
-        4 => page.prop_map(Step::Finish),
-        1 => Just(Step::Reclaim),
+        4 => page.clone().prop_map(Step::Finish),
+        1 => page.clone().prop_map(Step::Reclaim),
         1 => (0..PAGES).prop_map(Step::Flush),
     ]
 }
 
 impl World {
-    fn new(is_locking: bool) -> Self {
-        let placement = match is_locking {
-            true => locking(3, 2, PAGES as u64),
-            false => placement(3, 2, PAGES as u64),
+    fn new(mover: Mover) -> Self {
+        let placement = match mover {
+            Mover::Lookaside => placement(3, 2, PAGES as u64),
+            Mover::Locking => locking(3, 2, PAGES as u64),
+            Mover::Sets => in_sets(4, 2, PAGES as u64),
         };
+        let is_locking = mover == Mover::Locking;
         Self {
             placement,
             is_locking,
             newest: [[0; 4]; PAGES],
             device: [[0; 4]; PAGES],
             flash: [[0; 4]; PAGES],
-            host: vec![[0; 4]; 3],
+            host: vec![[0; 4]; 4],
             copies: Vec::new(),
             versions: 0,
         }
@@ -383,8 +441,8 @@ impl World {
             Step::StartCopy(lpa) => self.start_copy(Lpa::new(lpa)),
             Step::EndCopy(chosen) => self.end_copy(chosen),
             Step::Finish(lpa) => self.finish(Lpa::new(lpa)),
-            Step::Reclaim => {
-                self.placement.reclaim();
+            Step::Reclaim(newcomer) => {
+                self.placement.reclaim(Lpa::new(newcomer));
             }
             Step::Flush(page) => self.flash[page] = self.device[page],
         }
@@ -399,9 +457,9 @@ proptest! {
     #[test]
     fn the_last_write_is_read_wherever_the_page_is_on_its_way(
         steps in proptest::collection::vec(step(), 1..250),
-        is_locking in any::<bool>(),
+        mover in prop_oneof![Just(Mover::Lookaside), Just(Mover::Locking), Just(Mover::Sets)],
     ) {
-        let mut world = World::new(is_locking);
+        let mut world = World::new(mover);
         for step in steps {
             world.take(step)?;
         }

@@ -94,6 +94,8 @@ pub const SWITCHES: &[Switch] = switches![
     "lru_host_pages",
     "host_dram_constant_46ns",
     "macsim_dram",
+    "tpp_free_of_charge",
+    "astriflash_by_hotness",
     // Warm state.
     "cold_cpu_caches",
 ];

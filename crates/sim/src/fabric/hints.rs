@@ -16,7 +16,7 @@ pub(crate) struct Hints {
 impl Hints {
     /// Those of the design, if the operating system migrates its pages.
     pub fn of(config: &Config, page_count: u64) -> Option<Box<Self>> {
-        let design = &config.design;
+        let design = config.mechanisms();
         let is_sampled = design.memory == MemoryKind::Ssd && design.migration == Migration::Tpp;
         is_sampled.then(|| {
             Box::new(Self {

@@ -28,7 +28,7 @@ pub(crate) struct PageStore {
 impl PageStore {
     /// That of the design, if host DRAM is a cache.
     pub fn of(config: &Config) -> Option<Box<Self>> {
-        let design = &config.design;
+        let design = config.mechanisms();
         let is_cached =
             design.memory == MemoryKind::Ssd && design.migration == Migration::HostCache;
         is_cached.then(|| {

@@ -32,7 +32,7 @@ pub(crate) struct Tpp {
 impl Tpp {
     /// That of the design; none if nothing is ever sampled, so that nothing ever happens.
     pub fn of(config: &Config) -> Option<Box<Self>> {
-        let design = &config.design;
+        let design = config.mechanisms();
         if design.memory != MemoryKind::Ssd || design.migration != Migration::Tpp {
             return None;
         }
@@ -110,8 +110,8 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// Keeps the watermark: what is coldest goes to the device. `newcomer` has come last.
     fn demote_inactive(&mut self, now: Time, newcomer: Lpa) {
-        while self.fabric.placement.wants_reclaim() {
-            let Reclaimed::Copying(lpa) = self.fabric.placement.reclaim() else {
+        while self.fabric.placement.wants_reclaim(newcomer) {
+            let Reclaimed::Copying(lpa) = self.fabric.placement.reclaim(newcomer) else {
                 break;
             };
             if self.fabric.loses_demotions() {

@@ -35,7 +35,7 @@ impl DelayPolicy {
     };
 
     pub(crate) fn new(config: &Config) -> Self {
-        if config.design.migration == Migration::HostCache {
+        if config.mechanisms().migration == Migration::HostCache {
             return Self::AT_THE_PAGE_CACHE;
         }
         let OsConfig {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 fn config(ways: u32) -> AstriflashConfig {
     AstriflashConfig {
         ways,
+        fill: FillPolicy::OnDemand,
         tag_latency: Picos::from_nanos(15),
         switch_cost: Picos::from_nanos(200),
     }

@@ -49,6 +49,21 @@ fn under_lru_pages_leave_in_the_order_of_their_last_access() {
 }
 
 #[test]
+fn in_sets_the_page_of_the_set_accessed_longest_ago_is_coldest() {
+    let mut lists = ReclaimLists::in_sets(4);
+    for page in 0..4 {
+        lists.insert(HostPage::new(page), Lpa::new(u64::from(page)));
+    }
+    lists.touch(HostPage::new(2));
+    let coldest = |lists: &ReclaimLists, set| lists.coldest_of(set).map(|victim| victim.page.get());
+    assert_eq!(coldest(&lists, 0..2), Some(0));
+    assert_eq!(coldest(&lists, 2..4), Some(3));
+    lists.remove(HostPage::new(3));
+    assert_eq!(coldest(&lists, 2..4), Some(2));
+    lists.audit();
+}
+
+#[test]
 fn a_page_accessed_between_all_reclaims_is_never_the_victim() {
     let mut lists = fill(8, 1);
     for round in 0..100 {
