@@ -21,8 +21,8 @@ use units::{LineAddr, Lpa, PageSize, Picos, Time};
 impl<S: InstructionSource> Simulation<S> {
     /// The device offers a page.
     ///
-    /// The handler takes its time from a core whether the offer is accepted or not. Of a pinned page
-    /// the device has been told, so that there is no interrupt.
+    /// The handler takes its time from a core whether the offer is accepted or not. Of a pinned
+    /// page the device has been told, so that there is no interrupt.
     pub(crate) fn promotion_offered(&mut self, now: Time, lpa: Lpa) {
         if !self.fabric.placement.is_pinned(lpa) {
             self.charge_core(now, lpa, self.costs.handler);

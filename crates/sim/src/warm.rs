@@ -160,8 +160,8 @@ impl WarmFabric<'_> {
         }
     }
 
-    /// The device may take a page's way back for heat. Where nothing takes time, the page would come
-    /// and go for ever.
+    /// The device may take a page's way back for heat. Where nothing takes time, the page would
+    /// come and go for ever.
     fn decline(&mut self, demoted: Lpa) {
         if let Some(at) = self.platform.offers.iter().position(|lpa| *lpa == demoted) {
             self.platform.offers.remove(at);

@@ -7,8 +7,8 @@ use units::Lpa;
 type Holder = Option<Lpa>;
 
 impl Placement {
-    /// Checks the invariants P1 to P4 and P7 of `docs/placement.md`; panics at the first that does not
-    /// hold. Walks all pages: for tests and `--audit`.
+    /// Checks the invariants P1 to P4 and P7 of `docs/placement.md`; panics at the first that does
+    /// not hold. Walks all pages: for tests and `--audit`.
     pub fn audit(&self) {
         self.plb.audit();
         self.lists.audit();
