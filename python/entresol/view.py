@@ -18,6 +18,7 @@ IDEAL = "dram-only"
 AMAT_PARTS = (
     ("l3_queue_ps", "host queue"),
     ("host_dram_ps", "host DRAM"),
+    ("inter_socket_ps", "between sockets"),
     ("link_ps", "CXL link"),
     ("index_ps", "index lookup"),
     ("ssd_dram_ps", "SSD DRAM"),

@@ -158,6 +158,7 @@ def _recorded() -> str:
         "first_ps": 1_000_000, "issued_ps": 6_000_000, "sent_ps": 6_100_000,
         "arrived_ps": 6_200_000, "answered_ps": 9_900_000, "done_ps": 10_000_000,
         "stall_ps": 0, "index_ps": 500_000, "ssd_dram_ps": 200_000, "flash_ps": 3_000_000,
+        "hop_there_ps": 0, "hop_back_ps": 0,
     }  # fmt: skip
     delay = access | {"answer": "delay", "issued_ps": 1_000_000, "done_ps": 1_200_000}
     delay |= {"sent_ps": 1_000_000, "arrived_ps": 1_100_000, "answered_ps": 1_150_000}

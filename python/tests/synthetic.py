@@ -39,6 +39,7 @@ def run(
     parts = {
         "l3_queue_ps": 1_200,
         "host_dram_ps": 48_000 * host // accesses,
+        "inter_socket_ps": 0,
         "link_ps": 46_000 * ssd // accesses,
         "index_ps": (72_000 if log else 49_000) * ssd // accesses,
         "ssd_dram_ps": 41_000 * ssd // accesses,

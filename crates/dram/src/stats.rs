@@ -23,6 +23,16 @@ pub struct DramStats {
 }
 
 impl DramStats {
+    /// Counts what another memory did, too.
+    pub fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.row_hits += other.row_hits;
+        self.row_misses += other.row_misses;
+        self.row_conflicts += other.row_conflicts;
+        self.busy += other.busy;
+        self.wait += other.wait;
+    }
     /// Lines read or written.
     pub const fn accesses(&self) -> u64 {
         self.reads + self.writes

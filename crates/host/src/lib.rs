@@ -16,12 +16,14 @@ pub mod branch;
 pub mod cache;
 pub mod core;
 pub mod llc;
+pub mod numa;
 pub mod os;
 pub mod placement;
 pub mod tlb;
 
 pub use crate::core::{Core, CoreStats};
 pub use config::CpuConfig;
+pub use numa::{Hop, NodeId, Nodes, NumaConfig};
 pub use port::{
     Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squash,
     Squashed, Step, Uncore, WarmUncore,

@@ -6,7 +6,7 @@ use crate::histogram::LatencyHistogram;
 use crate::request::Pending;
 use firmware::{Breakdown, Response, Served};
 use hashbrown::HashMap;
-use host::HostLine;
+use host::{Hop, HostLine};
 use rustc_hash::FxBuildHasher;
 use units::{Picos, Time};
 
@@ -47,6 +47,12 @@ pub struct AccessStats {
     /// Waiting before the link or host DRAM: for write credits, for another request of the line, or
     /// for a page that is locked.
     pub credit_wait: Picos,
+    /// Ways between nodes.
+    pub inter_socket: Picos,
+    /// Of the reads of pages in host DRAM, those by a core of another node.
+    pub host_reads_remote: u64,
+    /// Of the device reads, those by a core that is not on the device's node.
+    pub device_reads_remote: u64,
     /// Components on the device.
     pub device: Breakdown,
     /// Time that the paper's AMAT counts, host and device: the sum of all components.
@@ -60,10 +66,12 @@ pub struct AccessStats {
 impl AccessStats {
     /// A read of a page in host DRAM, which began at `began`.
     #[inline]
-    pub fn host_read(&mut self, issued: Time, began: Time, line: HostLine, done: Time) {
+    pub fn host_read(&mut self, issued: Time, began: Time, hop: Hop, line: HostLine, done: Time) {
         self.host_reads += 1;
+        self.host_reads_remote += u64::from(hop.is_remote);
+        self.inter_socket += hop.both();
         self.credit_wait += began - issued;
-        self.host_dram += done - began;
+        self.host_dram += done - began - hop.both();
         self.paper_total += done - issued;
         self.record_from_first_issue(issued, line, done);
     }
@@ -86,6 +94,7 @@ impl AccessStats {
         &mut self,
         now: Time,
         line: HostLine,
+        hop: Hop,
         pending: &Pending,
         answer: &Response,
     ) -> Time {
@@ -103,8 +112,10 @@ impl AccessStats {
         );
         self.served[answer.served as usize] += 1;
         self.count_cold(pending, answer);
-        self.credit_wait += pending.sent - pending.issued;
-        self.link += (pending.arrived - pending.sent) + (now - answer.at);
+        self.device_reads_remote += u64::from(hop.is_remote);
+        self.inter_socket += hop.both();
+        self.credit_wait += pending.sent - pending.issued - hop.there;
+        self.link += (pending.arrived - pending.sent) + (now - answer.at) - hop.back;
         self.device.stall += stall;
         self.device.index += index;
         self.device.dram += dram;
@@ -146,16 +157,19 @@ impl AccessStats {
 
     /// A read that waited for a whole page has its line. The read that the page was fetched for has
     /// the parts of the fetch; of any other all is flash, as for one that merges on the device.
+    /// `done`: when the line is at the node that reads, which is not before it has asked.
     pub(crate) fn page_read(
         &mut self,
-        now: Time,
+        done: Time,
         missed: &Missed,
+        hop: Hop,
         pending: &Pending,
         answer: &Response,
     ) {
-        let now = now.max(missed.issued);
-        let latency = now - missed.issued;
-        if missed.issued <= pending.issued {
+        let latency = done - missed.issued;
+        self.device_reads_remote += u64::from(hop.is_remote);
+        self.inter_socket += hop.both();
+        if missed.issued + hop.there <= pending.issued {
             let Breakdown {
                 stall,
                 index,
@@ -165,18 +179,18 @@ impl AccessStats {
             self.served[answer.served as usize] += 1;
             // It was awaited after all.
             self.pages_unawaited -= u64::from(answer.served == Served::Flash);
-            self.credit_wait += pending.sent - missed.issued;
-            self.link += (pending.arrived - pending.sent) + (now - answer.at);
+            self.credit_wait += pending.sent - missed.issued - hop.there;
+            self.link += (pending.arrived - pending.sent) + (done - answer.at) - hop.back;
             self.device.stall += stall;
             self.device.index += index;
             self.device.dram += dram;
             self.device.flash += flash;
         } else {
             self.served[Served::MergedMiss as usize] += 1;
-            self.device.flash += latency;
+            self.device.flash += latency - hop.both();
         }
         self.paper_total += latency;
-        self.record_from_first_issue(missed.issued, missed.line, now);
+        self.record_from_first_issue(missed.issued, missed.line, done);
     }
 
     fn count_cold(&mut self, pending: &Pending, answer: &Response) {
@@ -214,7 +228,8 @@ impl AccessStats {
             dram,
             flash,
         } = self.device;
-        let parts = self.host_dram + self.link + self.credit_wait + stall + index + dram + flash;
+        let host = self.host_dram + self.link + self.credit_wait + self.inter_socket;
+        let parts = host + stall + index + dram + flash;
         assert_eq!(parts, self.paper_total, "AMAT's components add up");
     }
 }

@@ -36,6 +36,8 @@ pub struct Config {
     pub tpp: host::placement::TppConfig,
     /// Host DRAM as a page cache.
     pub astriflash: host::placement::AstriflashConfig,
+    /// Nodes.
+    pub numa: host::NumaConfig,
     /// Host DRAM timing.
     pub host_dram: dram::HostDramConfig,
     /// The CXL link.
@@ -59,6 +61,7 @@ pub const SECTIONS: &[(&str, &[Parameter])] = &[
     ("host", host::placement::HostConfig::PARAMETERS),
     ("tpp", host::placement::TppConfig::PARAMETERS),
     ("astriflash", host::placement::AstriflashConfig::PARAMETERS),
+    ("numa", host::NumaConfig::PARAMETERS),
     ("host_dram", dram::HostDramConfig::PARAMETERS),
     ("link", cxl::LinkConfig::PARAMETERS),
     ("ssd", firmware::SsdConfig::PARAMETERS),
@@ -208,6 +211,19 @@ impl Config {
                 self.nand.page_size
             ));
         }
+        problems.extend(self.numa.validate(&[
+            ("cpu.cores", u64::from(self.cpu.cores), "cores"),
+            (
+                "host_dram.channels",
+                u64::from(self.host_dram.channels),
+                "channels",
+            ),
+            (
+                "host.promoted",
+                self.host.promoted / units::PageSize::KIB_4.bytes(),
+                "pages",
+            ),
+        ]));
         if self.design.migration != Migration::None && self.host.promoted.is_zero() {
             problems.push(
                 "host.promoted is 0B, but the design moves hot pages to host DRAM; give it a size \

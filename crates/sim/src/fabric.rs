@@ -7,12 +7,15 @@
 mod answers;
 mod artifact;
 mod hints;
+mod host_memory;
 mod memory;
+mod nodes;
 mod page_cache;
 pub(crate) mod promotion;
 mod uncore;
 
 pub(crate) use hints::Hints;
+pub use host_memory::HostMemory;
 pub(crate) use page_cache::PageStore;
 
 use crate::amat::AccessStats;
@@ -25,16 +28,14 @@ use crate::recorder::Recorder;
 use crate::request::{MissRef, Pending, Purpose, Requests};
 use crate::simulation::delay::stores_switch;
 use cxl::{Link, MessageClass, Ownership};
-use dram::{Access, Dram, DramLine};
+use dram::Access;
 use firmware::{Answer, Request, RequestOp, Response};
 use host::cache::Victim;
 use host::config::L2Victims;
 use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
-use host::placement::{
-    DemotionKind, HostPage, MigrationKind, PageAccess, Pinned, Placement, PromotedDirt,
-};
-use host::{HostLine, MissKind, MissSlot, Region};
+use host::placement::{DemotionKind, MigrationKind, PageAccess, Pinned, Placement, PromotedDirt};
+use host::{HostLine, MissKind, MissSlot, Nodes, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
 use std::collections::VecDeque;
@@ -76,7 +77,9 @@ pub struct Fabric {
     /// The shared cache.
     pub llc: SharedCache,
     /// Host DRAM.
-    pub host_dram: Dram,
+    pub host_dram: HostMemory,
+    /// Who is near to what.
+    nodes: Nodes,
     /// The CXL link.
     pub link: Link,
     /// What accesses cost.
@@ -164,7 +167,8 @@ impl Fabric {
             device: is_ssd.then(|| Device::new(config)),
             requests: Requests::default(),
             llc: SharedCache::new(&config.cpu),
-            host_dram: Dram::new(&config.host_dram.spec()),
+            host_dram: HostMemory::new(config),
+            nodes: Nodes::new(&config.numa, config.cpu.cores),
             link: Link::new(&config.link),
             stats: AccessStats::default(),
             recorder: None,
@@ -256,8 +260,9 @@ impl Fabric {
     fn start_miss(&mut self, now: Time, line: HostLine, miss: MissRef, kind: MissKind) {
         let at = self.l3_turn(now) + self.l3_latency + self.memory_latency;
         let Region::Data(lpa, _) = line.region() else {
-            let done = self.host_dram.access(at, dram_line(line), Access::Read);
-            self.queue.push(done, Event::HostDramDone(miss));
+            let hop = self.hop_of(miss, self.host_dram.node_of_line(line));
+            let done = self.host_dram.line(at + hop.there, line, Access::Read);
+            self.queue.push(done + hop.back, Event::HostDramDone(miss));
             return;
         };
         let missed = Missed {
@@ -421,12 +426,14 @@ impl Fabric {
         let pending = self.requests.get(id);
         let is_page = pending.op == RequestOp::ReadPage;
         let response = pending.response.expect("an answer that leaves was given");
+        let source = pending.source;
         let class = match response.answer {
             Answer::Data => MessageClass::Drs,
             Answer::Written | Answer::Delay => MessageClass::Ndr,
         };
         let arrival = self.send_messages(now, class, is_page);
-        self.queue.push(arrival, Event::HostArrive(id));
+        let back = self.hop_home(source).back;
+        self.queue.push(arrival + back, Event::HostArrive(id));
     }
 
     /// Checks what can be checked at any time (B6).
@@ -451,17 +458,6 @@ impl Fabric {
             device.resources.dram.audit();
         }
     }
-}
-
-/// A line of a host page.
-pub(crate) fn page_line(page: HostPage, line: LineInPage) -> DramLine {
-    DramLine::new(u64::from(page.get()) * u64::from(PageSize::KIB_4.line_count()))
-        .offset(u64::from(line.get()))
-}
-
-/// Code and page tables lie above every data page: the line's name is its address.
-fn dram_line(line: HostLine) -> DramLine {
-    DramLine::new(u64::from(line.get()))
 }
 
 /// The host as the device sees it.

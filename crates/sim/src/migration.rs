@@ -9,7 +9,7 @@ mod tpp;
 pub(crate) use tpp::Tpp;
 
 use crate::event::Event;
-use crate::fabric::{device_line, page_line};
+use crate::fabric::device_line;
 use crate::request::Purpose;
 use crate::simulation::Simulation;
 use cxl::MessageClass;
@@ -81,8 +81,9 @@ impl<S: InstructionSource> Simulation<S> {
             let mut at = now;
             // Until its copy has arrived, a line under demotion is read in its host page.
             if purpose == Purpose::Demotion {
-                let source = page_line(self.fabric.placement.host_page(lpa), line);
-                at = self.fabric.host_dram.access(now, source, Access::Read);
+                let source = self.fabric.placement.host_page(lpa);
+                let read = self.fabric.host_dram.page(now, source, line, Access::Read);
+                at = read + self.fabric.way_home(source);
             }
             self.fabric.send_migration(at, address, purpose);
         }
@@ -94,8 +95,11 @@ impl<S: InstructionSource> Simulation<S> {
         let in_page = line.in_page(PageSize::KIB_4);
         let copied = self.fabric.placement.line_copied(lpa, in_page);
         if copied == Copied::Done {
-            let target = page_line(self.fabric.placement.host_page(lpa), in_page);
-            self.fabric.host_dram.access(now, target, Access::Write);
+            let target = self.fabric.placement.host_page(lpa);
+            let at = now + self.fabric.way_home(target);
+            self.fabric
+                .host_dram
+                .page(at, target, in_page, Access::Write);
         }
         match copied {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Promotion),

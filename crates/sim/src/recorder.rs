@@ -6,6 +6,7 @@
 
 use crate::request::Pending;
 use firmware::{Answer, Breakdown, Response, Served};
+use host::Hop;
 use nand::Completion;
 use std::ops::Range;
 use units::{CoreId, DieId, LineAddr, Picos, ThreadId, Time};
@@ -48,11 +49,14 @@ pub struct AccessRecord {
     pub done: Time,
     /// Where the time on the device went.
     pub breakdown: Breakdown,
+    /// Ways between nodes: `there` before it was sent, `back` before it was done.
+    pub hop: Hop,
 }
 
 impl AccessRecord {
     pub(crate) fn new(
         (first, done): (Time, Time),
+        hop: Hop,
         pending: &Pending,
         response: &Response,
         core: Option<CoreId>,
@@ -71,6 +75,7 @@ impl AccessRecord {
             answered: response.at,
             done,
             breakdown: response.breakdown,
+            hop,
         }
     }
 
@@ -242,6 +247,7 @@ mod tests {
             answered: time(done),
             done: time(done),
             breakdown: Breakdown::default(),
+            hop: Hop::NONE,
         }
     }
 

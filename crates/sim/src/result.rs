@@ -84,6 +84,7 @@ impl RunResult {
                 "activity": view.activity(),
                 "os": view.os(),
                 "link": view.link(),
+                "numa": view.numa(),
                 "threads": view.threads(),
             },
             "config": config,
@@ -243,6 +244,7 @@ impl<S: InstructionSource> View<'_, S> {
             "paper_ps": mean(stats.paper_total, count),
             "host_dram_ps": mean(stats.host_dram, count),
             "link_ps": mean(stats.link, count),
+            "inter_socket_ps": mean(stats.inter_socket, count),
             "index_ps": mean(device.index, count),
             "ssd_dram_ps": mean(device.dram, count),
             "flash_ps": mean(device.flash, count),
@@ -359,6 +361,18 @@ impl<S: InstructionSource> View<'_, S> {
             "to_host_bytes": link.to_host.bytes.get(),
             "to_device_busy_ps": link.to_device.busy.get(),
             "to_host_busy_ps": link.to_host.busy.get(),
+        })
+    }
+
+    /// Who was near to what.
+    fn numa(&self) -> Value {
+        let stats = &self.simulation.fabric.stats;
+        let device_reads = stats.counted() - stats.host_reads;
+        json!({
+            "host_reads_local": stats.host_reads - stats.host_reads_remote,
+            "host_reads_remote": stats.host_reads_remote,
+            "ssd_reads_local": device_reads - stats.device_reads_remote,
+            "ssd_reads_remote": stats.device_reads_remote,
         })
     }
 

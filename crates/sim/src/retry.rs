@@ -145,9 +145,11 @@ impl<S: InstructionSource> Simulation<S> {
         }
         let load = self.actors[thread.index()].source.peek()?.load?;
         let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
-        let decided = now + self.lanes.there;
+        let hop = self.fabric.hop_home(Some(core));
+        let decided = now + self.lanes.there + hop.there;
+        let back = self.lanes.back + hop.back;
         if let Some(until) = self.delayed_until(first) {
-            return (decided < until).then(|| decided + self.lanes.back);
+            return (decided < until).then(|| decided + back);
         }
         if first == last {
             return None;
@@ -156,7 +158,7 @@ impl<S: InstructionSource> Simulation<S> {
         // brought into L1.
         let decided = decided + self.lanes.first_line;
         let until = self.delayed_until(last)?;
-        (decided < until).then(|| decided + self.lanes.back)
+        (decided < until).then(|| decided + back)
     }
 
     /// Until when a read of this line of the canonical space would be answered by SkyByte-Delay; a

@@ -46,7 +46,7 @@ fn run(lines: u64, design: &str, settings: &[&str]) -> Outcome {
     simulation.audit(end);
     let dram = match &simulation.fabric.device {
         Some(device) => *device.resources.dram.stats(),
-        None => *simulation.fabric.host_dram.stats(),
+        None => simulation.fabric.host_dram.stats(),
     };
     Outcome {
         config: prepared.config().clone(),

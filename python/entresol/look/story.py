@@ -62,12 +62,14 @@ def _parts(access: Json, recorded: Json) -> list[Part]:
     times = "once" if count == 1 else f"{count} times"
     note = f"answered SkyByte-Delay {times}; its thread was switched out, waited to run, and was"
     note += " switched in to ask again (retries in closed form are not counted)"
+    there, back = access["hop_there_ps"], access["hop_back_ps"]
     link = access["arrived_ps"] - access["sent_ps"] + access["done_ps"] - access["answered_ps"]
     return [
         Part("thread switched out", away, note if away else ""),
-        Part("waiting in the host", access["sent_ps"] - access["issued_ps"],
+        Part("waiting in the host", access["sent_ps"] - access["issued_ps"] - there,
              "for write credits, or for another request of the line"),
-        Part("CXL link, both ways", link),
+        Part("between sockets, both ways", there + back),
+        Part("CXL link, both ways", link - back),
         Part("waiting for room", access["stall_ps"], "log full, or no MSHR, frame or buffer"),
         Part("index lookup", access["index_ps"]),
         Part("flash", access["flash_ps"], _flash_note(access, recorded)),

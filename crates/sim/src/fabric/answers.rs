@@ -44,7 +44,7 @@ impl Fabric {
         let mut freed = std::mem::take(&mut self.freed);
         self.order.leave(line, &mut freed);
         for pending in freed.drain(..) {
-            self.transmit(pending, now.max(pending.issued));
+            self.transmit(pending, now.max(pending.sent));
         }
         self.freed = freed;
     }
@@ -74,7 +74,8 @@ impl Fabric {
             self.stats.orphans += 1;
             return Arrived::Nothing;
         }
-        let first = self.stats.device_read(now, line, pending, response);
+        let hop = self.hop_home(pending.source);
+        let first = self.stats.device_read(now, line, hop, pending, response);
         self.record((first, now), miss, pending, response);
         self.fill(now, miss);
         Arrived::Line
@@ -97,7 +98,8 @@ impl Fabric {
         let lpa = pending.line.lpa(PageSize::KIB_4);
         let device = self.device.as_ref();
         let die = device.and_then(|device| device.controller.die_of(lpa));
-        let record = AccessRecord::new(span, pending, response, core, die);
+        let hop = self.hop_home(pending.source);
+        let record = AccessRecord::new(span, hop, pending, response, core, die);
         if let Some(recorder) = &mut self.recorder {
             recorder.access(record);
         }
@@ -109,7 +111,7 @@ impl Fabric {
             let Some(pending) = self.held.pop_front() else {
                 break;
             };
-            self.send(pending, now.max(pending.issued));
+            self.send(pending, now.max(pending.sent));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What leaves L3: reads and writes of data lines, to host DRAM or to the device.
 
-use super::{Fabric, device_line, dram_line, page_line};
+use super::{Fabric, device_line};
 use crate::event::Event;
 use crate::request::{MissRef, Pending, Purpose};
 use dram::Access;
@@ -50,24 +50,29 @@ impl Fabric {
         }
         match self.placement.read(lpa, in_page) {
             Target::Host(page) => {
-                let done = self.page_access(at, page, in_page, Access::Read);
-                self.stats.host_read(missed.issued, at, missed.line, done);
+                let hop = self.hop_of(missed.miss, self.host_dram.node_of(page));
+                let asked = at + hop.there;
+                let done = self.page_access(asked, page, in_page, Access::Read) + hop.back;
+                self.stats
+                    .host_read(missed.issued, at, hop, missed.line, done);
                 self.queue.push(done, Event::HostDramDone(missed.miss));
             }
             Target::Device => {
-                let source = self.llc.waiters(missed.miss.slot).next();
+                let first = self.llc.waiters(missed.miss.slot).next();
+                let source = first.map(|waiter| waiter.core);
+                let sent = at + self.hop_home(source).there;
                 let pending = Pending {
                     purpose: Purpose::Miss(missed.miss, missed.line),
                     op: self.line_op(missed.op),
                     line: device_line(lpa, in_page),
-                    source: source.map(|waiter| waiter.core),
+                    source,
                     is_first_touch: missed.is_first_touch,
                     issued: missed.issued,
-                    sent: at,
-                    arrived: at,
+                    sent,
+                    arrived: sent,
                     response: None,
                 };
-                self.send_read(pending, at);
+                self.send_read(pending, sent);
             }
             Target::Locked => self.locked.push((lpa, Waiting::Read(missed))),
         }
@@ -82,7 +87,7 @@ impl Fabric {
         access: Access,
     ) -> Time {
         match self.page_latency {
-            None => self.host_dram.access(at, page_line(page, line), access),
+            None => self.host_dram.page(at, page, line, access),
             Some(latency) => at + latency,
         }
     }
@@ -103,7 +108,7 @@ impl Fabric {
         match line.region() {
             Region::Data(lpa, in_page) => self.write_data(at, lpa, in_page),
             _ => {
-                self.host_dram.access(at, dram_line(line), Access::Write);
+                self.host_dram.line(at, line, Access::Write);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! cannot switch waits. Misses of one page share one fill.
 
 use super::memory::{Missed, Waiting};
-use super::{Arrived, Fabric, device_line, page_line};
+use super::{Arrived, Fabric, device_line};
 use crate::config::{Config, MemoryKind, Migration};
 use crate::event::Event;
 use crate::request::{MissRef, Pending, Purpose};
@@ -68,14 +68,16 @@ impl Fabric {
 
     /// A read of a data line, host DRAM being a cache: a hit, or a wait for the page.
     pub(super) fn read_cached(&mut self, at: Time, missed: Missed, lpa: Lpa, line: LineInPage) {
+        let hop = self.hop_of(missed.miss, self.nodes.home());
         let Some(store) = &mut self.page_store else {
             unreachable!("host DRAM is a cache")
         };
-        let found = at + store.tag_latency;
+        let found = at + hop.there + store.tag_latency;
         match store.cache.access(lpa, false) {
             Lookup::Present(page) => {
-                let done = self.page_access(found, page, line, Access::Read);
-                self.stats.host_read(missed.issued, at, missed.line, done);
+                let done = self.page_access(found, page, line, Access::Read) + hop.back;
+                self.stats
+                    .host_read(missed.issued, at, hop, missed.line, done);
                 self.queue.push(done, Event::HostDramDone(missed.miss));
                 return;
             }
@@ -87,7 +89,8 @@ impl Fabric {
         };
         if missed.op == may_switch {
             self.stats.page_delayed(missed.line, missed.issued);
-            self.queue.push(found, Event::PageMiss(missed.miss));
+            let told = found + hop.back;
+            self.queue.push(told, Event::PageMiss(missed.miss));
         } else {
             self.locked.push((lpa, Waiting::Read(missed)));
         }
@@ -122,9 +125,7 @@ impl Fabric {
             return;
         };
         if let Some(victim) = begun.dirty_victim {
-            let lines = u64::from(PageSize::KIB_4.line_count());
-            let first = page_line(begun.page, LineInPage::new(0));
-            let read = self.host_dram.bulk(at, first, lines, Access::Read);
+            let read = self.host_dram.whole_page(at, begun.page, Access::Read);
             self.send_page(read, victim, Purpose::PageWriteBack, false);
         }
         self.send_page(at, lpa, Purpose::PageFill, is_first_touch);
@@ -159,19 +160,17 @@ impl Fabric {
         let lpa = pending.line.lpa(PageSize::KIB_4);
         let store = self.page_store.as_mut().expect("host DRAM is a cache");
         let page = store.cache.filled(lpa);
-        let lines = u64::from(PageSize::KIB_4.line_count());
-        let first = page_line(page, LineInPage::new(0));
-        self.host_dram.bulk(now, first, lines, Access::Write);
+        self.host_dram.whole_page(now, page, Access::Write);
         self.stats.page_filled(pending, response);
         for access in self.take_waiting(lpa) {
             match access {
                 Waiting::Read(missed) if self.is_current(missed.miss) => {
-                    self.stats.page_read(now, &missed, pending, response);
-                    match now < missed.issued {
-                        // It is still in L3.
-                        true => self
-                            .queue
-                            .push(missed.issued, Event::HostDramDone(missed.miss)),
+                    let hop = self.hop_of(missed.miss, self.nodes.home());
+                    // It may still be in L3, or on another node.
+                    let done = (now + hop.back).max(missed.issued + hop.both());
+                    self.stats.page_read(done, &missed, hop, pending, response);
+                    match now < done {
+                        true => self.queue.push(done, Event::HostDramDone(missed.miss)),
                         false => self.fill(now, missed.miss),
                     }
                 }

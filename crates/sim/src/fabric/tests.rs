@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Layer, presets};
-use host::Uncore;
+use host::{Hop, Uncore};
 
 fn fabric(design: &str, overrides: &[&str]) -> Fabric {
     let mut layers = presets::layers("demo", None, design).unwrap();
@@ -124,7 +124,7 @@ fn a_line_that_was_delayed_counts_from_its_first_issue_wherever_it_comes_from_an
     for _ in 0..2 {
         fabric
             .stats
-            .host_read(late, late, line(3), late + Picos::from_nanos(50));
+            .host_read(late, late, Hop::NONE, line(3), late + Picos::from_nanos(50));
     }
     let all = fabric.stats.all.mean();
     assert_eq!(all, Picos::from_nanos((5_050 + 50) / 2));

@@ -77,6 +77,8 @@ fn access(record: &AccessRecord) -> Value {
         "arrived_ps": record.arrived.as_picos(),
         "answered_ps": record.answered.as_picos(),
         "done_ps": record.done.as_picos(),
+        "hop_there_ps": record.hop.there.get(),
+        "hop_back_ps": record.hop.back.get(),
         "stall_ps": record.breakdown.stall.get(),
         "index_ps": record.breakdown.index.get(),
         "ssd_dram_ps": record.breakdown.dram.get(),
