@@ -36,7 +36,7 @@ fn chase(pages: u64, lines: u64) -> TraceFile {
 #[test]
 fn a_device_read_from_the_other_node_takes_the_latency_longer() {
     // 40 loads wait for each other, and each misses all caches. Whatever one takes at the device's
-    // node, at the other its request and its answer cross once each: 70 ns together, which are whole
+    // node, at the other its request and its answer cross once each: 70 ns together, in whole
     // cycles. Page tables and code are on node 0 either way. So 40 × 70 ns = 2.8 µs.
     let trace = chase(1, 40);
     let near = run(&trace, "demo", "base-cssd", &two(&["numa.home=0"]));

@@ -30,8 +30,9 @@ impl Fabric {
         self.nodes.hop(node, self.nodes.home()).back
     }
 
+    /// What an access adds of a core, if one asks, to a node.
     #[inline]
-    fn hop_from(&self, source: Option<CoreId>, to: NodeId) -> Hop {
+    pub(super) fn hop_from(&self, source: Option<CoreId>, to: NodeId) -> Hop {
         match source {
             Some(core) if !self.nodes.is_one() => self.nodes.hop(self.nodes.of_core(core), to),
             _ => Hop::NONE,

@@ -60,8 +60,9 @@ impl Fabric {
         };
         let pending = self.requests.withdraw(id);
         self.release_line(now, pending.line);
-        let done = self.page_access(now, page, in_page, Access::Read);
-        self.stats.host_read(issued, now, line, done);
+        let hop = self.hop_from(pending.source, self.host_dram.node_of(page));
+        let done = self.page_access(now + hop.there, page, in_page, Access::Read) + hop.back;
+        self.stats.host_read(issued, now, hop, line, done);
         self.queue.push(done, Event::HostDramDone(miss));
         true
     }
