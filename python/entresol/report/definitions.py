@@ -15,9 +15,10 @@ TERMS = (
      "is issued again after it counts. Its components add up to it."),
     ("AMAT, all", "The same over all accesses, from the first issue to the data, the time while "
      "the thread was switched out included. p50, p99 and p99.9 are percentiles of this latency."),
-    ("host queue, host DRAM, CXL link, index lookup, SSD DRAM, flash, no room", "Where the time of "
-     "an access goes: waiting in the host for write credits, which a device with a full log gives "
-     "back late, or for an earlier request of the line; in the host's memory; on the link with its "
+    ("host queue, host DRAM, between sockets, CXL link, index lookup, SSD DRAM, flash, no room",
+     "Where the time of an access goes: waiting in the host for write credits, which a device with "
+     "a full log gives back late, or for an earlier request of the line; in the host's memory; "
+     "from socket to socket, on a machine of several nodes; on the link with its "
      "protocol; in the lookup of write log and data cache; in the device's DRAM; waiting for "
      "flash; waiting for an MSHR, a frame or a buffer of the device."),
     ("requests", "Reads and writes that leave the L3. A log hit, data cache hit or buffer hit is "
