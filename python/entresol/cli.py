@@ -13,21 +13,35 @@ from typing import Annotated
 
 import typer
 
-from entresol import capture, cli_sample, core, foreign, results, show, study, summary, terminal
+from entresol import (
+    capture,
+    cli_foreign,
+    cli_sample,
+    core,
+    foreign,
+    results,
+    show,
+    study,
+    summary,
+    terminal,
+)
 from entresol.errors import UserError
 from entresol.explain import command as explain_command
 from entresol.look import command as look_command
 from entresol.options import (
     AuditOption,
     ConfigOption,
+    DependenciesOption,
     DesignOption,
     FidelityOption,
+    FormatOption,
     JobsOption,
     JsonOption,
     MachineOption,
     NandOption,
     OutputOption,
     SetOption,
+    SlowdownOption,
     ThreadsOption,
     TracesArgument,
 )
@@ -51,7 +65,7 @@ fidelity_app = typer.Typer(
     help="Look at the switches between the papers and the artifact.", rich_markup_mode=None
 )
 app.add_typer(trace_app, name="trace")
-foreign.register(trace_app)
+cli_foreign.register(trace_app)
 app.add_typer(config_app, name="config")
 app.add_typer(fidelity_app, name="fidelity")
 
@@ -90,9 +104,9 @@ def run(
     output: OutputOption = None,
     as_json: JsonOption = False,
     audit: AuditOption = False,
-    format: foreign.FormatOption = None,
-    dependencies: foreign.DependenciesOption = "none",
-    slowdown: foreign.SlowdownOption = foreign.DEFAULT_SLOWDOWN,
+    format: FormatOption = None,
+    dependencies: DependenciesOption = "none",
+    slowdown: SlowdownOption = foreign.DEFAULT_SLOWDOWN,
 ) -> None:
     """Run captures on designs; write summary.json, results.parquet and report.html.
 
@@ -228,7 +242,7 @@ def trace_record(
 def trace_info(
     trace: Annotated[Path, typer.Argument(metavar="TRACE")],
     as_json: JsonOption = False,
-    format: foreign.FormatOption = None,
+    format: FormatOption = None,
 ) -> None:
     """Say what a capture holds."""
     (opened,) = study.open_captures([trace], blocks=True, reading=foreign.reading(format))
@@ -243,7 +257,7 @@ def trace_head(
     trace: Annotated[Path, typer.Argument(metavar="TRACE")],
     thread: Annotated[int, typer.Option("--thread", metavar="N", min=0)] = 0,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1)] = 20,
-    format: foreign.FormatOption = None,
+    format: FormatOption = None,
 ) -> None:
     """Print the first instructions of a thread."""
     (opened,) = study.open_captures([trace], reading=foreign.reading(format))

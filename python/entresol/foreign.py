@@ -1,4 +1,4 @@
-"""Traces of other tools: `entresol trace import|export|convert`, and captures made on the way.
+"""Traces of other tools: captures made from them, on the way or to keep, and the reverse.
 
 A command that takes a capture takes a foreign trace as well. It is converted into a directory of
 the run's own, which goes with the process.
@@ -12,9 +12,6 @@ import tempfile
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from entresol import columns, core
 from entresol.core import ForeignPart, ForeignReading
@@ -24,41 +21,6 @@ from entresol.output import OutputFile
 OURS = "etr"
 TABLE = "csv"
 PARQUET = "parquet"
-
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="NAME", help="Format of foreign traces whose content does not tell it."
-    ),
-]
-DependenciesOption = Annotated[
-    str,
-    typer.Option(
-        "--dependencies",
-        metavar="none|chain",
-        help="Of sources without registers: independent accesses, or each waits for the last load.",
-    ),
-]
-SlowdownOption = Annotated[
-    float,
-    typer.Option(
-        "--slowdown",
-        metavar="X",
-        min=0.001,
-        max=1e6,
-        help="By how much the recording tool slowed the program, where a trace has times.",
-    ),
-]
-SkipOption = Annotated[
-    str, typer.Option("--skip", metavar="N|P%", help="Leave out the start of each thread.")
-]
-LimitOption = Annotated[
-    str | None, typer.Option("--limit", metavar="N|P%", help="Write so much of each thread.")
-]
-ThreadOption = Annotated[
-    int | None,
-    typer.Option("--thread", metavar="N", min=0, help="The thread, for formats that hold one."),
-]
 DEFAULT_SLOWDOWN = core.SLOWDOWN_MILLI / 1000
 
 
@@ -67,7 +29,7 @@ def reading(
 ) -> ForeignReading:
     """What the options of a command say. Raises `UserError` for a word that is none of theirs."""
     if format is not None:
-        _known(format, imports=True)
+        check_format(format, imports=True)
     if dependencies not in ("none", "chain"):
         raise UserError(f"--dependencies is none or chain, not {dependencies}.")
     return ForeignReading(format, dependencies, round(slowdown * 1000))
@@ -86,10 +48,10 @@ def words(how: ForeignReading) -> list[str]:
 
 def as_capture(path: Path, how: ForeignReading) -> Path:
     """A capture for `path`: itself, or one made from the foreign trace it is."""
-    if _format(path, how) == OURS:
+    if format_of(path, how) == OURS:
         return path
     made = Path(tempfile.mkdtemp(dir=_workspace())) / f"{path.stem or path.name}.etr"
-    _import(path, made, how)
+    make_capture(path, made, how)
     return made
 
 
@@ -99,7 +61,8 @@ def formats() -> list[core.TraceFormat]:
     return [*core.trace_formats(), core.TraceFormat(PARQUET, summary, True, True, True)]
 
 
-def _format(path: Path, how: ForeignReading) -> str:
+def format_of(path: Path, how: ForeignReading) -> str:
+    """The format of a trace, named or told by its content. Raises `UserError` or `TraceError`."""
     if path.exists() and columns.is_parquet(path):
         if how.format in (None, PARQUET):
             return PARQUET
@@ -108,8 +71,9 @@ def _format(path: Path, how: ForeignReading) -> str:
     return core.trace_format(path, how.format)
 
 
-def _import(path: Path, destination: Path, how: ForeignReading) -> None:
-    if _format(path, how) != PARQUET:
+def make_capture(path: Path, destination: Path, how: ForeignReading) -> None:
+    """Makes a capture from a foreign trace. Raises `UserError` or `TraceError`."""
+    if format_of(path, how) != PARQUET:
         core.trace_import(path, destination, how)
         return
     # The same name, so that the capture says where it comes from.
@@ -129,7 +93,8 @@ def _workspace() -> str:
     return directory
 
 
-def _known(name: str, *, imports: bool) -> None:
+def check_format(name: str, *, imports: bool) -> None:
+    """Raises `UserError` for a format that cannot be read, or cannot be written."""
     fit = [format.name for format in formats() if (format.imports if imports else format.exports)]
     if name not in fit and not (imports and name == OURS):
         verb = "read" if imports else "written"
@@ -137,84 +102,14 @@ def _known(name: str, *, imports: bool) -> None:
         raise UserError(f"no format {name} can be {verb}.{hint}")
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands to `entresol trace`."""
-    app.command("formats")(formats_command)
-    app.command("import")(import_command)
-    app.command("export")(export_command)
-    app.command("convert")(convert_command)
-
-
-def formats_command() -> None:
-    """List the formats of traces: what can be read, written, and told by its content."""
-    from entresol import show  # which draws on studies, and they on this module
-
-    show.formats(formats())
-
-
-def import_command(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A file or directory.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT.etr")],
-    format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
-    slowdown: SlowdownOption = DEFAULT_SLOWDOWN,
-) -> None:
-    """Make a capture from another tool's trace; say what had to be assumed."""
-    if output.suffix != ".etr":
-        raise UserError(f"{output}: the name of a capture ends in .etr.")
-    how = reading(format, dependencies, slowdown)
-    if _format(source, how) == OURS:
-        raise UserError(f"{source}: is a capture already; there is nothing to import.")
-    with OutputFile(output) as file:
-        _import(source, file.temporary, how)
-        info = core.trace_info(file.temporary)
-        file.commit()
-    from entresol import show  # as above
-
-    show.trace_info(output, info)
-
-
-def export_command(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DESTINATION")],
-    format: Annotated[str, typer.Option("--format", metavar="NAME", help="What to write.")],
-    skip: SkipOption = "0",
-    limit: LimitOption = None,
-    thread: ThreadOption = None,
-    slowdown: SlowdownOption = DEFAULT_SLOWDOWN,
-) -> None:
-    """Write a capture in another tool's format; say what it cannot hold."""
-    _export(trace, output, format, ForeignPart(skip, limit, thread, round(slowdown * 1000)))
-
-
-def convert_command(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A file or directory.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DESTINATION")],
-    to: Annotated[str, typer.Option("--to", metavar="NAME", help="What to write.")],
-    format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
-    skip: SkipOption = "0",
-    limit: LimitOption = None,
-    thread: ThreadOption = None,
-    slowdown: SlowdownOption = DEFAULT_SLOWDOWN,
-) -> None:
-    """Turn one tool's trace into another's."""
-    _known(to, imports=False)
-    capture = as_capture(source, reading(format, dependencies, slowdown))
-    _export(capture, output, to, ForeignPart(skip, limit, thread, round(slowdown * 1000)))
-
-
-def _export(trace: Path, output: Path, format: str, part: ForeignPart) -> None:
-    _known(format, imports=False)
+def export(trace: Path, output: Path, format: str, part: ForeignPart) -> list[str]:
+    """Writes a capture in another format; what was left out. Raises `UserError` or `TraceError`."""
+    check_format(format, imports=False)
     if not output.absolute().parent.is_dir():
         raise UserError(f"{output.parent}: no such directory.")
     if format == PARQUET:
-        notes = _export_parquet(trace, output, part)
-    else:
-        notes = core.trace_export(trace, format, output, part)
-    for note in notes:
-        typer.echo(f"note: {note}")
-    typer.echo(f"{format}: {output}")
+        return _export_parquet(trace, output, part)
+    return core.trace_export(trace, format, output, part)
 
 
 def _export_parquet(trace: Path, output: Path, part: ForeignPart) -> list[str]:

@@ -51,3 +51,27 @@ TracesArgument = Annotated[
         metavar="TRACE…", help="Captures or foreign traces; A.etr+B.etr runs two together."
     ),
 ]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="NAME", help="Format of foreign traces whose content does not tell it."
+    ),
+]
+DependenciesOption = Annotated[
+    str,
+    typer.Option(
+        "--dependencies",
+        metavar="none|chain",
+        help="Of sources without registers: independent accesses, or each waits for the last load.",
+    ),
+]
+SlowdownOption = Annotated[
+    float,
+    typer.Option(
+        "--slowdown",
+        metavar="X",
+        min=0.001,
+        max=1e6,
+        help="By how much the recording tool slowed the program, where a trace has times.",
+    ),
+]
