@@ -40,12 +40,15 @@ struct Group {
 }
 
 impl Group {
+    #[inline]
     fn position(&self, line: HostLine) -> Option<usize> {
-        // Without early exit, so that it becomes two vector comparisons.
-        let tags = &self.tags;
-        tags.iter()
-            .fold(false, |found, tag| found | (*tag == line.get()))
-            .then(|| tags.iter().position(|tag| *tag == line.get()))?
+        // A bit for each way and no early exit, so that it becomes two vector comparisons; for that
+        // no bit may be the lowest.
+        let ways = (1..).zip(&self.tags);
+        let found = ways.fold(0u32, |found, (bit, tag)| {
+            found | (u32::from(*tag == line.get()) << bit)
+        });
+        (found != 0).then(|| found.trailing_zeros() as usize - 1)
     }
 }
 
