@@ -122,6 +122,7 @@ impl Uncore for Memory {
         self.reads += 1;
     }
     fn write_back(&mut self, _: Time, _: CoreId, _: HostLine) {}
+    fn persist(&mut self, _: Time, _: CoreId, _: HostLine, _: bool) {}
     fn cancel(&mut self, _: CoreId, _: MissSlot) {}
 }
 

@@ -112,6 +112,18 @@ impl CacheArray {
         self.dirty[set as usize] |= 1 << (place.0 - set * self.stride);
         Some(place)
     }
+    /// Marks a line clean, if present, and says whether it was dirty.
+    pub fn clean(&mut self, line: HostLine) -> bool {
+        let Some(place) = self.find(line) else {
+            return false;
+        };
+        let set = line.get() & self.set_mask;
+        let bit = 1 << (place.0 - set * self.stride);
+        let dirty = &mut self.dirty[set as usize];
+        let was_dirty = *dirty & bit != 0;
+        *dirty &= !bit;
+        was_dirty
+    }
     /// Looks a line up and changes nothing.
     #[inline]
     pub fn find(&self, line: HostLine) -> Option<Place> {

@@ -13,6 +13,7 @@ mod execute;
 mod front;
 mod memory;
 mod miss;
+mod persist;
 mod retire;
 mod stats;
 mod store_queue;
@@ -21,6 +22,8 @@ mod window;
 
 #[cfg(test)]
 mod delay_tests;
+#[cfg(test)]
+mod persist_tests;
 #[cfg(test)]
 mod reference_tests;
 #[cfg(test)]
@@ -37,6 +40,7 @@ use caches::Caches;
 use calendar::Calendar;
 use front::Front;
 use miss::Misses;
+use persist::Persists;
 use retire::{LoadQueue, Retirement};
 pub use stats::CoreStats;
 use std::collections::VecDeque;
@@ -77,7 +81,7 @@ enum Stop {
     Fetch,
     /// There is no MSHR to fetch code with.
     Mshr,
-    /// Everything older must retire and be written first.
+    /// Everything older must retire, be written, and its write-backs be acknowledged first.
     Drain,
     /// The last instruction must retire.
     End,
@@ -108,6 +112,7 @@ pub struct Core {
     misses: Misses,
     /// Places of pieces that found no MSHR, in order of their attempts.
     queue: VecDeque<u16>,
+    persists: Persists,
     predictor: BranchPredictor,
     warm_target: Option<TargetPrediction>,
     /// A store is complete when its line is there, not before.
@@ -145,6 +150,7 @@ impl Core {
             caches: Caches::new(config),
             misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
             queue: VecDeque::with_capacity(config.rob.next_power_of_two() as usize + 1),
+            persists: Persists::default(),
             predictor: BranchPredictor::new(config.history_bits),
             warm_target: None,
             stores_wait: config.stores == StorePolicy::Waited,
@@ -428,7 +434,9 @@ impl Core {
             Stop::Stores => self.stores.room_at().is_some(),
             Stop::Branch => self.front.blocked == NIL,
             Stop::Fetch => self.front.awaited == HostLine::NONE,
-            Stop::Drain => self.window.is_empty() && self.stores.is_empty(),
+            Stop::Drain => {
+                self.window.is_empty() && self.stores.is_empty() && !self.persists.are_awaited()
+            }
             Stop::End => self.window.is_empty(),
         }
     }

@@ -206,6 +206,10 @@ impl SharedCache {
     pub fn make_dirty(&mut self, line: HostLine) {
         self.array.write(line);
     }
+    /// Marks a line as clean, if it is present; says whether it was dirty.
+    pub fn clean(&mut self, line: HostLine) -> bool {
+        self.array.clean(line)
+    }
     /// Takes a dirty line evicted by an L2. Returns the line that made room.
     pub fn write_back(&mut self, line: HostLine) -> Option<Victim> {
         self.stats.write_backs_in += 1;

@@ -132,6 +132,10 @@ pub trait Uncore {
     fn read(&mut self, at: Time, core: CoreId, slot: MissSlot, line: HostLine, kind: MissKind);
     /// Takes a dirty line that L2 has evicted.
     fn write_back(&mut self, at: Time, core: CoreId, line: HostLine);
+    /// A line is to be written back and to stay in the caches (`clwb`). `is_dirty`: the core's own
+    /// caches held newer bytes. Acknowledged by
+    /// [`Core::on_persisted`](crate::core::Core::on_persisted), never from within the call.
+    fn persist(&mut self, at: Time, core: CoreId, line: HostLine, is_dirty: bool);
     /// Forgets a read: everything that waited for it was squashed and the MSHR is free (SkyByte
     /// §III-A). An answer that still comes is ignored by the core.
     fn cancel(&mut self, core: CoreId, slot: MissSlot);
@@ -149,6 +153,8 @@ pub trait WarmUncore {
     fn read(&mut self, core: CoreId, line: HostLine, kind: MissKind);
     /// Takes a dirty line that L2 has evicted.
     fn write_back(&mut self, core: CoreId, line: HostLine);
+    /// A line is to be written back and to stay in the caches.
+    fn persist(&mut self, core: CoreId, line: HostLine, is_dirty: bool);
     /// A page walk ends.
     #[inline]
     fn walked(&mut self, _core: CoreId, _page: Lpa) {}

@@ -60,6 +60,10 @@ impl Op {
     pub(crate) const SERIALISES: u8 = 8;
     /// Holds its unit until it is done.
     pub(crate) const UNPIPELINED: u8 = 16;
+    /// Writes a line back, which its load names.
+    pub(crate) const WRITES_BACK: u8 = 32;
+    /// Is not dispatched as others are.
+    pub(crate) const HELD: u8 = Self::SERIALISES | Self::WRITES_BACK;
     /// Any of the flags that take an instruction off the straight path.
     pub(crate) const SPECIAL: u8 = Self::CONDITIONAL | Self::INDIRECT | Self::SERIALISES;
 
@@ -135,6 +139,9 @@ fn timing(inst: &Inst) -> (Port, u8, u8) {
         OpClass::Serialising => (Port::Alu, 100, RUNS | Op::SERIALISES),
         OpClass::Syscall => (Port::Alu, 1, RUNS | Op::SERIALISES),
         OpClass::Other => (Port::Alu, 20, RUNS),
+        // One that stores besides is no such instruction, and only its accesses are executed.
+        OpClass::LineWriteBack if inst.stores() => (mover, 0, 0),
+        OpClass::LineWriteBack => (Port::Store, 0, Op::WRITES_BACK),
     }
 }
 

@@ -22,6 +22,14 @@ pub struct AccessStats {
     pub host_writes: u64,
     /// Writes acknowledged by the device, demotions included.
     pub device_writes: u64,
+    /// Lines that cores wrote back (`clwb`) to the device.
+    pub persisted_on_device: u64,
+    /// What these took, from L3 to the acknowledgement.
+    pub persist_latency: Picos,
+    /// Lines that cores wrote back to pages in host DRAM.
+    pub persisted_in_host: u64,
+    /// Lines that were clean when cores wrote them back.
+    pub persisted_clean: u64,
     /// Device reads by [`Served`].
     pub served: [u64; 7],
     /// Accesses for which a page was fetched from flash that was touched for the first time, those
@@ -199,6 +207,11 @@ impl AccessStats {
 
     pub(crate) fn remember_first_issue(&mut self, line: HostLine, issued: Time) {
         self.first_issues.entry(line.get()).or_insert(issued);
+    }
+
+    /// Lines that cores wrote back, wherever they ended.
+    pub fn written_back(&self) -> u64 {
+        self.persisted_on_device + self.persisted_in_host + self.persisted_clean
     }
 
     /// Reads that AMAT counts.

@@ -36,6 +36,17 @@ pub enum Event {
         /// Why.
         kind: MissKind,
     },
+    /// A line that a core writes back (`clwb`) arrives at L3.
+    L3Persist {
+        /// Whose instruction it was.
+        core: CoreId,
+        /// Which line.
+        line: HostLine,
+        /// Whether the core's own caches held newer bytes.
+        is_dirty: bool,
+    },
+    /// A write-back of a core is acknowledged.
+    Persisted(CoreId),
     /// A dirty line that left an L2 arrives at L3.
     L3WriteBack(HostLine),
     /// A line reaches a core.

@@ -11,6 +11,7 @@ mod host_memory;
 mod memory;
 mod nodes;
 mod page_cache;
+mod persist;
 pub(crate) mod promotion;
 mod uncore;
 
@@ -38,6 +39,7 @@ use host::placement::{DemotionKind, MigrationKind, PageAccess, Pinned, Placement
 use host::{HostLine, MissKind, MissSlot, Nodes, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
+use persist::Persisting;
 use std::collections::VecDeque;
 use units::{CoreId, LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Time};
 
@@ -131,6 +133,8 @@ pub struct Fabric {
     /// Accesses to pages that the operating system has locked, or that are on their way to the page
     /// cache, in order of arrival.
     locked: Vec<(Lpa, Waiting)>,
+    /// Lines that were clean when they were to be written back, and whose last write is on its way.
+    persisting: Vec<Persisting>,
     /// Data pages that have missed L3, a bit each, to tell compulsory misses from others.
     touched: Vec<u64>,
 }
@@ -201,6 +205,7 @@ impl Fabric {
             notices: Vec::new(),
             page_store: PageStore::of(config),
             locked: Vec::new(),
+            persisting: Vec::new(),
             touched: vec![0; page_count.div_ceil(64) as usize],
         }
     }
@@ -441,6 +446,7 @@ impl Fabric {
         self.requests.audit();
         self.stats.audit();
         self.order.audit(self.requests.open_count());
+        self.audit_persisting();
         let problems = self.llc.audit();
         assert!(problems.is_empty(), "L3: {}", problems.join("; "));
         self.placement.audit();

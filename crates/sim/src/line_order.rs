@@ -81,6 +81,13 @@ impl LineOrder {
         }
     }
 
+    /// Whether a write of the line is on its way or waits to go.
+    pub fn is_written(&self, address: LineAddr) -> bool {
+        self.lines.get(&address).is_some_and(|line| {
+            line.reads == 0 || line.waiting.iter().any(|pending| pending.op.is_write())
+        })
+    }
+
     /// Requests that wait for others of their line.
     pub fn waiting(&self) -> usize {
         self.waiting

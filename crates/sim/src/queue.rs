@@ -82,6 +82,15 @@ impl<E: Copy> EventQueue<E> {
         self.current.is_empty() && self.wheel.is_empty() && self.heap.first().is_none()
     }
 
+    /// When the last event happens of those that are scheduled and for which `matches` is true.
+    /// Looks at all of them.
+    pub fn last_time(&self, mut matches: impl FnMut(&E) -> bool) -> Option<Time> {
+        let soon = self.current.iter().chain(self.wheel.entries());
+        let entries = soon.chain(self.heap.entries());
+        let matching = entries.filter(|entry| matches(&entry.event));
+        matching.map(|entry| entry.time).max()
+    }
+
     /// Schedules an event.
     #[inline]
     pub fn push(&mut self, time: Time, event: E) {
@@ -181,6 +190,9 @@ mod tests {
                 queue.push(Time::from_picos(time), number);
                 model.push((time, number));
                 model.sort();
+                let third = model.iter().filter(|entry| entry.1 % 3 == 0);
+                let last = third.map(|entry| Time::from_picos(entry.0)).max();
+                prop_assert_eq!(queue.last_time(|event| event % 3 == 0), last);
                 for _ in 0..usize::from(pops).min(model.len()) {
                     let expected = model.remove(0);
                     prop_assert_eq!(queue.next_time().map(Time::as_picos), Some(expected.0));

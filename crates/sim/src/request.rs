@@ -21,6 +21,8 @@ pub enum Purpose {
     Miss(MissRef, HostLine),
     /// A dirty line that left L3.
     WriteBack,
+    /// A line that a core writes back and will wait for.
+    Persist(CoreId),
     /// A line of a page under promotion.
     Promotion,
     /// A line of a page under demotion.

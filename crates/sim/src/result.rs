@@ -187,6 +187,7 @@ impl<S: InstructionSource> View<'_, S> {
             "instructions": c.instructions,
             "loads": c.loads,
             "stores": c.stores,
+            "line_write_backs": c.write_backs,
             "branches": c.branches,
             "mispredicts": c.mispredicts,
             "squashed_instructions": c.squashed,
@@ -229,6 +230,10 @@ impl<S: InstructionSource> View<'_, S> {
             "ssd_merged_misses": stats.served_by(Served::MergedMiss),
             "ssd_unmapped": stats.served_by(Served::Unmapped),
             "ssd_writes": stats.device_writes,
+            "write_backs_ssd": stats.persisted_on_device,
+            "write_backs_ssd_average_ps": mean(stats.persist_latency, stats.persisted_on_device),
+            "write_backs_host": stats.persisted_in_host,
+            "write_backs_clean": stats.persisted_clean,
             "delayed": stats.delayed,
             "reissued": stats.reissued,
         })
@@ -436,6 +441,11 @@ impl<S: InstructionSource> View<'_, S> {
         warn(
             is_ssd && design.migration == Migration::HostCache && self.host_cache().fills == 0,
             "no page came to the page cache in host DRAM: its effect is not visible in this run",
+        );
+        warn(
+            is_ssd && self.simulation.fabric.stats.persisted_in_host > 0,
+            "cache lines were written back to pages in host DRAM, which a loss of power takes away: \
+             pin those pages to the device (host.pinned)",
         );
         let is_promoting = matches!(design.migration, Migration::Adaptive | Migration::Tpp);
         warn(

@@ -2,6 +2,7 @@
 
 pub(crate) mod delay;
 mod pace;
+mod persist;
 mod switching;
 
 pub use pace::Pace;
@@ -78,6 +79,8 @@ pub(crate) struct Actor<S> {
     pub has_retried: bool,
     /// Turns on a core since it last retired anything; those in closed form are not counted.
     pub vain_turns: u32,
+    /// The last core it was on, if it left it with write-backs that were not acknowledged.
+    pub persists_on: Option<CoreId>,
     /// When the data are expected at which the thread goes on, if it then keeps a core waiting.
     pub data_at: Time,
 }
@@ -162,6 +165,7 @@ impl<S: InstructionSource> Simulation<S> {
                 retired: 0,
                 has_retried: false,
                 vain_turns: 0,
+                persists_on: None,
                 data_at: Time::ZERO,
             })
             .collect();
@@ -309,6 +313,12 @@ impl<S: InstructionSource> Simulation<S> {
                     self.fabric.l3_access(now, core, slot, line, kind);
                 }
             }
+            Event::L3Persist {
+                core,
+                line,
+                is_dirty,
+            } => self.write_line_back(now, core, line, is_dirty),
+            Event::Persisted(core) => self.persisted(now, core),
             Event::L3WriteBack(line) => self.fabric.l3_write_back(now, line),
             Event::Fill { core, slot } => self.fill_core(now, core, slot),
             Event::HostDramDone(mshr) => {
@@ -415,6 +425,7 @@ impl<S: InstructionSource> Simulation<S> {
         self.fabric.audit();
         self.scheduler.audit(now);
         self.sync.audit();
+        self.audit_write_backs();
         for seat in &self.seats {
             let problems = seat.core.audit();
             assert!(

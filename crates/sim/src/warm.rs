@@ -266,6 +266,12 @@ impl WarmUncore for WarmFabric<'_> {
         self.promote_offered();
     }
 
+    fn persist(&mut self, _core: CoreId, line: HostLine, is_dirty: bool) {
+        let is_dirty = self.fabric.llc.clean(line) || is_dirty;
+        self.evict(Some(Victim { line, is_dirty }));
+        self.promote_offered();
+    }
+
     fn walked(&mut self, _core: CoreId, page: Lpa) {
         if let Some(hints) = &mut self.fabric.hints
             && hints.sampler.take_armed(page)

@@ -153,6 +153,8 @@ op_classes! {
     Syscall = "syscall",
     /// Long microcoded work that fits nowhere else (x87 transcendental, state save, AES rounds …).
     Other = "other",
+    /// Writes a line back to memory and keeps it in the caches (`clwb`); its load names the line.
+    LineWriteBack = "line-write-back",
 }
 
 impl OpClass {

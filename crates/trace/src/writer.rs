@@ -122,6 +122,16 @@ impl TraceWriter {
         let inst = Inst::new(OpClass::Move, 0, 4).with_memory(false, true);
         self.define(inst.addressing(&[base]).reading(&[source]))
     }
+    /// A write-back of the cache line at `base` (`clwb`), to be executed with a load of one byte of
+    /// that line, as which the processor treats it (Intel SDM, CLWB).
+    pub fn write_back(&mut self, base: Reg) -> StaticInst {
+        let inst = Inst::new(OpClass::LineWriteBack, 0, 5).with_memory(true, false);
+        self.define(inst.addressing(&[base]))
+    }
+    /// A memory fence (`sfence`, `mfence`).
+    pub fn fence(&mut self) -> StaticInst {
+        self.define(Inst::new(OpClass::Fence, 0, 3))
+    }
     /// A conditional branch on the flags: taken if what is executed next is not what was defined
     /// next.
     pub fn branch(&mut self) -> StaticInst {

@@ -48,6 +48,16 @@ impl Caches {
         let place = self.l1d.write(line)?;
         Some(self.available(place, hit))
     }
+    /// Marks a line clean in L1D and L2; says whether it was dirty in either.
+    pub(crate) fn clean(&mut self, line: HostLine) -> bool {
+        // Both must be asked: the copy in L2 is the older one.
+        self.l1d.clean(line) | self.l2.clean(line)
+    }
+    /// When the data of a line of L1D are there, if asked for at `at`.
+    pub(crate) fn data_at(&self, line: HostLine, at: u64) -> u64 {
+        let place = self.l1d.find(line);
+        place.map_or(at, |place| self.available(place, at))
+    }
     #[inline]
     fn available(&self, place: Place, hit: u64) -> u64 {
         if self.latest <= hit {

@@ -116,7 +116,7 @@ impl Core {
     /// Parks a piece whose operands are not all known, or whose load must wait. `issue` is the
     /// cycle of a load that has issued.
     #[inline(never)]
-    fn park<U: Uncore>(
+    pub(super) fn park<U: Uncore>(
         &mut self,
         step: &Step,
         op: &Op,
@@ -156,7 +156,7 @@ impl Core {
 
     /// Parks a piece that has executed and whose store's page is not in the first-level TLB.
     #[inline(never)]
-    fn park_store<U: Uncore>(
+    pub(super) fn park_store<U: Uncore>(
         &mut self,
         step: &Step,
         op: &Op,
@@ -177,7 +177,11 @@ impl Core {
         let mut kind = info::PARKED | u8::from(step.counts);
         if let Some(store) = step.store {
             kind |= info::STORE;
-            piece.own_store = self.stores.push(store, place);
+            piece.own_store = if piece.op.is(Op::WRITES_BACK) {
+                self.stores.push_write_back(store.byte, place)
+            } else {
+                self.stores.push(store, place)
+            };
         }
         if step.load.is_some() {
             kind |= info::LOAD;

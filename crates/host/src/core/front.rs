@@ -4,6 +4,7 @@ use super::{Core, Stop};
 use crate::branch::TargetPrediction;
 use crate::core::caches::Caches;
 use crate::core::memory::Access;
+use crate::core::persist::writes_back;
 use crate::core::window::{NIL, PENDING};
 use crate::port::{HostLine, InstructionSource, MissKind, Pause, Step, Uncore};
 use crate::program::Op;
@@ -58,7 +59,7 @@ impl Front {
         }
     }
     #[inline]
-    fn take_slot(&mut self, cycle: u64) {
+    pub(super) fn take_slot(&mut self, cycle: u64) {
         self.not_before(cycle);
         self.used += 1;
         if self.used == self.width {
@@ -123,6 +124,12 @@ impl Core {
             }
             let at = match self.dispatch_cycle(&step, &op) {
                 Ok(at) => at,
+                Err(_) if writes_back(&step, &op) => {
+                    match self.dispatch_write_back(&step, &op, horizon, source, uncore) {
+                        Some(pause) => return pause,
+                        None => continue,
+                    }
+                }
                 Err(stop) => return self.stop(stop),
             };
             if at >= horizon {
@@ -159,12 +166,13 @@ impl Core {
             self.store_stall = room.saturating_sub(at);
             at = at.max(room);
         }
-        if op.is(Op::SERIALISES) || step.has_sync {
-            if !self.window.is_empty() || !self.stores.is_empty() {
+        if op.is(Op::HELD) || step.has_sync {
+            let is_drained = self.window.is_empty() && self.stores.is_empty();
+            if !is_drained || self.persists.are_awaited() || writes_back(step, op) {
                 return Err(Stop::Drain);
             }
             at = at.max(self.retirement.cycle);
-            let written = self.stores.last_freed;
+            let written = self.stores.last_freed.max(self.persists.acknowledged);
             if written > at {
                 // The window is empty: only the stores' lines are waited for.
                 self.note_memory_wait(at, written);

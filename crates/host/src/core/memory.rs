@@ -229,7 +229,8 @@ impl Core {
     /// there (`cpu.stores = waited`).
     pub(super) fn store_translated<U: Uncore>(&mut self, place: usize, uncore: &mut U) {
         let number = self.window.parked[place].own_store;
-        while self.stores_wait && self.stores.entry(number).lines[0] != HostLine::NONE {
+        let goes_for_lines = self.stores_wait && !self.stores.entry(number).is_write_back;
+        while goes_for_lines && self.stores.entry(number).lines[0] != HostLine::NONE {
             let line = HostLine::from_raw(self.stores.entry(number).lines[0]);
             let at = self.window.parked[place].ready_address;
             let hit = self.caches.store(line, at + 1);
@@ -316,6 +317,11 @@ impl Core {
         while let Some((number, start)) = self.stores.next_drain() {
             let start = start.max(self.drain_from);
             let mut at = start;
+            if self.stores.entry(number).is_write_back {
+                self.drain_write_back(number, at, uncore);
+                self.stores.drained_one(at);
+                continue;
+            }
             while self.stores.entry(number).lines[0] != HostLine::NONE {
                 if !self.drain_line(number, at, uncore) {
                     self.drain_blocked = true;
@@ -362,7 +368,9 @@ impl Core {
             MissKind::Walk => {}
         }
         if miss.store_waits {
-            self.stores.line_filled(line, cycle);
+            for _ in 0..self.stores.line_filled(line, cycle) {
+                self.persist(line, cycle, uncore);
+            }
         }
         let mut at = miss.first;
         while at != NIL {

@@ -13,13 +13,14 @@ const MEMORY: u64 = 150;
 /// Lines from here on are cold, and each is used once.
 const COLD: u64 = 1 << 14;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Add,
     Multiply,
     Load { word: u64 },
     Miss,
     Store { word: u64 },
+    WriteBack,
     Branch { taken: bool },
     Fence,
 }
@@ -31,6 +32,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         2 => (0u64..4).prop_map(|word| Kind::Load { word }),
         2 => Just(Kind::Miss),
         2 => (0u64..4).prop_map(|word| Kind::Store { word }),
+        1 => Just(Kind::WriteBack),
         2 => any::<bool>().prop_map(|taken| Kind::Branch { taken }),
         1 => Just(Kind::Fence),
     ]
@@ -59,6 +61,9 @@ struct Reference {
     loads: Vec<u64>,
     /// Word, data, written.
     stores: Vec<(u64, u64, u64)>,
+    /// When lines were sent to memory, and whether they were dirty.
+    persists: Vec<(u64, bool)>,
+    is_dirty: bool,
     front: (u64, u64),
     retired: (u64, u64),
     last_drain: u64,
@@ -79,7 +84,7 @@ impl Reference {
     }
     fn execute(&mut self, kind: Kind, to: usize, from: usize, predictor: &mut BranchPredictor) {
         let is_load = matches!(kind, Kind::Load { .. } | Kind::Miss);
-        let is_store = matches!(kind, Kind::Store { .. });
+        let is_store = matches!(kind, Kind::Store { .. } | Kind::WriteBack);
         let mut at = Self::back(&self.free_from, ROB);
         if is_load {
             at = at.max(Self::back(&self.loads, QUEUE));
@@ -91,7 +96,8 @@ impl Reference {
         if matches!(kind, Kind::Fence) {
             at = at
                 .max(self.retired.0)
-                .max(written.last().copied().unwrap_or(0));
+                .max(written.last().copied().unwrap_or(0))
+                .max(self.acknowledged());
         }
         let at = Self::advance(&mut self.front, at);
         let ready = (at + 1).max(self.regs[from]);
@@ -101,6 +107,7 @@ impl Reference {
             Kind::Load { word } => ready.max(self.in_flight(word, ready)) + 4,
             Kind::Miss => ready + 14 + MEMORY,
             Kind::Store { .. } => ready.max(self.regs[to]) + 1,
+            Kind::WriteBack => ready + 1,
         };
         match kind {
             Kind::Branch { taken } if !predictor.direction(0, taken) => {
@@ -118,7 +125,21 @@ impl Reference {
         if let Kind::Store { word } = kind {
             self.last_drain = retired.max(self.last_drain) + 1;
             self.stores.push((word, done, self.last_drain + 1));
+            self.is_dirty = true;
         }
+        if kind == Kind::WriteBack {
+            self.last_drain = retired.max(self.last_drain) + 1;
+            // Its entry is free as soon as it has retired, but not before the one ahead of it.
+            let before = self.stores.last().map_or(0, |store| store.2);
+            self.stores.push((u64::MAX, done, retired.max(before)));
+            self.persists.push((self.last_drain + 14, self.is_dirty));
+            self.is_dirty = false;
+        }
+    }
+    /// When every line sent so far is acknowledged.
+    fn acknowledged(&self) -> u64 {
+        let sent = self.persists.iter().map(|persist| persist.0 + MEMORY);
+        sent.max().unwrap_or(0)
     }
     fn front_not_before(&mut self, cycle: u64) {
         if cycle > self.front.0 {
@@ -142,6 +163,7 @@ fn instruction(kind: Kind, to: u8, from: u8) -> Inst {
             .writing(&[reg(to)]),
         Kind::Load { .. } | Kind::Miss => load(to, from),
         Kind::Store { .. } => store(to, from),
+        Kind::WriteBack => write_back(from),
         Kind::Branch { .. } => Inst::new(OpClass::CondBranch, 0, 2).reading(&[reg(from)]),
         Kind::Fence => Inst::new(OpClass::Fence, 0, 3)
             .reading(&[reg(from)])
@@ -167,6 +189,7 @@ proptest! {
                 Kind::Load { word } => Step { load: at(word * 8), ..bare },
                 Kind::Miss => Step { load: at(COLD + u64::from(number) * 64), ..bare },
                 Kind::Store { word } => Step { store: at(word * 8), ..bare },
+                Kind::WriteBack => Step { load: at(0), ..bare },
                 Kind::Branch { taken } => Step { taken, ..bare },
                 _ => bare,
             });
@@ -174,7 +197,10 @@ proptest! {
         let mut source = Script::new(&insts, steps);
         let mut core = warmed(&machine(), &mut Script::straight(&[(load(1, 2), at(0), None)]));
         (0..8).for_each(|page| core.caches.tlb.insert(page));
-        let end = cycles(&mut core, &mut source, &mut Memory::new(MEMORY));
+        let mut memory = Memory::new(MEMORY);
+        let end = cycles(&mut core, &mut source, &mut memory);
         prop_assert_eq!(end, reference.retired.0);
+        let persists = memory.persists.iter().map(|(at, _, is_dirty)| (*at, *is_dirty));
+        prop_assert_eq!(persists.collect::<Vec<_>>(), reference.persists);
     }
 }

@@ -111,9 +111,14 @@ impl Core {
 
     #[inline(never)]
     fn retire_store<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
-        self.stats.stores += 1;
         let number = self.stores.retired;
-        self.stores.entry(number).retired_at = cycle;
+        let store = self.stores.entry(number);
+        store.retired_at = cycle;
+        if store.is_write_back {
+            self.persists.retired(&mut self.stats);
+        } else {
+            self.stats.stores += 1;
+        }
         self.stores.retired += 1;
         self.drain_stores(uncore);
     }

@@ -11,6 +11,8 @@ pub struct CoreStats {
     pub loads: u64,
     /// Stores retired.
     pub stores: u64,
+    /// Cache line write-backs retired (`clwb`); they are neither loads nor stores.
+    pub write_backs: u64,
     /// Pieces thrown away by squashes; they are executed again.
     pub squashed: u64,
     /// Squashes.
@@ -61,6 +63,7 @@ impl CoreStats {
             pieces,
             loads,
             stores,
+            write_backs,
             squashed,
             squashes,
             branches,
@@ -86,6 +89,7 @@ impl CoreStats {
         self.pieces += pieces;
         self.loads += loads;
         self.stores += stores;
+        self.write_backs += write_backs;
         self.squashed += squashed;
         self.squashes += squashes;
         self.branches += branches;

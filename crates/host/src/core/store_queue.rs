@@ -15,7 +15,7 @@ pub(crate) struct Store {
     /// Lines still to write; the second of a store that is not split is none.
     pub(crate) lines: [u32; 2],
     /// Lines whose fill it waits for.
-    waits: [u32; 2],
+    pub(super) waits: [u32; 2],
     /// When the lines written so far were written.
     written: u64,
     /// When it was written, or [`PENDING`]. Once freed, when its entry was free.
@@ -25,6 +25,8 @@ pub(crate) struct Store {
     pub(crate) retired_at: u64,
     /// Its place in the window while that is not complete.
     pub(crate) place: u16,
+    /// It writes nothing: its line is to be written back to memory.
+    pub(crate) is_write_back: bool,
 }
 
 /// Where a load gets its data from.
@@ -67,6 +69,7 @@ impl StoreQueue {
             data_at: 0,
             retired_at: 0,
             place: 0,
+            is_write_back: false,
         };
         Self {
             entries: vec![store; size as usize],
@@ -120,10 +123,28 @@ impl StoreQueue {
             data_at: PENDING,
             retired_at: 0,
             place: place as u16,
+            is_write_back: false,
         };
         for word in access.byte / 8..=last / 8 {
             self.words[(word % WORDS as u64) as usize] = (word, number);
         }
+        number
+    }
+    /// Enters a write-back of the line of `byte` and returns its number: it has its turn among the
+    /// stores, and no load takes data from it.
+    pub(crate) fn push_write_back(&mut self, byte: u64, place: usize) -> u64 {
+        let number = self.dispatched;
+        self.dispatched += 1;
+        *self.entry(number) = Store {
+            lines: [HostLine::of_byte(byte).get(), NONE],
+            waits: [NONE; 2],
+            written: 0,
+            written_at: PENDING,
+            data_at: PENDING,
+            retired_at: 0,
+            place: place as u16,
+            is_write_back: true,
+        };
         number
     }
     /// The youngest store so far to `word` that may still be in flight, or [`NO_STORE`].
@@ -180,8 +201,9 @@ impl StoreQueue {
         self.drained += 1;
         self.free_written();
     }
-    /// A line that stores wait for was filled at `cycle`.
-    pub(crate) fn line_filled(&mut self, line: HostLine, cycle: u64) {
+    /// A line that stores wait for was filled at `cycle`; says how many write-backs waited for it.
+    pub(crate) fn line_filled(&mut self, line: HostLine, cycle: u64) -> usize {
+        let mut write_backs = 0;
         for number in self.freed..=self.drained.min(self.dispatched - 1) {
             let is_drained = number < self.drained;
             let store = self.entry(number);
@@ -193,12 +215,14 @@ impl StoreQueue {
                     [first, NONE]
                 };
                 store.written = store.written.max(cycle);
+                write_backs += usize::from(store.is_write_back);
                 if is_drained && store.waits[0] == NONE {
                     store.written_at = store.written;
                 }
             }
         }
         self.free_written();
+        write_backs
     }
     /// Frees the oldest stores that are written, in order.
     #[inline]

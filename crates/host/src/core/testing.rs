@@ -6,7 +6,7 @@ use crate::port::{
     Access, HostLine, InstructionSource, MissKind, MissSlot, Pause, Step, Uncore, WarmUncore,
 };
 use crate::program::Program;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::{DurationClass, Inst, OpClass, Reg, SyncEvent};
 use units::{Bytes, CoreId, Cycles, Hertz, Time};
 
@@ -140,12 +140,16 @@ impl InstructionSource for Script {
     }
 }
 
-/// A memory that answers every read after `latency`.
+/// A memory that answers every read and write-back after `latency`.
 pub(crate) struct Memory {
     pub(crate) latency: u64,
     pub(crate) fills: BTreeMap<(u64, u64), MissSlot>,
     pub(crate) reads: Vec<(u64, HostLine, MissKind)>,
     pub(crate) write_backs: Vec<HostLine>,
+    /// Lines written back: when, and whether they were dirty.
+    pub(crate) persists: Vec<(u64, HostLine, bool)>,
+    /// When they will be acknowledged, and their number.
+    pub(crate) acknowledgements: BTreeSet<(u64, usize)>,
     pub(crate) cancelled: Vec<MissSlot>,
 }
 
@@ -156,6 +160,8 @@ impl Memory {
             fills: BTreeMap::new(),
             reads: Vec::new(),
             write_backs: Vec::new(),
+            persists: Vec::new(),
+            acknowledgements: BTreeSet::new(),
             cancelled: Vec::new(),
         }
     }
@@ -171,6 +177,12 @@ impl Uncore for Memory {
     fn write_back(&mut self, _: Time, _: CoreId, line: HostLine) {
         self.write_backs.push(line);
     }
+    fn persist(&mut self, at: Time, _: CoreId, line: HostLine, is_dirty: bool) {
+        let at = at.as_picos();
+        self.acknowledgements
+            .insert((at + self.latency, self.persists.len()));
+        self.persists.push((at, line, is_dirty));
+    }
     fn cancel(&mut self, _: CoreId, slot: MissSlot) {
         self.fills.retain(|_, waiting| *waiting != slot);
         self.cancelled.push(slot);
@@ -181,12 +193,15 @@ impl WarmUncore for Memory {
     fn read(&mut self, _: CoreId, line: HostLine, kind: MissKind) {
         self.reads.push((0, line, kind));
     }
+    fn persist(&mut self, _: CoreId, line: HostLine, is_dirty: bool) {
+        self.persists.push((0, line, is_dirty));
+    }
     fn write_back(&mut self, _: CoreId, line: HostLine) {
         self.write_backs.push(line);
     }
 }
 
-/// Gives the core its fills until `run` returns something other than `Waiting`.
+/// Gives the core its fills and acknowledgements until `run` returns something other than `Waiting`.
 pub(crate) fn run_until_pause(
     core: &mut Core,
     now: Time,
@@ -195,17 +210,30 @@ pub(crate) fn run_until_pause(
 ) -> Pause {
     let mut pause = core.run(now, Time::MAX, source, memory);
     while pause == Pause::Waiting {
-        let ((at, _), slot) = memory
-            .fills
-            .pop_first()
-            .expect("a waiting core has a fill coming");
-        let now = Time::from_picos(at);
-        if core.on_fill(now, slot, source, memory) {
+        let (now, goes_on) = answer(core, source, memory);
+        if goes_on {
             pause = core.run(now, Time::MAX, source, memory);
         }
         assert_eq!(core.audit(), Vec::<String>::new());
     }
     pause
+}
+
+/// The next fill or acknowledgement comes: when, and whether the core goes on.
+fn answer(core: &mut Core, source: &mut Script, memory: &mut Memory) -> (Time, bool) {
+    let fill = memory.fills.first_key_value().map(|((at, _), _)| *at);
+    let acknowledged = memory.acknowledgements.first().map(|(at, _)| *at);
+    if let Some(at) = acknowledged.filter(|at| fill.is_none_or(|fill| *at < fill)) {
+        memory.acknowledgements.pop_first();
+        let now = Time::from_picos(at);
+        return (now, core.on_persisted(now));
+    }
+    let ((at, _), slot) = memory
+        .fills
+        .pop_first()
+        .expect("a waiting core has an answer coming");
+    let now = Time::from_picos(at);
+    (now, core.on_fill(now, slot, source, memory))
 }
 
 /// A core that has executed `source` functionally, so that everything it touches is cached as far
@@ -253,4 +281,16 @@ pub(crate) fn store(read: u8, address: u8) -> Inst {
         .reading(&[reg(read)])
         .addressing(&[reg(address)])
         .with_memory(false, true)
+}
+
+/// A write-back of the line that a register points to.
+pub(crate) fn write_back(address: u8) -> Inst {
+    Inst::new(OpClass::LineWriteBack, 0, 5)
+        .addressing(&[reg(address)])
+        .with_memory(true, false)
+}
+
+/// A memory fence.
+pub(crate) fn fence() -> Inst {
+    Inst::new(OpClass::Fence, 0, 3)
 }

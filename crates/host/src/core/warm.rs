@@ -21,8 +21,10 @@ impl Core {
             self.warm_fetch(HostLine::from_raw(op.code_line), uncore);
         }
         for (access, is_write) in [(step.load, false), (step.store, true)] {
-            if let Some(access) = access {
-                self.warm_access(access, is_write, uncore);
+            match access {
+                Some(access) if op.is(Op::WRITES_BACK) => self.warm_persist(access, uncore),
+                Some(access) => self.warm_access(access, is_write, uncore),
+                None => {}
             }
         }
         if op.is(Op::CONDITIONAL) {
@@ -48,13 +50,26 @@ impl Core {
         }
     }
 
-    fn warm_line<W: WarmUncore>(&mut self, line: HostLine, is_write: bool, uncore: &mut W) {
+    /// A line is written back; what other cores' caches have of it stays there, for they are not at
+    /// hand here.
+    fn warm_persist<W: WarmUncore>(&mut self, access: Access, uncore: &mut W) {
+        let line = HostLine::of_byte(access.byte);
+        self.warm_translate(line, uncore);
+        let is_dirty = self.caches.clean(line);
+        uncore.persist(self.id, line, is_dirty);
+    }
+
+    fn warm_translate<W: WarmUncore>(&mut self, line: HostLine, uncore: &mut W) {
         let page = line.get() >> 6;
         if self.caches.tlb.translate(page) == Translation::Absent {
             self.warm_l2(HostLine::page_table(page), MissKind::Walk, uncore);
             self.caches.tlb.insert(page);
             uncore.walked(self.id, units::Lpa::new(u64::from(page)));
         }
+    }
+
+    fn warm_line<W: WarmUncore>(&mut self, line: HostLine, is_write: bool, uncore: &mut W) {
+        self.warm_translate(line, uncore);
         let l1d = &mut self.caches.l1d;
         let found = if is_write {
             l1d.write(line)

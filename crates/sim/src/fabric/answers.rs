@@ -13,11 +13,17 @@ impl Fabric {
     pub fn host_arrive(&mut self, now: Time, id: RequestId) -> Arrived {
         let (pending, response) = self.requests.close(id);
         self.release_line(now, pending.line);
+        if !self.persisting.is_empty() {
+            self.settle_persisting(now, pending.line);
+        }
         match pending.purpose {
-            Purpose::WriteBack | Purpose::Demotion => {
+            Purpose::WriteBack | Purpose::Demotion | Purpose::Persist(_) => {
                 self.stats.device_writes += 1;
                 self.writes_outstanding -= 1;
                 self.release_held(now);
+                if let Purpose::Persist(core) = pending.purpose {
+                    self.persisted_on_device(now, core, pending.issued);
+                }
                 if pending.purpose == Purpose::WriteBack {
                     let lpa = pending.line.lpa(PageSize::KIB_4);
                     let in_page = pending.line.in_page(PageSize::KIB_4);

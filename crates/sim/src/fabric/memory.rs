@@ -7,7 +7,7 @@ use dram::Access;
 use firmware::RequestOp;
 use host::placement::{HostPage, Target};
 use host::{HostLine, Region};
-use units::{LineInPage, Lpa, Time};
+use units::{CoreId, LineInPage, Lpa, Time};
 
 /// A data line that L3 does not have.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,15 @@ pub(crate) struct Missed {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Waiting {
     Read(Missed),
-    Write(LineInPage),
+    /// A line, and the core that waits for it to be written, if one does.
+    Write(LineInPage, Option<CoreId>),
+}
+
+impl Waiting {
+    /// Whether this is a write of the line.
+    pub(super) fn writes(&self, line: LineInPage) -> bool {
+        matches!(self, Self::Write(written, _) if *written == line)
+    }
 }
 
 impl Fabric {
@@ -106,40 +114,53 @@ impl Fabric {
     pub(super) fn write_memory(&mut self, now: Time, line: HostLine) {
         let at = now + self.l3_latency + self.memory_latency;
         match line.region() {
-            Region::Data(lpa, in_page) => self.write_data(at, lpa, in_page),
+            Region::Data(lpa, in_page) => self.write_data(at, lpa, in_page, None),
             _ => {
                 self.host_dram.line(at, line, Access::Write);
             }
         }
     }
 
-    /// Writes a data line where its page is.
-    fn write_data(&mut self, at: Time, lpa: Lpa, in_page: LineInPage) {
+    /// Writes a data line where its page is, for a core that waits for it or because it has left L3.
+    pub(super) fn write_data(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        in_page: LineInPage,
+        by: Option<CoreId>,
+    ) {
         if self.is_cached(lpa) {
-            return self.write_cached(at, lpa, in_page);
+            return self.write_cached(at, lpa, in_page, by);
         }
         match self.placement.write(lpa, in_page) {
             Target::Host(page) => {
                 self.stats.host_writes += 1;
+                if let Some(core) = by {
+                    let hop = self.hop_from(by, self.host_dram.node_of(page));
+                    let asked = at + hop.there;
+                    let done = self.page_access(asked, page, in_page, Access::Write);
+                    return self.persisted_in_host(done + hop.back, core);
+                }
                 let done = self.page_access(at, page, in_page, Access::Write);
                 self.echo(done, HostLine::data(lpa, in_page));
             }
             Target::Device => {
                 self.writes_outstanding += 1;
+                let sent = at + self.hop_home(by).there;
                 let pending = Pending {
-                    purpose: Purpose::WriteBack,
+                    purpose: by.map_or(Purpose::WriteBack, Purpose::Persist),
                     op: RequestOp::Write,
                     line: device_line(lpa, in_page),
-                    source: None,
+                    source: by,
                     is_first_touch: false,
                     issued: at,
-                    sent: at,
-                    arrived: at,
+                    sent,
+                    arrived: sent,
                     response: None,
                 };
-                self.send(pending, at);
+                self.send(pending, sent);
             }
-            Target::Locked => self.locked.push((lpa, Waiting::Write(in_page))),
+            Target::Locked => self.locked.push((lpa, Waiting::Write(in_page, by))),
         }
     }
 
@@ -161,7 +182,7 @@ impl Fabric {
                     self.read_memory(now.max(missed.issued), missed);
                 }
                 Waiting::Read(_) => {}
-                Waiting::Write(in_page) => self.write_data(now, lpa, in_page),
+                Waiting::Write(in_page, by) => self.write_data(now, lpa, in_page, by),
             }
         }
     }

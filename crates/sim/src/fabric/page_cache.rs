@@ -14,7 +14,7 @@ use firmware::{RequestOp, Response};
 use host::placement::PageCache;
 use host::placement::page_cache::Lookup;
 use std::collections::VecDeque;
-use units::{LineInPage, Lpa, PageSize, Picos, Time};
+use units::{CoreId, LineInPage, Lpa, PageSize, Picos, Time};
 
 /// The cache, and fills that wait for a way.
 #[derive(Clone)]
@@ -97,21 +97,31 @@ impl Fabric {
     }
 
     /// A write of a data line that left L3; a page that is absent is fetched for it.
-    pub(super) fn write_cached(&mut self, at: Time, lpa: Lpa, line: LineInPage) {
+    pub(super) fn write_cached(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        line: LineInPage,
+        by: Option<CoreId>,
+    ) {
+        let hop = self.hop_home(by);
         let Some(store) = &mut self.page_store else {
             unreachable!("host DRAM is a cache")
         };
-        let found = at + store.tag_latency;
+        let found = at + hop.there + store.tag_latency;
         match store.cache.access(lpa, true) {
             Lookup::Present(page) => {
                 self.stats.host_writes += 1;
-                self.page_access(found, page, line, Access::Write);
+                let done = self.page_access(found, page, line, Access::Write);
+                if let Some(core) = by {
+                    self.persisted_in_host(done + hop.back, core);
+                }
                 return;
             }
             Lookup::Coming => {}
             Lookup::Absent => self.fetch_page(found, lpa, false),
         }
-        self.locked.push((lpa, Waiting::Write(line)));
+        self.locked.push((lpa, Waiting::Write(line, by)));
     }
 
     /// Asks the device for a page, unless it is asked for already or no way is free.
@@ -175,7 +185,7 @@ impl Fabric {
                     }
                 }
                 Waiting::Read(_) => {}
-                Waiting::Write(line) => self.write_cached(now, lpa, line),
+                Waiting::Write(line, by) => self.write_cached(now, lpa, line, by),
             }
         }
         self.retry_fetches(now);

@@ -30,6 +30,15 @@ impl Uncore for Fabric {
             .push(at.max(self.queue.now()), Event::L3WriteBack(line));
     }
 
+    fn persist(&mut self, at: Time, core: CoreId, line: HostLine, is_dirty: bool) {
+        let event = Event::L3Persist {
+            core,
+            line,
+            is_dirty,
+        };
+        self.queue.push(at.max(self.queue.now()), event);
+    }
+
     #[inline]
     fn walked(&mut self, at: Time, core: CoreId, page: Lpa) -> Picos {
         match self.hints {

@@ -20,6 +20,11 @@ impl<E: Copy> Heap<E> {
         self.0.first()
     }
 
+    /// All entries, in no order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<E>> {
+        self.0.iter()
+    }
+
     pub(super) fn push(&mut self, entry: Entry<E>) {
         let heap = &mut self.0;
         heap.push(entry);

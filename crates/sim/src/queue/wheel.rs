@@ -50,6 +50,20 @@ impl<E: Copy> Wheel<E> {
         self.words == 0
     }
 
+    /// All entries, in no order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<E>> {
+        let words = (0..64).filter(|word| self.words & 1 << word != 0);
+        let slices = words.flat_map(move |word: usize| {
+            let slices = (0..64).filter(move |bit| self.occupied[word] & 1 << bit != 0);
+            slices.map(move |bit| word * 64 + bit)
+        });
+        slices.flat_map(|slice| {
+            let first = self.nodes.get(self.heads[slice] as usize);
+            std::iter::successors(first, |node| self.nodes.get(node.next as usize))
+                .map(|node| &node.entry)
+        })
+    }
+
     /// Adds an entry to a slice.
     #[inline]
     pub(super) fn push(&mut self, slice: u64, entry: Entry<E>) {

@@ -137,6 +137,7 @@ impl<S: InstructionSource> Simulation<S> {
         let has_progressed = position != actor.retired;
         actor.retired = position;
         actor.has_retried = false;
+        actor.persists_on = (!seat.core.has_persisted()).then_some(core);
         actor.vain_turns = match has_progressed {
             true => 0,
             false => actor.vain_turns + 1,
@@ -229,8 +230,9 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     pub(crate) fn core_start(&mut self, now: Time, core: CoreId) {
+        let waits = self.awaits_persists(core);
         let seat = &mut self.seats[core.index()];
-        if !seat.core.is_empty() {
+        if waits || !seat.core.is_empty() {
             seat.state = CoreState::Draining;
             return;
         }

@@ -9,6 +9,7 @@ pub(super) const COUNT: u8 = 105;
 const AES: u8 = 3;
 const BINARY: u8 = 13;
 const CALL: u8 = 19;
+const CLWB: u8 = 23;
 const COND_BR: u8 = 27;
 const DATAXFER: u8 = 30;
 pub(super) const MISC: u8 = 47;
@@ -45,6 +46,7 @@ pub(super) fn kind(inst: &Inst) -> Kind {
         OpClass::Nop => (NOP, false, 0),
         OpClass::Move => (DATAXFER, false, 0),
         OpClass::Lea | OpClass::Fence => (MISC, false, 0),
+        OpClass::LineWriteBack => (CLWB, false, 0),
         OpClass::IntAlu => (BINARY, false, 0),
         OpClass::IntMul => (TR_MUL, false, 0),
         OpClass::IntDiv => (TR_DIV, false, 0),
@@ -97,7 +99,8 @@ pub(super) fn class(kind: Kind, writes: bool) -> OpClass {
         37 | 67 => OpClass::Simd,
         39 => OpClass::IntMul,
         45 | 52 | 87 => OpClass::Simd,
-        21..=24 | NOP | 56..=58 | 90 | TR_NOP | 100..=103 => OpClass::Nop,
+        CLWB => OpClass::LineWriteBack,
+        21 | 22 | 24 | NOP | 56..=58 | 90 | TR_NOP | 100..=103 => OpClass::Nop,
         DATAXFER | 43 | 49 | POP | PUSH | 64 | 68 | 76 => OpClass::Move,
         MISC if writes => OpClass::Lea,
         SEMAPHORE => OpClass::Atomic,

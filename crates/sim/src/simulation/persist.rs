@@ -1,0 +1,79 @@
+//! Cache line write-backs between cores: whose bytes are the newest, and who must wait for them.
+
+use super::{CoreState, Simulation};
+use crate::event::Event;
+use host::{HostLine, InstructionSource};
+use units::{CoreId, Time};
+
+impl<S: InstructionSource> Simulation<S> {
+    /// A core's write-back is at L3: the newest bytes may be in another core's caches.
+    pub(super) fn write_line_back(
+        &mut self,
+        now: Time,
+        core: CoreId,
+        line: HostLine,
+        mut is_dirty: bool,
+    ) {
+        if let Some(at) = self.fabric.comes_to_l3(line) {
+            // What a core has pushed out meanwhile must not be overtaken.
+            let event = Event::L3Persist {
+                core,
+                line,
+                is_dirty,
+            };
+            return self.fabric.queue.push(at, event);
+        }
+        for seat in &mut self.seats {
+            is_dirty |= seat.core.give_up_dirt(line);
+        }
+        self.fabric.l3_persist(now, core, line, is_dirty);
+    }
+
+    /// A core's write-back is acknowledged: what waits for it goes on, there or on another core.
+    pub(super) fn persisted(&mut self, now: Time, core: CoreId) {
+        let seat = &mut self.seats[core.index()];
+        if seat.core.on_persisted(now) {
+            self.run_core(now, core);
+        }
+        if !self.seats[core.index()].core.has_persisted() {
+            return;
+        }
+        for index in 0..self.seats.len() {
+            if self.seats[index].state == CoreState::Draining {
+                self.start_if_drained(now, CoreId::from_index(index));
+            }
+        }
+    }
+
+    /// Checks that every write-back that has retired is somewhere, and only once.
+    ///
+    /// # Panics
+    /// With a sentence, if one was lost or acknowledged twice.
+    pub(super) fn audit_write_backs(&self) {
+        let (mut retired, mut awaited) = (0, 0);
+        for seat in &self.seats {
+            retired += seat.core.stats().write_backs;
+            awaited += seat.core.awaited_write_backs();
+        }
+        let found = self.fabric.stats.written_back();
+        assert!(
+            found <= retired && retired - found <= awaited,
+            "of {retired} write-backs {awaited} are awaited, and {found} were written or found clean"
+        );
+        let is_over = awaited == 0 || !self.fabric.queue.is_empty();
+        assert!(
+            is_over,
+            "cores wait for write-backs, and nothing is to happen"
+        );
+    }
+
+    /// Whether the thread that comes to a core has left write-backs behind on another one that are
+    /// not acknowledged. What it executes next may be a fence, so it waits for them, as it does in
+    /// the kernel's locked instructions between two cores.
+    pub(super) fn awaits_persists(&self, core: CoreId) -> bool {
+        let actor = &self.actors[self.seats[core.index()].thread.index()];
+        actor
+            .persists_on
+            .is_some_and(|left| left != core && !self.seats[left.index()].core.has_persisted())
+    }
+}
