@@ -245,13 +245,8 @@ impl WarmUncore for WarmFabric<'_> {
             if !self.warm_page(lpa, false)
                 && self.fabric.placement.read(lpa, in_page) == Target::Device
             {
-                self.request(
-                    RequestOp::Read {
-                        delay_allowed: false,
-                    },
-                    device_line(lpa, in_page),
-                    Some(core),
-                );
+                let op = self.fabric.patient_op(kind);
+                self.request(op, device_line(lpa, in_page), Some(core));
             }
         }
         self.promote_offered();

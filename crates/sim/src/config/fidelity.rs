@@ -379,6 +379,23 @@ mod tests {
     }
 
     #[test]
+    fn with_everything_off_again_each_design_is_that_of_the_paper() {
+        let off = SWITCHES.iter().map(|switch| format!(",-{}", switch.name));
+        let off = read(&format!("artifact{}", off.collect::<String>()));
+        let config = |design, fidelity: Option<&Fidelity>| {
+            let mut layers = presets::layers("table2", None, design).unwrap();
+            layers.extend(fidelity.into_iter().flat_map(|on| on.layers(None)));
+            Config::from_layers(&layers).unwrap().texts()
+        };
+        for design in DESIGNS {
+            let paper = config(design.name, None);
+            assert_eq!(config(design.name, Some(&off)), paper, "{}", design.name);
+            let artifact = config(design.name, Some(&Fidelity::artifact()));
+            assert_ne!(artifact, paper, "{}", design.name);
+        }
+    }
+
+    #[test]
     fn a_switch_for_one_nand_type_sets_nothing_with_another() {
         let t_prog = |nand: Option<&str>| {
             let mut layers = presets::layers("table2", nand, "base-cssd").unwrap();

@@ -24,8 +24,16 @@ impl Fabric {
     pub(super) fn miss_op(&self, kind: MissKind) -> RequestOp {
         let is_store = kind == MissKind::Ownership;
         let may_delay = kind == MissKind::Load || is_store && self.stores_switch;
-        let delay_allowed = self.may_switch && may_delay;
-        if is_store && self.owns_by_write {
+        self.op_of(kind, self.may_switch && may_delay)
+    }
+
+    /// What a miss asks of the device that must not be answered by SkyByte-Delay.
+    pub(crate) fn patient_op(&self, kind: MissKind) -> RequestOp {
+        self.op_of(kind, false)
+    }
+
+    fn op_of(&self, kind: MissKind, delay_allowed: bool) -> RequestOp {
+        if kind == MissKind::Ownership && self.owns_by_write {
             RequestOp::Own { delay_allowed }
         } else {
             RequestOp::Read { delay_allowed }

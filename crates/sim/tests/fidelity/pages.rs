@@ -1,0 +1,189 @@
+//! The switches of pages in host DRAM and of host DRAM itself.
+
+use crate::common::{LINE, PAGE, Program};
+use crate::lab::{CYCLE, Lab, added, counts, nanos, one_thread, saved};
+use host::placement::{Location, Reclaimed};
+use std::ops::Range;
+use trace::TraceFile;
+use units::{LineInPage, Lpa, PageSize, Picos, ThreadId};
+
+/// Cycles of the core for a line of host DRAM: DDR5-4800 with 36-38-38, 64 B in 1.667 ns. A row that
+/// is open takes 15 + 1.667 ns; one that is not 15.834 ns more, and as much again if another one has
+/// to be closed first.
+const DDR5: Rows = Rows {
+    open: 67,
+    closed: 131,
+    other: 194,
+};
+/// As [`DDR5`], of the artifact: 11-25-10 at 1.25 ns, 64 B in 5 ns.
+const MACSIM: Rows = Rows {
+    open: 75,
+    closed: 200,
+    other: 250,
+};
+
+/// Cycles by the state of the row.
+struct Rows {
+    open: u64,
+    closed: u64,
+    other: u64,
+}
+
+/// A page is offered at its second access.
+const EAGER: &[&str] = &["ssd.promotion_threshold=1"];
+/// Promotion in no time: nothing of the paper's path is left.
+const INSTANT: &[&str] = &[
+    "ssd.promotion_threshold=1",
+    "host.migration=instant",
+    "host.interrupt_latency=0ps",
+    "host.handler_cost=0ps",
+    "host.page_table_cost=0ps",
+    "host.shootdown_cost=0ps",
+    "host.reserve=0",
+];
+
+/// Loads of lines of a page, one after the other.
+fn loads(program: &mut Program, thread: ThreadId, page: u64, lines: Range<u64>) {
+    for line in lines {
+        program.chase(thread, page * PAGE + line * LINE);
+    }
+}
+
+fn ten_loads() -> TraceFile {
+    one_thread(|program, thread| loads(program, thread, 0, 0..10))
+}
+
+/// Host DRAM has room for two promoted pages, of which one is to be free when a third is offered.
+const TWO_PAGES: &[&str] = &["host.promoted=8KiB", "host.reserve=1"];
+
+/// Lines of a promoted page, one after the other. The row that was open before is that of the code.
+fn eight_in_host_dram() -> Picos {
+    CYCLE * (DDR5.other + 7 * DDR5.open)
+}
+
+/// Ten loads of a page, the second of which offers it. In the artifact the other eight find it in
+/// host DRAM. In the paper the device serves them in 135 ns each, all before the interrupt and its
+/// handler are over after 2 us; later all 64 lines cross the link.
+pub fn free_migration(lab: &Lab) {
+    let both = lab.both(&ten_loads(), "skybyte-p", EAGER);
+    assert_eq!(counts(&both, "requests/host_reads"), (0, 8));
+    assert_eq!(saved(&both), nanos(8 * 135) - eight_in_host_dram());
+    let trace = one_thread(|program, thread| {
+        loads(program, thread, 0, 0..10);
+        program.alu(thread, 160_000);
+    });
+    let both = lab.both(&trace, "skybyte-p", EAGER);
+    let copied = both
+        .each_ref()
+        .map(|run| run.simulation.fabric.placement.stats().lines_copied);
+    assert_eq!(copied, [64, 0]);
+    assert_eq!(counts(&both, "activity/promotions"), (1, 1));
+}
+
+/// A written line of page 0 is in the log when the page becomes hot. The paper's host has the only
+/// copy then; in the artifact its copy is clean and the log keeps the line.
+pub fn promotion_forgets_dirt(lab: &Lab) {
+    let trace = one_thread(|program, thread| {
+        program.store(thread, 2 * LINE);
+        // The written line leaves the caches with the loads of page 1, which is not hot enough.
+        loads(program, thread, 1, 0..8);
+        loads(program, thread, 0, 10..18);
+    });
+    let settings = [INSTANT, &["ssd.promotion_threshold=8"]].concat();
+    let both = lab.both(&trace, "skybyte-wp", &settings);
+    let expected = [
+        (Reclaimed::Copying(Lpa::new(0)), false),
+        (Reclaimed::Dropped(Lpa::new(0)), true),
+    ];
+    for (mut run, (reclaimed, is_logged)) in both.into_iter().zip(expected) {
+        let line = Lpa::new(0).line(PageSize::KIB_4, LineInPage::new(2));
+        let copies = run.controller().copies_of(line);
+        assert_eq!((copies.log.is_some(), copies.frame), (is_logged, None));
+        assert_eq!(run.simulation.fabric.placement.reclaim(), reclaimed);
+    }
+    // So nothing is written when the page makes room for page 2; page 1 takes the other place.
+    let trace = one_thread(|program, thread| {
+        program.store(thread, 2 * LINE);
+        loads(program, thread, 1, 0..8);
+        loads(program, thread, 0, 10..18);
+        loads(program, thread, 1, 8..20);
+        loads(program, thread, 2, 0..20);
+        program.alu(thread, 160_000);
+    });
+    let both = lab.both(&trace, "skybyte-wp", &[&settings, TWO_PAGES].concat());
+    assert_eq!(counts(&both, "requests/ssd_writes"), (1 + 64, 1));
+}
+
+/// A page that is promoted, then written in host DRAM, then driven out for the third page. The
+/// paper writes its 64 lines back; the artifact none of them, but programs the promoted page if
+/// there is no log.
+pub fn demotion_writes_lost(lab: &Lab) {
+    let trace = one_thread(|program, thread| {
+        loads(program, thread, 0, 0..2);
+        program.store(thread, 2 * LINE);
+        // Enough to drive the line out of the caches.
+        loads(program, thread, 0, 3..13);
+        loads(program, thread, 1, 0..4);
+        loads(program, thread, 2, 0..4);
+        program.alu(thread, 160_000);
+    });
+    let settings = [INSTANT, TWO_PAGES].concat();
+    for (design, programs) in [("skybyte-wp", 0), ("skybyte-p", 1)] {
+        let both = lab.both(&trace, design, &settings);
+        assert_eq!(counts(&both, "activity/demotions"), (1, 1));
+        assert_eq!(counts(&both, "requests/ssd_writes"), (64, 0), "{design}");
+        assert_eq!(
+            counts(&both, "flash/host_program_pages"),
+            (0, programs),
+            "{design}"
+        );
+    }
+}
+
+/// Room for two pages. Both were accessed since they came, page 1 before page 0. Page 2 drives out
+/// the one that came first (second chance), or the one accessed longest ago.
+pub fn lru_host_pages(lab: &Lab) {
+    let trace = one_thread(|program, thread| {
+        loads(program, thread, 0, 0..2);
+        loads(program, thread, 1, 0..2);
+        loads(program, thread, 1, 2..3);
+        loads(program, thread, 0, 2..3);
+        loads(program, thread, 2, 0..2);
+        loads(program, thread, 1, 3..4);
+    });
+    let room = [
+        INSTANT,
+        &[
+            "host.promoted=8KiB",
+            "host.demotion=lost",
+            "ssd.promotion_threshold=1",
+        ],
+    ]
+    .concat();
+    let both = lab.both(&trace, "skybyte-p", &room);
+    for (run, (gone, kept)) in both.iter().zip([(0, 1), (1, 0)]) {
+        let locate = |page| run.simulation.fabric.placement.locate(Lpa::new(page));
+        assert_eq!(locate(gone), Location::Device);
+        assert_ne!(locate(kept), Location::Device);
+    }
+}
+
+/// Eight loads of a promoted page: 46 ns each.
+pub fn host_dram_constant_46ns(lab: &Lab) {
+    let both = lab.both(&ten_loads(), "skybyte-p", INSTANT);
+    let host_dram = both
+        .each_ref()
+        .map(|run| run.simulation.fabric.stats.host_dram);
+    assert_eq!(host_dram[1], nanos(46) * 8);
+    assert_eq!(added(&both), nanos(46) * 8 - eight_in_host_dram());
+}
+
+/// The code and 64 lines of a page. The code's row is opened, then the page's for it; of 8 KiB, it
+/// has all lines. Rows of 2 KiB have half, and the other one is of another bank.
+pub fn macsim_dram(lab: &Lab) {
+    let trace = one_thread(|program, thread| loads(program, thread, 0, 0..64));
+    let both = lab.both(&trace, "dram-only", &[]);
+    let paper = DDR5.closed + DDR5.other + 63 * DDR5.open;
+    let artifact = 2 * MACSIM.closed + MACSIM.other + 62 * MACSIM.open;
+    assert_eq!(added(&both), CYCLE * (artifact - paper));
+}
