@@ -46,7 +46,7 @@ scenarios! {
         switch_at_response, delayed_lines_delivered, squashed_work_goes_on, stores_switch,
         no_thread_edges;
     pages: free_migration, promotion_forgets_dirt, demotion_writes_lost, lru_host_pages,
-        host_dram_constant_46ns, macsim_dram;
+        host_dram_constant_46ns, macsim_dram, tpp_free_of_charge, astriflash_by_hotness;
 }
 
 #[test]
