@@ -117,7 +117,7 @@ def pace(windows: Sequence[Window]) -> float:
     """Picoseconds per instruction of the program: the slowest thread's time for all it has to do,
     at its average pace in the windows, over the instructions of all threads."""
     times: dict[int, int] = {}
-    pieces: dict[int, int] = {}
+    executed: dict[int, int] = {}
     instructions: dict[int, int] = {}
     for window in windows:
         for run in window:
@@ -125,9 +125,9 @@ def pace(windows: Sequence[Window]) -> float:
                 name = thread["thread"]
                 instructions[name] = thread["instructions"]
                 times[name] = times.get(name, 0) + thread["active_ps"]
-                pieces[name] = pieces.get(name, 0) + thread["pieces"]
-    whole = (instructions[name] * times[name] / pieces[name]
-             for name in instructions if pieces[name])  # fmt: skip
+                executed[name] = executed.get(name, 0) + thread["executed"]
+    whole = (instructions[name] * times[name] / executed[name]
+             for name in instructions if executed[name])  # fmt: skip
     return max(whole, default=0.0) / (sum(instructions.values()) or 1)
 
 

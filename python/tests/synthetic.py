@@ -188,7 +188,7 @@ def window(run: dict[str, Any], index: int, instructions: int) -> dict[str, Any]
             "thread": thread,
             "instructions": 3_000_000,
             "quota": instructions // 2,
-            "pieces": instructions // 2,
+            "executed": instructions // 2,
             "active_ps": int(pace * instructions * (1 + thread) * (10 + index) * (9 + seed) / 100),
         }
         for thread in range(2)

@@ -36,13 +36,18 @@ def test_a_ratio_of_proportional_samples_has_no_error() -> None:
     assert found.half_width == pytest.approx(0.0)
 
 
-def _thread(thread: int, instructions: int, pieces: int, active: int) -> dict[str, int]:
-    return {"thread": thread, "instructions": instructions, "pieces": pieces, "active_ps": active}
+def _thread(thread: int, instructions: int, executed: int, active: int) -> dict[str, int]:
+    return {
+        "thread": thread,
+        "instructions": instructions,
+        "executed": executed,
+        "active_ps": active,
+    }
 
 
 def test_the_pace_is_that_of_the_slowest_thread_over_all_windows() -> None:
-    # Thread 0: 1,000 instructions at 300 ps / 200 pieces. Thread 1: 3,000 at 800 ps / 200 pieces,
-    # 12,000 ps in all, which over 4,000 instructions are 3 ps each.
+    # Thread 0: 1,000 instructions at 300 ps for 200 executed. Thread 1: 3,000 at 800 ps for
+    # 200, 12,000 ps in all, which over 4,000 instructions are 3 ps each.
     windows = [
         [{"pace": [_thread(0, 1000, 100, 100), _thread(1, 3000, 100, 300)]}],
         [{"pace": [_thread(0, 1000, 100, 200), _thread(1, 3000, 100, 500)]}],

@@ -103,7 +103,7 @@ impl RunResult {
                     "thread": thread,
                     "instructions": measured,
                     "quota": pace.quota,
-                    "pieces": pace.pieces,
+                    "executed": pace.executed,
                     "active_ps": pace.active.get(),
                 })
             })

@@ -4,6 +4,10 @@
 //! fast ones and never see what keeps the slow ones. So each thread has a quota in proportion to
 //! its length; threads that have done theirs go on, as they would, until the last one has. Time in
 //! which a thread waits for another one (futex, join, not yet created) is not its own.
+//!
+//! Quotas are instructions, but a core knows how many *pieces* it has retired, and an instruction
+//! with several memory operands or iterations has several. So each thread's stream is read ahead
+//! once, to where its quota ends, and once more afterwards, to count what was executed.
 
 use super::Simulation;
 use crate::error::SimError;
@@ -17,16 +21,43 @@ const LOOK_EVENTS: u64 = 32;
 /// How fast a thread was in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pace {
-    /// What it has executed: instructions, those with several memory operands in pieces.
-    pub pieces: u64,
-    /// What it was to execute.
+    /// Instructions that it has executed.
+    pub executed: u64,
+    /// Instructions that it was to execute.
     pub quota: u64,
     /// Time until it had, or until the window's end, without waiting for other threads.
     pub active: Picos,
+    /// Pieces that it has retired, and those of its quota.
+    pieces: u64,
+    quota_pieces: u64,
     is_done: bool,
 }
 
-impl<S: InstructionSource> Simulation<S> {
+/// The pieces of the next `instructions` of a thread; of all that are left, if those are fewer.
+fn pieces_of<S: InstructionSource>(mut source: S, instructions: u64) -> u64 {
+    let (mut counted, mut pieces) = (0, 0);
+    while counted < instructions
+        && let Some(step) = source.peek()
+    {
+        counted += u64::from(step.counts);
+        pieces += 1;
+        source.advance();
+    }
+    pieces
+}
+
+/// The instructions that are complete within the next `pieces` of a thread.
+fn instructions_in<S: InstructionSource>(mut source: S, pieces: u64) -> u64 {
+    let mut counted = 0;
+    for _ in 0..pieces {
+        let Some(step) = source.peek() else { break };
+        counted += u64::from(step.counts);
+        source.advance();
+    }
+    counted
+}
+
+impl<S: InstructionSource + Clone> Simulation<S> {
     /// Runs until every thread has executed its quota, has ended, or waits for another one. Says
     /// when, and how fast each was; the look is taken every few events, so a pace may be of a few
     /// instructions more than the quota.
@@ -38,14 +69,30 @@ impl<S: InstructionSource> Simulation<S> {
         quotas: &[u64],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<(Time, Vec<Pace>), SimError> {
+        let sources = self.actors.iter().map(|actor| actor.source.clone());
+        let starts: Vec<S> = sources.collect();
         let mut paces: Vec<Pace> = quotas
             .iter()
-            .map(|quota| Pace {
+            .zip(&starts)
+            .map(|(quota, start)| Pace {
                 quota: *quota,
+                quota_pieces: pieces_of(start.clone(), *quota),
                 is_done: *quota == 0,
                 ..Pace::default()
             })
             .collect();
+        let end = self.run_paces(&mut paces, observe)?;
+        for (pace, start) in paces.iter_mut().zip(starts) {
+            pace.executed = instructions_in(start, pace.pieces);
+        }
+        Ok((end, paces))
+    }
+
+    fn run_paces(
+        &mut self,
+        paces: &mut [Pace],
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Time, SimError> {
         let from: Vec<u64> = self.actors.iter().map(|actor| actor.retired).collect();
         self.wake_resumed(Time::ZERO);
         self.start_scans();
@@ -56,15 +103,15 @@ impl<S: InstructionSource> Simulation<S> {
                 continue;
             }
             let now = self.fabric.queue.now();
-            if self.look(now - last, &from, &mut paces) {
-                return Ok((now, paces));
+            if self.look(now - last, &from, paces) {
+                return Ok(now);
             }
             last = now;
         }
         let ends = self.actors.iter().filter_map(|actor| actor.finished);
         let end = ends.max().unwrap_or(Time::ZERO);
-        self.look(end.saturating_since(last), &from, &mut paces);
-        Ok((end, paces))
+        self.look(end.saturating_since(last), &from, paces);
+        Ok(end)
     }
 
     /// Notes how far each thread is, `passed` after the last look; says whether the window is over.
@@ -78,7 +125,7 @@ impl<S: InstructionSource> Simulation<S> {
             pace.pieces = self.executed(thread) - from[index];
             pace.active += passed;
             let has_ended = self.actors[index].finished.is_some();
-            pace.is_done = has_ended || pace.pieces >= pace.quota;
+            pace.is_done = has_ended || pace.pieces >= pace.quota_pieces;
             is_over &= pace.is_done;
         }
         is_over
