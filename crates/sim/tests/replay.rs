@@ -131,6 +131,33 @@ fn a_part_of_a_page_is_written_after_the_page_is_read() {
     assert_eq!(number(&result, "throughput/write_bytes"), 500 * 4096);
 }
 
+/// Each line or page has a record of its own, so a request of a terabyte would fill the memory.
+#[test]
+fn a_request_of_too_many_lines_or_pages_is_refused() {
+    let refused = |words: &[&str]| {
+        let replay = Replay::new(spec("base-cssd", words, &[]));
+        replay
+            .and_then(|replay| replay.execute(&mut |_| true).map(drop))
+            .expect_err("it is too large")
+            .to_string()
+    };
+    let words = ["pattern=seqread", "port=line", "bs=8MiB", "requests=1"];
+    let said = "--bs 8MiB: must be 4MiB or less through this port";
+    assert_eq!(refused(&words), said);
+    let path = std::env::temp_dir().join(format!("replay-large-{}.csv", std::process::id()));
+    std::fs::write(
+        &path,
+        "time_ns,offset,size,op\n0,0,4096,R\n1,0,268439552,R\n",
+    )
+    .unwrap();
+    let error = refused(&[&format!("file={}", path.display())]);
+    std::fs::remove_file(&path).unwrap();
+    assert!(
+        error.contains("request 2 is of 262148KiB; through this port"),
+        "{error}"
+    );
+}
+
 fn geometry() -> impl Strategy<Value = Vec<String>> {
     let organisation = (1u32..8, 1u32..3, 1u32..4, 1u32..3, 12u32..40, 1u32..40);
     let device = (
@@ -140,10 +167,12 @@ fn geometry() -> impl Strategy<Value = Vec<String>> {
         prop::sample::select(vec!["fifo", "read_priority"]),
         prop::sample::select(vec!["die", "channel"]),
         0u32..=100,
+        prop::sample::select(vec!["halves", "ring"]),
+        any::<bool>(),
     );
     (organisation, device).prop_map(|(organisation, device)| {
         let (channels, chips, dies, planes, blocks, pages) = organisation;
-        let (page, gc, ack, scheduling, parallelism, fill) = device;
+        let (page, gc, ack, scheduling, parallelism, fill, log, buffer_hits) = device;
         vec![
             format!("nand.channels={channels}"),
             format!("nand.chips_per_channel={chips}"),
@@ -155,6 +184,8 @@ fn geometry() -> impl Strategy<Value = Vec<String>> {
             format!("nand.scheduling={scheduling}"),
             format!("nand.parallelism={parallelism}"),
             format!("ssd.block_write_ack={ack}"),
+            format!("ssd.log_mode={log}"),
+            format!("ssd.buffer_hits={buffer_hits}"),
             format!("ftl.gc={gc}"),
             format!("ftl.fill={fill}%"),
             "ftl.over_provisioning=55%".to_string(),

@@ -301,6 +301,25 @@ pub struct Imported {
     pub notes: Notes,
 }
 
+/// Threads of an imported capture at most: each takes some 50 KiB while it is made. A file that
+/// names more has something else in its place.
+const MOST_THREADS: usize = 4096;
+
+/// One more thread of the capture.
+///
+/// # Errors
+/// When there are too many: the end of a sentence about the record that names it.
+fn new_thread(out: &mut Assembler) -> Result<units::ThreadId, String> {
+    if out.threads() < MOST_THREADS {
+        Ok(out.thread())
+    } else {
+        Err(format!(
+            "begins thread number {}; at most {MOST_THREADS} are imported",
+            MOST_THREADS + 1
+        ))
+    }
+}
+
 /// Bytes of a file that are looked at to recognise its format.
 const HEAD: usize = 4096;
 

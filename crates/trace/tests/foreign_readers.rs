@@ -261,6 +261,49 @@ fn a_directory_of_drmemtrace_is_its_threads_packed_in_any_way() {
 }
 
 #[test]
+fn a_trace_that_claims_what_no_program_has_is_refused_before_it_fills_the_memory() {
+    let mut threads = String::from("thread,instructions,address,size,op\n");
+    for thread in 0..4097 {
+        threads += &format!("{thread},0,64,8,R\n");
+    }
+    let error = read(Format::Csv, threads.as_bytes()).err().unwrap();
+    assert!(error.contains("record 4098 at byte"), "{error}");
+    assert!(
+        error.contains("thread number 4097; at most 4096"),
+        "{error}"
+    );
+    let head = [record(25, 0, 7), record(24, 0, 1)].concat();
+    let tids = (0..4097).flat_map(|tid| record(22, 0, tid));
+    let many: Vec<u8> = head.into_iter().chain(tids).collect();
+    let error = read(Format::Drmemtrace, &many).err().unwrap();
+    assert!(error.contains("record 4099 at byte"), "{error}");
+    let accesses = [b"I  10,2\n".to_vec(), b" L 40,8\n".repeat(4097)].concat();
+    let error = read(Format::Lackey, &accesses).err().unwrap();
+    assert!(
+        error.contains("record 4098 at byte") && error.contains("4096 already"),
+        "{error}"
+    );
+}
+
+#[test]
+fn times_at_the_end_of_their_range_do_not_overflow() {
+    let mut bytes = Vec::new();
+    for time in [0, u64::MAX, u64::MAX - 1, u64::MAX, u64::MAX] {
+        bytes.extend(time.to_le_bytes());
+        bytes.extend([64, 0, 0, 0, 0, 0, 0, 0, b'R', 8]);
+    }
+    let options = ImportOptions {
+        slowdown_milli: 1,
+        ..ImportOptions::default()
+    };
+    let source = Source::bytes("given", &bytes);
+    let imported = import_source(&source, Format::Pinatrace, &options).unwrap();
+    let file = TraceFile::from_bytes(imported.bytes, "given").unwrap();
+    // The first, a gap that is cut to a million, and the others, the last two of which are one.
+    assert_eq!(file.threads()[0].instructions, 1_000_004);
+}
+
+#[test]
 fn block_traces_are_looked_through_gzip() {
     let scratch = Scratch::new("block");
     let path = scratch.write(

@@ -15,7 +15,6 @@ use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
 use crate::queue::EventQueue;
 use firmware::{Breakdown, Request, RequestOp, Response, Served};
-use units::address::LINE_BYTES;
 use units::{Bytes, LineAddr, Lpa, PageSize, Picos, RequestId, Time};
 
 /// Events between two calls of the observer.
@@ -288,16 +287,13 @@ impl Engine {
     /// Turns a request into operations and hands them to the firmware.
     fn issue(&mut self, now: Time, request: HostRequest) {
         self.taken += 1;
-        let unit = match self.port {
-            Port::Line => LINE_BYTES,
-            Port::Block => self.page.bytes(),
-        };
+        let unit = self.port.unit(self.page);
         let first = request.offset / unit;
         let end = request.offset + request.size;
         let last = Bytes::new(end.get() - 1) / unit;
         let command = self.open_command(Command {
             arrived: now,
-            left: u32::try_from(last - first + 1).expect("a request is smaller than a device"),
+            left: u32::try_from(last - first + 1).expect("a request has few operations"),
             bytes: request.size.get(),
             is_write: request.is_write,
         });

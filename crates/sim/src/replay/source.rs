@@ -6,6 +6,9 @@ use crate::error::SimError;
 use trace::foreign::block::{BlockReader, block_requests};
 use units::{Bytes, PageSize, Time};
 
+/// Lines or pages of one request at most: each is an operation with a record of its own.
+const MOST_OPERATIONS: u64 = 1 << 16;
+
 /// A request as it is offered to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostRequest {
@@ -38,6 +41,8 @@ pub struct Source {
     /// Requests given so far.
     given: u64,
     capacity: Bytes,
+    /// Bytes of a request at most.
+    largest: Bytes,
     speedup_milli: u64,
     port: Port,
 }
@@ -91,6 +96,15 @@ impl Source {
                     .to_string(),
             ));
         }
+        let port = workload.port.unwrap_or(port);
+        let largest = port.unit(page) * MOST_OPERATIONS;
+        if let Kind::Pattern { size, .. } = kind
+            && size > largest
+        {
+            return Err(SimError::Mismatch(format!(
+                "--bs {size}: must be {largest} or less through this port"
+            )));
+        }
         let limit = workload
             .limit
             .map(|limit| limit.saturating_add(workload.warmup));
@@ -99,8 +113,9 @@ impl Source {
             left: limit.unwrap_or(u64::MAX),
             given: 0,
             capacity,
+            largest,
             speedup_milli,
-            port: workload.port.unwrap_or(port),
+            port,
         })
     }
 
@@ -156,6 +171,12 @@ impl Source {
                 self.given,
                 end.get(),
                 self.capacity
+            )));
+        }
+        if request.size > self.largest {
+            return Err(SimError::Trace(format!(
+                "{name}: request {} is of {}; through this port one may be of {}",
+                self.given, request.size, self.largest
             )));
         }
         let at = u128::from(request.at.as_picos()) * 1000 / u128::from(self.speedup_milli);

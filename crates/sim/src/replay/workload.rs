@@ -3,7 +3,8 @@
 use super::pattern::Pattern;
 use std::path::PathBuf;
 use std::str::FromStr;
-use units::{Bytes, ParseQuantityError, Ratio};
+use units::address::LINE_BYTES;
+use units::{Bytes, PageSize, ParseQuantityError, Ratio};
 
 /// A replay's input and how it is offered.
 #[derive(Clone, Debug)]
@@ -97,6 +98,14 @@ impl FromStr for WorkingSet {
 }
 
 impl Port {
+    /// Bytes of an operation on a device with this flash page.
+    pub fn unit(self, page: PageSize) -> Bytes {
+        match self {
+            Self::Line => LINE_BYTES,
+            Self::Block => page.bytes(),
+        }
+    }
+
     /// The port for requests of this size, if the user leaves it open: what is smaller than the
     /// sector of a disk goes line by line.
     pub fn for_size(size: Bytes) -> Self {

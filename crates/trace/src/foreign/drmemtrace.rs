@@ -17,9 +17,10 @@ use crate::assembler::Assembler;
 use crate::dictionary::AccessKind;
 use crate::foreign::fetched::{Fetched, Sites};
 use crate::foreign::memory::note;
-use crate::foreign::{ForeignError, ImportOptions, Notes, Source};
+use crate::foreign::{ForeignError, ImportOptions, Notes, Source, new_thread};
 use crate::inst::OpClass;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use units::ThreadId;
 
 /// Bytes of a record.
@@ -292,8 +293,10 @@ impl File<'_> {
     }
     fn thread(&mut self, out: &mut Assembler, tid: u64) -> Result<(), String> {
         let number = self.number;
-        let known = self.process.threads.entry(tid);
-        let (file, id) = *known.or_insert_with(|| (number, out.thread()));
+        let (file, id) = match self.process.threads.entry(tid) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => *new.insert((number, new_thread(out)?)),
+        };
         if file != number {
             return Err(format!(
                 "is of thread {tid}, which is in another file too; traces by core are not read"

@@ -18,6 +18,9 @@ const LONGEST: u64 = 15;
 const WIDEST: u64 = 1 << 15;
 /// Bytes of a piece of an access in a capture.
 const PIECE: u64 = 64;
+/// Pieces of one instruction's accesses: a save of the largest state has a tenth of that. What
+/// claims more is damaged, and must not fill the memory.
+const MOST_PIECES: usize = 4096;
 
 /// An instruction whose accesses are still coming.
 #[derive(Default)]
@@ -71,7 +74,7 @@ impl Fetched {
     /// Adds an access. A store right after a load of the same bytes makes it an update.
     ///
     /// # Errors
-    /// When there is no instruction, or no access has that size or place.
+    /// When there is no instruction, no access has that size or place, or no instruction that many.
     pub(crate) fn access(&mut self, kind: AccessKind, addr: u64, size: u64) -> Result<(), String> {
         if !self.is_some() {
             return Err("is an access before the first instruction; leave it out".into());
@@ -84,6 +87,11 @@ impl Fetched {
         {
             last.0 = AccessKind::Update;
             return Ok(());
+        }
+        if self.accesses.len() >= MOST_PIECES {
+            return Err(format!(
+                "is an access of an instruction that has {MOST_PIECES} already, more than any has"
+            ));
         }
         pieces(addr, size, |piece| self.accesses.push((kind, piece)));
         Ok(())
@@ -251,5 +259,10 @@ mod tests {
         assert!(fetched.access(AccessKind::Load, 0, 0).is_err());
         assert!(fetched.access(AccessKind::Load, u64::MAX, 1).is_err());
         assert!(fetched.access(AccessKind::Load, 0, WIDEST + 1).is_err());
+        for n in 0..MOST_PIECES as u64 {
+            fetched.access(AccessKind::Load, n * 64, 8).unwrap();
+        }
+        let problem = fetched.access(AccessKind::Load, 0, 8).unwrap_err();
+        assert!(problem.contains("4096 already"), "{problem}");
     }
 }

@@ -18,7 +18,7 @@
 use super::memory::MemoryOnly;
 use super::source::Reader;
 use super::walk::{Walk, Window, births};
-use super::{ExportOptions, ForeignError, ImportOptions, Notes, Source};
+use super::{ExportOptions, ForeignError, ImportOptions, Notes, Source, new_thread};
 use crate::assembler::Assembler;
 use crate::dictionary::AccessKind;
 use crate::dynamic::SyncEvent;
@@ -142,7 +142,7 @@ fn list<'a>(
     let mut numbers = BTreeMap::new();
     let mut threads = Vec::new();
     for (number, file) in numbered {
-        let id = out.thread();
+        let id = new_thread(out).map_err(|problem| file.fail(problem))?;
         if numbers.insert(number, id).is_some() {
             return Err(file.fail(format!("is a second file of thread {number}")));
         }
@@ -237,8 +237,11 @@ impl Replay<'_> {
         let elapsed = u128::from(time.saturating_sub(self.start));
         let slowdown = u128::from(self.options.slowdown_milli);
         let at = (elapsed * GHZ * 1000 + slowdown / 2) / slowdown;
-        let at = u64::try_from(at).unwrap_or(u64::MAX - 1);
-        let next = self.position.map_or(0, |position| position + 1);
+        let at = u64::try_from(at).unwrap_or(u64::MAX);
+        // Times at the end of the range are all one: what happens then goes on one by one.
+        let next = self
+            .position
+            .map_or(0, |position| position.saturating_add(1));
         self.memory.gap(out, thread, at.saturating_sub(next));
         self.position = Some(at.max(next));
     }

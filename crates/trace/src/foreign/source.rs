@@ -1,6 +1,7 @@
 //! Bytes of a foreign trace: buffered, decompressed on the way, each record numbered and placed.
 
 use super::{ForeignError, zip};
+use liblzma::stream::Stream;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ enum Content<'a> {
 const LONGEST_LINE: usize = 64 << 10;
 /// Bytes read at a time.
 const BUFFER: usize = 128 << 10;
+/// Memory that unpacking xz may take: `xz -9` needs 65 MiB, a hostile header asks for 4 GiB.
+const XZ_MEMORY: u64 = 512 << 20;
 
 impl<'a> Source<'a> {
     /// The file or directory at `path`.
@@ -107,7 +110,9 @@ impl<'a> Source<'a> {
         let inner: Box<dyn Read + 'r> = if head.starts_with(&[0x1f, 0x8b]) {
             Box::new(flate2::bufread::MultiGzDecoder::new(raw))
         } else if head.starts_with(b"\xfd7zXZ\0") {
-            Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(raw))
+            let stream = Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED);
+            let stream = stream.map_err(|error| refuse(error.into()))?;
+            Box::new(liblzma::bufread::XzDecoder::new_stream(raw, stream))
         } else if head.starts_with(zip::MAGIC) {
             Box::new(zip::Members::new(raw))
         } else {
@@ -331,6 +336,21 @@ mod tests {
             }
         };
         assert!(error.starts_with("x.gz: record "), "{error}");
+    }
+
+    #[test]
+    fn an_xz_file_that_wants_more_memory_than_any_is_refused() {
+        // Behind 12 bytes of stream header: size, flags, filter LZMA2, one byte of properties, and
+        // the dictionary's size, of which 40 is the largest, 4 GiB (xz file format 1.2, 3.1, 5.3.1).
+        let mut small = xz(&[1; 100]);
+        assert_eq!(small[12..16], [2, 0, 0x21, 1]);
+        small[16] = 40;
+        let mut crc = flate2::Crc::new();
+        crc.update(&small[12..20]);
+        small[20..24].copy_from_slice(&crc.sum().to_le_bytes());
+        let error = Source::bytes("x.xz", &small).open().unwrap().record::<10>();
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("memory"), "{error}");
     }
 
     #[test]

@@ -22,8 +22,9 @@ use crate::foreign::columns::{self, Picker, quoted};
 use crate::foreign::fetched::Fetched;
 use crate::foreign::memory::MemoryOnly;
 use crate::foreign::walk::{Walk, Window};
-use crate::foreign::{ExportOptions, ForeignError, ImportOptions, Notes, Source};
+use crate::foreign::{ExportOptions, ForeignError, ImportOptions, Notes, Source, new_thread};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use units::ThreadId;
@@ -172,11 +173,14 @@ impl Table {
         now: u128,
     ) -> Result<&mut Thread, String> {
         let is_new = !self.threads.contains_key(&thread);
-        let thread = self.threads.entry(thread).or_insert_with(|| Thread {
-            id: out.thread(),
-            last: now,
-            fetched: Fetched::default(),
-        });
+        let thread = match self.threads.entry(thread) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Thread {
+                id: new_thread(out)?,
+                last: now,
+                fetched: Fetched::default(),
+            }),
+        };
         let since = now
             .checked_sub(std::mem::replace(&mut thread.last, now))
             .ok_or("is earlier than the row of its thread before it")?;

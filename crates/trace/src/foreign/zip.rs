@@ -45,6 +45,14 @@ struct Member {
     wide: bool,
 }
 
+/// A size of a header, or the 64-bit one in its place.
+fn choose(size: u32, wide: u64) -> u64 {
+    match size {
+        IN_EXTRA => wide,
+        size => size.into(),
+    }
+}
+
 fn damaged(problem: &str) -> Error {
     Error::new(ErrorKind::InvalidData, format!("zip archive: {problem}"))
 }
@@ -80,14 +88,7 @@ impl<R: BufRead> Members<R> {
         self.skip(u64::from(short(22)))?;
         let wide = self.wide_sizes(short(24), unpacked == IN_EXTRA)?;
         let (unpacked, packed) = match wide {
-            Some((wide_unpacked, wide_packed)) => (
-                wide_unpacked,
-                if packed == IN_EXTRA {
-                    wide_packed
-                } else {
-                    u64::from(packed)
-                },
-            ),
+            Some(wide) => (choose(unpacked, wide.0), choose(packed, wide.1)),
             None => (u64::from(unpacked), u64::from(packed)),
         };
         let behind = flags & SIZES_BEHIND != 0;

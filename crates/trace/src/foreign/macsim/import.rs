@@ -5,7 +5,7 @@ use super::record::{BYTES, Record, STATIC_BYTES};
 use super::{KIND, LIST, TAIL, TAIL_CODE, VERSION};
 use crate::assembler::{Assembler, Known};
 use crate::dictionary::AccessKind;
-use crate::foreign::{ForeignError, ImportOptions, Notes, Reader, Source, pin};
+use crate::foreign::{ForeignError, ImportOptions, Notes, Reader, Source, new_thread, pin};
 use crate::inst::{Inst, OpClass};
 use crate::writer::Operand;
 use hashbrown::HashMap;
@@ -43,7 +43,10 @@ pub(in crate::foreign) fn import(
     let mut state = Import::new(out);
     if source.is_directory() || recognise(source, &source.head(64)) {
         let listed = read_list(source)?;
-        let ids: Vec<_> = listed.iter().map(|_| state.out.thread()).collect();
+        let ids = listed.iter().map(|_| new_thread(state.out));
+        let ids: Vec<_> = ids
+            .collect::<Result<_, _>>()
+            .map_err(|problem| source.fail(problem))?;
         let starts = listed.iter().zip(&ids).skip(1);
         let mut starts: Vec<_> = starts.map(|(l, id)| (l.start, *id)).collect();
         starts.retain(|(start, _)| *start > 0);
