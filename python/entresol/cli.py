@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import sys
 import traceback
@@ -115,7 +117,7 @@ def run(
     setup = study.setup_of(machine, nand, config, overrides, fidelity)
     reading = foreign.reading(format, dependencies, slowdown)
     wanted = study.study_of(traces, design, setup, threads, audit, reading)
-    command = " ".join([_command(wanted, config or []), *foreign.words(reading)])
+    command = shlex.join([*_command(wanted, config or []), *foreign.words(reading)])
     destination = output or (None if as_json else DEFAULT_OUTPUT)
     if destination is None:
         result = _simulate(wanted, jobs)
@@ -135,10 +137,10 @@ def _simulate(wanted: study.Study, jobs: int | None) -> core.Json:
     return summary.assemble(wanted, terminal.execute(study.plan(wanted), jobs))
 
 
-def _command(wanted: study.Study, config: Sequence[Path]) -> str:
+def _command(wanted: study.Study, config: Sequence[Path]) -> list[str]:
     """The command that repeats a study: names without their places, so that it is the same here
     and elsewhere."""
-    words = ["entresol run", *(capture.source.name for capture in wanted.captures)]
+    words = ["entresol", "run", *(capture.source.name for capture in wanted.captures)]
     everything = len(wanted.designs) == len(core.designs())
     words += ["--design", "all" if everything else ",".join(wanted.designs)]
     words += ["--machine", wanted.setup.machine]
@@ -146,9 +148,9 @@ def _command(wanted: study.Study, config: Sequence[Path]) -> str:
     words += [] if wanted.setup.nand is None else ["--nand", wanted.setup.nand]
     fidelity = wanted.setup.fidelity.replace(" ", "")
     words += [] if fidelity == "paper" else ["--fidelity", fidelity]
-    words += [f"--config {path.name}" for path in config]
-    words += [f"--set {override}" for override in wanted.setup.overrides]
-    return " ".join(words + (["--audit"] if wanted.audit else []))
+    words += [word for path in config for word in ("--config", path.name)]
+    words += [word for override in wanted.setup.overrides for word in ("--set", override)]
+    return [*words, *(["--audit"] if wanted.audit else [])]
 
 
 replay_command.register(app)
@@ -245,7 +247,7 @@ def trace_info(
     format: FormatOption = None,
 ) -> None:
     """Say what a capture holds."""
-    (opened,) = study.open_captures([trace], blocks=True, reading=foreign.reading(format))
+    opened = _single(trace, foreign.reading(format), blocks=True)
     if as_json:
         sys.stdout.write(summary.to_text(opened.info))
     else:
@@ -260,9 +262,16 @@ def trace_head(
     format: FormatOption = None,
 ) -> None:
     """Print the first instructions of a thread."""
-    (opened,) = study.open_captures([trace], reading=foreign.reading(format))
+    opened = _single(trace, foreign.reading(format))
     for line in core.trace_head(opened.path, thread, count):
         typer.echo(line)
+
+
+def _single(trace: Path, reading: core.ForeignReading, *, blocks: bool = False) -> study.Capture:
+    if study.is_co_run(trace):
+        raise UserError(f"{trace}: names several captures; look at one at a time.")
+    (opened,) = study.open_captures([trace], blocks=blocks, reading=reading)
+    return opened
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -283,10 +292,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of a pipe went away, as `head` does. Python must not try again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except (core.EntresolError, OSError) as error:
+    except OverflowError:
+        return _complain(_too_large(sys.argv[1:] if arguments is None else arguments), BAD_INPUT)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror or error}.", FAILED)
+    except core.EntresolError as error:
         return _complain(str(error), FAILED)
     except Exception as error:  # A fault of ours: where it is, on one line, for the report of it.
         return _complain(f"internal error: {type(error).__name__}: {error} {_place(error)}", FAILED)
+
+
+def _too_large(words: Sequence[str]) -> str:
+    # The core takes no number beyond 64 bits; which option it was, only the word can tell.
+    large = [word for word in words if len(digits := re.sub(r"\D", "", word)) > 9
+             and int(digits) >= 2**32]  # fmt: skip
+    return f"{', '.join(large) or 'a number'}: is too large; give a smaller number."
 
 
 def _place(error: BaseException) -> str:

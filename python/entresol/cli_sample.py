@@ -9,20 +9,24 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from entresol import parquet, quantity, sample, study, summary, terminal
+from entresol import foreign, parquet, quantity, sample, study, summary, terminal
 from entresol.core import Json
 from entresol.estimate import Estimate
 from entresol.options import (
+    MOST,
     AuditOption,
     ConfigOption,
+    DependenciesOption,
     DesignOption,
     FidelityOption,
+    FormatOption,
     JobsOption,
     JsonOption,
     MachineOption,
     NandOption,
     OutputOption,
     SetOption,
+    SlowdownOption,
     ThreadsOption,
     TracesArgument,
 )
@@ -39,11 +43,16 @@ def sample_command(
         int, typer.Option("--window", metavar="N", min=1, help="Instructions of a window.")
     ] = 1_000_000,
     seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", min=1, help="Seeds of random streams, from 1.")
+        int,
+        typer.Option(
+            "--seeds", metavar="N", min=1, max=MOST, help="Seeds of random streams, from 1."
+        ),
     ] = 1,
     placements: Annotated[
         int,
-        typer.Option("--placements", metavar="N", min=1, help="Placements of pages on dies."),
+        typer.Option(
+            "--placements", metavar="N", min=1, max=MOST, help="Placements of pages on dies."
+        ),
     ] = 1,
     machine: MachineOption = "table2",
     threads: ThreadsOption = None,
@@ -55,6 +64,9 @@ def sample_command(
     output: OutputOption = None,
     as_json: JsonOption = False,
     audit: AuditOption = False,
+    format: FormatOption = None,
+    dependencies: DependenciesOption = "none",
+    slowdown: SlowdownOption = foreign.DEFAULT_SLOWDOWN,
 ) -> None:
     """Measure evenly spaced windows; give means with 95 % confidence intervals.
 
@@ -62,7 +74,9 @@ def sample_command(
     With -o: samples.json and samples.parquet, one row per window.
     """
     setup = study.setup_of(machine, nand, config, overrides, fidelity)
-    wanted = study.study_of(traces, design, setup, threads, audit)
+    wanted = study.study_of(
+        traces, design, setup, threads, audit, foreign.reading(format, dependencies, slowdown)
+    )
     seed_numbers, placement_numbers = tuple(range(1, seeds + 1)), tuple(range(placements))
     plan = sample.Plan(windows, window, seed_numbers, placement_numbers)
     if output is None:

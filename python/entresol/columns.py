@@ -50,7 +50,9 @@ def write_text(path: Path, text: Path, wanted: Sequence[Sequence[str]]) -> None:
                 for batch in file.iter_batches(columns=names):
                     writer.write_batch(batch)
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}: is not a Parquet file that can be read: {error}.") from error
+        raise UserError(
+            f"{path}: is not a Parquet file that can be read: {str(error).rstrip('.')}."
+        ) from error
 
 
 def write_parquet(text: Path, path: Path) -> None:
@@ -76,7 +78,7 @@ def write_parquet(text: Path, path: Path) -> None:
             for batch in batches:
                 writer.write_batch(batch)
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}: cannot be written: {error}.") from error
+        raise UserError(f"{path}: cannot be written: {str(error).rstrip('.')}.") from error
 
 
 def _choose(path: Path, names: Sequence[str], wanted: Sequence[Sequence[str]]) -> list[str]:

@@ -170,9 +170,9 @@ class Run:
         """Runs and gives what happened in a span of picoseconds, at most `limit` records of a
         kind, and the slowest reads; raises as `execute`."""
         both = _guarded(lambda: self._run.execute_recorded(span, limit, slowest))
-        _, recorded = json.loads(both)
+        result, recorded = json.loads(both)
         assert isinstance(recorded, dict), "the core promises an object"
-        return recorded
+        return recorded | {"execution_time_ps": result["execution_time_ps"]}
 
     def progress(self) -> Progress:
         """May be called from any thread at any time."""

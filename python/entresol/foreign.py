@@ -16,6 +16,7 @@ from pathlib import Path
 from entresol import columns, core
 from entresol.core import ForeignPart, ForeignReading
 from entresol.errors import UserError, did_you_mean
+from entresol.interruption import interruptible
 from entresol.output import OutputFile
 
 OURS = "etr"
@@ -63,7 +64,8 @@ def formats() -> list[core.TraceFormat]:
 
 def format_of(path: Path, how: ForeignReading) -> str:
     """The format of a trace, named or told by its content. Raises `UserError` or `TraceError`."""
-    if path.exists() and columns.is_parquet(path):
+    _check_exists(path)
+    if columns.is_parquet(path):
         if how.format in (None, PARQUET):
             return PARQUET
     elif how.format == PARQUET:
@@ -74,14 +76,15 @@ def format_of(path: Path, how: ForeignReading) -> str:
 def make_capture(path: Path, destination: Path, how: ForeignReading) -> None:
     """Makes a capture from a foreign trace. Raises `UserError` or `TraceError`."""
     if format_of(path, how) != PARQUET:
-        core.trace_import(path, destination, how)
+        interruptible(lambda: core.trace_import(path, destination, how))
         return
     # The same name, so that the capture says where it comes from.
     with tempfile.TemporaryDirectory(dir=_workspace()) as folder:
         text = Path(folder) / path.name
         columns.write_text(path, text, columns.ACCESSES)
+        as_text = replace(how, format=TABLE)
         try:
-            core.trace_import(text, destination, replace(how, format=TABLE))
+            interruptible(lambda: core.trace_import(text, destination, as_text))
         except core.TraceError as error:
             raise UserError(str(error).replace(str(text), str(path))) from error
 
@@ -105,17 +108,28 @@ def check_format(name: str, *, imports: bool) -> None:
 def export(trace: Path, output: Path, format: str, part: ForeignPart) -> list[str]:
     """Writes a capture in another format; what was left out. Raises `UserError` or `TraceError`."""
     check_format(format, imports=False)
-    if not output.absolute().parent.is_dir():
-        raise UserError(f"{output.parent}: no such directory.")
-    if format == PARQUET:
-        return _export_parquet(trace, output, part)
-    return core.trace_export(trace, format, output, part)
-
-
-def _export_parquet(trace: Path, output: Path, part: ForeignPart) -> list[str]:
-    with OutputFile(output) as file, tempfile.TemporaryDirectory(dir=_workspace()) as folder:
-        text = Path(folder) / "accesses.csv"
-        notes = core.trace_export(trace, TABLE, text, part)
-        columns.write_parquet(text, file.temporary)
+    _check_exists(trace)
+    with OutputFile(output) as file:
+        # The name that the format's ending is read from, and that messages begin with.
+        temporary = file.temporary.with_name(output.name)
+        file.temporary = temporary
+        try:
+            write = _export_parquet if format == PARQUET else core.trace_export
+            notes = interruptible(lambda: write(trace, format, temporary, part))
+        except core.TraceError as error:
+            raise UserError(str(error).replace(str(temporary), str(output))) from error
         file.commit()
     return notes
+
+
+def _export_parquet(trace: Path, _format: str, output: Path, part: ForeignPart) -> list[str]:
+    with tempfile.TemporaryDirectory(dir=_workspace()) as folder:
+        text = Path(folder) / "accesses.csv"
+        notes = core.trace_export(trace, TABLE, text, part)
+        columns.write_parquet(text, output)
+    return notes
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        raise UserError(f"{path}: no such file or directory.")

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+MOST = 10_000
+"""Repetitions, orders and ranks that a command takes; more would never end."""
+
 MachineOption = Annotated[
     str, typer.Option("--machine", help="Machine preset: table2 (the paper's) or demo (small).")
 ]

@@ -64,7 +64,7 @@ class OutputFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         if path.is_dir():
-            raise UserError(f"{path}: is a directory; name a file.")
+            raise UserError(f"{path}: is a directory; choose another name.")
         parent = path.parent
         if not parent.is_dir():
             raise UserError(f"{parent}: no such directory.")
@@ -78,5 +78,8 @@ class OutputFile:
         shutil.rmtree(self._staging, ignore_errors=True)
 
     def commit(self) -> None:
-        """Gives the file its name."""
-        self.temporary.replace(self.path)
+        """Gives the file, or the directory that was made in its place, its name."""
+        try:
+            self.temporary.replace(self.path)
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be written: {error.strerror}.") from error

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from entresol import core, foreign
 from entresol.core import Json, Progress, Setup
 from entresol.errors import UserError, did_you_mean
-
-POLL_SECONDS = 0.1
+from entresol.interruption import POLL_SECONDS, Interruption
 
 
 @dataclass(frozen=True)
@@ -103,14 +99,21 @@ def open_captures(
 
 
 def _open_capture(path: Path, blocks: bool, reading: core.ForeignReading) -> Capture:
-    if "+" in str(path) and not path.exists():
+    if is_co_run(path):
         parts = str(path).split("+")
+        if not all(parts):
+            raise UserError(f"{path}: a program is missing beside the +; write A.etr+B.etr.")
         return _co_run([_open_capture(Path(part), blocks, reading) for part in parts])
     if not path.exists():
         raise UserError(f"{path}: no such capture; captures end in .etr.")
     made = foreign.as_capture(path, reading)
     name = path.stem or path.name
     return Capture(name, made, core.trace_info(made, blocks=blocks), path)
+
+
+def is_co_run(path: Path) -> bool:
+    """Whether a word names several programs: `A.etr+B.etr`, and no file is called so."""
+    return "+" in str(path) and not path.exists()
 
 
 def _co_run(parts: Sequence[Capture]) -> Capture:
@@ -205,7 +208,7 @@ def _split_designs(words: Sequence[str], names: list[str]) -> tuple[list[Path], 
     known = {item.name for item in core.designs()}
     extra = [word for word in words if word in known and not Path(word).exists()]
     paths = [Path(word) for word in words if word not in extra]
-    if not paths:
+    if not paths or "" in words:
         raise UserError("name at least one capture.")
     return paths, names + extra
 
@@ -244,23 +247,3 @@ def _wait(
         watch()
         for future in done:
             future.result()
-
-
-class Interruption:
-    """Ctrl-C and SIGTERM as a flag, so that no exception cuts through the tidying up."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._previous: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Interruption:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
-        self.requested = True

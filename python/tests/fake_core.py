@@ -201,13 +201,16 @@ class Run:
         audit: bool,
     ) -> None:
         del audit
+        if threads is not None and threads >= 2**32:
+            raise OverflowError("Python int too large to convert to C long")
         self.fidelity = fidelity_names(fidelity)
         self.config = json.loads(
             effective_config(machine, design, nand, fidelity, files, overrides)
         )
         if threads is not None and threads > 8:
             raise ConfigError(f"{threads} threads wanted, but {trace} has 8")
-        self.trace, self.design, self.threads = Path(trace).stem, design, threads or 8
+        self.trace = "+".join(Path(part).stem for part in trace.split("+"))
+        self.design, self.threads = design, threads or 8
         self.cancelled = threading.Event()
         made.append(self)
 

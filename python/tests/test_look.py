@@ -57,6 +57,25 @@ def test_a_timeline_is_a_file_of_trace_events(
     assert (read["ts"], read["args"]["flash_us"]) == (1.0, 3.0)
 
 
+def test_a_stretch_behind_the_end_is_refused(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    outcome = entresol_command("timeline", capture_file, "--from", "9s", "-o", tmp_path / "t.json")
+    assert outcome.code == 2 and "--from 9s: the run ends after" in outcome.err
+    assert not (tmp_path / "t.json").exists()
+
+
+def test_a_configuration_is_repeated_with_every_option_that_made_it(
+    entresol_command: Entresol, capture_file: Path
+) -> None:
+    options = ("--threads", "2", "--set", "ssd.write_log=1 MiB", "--dependencies", "chain")
+    gain = json.loads(entresol_command("explain-gain", capture_file, *options, "--json").out)
+    assert gain["configurations"][0]["command"] == (
+        "entresol run sort.etr --design skybyte-full --machine table2 --threads 2 "
+        "--set 'ssd.write_log=1 MiB' --dependencies chain"
+    )
+
+
 def test_a_time_needs_a_unit(
     entresol_command: Entresol, capture_file: Path, tmp_path: Path
 ) -> None:

@@ -87,8 +87,8 @@ fn trace_export(
 ) -> PyResult<Vec<String>> {
     let export = || {
         let options = ExportOptions {
-            skip: portion(skip)?,
-            limit: limit.map(portion).transpose()?,
+            skip: portion("--skip", skip)?,
+            limit: limit.map(|text| portion("--limit", text)).transpose()?,
             thread: thread.map(ThreadId::new),
             slowdown_milli,
             ..ExportOptions::default()
@@ -100,12 +100,12 @@ fn trace_export(
 }
 
 /// A number of instructions, or a share of a thread as `25%`.
-fn portion(text: &str) -> Result<Portion, TraceError> {
+fn portion(option: &str, text: &str) -> Result<Portion, TraceError> {
     let share = || text.parse().ok().filter(|_| text.contains('%'));
     let count = || text.replace('_', "").parse().ok();
     let wrong = || {
         let problem = "is neither a number of instructions nor a share such as 25%";
-        Fault::Unusable(problem.into()).of(text)
+        Fault::Unusable(problem.into()).of(&format!("{option} {text}"))
     };
     share()
         .map(Portion::Share)

@@ -188,7 +188,7 @@ impl Recorder {
         Self {
             accesses: Bounded::new(recording.limit),
             turns: Bounded::new(recording.limit),
-            slowest: Vec::with_capacity(recording.slowest + 1),
+            slowest: Vec::new(),
             recording,
         }
     }

@@ -426,11 +426,30 @@ pub fn export(
     if destination.is_dir() {
         return Err(fail("is a directory that exists; name a new one".into()));
     }
+    if options.thread.is_some() && format != Format::Champsim {
+        let name = format.name();
+        return Err(fail(format!(
+            "as {name} holds all threads; leave out --thread"
+        )));
+    }
+    walk::check(trace, options).map_err(fail)?;
     let mut temporary = destination.as_os_str().to_owned();
     temporary.push(".part");
     let temporary = Path::new(&temporary);
-    remove(temporary);
-    let done = export(trace, temporary, options).map_err(TraceError::from);
+    // Never removed unasked: it may be the user's own.
+    if temporary.exists() {
+        let place = temporary.display();
+        return Err(fail(format!(
+            "cannot be written while {place} is there; remove that"
+        )));
+    }
+    let named = |error: ForeignError| TraceError {
+        file: error
+            .file
+            .replace(&*temporary.to_string_lossy(), source.name()),
+        ..TraceError::from(error)
+    };
+    let done = export(trace, temporary, options).map_err(named);
     let renamed = done.and_then(|notes| {
         std::fs::rename(temporary, destination)
             .map_err(|error| fail(format!("cannot be written ({error})")))?;

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from entresol import quantity, study, summary, terminal
-from entresol.core import Json, Setup
+from entresol import foreign, quantity, study, summary, terminal
+from entresol.core import Json
 from entresol.errors import UserError
 from entresol.explain import page
 from entresol.explain import study as explain
 from entresol.options import (
+    MOST,
     ConfigOption,
+    DependenciesOption,
+    FormatOption,
     JobsOption,
     JsonOption,
     MachineOption,
     NandOption,
     OutputOption,
     SetOption,
+    SlowdownOption,
     ThreadsOption,
 )
 from entresol.output import OutputDirectory
@@ -44,7 +49,9 @@ def explain_gain(
     ] = None,
     orders: Annotated[
         int,
-        typer.Option("--orders", metavar="N", min=1, help="Pairs of random orders to sample."),
+        typer.Option(
+            "--orders", metavar="N", min=1, max=MOST, help="Pairs of random orders to sample."
+        ),
     ] = 2,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the orders.")] = 1,
     machine: MachineOption = "table2",
@@ -55,6 +62,9 @@ def explain_gain(
     jobs: JobsOption = None,
     output: OutputOption = None,
     as_json: JsonOption = False,
+    format: FormatOption = None,
+    dependencies: DependenciesOption = "none",
+    slowdown: SlowdownOption = foreign.DEFAULT_SLOWDOWN,
 ) -> None:
     """Share out a design's speedup over Base-CSSD among modelling decisions or mechanisms.
 
@@ -63,8 +73,13 @@ def explain_gain(
     """
     if by not in ("switches", "mechanisms"):
         raise UserError(f"--by is switches or mechanisms, not {by}.")
+    if by == "mechanisms" and switches:
+        raise UserError("--switch belongs to --by switches; leave one of them out.")
     setup = study.setup_of(machine, nand, config, overrides, "paper")
-    question = _question(trace, design, by, switches or [], setup, threads)
+    reading = foreign.reading(format, dependencies, slowdown)
+    wanted = study.study_of([trace], [design], setup, threads, False, reading)
+    question = _question(wanted, by, switches or [])
+    question = replace(question, reading=tuple(foreign.words(reading)))
     if output is None:
         result = _simulate(question, orders, seed, jobs)
     else:
@@ -83,10 +98,7 @@ def explain_gain(
         typer.echo(f"report: {output / 'gain.html'}")
 
 
-def _question(
-    trace: str, design: str, by: str, names: list[str], setup: Setup, threads: int | None
-) -> explain.Question:
-    wanted = study.study_of([trace], [design], setup, threads, False)
+def _question(wanted: study.Study, by: str, names: list[str]) -> explain.Question:
     if len(wanted.designs) != 1 or len(wanted.captures) != 1:
         raise UserError("explain-gain takes one capture and one design.")
     (capture,), (design,) = wanted.captures, wanted.designs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,8 @@ class Question:
     choices: tuple[Choice, ...]
     by_mechanism: bool
     wanted: Study
+    reading: tuple[str, ...] = ()
+    """The options by which `entresol run` reads the capture as this command did."""
 
     def setup(self, on: Choices) -> Setup:
         """What the design runs on when these choices are on."""
@@ -61,6 +64,8 @@ def switches(capture: Capture, design: str, wanted: Study, names: Sequence[str])
     """By the fidelity switches, or those of them that are named."""
     known = core.fidelity_switches()
     chosen = core.fidelity_names(",".join(names) if names else "artifact")
+    if not chosen:
+        raise UserError(f"--switch {','.join(names)}: turns nothing on; name a switch.")
     titles = {switch.name: switch.title for switch in known}
     choices = tuple(Choice(name, titles[name]) for name in chosen)
     return Question(capture, design, choices, False, wanted)
@@ -206,10 +211,12 @@ def _configuration(found: Plan, on: Choices) -> Json:
 
 def command(question: Question, setup: Setup, design: str) -> str:
     """The command that repeats a configuration on its own."""
-    words = ["entresol run", question.capture.source.name, "--design", design]
+    threads = question.wanted.threads
+    words = ["entresol", "run", question.capture.source.name, "--design", design]
     words += ["--machine", setup.machine]
+    words += [] if threads is None else ["--threads", str(threads)]
     words += [] if setup.nand is None else ["--nand", setup.nand]
     words += [] if setup.fidelity == "paper" else ["--fidelity", setup.fidelity]
-    words += [f"--config {name}" for name, _ in setup.files]
-    words += [f"--set {override}" for override in setup.overrides]
-    return " ".join(words)
+    words += [word for name, _ in setup.files for word in ("--config", name)]
+    words += [word for override in setup.overrides for word in ("--set", override)]
+    return shlex.join([*words, *question.reading])

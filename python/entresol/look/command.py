@@ -10,22 +10,27 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from entresol import core, quantity, study, summary, terminal
+from entresol import core, foreign, quantity, study, summary, terminal
 from entresol.core import Json
 from entresol.errors import UserError
 from entresol.look import story, timeline
 from entresol.options import (
+    MOST,
     ConfigOption,
+    DependenciesOption,
     FidelityOption,
+    FormatOption,
     JsonOption,
     MachineOption,
     NandOption,
     SetOption,
+    SlowdownOption,
     ThreadsOption,
 )
 from entresol.output import OutputFile
 
 _UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+_LONGEST = 10**18
 _RECORDS = 1_000_000
 TraceArgument = Annotated[
     str, typer.Argument(metavar="TRACE", help="A capture, a foreign trace, or A.etr+B.etr.")
@@ -65,14 +70,22 @@ def timeline_command(
     config: ConfigOption = None,
     nand: NandOption = None,
     fidelity: FidelityOption = "paper",
+    format: FormatOption = None,
+    dependencies: DependenciesOption = "none",
+    slowdown: SlowdownOption = foreign.DEFAULT_SLOWDOWN,
 ) -> None:
     """Write what cores, reads and flash did in a stretch of a run, for Perfetto."""
     setup = study.setup_of(machine, nand, config, overrides, fidelity)
-    wanted = _one(trace, design, setup, threads)
+    wanted = _one(trace, design, setup, threads, foreign.reading(format, dependencies, slowdown))
     first = duration(start, "--from")
     span = (first, first + duration(length, "--for"))
+    if span[0] == span[1]:
+        raise UserError(f"--for {length}: is no length; write one such as 200us.")
     with OutputFile(output) as file:
         recorded = _record(Job(wanted, span, 0))
+        if first >= recorded["execution_time_ps"]:
+            end = quantity.duration(recorded["execution_time_ps"])
+            raise UserError(f"--from {start}: the run ends after {end}; start before that.")
         title = f"{wanted.captures[-1].name} on {design}"
         file.temporary.write_text(timeline.text(recorded, title), encoding="utf-8")
         file.commit()
@@ -87,7 +100,7 @@ def timeline_command(
 def why_command(
     trace: TraceArgument,
     rank: Annotated[
-        int, typer.Option("--rank", metavar="N", min=1, help="1 is the slowest load.")
+        int, typer.Option("--rank", metavar="N", min=1, max=MOST, help="1 is the slowest load.")
     ] = 1,
     design: DesignName = "skybyte-full",
     machine: MachineOption = "table2",
@@ -97,13 +110,16 @@ def why_command(
     nand: NandOption = None,
     fidelity: FidelityOption = "paper",
     as_json: JsonOption = False,
+    format: FormatOption = None,
+    dependencies: DependenciesOption = "none",
+    slowdown: SlowdownOption = foreign.DEFAULT_SLOWDOWN,
 ) -> None:
     """Say of one of the slowest loads from the device where its nanoseconds went.
 
     The run is made twice: once to find the load, once to record what happened around it.
     """
     setup = study.setup_of(machine, nand, config, overrides, fidelity)
-    wanted = _one(trace, design, setup, threads)
+    wanted = _one(trace, design, setup, threads, foreign.reading(format, dependencies, slowdown))
     slowest = _record(Job(wanted, (0, 0), rank))["slowest"]
     if len(slowest) < rank:
         raise UserError(
@@ -119,8 +135,14 @@ def why_command(
         _print(told, rank)
 
 
-def _one(trace: str, design: str, setup: core.Setup, threads: int | None) -> study.Study:
-    wanted = study.study_of([trace], [design], setup, threads, False)
+def _one(
+    trace: str,
+    design: str,
+    setup: core.Setup,
+    threads: int | None,
+    reading: core.ForeignReading,
+) -> study.Study:
+    wanted = study.study_of([trace], [design], setup, threads, False, reading)
     if len(wanted.designs) != 1:
         raise UserError("name one design.")
     return wanted
@@ -136,7 +158,10 @@ def duration(text: str, option: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ps|ns|us|ms|s)", text.strip())
     if match is None:
         raise UserError(f"{option} {text}: write a time with its unit, for example 200us.")
-    return round(float(match[1]) * _UNITS[match[2]])
+    picoseconds = round(float(match[1]) * _UNITS[match[2]])
+    if picoseconds > _LONGEST:
+        raise UserError(f"{option} {text}: is too long; no run lasts {_LONGEST // 10**12} s.")
+    return picoseconds
 
 
 def _print(told: story.Story, rank: int) -> None:

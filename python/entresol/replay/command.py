@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -141,8 +142,12 @@ def _workload(file: Path | None, options: dict[str, object]) -> Workload:
     words = [(name, str(value)) for name, value in options.items() if value is not None]
     if file is None:
         return Workload(str(options["pattern"] or "pattern"), tuple(words))
-    if not file.is_file():
+    if file.is_dir():
+        raise UserError(f"{file}: is a directory; name a block trace.")
+    if not file.exists():
         raise UserError(f"{file}: no such block trace.")
+    if file.suffix == ".etr":
+        raise UserError(f"{file}: is a capture of a program; entresol run takes those.")
     return Workload(file.name.split(".")[0], (("file", str(file)), *words), file)
 
 
@@ -156,16 +161,17 @@ def _write(directory: OutputDirectory, result: Json, command: str) -> None:
 
 def _command(wanted: ReplayStudy, config: list[Path]) -> str:
     """The command that repeats a replay: names without their places."""
-    words = ["entresol replay"]
+    words = ["entresol", "replay"]
     if wanted.workload.path is not None:
         words.append(wanted.workload.path.name)
-    words += [f"--{name} {value}" for name, value in wanted.workload.words if name != "file"]
+    for name, value in wanted.workload.words:
+        words += [] if name == "file" else [f"--{name}", value]
     words += ["--design", ",".join(wanted.designs), "--machine", wanted.setup.machine]
     words += [] if wanted.setup.nand is None else ["--nand", wanted.setup.nand]
     words += [] if wanted.setup.fidelity == "paper" else ["--fidelity", wanted.setup.fidelity]
-    words += [f"--config {path.name}" for path in config]
-    words += [f"--set {override}" for override in wanted.setup.overrides]
-    return " ".join(words + (["--audit"] if wanted.audit else []))
+    words += [word for path in config for word in ("--config", path.name)]
+    words += [word for override in wanted.setup.overrides for word in ("--set", override)]
+    return shlex.join([*words, *(["--audit"] if wanted.audit else [])])
 
 
 class _Notes:

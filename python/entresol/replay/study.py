@@ -13,7 +13,7 @@ from typing import Any
 from entresol import columns, core
 from entresol.core import Json, Setup
 from entresol.errors import UserError
-from entresol.study import POLL_SECONDS, Interruption
+from entresol.interruption import POLL_SECONDS, Interruption
 from entresol.summary import SCHEMA
 
 

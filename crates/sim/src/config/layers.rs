@@ -41,6 +41,14 @@ impl Layer {
             return Err(malformed());
         }
         let value = value.trim();
+        let wrong = |problem| SimError::Config(vec![format!("--set {assignment}: {problem}")]);
+        if value.is_empty() {
+            return Err(wrong("there is no value; write one behind the ="));
+        }
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number && value.parse::<i64>().is_err() {
+            return Err(wrong("the number is too large"));
+        }
         let literal = match value.parse::<i64>() {
             Ok(number) => Value::Integer(number),
             Err(_) => match value {
@@ -195,6 +203,18 @@ mod tests {
             error.to_string(),
             "configuration: my.toml: unknown section zzzzzzzzzz"
         );
+    }
+
+    #[test]
+    fn a_value_that_is_missing_or_too_large_is_refused_with_its_key() {
+        for (assignment, problem) in [
+            ("ssd.dram=", "there is no value"),
+            ("run.seed=99999999999999999999", "the number is too large"),
+        ] {
+            let error = Layer::from_override(assignment).unwrap_err().to_string();
+            let start = format!("configuration: --set {assignment}: {problem}");
+            assert!(error.starts_with(&start), "{error}");
+        }
     }
 
     #[test]

@@ -126,16 +126,32 @@ fn input(words: &Words<'_>) -> Result<Input, SimError> {
             }
             Ok(Input::File(PathBuf::from(file)))
         }
-        (None, Some(pattern)) => Ok(Input::Synthetic(Synthetic {
-            pattern,
-            block: words.read("bs")?.unwrap_or(Bytes::from_kib(4)),
-            read_share: read_share(words)?,
-            working_set: words
-                .read("working-set")?
-                .unwrap_or(WorkingSet::Share(Ratio::percent(80))),
-            zipf_milli: u32::try_from(words.milli("zipf")?.unwrap_or(0)).unwrap_or(u32::MAX),
-        })),
+        (None, Some(pattern)) => synthetic(words, pattern),
     }
+}
+
+fn synthetic(words: &Words<'_>, pattern: Pattern) -> Result<Input, SimError> {
+    let belongs = |name: &str, fits: bool, to: &str| match words.get(name) {
+        Some(_) if !fits => Err(SimError::Mismatch(format!(
+            "--{name} belongs to {to}; leave it out"
+        ))),
+        _ => Ok(()),
+    };
+    belongs("rwmix", pattern == Pattern::RandRw, "--pattern randrw")?;
+    belongs(
+        "zipf",
+        !matches!(pattern, Pattern::SeqRead | Pattern::SeqWrite),
+        "random patterns",
+    )?;
+    Ok(Input::Synthetic(Synthetic {
+        pattern,
+        block: words.read("bs")?.unwrap_or(Bytes::from_kib(4)),
+        read_share: read_share(words)?,
+        working_set: words
+            .read("working-set")?
+            .unwrap_or(WorkingSet::Share(Ratio::percent(80))),
+        zipf_milli: u32::try_from(words.milli("zipf")?.unwrap_or(0)).unwrap_or(u32::MAX),
+    }))
 }
 
 /// `--rwmix 70` and `--rwmix 70%` are the same.
@@ -212,7 +228,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_exactly() {
-        let zipf = read(&["pattern=randread", "zipf=0.95", "rwmix=30%"]).expect("it is right");
+        let zipf = read(&["pattern=randrw", "zipf=0.95", "rwmix=30%"]).expect("it is right");
         let Input::Synthetic(synthetic) = zipf.input else {
             panic!("a pattern is no file")
         };
@@ -237,7 +253,7 @@ mod tests {
 
     #[test]
     fn each_mistake_is_one_sentence() {
-        let cases: [(&[&str], &str); 8] = [
+        let cases: [(&[&str], &str); 10] = [
             (&[], "nothing to replay"),
             (&["pattern=randread", "bz=4KiB"], "did you mean bs?"),
             (&["pattern=randread", "bs=4K"], "--bs: \"4K\" is not a size"),
@@ -246,6 +262,14 @@ mod tests {
                 "--qd many: is not a whole number",
             ),
             (&["pattern=randread", "file=a"], "exclude each other"),
+            (
+                &["pattern=randread", "rwmix=50"],
+                "--rwmix belongs to --pattern randrw",
+            ),
+            (
+                &["pattern=seqwrite", "zipf=1"],
+                "--zipf belongs to random patterns",
+            ),
             (&["file=a", "zipf=1"], "--zipf belongs to --pattern"),
             (
                 &["file=a", "qd=1", "speedup=2"],

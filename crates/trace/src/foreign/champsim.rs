@@ -216,12 +216,6 @@ pub(super) fn export(
     let refuse = |error: std::io::Error| target.fail(format!("cannot be written ({error})"));
     let threads = trace.threads().len();
     let thread = match options.thread {
-        Some(thread) if thread.index() >= threads => {
-            let asked = thread.index();
-            return Err(target.fail(format!(
-                "has {threads} threads, so there is no thread {asked}"
-            )));
-        }
         Some(thread) => thread,
         None if threads == 1 => ThreadId::new(0),
         None => {

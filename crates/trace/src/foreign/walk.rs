@@ -33,6 +33,25 @@ impl Window {
     }
 }
 
+/// Refuses a part that is of no thread, or that holds nothing.
+pub(super) fn check(trace: &TraceFile, options: &ExportOptions) -> Result<(), String> {
+    let threads = trace.threads();
+    if let Some(asked) = options.thread.filter(|t| t.index() >= threads.len()) {
+        return Err(format!(
+            "cannot be written: the capture has {} threads, and none has number {}",
+            threads.len(),
+            asked.index()
+        ));
+    }
+    let mut wanted = threads
+        .iter()
+        .filter(|thread| options.thread.is_none_or(|only| only == thread.id));
+    if wanted.all(|thread| Window::of(trace, thread.id, options).count == 0) {
+        return Err("would hold no instruction; choose a smaller --skip, a larger --limit".into());
+    }
+    Ok(())
+}
+
 /// One executed instruction.
 pub(super) struct Step<'a> {
     /// The static instruction.

@@ -1,0 +1,59 @@
+"""Ctrl-C and SIGTERM while the core works."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from types import FrameType
+from typing import Any, TypeVar
+
+POLL_SECONDS = 0.1
+Answer = TypeVar("Answer")
+
+
+class Interruption:
+    """Ctrl-C and SIGTERM as a flag, so that no exception cuts through the tidying up."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True
+
+
+def interruptible(work: Callable[[], Answer]) -> Answer:
+    """Does work that cannot be cancelled; raises `KeyboardInterrupt` soon after Ctrl-C.
+
+    The work then goes on in a thread that ends with the process, so what it writes has to have a
+    temporary name.
+    """
+    future: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    with Interruption() as interruption:
+        threading.Thread(target=run, daemon=True).start()
+        while not interruption.requested:
+            try:
+                return future.result(POLL_SECONDS)
+            except NotYet:
+                if future.done():  # The work itself gave this error, or the answer just came.
+                    return future.result()
+    raise KeyboardInterrupt

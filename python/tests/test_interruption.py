@@ -1,0 +1,49 @@
+"""Work of the core that cannot be cancelled: its answer, its error, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import fake_core
+import pytest
+from conftest import Entresol
+
+from entresol.interruption import interruptible
+
+
+def test_the_answer_and_the_error_of_the_work_are_given_on() -> None:
+    def fail() -> int:
+        raise TimeoutError("of the work itself")
+
+    assert interruptible(lambda: 7) == 7
+    with pytest.raises(TimeoutError, match="of the work itself"):
+        interruptible(fail)
+
+
+@pytest.mark.usefixtures("fake")
+def test_an_interrupted_export_leaves_nothing(
+    entresol_command: Entresol,
+    capture_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+
+    def slow(_trace: str, _format: str, destination: str, *_: object) -> list[str]:
+        Path(destination).write_text("half")
+        os.kill(os.getpid(), signal.SIGTERM)
+        release.wait(20)
+        return []
+
+    monkeypatch.setattr(fake_core, "trace_export", slow)
+    before, started = sorted(tmp_path.iterdir()), time.monotonic()
+    target = tmp_path / "x"
+    outcome = entresol_command("trace", "export", capture_file, "-o", target, "--format", "macsim")
+    release.set()
+    assert time.monotonic() - started < 10
+    assert outcome.code == 130 and "nothing was written" in outcome.err
+    assert sorted(tmp_path.iterdir()) == before
