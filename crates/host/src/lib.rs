@@ -23,7 +23,7 @@ pub mod tlb;
 
 pub use crate::core::{Core, CoreStats};
 pub use config::CpuConfig;
-pub use numa::{Hop, NodeId, Nodes, NumaConfig};
+pub use numa::{Balancing, Hop, NodeId, Nodes, NumaConfig};
 pub use port::{
     Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squash,
     Squashed, Step, Uncore, WarmUncore,

@@ -1,11 +1,22 @@
 //! The nodes of the machine: which cores and which host DRAM are whose, and how far apart they are
 //! (SkyByte §IV).
 
+use serde::{Deserialize, Serialize};
 use units::{CoreId, Picos};
 
 units::ids! {
     /// A node: a socket with its cores and its host DRAM.
     NodeId, "node";
+}
+
+/// Who moves pages between the host DRAM of nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Balancing {
+    /// Nobody.
+    None,
+    /// The operating system, by hint faults.
+    HintFaults,
 }
 
 units::parameters! {
@@ -20,6 +31,11 @@ units::parameters! {
         /// back together.
         latency: Picos, "at most 1us",
             "SkyByte IV gives a bound, less than 100ns; our choice below it (70ns)";
+        /// Whether a promoted page stays on its node (`none`) or moves to a node two hint faults in a
+        /// row come from (`hint_faults`), by scans of tpp.scan_period and tpp.scan_pages and at the
+        /// costs of tpp.
+        balancing: Balancing, "none or hint_faults, which needs two nodes",
+            "SkyByte IV leaves it to the operating system; Linux should_numa_migrate_memory (none)";
     }
 }
 
@@ -45,6 +61,13 @@ impl NumaConfig {
                 "numa.home is {}; it must be below numa.nodes, which is {nodes}.",
                 self.home
             ));
+        }
+        if self.balancing != Balancing::None && nodes == 1 {
+            problems.push(
+                "numa.balancing moves pages between nodes, but numa.nodes is 1; give the machine \
+                 two or take --set numa.balancing=none."
+                    .to_string(),
+            );
         }
         let longest = Picos::from_micros(1);
         if self.latency > longest {
@@ -144,6 +167,7 @@ pub(crate) mod tests {
             nodes,
             home: 0,
             latency: Picos::new(70_001),
+            balancing: Balancing::None,
         }
     }
 
@@ -188,6 +212,7 @@ pub(crate) mod tests {
         let away = NumaConfig {
             home: 1,
             latency: Picos::new(1_000_001),
+            balancing: Balancing::HintFaults,
             ..config(1)
         };
         let problems = away.validate(&eight);
@@ -195,6 +220,10 @@ pub(crate) mod tests {
             problems[0],
             "numa.home is 1; it must be below numa.nodes, which is 1."
         );
-        assert!(problems[1].starts_with("numa.latency is "), "{problems:?}");
+        assert!(
+            problems[1].starts_with("numa.balancing moves "),
+            "{problems:?}"
+        );
+        assert!(problems[2].starts_with("numa.latency is "), "{problems:?}");
     }
 }

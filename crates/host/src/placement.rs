@@ -9,6 +9,7 @@
 mod audit;
 mod config;
 mod free;
+mod moves;
 pub mod page_cache;
 pub mod pinned;
 pub mod plb;
@@ -18,12 +19,15 @@ pub mod tpp;
 pub use config::{
     DemotionKind, HostConfig, MigrationKind, PageAccess, PromotedDirt, ReclaimPolicy,
 };
+pub use moves::Balancer;
 pub use page_cache::{AstriflashConfig, FillPolicy, PageCache};
 pub use pinned::Pinned;
 pub use plb::{Copied, Direction, PlbIndex};
 pub use tpp::{HintFault, HintSampler, SamplerStats, TppConfig};
 
+use crate::numa::NodeId;
 use free::FreePages;
+use moves::Move;
 use plb::Plb;
 use reclaim::ReclaimLists;
 use std::ops::Range;
@@ -43,6 +47,8 @@ pub enum Location {
     Host(HostPage),
     /// On its way, as this entry of the look-aside buffer says.
     Migrating(PlbIndex),
+    /// On its way from one node's host DRAM to another's.
+    Moving,
 }
 
 /// Where an access to one line goes.
@@ -100,6 +106,12 @@ pub struct PlacementStats {
     pub demotions: u64,
     /// Clean pages dropped.
     pub drops: u64,
+    /// Of the promotions, those to another node than the device's.
+    pub promotions_elsewhere: u64,
+    /// Moves from node to node, finished.
+    pub moves: u64,
+    /// Moves not begun because the page's new node had no page free.
+    pub moves_refused: u64,
     /// Lines copied, either way, repeats included.
     pub lines_copied: u64,
     /// Lines copied again because they were written while they were being copied.
@@ -114,6 +126,8 @@ struct Entry(u32);
 impl Entry {
     const DEVICE: Self = Self(u32::MAX);
     const MIGRATING: u32 = 1 << 31;
+    /// No entry of the look-aside buffer has such a number.
+    const MOVING: Self = Self(u32::MAX - 1);
 
     const fn host(page: HostPage) -> Self {
         Self(page.get())
@@ -127,6 +141,8 @@ impl Entry {
             Location::Device
         } else if self.0 & Self::MIGRATING == 0 {
             Location::Host(HostPage::new(self.0))
+        } else if self.0 == Self::MOVING.0 {
+            Location::Moving
         } else {
             Location::Migrating(PlbIndex::new(self.0 & !Self::MIGRATING))
         }
@@ -146,6 +162,8 @@ pub struct Placement {
     /// DRAM is always copied, since the device's page was given up when it came.
     is_locking: bool,
     pinned: Range<Lpa>,
+    /// Pages on their way from node to node.
+    moves: Vec<Move>,
     stats: PlacementStats,
 }
 
@@ -161,6 +179,7 @@ impl Placement {
             reserve: config.effective_reserve() as usize,
             is_locking: false,
             pinned: Lpa::new(0)..Lpa::new(0),
+            moves: Vec::new(),
             stats: PlacementStats::default(),
         }
     }
@@ -212,6 +231,7 @@ impl Placement {
             reserve: 0,
             is_locking: false,
             pinned: Lpa::new(0)..Lpa::new(0),
+            moves: Vec::new(),
             stats: PlacementStats::default(),
         }
     }
@@ -250,6 +270,7 @@ impl Placement {
                 self.lists.touch(page);
                 Target::Host(page)
             }
+            Location::Moving => Target::Locked,
             Location::Migrating(_) if self.is_locking => Target::Locked,
             Location::Migrating(entry) => self.plb.target(entry, line),
         }
@@ -268,6 +289,7 @@ impl Placement {
                 self.lists.set_dirty(page);
                 Target::Host(page)
             }
+            Location::Moving => Target::Locked,
             Location::Migrating(_) if self.is_locking => Target::Locked,
             Location::Migrating(entry) => self.plb.write(entry, line),
         }
@@ -292,9 +314,15 @@ impl Placement {
     }
 
     /// Begins a promotion that the device or a hint fault asked for: a host page and an entry of
-    /// the look-aside buffer are taken, no line is copied yet.
+    /// the look-aside buffer are taken, no line is copied yet. The page goes to the device's node,
+    /// or if that has none free, to that with the most (§IV).
     pub fn begin_promotion(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
-        let begun = self.try_begin(lpa);
+        self.begin_promotion_near(lpa, self.free.home())
+    }
+
+    /// As `begin_promotion`, for a page that is wanted on a node.
+    pub fn begin_promotion_near(&mut self, lpa: Lpa, node: NodeId) -> Result<HostPage, Refusal> {
+        let begun = self.try_begin(lpa, node);
         match begun {
             Ok(_) => self.stats.promotions_begun += 1,
             Err(refusal) => {
@@ -305,7 +333,7 @@ impl Placement {
         begun
     }
 
-    fn try_begin(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
+    fn try_begin(&mut self, lpa: Lpa, node: NodeId) -> Result<HostPage, Refusal> {
         if self.is_pinned(lpa) {
             return Err(Refusal::Pinned);
         }
@@ -315,7 +343,7 @@ impl Placement {
         if self.plb.is_full() {
             return Err(Refusal::PlbFull);
         }
-        let page = self.free.take(lpa).ok_or(Refusal::NoHostPage)?;
+        let page = self.free.take(lpa, node).ok_or(Refusal::NoHostPage)?;
         let entry = self.plb.begin(lpa, page, Direction::Promotion);
         self.set(lpa, Entry::migrating(entry));
         Ok(page)
@@ -362,6 +390,8 @@ impl Placement {
             self.lists.set_dirty(entry.host_page);
         }
         self.stats.promotions += 1;
+        let is_home = self.free.node_of(entry.host_page) == self.free.home();
+        self.stats.promotions_elsewhere += u64::from(!is_home);
         entry.host_page
     }
 

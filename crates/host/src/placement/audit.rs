@@ -27,6 +27,11 @@ impl Placement {
                 Location::Host(page) => {
                     assert_eq!(holders[page.index()], Some(lpa), "{page} holds {lpa}");
                 }
+                Location::Moving => {
+                    let (from, to) = self.moving(lpa).expect("a move is listed");
+                    let held = [from, to].map(|page| holders[page.index()]);
+                    assert_eq!(held, [Some(lpa); 2], "{from} and {to} are {lpa}'s");
+                }
                 Location::Migrating(entry) => {
                     let page = self.plb.host_page(entry, lpa);
                     assert_eq!(holders[page.index()], Some(lpa), "{page} is set aside");
@@ -36,13 +41,13 @@ impl Placement {
         let placed = self.entries.iter().filter(|entry| **entry != Entry::DEVICE);
         assert_eq!(
             placed.count(),
-            holders.iter().flatten().count(),
+            holders.iter().flatten().count() - self.moves.len(),
             "every host page in use belongs to a page that knows of it"
         );
     }
 
-    /// What each host page holds: in the lists, in the look-aside buffer, or nothing when free;
-    /// exactly one of them.
+    /// What each host page holds: in the lists, in the look-aside buffer, on a move, or nothing when
+    /// free; exactly one of them.
     fn holders(&self) -> Vec<Holder> {
         let mut holders: Vec<Option<Holder>> = vec![None; self.lists.capacity()];
         let mut claim = |page: HostPage, holder: Holder| {
@@ -57,6 +62,10 @@ impl Placement {
         listed.for_each(|(page, lpa)| claim(page, Some(lpa)));
         let moving = self.plb.live();
         moving.for_each(|entry| claim(entry.host_page, Some(entry.lpa)));
+        for page in &self.moves {
+            claim(page.from, Some(page.lpa));
+            claim(page.to, Some(page.lpa));
+        }
         let whole = holders.into_iter().enumerate().map(|(index, holder)| {
             holder.unwrap_or_else(|| panic!("{} is somewhere", HostPage::from_index(index)))
         });

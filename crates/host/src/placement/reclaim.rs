@@ -146,6 +146,11 @@ impl ReclaimLists {
         }
     }
 
+    /// Whether a page is newer than the device's copy.
+    pub fn is_dirty(&self, page: HostPage) -> bool {
+        self.nodes[page.index()].is_dirty
+    }
+
     /// The page to be reclaimed next; it stays in its list until [`remove`](Self::remove).
     /// Every page that is looked at loses its accessed bit, so a search ends, and costs no more
     /// than what accesses since the last one have set.

@@ -3,6 +3,8 @@ use super::*;
 use proptest::prelude::*;
 use units::Bytes;
 
+mod moving;
+
 const LINES: u16 = 4;
 
 fn small_page() -> PageSize {
@@ -301,6 +303,7 @@ enum Step {
     StartCopy(u64),
     EndCopy(usize),
     Finish(u64),
+    Move(u64, u32),
     Reclaim(u64),
     Flush(usize),
 }
@@ -314,6 +317,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => page.clone().prop_map(Step::StartCopy),
         8 => (0usize..8).prop_map(Step::EndCopy),
         4 => page.clone().prop_map(Step::Finish),
+        2 => (page.clone(), 0..2u32).prop_map(|(page, node)| Step::Move(page, node)),
         1 => page.clone().prop_map(Step::Reclaim),
         1 => (0..PAGES).prop_map(Step::Flush),
     ]
@@ -322,13 +326,13 @@ fn step() -> impl Strategy<Value = Step> {
 impl World {
     fn new(mover: Mover) -> Self {
         let placement = match mover {
-            Mover::Lookaside => placement(3, 2, PAGES as u64),
-            Mover::Locking => locking(3, 2, PAGES as u64),
+            Mover::Lookaside => placement(4, 2, PAGES as u64),
+            Mover::Locking => locking(4, 2, PAGES as u64),
             Mover::Sets => in_sets(4, 2, PAGES as u64),
         };
         let is_locking = mover == Mover::Locking;
         Self {
-            placement,
+            placement: placement.on_nodes(2, NodeId::new(0)),
             is_locking,
             newest: [[0; 4]; PAGES],
             device: [[0; 4]; PAGES],
@@ -404,6 +408,7 @@ impl World {
     }
     /// Copies what is missing, then ends the migration as the integrator would.
     fn finish(&mut self, lpa: Lpa) {
+        self.end_move(lpa);
         if self.is_migrating(lpa).is_none() {
             return;
         }
@@ -441,6 +446,7 @@ impl World {
             Step::StartCopy(lpa) => self.start_copy(Lpa::new(lpa)),
             Step::EndCopy(chosen) => self.end_copy(chosen),
             Step::Finish(lpa) => self.finish(Lpa::new(lpa)),
+            Step::Move(lpa, node) => self.begin_move(Lpa::new(lpa), node),
             Step::Reclaim(newcomer) => {
                 self.placement.reclaim(Lpa::new(newcomer));
             }
