@@ -31,9 +31,9 @@ units::parameters! {
         /// back together.
         latency: Picos, "at most 1us",
             "SkyByte IV gives a bound, less than 100ns; our choice below it (70ns)";
-        /// Whether a promoted page stays on its node (`none`) or moves to a node two hint faults in a
-        /// row come from (`hint_faults`), by scans of tpp.scan_period and tpp.scan_pages and at the
-        /// costs of tpp.
+        /// Whether a promoted page stays on its node (`none`) or moves to a node two hint faults
+        /// in a row come from (`hint_faults`), by scans of tpp.scan_period and tpp.scan_pages
+        /// and at the costs of tpp.
         balancing: Balancing, "none or hint_faults, which needs two nodes",
             "SkyByte IV leaves it to the operating system; Linux should_numa_migrate_memory (none)";
     }

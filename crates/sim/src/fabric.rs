@@ -15,7 +15,7 @@ mod persist;
 pub(crate) mod promotion;
 mod uncore;
 
-pub(crate) use hints::Hints;
+pub(crate) use hints::{Hints, samples};
 pub use host_memory::HostMemory;
 pub(crate) use page_cache::PageStore;
 
@@ -164,7 +164,10 @@ impl Fabric {
         } else {
             Pinned::None
         };
-        let placement = placement.pinning(pinned.pages(page, page_count));
+        let nodes = Nodes::new(&config.numa, config.cpu.cores);
+        let placement = placement
+            .pinning(pinned.pages(page, page_count))
+            .on_nodes(nodes.count(), nodes.home());
         Self {
             queue: EventQueue::new(),
             placement,
@@ -172,7 +175,7 @@ impl Fabric {
             requests: Requests::default(),
             llc: SharedCache::new(&config.cpu),
             host_dram: HostMemory::new(config),
-            nodes: Nodes::new(&config.numa, config.cpu.cores),
+            nodes,
             link: Link::new(&config.link),
             stats: AccessStats::default(),
             recorder: None,

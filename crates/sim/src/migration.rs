@@ -4,9 +4,10 @@
 //! page table → TLB shootdown on all cores → acknowledgement to the device. Demotion copies the
 //! other way, through the link and into the log or the data cache like any write.
 
+mod balance;
 mod tpp;
 
-pub(crate) use tpp::Tpp;
+pub(crate) use tpp::Scans;
 
 use crate::event::Event;
 use crate::fabric::device_line;
@@ -68,6 +69,9 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// The host begins to copy a page: all of its lines are asked for, one after the other.
     pub(crate) fn migration_start(&mut self, now: Time, lpa: Lpa) {
+        if let Some((from, to)) = self.fabric.placement.moving(lpa) {
+            return self.copy_between_nodes(now, lpa, from, to);
+        }
         let purpose = match self.fabric.placement.direction(lpa) {
             Direction::Promotion => Purpose::Promotion,
             Direction::Demotion => Purpose::Demotion,
@@ -104,7 +108,7 @@ impl<S: InstructionSource> Simulation<S> {
         match copied {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Promotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
-            Copied::Done if self.tpp.is_some() => self.locked_page_copied(now, lpa),
+            Copied::Done if self.fabric.placement.is_locking() => self.locked_page_copied(now, lpa),
             Copied::Done => {
                 self.charge_core(now, lpa, self.costs.page_table);
                 let committed = now + self.costs.page_table;
@@ -125,7 +129,7 @@ impl<S: InstructionSource> Simulation<S> {
         {
             Copied::Again => self.copy_lines(now, lpa, Purpose::Demotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
-            Copied::Done if self.tpp.is_some() => self.locked_page_copied(now, lpa),
+            Copied::Done if self.fabric.placement.is_locking() => self.locked_page_copied(now, lpa),
             Copied::Done => {
                 self.fabric.placement.finish_demotion(lpa);
                 self.unmap(now, lpa);
@@ -135,7 +139,10 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// The page table names host DRAM; the device is told.
     pub(crate) fn migration_commit(&mut self, now: Time, lpa: Lpa) {
-        if self.tpp.is_some() {
+        if self.fabric.placement.moving(lpa).is_some() {
+            return self.finish_move(now, lpa);
+        }
+        if self.fabric.placement.is_locking() {
             return self.finish_locked(now, lpa);
         }
         self.shoot_down(now, lpa);

@@ -7,10 +7,10 @@ use crate::config::{Config, Migration};
 use crate::run::Prepared;
 use crate::simulation::{Pace, Simulation};
 use firmware::{ControllerStats, FtlStats, Served};
-use host::InstructionSource;
 use host::core::CoreStats;
 use host::placement::SamplerStats;
 use host::placement::page_cache::PageCacheStats;
+use host::{Balancing, InstructionSource};
 use nand::Kind;
 use serde_json::{Value, json};
 use units::{Picos, Time};
@@ -372,12 +372,17 @@ impl<S: InstructionSource> View<'_, S> {
     /// Who was near to what.
     fn numa(&self) -> Value {
         let stats = &self.simulation.fabric.stats;
+        let placement = self.simulation.fabric.placement.stats();
         let device_reads = stats.counted() - stats.host_reads;
         json!({
             "host_reads_local": stats.host_reads - stats.host_reads_remote,
             "host_reads_remote": stats.host_reads_remote,
             "ssd_reads_local": device_reads - stats.device_reads_remote,
             "ssd_reads_remote": stats.device_reads_remote,
+            "promotions_home": placement.promotions - placement.promotions_elsewhere,
+            "promotions_elsewhere": placement.promotions_elsewhere,
+            "page_moves": placement.moves,
+            "page_moves_refused": placement.moves_refused,
         })
     }
 
@@ -451,6 +456,10 @@ impl<S: InstructionSource> View<'_, S> {
         warn(
             is_ssd && is_promoting && placement.promotions == 0,
             "no page was promoted: the effect of page migration is not visible in this run",
+        );
+        warn(
+            self.config.numa.balancing != Balancing::None && placement.moves == 0,
+            "no page moved between nodes: the effect of numa.balancing is not visible in this run",
         );
         warn(
             is_ssd && design.context_switch && self.simulation.switches.long_delay == 0,

@@ -11,7 +11,7 @@ use crate::config::{Config, Migration};
 use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
-use crate::migration::Tpp;
+use crate::migration::Scans;
 use crate::retry::Lanes;
 use delay::DelayPolicy;
 use host::core::Core;
@@ -113,8 +113,8 @@ pub struct Simulation<S> {
     sync: SyncEngine,
     resumed: Vec<ThreadId>,
     pub(crate) costs: MigrationCosts,
-    /// Migration by the operating system, if the design has it.
-    pub(crate) tpp: Option<Box<Tpp>>,
+    /// Scans of the operating system, if it samples pages.
+    pub(crate) scans: Option<Box<Scans>>,
     pub(crate) switches: SwitchCounts,
     pub(crate) lanes: Lanes,
     delay: DelayPolicy,
@@ -133,6 +133,8 @@ pub(crate) struct MigrationCosts {
     pub handler: Picos,
     pub page_table: Picos,
     pub shootdown: Picos,
+    /// What isolating and remapping a page takes that the operating system moves by itself.
+    pub isolation: Picos,
     pub kind: MigrationKind,
 }
 
@@ -190,9 +192,10 @@ impl<S: InstructionSource> Simulation<S> {
                 handler: config.host.handler_cost,
                 page_table: config.host.page_table_cost,
                 shootdown: config.host.shootdown_cost,
+                isolation: config.tpp.migration_cost,
                 kind: config.host.migration,
             },
-            tpp: Tpp::of(config),
+            scans: Scans::of(config),
             sleepers: Vec::new(),
             switches: SwitchCounts::default(),
             delay: DelayPolicy::new(config),

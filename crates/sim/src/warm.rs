@@ -34,7 +34,7 @@ struct InstantPlatform {
     /// Flash reads so far.
     reads: u64,
     /// Hint faults that are to be served.
-    faults: VecDeque<Lpa>,
+    faults: VecDeque<(CoreId, Lpa)>,
 }
 
 impl Platform for InstantPlatform {
@@ -202,7 +202,11 @@ impl WarmFabric<'_> {
     /// Pages that the operating system found hot: as in the measured part, without time, and
     /// therefore without a limit to the rate.
     fn serve_faults(&mut self) {
-        while let Some(lpa) = self.platform.faults.pop_front() {
+        while let Some((core, lpa)) = self.platform.faults.pop_front() {
+            if !self.fabric.is_sampled(lpa) {
+                self.balance(core, lpa);
+                continue;
+            }
             let Some(hints) = &mut self.fabric.hints else {
                 return;
             };
@@ -210,7 +214,9 @@ impl WarmFabric<'_> {
                 continue;
             }
             self.make_room(lpa);
-            if self.fabric.placement.begin_promotion(lpa).is_ok() {
+            let node = self.fabric.node_of(core);
+            let begun = self.fabric.placement.begin_promotion_near(lpa, node);
+            if begun.is_ok() {
                 while let Some(line) = self.fabric.placement.next_line(lpa) {
                     self.request(RequestOp::PromotionRead, device_line(lpa, line), None);
                     self.fabric.placement.line_copied(lpa, line);
@@ -219,6 +225,14 @@ impl WarmFabric<'_> {
                 let hints = self.fabric.hints.as_mut().expect("a fault was a hint");
                 hints.sampler.promoted(Time::ZERO, lpa);
             }
+        }
+    }
+
+    fn balance(&mut self, core: CoreId, lpa: Lpa) {
+        if let Some(node) = self.fabric.wanted_on(core, lpa)
+            && self.fabric.placement.begin_move(lpa, node).is_some()
+        {
+            self.fabric.placement.finish_move(lpa);
         }
     }
 
@@ -267,11 +281,11 @@ impl WarmUncore for WarmFabric<'_> {
         self.promote_offered();
     }
 
-    fn walked(&mut self, _core: CoreId, page: Lpa) {
+    fn walked(&mut self, core: CoreId, page: Lpa) {
         if let Some(hints) = &mut self.fabric.hints
             && hints.sampler.take_armed(page)
         {
-            self.platform.faults.push_back(page);
+            self.platform.faults.push_back((core, page));
             self.serve_faults();
         }
     }

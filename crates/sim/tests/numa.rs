@@ -139,3 +139,104 @@ fn retries_in_closed_form_go_the_whole_way() {
     let retries = |result| stat(result, "os/retries_in_closed_form");
     assert!(retries(&far) > 0 && retries(&far) < retries(&near));
 }
+
+/// The thread is on node 0, the device at node 1; the operating system scans one page every 16 µs,
+/// and nothing costs anything but the copy and 200 ns for the page table.
+const AWAY: &[&str] = &[
+    "numa.home=1",
+    "host.handler_cost=0ns",
+    "host.shootdown_cost=0ns",
+    "host.page_table_cost=200ns",
+    "tpp.scan_period=16us",
+    "tpp.scan_pages=1",
+    "tpp.arm_cost=0ns",
+    "tpp.fault_cost=0ns",
+    "tpp.migration_cost=0ns",
+];
+
+/// 20 loads that make a page hot, then three, each after 20 µs of additions: 320,000 are 80,000
+/// cycles of 250 ps.
+fn hot_page() -> TraceFile {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for line in 0..20 {
+        program.chase(thread, line * LINE);
+    }
+    for line in 20..23 {
+        program.alu(thread, 320_000);
+        program.chase(thread, line * LINE);
+    }
+    program.finish()
+}
+
+#[test]
+fn a_hot_page_comes_to_the_home_node_and_then_to_the_node_that_uses_it() {
+    // By 12 µs the page is at home, on node 1. The scans at 16, 32 and 64 µs arm it (at 48 µs it
+    // still is); the loads at some 29, 49 and 69 µs fault. The first finds it on node 1 and
+    // reads it there; the second is the second fault in a row from node 0: the page moves, and
+    // the load reads it on node 0, as the third does.
+    let run = |more: &[&'static str]| {
+        let settings = two(&[AWAY, more].concat());
+        run(&hot_page(), "demo", "skybyte-p", &settings)
+    };
+    let stays = run(&[]);
+    let moves = run(&["numa.balancing=hint_faults"]);
+    let numa = |result, name| stat(result, &format!("numa/{name}"));
+    assert_eq!(stat(&moves, "activity/hint_faults"), 3);
+    assert_eq!(numa(&moves, "promotions_home"), 1);
+    assert_eq!(numa(&moves, "promotions_elsewhere"), 0);
+    for (result, [remote, local, moved]) in [(&stays, [3, 0, 0]), (&moves, [1, 2, 1])] {
+        assert_eq!(numa(result, "ssd_reads_remote"), 20);
+        assert_eq!(numa(result, "host_reads_remote"), remote);
+        assert_eq!(numa(result, "host_reads_local"), local);
+        assert_eq!(numa(result, "page_moves"), moved);
+    }
+    // What the second load waits, from the end of its walk, when the copy begins: the first line
+    // is read on node 1 in its open row (CL 15 ns + burst 1.667), crosses (35), and is written
+    // on node 0, where code has another row of the bank open (RP 15.834 + RCD 15.834 + CL 15);
+    // the 64 lines follow at the speed of the bus (64 × 1.667), and the page table takes 200 ns:
+    // 405.023 ns. Then the load is read there, 16.667 ns: 421.69 ns, in whole cycles 421.75.
+    // Where the page stays it takes L1, L2 and L3 (54 cycles, 13.5 ns), 35, 16.667 and 35 ns, in
+    // whole cycles 100.25. The third load saves its way, 70 ns. Both loads walk, as their page
+    // was armed: 7 cycles in the second TLB and 10 in L2, 4.25 ns. (The first load walks either
+    // way: its page has moved home.)
+    let (waits, walks) = (421_750 - 100_250, 2 * 4_250);
+    assert_eq!(time(&moves) - time(&stays), waits + walks - LATENCY);
+    // Without latency between the nodes: 20 + 1 reads there and back less, and the copy's last line
+    // one way less.
+    let near = run(&["numa.balancing=hint_faults", "numa.latency=0ns"]);
+    assert_eq!(time(&moves) - time(&near), 21 * LATENCY + LATENCY / 2);
+}
+
+#[test]
+fn pages_find_the_node_that_uses_them_in_every_design_that_promotes() {
+    let trace = mixed(4, 60, 5_000, 33);
+    let busy = [
+        "numa.balancing=hint_faults",
+        "host.promoted=128KiB",
+        "host.reserve=4",
+        "cpu.l3=64KiB",
+        "ssd.promotion_threshold=2",
+        "tpp.scan_period=5us",
+        "tpp.scan_pages=16",
+    ];
+    for design in ["skybyte-p", "skybyte-full", "skybyte-ct", "skybyte-wct"] {
+        for warmup in ["run.warmup=0%", "run.warmup=50%"] {
+            let settings = two(&[&busy[..], &[warmup]].concat());
+            // Audited: pages and host pages name each other.
+            let result = run(&trace, "demo", design, &settings);
+            assert!(stat(&result, "numa/page_moves") > 0, "{design} {warmup}");
+        }
+    }
+}
+
+#[test]
+fn balancing_moves_nothing_where_no_page_is_promoted() {
+    let settings = two(&["numa.balancing=hint_faults"]);
+    for design in ["base-cssd", "dram-only", "astriflash-cxl"] {
+        let result = run(&chase(2, 4), "demo", design, &settings);
+        assert_eq!(stat(&result, "activity/hint_scans"), 0, "{design}");
+        let warnings = result["warnings"].to_string();
+        assert!(warnings.contains("no page moved between nodes"), "{design}");
+    }
+}

@@ -46,8 +46,8 @@ impl Placement {
         );
     }
 
-    /// What each host page holds: in the lists, in the look-aside buffer, on a move, or nothing when
-    /// free; exactly one of them.
+    /// What each host page holds: in the lists, in the look-aside buffer, on a move, or nothing
+    /// when free; exactly one of them.
     fn holders(&self) -> Vec<Holder> {
         let mut holders: Vec<Option<Holder>> = vec![None; self.lists.capacity()];
         let mut claim = |page: HostPage, holder: Holder| {

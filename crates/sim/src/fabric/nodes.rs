@@ -2,9 +2,10 @@
 
 use super::Fabric;
 use crate::request::MissRef;
+use dram::Access;
 use host::placement::HostPage;
 use host::{Hop, NodeId};
-use units::{CoreId, Picos};
+use units::{CoreId, LineInPage, PageSize, Picos, Time};
 
 impl Fabric {
     /// What a miss adds whose line is on a node: the one who waits first asks.
@@ -28,6 +29,19 @@ impl Fabric {
     pub(crate) fn way_home(&self, page: HostPage) -> Picos {
         let node = self.host_dram.node_of(page);
         self.nodes.hop(node, self.nodes.home()).back
+    }
+
+    /// Copies a page to the host DRAM of another node, line by line; says when all are there.
+    pub(crate) fn copy_between_nodes(&mut self, now: Time, from: HostPage, to: HostPage) -> Time {
+        let nodes = [from, to].map(|page| self.host_dram.node_of(page));
+        let way = self.nodes.hop(nodes[0], nodes[1]).back;
+        let mut done = now;
+        for line in (0..PageSize::KIB_4.line_count()).map(LineInPage::new) {
+            let read = self.host_dram.page(now, from, line, Access::Read);
+            let written = self.host_dram.page(read + way, to, line, Access::Write);
+            done = done.max(written);
+        }
+        done
     }
 
     /// What an access adds of a core, if one asks, to a node.

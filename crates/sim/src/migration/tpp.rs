@@ -6,21 +6,21 @@
 //! the destination. The work is a core's: that of the faulting thread for a promotion, any for the
 //! daemon.
 
-use crate::config::{Config, MemoryKind, Migration};
+use crate::config::Config;
 use crate::event::Event;
+use crate::fabric::samples;
 use crate::simulation::Simulation;
 use host::InstructionSource;
 use host::placement::{Direction, HintFault, MigrationKind, Reclaimed};
 use units::{CoreId, Lpa, Picos, Time};
 
-/// What the operating system's migration costs, and when it scans next.
+/// When the operating system scans next, for TPP and for balancing between nodes.
 #[derive(Clone)]
-pub(crate) struct Tpp {
+pub(crate) struct Scans {
     scan_period: Picos,
     /// From the start of measurement to its first scan: warm-up uses up some of it.
     until_scan: Picos,
     arm_cost: Picos,
-    migration_cost: Picos,
     /// What an instruction and a flash read count in warm-up, where nothing takes time.
     warm_instruction: Picos,
     warm_read: Picos,
@@ -29,31 +29,28 @@ pub(crate) struct Tpp {
     newly: Vec<Lpa>,
 }
 
-impl Tpp {
-    /// That of the design; none if nothing is ever sampled, so that nothing ever happens.
+impl Scans {
+    /// Those of the design; none if nothing is ever sampled, so that nothing ever happens.
     pub fn of(config: &Config) -> Option<Box<Self>> {
-        let design = config.mechanisms();
-        if design.memory != MemoryKind::Ssd || design.migration != Migration::Tpp {
-            return None;
-        }
-        Some(Box::new(Self {
-            scan_period: config.tpp.scan_period,
-            until_scan: config.tpp.scan_period,
-            arm_cost: config.tpp.arm_cost,
-            migration_cost: config.tpp.migration_cost,
-            warm_instruction: config.cpu.period(),
-            warm_read: config.nand.t_r,
-            scan_count: u64::from(config.tpp.scan_pages),
-            newly: Vec::new(),
-        }))
+        samples(config).then(|| {
+            Box::new(Self {
+                scan_period: config.tpp.scan_period,
+                until_scan: config.tpp.scan_period,
+                arm_cost: config.tpp.arm_cost,
+                warm_instruction: config.cpu.period(),
+                warm_read: config.nand.t_r,
+                scan_count: u64::from(config.tpp.scan_pages),
+                newly: Vec::new(),
+            })
+        })
     }
 }
 
 impl<S: InstructionSource> Simulation<S> {
     /// Measurement begins: the first scan is to come.
     pub(crate) fn start_scans(&mut self) {
-        if let Some(tpp) = self.tpp.as_ref().filter(|tpp| tpp.scan_count > 0) {
-            let first = Time::ZERO + tpp.until_scan;
+        if let Some(scans) = self.scans.as_ref().filter(|scans| scans.scan_count > 0) {
+            let first = Time::ZERO + scans.until_scan;
             self.fabric.queue.push(first, Event::HintScan);
         }
     }
@@ -61,9 +58,9 @@ impl<S: InstructionSource> Simulation<S> {
     /// Arms the next pages: each loses its translations, which takes one shootdown for all of them.
     /// Scans go on while anything else can happen.
     pub(crate) fn hint_scan(&mut self, now: Time) {
-        let Some(tpp) = &mut self.tpp else { return };
-        let mut newly = std::mem::take(&mut tpp.newly);
-        let (cost, next) = (tpp.arm_cost, now + tpp.scan_period);
+        let Some(scans) = &mut self.scans else { return };
+        let mut newly = std::mem::take(&mut scans.newly);
+        let (cost, next) = (scans.arm_cost, now + scans.scan_period);
         self.fabric.arm(&mut newly);
         if let Some(first) = newly.first() {
             self.charge_core(now, *first, cost * newly.len() as u64);
@@ -75,7 +72,7 @@ impl<S: InstructionSource> Simulation<S> {
             }
         }
         newly.clear();
-        self.tpp.as_mut().expect("the design migrates by TPP").newly = newly;
+        self.scans.as_mut().expect("it was there before").newly = newly;
         let is_over = self.is_done() || self.is_idle();
         if !is_over {
             self.fabric.queue.push(next, Event::HintScan);
@@ -84,6 +81,9 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// The handler of a hint fault: an active page is promoted, by the core that ran into it.
     pub(crate) fn hint_fault(&mut self, now: Time, core: CoreId, lpa: Lpa) {
+        if !self.fabric.is_sampled(lpa) {
+            return self.balance(now, core, lpa);
+        }
         let Some(hints) = &mut self.fabric.hints else {
             return;
         };
@@ -94,7 +94,9 @@ impl<S: InstructionSource> Simulation<S> {
             // There is no room on its way: the daemon goes first.
             self.demote_inactive(now, lpa);
         }
-        if self.fabric.placement.begin_promotion(lpa).is_ok() {
+        let node = self.fabric.node_of(core);
+        let begun = self.fabric.placement.begin_promotion_near(lpa, node);
+        if begun.is_ok() {
             self.fabric.hints_promoted(now, lpa);
             match self.costs.kind {
                 MigrationKind::Copied => self.move_locked(now, core, lpa),
@@ -125,10 +127,9 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     /// A core isolates a page, takes it from the page table, and will copy it.
-    fn move_locked(&mut self, now: Time, core: CoreId, lpa: Lpa) {
-        let tpp = self.tpp.as_ref().expect("the design migrates by TPP");
-        let begins = now + tpp.migration_cost;
-        let cost = tpp.migration_cost + self.costs.page_table;
+    pub(super) fn move_locked(&mut self, now: Time, core: CoreId, lpa: Lpa) {
+        let begins = now + self.costs.isolation;
+        let cost = self.costs.isolation + self.costs.page_table;
         self.seats[core.index()].core.interrupt(now, cost);
         self.shoot_down(now, lpa);
         self.fabric.queue.push(begins, Event::MigrationStart(lpa));
@@ -158,17 +159,17 @@ impl<S: InstructionSource> Simulation<S> {
     /// Warm-up has executed instructions and read flash pages. Scans come when a machine would be
     /// there whose every instruction takes a cycle and every flash read its time, on one core.
     pub(crate) fn warm_scans(&mut self, instructions: u64, flash_reads: u64) {
-        let Some(tpp) = self.tpp.as_mut().filter(|tpp| tpp.scan_count > 0) else {
+        let Some(scans) = self.scans.as_mut().filter(|scans| scans.scan_count > 0) else {
             return;
         };
-        let core_time = tpp.warm_instruction * instructions + tpp.warm_read * flash_reads;
+        let core_time = scans.warm_instruction * instructions + scans.warm_read * flash_reads;
         let passed = core_time / self.seats.len() as u64;
-        if passed < tpp.until_scan {
-            tpp.until_scan = tpp.until_scan.saturating_sub(passed);
+        if passed < scans.until_scan {
+            scans.until_scan = scans.until_scan.saturating_sub(passed);
             return;
         }
-        tpp.until_scan = tpp.scan_period;
-        let mut newly = std::mem::take(&mut tpp.newly);
+        scans.until_scan = scans.scan_period;
+        let mut newly = std::mem::take(&mut scans.newly);
         self.fabric.arm(&mut newly);
         for seat in &mut self.seats {
             for lpa in &newly {
@@ -176,6 +177,6 @@ impl<S: InstructionSource> Simulation<S> {
             }
         }
         newly.clear();
-        self.tpp.as_mut().expect("it was there before").newly = newly;
+        self.scans.as_mut().expect("it was there before").newly = newly;
     }
 }
