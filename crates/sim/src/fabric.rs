@@ -35,7 +35,7 @@ use host::cache::Victim;
 use host::config::L2Victims;
 use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
-use host::placement::{DemotionKind, MigrationKind, PageAccess, Pinned, Placement, PromotedDirt};
+use host::placement::{DemotionKind, MigrationKind, PageAccess, Placement, PromotedDirt};
 use host::{HostLine, MissKind, MissSlot, Nodes, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
@@ -142,40 +142,19 @@ pub struct Fabric {
 impl Fabric {
     /// An idle fabric for a capture of `page_count` data pages.
     pub fn new(config: &Config, page_count: u64) -> Self {
-        let page = config.nand.page_size;
         let period = config.cpu.clock.period();
         let period = period.expect("a validated clock has a period");
         let span = |cycles: units::Cycles| cycles.span(period);
         let is_ssd = config.design.memory == MemoryKind::Ssd;
         let design = config.mechanisms();
-        let placement = match (is_ssd, design.migration) {
-            (false, _) => Placement::dram_only(page, page_count),
-            (true, Migration::Tpp) => {
-                Placement::locking(&config.host, &config.tpp, page, page_count)
-            }
-            (true, Migration::HostCache) => Placement::device_only(page, page_count),
-            (true, _) => match config.host_ways() {
-                Some(ways) => Placement::in_sets(&config.host, ways, page, page_count),
-                None => Placement::new(&config.host, page, page_count),
-            },
-        };
-        let pinned = if is_ssd {
-            config.host.pinned
-        } else {
-            Pinned::None
-        };
-        let nodes = Nodes::new(&config.numa, config.cpu.cores);
-        let placement = placement
-            .pinning(pinned.pages(page, page_count))
-            .on_nodes(nodes.count(), nodes.home());
         Self {
             queue: EventQueue::new(),
-            placement,
+            placement: promotion::placement_of(config, page_count),
             device: is_ssd.then(|| Device::new(config)),
             requests: Requests::default(),
             llc: SharedCache::new(&config.cpu),
             host_dram: HostMemory::new(config),
-            nodes,
+            nodes: Nodes::new(&config.numa, config.cpu.cores),
             link: Link::new(&config.link),
             stats: AccessStats::default(),
             recorder: None,

@@ -1,13 +1,36 @@
 //! What the device does when pages come to host DRAM and leave it.
 
 use super::Fabric;
+use crate::config::{Config, MemoryKind, Migration};
 use crate::event::Event;
 use crate::request::Purpose;
 use dram::Access;
 use firmware::{Controller, Platform};
-use host::Region;
-use host::placement::{DemotionKind, Location, PromotedDirt};
+use host::placement::{DemotionKind, Location, Pinned, Placement, PromotedDirt};
+use host::{NodeId, Region};
 use units::{Lpa, RequestId, Time};
+
+/// Where the pages of a capture live at first, and which may go where.
+pub(super) fn placement_of(config: &Config, page_count: u64) -> Placement {
+    let page = config.nand.page_size;
+    let is_ssd = config.design.memory == MemoryKind::Ssd;
+    let placement = match (is_ssd, config.mechanisms().migration) {
+        (false, _) => Placement::dram_only(page, page_count),
+        (true, Migration::Tpp) => Placement::locking(&config.host, &config.tpp, page, page_count),
+        (true, Migration::HostCache) => Placement::device_only(page, page_count),
+        (true, _) => match config.host_ways() {
+            Some(ways) => Placement::in_sets(&config.host, ways, page, page_count),
+            None => Placement::new(&config.host, page, page_count),
+        },
+    };
+    let pinned = match is_ssd {
+        true => config.host.pinned,
+        false => Pinned::None,
+    };
+    placement
+        .pinning(pinned.pages(page, page_count))
+        .on_nodes(config.numa.nodes, NodeId::new(config.numa.home))
+}
 
 /// The device drops its copies of a promoted page; says whether they differed from flash and the
 /// host takes notice of it.
