@@ -163,12 +163,13 @@ impl AccessStats {
         self.count_cold(pending, answer);
     }
 
-    /// A read that waited for a whole page has its line. The read that the page was fetched for has
-    /// the parts of the fetch; of any other all is flash, as for one that merges on the device.
-    /// `done`: when the line is at the node that reads, which is not before it has asked.
+    /// A read that waited for a whole page has its line. The read that the page was fetched for, the
+    /// `is_first` that waited, has the parts of the fetch; of any other all is flash, as for one that
+    /// merges on the device. `done`: when the line is at the node that reads, which is not before it
+    /// has asked.
     pub(crate) fn page_read(
         &mut self,
-        done: Time,
+        (done, is_first): (Time, bool),
         missed: &Missed,
         hop: Hop,
         pending: &Pending,
@@ -177,7 +178,7 @@ impl AccessStats {
         let latency = done - missed.issued;
         self.device_reads_remote += u64::from(hop.is_remote);
         self.inter_socket += hop.both();
-        if missed.issued + hop.there <= pending.issued {
+        if is_first && missed.issued + hop.there <= pending.issued {
             let Breakdown {
                 stall,
                 index,

@@ -4,6 +4,7 @@ mod common;
 
 use common::{LINE, PAGE, Program, mixed, prepare, run, stat, time};
 use cxl::MessageClass;
+use firmware::Served;
 use host::thread::TracedThread;
 use sim::simulation::Simulation;
 use trace::TraceFile;
@@ -109,6 +110,21 @@ fn misses_of_one_page_share_one_fetch() {
     assert_eq!((stats.delayed, stats.host_reads), (4, 4));
     let link = simulation.fabric.link.stats();
     assert_eq!(link.of(MessageClass::MemRd), 1);
+}
+
+#[test]
+fn of_reads_that_wait_for_one_page_the_first_has_missed_and_the_others_have_merged() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    // Stores do not switch. The second misses while the tags are looked up for the first.
+    program.store(thread, 0);
+    program.store(thread, LINE);
+    // Both have their lines when this is over.
+    program.alu(thread, 160_000);
+    let simulation = finished(&program.finish(), SMALL);
+    let served = |served| simulation.fabric.stats.served_by(served);
+    let counts = (served(Served::Flash), served(Served::MergedMiss));
+    assert_eq!(counts, (1, 1));
 }
 
 #[test]

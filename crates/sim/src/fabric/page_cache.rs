@@ -172,13 +172,15 @@ impl Fabric {
         let page = store.cache.filled(lpa);
         self.host_dram.whole_page(now, page, Access::Write);
         self.stats.page_filled(pending, response);
+        let mut is_first = true;
         for access in self.take_waiting(lpa) {
             match access {
                 Waiting::Read(missed) if self.is_current(missed.miss) => {
                     let hop = self.hop_of(missed.miss, self.nodes.home());
                     // It may still be in L3, or on another node.
                     let done = (now + hop.back).max(missed.issued + hop.both());
-                    self.stats.page_read(done, &missed, hop, pending, response);
+                    let whose = (done, std::mem::replace(&mut is_first, false));
+                    self.stats.page_read(whose, &missed, hop, pending, response);
                     match now < done {
                         true => self.queue.push(done, Event::HostDramDone(missed.miss)),
                         false => self.fill(now, missed.miss),
