@@ -248,5 +248,11 @@ def _log_ticks(low: float, high: float) -> list[float]:
     fine = [10.0**decade * step for decade in range(-4, 7)
             for step in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]  # fmt: skip
     inside = [value for value in fine if low * 0.999 <= value <= high * 1.001]
+    if len(inside) < 4 and high - low > 1e-6:
+        # So short a stretch is nearly linear.
+        steps = linear_ticks(high - low, 6)
+        step = steps[1] if len(steps) > 1 else high - low
+        first = math.ceil(low / step - 1e-9)
+        return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
     stride = max(1, math.ceil(len(inside) / 8))
     return inside[::stride]

@@ -129,7 +129,7 @@ def _table(result: Json) -> Table:
         table.add_row(
             share["name"],
             *(page.factor(share[f"{name}_micro"]) for name in ("first_in", "last_in", "shapley")),
-            page.interval(share),
+            page.interval(share, result),
         )
     table.add_section()
     without, with_all = (result[f"speedup_{name}_micro"] for name in ("without", "with_all"))

@@ -8,7 +8,7 @@ from typing import cast
 
 from entresol import quantity, svg
 from entresol.core import Json
-from entresol.report import html
+from entresol.report import definitions, html
 
 _WIDTH = 1134
 _SMALL = 0.002
@@ -25,8 +25,10 @@ def render(result: Json) -> str:
         ("shares", "Shares",
          "First in: the factor of the choice alone. Last in: its factor when all others are on. "
          "A factor of 1 is no effect.", _shares(result)),
+        ("definitions", "Definitions", "", definitions.render(_terms(result))),
         ("configurations", "Configurations",
-         "Each is an ordinary run; the command repeats it.",
+         "Each is an ordinary run; the command repeats it. On: how many of the choices. Times are "
+         "simulated, from the end of the warm-up to the end of the last thread.",
          html.details("All of them", _configurations(result))),
     ]  # fmt: skip
     style = resources.files("entresol.report").joinpath("style.css").read_text(encoding="utf-8")
@@ -36,12 +38,34 @@ def render(result: Json) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)} · Entresol</title><style>{style}</style></head><body>"
-        f'<header class="top"><p class="mark-name">Entresol</p><h1>{escape(title)}</h1>'
+        f'<header class="top"><p class="mark-name">Entresol</p><h1>{html.heading(title)}</h1>'
         f'<p class="lead">{escape(conclusion(result))}</p>'
         f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
         f"<footer>Entresol {escape(str(result['provenance']['entresol']))}. Simulated results: the "
         "captured program is real, the machine it runs on here is a model.</footer></body></html>\n"
     )
+
+
+def _terms(result: Json) -> list[tuple[str, str]]:
+    exact = result["provenance"]["is_exact"]
+    count = result["provenance"]["orders"]
+    orders = "every order" if exact else f"{count} random orders, half of them reverses,"
+    interval = "Every order was tried, so the value is exact." if exact else (
+        "Student's interval of the Shapley value over pairs of an order and its reverse; one pair "
+        "has none."
+    )  # fmt: skip
+    return [
+        ("speedup", f"Simulated time of {result['reference']} divided by that of the design, both "
+         "with the same choices on."),
+        ("factor", "What a choice multiplies the speedup by: 1 is no effect, less is a loss."),
+        ("first in", "The factor of the choice when it is turned on alone."),
+        ("last in", "Its factor when all others are on already."),
+        ("Shapley", f"The geometric mean of its factor over {orders} in which the choices are "
+         "turned on one after the other. These factors multiply to the whole."),
+        ("95 % interval", interval),
+        ("interaction", "What all choices together give, divided by the product of what each gives "
+         "alone."),
+    ]  # fmt: skip
 
 
 def by_worth(result: Json) -> list[Json]:
@@ -55,8 +79,10 @@ def factor(micro: int) -> str:
     return f"×{micro / 1e6:.3f}"
 
 
-def interval(share: Json) -> str:
-    """`1.20 – 1.26`, or a dash where there is none."""
+def interval(share: Json, result: Json) -> str:
+    """`1.20 – 1.26`, or a dash where there is none; no error where every order was tried."""
+    if result["provenance"]["is_exact"]:
+        return "exact"
     low, high = share["shapley_low_micro"], share["shapley_high_micro"]
     return quantity.NOTHING if low is None else f"{low / 1e6:.3f} – {high / 1e6:.3f}"
 
@@ -118,7 +144,7 @@ def _shares(result: Json) -> str:
             html.Cell(factor(share["first_in_micro"])),
             html.Cell(factor(share["last_in_micro"])),
             html.Cell(factor(share["shapley_micro"])),
-            html.Cell(interval(share)),
+            html.Cell(interval(share, result)),
         ))
         for share in by_worth(result)
     ]  # fmt: skip

@@ -162,6 +162,7 @@ def assemble(found: Plan, gain: Gain) -> Json:
             "is_artifact": not question.by_mechanism
             and len(question.choices) == len(core.fidelity_switches()),
             "orders": sum(len(group) for group in found.groups),
+            "is_exact": len(question.choices) <= shapley.EXACT,
         },
         "trace": question.capture.name,
         "design": question.design,

@@ -8,7 +8,8 @@ from importlib import resources
 
 from entresol import quantity, svg
 from entresol.core import Json
-from entresol.replay import table
+from entresol.replay import definitions, table
+from entresol.report import definitions as report_definitions
 from entresol.report import html, palette
 
 _PARTS = (
@@ -48,12 +49,15 @@ def render(summary: Json, command: str) -> str:
          "has the same height.", _latency(runs)),
         ("parts", "Where the time goes",
          "Mean time of an operation (a line or a page) by part.", _parts(runs)),
-        ("flash", "Flash", "Pages and blocks, by cause.", _counts(runs, "flash", _FLASH)),
-        ("served", "Where operations are served", "", _counts(runs, "served", _SERVED)),
+        ("flash", "Flash", "Pages read and programmed, by cause; blocks; programs that waited.",
+         _counts(runs, "flash", _FLASH, "Work of the flash")),
+        ("served", "Where operations are served", "An operation is a line or a page.",
+         _counts(runs, "served", _SERVED, "Operations")),
         ("activity", "Activity", "What each mechanism did in the measured part.",
-         _counts(runs, "activity", _ACTIVITY)),
+         _counts(runs, "activity", _ACTIVITY, "Events")),
         ("utilisation", "Utilisation", "Share of the measured time, mean over all.",
          _utilisation(runs)),
+        ("definitions", "Definitions", "", report_definitions.render(definitions.TERMS)),
         ("configuration", "Configuration", "", _configuration(runs, command)),
     ]  # fmt: skip
     body = "".join(html.section(*section) for section in sections)
@@ -65,7 +69,7 @@ def render(summary: Json, command: str) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)} · Entresol</title><style>{style}</style></head><body>"
-        f'<header class="top"><p class="mark-name">Entresol</p><h1>{escape(title)}</h1>'
+        f'<header class="top"><p class="mark-name">Entresol</p><h1>{html.heading(title)}</h1>'
         f'<p class="lead">Firmware, flash and device DRAM of the {escape(origin["machine"])} '
         f"machine without a host{audits}.</p>"
         f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
@@ -86,7 +90,7 @@ def _warnings(runs: Sequence[Json]) -> str:
 
 def _results(runs: Sequence[Json]) -> str:
     rows = [html.Row(run["design"], _cells(table.cells(run))) for run in runs]
-    return html.table("Results", table.HEADS, rows)
+    return html.table("Throughput, latency and wear", table.HEADS, rows)
 
 
 def _latency(runs: Sequence[Json]) -> str:
@@ -145,7 +149,7 @@ def _parts(runs: Sequence[Json]) -> str:
     return legend + html.panels(pictures)
 
 
-def _counts(runs: Sequence[Json], section: str, names: Sequence[str]) -> str:
+def _counts(runs: Sequence[Json], section: str, names: Sequence[str], caption: str) -> str:
     heads = ("design", *(name.removesuffix("_pages").replace("_", " ") for name in names))
     rows = [
         html.Row(
@@ -154,7 +158,7 @@ def _counts(runs: Sequence[Json], section: str, names: Sequence[str]) -> str:
         )
         for run in runs
     ]
-    return html.table(section, heads, rows)
+    return html.table(caption, heads, rows)
 
 
 def _utilisation(runs: Sequence[Json]) -> str:
@@ -166,7 +170,7 @@ def _utilisation(runs: Sequence[Json]) -> str:
         ]))
         for run in runs
     ]  # fmt: skip
-    return html.table("Utilisation", heads, rows)
+    return html.table("Share of time busy", heads, rows)
 
 
 def _configuration(runs: Sequence[Json], command: str) -> str:

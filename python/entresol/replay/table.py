@@ -18,7 +18,8 @@ HEADS = (
     "design", "req/s", "MB/s", "read", "p50", "p99", "p99.9", "write", "p50", "p99", "p99.9",
     "WAF", "GCs", "dies", "channels",
 )  # fmt: skip
-"""Of the main table: read and write are means; dies and channels are shares of time busy."""
+"""Of the main table: read and write are means; dies and channels are shares of time busy.
+What each is stands in `definitions`, and on the page."""
 
 
 def cells(run: Json) -> list[str]:

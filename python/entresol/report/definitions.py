@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 TERMS = (
@@ -39,7 +40,7 @@ TERMS = (
 )  # fmt: skip
 
 
-def render() -> str:
-    """The definitions as a list."""
-    items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in TERMS)
+def render(terms: Sequence[tuple[str, str]] = TERMS) -> str:
+    """Terms and their meanings as a list."""
+    items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in terms)
     return f'<dl class="terms">{items}</dl>'

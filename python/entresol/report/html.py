@@ -84,6 +84,11 @@ def line_legend(designs: Sequence[str]) -> str:
     return f'<ul class="legend">{items}</ul>'
 
 
+def heading(text: str) -> str:
+    """Text whose hyphens are no place for a new line: names of designs have them."""
+    return escape(text).replace("-", "&#8209;")
+
+
 def section(identity: str, title: str, note: str, content: str) -> str:
     """A section of the report with its heading and one sentence on how to read it."""
     lead = f'<p class="note">{escape(note)}</p>' if note else ""
