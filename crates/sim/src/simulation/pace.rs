@@ -94,6 +94,7 @@ impl<S: InstructionSource + Clone> Simulation<S> {
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Time, SimError> {
         let from: Vec<u64> = self.actors.iter().map(|actor| actor.retired).collect();
+        let mut in_flight = vec![0; self.actors.len()];
         self.wake_resumed(Time::ZERO);
         self.start_scans();
         let mut last = Time::ZERO;
@@ -103,26 +104,29 @@ impl<S: InstructionSource + Clone> Simulation<S> {
                 continue;
             }
             let now = self.fabric.queue.now();
-            if self.look(now - last, &from, paces) {
+            self.count_in_flight(&mut in_flight);
+            if self.look(now - last, &from, &in_flight, paces) {
                 return Ok(now);
             }
             last = now;
         }
         let ends = self.actors.iter().filter_map(|actor| actor.finished);
         let end = ends.max().unwrap_or(Time::ZERO);
-        self.look(end.saturating_since(last), &from, paces);
+        self.count_in_flight(&mut in_flight);
+        self.look(end.saturating_since(last), &from, &in_flight, paces);
         Ok(end)
     }
 
     /// Notes how far each thread is, `passed` after the last look; says whether the window is over.
-    fn look(&self, passed: Picos, from: &[u64], paces: &mut [Pace]) -> bool {
+    fn look(&self, passed: Picos, from: &[u64], in_flight: &[u64], paces: &mut [Pace]) -> bool {
         let mut is_over = true;
         for (index, pace) in paces.iter_mut().enumerate() {
             let thread = ThreadId::from_index(index);
             if pace.is_done || !self.actors[index].is_present || self.sync.is_held(thread) {
                 continue;
             }
-            pace.pieces = self.executed(thread) - from[index];
+            let executed = self.actors[index].source.position() - in_flight[index];
+            pace.pieces = executed - from[index];
             pace.active += passed;
             let has_ended = self.actors[index].finished.is_some();
             pace.is_done = has_ended || pace.pieces >= pace.quota_pieces;
@@ -131,10 +135,12 @@ impl<S: InstructionSource + Clone> Simulation<S> {
         is_over
     }
 
-    /// Pieces that a thread has retired since its beginning.
-    fn executed(&self, thread: ThreadId) -> u64 {
-        let position = self.actors[thread.index()].source.position();
-        let seat = self.seats.iter().find(|seat| seat.thread == thread);
-        position - seat.map_or(0, |seat| seat.core.in_flight())
+    /// Pieces of each thread that have been dispatched and have not retired: one pass over the
+    /// cores, and not one for each thread.
+    fn count_in_flight(&self, in_flight: &mut [u64]) {
+        in_flight.fill(0);
+        for seat in self.seats.iter().rev() {
+            in_flight[seat.thread.index()] = seat.core.in_flight();
+        }
     }
 }
