@@ -72,8 +72,8 @@ def bars(
     top = maximum or max((sum(part.value for part in row.segments) for row in rows), default=0)
     left = _CHARACTER * max((len(row.label) for row in rows), default=0) + 12
     right = _CHARACTER * max((len(row.note) for row in rows), default=0) + 14
-    ticks = linear_ticks(top or 1.0, max(2, int((width - left - right) / 64)))
-    top = max(top or 1.0, ticks[-1] if maximum is None and len(ticks) < 3 else 0)
+    ticks = linear_ticks(top, max(2, int((width - left - right) / 64))) if top else [0.0]
+    top = max(top, ticks[-1] if maximum is None and len(ticks) < 3 else 0) or 1.0
     scale = (width - left - right) / top
     height = _ROW * len(rows) + _AXIS
     parts = [_axis(left + value * scale, height - _AXIS, tick(value)) for value in ticks]

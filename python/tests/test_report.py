@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 import synthetic
 
-from entresol import core, report
+from entresol import core, quantity, report, svg
 from entresol.report import definitions, reading
 from entresol.view import AMAT_PARTS, panels
 
@@ -151,6 +152,27 @@ def test_changed_parameters_are_listed_against_their_preset() -> None:
 
 def test_warnings_are_in_the_report() -> None:
     assert "garbage collection never ran (skybyte-wp)" in render(synthetic.summary())
+
+
+def test_every_column_has_its_terms_defined() -> None:
+    page = render(synthetic.summary())
+    shown = page[: page.index('<section id="configuration"')]
+    heads = {unescape(head) for head in re.findall(r'<th scope="col"[^>]*>([^<]*)', shown)}
+    assert heads >= {"useful", "squashed instructions", "gc read"}
+    names = {design for design, *_ in synthetic.DESIGNS}
+    percentile = re.compile(r".* p(50|99|99\.9)$")
+    defined = " ".join(f"{term} {text}" for term, text in definitions.TERMS)
+    plain = {"design", "thread", "warnings", "accesses", "read", "program", "written"}
+    assert not {
+        head for head in heads - names - plain
+        if head not in defined and not percentile.match(head) and not head.startswith("÷")
+    }  # fmt: skip
+
+
+def test_a_chart_of_nothing_has_no_scale() -> None:
+    caption = svg.Caption("x", "x", "x")
+    rows = [svg.Bar("a", (svg.Segment(0, "c", "0"),), "0")]
+    assert svg.bars(caption, rows, 500, quantity.count).count('class="tick"') == 1
 
 
 def test_every_figure_has_its_terms_defined() -> None:

@@ -67,11 +67,12 @@ def _title(shown: Sequence[Panel]) -> str:
 
 def _header(summary: Json, title: str, links: Sequence[tuple[str, str]]) -> str:
     origin = summary["provenance"]
+    programs = "A captured program" if len(origin["traces"]) == 1 else "Captured programs"
     audits = ", every invariant audited" if origin["audit"] else ""
     anchors = "".join(f'<a href="#{identity}">{escape(name)}</a>' for identity, name in links)
     return (
         f'<header class="top"><p class="mark-name">Entresol</p><h1>{escape(title)}</h1>'
-        f'<p class="lead">A captured program, run instruction by instruction on the '
+        f'<p class="lead">{programs}, run instruction by instruction on the '
         f"{escape(origin['machine'])} machine{audits}.</p>"
         f'<nav aria-label="Sections">{anchors}</nav></header>'
     )

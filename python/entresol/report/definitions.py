@@ -8,7 +8,10 @@ from html import escape
 TERMS = (
     ("execution time", "Simulated time from the end of the warm-up to the end of the last thread. "
      "Every design runs the same instructions of the same threads."),
-    ("speedup", "Execution time of the reference design divided by that of the design."),
+    ("speedup", "Execution time of the reference design divided by that of the design; with ÷ in "
+     "front of the reference's name, the reverse."),
+    ("slowdown", "Execution time of a program among others, divided by that of the program alone "
+     "on the same machine."),
     ("IPC", "Instructions retired per core cycle while a thread runs. Each counts once, "
      "however often a switch made it start again."),
     ("AMAT", "Average time of a memory access that misses the L3, from its issue to its data, as "
@@ -36,6 +39,25 @@ TERMS = (
     ("switches", "Times a core went from one thread to another: by a Long Delay Exception, at the "
      "end of a time slice, or because the thread blocked."),
     ("retries", "Threads that came back too early, while their page was still on its way."),
+    ("long-delay switches, slice switches, blocked switches", "The switches by cause: a Long Delay "
+     "Exception, the end of a time slice, waiting for another thread."),
+    ("squashed instructions", "Instructions thrown away by a switch and executed again."),
+    ("syscalls", "System calls that did not block."),
+    ("compactions, pages compacted", "Halves of the log that were compacted, and the pages that "
+     "their lines were gathered into and programmed."),
+    ("GCs", "Blocks that garbage collection took up."),
+    ("promotions, demotions", "Pages that moved to host DRAM, and back; clean ones that were only "
+     "dropped count."),
+    ("prefetches, useful", "Pages that the device fetched ahead, and those asked for before they "
+     "left, of the prefetches before the measured part as well."),
+    ("host read, coalescing read, gc read", "Pages of flash read: for requests, prefetch and "
+     "compaction; of these, by compaction; by garbage collection."),
+    ("host program, gc program, erased blocks", "Pages programmed by write-back and compaction, "
+     "and by garbage collection; blocks erased."),
+    ("average read", "Mean time of a flash read of any cause, from submission to the page's "
+     "arrival."),
+    ("to device, to host, link busy to host", "Bytes on the link each way; share of the execution "
+     "time in which the way to the host was busy."),
     ("L3 MPKI", "L3 misses per thousand instructions."),
 )  # fmt: skip
 
