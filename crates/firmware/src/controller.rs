@@ -403,7 +403,8 @@ impl Controller {
             }
             self.stalled_misses.pop_front();
             let waited = now.saturating_since(pending.miss_ready());
-            self.stats.miss_stall_time += waited;
+            let so_far = self.stats.miss_stall_time;
+            self.stats.miss_stall_time = so_far.saturating_add(waited);
         }
     }
 

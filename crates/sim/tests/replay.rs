@@ -158,6 +158,58 @@ fn a_request_of_too_many_lines_or_pages_is_refused() {
     );
 }
 
+/// A block trace of reads, and its replay.
+fn replay_file(name: &str, text: &str, words: &[&str], settings: &[&str]) -> Value {
+    let path = std::env::temp_dir().join(format!("replay-{name}-{}.csv", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let file = format!("file={}", path.display());
+    let words: Vec<&str> = words.iter().copied().chain([file.as_str()]).collect();
+    let result = run("base-cssd", &words, settings);
+    std::fs::remove_file(&path).unwrap();
+    result
+}
+
+/// Reads of three pages, 100 µs apart: each is alone, whether time runs once or four times as fast.
+#[test]
+fn an_open_loop_asks_at_the_times_of_the_file() {
+    let text = "time_us,offset,size,op\n7,0,4096,R\n107,40960,4096,R\n207,81920,4096,R\n";
+    let lonely = run("base-cssd", &["pattern=seqread", "qd=1", "requests=1"], &[]);
+    let lonely = number(&lonely, "read_latency/max_ps");
+    for (speedup, last) in [("speedup=1", 200_000_000), ("speedup=4", 50_000_000)] {
+        let result = replay_file("open", text, &[speedup], &[]);
+        // Rows and refresh of device DRAM differ by some nanoseconds.
+        let time = result["execution_time_ps"].as_u64().unwrap();
+        assert!(time.abs_diff(last + lonely) < 50_000, "{time}");
+        let mean = number(&result, "read_latency/mean_ps");
+        assert!(mean.abs_diff(lonely) < 50_000, "{mean}");
+    }
+    // With a depth instead, each answer brings the next.
+    let result = replay_file("closed", text, &["qd=1"], &[]);
+    let time = result["execution_time_ps"].as_u64().unwrap();
+    assert!(time.abs_diff(3 * lonely) < 150_000, "{time}");
+}
+
+/// 8,000 reads of pages on one die at once, a second each: the last one waits for 8,000 s, all
+/// together for 32 million; 64 bits of picoseconds are 18 million.
+#[test]
+fn waiting_beyond_64_bits_is_counted() {
+    let rows = (0..8_000).map(|n| format!("0,{},4096,R\n", n * 4096));
+    let text = format!("time_ns,offset,size,op\n{}", rows.collect::<String>());
+    let slow = [
+        "nand.channels=1",
+        "nand.chips_per_channel=1",
+        "nand.dies_per_chip=1",
+        "nand.blocks_per_plane=512",
+        "nand.t_r=1s",
+    ];
+    let result = replay_file("slow", &text, &[], &slow);
+    let mean = number(&result, "read_latency/mean_ps");
+    assert!(mean > u64::MAX / 8_000, "it would fit: {mean}");
+    let parts = ["order", "stall", "index", "ssd_dram", "flash"];
+    let sum = parts.map(|part| number(&result, &format!("read_parts/{part}_ps")));
+    assert!(mean - sum.iter().sum::<u64>() <= 5, "{mean} {sum:?}");
+}
+
 fn geometry() -> impl Strategy<Value = Vec<String>> {
     let organisation = (1u32..8, 1u32..3, 1u32..4, 1u32..3, 12u32..40, 1u32..40);
     let device = (

@@ -102,6 +102,28 @@ fn a_window_does_not_disturb_the_next_one() {
     assert_ne!(long[0]["execution_time_ps"], long[1]["execution_time_ps"]);
 }
 
+/// The second window begins at 20 % + 80 % ÷ 2 = 60 %. Of one thread, whose turns are those of any
+/// warm-up, it is the first window of a run that is warmed up to there: nothing of the window
+/// before is left.
+#[test]
+fn a_window_is_the_first_one_of_a_run_that_is_warmed_up_to_it() {
+    let trace = mixed(1, 256, 8_000, 1);
+    let windows = |warmup: &str, count| {
+        let run = prepare(&trace, "demo", "skybyte-full", &["cpu.cores=1", warmup]);
+        let windows = Windows {
+            count,
+            instructions: 2_000,
+        };
+        let results = run.execute_windows(windows, &mut |_| true).unwrap();
+        results.last().unwrap().json().clone()
+    };
+    let second = windows("run.warmup=20%", 2);
+    let only = windows("run.warmup=60%", 1);
+    for field in ["warmup_instructions", "execution_time_ps", "statistics"] {
+        assert_eq!(second[field], only[field], "{field}");
+    }
+}
+
 /// Instructions with three loads each, which a core executes in three pieces.
 fn threefold(count: u64) -> TraceFile {
     let mut out = Assembler::new();

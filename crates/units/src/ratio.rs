@@ -34,10 +34,10 @@ impl Ratio {
     pub const fn denominator(self) -> u64 {
         self.denominator
     }
-    /// This share of `count`, rounded down.
+    /// This share of `count`, rounded down; of more than one, at most what 64 bits hold.
     pub fn of(self, count: u64) -> u64 {
         let share = u128::from(count) * u128::from(self.numerator) / u128::from(self.denominator);
-        u64::try_from(share).expect("a share fits in 64 bits")
+        u64::try_from(share).unwrap_or(u64::MAX)
     }
     /// What is left of one, if this is at most one; nothing otherwise.
     pub const fn rest(self) -> Self {
@@ -106,6 +106,7 @@ mod tests {
         assert_eq!("12.5%".parse(), Ok(Ratio::new(125, 1000)));
         assert_eq!("1/8".parse::<Ratio>().unwrap().to_string(), "1/8");
         assert_eq!("12.5%".parse::<Ratio>().unwrap().of(1000), 125);
+        assert_eq!(Ratio::percent(u64::MAX).of(200), u64::MAX);
         assert!("1/0".parse::<Ratio>().is_err());
         assert!("half".parse::<Ratio>().is_err());
     }

@@ -57,6 +57,10 @@ impl Picos {
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
+    /// The sum, or the longest span if that is less.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
     /// `self × numerator ÷ denominator`, rounded down.
     pub fn scale(self, numerator: u64, denominator: u64) -> Self {
         let scaled = u128::from(self.0) * u128::from(numerator) / u128::from(denominator);

@@ -62,7 +62,8 @@ impl Controller {
             match self.stalled_writes.front().copied() {
                 Some((request, arrived)) if has_room => {
                     self.stalled_writes.pop_front();
-                    self.stats.log_stall_time += now - arrived;
+                    let so_far = self.stats.log_stall_time;
+                    self.stats.log_stall_time = so_far.saturating_add(now - arrived);
                     self.write_to_log(now, arrived, request, platform);
                 }
                 _ => return,

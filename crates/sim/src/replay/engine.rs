@@ -15,7 +15,7 @@ use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
 use crate::queue::EventQueue;
 use firmware::{Breakdown, Request, RequestOp, Response, Served};
-use units::{Bytes, LineAddr, Lpa, PageSize, Picos, RequestId, Time};
+use units::{Bytes, LineAddr, Lpa, PageSize, RequestId, Time};
 
 /// Events between two calls of the observer.
 const OBSERVED_EVENTS: u64 = 1 << 16;
@@ -55,15 +55,22 @@ struct Operation {
     breakdown: Breakdown,
 }
 
-/// What the operations of one direction took, in sum.
+/// What the operations of one direction took, in sum: picoseconds. An open loop that the device
+/// cannot follow makes each of millions wait for minutes, which is beyond 64 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts {
     /// Operations.
     pub count: u64,
     /// Waiting for other operations of the line or page.
-    pub order: Picos,
+    pub order: u128,
     /// The parts that the firmware tells apart.
-    pub device: Breakdown,
+    pub stall: u128,
+    /// Lookups.
+    pub index: u128,
+    /// Device DRAM.
+    pub dram: u128,
+    /// Flash.
+    pub flash: u128,
 }
 
 /// What is measured of one direction.
@@ -412,11 +419,15 @@ impl Engine {
             "the parts add up"
         );
         parts.count += u64::from(!operation.is_partial);
-        parts.order += order;
-        parts.device.stall += device.stall;
-        parts.device.index += device.index;
-        parts.device.dram += device.dram;
-        parts.device.flash += device.flash;
+        for (sum, part) in [
+            (&mut parts.order, order),
+            (&mut parts.stall, device.stall),
+            (&mut parts.index, device.index),
+            (&mut parts.dram, device.dram),
+            (&mut parts.flash, device.flash),
+        ] {
+            *sum += u128::from(part.get());
+        }
     }
 
     fn start_measurement(&mut self, now: Time) {

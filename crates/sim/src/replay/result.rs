@@ -285,13 +285,17 @@ fn latency(direction: &Direction) -> Value {
 
 fn parts(direction: &Direction) -> Value {
     let parts = &direction.parts;
+    let mean = |sum: u128| {
+        let mean = sum.checked_div(parts.count.into()).unwrap_or(0);
+        u64::try_from(mean).expect("a mean is at most the simulated time")
+    };
     json!({
         "operations": parts.count,
-        "order_ps": mean(parts.order, parts.count),
-        "stall_ps": mean(parts.device.stall, parts.count),
-        "index_ps": mean(parts.device.index, parts.count),
-        "ssd_dram_ps": mean(parts.device.dram, parts.count),
-        "flash_ps": mean(parts.device.flash, parts.count),
+        "order_ps": mean(parts.order),
+        "stall_ps": mean(parts.stall),
+        "index_ps": mean(parts.index),
+        "ssd_dram_ps": mean(parts.dram),
+        "flash_ps": mean(parts.flash),
     })
 }
 

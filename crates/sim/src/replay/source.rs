@@ -180,9 +180,11 @@ impl Source {
             )));
         }
         let at = u128::from(request.at.as_picos()) * 1000 / u128::from(self.speedup_milli);
-        let at = u64::try_from(at).map_err(|_| {
+        // As much again is left for the device to catch up.
+        let at = u64::try_from(at).ok().filter(|at| *at <= u64::MAX / 2);
+        let at = at.ok_or_else(|| {
             SimError::Trace(format!(
-                "{name}: lasts longer than can be simulated; use --speedup"
+                "{name}: lasts longer than can be simulated, which is 106 days; use --speedup"
             ))
         })?;
         Ok(Some(HostRequest {
