@@ -57,6 +57,28 @@ fn a_page_comes_as_a_whole_and_is_then_read_in_host_dram() {
     );
 }
 
+/// Stores to five pages at once, two ways: the first two pages come, and whenever one has come one
+/// of the other three gets its way. A fill has to wait or not, however often it tries.
+#[test]
+fn a_fill_that_waits_for_a_way_is_one_conflict() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for page in 0..5 {
+        program.store(thread, page * PAGE);
+    }
+    // 25 us, in which all of them come.
+    program.alu(thread, 400_000);
+    // No line leaves the caches, which would ask for a page once more.
+    let settings: Vec<&str> = SMALL
+        .iter()
+        .copied()
+        .filter(|s| !s.starts_with("cpu.l"))
+        .collect();
+    let result = run(&program.finish(), "demo", "astriflash-cxl", &settings);
+    assert_eq!(stat(&result, "activity/host_cache_fills"), 5);
+    assert_eq!(stat(&result, "activity/host_cache_conflicts"), 3);
+}
+
 #[test]
 fn a_miss_costs_tags_fetch_and_switch_and_a_hit_the_tags() {
     let time = |change: &str| {

@@ -163,6 +163,12 @@ impl PageCache {
             .is_some_and(|index| self.ways[index].state == State::Coming)
     }
 
+    /// Whether a way of the page's set waits for no page itself.
+    pub fn has_way(&self, lpa: Lpa) -> bool {
+        self.set(lpa)
+            .any(|index| self.ways[index].state != State::Coming)
+    }
+
     /// Takes a way for an absent page; nothing if every way of its set waits for a page itself.
     pub fn begin_fill(&mut self, lpa: Lpa) -> Option<Begun> {
         let is_free = |index: &usize| self.ways[*index].state != State::Coming;

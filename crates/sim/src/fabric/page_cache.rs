@@ -198,7 +198,12 @@ impl Fabric {
     fn retry_fetches(&mut self, now: Time) {
         let store = self.page_store.as_mut().expect("host DRAM is a cache");
         for (lpa, is_first_touch, since) in std::mem::take(&mut store.waiting) {
-            self.fetch_page(now.max(since), lpa, is_first_touch);
+            let store = self.page_store.as_mut().expect("host DRAM is a cache");
+            if store.cache.has_way(lpa) {
+                self.fetch_page(now.max(since), lpa, is_first_touch);
+            } else {
+                store.waiting.push_back((lpa, is_first_touch, since));
+            }
         }
     }
 
