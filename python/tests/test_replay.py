@@ -47,6 +47,13 @@ def _undefined(page: str) -> set[str]:
             and not re.search(rf"columns [^:]*{re.escape(head)}", meanings)}  # fmt: skip
 
 
+def test_a_trace_without_a_request_is_refused(entresol_command: Entresol, tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("time_us,offset,size,op\n")
+    words = ("replay", tmp_path / "none.csv", "--machine", "demo", "-o", tmp_path / "out")
+    assert "none.csv: holds no request." in one_line(entresol_command(*words))
+    assert not (tmp_path / "out").exists()
+
+
 def test_equal_replays_are_equal_files(entresol_command: Entresol) -> None:
     words = ("replay", "--pattern", "randwrite", *SMALL, "--json")
     first, second = entresol_command(*words), entresol_command(*words)

@@ -47,6 +47,8 @@ def execute(study: ReplayStudy, watch: Callable[[str, int, int], None]) -> Json:
             _run(replay, design, watch)
             for replay, design in zip(replays, study.designs, strict=True)
         ]
+    if not any(run["requests"] or run["warmup_requests"] for run in runs):
+        raise UserError(f"{study.workload.path or study.workload.name}: holds no request.")
     return {
         "schema": SCHEMA,
         "provenance": {
