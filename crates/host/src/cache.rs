@@ -28,8 +28,8 @@ impl Place {
     }
 }
 
-/// Some ways of a set. A miss of a large cache is mostly the host's own misses: tags and stamps of a
-/// group lie in one line of the host.
+/// Some ways of a set. A miss of a large cache is mostly the host's own misses: tags and stamps of
+/// a group lie in one line of the host.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Group {

@@ -201,7 +201,8 @@ impl WarmUncore for Memory {
     }
 }
 
-/// Gives the core its fills and acknowledgements until `run` returns something other than `Waiting`.
+/// Gives the core its fills and acknowledgements until `run` returns something other than
+/// `Waiting`.
 pub(crate) fn run_until_pause(
     core: &mut Core,
     now: Time,

@@ -121,7 +121,8 @@ impl Fabric {
         }
     }
 
-    /// Writes a data line where its page is, for a core that waits for it or because it has left L3.
+    /// Writes a data line where its page is, for a core that waits for it or because it has left
+    /// L3.
     pub(super) fn write_data(
         &mut self,
         at: Time,
