@@ -198,7 +198,15 @@ impl Core {
             return pause;
         }
         let horizon = self.cycle_after(horizon);
-        let pause = self.dispatch(horizon, source, uncore);
+        let pause = loop {
+            let pause = self.dispatch(horizon, source, uncore);
+            if !matches!(self.stop, Stop::Loads | Stop::Drain) {
+                break pause;
+            }
+            if let Some(pause) = self.pass_write_back(pause, horizon, source, uncore) {
+                break pause;
+            }
+        };
         match pause {
             Pause::Waiting | Pause::Horizon { .. } => self.exception().unwrap_or(pause),
             _ => pause,

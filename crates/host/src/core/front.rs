@@ -124,12 +124,6 @@ impl Core {
             }
             let at = match self.dispatch_cycle(&step, &op) {
                 Ok(at) => at,
-                Err(_) if writes_back(&step, &op) => {
-                    match self.dispatch_write_back(&step, &op, horizon, source, uncore) {
-                        Some(pause) => return pause,
-                        None => continue,
-                    }
-                }
                 Err(stop) => return self.stop(stop),
             };
             if at >= horizon {

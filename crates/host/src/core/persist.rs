@@ -35,22 +35,29 @@ impl Persists {
 
 /// Whether the piece writes a line back. At a sync event it does not: such an instruction is the
 /// event and nothing else.
+#[inline]
 pub(super) fn writes_back(step: &Step, op: &Op) -> bool {
     op.is(Op::WRITES_BACK) && step.load.is_some() && !step.has_sync
 }
 
 impl Core {
-    /// Dispatches a write-back, which takes a place in the store queue and none in the load queue;
-    /// or says why not yet.
+    /// Dispatch has stopped before a piece that waits for older ones, or for room in the load queue,
+    /// with `pause`. If that is a write-back, it does not, and is dispatched; gives what stops the
+    /// core then. Apart from the loop that dispatches, whose every instruction counts.
     #[cold]
-    pub(super) fn dispatch_write_back<S: InstructionSource, U: Uncore>(
+    #[inline(never)]
+    pub(super) fn pass_write_back<S: InstructionSource, U: Uncore>(
         &mut self,
-        step: &Step,
-        op: &Op,
+        pause: Pause,
         horizon: u64,
         source: &mut S,
         uncore: &mut U,
     ) -> Option<Pause> {
+        let next = source.peek();
+        let next = next.map(|step| (step, source.program().op(step.inst)));
+        let Some((step, op)) = next.filter(|(step, op)| writes_back(step, op)) else {
+            return Some(pause);
+        };
         let before = self.window.tail - self.limits.rob;
         if before >= self.window.head {
             return Some(self.stop(Stop::Window));
@@ -58,6 +65,7 @@ impl Core {
         let Some(queue) = self.stores.room_at() else {
             return Some(self.stop(Stop::Stores));
         };
+        self.stop = Stop::None;
         let room = self.window.free_from[self.window.place(before)];
         let at = self.front.cycle.max(room).max(queue);
         if at >= horizon {
@@ -65,6 +73,12 @@ impl Core {
         }
         self.front.take_slot(at);
         source.advance();
+        self.dispatch_write_back(&step, &op, at, uncore);
+        None
+    }
+
+    /// Dispatches a write-back at `at`: it takes a place in the store queue, none in the load queue.
+    fn dispatch_write_back<U: Uncore>(&mut self, step: &Step, op: &Op, at: u64, uncore: &mut U) {
         let floor = at + 1;
         let ready = floor
             .max(self.window.data_ready(op))
@@ -80,7 +94,6 @@ impl Core {
             let done = self.calendar.book(Port::Store, ready) + 1;
             self.park_store(&step, op, floor, done, uncore);
         }
-        None
     }
 
     /// A retired write-back has its turn at cycle `at`. If an older store waits for the line, it

@@ -20,12 +20,15 @@ impl Core {
             self.front.set_line(op.code_line);
             self.warm_fetch(HostLine::from_raw(op.code_line), uncore);
         }
-        for (access, is_write) in [(step.load, false), (step.store, true)] {
-            match access {
-                Some(access) if op.is(Op::WRITES_BACK) => self.warm_persist(access, uncore),
-                Some(access) => self.warm_access(access, is_write, uncore),
-                None => {}
+        if let Some(load) = step.load {
+            if op.is(Op::WRITES_BACK) {
+                self.warm_persist(load, uncore);
+            } else {
+                self.warm_access(load, false, uncore);
             }
+        }
+        if let Some(store) = step.store {
+            self.warm_access(store, true, uncore);
         }
         if op.is(Op::CONDITIONAL) {
             self.predictor.direction(op.pc, step.taken);
@@ -52,6 +55,7 @@ impl Core {
 
     /// A line is written back; what other cores' caches have of it stays there, for they are not at
     /// hand here.
+    #[cold]
     fn warm_persist<W: WarmUncore>(&mut self, access: Access, uncore: &mut W) {
         let line = HostLine::of_byte(access.byte);
         self.warm_translate(line, uncore);
@@ -59,6 +63,7 @@ impl Core {
         uncore.persist(self.id, line, is_dirty);
     }
 
+    #[inline]
     fn warm_translate<W: WarmUncore>(&mut self, line: HostLine, uncore: &mut W) {
         let page = line.get() >> 6;
         if self.caches.tlb.translate(page) == Translation::Absent {
