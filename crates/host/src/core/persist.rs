@@ -41,8 +41,8 @@ pub(super) fn writes_back(step: &Step, op: &Op) -> bool {
 }
 
 impl Core {
-    /// Dispatch has stopped before a piece that waits for older ones, or for room in the load queue,
-    /// with `pause`. If that is a write-back, it does not, and is dispatched; gives what stops the
+    /// Dispatch has stopped with `pause` before a piece that waits for older ones, or for room in
+    /// the load queue. If that is a write-back, it does not, and is dispatched; gives what stops the
     /// core then. Apart from the loop that dispatches, whose every instruction counts.
     #[cold]
     #[inline(never)]
@@ -77,7 +77,8 @@ impl Core {
         None
     }
 
-    /// Dispatches a write-back at `at`: it takes a place in the store queue, none in the load queue.
+    /// Dispatches a write-back at `at`: it takes a place in the store queue, none in the load
+    /// queue.
     fn dispatch_write_back<U: Uncore>(&mut self, step: &Step, op: &Op, at: u64, uncore: &mut U) {
         let floor = at + 1;
         let ready = floor
