@@ -110,7 +110,8 @@ units::parameters! {
         l1_tlb: u32, "4 × a power of two, at most 65536 entries", "our choice: 64 entries, as on Skylake";
         /// Entries of the second-level TLB, 12 ways.
         l2_tlb: u32, "12 × a power of two, at most 65536 entries", "our choice: 1536 entries, as on Skylake";
-        /// Whether data addresses are translated by TLBs and page walks; without, at no cost.
+        /// Whether data addresses are translated by TLBs and page walks; without, at no cost, and
+        /// hint faults come at the first access to a page that was unmapped.
         tlb: bool, "true or false", "decision D20 (true); SkyByte's artifact: false";
         /// When a store is complete: before its line is there (`posted`), or when it is (`waited`),
         /// so that it holds up retirement.

@@ -14,6 +14,9 @@ pub enum Translation {
     L2,
     /// In neither: a page walk is needed.
     Absent,
+    /// At hand, because nothing is ever walked for, but for the first time since it was invalidated:
+    /// whoever unmapped the page takes notice now.
+    Remapped,
 }
 
 /// The data TLBs of one core. Sets are lists in order of recency.
@@ -25,6 +28,9 @@ pub struct Tlb {
     last: u32,
     /// Every page is in the first level.
     is_perfect: bool,
+    /// If so, those that were invalidated and not translated since, a bit each; none before the
+    /// first is.
+    unmapped: Vec<u64>,
 }
 
 impl Tlb {
@@ -40,9 +46,11 @@ impl Tlb {
             l2: vec![[EMPTY; L2_WAYS]; l2_sets],
             last: EMPTY,
             is_perfect: false,
+            unmapped: Vec::new(),
         }
     }
-    /// TLBs that never miss.
+    /// TLBs that never miss. A page that was invalidated is still translated at once, but the next
+    /// translation says so: the operating system samples accesses by what it unmaps.
     pub fn perfect() -> Self {
         Self {
             is_perfect: true,
@@ -54,6 +62,8 @@ impl Tlb {
     pub fn translate(&mut self, page: u32) -> Translation {
         if page == self.last {
             Translation::L1
+        } else if self.is_perfect {
+            self.remap(page)
         } else {
             self.search(page)
         }
@@ -75,6 +85,10 @@ impl Tlb {
     }
     /// Forgets a page, as a shootdown does; says whether it was there.
     pub fn invalidate(&mut self, page: u32) -> bool {
+        if self.is_perfect {
+            self.unmap(page);
+            return true;
+        }
         let (l1, l2) = (
             page as usize & (self.l1.len() - 1),
             page as usize & (self.l2.len() - 1),
@@ -86,10 +100,36 @@ impl Tlb {
         take(&mut self.l2[l2], page) || was_in_l1
     }
 
+    #[inline]
+    fn is_unmapped(&self, page: u32) -> bool {
+        let word = self.unmapped.get(page as usize / 64);
+        word.is_some_and(|word| word >> (page % 64) & 1 != 0)
+    }
+    fn unmap(&mut self, page: u32) {
+        let word = page as usize / 64;
+        if word >= self.unmapped.len() {
+            self.unmapped.resize(word + 1, 0);
+        }
+        self.unmapped[word] |= 1 << (page % 64);
+        if self.last == page {
+            self.last = EMPTY;
+        }
+    }
+    fn remap(&mut self, page: u32) -> Translation {
+        self.last = page;
+        if self.is_unmapped(page) {
+            self.unmapped[page as usize / 64] &= !(1 << (page % 64));
+            return Translation::Remapped;
+        }
+        Translation::L1
+    }
     fn search_l1(&mut self, page: u32) -> bool {
         if self.is_perfect {
-            self.last = page;
-            return true;
+            let is_mapped = !self.is_unmapped(page);
+            if is_mapped {
+                self.last = page;
+            }
+            return is_mapped;
         }
         let set = page as usize & (self.l1.len() - 1);
         let is_present = self.l1[set].contains(&page);
@@ -154,12 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_tlb_has_every_page_also_after_a_shootdown() {
+    fn a_perfect_tlb_has_every_page_and_says_once_that_one_was_invalidated() {
         let mut tlb = Tlb::perfect();
         for page in [0, 7, 1 << 20] {
             assert!(tlb.has(page));
-            tlb.invalidate(page);
             assert_eq!(tlb.translate(page), Translation::L1);
+            tlb.invalidate(page);
+            assert!(!tlb.has(page) && tlb.has(page + 1));
+            assert_eq!(tlb.translate(page), Translation::Remapped);
+            assert_eq!(tlb.translate(page), Translation::L1);
+            assert!(tlb.has(page));
         }
     }
 

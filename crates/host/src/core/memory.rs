@@ -35,6 +35,7 @@ impl Core {
                 Access::Done(at + self.timing.l2_tlb)
             }
             Translation::Absent => self.walk(page, at + self.timing.l2_tlb, uncore),
+            Translation::Remapped => Access::Done(self.walked(page, at, uncore)),
         }
     }
 
@@ -57,7 +58,7 @@ impl Core {
         outcome
     }
 
-    /// The walk for `page` ends at cycle `at`; gives when the translation can be used. A hint fault
+    /// The walk for `page`, if there was one, ends at cycle `at`; gives when the translation can be used. A hint fault
     /// comes between: its handler keeps the core from dispatching, and the access from going on.
     fn walked<U: Uncore>(&mut self, page: u32, at: u64, uncore: &mut U) -> u64 {
         let lpa = units::Lpa::new(u64::from(page));

@@ -96,6 +96,22 @@ pub fn no_tlb(lab: &Lab) {
     let both = lab.both(&trace, "base-cssd", &[]);
     assert_eq!(counts(&both, "caches/tlb_walks"), (5, 0));
     assert_eq!(saved(&both), CYCLE * (5 * 57 + 194 + 4 * 67));
+
+    // Flash reads take 60 ms. TPP scans once, at 100 ms, between the second load and the third:
+    // whose page was loaded before is unmapped again, and the third load takes a hint fault.
+    let trace = one_thread(|program, thread| {
+        program.chase(thread, 0);
+        program.chase(thread, PAGE);
+        program.chase(thread, LINE);
+    });
+    let slow = [
+        "nand.t_r=60ms",
+        "os.switch_threshold=1000s",
+        "tpp.scan_period=100ms",
+    ];
+    let both = lab.both(&trace, "skybyte-ct", &slow);
+    assert_eq!(counts(&both, "activity/hint_scans"), (1, 1));
+    assert_eq!(counts(&both, "activity/hint_faults"), (1, 1));
 }
 
 /// An L3 of two lines.
