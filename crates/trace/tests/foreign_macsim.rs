@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::TraceFile;
-use trace::foreign::{ExportOptions, Format, ImportOptions, export, import};
+use trace::foreign::{ExportOptions, Format, ImportOptions, Source, export, import, import_source};
 
 /// Bytes of a record.
 const RECORD: usize = 80;
@@ -80,4 +80,35 @@ fn a_thread_ends_with_a_tail_that_an_import_leaves_out() {
             assert_eq!((record[19], record[20], record[23]), (99, 0, 0));
         }
     }
+}
+
+#[test]
+fn registers_beyond_those_that_a_capture_names_are_told() {
+    let record = |sources: u8, targets: u8, pc: u8| {
+        let mut bytes = [0; 80];
+        (bytes[0], bytes[1]) = (sources, targets);
+        for n in 0..sources {
+            bytes[2 + usize::from(n)] = 3 + n;
+        }
+        for n in 0..targets {
+            bytes[11 + usize::from(n)] = 3 + n;
+        }
+        (bytes[19], bytes[24], bytes[56]) = (13, 1, pc);
+        bytes
+    };
+    let notes = |records: [[u8; 80]; 3]| {
+        let bytes = records.concat();
+        let source = Source::bytes("given", &bytes);
+        import_source(&source, Format::Macsim, &Default::default())
+            .unwrap()
+            .notes
+            .join("; ")
+    };
+    let few = notes([record(4, 3, 1), record(4, 3, 2), record(4, 3, 3)]);
+    assert!(!few.contains("make no dependency"), "{few}");
+    let many = notes([record(5, 1, 1), record(1, 4, 2), record(5, 1, 1)]);
+    assert!(
+        many.contains("2 instructions with more than 4 source or 3"),
+        "{many}"
+    );
 }

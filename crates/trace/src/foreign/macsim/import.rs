@@ -131,6 +131,8 @@ struct Import<'a> {
     made_up_calls: u64,
     /// Accesses whose size was cut to zero.
     sizeless: u64,
+    /// Static instructions with more registers than a capture names.
+    crowded: u64,
     /// Conditional branches whose outcome the next instruction contradicts.
     contradicted: u64,
 }
@@ -142,6 +144,7 @@ impl<'a> Import<'a> {
             known: HashMap::default(),
             made_up_calls: 0,
             sizeless: 0,
+            crowded: 0,
             contradicted: 0,
         }
     }
@@ -258,7 +261,12 @@ impl<'a> Import<'a> {
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let known = self.out.intern(decode(record), opcode::word(record.opcode));
+        let inst = decode(record);
+        let named = |numbers: &[u8]| pin::registers(numbers, false).len();
+        let is_crowded =
+            named(&record.sources) > inst.reads.len() || named(&record.targets) > inst.writes.len();
+        self.crowded += u64::from(is_crowded);
+        let known = self.out.intern(inst, opcode::word(record.opcode));
         self.known.insert(key, known);
         known
     }
@@ -275,6 +283,11 @@ impl<'a> Import<'a> {
             "system calls made up where a thread starts",
         );
         add(self.sizeless, "accesses of unknown size taken for 64 bytes");
+        add(
+            self.crowded,
+            "instructions with more than 4 source or 3 destination registers, of which the rest \
+             make no dependency",
+        );
         add(
             self.contradicted,
             "conditional branches go where the next record is, against their own outcome",
