@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn an_xz_file_that_wants_more_memory_than_any_is_refused() {
         // Behind 12 bytes of stream header: size, flags, filter LZMA2, one byte of properties, and
-        // the dictionary's size, of which 40 is the largest, 4 GiB (xz file format 1.2, 3.1, 5.3.1).
+        // the dictionary's size; 40 is the largest, 4 GiB (xz file format 1.2, 3.1, 5.3.1).
         let mut small = xz(&[1; 100]);
         assert_eq!(small[12..16], [2, 0, 0x21, 1]);
         small[16] = 40;
