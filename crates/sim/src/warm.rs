@@ -16,7 +16,7 @@ use host::cache::Victim;
 use host::core::Core;
 use host::llc::SharedCache;
 use host::placement::page_cache::Lookup;
-use host::placement::{HintFault, Reclaimed, Target};
+use host::placement::{HintFault, MigrationKind, Reclaimed, Target};
 use host::{HostLine, InstructionSource, MissKind, Region, WarmUncore};
 use std::collections::VecDeque;
 use trace::SyncEvent;
@@ -78,6 +78,7 @@ impl InstantPlatform {
 struct WarmFabric<'a> {
     fabric: &'a mut Fabric,
     platform: &'a mut InstantPlatform,
+    migration: MigrationKind,
 }
 
 impl WarmFabric<'_> {
@@ -217,14 +218,22 @@ impl WarmFabric<'_> {
             let node = self.fabric.node_of(core);
             let begun = self.fabric.placement.begin_promotion_near(lpa, node);
             if begun.is_ok() {
-                while let Some(line) = self.fabric.placement.next_line(lpa) {
-                    self.request(RequestOp::PromotionRead, device_line(lpa, line), None);
-                    self.fabric.placement.line_copied(lpa, line);
-                }
+                self.copy_locked(lpa);
                 self.fabric.placement.finish_promotion(lpa, true);
                 let hints = self.fabric.hints.as_mut().expect("a fault was a hint");
                 hints.sampler.promoted(Time::ZERO, lpa);
             }
+        }
+    }
+
+    /// The device reads what is copied, unless nothing is.
+    fn copy_locked(&mut self, lpa: Lpa) {
+        if self.migration == MigrationKind::Instant {
+            return self.fabric.placement.copy_at_once(lpa);
+        }
+        while let Some(line) = self.fabric.placement.next_line(lpa) {
+            self.request(RequestOp::PromotionRead, device_line(lpa, line), None);
+            self.fabric.placement.line_copied(lpa, line);
         }
     }
 
@@ -366,6 +375,7 @@ impl<S: InstructionSource> Simulation<S> {
             let mut uncore = WarmFabric {
                 fabric: &mut self.fabric,
                 platform,
+                migration: self.costs.kind,
             };
             let source = &mut self.actors[thread].source;
             self.seats[seat_index].core.warm(source, &mut uncore);

@@ -151,6 +151,38 @@ fn warm_up_samples_too() {
 }
 
 #[test]
+fn warm_up_reads_no_page_that_is_promoted_in_no_time() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    // Scans of both pages every 20,000 instructions or so. Page 0 takes a hint fault, page 1 drives
+    // it out of the only frame, and a second fault promotes it.
+    program.chase(thread, 0);
+    program.alu(thread, 50_000);
+    program.chase(thread, LINE);
+    program.alu(thread, 45_000);
+    program.chase(thread, PAGE);
+    program.chase(thread, 2 * LINE);
+    // Measured: both are where that has left them.
+    program.chase(thread, PAGE + LINE);
+    program.chase(thread, 3 * LINE);
+    program.alu(thread, 95_002);
+    let settings = [
+        "run.warmup=50%",
+        "cpu.cores=1",
+        "tpp.scan_period=5us",
+        "tpp.scan_pages=2",
+        "host.migration=instant",
+        "ssd.prefetch_pages=0",
+        "ssd.dram=4KiB",
+        "ssd.write_log=0B",
+        "ssd.cache_ways=1",
+    ];
+    let result = run(&program.finish(), "demo", "skybyte-ct", &settings);
+    assert_eq!(stat(&result, "requests/host_reads"), 1);
+    assert_eq!(stat(&result, "requests/ssd_cache_hits"), 1);
+}
+
+#[test]
 fn a_run_without_a_scan_says_so() {
     let mut program = Program::new();
     let thread = program.thread();
