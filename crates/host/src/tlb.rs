@@ -14,8 +14,8 @@ pub enum Translation {
     L2,
     /// In neither: a page walk is needed.
     Absent,
-    /// At hand, because nothing is ever walked for, but for the first time since it was invalidated:
-    /// whoever unmapped the page takes notice now.
+    /// At hand, because nothing is ever walked for, but for the first time since it was
+    /// invalidated: whoever unmapped the page takes notice now.
     Remapped,
 }
 

@@ -163,10 +163,10 @@ impl AccessStats {
         self.count_cold(pending, answer);
     }
 
-    /// A read that waited for a whole page has its line. The read that the page was fetched for, the
-    /// `is_first` that waited, has the parts of the fetch; of any other all is flash, as for one that
-    /// merges on the device. `done`: when the line is at the node that reads, which is not before it
-    /// has asked.
+    /// A read that waited for a whole page has its line. The read that the page was fetched for,
+    /// the `is_first` that waited, has the parts of the fetch; of any other all is flash, as for
+    /// one that merges on the device. `done`: when the line is at the node that reads, which is not
+    /// before it has asked.
     pub(crate) fn page_read(
         &mut self,
         (done, is_first): (Time, bool),

@@ -59,9 +59,9 @@ impl Fabric {
     /// another dirty line out, it does so again. An answer that has come takes its turn at L3; one
     /// that is to come, from host DRAM, must not take it from those before.
     ///
-    /// Echoes that drive each other out are as many as there are dirty lines beyond L3. The artifact
-    /// has no write credits; here an echo that would find none left is let go, or reads would wait
-    /// for ever for those that the others return.
+    /// Echoes that drive each other out are as many as there are dirty lines beyond L3. The
+    /// artifact has no write credits; here an echo that would find none left is let go, or reads
+    /// would wait for ever for those that the others return.
     pub(super) fn echo(&mut self, at: Time, line: HostLine) {
         if self.write_echo && self.writes_outstanding < self.write_credits {
             let has_come = at <= self.queue.now();
