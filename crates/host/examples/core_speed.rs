@@ -3,7 +3,7 @@
 //! `core_speed [l1|l2|memory] [instructions]` prints the cycles it took; host instructions per
 //! simulated instruction are callgrind's total divided by the instructions, less a run of none.
 
-use host::config::{BranchTargets, L2Victims, MemoryIssue, StorePolicy};
+use host::config::{BranchStart, BranchTargets, L2Victims, MemoryIssue, StorePolicy};
 use host::{
     Access, Core, CpuConfig, HostLine, InstructionSource, MissKind, MissSlot, Pause, Program, Step,
     Uncore,
@@ -131,6 +131,7 @@ fn config() -> CpuConfig {
         clock: Hertz::new(4_000_000_000),
         cores: 8,
         width: 4,
+        fetch_ahead: 0,
         rob: 256,
         load_queue: 128,
         store_queue: 128,
@@ -138,8 +139,15 @@ fn config() -> CpuConfig {
         load_ports: 2,
         store_ports: 1,
         fp_ports: 2,
+        alu_scheduler: 0,
+        alu_queue: 32,
+        memory_scheduler: 0,
+        memory_queue: 16,
+        fp_scheduler: 0,
+        fp_queue: 32,
         branch_ports: 2,
         mispredict_penalty: Cycles::new(15),
+        branch_start: BranchStart::NotTaken,
         history_bits: 16,
         l1i: Bytes::from_kib(32),
         l1i_ways: 8,
@@ -153,6 +161,7 @@ fn config() -> CpuConfig {
         l2_mshrs: 128,
         l3: Bytes::from_mib(16),
         l3_ways: 16,
+        l3_hop: Cycles::new(0),
         l3_latency: Cycles::new(40),
         l3_mshrs: 1024,
         l1_tlb: 64,

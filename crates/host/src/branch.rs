@@ -1,6 +1,8 @@
 //! Branch prediction: gshare for directions, a target cache by path history for indirect branches.
 //! Targets of direct branches and returns are taken as known (a perfect BTB and return stack).
 
+use crate::config::BranchStart;
+
 /// Entries of the target cache.
 const TARGETS: usize = 2048;
 
@@ -26,15 +28,18 @@ pub struct TargetPrediction {
 
 impl BranchPredictor {
     /// A predictor with `history_bits` bits of global history and as many counters as they index;
-    /// every counter weakly not taken.
-    pub fn new(history_bits: u32) -> Self {
+    /// every counter as `start` says.
+    pub fn new(history_bits: u32, start: BranchStart) -> Self {
         assert!(
             (1..=20).contains(&history_bits),
             "gshare has 1 to 20 bits of history"
         );
         let counters = (1usize << history_bits).div_ceil(4);
         Self {
-            counters: vec![0b0101_0101; counters],
+            counters: match start {
+                BranchStart::NotTaken => vec![0b0101_0101; counters],
+                BranchStart::Taken => vec![0b1111_1111; counters],
+            },
             mask: (1 << history_bits) - 1,
             history: 0,
             targets: vec![u32::MAX; TARGETS],
@@ -85,14 +90,24 @@ mod tests {
 
     #[test]
     fn a_loop_with_a_short_period_is_learnt() {
-        let mut predictor = BranchPredictor::new(16);
+        let mut predictor = BranchPredictor::new(16, BranchStart::NotTaken);
         wrong(&mut predictor, (0..2000).map(|n| n % 7 != 6));
         assert_eq!(wrong(&mut predictor, (2000..4000).map(|n| n % 7 != 6)), 0);
     }
 
+    /// The history of a branch that is always taken is new for as long as it has bits, and then
+    /// the same: weakly not taken it is wrong 16 times and once more, strongly taken never.
+    #[test]
+    fn a_loop_is_foreseen_from_the_start_if_counters_begin_at_taken() {
+        let mut predictor = BranchPredictor::new(16, BranchStart::NotTaken);
+        assert_eq!(wrong(&mut predictor, (0..100).map(|_| true)), 16 + 1);
+        let mut predictor = BranchPredictor::new(16, BranchStart::Taken);
+        assert_eq!(wrong(&mut predictor, (0..100).map(|_| true)), 0);
+    }
+
     #[test]
     fn a_random_branch_is_predicted_half_of_the_time() {
-        let mut predictor = BranchPredictor::new(16);
+        let mut predictor = BranchPredictor::new(16, BranchStart::NotTaken);
         let mut stream = units::Stream::new(1, "branch");
         let misses = wrong(&mut predictor, (0..20_000).map(|_| stream.bits() & 1 == 1));
         assert!((9_000..11_000).contains(&misses), "{misses}");
@@ -100,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_indirect_branch_that_alternates_is_learnt_by_its_path() {
-        let mut predictor = BranchPredictor::new(16);
+        let mut predictor = BranchPredictor::new(16, BranchStart::NotTaken);
         let mut run = |from: u32| {
             (from..from + 500)
                 .filter(|n| {

@@ -33,6 +33,16 @@ pub enum BranchTargets {
     Perfect,
 }
 
+/// What the direction predictor says of a branch that it has not seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchStart {
+    /// Weakly not taken.
+    NotTaken,
+    /// Strongly taken.
+    Taken,
+}
+
 /// What becomes of a dirty line that leaves L2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -52,6 +62,10 @@ units::parameters! {
         cores: u32, "1 to 256", "SkyByte Table II: 8";
         /// Instructions dispatched, and retired, in a cycle.
         width: u32, "1 to 16", "SkyByte's artifact: large_width 4";
+        /// Instructions that are fetched and not yet in the reorder buffer, at most, where a thread
+        /// leaves and its squashed instructions run on (`os.squash`): these run on too.
+        fetch_ahead: u32, "0 to 1024",
+            "SkyByte §III-A (0): what was fetched is gone; its artifact: 256 (fe_size)";
         /// Reorder buffer entries.
         rob: u32, "8 to 512", "SkyByte Table II: 256";
         /// Loads between dispatch and retirement.
@@ -66,12 +80,32 @@ units::parameters! {
         store_ports: u32, "1 to 7", "our choice: one store port, as on Skylake";
         /// Floating-point and vector operations issued in a cycle.
         fp_ports: u32, "1 to 7", "SkyByte's artifact: floating-point schedule rate 2";
+        /// Integer operations, branches and others, that can wait for operands out of order. An
+        /// operation behind them waits in a queue, in order; when that is full dispatch stops.
+        alu_scheduler: u32, "0 to 512; 0: no limit but the ROB",
+            "our choice: 0, Skylake's 97 shared entries seldom fill; SkyByte's artifact: 16";
+        /// Operations that wait for an entry of the integer scheduler.
+        alu_queue: u32, "1 to 512", "SkyByte's artifact: 32";
+        /// Loads and stores that can wait for operands out of order, as `alu_scheduler`.
+        memory_scheduler: u32, "0 to 512; 0: no limit but the ROB",
+            "our choice: 0; SkyByte's artifact: 8";
+        /// Operations that wait for an entry of the memory scheduler.
+        memory_queue: u32, "1 to 512", "SkyByte's artifact: 16";
+        /// Floating-point operations that can wait for operands out of order, as `alu_scheduler`.
+        fp_scheduler: u32, "0 to 512; 0: no limit but the ROB",
+            "our choice: 0; SkyByte's artifact: 24";
+        /// Operations that wait for an entry of the floating-point scheduler.
+        fp_queue: u32, "1 to 512", "SkyByte's artifact: 32";
         /// Branches issued in a cycle.
         branch_ports: u32, "1 to 7", "our choice: two, as on Skylake";
         /// From the execution of a mispredicted branch to the dispatch of its successor.
         mispredict_penalty: Cycles, "0 to 1000cycles", "SkyByte's artifact: fetch 5 + allocate 10";
         /// Bits of global history of the gshare predictor.
         history_bits: u32, "1 to 20", "SkyByte's artifact: gshare with 16 bits";
+        /// What the predictor's counters say at the start: weakly not taken (`not_taken`) or
+        /// strongly taken (`taken`).
+        branch_start: BranchStart, "not_taken or taken",
+            "our choice: not_taken; SkyByte's artifact: taken";
         /// L1 instruction cache of a core.
         l1i: Bytes, "ways × 64B × a power of two, at most 1MiB", "SkyByte Table II: 32 KB";
         /// Ways of L1I.
@@ -98,6 +132,10 @@ units::parameters! {
         l3_ways: u32, "1 to 32", "SkyByte Table II: 16";
         /// Added by an access that misses L2: the way to L3 and back, and its lookup.
         l3_latency: Cycles, "1 to 10000cycles", "our choice: 40 cycles (10 ns at 4 GHz)";
+        /// Added by an access that misses L2 for each core that stands between its own and L3, as
+        /// on a ring: none for the last core.
+        l3_hop: Cycles, "0 to 1000cycles",
+            "our choice: 0, L3 is as far for every core; SkyByte's artifact: 31 cycles measured";
         /// Added by an access that misses L3: the way to the memory controller and back.
         memory_latency: Cycles, "0 to 10000cycles",
             "our choice: 0, it is in l3_latency; SkyByte's artifact: 225 cycles measured";
@@ -167,6 +205,14 @@ impl CpuConfig {
         problems
     }
 
+    /// What every core's accesses take to pass the cores between it and L3, in order of the cores.
+    pub fn ring(&self) -> Vec<Picos> {
+        let passed = (0..u64::from(self.cores)).rev();
+        passed
+            .map(|cores| self.period() * (self.l3_hop.get() * cores))
+            .collect()
+    }
+
     /// The period of the clock; one picosecond for a clock that `validate` refuses.
     pub fn period(&self) -> Picos {
         self.clock.period().unwrap_or(Picos::new(1))
@@ -177,6 +223,7 @@ impl CpuConfig {
             ("cores", self.cores, 1, 256),
             ("width", self.width, 1, 16),
             ("rob", self.rob, 8, 512),
+            ("fetch_ahead", self.fetch_ahead, 0, 1024),
             ("load_queue", self.load_queue, 1, 512),
             ("store_queue", self.store_queue, 1, 512),
             ("alu_ports", self.alu_ports, 1, 7),
@@ -184,6 +231,12 @@ impl CpuConfig {
             ("store_ports", self.store_ports, 1, 7),
             ("fp_ports", self.fp_ports, 1, 7),
             ("branch_ports", self.branch_ports, 1, 7),
+            ("alu_scheduler", self.alu_scheduler, 0, 512),
+            ("alu_queue", self.alu_queue, 1, 512),
+            ("memory_scheduler", self.memory_scheduler, 0, 512),
+            ("memory_queue", self.memory_queue, 1, 512),
+            ("fp_scheduler", self.fp_scheduler, 0, 512),
+            ("fp_queue", self.fp_queue, 1, 512),
             ("history_bits", self.history_bits, 1, 20),
             ("l1d_mshrs", self.l1d_mshrs, 1, 1024),
             ("l2_mshrs", self.l2_mshrs, 1, 1024),
@@ -201,6 +254,7 @@ impl CpuConfig {
             ("l1d_latency", self.l1d_latency, 1, 100),
             ("l2_latency", self.l2_latency, 1, 1_000),
             ("l3_latency", self.l3_latency, 1, 10_000),
+            ("l3_hop", self.l3_hop, 0, 1_000),
             ("memory_latency", self.memory_latency, 0, 10_000),
             ("l3_interval", self.l3_interval, 0, 10_000),
             ("l2_tlb_latency", self.l2_tlb_latency, 0, 1_000),
@@ -236,6 +290,17 @@ mod tests {
     #[test]
     fn table_ii_is_accepted() {
         assert_eq!(config().validate(), Vec::<String>::new());
+    }
+
+    /// Three cores stand between the first of four and L3; 31 cycles of 1 ps each.
+    #[test]
+    fn the_last_core_of_the_ring_is_next_to_l3() {
+        let four = CpuConfig {
+            cores: 4,
+            l3_hop: Cycles::new(31),
+            ..config()
+        };
+        assert_eq!(four.ring(), [93, 62, 31, 0].map(Picos::new));
     }
 
     #[test]

@@ -10,11 +10,13 @@ mod caches;
 mod calendar;
 mod delay;
 mod execute;
+mod fetched;
 mod front;
 mod memory;
 mod miss;
 mod persist;
 mod retire;
+mod schedulers;
 mod stats;
 mod store_queue;
 mod warm;
@@ -27,6 +29,8 @@ mod persist_tests;
 #[cfg(test)]
 mod reference_tests;
 #[cfg(test)]
+mod scheduler_tests;
+#[cfg(test)]
 mod switch_tests;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -38,10 +42,12 @@ use crate::config::{CpuConfig, StorePolicy};
 use crate::port::{HostLine, InstructionSource, MissSlot, Pause, Squashed, Uncore, WarmUncore};
 use caches::Caches;
 use calendar::Calendar;
+use fetched::Fetched;
 use front::Front;
 use miss::Misses;
 use persist::Persists;
 use retire::{LoadQueue, Retirement};
+use schedulers::Schedulers;
 pub use stats::CoreStats;
 use std::collections::VecDeque;
 use store_queue::StoreQueue;
@@ -75,6 +81,8 @@ enum Stop {
     Loads,
     /// The store queue is full.
     Stores,
+    /// The queue before a scheduler is full.
+    Scheduler(schedulers::Class),
     /// A mispredicted branch, or a serialising instruction, is not complete.
     Branch,
     /// Code is on its way.
@@ -97,9 +105,12 @@ pub struct Core {
     now: Time,
     stop: Stop,
     front: Front,
+    fetched: Fetched,
     window: Window,
     retirement: Retirement,
     load_queue: LoadQueue,
+    /// Nothing if no scheduler has a limit.
+    schedulers: Option<Box<Schedulers>>,
     stores: StoreQueue,
     /// A retired store found no MSHR.
     drain_blocked: bool,
@@ -139,9 +150,15 @@ impl Core {
             now: Time::ZERO,
             stop: Stop::None,
             front: Front::new(config.width),
+            fetched: Fetched::new(
+                config.fetch_ahead,
+                config.width,
+                config.mispredict_penalty.get(),
+            ),
             window: Window::new(),
             retirement: Retirement::new(config.width),
             load_queue: LoadQueue::new(config.load_queue),
+            schedulers: Schedulers::new(config),
             stores: StoreQueue::new(config.store_queue),
             drain_blocked: false,
             drain_from: 0,
@@ -151,7 +168,7 @@ impl Core {
             misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
             queue: VecDeque::with_capacity(config.rob.next_power_of_two() as usize + 1),
             persists: Persists::default(),
-            predictor: BranchPredictor::new(config.history_bits),
+            predictor: BranchPredictor::new(config.history_bits, config.branch_start),
             warm_target: None,
             stores_wait: config.stores == StorePolicy::Waited,
             stats: CoreStats::default(),
@@ -159,7 +176,7 @@ impl Core {
     }
     /// Whether every instruction has retired: a thread can start.
     pub fn is_empty(&self) -> bool {
-        self.window.is_empty()
+        self.window.is_empty() && self.fetched.is_empty()
     }
     /// The core's number.
     pub fn id(&self) -> CoreId {
@@ -169,7 +186,7 @@ impl Core {
     /// A thread begins or resumes on this core, whose window is empty: its first instruction is
     /// dispatched at `at` or later.
     pub fn start(&mut self, at: Time) {
-        assert!(self.window.is_empty(), "a thread starts on an empty core");
+        assert!(self.is_empty(), "a thread starts on an empty core");
         let cycle = self.cycle_after(at);
         self.close();
         self.window.forget_registers();
@@ -250,6 +267,7 @@ impl Core {
         self.settle(self.window.head, uncore);
         self.drain_again(cycle, uncore);
         self.retire_ready(uncore);
+        self.run_fetched(uncore);
     }
 
     /// Retires the instruction that [`Pause::Sync`] stopped at; the next one is dispatched at `at`
@@ -291,6 +309,9 @@ impl Core {
         self.queue.clear();
         self.stores.squash();
         self.load_queue.squash();
+        if let Some(schedulers) = &mut self.schedulers {
+            schedulers.squash(end);
+        }
         self.front.restart();
         self.close();
         self.stop = Stop::None;
@@ -386,6 +407,10 @@ impl Core {
             "a store waits for a line that nobody fetches",
         );
         check(
+            self.schedulers_agree(),
+            "an entry of a scheduler is neither free nor held",
+        );
+        check(
             self.queue.is_empty() || self.misses.in_use > 0,
             "loads wait for an MSHR although none is in use",
         );
@@ -440,6 +465,9 @@ impl Core {
             Stop::Window => self.window.tail - self.limits.rob < self.window.head,
             Stop::Loads => self.load_queue.room_at().is_some(),
             Stop::Stores => self.stores.room_at().is_some(),
+            Stop::Scheduler(class) => {
+                (self.schedulers.as_ref()).is_none_or(|schedulers| schedulers.has_room(class))
+            }
             Stop::Branch => self.front.blocked == NIL,
             Stop::Fetch => self.front.awaited == HostLine::NONE,
             Stop::Drain => {

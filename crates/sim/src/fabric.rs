@@ -105,6 +105,8 @@ pub struct Fabric {
     writes_outstanding: u32,
     write_credits: u32,
     l3_latency: Picos,
+    /// What the way to L3 takes from each core.
+    ring: Vec<Picos>,
     /// Beyond L3, to memory and back.
     memory_latency: Picos,
     l3_interval: Picos,
@@ -168,6 +170,7 @@ impl Fabric {
             writes_outstanding: 0,
             write_credits: config.link.write_credits,
             l3_latency: span(config.cpu.l3_latency),
+            ring: config.cpu.ring(),
             memory_latency: span(config.cpu.memory_latency),
             l3_interval: span(config.cpu.l3_interval),
             l3_free: Time::ZERO,

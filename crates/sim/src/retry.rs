@@ -39,8 +39,10 @@ pub(crate) struct Lanes {
     steps: Vec<Option<(Time, Step)>>,
     /// The earliest of them, found anew whenever one changes: the event loop asks at every event.
     earliest: Option<(Time, CoreId, Step)>,
-    /// From the start of the thread to the device's decision.
+    /// From the start of the thread to the device's decision, from the last core.
     there: Picos,
+    /// What each core adds to it.
+    ring: Vec<Picos>,
     /// From the device's decision to the exception.
     back: Picos,
     /// What the first line of a split load takes in L1.
@@ -68,6 +70,7 @@ impl Lanes {
                 + link.unloaded(MessageClass::MemRd)
                 + lookup
                 + config.ssd.delay_answer_cost,
+            ring: cpu.ring(),
             back: link.unloaded(MessageClass::Ndr),
             first_line: period * cpu.l1d_latency.get(),
             count: 0,
@@ -146,7 +149,8 @@ impl<S: InstructionSource> Simulation<S> {
         let load = self.actors[thread.index()].source.peek()?.load?;
         let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
         let hop = self.fabric.hop_home(Some(core));
-        let decided = now + self.lanes.there + hop.there;
+        let ring = self.lanes.ring[core.index()];
+        let decided = now + self.lanes.there + ring + hop.there;
         let back = self.lanes.back + hop.back;
         if let Some(until) = self.delayed_until(first) {
             return (decided < until).then(|| decided + back);

@@ -61,6 +61,10 @@ pub(crate) struct Seat {
     pub state: CoreState,
     /// The thread on the core, or the last one.
     pub thread: ThreadId,
+    /// The thread whose instructions are left in the core when it has taken an exception.
+    pub remnant: ThreadId,
+    /// When the thread that is switched in can start.
+    pub starts: Time,
     /// When it started there.
     pub since: Time,
     epoch: u32,
@@ -153,6 +157,8 @@ impl<S: InstructionSource> Simulation<S> {
                 core: Core::new(CoreId::new(index), &config.cpu),
                 state: CoreState::Idle,
                 thread: ThreadId::new(0),
+                remnant: ThreadId::new(0),
+                starts: Time::ZERO,
                 since: Time::ZERO,
                 epoch: 0,
                 pending_sync: None,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Program, prepare, run, stat, time};
+use common::{PAGE, Program, prepare, run, stat, time};
 use cxl::MessageClass;
 use serde_json::Value;
 use trace::TraceFile;
@@ -80,4 +80,24 @@ fn a_delivered_line_is_free_for_whoever_merges_and_for_the_thread_that_returns()
     // The thread that asked comes back to a line in L1D: no more than 200 us after the answer.
     let latest = micros(200 + 1);
     assert!(end.as_picos() < latest, "{end}");
+}
+
+#[test]
+fn a_thread_whose_squashed_work_is_delayed_too_waits_for_the_later_page() {
+    // The second load needs the first one's data and is issued with the answer to it, which comes
+    // with the line: with four channels the two reads overlap. With one channel both pages are on one die, and the second is there after 100
+    // us. Its answer comes when the thread stands on the core again, to start after 50 us: it takes
+    // the exception once more.
+    let mut program = Program::new();
+    let thread = program.thread();
+    program.chase(thread, 0);
+    program.chase(thread, 200 * PAGE);
+    let trace = program.finish();
+    let result = |channels| {
+        let runs_on = ["os.squash=runs_on", channels];
+        time(&on(&trace, "skybyte-c", &[HELD, DELIVERED, &runs_on]))
+    };
+    let (apart, together) = (result("nand.channels=4"), result("nand.channels=1"));
+    assert!((micros(50)..micros(54)).contains(&apart), "{apart}");
+    assert!((micros(100)..micros(104)).contains(&together), "{together}");
 }

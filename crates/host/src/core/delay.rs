@@ -120,7 +120,11 @@ impl Core {
         self.now = now.max(self.now);
         let end = self.cycle_after(self.now);
         let instructions = self.window.tail - first;
-        source.rewind_to(source.position() - instructions);
+        let position = source.position() - instructions;
+        if squash == Squash::RunsOn {
+            self.fetch_ahead(end, source);
+        }
+        source.rewind_to(position);
         self.front.restart();
         self.stop = Stop::None;
         self.stats.squashes += 1;
@@ -162,7 +166,9 @@ impl Core {
             loads += u64::from(flags & info::LOAD != 0);
             stores += u64::from(flags & info::STORE != 0);
         }
+        self.unschedule_from(first, cycle);
         self.window.squash_from(first);
+        self.reschedule();
         self.load_queue.squash_last(loads);
         self.stores.squash_last(stores);
         let window = &self.window;

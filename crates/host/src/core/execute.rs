@@ -1,6 +1,7 @@
 //! Execution: at dispatch when every operand's cycle is known, otherwise when the last one is.
 
 use super::Core;
+use crate::core::schedulers::Class;
 use crate::core::store_queue::{Forward, NO_STORE};
 use crate::core::window::{PENDING, Parked, Phase, info};
 use crate::port::{Access, HostLine, Step, Uncore};
@@ -23,12 +24,20 @@ impl Core {
         let floor = at + 1;
         let mut since = floor;
         let mut ready = floor.max(self.window.data_ready(op));
-        let address = floor.max(self.window.address_ready(op));
+        let mut address = floor.max(self.window.address_ready(op));
+        if let Some(schedulers) = &mut self.schedulers {
+            let (memory, execution, turns) = schedulers.enter(step, op, floor);
+            if turns != 0 {
+                return self.park_for_turns(step, op, (memory, execution, turns), uncore);
+            }
+            address = address.max(memory);
+            ready = ready.max(execution);
+        }
         let mut kind = u8::from(step.counts);
         if let Some(load) = step.load {
             kind |= info::LOAD;
             self.load_queue.dispatched += 1;
-            let data = match self.quick_load(load, address) {
+            let data = match self.quick_load(step, load, address) {
                 Quick::Done(data) => data,
                 Quick::Issued(issue) => return self.park(step, op, floor, Some(issue), uncore),
                 Quick::Unknown => return self.park(step, op, floor, None, uncore),
@@ -49,9 +58,12 @@ impl Core {
         } else {
             ready
         };
+        self.issues(op, false, done - u64::from(op.latency));
         if let Some(store) = step.store {
             kind |= info::STORE;
-            done = self.calendar.book(Port::Store, done) + 1;
+            let issue = self.calendar.book(Port::Store, done);
+            self.issues(op, true, issue);
+            done = issue + 1;
             let page = HostLine::of_byte(store.byte).get() >> 6;
             if self.stores_wait || !self.caches.tlb.has(page) {
                 return self.park_store(step, op, floor, done, uncore);
@@ -85,11 +97,14 @@ impl Core {
 
     /// A load whose page and line are at hand and whose data no store in flight has.
     #[inline]
-    fn quick_load(&mut self, load: Access, ready: u64) -> Quick {
+    fn quick_load(&mut self, step: &Step, load: Access, ready: u64) -> Quick {
         if ready >= PENDING {
             return Quick::Unknown;
         }
         let issue = self.calendar.book(Port::Load, ready);
+        if step.store.is_none() {
+            self.issues(&Op::NONE, true, issue);
+        }
         let line = HostLine::of_byte(load.byte);
         let is_split = (load.byte & 63) + u64::from(load.size) > 64;
         let store = self.stores.youngest(load.byte / 8);
@@ -126,14 +141,8 @@ impl Core {
     ) {
         let mut piece = Parked::new(*op, floor);
         if let Some(load) = step.load {
-            let last = load.byte + u64::from(load.size) - 1;
-            piece.line = HostLine::of_byte(load.byte).get();
-            if HostLine::of_byte(last).get() != piece.line {
-                piece.second = HostLine::of_byte(last).get();
-            }
-            piece.store = self.stores.youngest(load.byte / 8);
+            piece = self.with_load(piece, load);
             piece.waits_data = 1;
-            piece.phase = Phase::Address;
         }
         if let Some(issue) = issue {
             piece.phase = Phase::Access;
@@ -144,6 +153,50 @@ impl Core {
             self.advance_load(place, uncore);
         }
         self.after_parking(step, op, place, uncore);
+    }
+
+    /// Parks a piece that must wait for its turn in a scheduler. `schedule` is what
+    /// `Schedulers::enter` gave.
+    #[inline(never)]
+    fn park_for_turns<U: Uncore>(
+        &mut self,
+        step: &Step,
+        op: &Op,
+        (memory, execution, turns): (u64, u64, u8),
+        uncore: &mut U,
+    ) {
+        let mut piece = Parked::new(*op, memory.min(execution));
+        piece.ready_data = execution;
+        piece.waits_data = turns.count_ones() as u8;
+        if let Some(load) = step.load {
+            self.load_queue.dispatched += 1;
+            let memory_turn = turns & Class::Memory.bit();
+            piece = self.with_load(piece, load);
+            piece.ready_address = memory;
+            piece.waits_data += 1 - memory_turn.count_ones() as u8;
+            piece.waits_address = memory_turn.count_ones() as u8;
+        }
+        let place = self.enter(step, piece);
+        if let Some(schedulers) = &mut self.schedulers {
+            schedulers.queue(place, turns);
+        }
+        let piece = &self.window.parked[place];
+        if piece.phase == Phase::Address && piece.waits_address == 0 {
+            self.window.wake(place);
+        }
+        self.after_parking(step, op, place, uncore);
+    }
+
+    /// A piece that loads, before its address is known.
+    fn with_load(&self, mut piece: Parked, load: Access) -> Parked {
+        let last = load.byte + u64::from(load.size) - 1;
+        piece.line = HostLine::of_byte(load.byte).get();
+        if HostLine::of_byte(last).get() != piece.line {
+            piece.second = HostLine::of_byte(last).get();
+        }
+        piece.store = self.stores.youngest(load.byte / 8);
+        piece.phase = Phase::Address;
+        piece
     }
 
     /// Parks a piece whose load is done at `ready` and whose other operands are not known.
@@ -175,6 +228,9 @@ impl Core {
     fn enter(&mut self, step: &Step, mut piece: Parked) -> usize {
         let place = self.window.place(self.window.tail);
         let mut kind = info::PARKED | u8::from(step.counts);
+        if let Some(schedulers) = &mut self.schedulers {
+            piece.held = schedulers.hand_over();
+        }
         if let Some(store) = step.store {
             kind |= info::STORE;
             piece.own_store = if piece.op.is(Op::WRITES_BACK) {
@@ -212,6 +268,9 @@ impl Core {
                     let piece = &mut self.window.parked[place];
                     piece.ready_address = issue;
                     piece.phase = Phase::Access;
+                    if self.issues_with_load(place) {
+                        self.parked_issues(place, true, issue);
+                    }
                     self.advance_load(place, uncore);
                 }
                 Phase::Access => self.advance_load(place, uncore),
@@ -236,10 +295,13 @@ impl Core {
         } else {
             ready_data
         };
+        self.parked_issues(place, false, done - u64::from(op.latency));
         if own_store == NO_STORE {
             return self.complete(place, done);
         }
-        self.window.parked[place].ready_address = self.calendar.book(Port::Store, done) + 1;
+        let issue = self.calendar.book(Port::Store, done);
+        self.parked_issues(place, true, issue);
+        self.window.parked[place].ready_address = issue + 1;
         self.set_store_line(place);
         self.advance_store(place, uncore);
     }

@@ -84,6 +84,10 @@ impl Front {
             self.not_before(done + self.penalty);
         }
     }
+    /// Whether dispatch waits for a piece that is not complete, or for a branch's target.
+    pub(super) fn must_wait(&self) -> bool {
+        self.needs_care
+    }
     /// A line of code has arrived.
     pub(crate) fn fetched(&mut self, caches: &mut Caches, line: HostLine, cycle: u64) {
         caches.l1i.fill(line, false);
@@ -145,13 +149,14 @@ impl Core {
 
     /// When every resource for the piece is there.
     #[inline]
-    fn dispatch_cycle(&mut self, step: &Step, op: &Op) -> Result<u64, Stop> {
+    pub(super) fn dispatch_cycle(&mut self, step: &Step, op: &Op) -> Result<u64, Stop> {
         let before = self.window.tail - self.limits.rob;
         if before >= self.window.head {
             return Err(Stop::Window);
         }
         let room = self.window.free_from[self.window.place(before)];
         let mut at = self.front.cycle.max(room);
+        at = at.max(self.schedulers_room(step, op)?);
         if step.load.is_some() {
             at = at.max(self.load_queue.room_at().ok_or(Stop::Loads)?);
         }

@@ -179,7 +179,7 @@ proptest! {
         program in prop::collection::vec((kind(), 0u8..8, 0u8..8), 1..150),
     ) {
         let mut reference = Reference::default();
-        let mut predictor = BranchPredictor::new(16);
+        let mut predictor = BranchPredictor::new(16, crate::config::BranchStart::NotTaken);
         let (mut insts, mut steps) = (Vec::new(), Vec::new());
         for (number, (kind, to, from)) in (0..).zip(&program) {
             reference.execute(*kind, usize::from(*to), usize::from(*from), &mut predictor);

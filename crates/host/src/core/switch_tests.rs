@@ -285,10 +285,12 @@ proptest! {
     #[test]
     fn each_instruction_retires_exactly_once(
         choices in prop::collection::vec(any_step(), 1..600), period in 20u64..3000, mshrs in 1u32..9,
+        entries in 0u32..4,
     ) {
         let mut source = random_program(&choices);
         let mut memory = Memory::new(300);
-        let small = CpuConfig { l1d_mshrs: mshrs, l2_mshrs: 4, store_queue: 6, l1_tlb: 4, l2_tlb: 12, ..config() };
+        let small = CpuConfig { l1d_mshrs: mshrs, l2_mshrs: 4, store_queue: 6, l1_tlb: 4, l2_tlb: 12,
+            alu_scheduler: entries, alu_queue: 2, memory_scheduler: entries / 2, memory_queue: 1, ..config() };
         let mut core = Core::new(CoreId::new(0), &small);
         core.start(Time::ZERO);
         let (mut now, mut squashes) = (0, 0);

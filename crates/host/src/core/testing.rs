@@ -1,6 +1,6 @@
 //! Synthetic instructions and a memory of fixed latency, for tests.
 
-use crate::config::{BranchTargets, CpuConfig, L2Victims, MemoryIssue, StorePolicy};
+use crate::config::{BranchStart, BranchTargets, CpuConfig, L2Victims, MemoryIssue, StorePolicy};
 use crate::core::Core;
 use crate::port::{
     Access, HostLine, InstructionSource, MissKind, MissSlot, Pause, Step, Uncore, WarmUncore,
@@ -17,6 +17,7 @@ pub(crate) fn config() -> CpuConfig {
         clock: Hertz::new(1_000_000_000_000),
         cores: 8,
         width: 4,
+        fetch_ahead: 0,
         rob: 256,
         load_queue: 128,
         store_queue: 128,
@@ -24,8 +25,15 @@ pub(crate) fn config() -> CpuConfig {
         load_ports: 2,
         store_ports: 1,
         fp_ports: 2,
+        alu_scheduler: 0,
+        alu_queue: 32,
+        memory_scheduler: 0,
+        memory_queue: 16,
+        fp_scheduler: 0,
+        fp_queue: 32,
         branch_ports: 2,
         mispredict_penalty: Cycles::new(15),
+        branch_start: BranchStart::NotTaken,
         history_bits: 16,
         l1i: Bytes::from_kib(32),
         l1i_ways: 8,
@@ -39,6 +47,7 @@ pub(crate) fn config() -> CpuConfig {
         l2_mshrs: 128,
         l3: Bytes::from_mib(16),
         l3_ways: 16,
+        l3_hop: Cycles::new(0),
         l3_latency: Cycles::new(40),
         l3_mshrs: 1024,
         l1_tlb: 64,

@@ -59,6 +59,8 @@ pub(crate) struct Parked {
     pub(crate) phase: Phase,
     pub(crate) waits_address: u8,
     pub(crate) waits_data: u8,
+    /// Entries of schedulers that it holds, as bits of their classes.
+    pub(crate) held: u8,
     pub(crate) ready_address: u64,
     pub(crate) ready_data: u64,
     /// When its memory wait can begin at the earliest: the cycle after dispatch.
@@ -84,6 +86,7 @@ impl Parked {
             phase: Phase::Operands,
             waits_address: 0,
             waits_data: 0,
+            held: 0,
             ready_address: dispatched,
             ready_data: dispatched,
             dispatched,

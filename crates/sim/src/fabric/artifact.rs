@@ -2,6 +2,7 @@
 
 use super::Fabric;
 use crate::event::Event;
+use crate::request::MissRef;
 use firmware::RequestOp;
 use host::placement::Location;
 use host::{HostLine, MissKind};
@@ -68,6 +69,11 @@ impl Fabric {
             let at = if has_come { self.l3_turn(at) } else { at };
             self.queue.push(at, Event::L3WriteBack(line));
         }
+    }
+
+    /// The line that an L3 miss is for.
+    pub(crate) fn missed_line(&self, miss: MissRef) -> HostLine {
+        self.llc.line(miss.slot)
     }
 
     /// When a page is expected in device DRAM; nothing if it is there, or not on the device.

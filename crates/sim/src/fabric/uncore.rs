@@ -9,7 +9,7 @@ use units::{CoreId, Lpa, Picos, Time};
 impl Uncore for Fabric {
     #[inline]
     fn read(&mut self, at: Time, core: CoreId, slot: MissSlot, line: HostLine, kind: MissKind) {
-        let at = at.max(self.queue.now());
+        let at = at.max(self.queue.now()) + self.ring[core.index()];
         self.queue.push(
             at,
             Event::L3Access {

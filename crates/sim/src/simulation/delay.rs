@@ -6,12 +6,13 @@
 
 use super::{CoreState, Simulation};
 use crate::config::{Config, Migration};
+use crate::event::Event;
 use crate::recorder::Leave;
 use crate::request::MissRef;
 use host::config::StorePolicy;
 use host::os::{DelayedLine, OsConfig, SquashPolicy, SwitchAt, WakePolicy};
-use host::{InstructionSource, MissKind, Squash, Uncore};
-use units::{CoreId, Lpa, ThreadId, Time};
+use host::{HostLine, InstructionSource, MissKind, Region, Squash, Uncore};
+use units::{CoreId, Lpa, Picos, ThreadId, Time};
 
 /// How SkyByte-Delay is dealt with.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct DelayPolicy {
     wake: WakePolicy,
     /// Whether store misses may be delayed too.
     pub stores_switch: bool,
+    /// What a switch costs.
+    switch_cost: Picos,
 }
 
 impl DelayPolicy {
@@ -32,6 +35,7 @@ impl DelayPolicy {
         squash: SquashPolicy::AtOnce,
         wake: WakePolicy::OnData,
         stores_switch: false,
+        switch_cost: Picos::ZERO,
     };
 
     pub(crate) fn new(config: &Config) -> Self {
@@ -51,6 +55,7 @@ impl DelayPolicy {
             squash,
             wake,
             stores_switch: stores_switch(config),
+            switch_cost: config.os.switch_cost,
         }
     }
 
@@ -119,6 +124,7 @@ impl<S: InstructionSource> Simulation<S> {
     /// The line comes with the answer: for all but the access that asked, if that can switch.
     fn fill_delayed(&mut self, now: Time, miss: MissRef) {
         self.fabric.delays.clear();
+        let line = self.fabric.missed_line(miss);
         self.fabric.fill(now, miss);
         let mut fills = std::mem::take(&mut self.fabric.fills);
         for (order, waiter) in fills.drain(..).enumerate() {
@@ -127,9 +133,28 @@ impl<S: InstructionSource> Simulation<S> {
             let may_raise = order == 0 && has_thread && self.delay.may_delay(waiter.kind);
             seat.core
                 .on_delivery(now, waiter.slot, may_raise, &mut self.fabric);
+            if order == 0 && self.delay.may_delay(waiter.kind) {
+                self.put_off(now, waiter.core, line);
+            }
             self.after_answer(now, waiter.core);
         }
         self.fabric.fills = fills;
+    }
+
+    /// An access of instructions that run on was delayed, and their thread stands on the core and
+    /// waits for its data: it takes the exception once more, and now waits for this page.
+    fn put_off(&mut self, now: Time, core: CoreId, line: HostLine) {
+        let seat = &mut self.seats[core.index()];
+        let is_waiting = matches!(seat.state, CoreState::Switching | CoreState::Draining);
+        let holds = self.delay.wake == WakePolicy::HoldCore && seat.remnant == seat.thread;
+        if !(is_waiting && holds && self.delay.at == SwitchAt::Response) {
+            return;
+        }
+        if let Region::Data(lpa, _) = line.region() {
+            let expected = self.fabric.page_expected(lpa).unwrap_or(Time::ZERO);
+            seat.starts = expected.max(now + self.delay.switch_cost);
+            self.fabric.queue.push(seat.starts, Event::CoreStart(core));
+        }
     }
 
     /// A core has heard of an answer: its thread switches, goes on, or begins.
@@ -169,6 +194,7 @@ impl<S: InstructionSource> Simulation<S> {
         let squash = self.delay.squash();
         let seat = &mut self.seats[core.index()];
         let thread = seat.thread;
+        seat.remnant = thread;
         let source = &mut self.actors[thread.index()].source;
         seat.core.except(now, squash, source, &mut self.fabric);
         self.record_turn(now, core, Leave::LongDelay);

@@ -220,11 +220,13 @@ impl<S: InstructionSource> Simulation<S> {
         let seat = &mut self.seats[core.index()];
         seat.thread = dispatch.thread;
         seat.state = CoreState::Switching;
+        seat.starts = dispatch.starts;
         if self.actors[dispatch.thread.index()].has_retried {
             self.lanes.set(core, dispatch.starts, Step::Start);
         } else {
             let data_at = self.actors[dispatch.thread.index()].data_at;
             let starts = dispatch.starts.max(data_at);
+            seat.starts = starts;
             self.fabric.queue.push(starts, Event::CoreStart(core));
         }
     }
@@ -232,6 +234,11 @@ impl<S: InstructionSource> Simulation<S> {
     pub(crate) fn core_start(&mut self, now: Time, core: CoreId) {
         let waits = self.awaits_persists(core);
         let seat = &mut self.seats[core.index()];
+        let is_coming = matches!(seat.state, CoreState::Switching | CoreState::Draining);
+        if !is_coming || now < seat.starts {
+            // It has been put off, or brought forward, since this start was scheduled.
+            return;
+        }
         if waits || !seat.core.is_empty() {
             seat.state = CoreState::Draining;
             return;
