@@ -170,6 +170,7 @@ fn config() -> CpuConfig {
         l3_interval: Cycles::new(0),
         serialising: true,
         tlb: true,
+        page_size: host::MappedPage::Kib4,
         stores: StorePolicy::Posted,
         memory_issue: MemoryIssue::OutOfOrder,
         branch_targets: BranchTargets::Predicted,

@@ -1,5 +1,6 @@
 //! Configuration of cores and caches.
 
+use crate::pages::MappedPage;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Cycles, Hertz, Picos};
 
@@ -151,6 +152,10 @@ units::parameters! {
         /// Whether data addresses are translated by TLBs and page walks; without, at no cost, and
         /// hint faults come at the first access to a page that was unmapped.
         tlb: bool, "true or false", "decision D20 (true); SkyByte's artifact: false";
+        /// Size of the pages that the operating system maps data in. At 2MiB every 2 MiB of
+        /// addresses that the program touches are one page, untouched parts included, and what is
+        /// moved to host DRAM is such a page.
+        page_size: MappedPage, "4KiB or 2MiB", "SkyByte III-C (4KiB); IV, multiple page sizes: 2MiB";
         /// When a store is complete: before its line is there (`posted`), or when it is (`waited`),
         /// so that it holds up retirement.
         stores: StorePolicy, "posted or waited",

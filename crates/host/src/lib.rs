@@ -18,12 +18,14 @@ pub mod core;
 pub mod llc;
 pub mod numa;
 pub mod os;
+pub mod pages;
 pub mod placement;
 pub mod tlb;
 
 pub use crate::core::{Core, CoreStats};
 pub use config::CpuConfig;
 pub use numa::{Balancing, Hop, NodeId, Nodes, NumaConfig};
+pub use pages::MappedPage;
 pub use port::{
     Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squash,
     Squashed, Step, Uncore, WarmUncore,

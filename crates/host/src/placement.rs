@@ -1,12 +1,16 @@
 //! Where each page of the program lives: on the device, in host DRAM, or on its way between them
 //! (SkyByte §III-C).
 //!
+//! Pages that the operating system maps as huge ones move as a whole, chunk by chunk (§IV).
+//!
 //! Knows pages, lines and the [promotion look-aside buffer](plb); knows no time, no link and no
 //! device. The caller copies the lines, charges the costs of [`HostConfig`] and says when a step
 //! is done. Every access asks [`Placement::read`] or [`Placement::write`], which cost an array
 //! lookup for a page that is not on its way.
 
 mod audit;
+mod build;
+mod chunking;
 mod config;
 mod free;
 mod moves;
@@ -26,15 +30,17 @@ pub use plb::{Copied, Direction, PlbIndex};
 pub use tpp::{HintFault, HintSampler, SamplerStats, TppConfig};
 
 use crate::numa::NodeId;
+use chunking::Chunking;
 use free::FreePages;
 use moves::Move;
-use plb::Plb;
+use plb::{Chunk, Plb};
 use reclaim::ReclaimLists;
 use std::ops::Range;
-use units::{LineInPage, Lpa, PageSize};
+use units::{LineInPage, Lpa};
 
 units::ids! {
-    /// A page of host DRAM set aside for promoted pages.
+    /// A page of host DRAM set aside for promoted pages: where pages are huge, a chunk of one to
+    /// who accesses lines, a huge one to the lists.
     HostPage, "host page";
 }
 
@@ -152,7 +158,9 @@ impl Entry {
 /// The placement of every page.
 #[derive(Clone, Debug)]
 pub struct Placement {
+    /// By page: where pages are huge, one for each.
     entries: Vec<Entry>,
+    chunking: Chunking,
     plb: Plb,
     lists: ReclaimLists,
     /// Host pages that hold nothing.
@@ -168,80 +176,6 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// `page_count` pages, numbered from 0, all on the device.
-    pub fn new(config: &HostConfig, page: PageSize, page_count: u64) -> Self {
-        let host_page_count = config.host_page_count(page);
-        Self {
-            entries: vec![Entry::DEVICE; index_of(page_count)],
-            plb: Plb::new(config.plb, page),
-            lists: ReclaimLists::new(host_page_count, config.inactive_ratio, config.reclaim),
-            free: FreePages::new(host_page_count, None),
-            reserve: config.effective_reserve() as usize,
-            is_locking: false,
-            pinned: Lpa::new(0)..Lpa::new(0),
-            moves: Vec::new(),
-            stats: PlacementStats::default(),
-        }
-    }
-
-    /// As `new`, for pages that the operating system moves as TPP does: without look-aside buffer,
-    /// each locked while it is copied.
-    pub fn locking(config: &HostConfig, tpp: &TppConfig, page: PageSize, page_count: u64) -> Self {
-        let host_page_count = u64::from(config.host_page_count(page));
-        Self {
-            plb: Plb::new(tpp.migrations, page),
-            reserve: match config.demotion {
-                DemotionKind::Written => tpp.kept_free(host_page_count) as usize,
-                // Room is made when a promotion finds none.
-                DemotionKind::Lost => tpp.kept_free(host_page_count).max(1) as usize,
-            },
-            is_locking: true,
-            ..Self::new(config, page, page_count)
-        }
-    }
-
-    /// As `new`, for host DRAM in sets of `ways` pages: page `p` may be in set `p` modulo their
-    /// number, and room is made in that.
-    pub fn in_sets(config: &HostConfig, ways: u32, page: PageSize, page_count: u64) -> Self {
-        let host_page_count = config.host_page_count(page);
-        Self {
-            lists: ReclaimLists::in_sets(host_page_count),
-            free: FreePages::new(host_page_count, Some(ways)),
-            ..Self::new(config, page, page_count)
-        }
-    }
-
-    /// `page_count` pages that all live on the device for good: what host DRAM holds of them is a
-    /// cache's business.
-    pub fn device_only(page: PageSize, page_count: u64) -> Self {
-        Self {
-            entries: vec![Entry::DEVICE; index_of(page_count)],
-            ..Self::dram_only(page, 0)
-        }
-    }
-
-    /// `page_count` pages that all live in host DRAM for good: DRAM-Only (D6).
-    pub fn dram_only(page: PageSize, page_count: u64) -> Self {
-        let pages = (0..index_of(page_count)).map(|index| Entry::host(HostPage::from_index(index)));
-        Self {
-            entries: pages.collect(),
-            plb: Plb::new(0, page),
-            lists: ReclaimLists::new(0, 1, ReclaimPolicy::Lists),
-            free: FreePages::new(0, None),
-            reserve: 0,
-            is_locking: false,
-            pinned: Lpa::new(0)..Lpa::new(0),
-            moves: Vec::new(),
-            stats: PlacementStats::default(),
-        }
-    }
-
-    /// The same, with these pages pinned to the device.
-    #[must_use]
-    pub fn pinning(self, pinned: Range<Lpa>) -> Self {
-        Self { pinned, ..self }
-    }
-
     /// Whether a page is pinned to the device: it never comes to host DRAM.
     #[inline]
     pub fn is_pinned(&self, lpa: Lpa) -> bool {
@@ -256,7 +190,16 @@ impl Placement {
     /// Where a page lives. The page is one of those the placement was made for.
     #[inline]
     pub fn locate(&self, lpa: Lpa) -> Location {
-        self.entries[lpa.get() as usize].location()
+        match self.locate_whole(lpa) {
+            Location::Host(page) => Location::Host(self.chunking.in_host(page, lpa)),
+            elsewhere => elsewhere,
+        }
+    }
+
+    /// As `locate`, but a host page is the whole one.
+    #[inline]
+    fn locate_whole(&self, lpa: Lpa) -> Location {
+        self.entries[self.chunking.page(lpa)].location()
     }
 
     /// Where a read of a line goes; the page is noted as accessed. While the page is on its way,
@@ -264,15 +207,18 @@ impl Placement {
     /// they have been written again.
     #[inline]
     pub fn read(&mut self, lpa: Lpa, line: LineInPage) -> Target {
-        match self.locate(lpa) {
+        match self.locate_whole(lpa) {
             Location::Device => Target::Device,
             Location::Host(page) => {
                 self.lists.touch(page);
-                Target::Host(page)
+                Target::Host(self.chunking.in_host(page, lpa))
             }
             Location::Moving => Target::Locked,
             Location::Migrating(_) if self.is_locking => Target::Locked,
-            Location::Migrating(entry) => self.plb.target(entry, line),
+            Location::Migrating(entry) => {
+                let place = self.chunking.place(lpa);
+                self.target(lpa, self.plb.target(entry, place, line))
+            }
         }
     }
 
@@ -282,30 +228,54 @@ impl Placement {
     /// copied will be copied again.
     #[inline]
     pub fn write(&mut self, lpa: Lpa, line: LineInPage) -> Target {
-        match self.locate(lpa) {
+        match self.locate_whole(lpa) {
             Location::Device => Target::Device,
             Location::Host(page) => {
                 self.lists.touch(page);
                 self.lists.set_dirty(page);
-                Target::Host(page)
+                Target::Host(self.chunking.in_host(page, lpa))
             }
             Location::Moving => Target::Locked,
             Location::Migrating(_) if self.is_locking => Target::Locked,
-            Location::Migrating(entry) => self.plb.write(entry, line),
+            Location::Migrating(entry) => {
+                let place = self.chunking.place(lpa);
+                let page = self.plb.write(entry, place, line);
+                self.target(lpa, page)
+            }
         }
+    }
+
+    /// Where a chunk's line is accessed, if its page is in this one of host DRAM or on the device.
+    fn target(&self, lpa: Lpa, page: Option<HostPage>) -> Target {
+        page.map_or(Target::Device, |page| {
+            Target::Host(self.chunking.in_host(page, lpa))
+        })
     }
 
     /// Notes an access that does not reach memory, such as a page walk.
     #[inline]
     pub fn touch(&mut self, lpa: Lpa) {
-        if let Location::Host(page) = self.locate(lpa) {
+        if let Location::Host(page) = self.locate_whole(lpa) {
             self.lists.touch(page);
         }
     }
 
-    /// The page of host DRAM that a migrating page leaves or goes to.
+    /// The page of host DRAM that a migrating page leaves or goes to; where it is huge, this chunk.
     pub fn host_page(&self, lpa: Lpa) -> HostPage {
-        self.plb.host_page(self.migrating(lpa), lpa)
+        let first = self.chunking.first(lpa);
+        let page = self.plb.host_page(self.migrating(lpa), first);
+        self.chunking.in_host(page, lpa)
+    }
+
+    /// A page's number: where it is huge, all its chunks have the same.
+    pub fn number_of(&self, lpa: Lpa) -> usize {
+        self.chunking.page(lpa)
+    }
+
+    /// The chunks of a page, of which this is one: the page itself where pages are not huge.
+    pub fn chunks(&self, lpa: Lpa) -> impl Iterator<Item = Lpa> + use<> {
+        let first = self.chunking.first(lpa).get();
+        (first..first + u64::from(self.chunking.count())).map(Lpa::new)
     }
 
     /// Which way a page is on its way.
@@ -315,7 +285,8 @@ impl Placement {
 
     /// Begins a promotion that the device or a hint fault asked for: a host page and an entry of
     /// the look-aside buffer are taken, no line is copied yet. The page goes to the device's node,
-    /// or if that has none free, to that with the most (§IV).
+    /// or if that has none free, to that with the most (§IV). Of a huge page, the chunk asked for
+    /// is copied first.
     pub fn begin_promotion(&mut self, lpa: Lpa) -> Result<HostPage, Refusal> {
         self.begin_promotion_near(lpa, self.free.home())
     }
@@ -344,24 +315,26 @@ impl Placement {
             return Err(Refusal::PlbFull);
         }
         let page = self.free.take(lpa, node).ok_or(Refusal::NoHostPage)?;
-        let entry = self.plb.begin(lpa, page, Direction::Promotion);
+        let (first, place) = (self.chunking.first(lpa), self.chunking.place(lpa));
+        let entry = self.plb.begin(first, place, page, Direction::Promotion);
         self.set(lpa, Entry::migrating(entry));
         Ok(page)
     }
 
     /// The next line of a migrating page to be copied, in ascending order, lines to be repeated
-    /// last; it counts as being copied until `line_copied`. Several may be under way. Nothing when
-    /// every line is copied or being copied.
-    pub fn next_line(&mut self, lpa: Lpa) -> Option<LineInPage> {
+    /// last, and the chunk it is of; it counts as being copied until `line_copied`. Several may be
+    /// under way, of one chunk. Nothing when every line of the chunk is copied or being copied.
+    pub fn next_line(&mut self, lpa: Lpa) -> Option<(Lpa, LineInPage)> {
         let entry = self.migrating(lpa);
-        self.plb.next_line(entry)
+        let (place, line) = self.plb.next_line(entry)?;
+        Some((self.chunking.at(lpa, place), line))
     }
 
-    /// The line's bytes have arrived at the destination. [`Copied::Again`] if it was written in
-    /// the meantime: `next_line` will give it once more.
+    /// The bytes of a chunk's line have arrived at the destination. [`Copied::Again`] if it was
+    /// written in the meantime: `next_line` will give it once more.
     pub fn line_copied(&mut self, lpa: Lpa, line: LineInPage) -> Copied {
         let entry = self.migrating(lpa);
-        let copied = self.plb.line_copied(entry, line);
+        let copied = self.plb.line_copied(entry, self.chunking.place(lpa), line);
         self.stats.lines_copied += 1;
         self.stats.lines_repeated += u64::from(copied == Copied::Again);
         copied
@@ -385,7 +358,7 @@ impl Placement {
         let index = self.migrating(lpa);
         let entry = self.plb.finish(index, Direction::Promotion);
         self.set(lpa, Entry::host(entry.host_page));
-        self.lists.insert(entry.host_page, lpa);
+        self.lists.insert(entry.host_page, entry.lpa);
         if was_dirty || entry.is_host_written {
             self.lists.set_dirty(entry.host_page);
         }
@@ -435,7 +408,10 @@ impl Placement {
         }
         self.lists.remove(victim.page);
         if is_copied {
-            let entry = self.plb.begin(victim.lpa, victim.page, Direction::Demotion);
+            let first = Chunk::new(0);
+            let entry = self
+                .plb
+                .begin(victim.lpa, first, victim.page, Direction::Demotion);
             self.set(victim.lpa, Entry::migrating(entry));
             return Reclaimed::Copying(victim.lpa);
         }
@@ -460,22 +436,14 @@ impl Placement {
 
     #[inline]
     fn set(&mut self, lpa: Lpa, entry: Entry) {
-        self.entries[lpa.get() as usize] = entry;
+        self.entries[self.chunking.page(lpa)] = entry;
     }
     fn migrating(&self, lpa: Lpa) -> PlbIndex {
-        match self.locate(lpa) {
+        match self.locate_whole(lpa) {
             Location::Migrating(entry) => entry,
             location => panic!("{lpa} is not on its way but in {location:?}"),
         }
     }
-}
-
-fn index_of(page_count: u64) -> usize {
-    assert!(
-        page_count < u64::from(Entry::MIGRATING),
-        "page numbers fit in 31 bits"
-    );
-    page_count as usize
 }
 
 #[cfg(test)]

@@ -1,8 +1,15 @@
-//! Two levels of TLB over 4 KiB pages, LRU, without time.
+//! Two levels of TLB over the pages that data are mapped in, LRU, without time. An entry covers a
+//! page, of 4 KiB or of 2 MiB.
+
+use crate::pages::MappedPage;
+use crate::port::HostLine;
+use units::Lpa;
 
 /// Ways of the first and of the second level, as on Skylake.
 const L1_WAYS: usize = 4;
 const L2_WAYS: usize = 12;
+/// Binary logarithm of the lines of 4 KiB.
+const CHUNK_LINE_BITS: u32 = 6;
 const EMPTY: u32 = u32::MAX;
 
 /// Where a translation was found.
@@ -26,6 +33,8 @@ pub struct Tlb {
     l2: Vec<[u32; L2_WAYS]>,
     /// The page translated last, which most accesses ask for again.
     last: u32,
+    /// Binary logarithm of the lines of a page.
+    line_bits: u32,
     /// Every page is in the first level.
     is_perfect: bool,
     /// If so, those that were invalidated and not translated since, a bit each; none before the
@@ -35,7 +44,7 @@ pub struct Tlb {
 
 impl Tlb {
     /// Empty TLBs; entries are ways times a power of two, which `CpuConfig::validate` checks.
-    pub fn new(l1_entries: u32, l2_entries: u32) -> Self {
+    pub fn new(l1_entries: u32, l2_entries: u32, page: MappedPage) -> Self {
         let (l1_sets, l2_sets) = (l1_entries as usize / L1_WAYS, l2_entries as usize / L2_WAYS);
         assert!(
             l1_sets.is_power_of_two() && l2_sets.is_power_of_two(),
@@ -45,17 +54,31 @@ impl Tlb {
             l1: vec![[EMPTY; L1_WAYS]; l1_sets],
             l2: vec![[EMPTY; L2_WAYS]; l2_sets],
             last: EMPTY,
+            line_bits: CHUNK_LINE_BITS + page.chunk_bits(),
             is_perfect: false,
             unmapped: Vec::new(),
         }
     }
     /// TLBs that never miss. A page that was invalidated is still translated at once, but the next
     /// translation says so: the operating system samples accesses by what it unmaps.
-    pub fn perfect() -> Self {
+    pub fn perfect(page: MappedPage) -> Self {
         Self {
             is_perfect: true,
-            ..Self::new(4, 12)
+            ..Self::new(4, 12, page)
         }
+    }
+    /// The page of a data line.
+    #[inline]
+    pub fn page_of(&self, line: HostLine) -> u32 {
+        line.get() >> self.line_bits
+    }
+    /// The page that a chunk is of.
+    pub fn page_of_chunk(&self, chunk: Lpa) -> u32 {
+        chunk.get() as u32 >> (self.line_bits - CHUNK_LINE_BITS)
+    }
+    /// A page's first chunk.
+    pub fn first_chunk(&self, page: u32) -> Lpa {
+        Lpa::new(u64::from(page) << (self.line_bits - CHUNK_LINE_BITS))
     }
     /// Looks a page up.
     #[inline]
@@ -175,10 +198,11 @@ fn take(set: &mut [u32], page: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::LineInPage;
 
     #[test]
     fn as_many_pages_as_entries_fit_in_each_level() {
-        let mut tlb = Tlb::new(64, 1536);
+        let mut tlb = Tlb::new(64, 1536, MappedPage::Kib4);
         for page in 0..1536 {
             assert_eq!(tlb.translate(page), Translation::Absent);
             tlb.insert(page);
@@ -195,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_perfect_tlb_has_every_page_and_says_once_that_one_was_invalidated() {
-        let mut tlb = Tlb::perfect();
+        let mut tlb = Tlb::perfect(MappedPage::Kib4);
         for page in [0, 7, 1 << 20] {
             assert!(tlb.has(page));
             assert_eq!(tlb.translate(page), Translation::L1);
@@ -208,8 +232,25 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_covers_the_lines_of_a_page() {
+        let line = |chunk| HostLine::data(Lpa::new(chunk), LineInPage::new(63));
+        let small = Tlb::new(64, 1536, MappedPage::Kib4);
+        let huge = Tlb::new(64, 1536, MappedPage::Mib2);
+        assert_eq!(
+            [0, 511, 512].map(|chunk| small.page_of(line(chunk))),
+            [0, 511, 512]
+        );
+        assert_eq!(
+            [0, 511, 512].map(|chunk| huge.page_of(line(chunk))),
+            [0, 0, 1]
+        );
+        assert_eq!(huge.page_of_chunk(Lpa::new(1_023)), 1);
+        assert_eq!(huge.first_chunk(1), Lpa::new(512));
+    }
+
+    #[test]
     fn a_shootdown_forgets_the_page_and_no_other() {
-        let mut tlb = Tlb::new(64, 1536);
+        let mut tlb = Tlb::new(64, 1536, MappedPage::Kib4);
         tlb.insert(7);
         tlb.insert(8);
         assert!(tlb.invalidate(8));

@@ -150,6 +150,15 @@ impl Config {
         design
     }
 
+    /// The pages that are moved to host DRAM: those that the operating system maps, or whatever a
+    /// design moves that has nothing to do with them.
+    fn moved_page(&self) -> host::MappedPage {
+        match self.mechanisms().migration {
+            Migration::Adaptive => self.cpu.page_size,
+            _ => host::MappedPage::Kib4,
+        }
+    }
+
     /// Pages in a set of host DRAM, if a page may not be in any.
     pub fn host_ways(&self) -> Option<u32> {
         (self.design.migration == Migration::HostCache).then_some(self.astriflash.ways)
@@ -185,7 +194,7 @@ impl Config {
         let mut problems = self.run.validate();
         problems.extend(self.cpu.validate());
         problems.extend(self.os.validate());
-        problems.extend(self.host.validate(units::PageSize::KIB_4));
+        problems.extend(self.host.validate(self.moved_page().bytes()));
         problems.extend(self.tpp.validate());
         if self.design.migration == Migration::HostCache {
             let page = units::PageSize::KIB_4;
@@ -200,6 +209,26 @@ impl Config {
         }
         problems.extend(nand_problems);
         problems
+    }
+
+    /// What is not simulated with huge pages.
+    fn huge_page_problems(&self) -> Option<String> {
+        let is_huge = self.cpu.page_size == host::MappedPage::Mib2;
+        let what = match self.mechanisms().migration {
+            _ if !is_huge || self.design.memory == MemoryKind::Dram => return None,
+            Migration::Tpp => "design.migration = tpp moves pages of 4KiB only",
+            Migration::Adaptive if self.host_ways().is_some() => {
+                "astriflash.fill = hotness has sets of pages of 4KiB only"
+            }
+            Migration::Adaptive if self.numa.nodes > 1 => {
+                "numa.nodes above 1 splits host DRAM into pages of 4KiB only"
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "cpu.page_size is 2MiB, but {what}; take --set cpu.page_size=4KiB, or a design of \
+             adaptive migration on one node"
+        ))
     }
 
     /// What no section can know alone.
@@ -224,6 +253,7 @@ impl Config {
                 "pages",
             ),
         ]));
+        problems.extend(self.huge_page_problems());
         if self.design.migration != Migration::None && self.host.promoted.is_zero() {
             problems.push(
                 "host.promoted is 0B, but the design moves hot pages to host DRAM; give it a size \

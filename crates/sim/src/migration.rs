@@ -80,12 +80,12 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     fn copy_lines(&mut self, now: Time, lpa: Lpa, purpose: Purpose) {
-        while let Some(line) = self.fabric.placement.next_line(lpa) {
-            let address = device_line(lpa, line);
+        while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
+            let address = device_line(chunk, line);
             let mut at = now;
             // Until its copy has arrived, a line under demotion is read in its host page.
             if purpose == Purpose::Demotion {
-                let source = self.fabric.placement.host_page(lpa);
+                let source = self.fabric.placement.host_page(chunk);
                 let read = self.fabric.host_dram.page(now, source, line, Access::Read);
                 at = read + self.fabric.way_home(source);
             }
@@ -98,7 +98,7 @@ impl<S: InstructionSource> Simulation<S> {
         let lpa = line.lpa(PageSize::KIB_4);
         let in_page = line.in_page(PageSize::KIB_4);
         let copied = self.fabric.placement.line_copied(lpa, in_page);
-        if copied == Copied::Done {
+        if copied != Copied::Again {
             let target = self.fabric.placement.host_page(lpa);
             let at = now + self.fabric.way_home(target);
             self.fabric
@@ -106,7 +106,7 @@ impl<S: InstructionSource> Simulation<S> {
                 .page(at, target, in_page, Access::Write);
         }
         match copied {
-            Copied::Again => self.copy_lines(now, lpa, Purpose::Promotion),
+            Copied::Again | Copied::ChunkDone => self.copy_lines(now, lpa, Purpose::Promotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done if self.fabric.placement.is_locking() => self.locked_page_copied(now, lpa),
             Copied::Done => {
@@ -127,7 +127,7 @@ impl<S: InstructionSource> Simulation<S> {
             .placement
             .line_copied(lpa, line.in_page(PageSize::KIB_4))
         {
-            Copied::Again => self.copy_lines(now, lpa, Purpose::Demotion),
+            Copied::Again | Copied::ChunkDone => self.copy_lines(now, lpa, Purpose::Demotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done if self.fabric.placement.is_locking() => self.locked_page_copied(now, lpa),
             Copied::Done => {
@@ -152,7 +152,10 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// The device drops its copies.
     pub(crate) fn promotion_done(&mut self, now: Time, lpa: Lpa) {
-        let is_dirty = self.fabric.drop_promoted(now, lpa);
+        let mut is_dirty = false;
+        for chunk in self.fabric.placement.chunks(lpa) {
+            is_dirty |= self.fabric.drop_promoted(now, chunk);
+        }
         self.fabric.placement.finish_promotion(lpa, is_dirty);
     }
 
@@ -165,7 +168,7 @@ impl<S: InstructionSource> Simulation<S> {
     /// The core that works on a page's migration loses time. Interrupts are spread over the cores
     /// by page.
     fn charge_core(&mut self, now: Time, lpa: Lpa, cost: Picos) {
-        let core = (lpa.get() % self.seats.len() as u64) as usize;
+        let core = self.fabric.placement.number_of(lpa) % self.seats.len();
         self.seats[core].core.interrupt(now, cost);
     }
 

@@ -102,7 +102,11 @@ impl Prepared {
     pub fn with_traces(spec: RunSpec, traces: Vec<TraceFile>) -> Result<Self, SimError> {
         let config = spec.config()?;
         let names = split_co_run(&spec.trace).into_iter().map(trace_name);
-        let guests = Guest::place(names.zip(traces).collect(), spec.threads)?;
+        let guests = Guest::place(
+            names.zip(traces).collect(),
+            spec.threads,
+            config.cpu.page_size,
+        )?;
         let run = Self {
             spec,
             config,

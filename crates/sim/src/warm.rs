@@ -125,8 +125,8 @@ impl WarmFabric<'_> {
                 self.controller().on_promotion_refused(lpa);
                 continue;
             }
-            while let Some(line) = self.fabric.placement.next_line(lpa) {
-                self.fabric.placement.line_copied(lpa, line);
+            while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
+                self.fabric.placement.line_copied(chunk, line);
             }
             let dirt = self.fabric.promoted_dirt();
             let device = self
@@ -135,8 +135,11 @@ impl WarmFabric<'_> {
                 .as_mut()
                 .expect("a device made the offer");
             let controller = &mut device.controller;
-            let is_dirty = hand_over(dirt, controller, Time::ZERO, lpa, self.platform);
-            self.platform.settle(&mut device.controller);
+            let mut is_dirty = false;
+            for chunk in self.fabric.placement.chunks(lpa) {
+                is_dirty |= hand_over(dirt, controller, Time::ZERO, chunk, self.platform);
+                self.platform.settle(controller);
+            }
             self.fabric.placement.finish_promotion(lpa, is_dirty);
         }
     }
@@ -149,9 +152,9 @@ impl WarmFabric<'_> {
                     self.lose(lpa, promoted);
                 }
                 Reclaimed::Copying(lpa) => {
-                    while let Some(line) = self.fabric.placement.next_line(lpa) {
-                        self.request(RequestOp::Write, device_line(lpa, line), None);
-                        self.fabric.placement.line_copied(lpa, line);
+                    while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
+                        self.request(RequestOp::Write, device_line(chunk, line), None);
+                        self.fabric.placement.line_copied(chunk, line);
                     }
                     self.fabric.placement.finish_demotion(lpa);
                     self.decline(lpa);
@@ -164,9 +167,16 @@ impl WarmFabric<'_> {
     /// The device may take a page's way back for heat. Where nothing takes time, the page would
     /// come and go for ever.
     fn decline(&mut self, demoted: Lpa) {
-        if let Some(at) = self.platform.offers.iter().position(|lpa| *lpa == demoted) {
-            self.platform.offers.remove(at);
-            self.controller().on_promotion_refused(demoted);
+        let number_of = |lpa| self.fabric.placement.number_of(lpa);
+        let number = number_of(demoted);
+        let offers = std::mem::take(&mut self.platform.offers);
+        let (declined, others) = offers
+            .into_iter()
+            .partition(|lpa| number_of(*lpa) == number);
+        self.platform.offers = others;
+        let declined: VecDeque<Lpa> = declined;
+        for lpa in declined {
+            self.controller().on_promotion_refused(lpa);
         }
     }
 
@@ -231,9 +241,9 @@ impl WarmFabric<'_> {
         if self.migration == MigrationKind::Instant {
             return self.fabric.placement.copy_at_once(lpa);
         }
-        while let Some(line) = self.fabric.placement.next_line(lpa) {
-            self.request(RequestOp::PromotionRead, device_line(lpa, line), None);
-            self.fabric.placement.line_copied(lpa, line);
+        while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
+            self.request(RequestOp::PromotionRead, device_line(chunk, line), None);
+            self.fabric.placement.line_copied(chunk, line);
         }
     }
 

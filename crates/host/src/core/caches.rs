@@ -28,9 +28,9 @@ impl Caches {
             l1d,
             l2: CacheArray::new(config.l2, config.l2_ways),
             tlb: if config.tlb {
-                Tlb::new(config.l1_tlb, config.l2_tlb)
+                Tlb::new(config.l1_tlb, config.l2_tlb, config.page_size)
             } else {
-                Tlb::perfect()
+                Tlb::perfect(config.page_size)
             },
             latest: 0,
         }

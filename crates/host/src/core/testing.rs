@@ -2,6 +2,7 @@
 
 use crate::config::{BranchStart, BranchTargets, CpuConfig, L2Victims, MemoryIssue, StorePolicy};
 use crate::core::Core;
+use crate::pages::MappedPage;
 use crate::port::{
     Access, HostLine, InstructionSource, MissKind, MissSlot, Pause, Step, Uncore, WarmUncore,
 };
@@ -56,6 +57,7 @@ pub(crate) fn config() -> CpuConfig {
         l3_interval: Cycles::new(0),
         serialising: true,
         tlb: true,
+        page_size: MappedPage::Kib4,
         stores: StorePolicy::Posted,
         memory_issue: MemoryIssue::OutOfOrder,
         branch_targets: BranchTargets::Predicted,

@@ -17,7 +17,7 @@ impl Placement {
             return;
         }
         for (index, &entry) in self.entries.iter().enumerate() {
-            let lpa = Lpa::new(index as u64);
+            let lpa = Lpa::new((index as u64) << self.chunking.bits);
             assert!(
                 !self.is_pinned(lpa) || entry == Entry::DEVICE,
                 "{lpa} is pinned and stays on the device"

@@ -58,7 +58,7 @@ units::parameters! {
     /// Host DRAM for promoted pages, and what moving a page costs.
     pub struct HostConfig: "host" {
         /// Host DRAM for promoted pages. 0B: none, for designs that promote none.
-        promoted: Bytes, "whole pages, at most 2^30", "SkyByte Table II (2GiB)";
+        promoted: Bytes, "whole pages of cpu.page_size, at most 2^30", "SkyByte Table II (2GiB)";
         /// Entries of the promotion look-aside buffer: pages that can be on their way together.
         plb: u32, "1 to 65536", "SkyByte III-C (64)";
         /// Free host pages below which cold pages are demoted, so that promotions find room. 0: no
@@ -119,10 +119,11 @@ impl HostConfig {
     }
 
     /// What is out of range, as sentences; empty if nothing is.
-    pub fn validate(&self, page: PageSize) -> Vec<String> {
+    /// `page` is the size of what is moved.
+    pub fn validate(&self, page: Bytes) -> Vec<String> {
         let mut problems = Vec::new();
-        let pages = self.promoted / page.bytes();
-        if page.bytes() * pages != self.promoted || pages > 1 << 30 {
+        let pages = self.promoted / page;
+        if page * pages != self.promoted || pages > 1 << 30 {
             problems.push(format!(
                 "host.promoted is {}; it must be whole pages of {page}, at most 2^30.",
                 self.promoted
@@ -184,8 +185,8 @@ pub(crate) mod tests {
 
     #[test]
     fn the_defaults_are_in_range_and_each_excess_is_named() {
-        assert!(config(524_288).validate(PageSize::KIB_4).is_empty());
-        assert!(config(0).validate(PageSize::KIB_4).is_empty());
+        assert!(config(524_288).validate(PageSize::KIB_4.bytes()).is_empty());
+        assert!(config(0).validate(PageSize::KIB_4.bytes()).is_empty());
         let bad = HostConfig {
             promoted: Bytes::new(4_097),
             plb: 0,
@@ -193,13 +194,13 @@ pub(crate) mod tests {
             handler_cost: Picos::from_micros(1_001),
             ..config(1)
         };
-        assert_eq!(bad.validate(PageSize::KIB_4).len(), 4);
+        assert_eq!(bad.validate(PageSize::KIB_4.bytes()).len(), 4);
         let greedy = HostConfig {
             reserve: 3,
             ..config(4)
         };
         assert_eq!(
-            greedy.validate(PageSize::KIB_4),
+            greedy.validate(PageSize::KIB_4.bytes()),
             ["host.reserve is 3; it must be at most half of the 4 pages of host.promoted."]
         );
     }

@@ -40,7 +40,7 @@ impl Placement {
     /// Begins to move a page to another node: gives the page of host DRAM there. Nothing happens if
     /// the page is not in host DRAM or is on the node already, or if no page is free there.
     pub fn begin_move(&mut self, lpa: Lpa, node: NodeId) -> Option<HostPage> {
-        let Location::Host(from) = self.locate(lpa) else {
+        let Location::Host(from) = self.locate_whole(lpa) else {
             return None;
         };
         if self.free.node_of(from) == node {

@@ -1,10 +1,19 @@
 //! The promotion look-aside buffer: pages on their way, and which of their lines have arrived
 //! (SkyByte §III-C).
+//!
+//! A huge page moves chunk by chunk (§IV): an entry of the first level says which chunks have
+//! arrived, its entry of the second level which lines of the chunk that is under way. A page of
+//! 4 KiB is one chunk.
 
-use super::{HostPage, Target};
+mod chunks;
+
+use super::HostPage;
+use chunks::ChunkMask;
 use units::{LineInPage, LineMask, Lpa, PageSize};
 
 units::ids! {
+    /// A chunk of a page, by its place in it.
+    Chunk, "chunk";
     /// An entry of the look-aside buffer.
     PlbIndex, "entry";
 }
@@ -23,25 +32,46 @@ pub enum Direction {
 pub enum Copied {
     /// The destination has the newest bytes.
     Done,
+    /// It has, and the chunk is complete: the next one is to be copied.
+    ChunkDone,
     /// It was written at the source in the meantime and is to be copied again.
     Again,
 }
 
 /// A page on its way. The paper's entry has source, destination, the bitmap of migrated lines and
-/// a valid bit; the masks of lines under way stand for what the copy engine has in flight.
+/// a valid bit, and for huge pages that of migrated chunks; the masks of lines under way stand for
+/// what the copy engine has in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlbEntry {
+    /// The page, by its first chunk.
     pub lpa: Lpa,
     pub host_page: HostPage,
     pub direction: Direction,
-    /// Lines whose newest bytes are at the destination.
-    pub migrated: LineMask,
-    /// Lines being copied.
+    /// Chunks whose newest bytes are at the destination.
+    chunks: ChunkMask,
+    /// The chunk under way, the last one when all are at the destination.
+    chunk: Chunk,
+    /// Its lines whose newest bytes are at the destination.
+    migrated: LineMask,
+    /// Its lines being copied.
     in_flight: LineMask,
-    /// Lines being copied that were written meanwhile.
+    /// Its lines being copied that were written meanwhile.
     stale: LineMask,
     /// Whether a line was written in host DRAM during the migration.
     pub is_host_written: bool,
+}
+
+impl PlbEntry {
+    /// Whether the newest bytes of a line are in host DRAM.
+    #[inline]
+    fn is_in_host(&self, chunk: Chunk, line: LineInPage) -> bool {
+        let is_migrated = if chunk == self.chunk {
+            self.migrated.contains(line)
+        } else {
+            self.chunks.contains(chunk)
+        };
+        is_migrated == (self.direction == Direction::Promotion)
+    }
 }
 
 /// The buffer.
@@ -50,15 +80,19 @@ pub(super) struct Plb {
     entries: Vec<Option<PlbEntry>>,
     free: Vec<PlbIndex>,
     all_lines: LineMask,
+    /// Chunks in a page.
+    chunk_count: u32,
     demotion_count: usize,
 }
 
 impl Plb {
-    pub fn new(entry_count: u32, page: PageSize) -> Self {
+    /// For pages of `chunk_count` chunks of size `chunk`.
+    pub fn new(entry_count: u32, chunk: PageSize, chunk_count: u32) -> Self {
         Self {
             entries: vec![None; entry_count as usize],
             free: (0..entry_count).rev().map(PlbIndex::new).collect(),
-            all_lines: LineMask::full(page),
+            all_lines: LineMask::full(chunk),
+            chunk_count,
             demotion_count: 0,
         }
     }
@@ -75,13 +109,21 @@ impl Plb {
         }
     }
 
-    /// Takes an entry, of which one is free.
-    pub fn begin(&mut self, lpa: Lpa, host_page: HostPage, direction: Direction) -> PlbIndex {
+    /// Takes an entry, of which one is free, for a page of which this chunk is copied first.
+    pub fn begin(
+        &mut self,
+        lpa: Lpa,
+        chunk: Chunk,
+        host_page: HostPage,
+        direction: Direction,
+    ) -> PlbIndex {
         let index = self.free.pop().expect("an entry is free");
         self.entries[index.index()] = Some(PlbEntry {
             lpa,
             host_page,
             direction,
+            chunks: ChunkMask::EMPTY,
+            chunk,
             migrated: LineMask::EMPTY,
             in_flight: LineMask::EMPTY,
             stale: LineMask::EMPTY,
@@ -91,52 +133,59 @@ impl Plb {
         index
     }
 
-    /// Where the newest bytes of a line are.
-    pub fn target(&self, index: PlbIndex, line: LineInPage) -> Target {
+    /// The host page, if the newest bytes of a line are there; else they are on the device.
+    pub fn target(&self, index: PlbIndex, chunk: Chunk, line: LineInPage) -> Option<HostPage> {
         let entry = self.entry(index);
-        let is_in_host = entry.migrated.contains(line) == (entry.direction == Direction::Promotion);
-        if is_in_host {
-            Target::Host(entry.host_page)
-        } else {
-            Target::Device
-        }
+        entry.is_in_host(chunk, line).then_some(entry.host_page)
     }
 
-    /// Where a write of a line goes. A copy that is under way is stale from now on.
-    pub fn write(&mut self, index: PlbIndex, line: LineInPage) -> Target {
-        let target = self.target(index, line);
+    /// As `target`, for a write of the line. A copy that is under way is stale from now on.
+    pub fn write(&mut self, index: PlbIndex, chunk: Chunk, line: LineInPage) -> Option<HostPage> {
+        let target = self.target(index, chunk, line);
         let entry = self.entry_mut(index);
-        entry.is_host_written |= matches!(target, Target::Host(_));
-        if entry.in_flight.contains(line) {
+        entry.is_host_written |= target.is_some();
+        if chunk == entry.chunk && entry.in_flight.contains(line) {
             entry.stale.insert(line);
         }
         target
     }
 
-    /// Starts the copy of the first line that is neither copied nor being copied.
-    pub fn next_line(&mut self, index: PlbIndex) -> Option<LineInPage> {
+    /// Starts the copy of the first line, of the chunk under way, that is neither copied nor being
+    /// copied.
+    pub fn next_line(&mut self, index: PlbIndex) -> Option<(Chunk, LineInPage)> {
         let all_lines = self.all_lines;
         let entry = self.entry_mut(index);
         let rest = all_lines.without(entry.migrated.union(entry.in_flight));
         let line = rest.iter().next()?;
         entry.in_flight.insert(line);
-        Some(line)
+        Some((entry.chunk, line))
     }
 
-    /// Ends the copy of a line.
-    pub fn line_copied(&mut self, index: PlbIndex, line: LineInPage) -> Copied {
+    /// Ends the copy of a line. With the last one of its chunk, the copy of the next chunk begins.
+    pub fn line_copied(&mut self, index: PlbIndex, chunk: Chunk, line: LineInPage) -> Copied {
+        let (all_lines, chunk_count) = (self.all_lines, self.chunk_count);
         let entry = self.entry_mut(index);
+        assert_eq!(entry.chunk, chunk, "what arrives is of the chunk under way");
         assert!(entry.in_flight.remove(line), "a line that arrives was sent");
         if entry.stale.remove(line) {
             return Copied::Again;
         }
         entry.migrated.insert(line);
-        Copied::Done
+        if entry.migrated != all_lines {
+            return Copied::Done;
+        }
+        entry.chunks.insert(chunk);
+        let Some(next) = entry.chunks.first_absent(chunk_count) else {
+            return Copied::Done;
+        };
+        entry.chunk = next;
+        entry.migrated = LineMask::EMPTY;
+        Copied::ChunkDone
     }
 
     /// Takes every line as copied; none is being copied.
     pub fn copy_at_once(&mut self, index: PlbIndex) {
-        let all_lines = self.all_lines;
+        let (all_lines, chunk_count) = (self.all_lines, self.chunk_count);
         let entry = self.entry_mut(index);
         assert!(
             entry.in_flight.is_empty(),
@@ -144,6 +193,7 @@ impl Plb {
             entry.lpa
         );
         entry.migrated = all_lines;
+        entry.chunks = ChunkMask::full(chunk_count);
     }
 
     /// Whether every line of the page is at its destination.
@@ -184,7 +234,8 @@ impl Plb {
         self.entry(index).direction
     }
 
-    /// Each entry is in use or free, once, and a line is copied or being copied, not both.
+    /// Each entry is in use or free, once; a line is copied or being copied, not both; the chunk
+    /// under way has not arrived, unless all have.
     pub fn audit(&self) {
         assert_eq!(
             self.live().count() + self.free.len(),
@@ -208,6 +259,19 @@ impl Plb {
         for entry in self.live() {
             let both = entry.in_flight.without(entry.migrated) != entry.in_flight;
             assert!(!both, "no line of {} is copied and being copied", entry.lpa);
+            let are_all_copied = entry.migrated == self.all_lines;
+            assert_eq!(
+                entry.chunks.contains(entry.chunk),
+                are_all_copied,
+                "a chunk of {} is at its destination when its lines are",
+                entry.lpa
+            );
+            let missing = entry.chunks.first_absent(self.chunk_count);
+            assert_eq!(
+                missing.is_none(),
+                are_all_copied,
+                "no chunk of it is forgotten"
+            );
             assert!(
                 entry.stale.without(entry.in_flight).is_empty(),
                 "only what is being copied grows stale"

@@ -6,9 +6,9 @@
 //! the victim. When the active list is longer than `inactive_ratio` times the inactive list, the
 //! active tail moves to the inactive head, its bit cleared.
 //!
-//! Where a page may take only some host pages (its set), the one of them accessed longest ago goes,
-//! and the lists only say what there is. Under `host.reclaim = lru` there is only the inactive
-//! list, kept in order of the last access.
+//! Where a page may take only some host pages (its set), the one of them accessed longest ago
+//! goes, and the lists only say what there is. Under `host.reclaim = lru` there is only the
+//! inactive list, kept in order of the last access.
 
 use super::{HostPage, ReclaimPolicy};
 use units::Lpa;

@@ -20,7 +20,7 @@ pub(super) fn placement_of(config: &Config, page_count: u64) -> Placement {
         (true, Migration::HostCache) => Placement::device_only(page, page_count),
         (true, _) => match config.host_ways() {
             Some(ways) => Placement::in_sets(&config.host, ways, page, page_count),
-            None => Placement::new(&config.host, page, page_count),
+            None => Placement::mapped(&config.host, page, config.cpu.page_size, page_count),
         },
     };
     let pinned = match is_ssd {

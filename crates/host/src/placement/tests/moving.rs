@@ -1,6 +1,6 @@
 //! Moves between nodes, in the world of bytes.
 
-use super::World;
+use super::bytes::World;
 use crate::numa::NodeId;
 use units::Lpa;
 
