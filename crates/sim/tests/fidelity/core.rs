@@ -15,16 +15,17 @@ pub fn macsim_core(lab: &Lab) {
     known_targets(lab);
 }
 
-/// A store alone retires at once in the paper, and when its line is there in the artifact, 3148.5 ns
-/// later.
+/// A store alone retires at once in the paper, and when its line is there in the artifact, 3148.5
+/// ns later.
 fn waited_stores(lab: &Lab) {
     let trace = one_thread(|program, thread| program.store(thread, 0));
     let both = lab.both(&trace, "base-cssd", &[]);
     assert_eq!(added(&both), MISS);
 }
 
-/// The load behind a fence begins when the one before has retired, three cycles after its line came:
-/// the fence retires, the load is dispatched, and it issues. In the artifact both go at once.
+/// The load behind a fence begins when the one before has retired, three cycles after its line
+/// came: the fence retires, the load is dispatched, and it issues. In the artifact both go at
+/// once.
 fn no_fences(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         let fence = program.writer.define(Inst::new(OpClass::Fence, 0, 3));
@@ -36,11 +37,11 @@ fn no_fences(lab: &Lab) {
     assert_eq!(saved(&both), MISS + CYCLE * 3);
 }
 
-/// A load, 60 additions that need it, and a load that needs nothing: it is dispatched in cycle 15 and
-/// issues in 16 while the first, issued in 1, is under way. In the artifact 16 additions fill the
-/// scheduler and 32 its queue, and dispatch stops. When the line has come, four a cycle issue; after
-/// three cycles 28 have left the queue, so that the last one has room: the load is dispatched in cycle
-/// 4 after the line's, and issues in the next.
+/// A load, 60 additions that need it, and a load that needs nothing: it is dispatched in cycle 15
+/// and issues in 16 while the first, issued in 1, is under way. In the artifact 16 additions fill
+/// the scheduler and 32 its queue, and dispatch stops. When the line has come, four a cycle
+/// issue; after three cycles 28 have left the queue, so that the last one has room: the load is
+/// dispatched in cycle 4 after the line's, and issues in the next.
 fn schedulers(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         program.chase(thread, 0);
@@ -55,8 +56,8 @@ fn schedulers(lab: &Lab) {
     assert_eq!(added(&both), MISS + CYCLE * 5 - CYCLE * 16);
 }
 
-/// A branch that is taken 40 times: the 16 bits of history are new 17 times, and each time the paper's
-/// counter is weakly not taken.
+/// A branch that is taken 40 times: the 16 bits of history are new 17 times, and each time the
+/// paper's counter is weakly not taken.
 fn branches_begin_at_taken(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         let branch = program.writer.branch();
@@ -119,8 +120,8 @@ pub fn macsim_caches(lab: &Lab) {
         (0..102).for_each(|nth| program.chase(thread, nth % 2 * LINE));
     });
     assert_eq!(hits - one, cycles(BEYOND) - cycles(400));
-    // Seven loads at once, two a cycle: the last one is issued in cycle 3. A line each 20 cycles is
-    // 120 for the seventh.
+    // Seven loads at once, two a cycle: the last one is issued in cycle 3. A line each 20 cycles
+    // is 120 for the seventh.
     let seven = longer(|program, thread| {
         program.chase(thread, 60 * LINE);
         program.alu(thread, 1_000);
@@ -130,8 +131,8 @@ pub fn macsim_caches(lab: &Lab) {
 }
 
 /// A walk takes 7 cycles for the second TLB, 10 and 40 for L2 and L3, and an access to host DRAM:
-/// 194 cycles with a row to be closed (see `pages::DDR5`), the code's, and 67 four times in the row
-/// of the page table.
+/// 194 cycles with a row to be closed (see `pages::DDR5`), the code's, and 67 four times in the
+/// row of the page table.
 pub fn no_tlb(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..5).for_each(|page| program.chase(thread, page * PAGE));
@@ -160,8 +161,8 @@ pub fn no_tlb(lab: &Lab) {
 /// An L3 of two lines.
 const TWO: &[&str] = &["cpu.l3=128B", "cpu.l3_ways=2"];
 
-/// A store and eight loads of other lines, one after the other. Before them two loads, if the store
-/// is to find its line in L3 and not in L1D: the first is of the store's line.
+/// A store and eight loads of other lines, one after the other. Before them two loads, if the
+/// store is to find its line in L3 and not in L1D: the first is of the store's line.
 fn a_store_that_leaves(is_in_l3: bool) -> TraceFile {
     one_thread(|program, thread| {
         if is_in_l3 {
@@ -183,15 +184,15 @@ fn writes(lab: &Lab, is_in_l3: bool, settings: &[&str]) -> [u64; 2] {
     both.map(|outcome| outcome.messages(MessageClass::MemWr))
 }
 
-/// The written line leaves for the device. What L2 says of it is lost in the artifact, so it counts
-/// what L3 knows: that a store found the line there, not that one brought it.
+/// The written line leaves for the device. What L2 says of it is lost in the artifact, so it
+/// counts what L3 knows: that a store found the line there, not that one brought it.
 pub fn l2_victims_lost(lab: &Lab) {
     assert_eq!(writes(lab, true, &[]), [1, 1]);
     assert_eq!(writes(lab, false, &[]), [1, 0]);
 }
 
-/// The store makes its line the younger of two in L3. The first load drives the other one out, the
-/// second the store's; the answer brings it back, younger again. So with loads 2, 4, 6 and 8.
+/// The store makes its line the younger of two in L3. The first load drives the other one out,
+/// the second the store's; the answer brings it back, younger again. So with loads 2, 4, 6 and 8.
 pub fn write_back_echo(lab: &Lab) {
     let lost = ["cpu.l2_victims=lost"];
     assert_eq!(writes(lab, true, &lost), [1, 4]);
@@ -223,9 +224,9 @@ pub fn store_misses_are_writes(lab: &Lab) {
     }
 }
 
-/// Forty lines are loaded twice, the first time in warm-up. From warm caches a load takes the 4 cycles
-/// of L1D. Caches that start cold ask the device, whose own cache is warm, and fetch the code: 10 and
-/// 40 cycles, and 131 of host DRAM.
+/// Forty lines are loaded twice, the first time in warm-up. From warm caches a load takes the 4
+/// cycles of L1D. Caches that start cold ask the device, whose own cache is warm, and fetch the
+/// code: 10 and 40 cycles, and 131 of host DRAM.
 pub fn cold_cpu_caches(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         for _ in 0..2 {

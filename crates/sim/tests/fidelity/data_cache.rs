@@ -19,11 +19,11 @@ pub fn clean_victims_programmed(lab: &Lab) {
 }
 
 /// A written page leaves the only frame for page 1, and is read again while it is programmed. The
-/// paper's device has it in a buffer. The artifact's reads it from flash, behind the program, which
-/// is the first one and so on the first die, where page 0 is: 100 us and 3 us from the start of the
-/// program. That was 3102.5 ns before: page 1's read takes 3 us from 46 ns before the program on,
-/// in which its victim is copied out of the frame; its own way into the frame 46 ns, two halves of
-/// the link 40 ns, the core 13.5 ns, the lookup 49 ns. Sum 3148.5 - 46.
+/// paper's device has it in a buffer. The artifact's reads it from flash, behind the program,
+/// which is the first one and so on the first die, where page 0 is: 100 us and 3 us from the
+/// start of the program. That was 3102.5 ns before: page 1's read takes 3 us from 46 ns before
+/// the program on, in which its victim is copied out of the frame; its own way into the frame 46
+/// ns, two halves of the link 40 ns, the core 13.5 ns, the lookup 49 ns. Sum 3148.5 - 46.
 pub fn no_buffer_hits(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         program.chase(thread, 0);
@@ -39,8 +39,8 @@ pub fn no_buffer_hits(lab: &Lab) {
     assert_eq!(added(&both), Picos::new(103_000_000 - 3_102_500));
 }
 
-/// The load of page 0 fetches page 1 as well, which is there when it is asked for; without that it
-/// takes another 3 us.
+/// The load of page 0 fetches page 1 as well, which is there when it is asked for; without that
+/// it takes another 3 us.
 pub fn no_prefetch(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..2).for_each(|page| program.chase(thread, page * PAGE));
@@ -51,12 +51,13 @@ pub fn no_prefetch(lab: &Lab) {
     assert_eq!(added(&both), nanos(3_000));
 }
 
-/// Three loads at once fetch 64 pages each beside their own. The 128 MSHRs of the machine demo take
-/// 65 pages of the first and 62 of the second: one is reserved for demand, the third load's. Without
-/// a limit all 195 are under way.
+/// Three loads at once fetch 64 pages each beside their own. The 128 MSHRs of the machine demo
+/// take 65 pages of the first and 62 of the second: one is reserved for demand, the third load's.
+/// Without a limit all 195 are under way.
 ///
-/// 100 pages through one frame: one leaves each 3148.5 ns, on its way to a die of its own, where a
-/// program takes 1 s. The 65th finds 64 buffers taken and waits for the end of the first program.
+/// 100 pages through one frame: one leaves each 3148.5 ns, on its way to a die of its own, where
+/// a program takes 1 s. The 65th finds 64 buffers taken and waits for the end of the first
+/// program.
 pub fn unlimited_device_mshrs(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         program.writer.map(DATA, 300);
@@ -74,8 +75,8 @@ pub fn unlimited_device_mshrs(lab: &Lab) {
         "nand.dies_per_chip=16",
     ];
     let both = lab.both(&trace, "base-cssd", &[ONE_FRAME, &slow].concat());
-    // From 46 ns after page 1 was asked for, when the first victim has been copied to its buffer, to
-    // when page 65 is, 64 pages later.
+    // From 46 ns after page 1 was asked for, when the first victim has been copied to its buffer,
+    // to when page 65 is, 64 pages later.
     let waited = nanos(46) + Picos::from_micros(1_000_000) - Picos::new(3_148_500) * 64;
     assert_eq!(saved(&both), waited);
 }

@@ -12,11 +12,12 @@ fn lines(count: u64) -> TraceFile {
     })
 }
 
-/// A load that hits the data cache takes 40 ns of link, the lookup and a line of DRAM: 49 and 20 ns
-/// in the paper (an open row: 16 clocks of 0.625 ns, and 64 B at 6.4 GB/s), 72 and 46 in the
+/// A load that hits the data cache takes 40 ns of link, the lookup and a line of DRAM: 49 and 20
+/// ns in the paper (an open row: 16 clocks of 0.625 ns, and 64 B at 6.4 GB/s), 72 and 46 in the
 /// artifact, so 158 in all. The page's first load takes 3 us in both, and brings the page in: 2
 /// channels take 32 lines each, the first with activation in 18 + 16 clocks and 10 ns = 31.25 ns,
-/// the others in 10 ns each: 341.25 ns. Ten hits and a miss: 10 × 49 + (72 - 49) + (46 - 341.25) ns.
+/// the others in 10 ns each: 341.25 ns. Ten hits and a miss: 10 × 49 + (72 - 49) + (46 - 341.25)
+/// ns.
 pub fn constant_device_latencies(lab: &Lab) {
     let both = lab.both(&lines(11), "base-cssd", &[]);
     assert_eq!(counts(&both, "requests/ssd_cache_hits"), (10, 10));
@@ -26,8 +27,8 @@ pub fn constant_device_latencies(lab: &Lab) {
     );
 }
 
-/// A request is a slot of 17 B and its data five, which at 16 GB/s take 1.0625 and 5.3125 ns: 25.5
-/// cycles of the core, which sees its data at the 26th.
+/// A request is a slot of 17 B and its data five, which at 16 GB/s take 1.0625 and 5.3125 ns:
+/// 25.5 cycles of the core, which sees its data at the 26th.
 pub fn link_without_bandwidth(lab: &Lab) {
     let both = lab.both(&lines(11), "base-cssd", &[]);
     assert_eq!(saved(&both), Picos::new(26 * 250) * 11);

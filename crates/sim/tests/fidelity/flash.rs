@@ -17,16 +17,17 @@ pub fn nand_one_unit_per_channel(lab: &Lab) {
     assert_eq!(added(&both), nanos(3_000));
 }
 
-/// 4096 B at 2.4 GB/s are 1706.667 ns, 6826.7 cycles of the core, which sees its data at the 6827th.
+/// 4096 B at 2.4 GB/s are 1706.667 ns, 6826.7 cycles of the core, which sees its data at the
+/// 6827th.
 pub fn no_channel_transfer(lab: &Lab) {
     let trace = one_thread(|program, thread| program.load(thread, 0));
     let both = lab.both(&trace, "base-cssd", &[]);
     assert_eq!(saved(&both), Picos::new(6_827 * 250));
 }
 
-/// Two stores fill half of a log of 2 × 2 lines. Their pages are cached; both are programmed at one
-/// die from 1 us later on, in 200 us. A load 50 us later waits for both programs. The artifact's
-/// waits for the rest of their sum divided by 100 us, which is that of one.
+/// Two stores fill half of a log of 2 × 2 lines. Their pages are cached; both are programmed at
+/// one die from 1 us later on, in 200 us. A load 50 us later waits for both programs. The
+/// artifact's waits for the rest of their sum divided by 100 us, which is that of one.
 pub fn split_program_timeline(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..2).for_each(|page| program.chase(thread, page * PAGE));
@@ -78,10 +79,10 @@ pub fn program_80us(lab: &Lab) {
     assert_eq!(saved(&both), nanos(20_000));
 }
 
-/// One die of 20 blocks of a page each, of which 12 are exported and hold data. Twelve pages come,
-/// each drives the one before out, and its program makes the block of its old copy garbage. After
-/// the sixth of eleven programs 2 blocks are free, less than 3: it and each later one makes GC erase
-/// a block without moving anything. The last one is not waited for: 5 × 3 us.
+/// One die of 20 blocks of a page each, of which 12 are exported and hold data. Twelve pages
+/// come, each drives the one before out, and its program makes the block of its old copy garbage.
+/// After the sixth of eleven programs 2 blocks are free, less than 3: it and each later one makes
+/// GC erase a block without moving anything. The last one is not waited for: 5 × 3 us.
 pub fn erase_853us(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..12).for_each(|page| program.chase(thread, page * PAGE));
@@ -99,8 +100,8 @@ pub fn erase_853us(lab: &Lab) {
     assert_eq!(added(&both), Picos::from_micros(5 * 3));
 }
 
-/// A die of 160 blocks of a page each exports 100, of which 80 hold data, or 30: a page beyond takes
-/// neither the 3 us of flash nor the 46 ns of its way into device DRAM.
+/// A die of 160 blocks of a page each exports 100, of which 80 hold data, or 30: a page beyond
+/// takes neither the 3 us of flash nor the 46 ns of its way into device DRAM.
 ///
 /// Thirty pages come, of which 29 leave and are programmed. Overwritten, the die has no more free
 /// blocks than GC wants, so a program makes it erase one for it; the last program is still under

@@ -15,8 +15,8 @@ use trace::TraceFile;
 use units::{Picos, ThreadId};
 
 /// The machine demo with one core whose caches hold a line each, so that every access reaches
-/// memory, and with a device and a link of constant times. All are whole cycles of 0.25 ns. A load
-/// takes:
+/// memory, and with a device and a link of constant times. All are whole cycles of 0.25 ns. A
+/// load takes:
 ///
 /// - in the core 4 + 10 + 40 cycles, 13.5 ns;
 /// - if its page is in the device's cache 135 ns more: 40 ns link, 49 ns lookup, 46 ns DRAM;
@@ -110,7 +110,8 @@ impl Lab {
         );
     }
 
-    /// The capture on the bare machine with more settings: as the paper says, and with the switch.
+    /// The capture on the bare machine with more settings: as the paper says, and with the
+    /// switch.
     pub fn both(&self, trace: &TraceFile, design: &str, more: &[&str]) -> [Outcome; 2] {
         let is_mine = |setting: &str| {
             let key = setting.split('=').next().expect("section.key=value");

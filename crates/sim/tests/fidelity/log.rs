@@ -30,9 +30,9 @@ pub fn log_entries_72_bytes(lab: &Lab) {
     assert_eq!(counts(&both, "activity/log_fills"), (0, 1));
 }
 
-/// 1 KiB is two halves of 8 lines, seven eighths of it two of 7, which seven lines fill.
-/// Of 64 KiB, 63 are cache: 15 pages of 4 KiB; seven eighths of 63 KiB have 13. A device without a
-/// log keeps everything.
+/// 1 KiB is two halves of 8 lines, seven eighths of it two of 7, which seven lines fill. Of 64
+/// KiB, 63 are cache: 15 pages of 4 KiB; seven eighths of 63 KiB have 13. A device without a log
+/// keeps everything.
 pub fn log_seven_eighths(lab: &Lab) {
     let size = ["ssd.dram=64KiB", "ssd.write_log=1KiB"];
     let both = lab.both(&stores(7), "skybyte-w", &settings(&size));
@@ -50,9 +50,10 @@ pub fn log_seven_eighths(lab: &Lab) {
     assert_eq!(both[0].time(), both[1].time());
 }
 
-/// A log of 2 × 2 lines. The second store fills a half; its two pages take a firmware core 1 us, are
-/// read in 3 us, take their lines along in 46 ns and are programmed in 100 us, side by side. The
-/// fifth store comes three stores after the second and waits for the rest of that. A ring has room.
+/// A log of 2 × 2 lines. The second store fills a half; its two pages take a firmware core 1 us,
+/// are read in 3 us, take their lines along in 46 ns and are programmed in 100 us, side by side.
+/// The fifth store comes three stores after the second and waits for the rest of that. A ring has
+/// room.
 pub fn single_ring_log(lab: &Lab) {
     let log = settings(&["ssd.dram=64KiB", "ssd.write_log=256B"]);
     let both = lab.both(&stores(5), "skybyte-w", &log);
@@ -60,15 +61,16 @@ pub fn single_ring_log(lab: &Lab) {
     assert_eq!(saved(&both), nanos(104_046) - three_stores);
 }
 
-/// As [`single_ring_log`], where the fifth store waits: not for the core's 1 us and the lines' 46 ns.
+/// As [`single_ring_log`], where the fifth store waits: not for the core's 1 us and the lines' 46
+/// ns.
 pub fn compaction_free_of_charge(lab: &Lab) {
     let log = settings(&["ssd.dram=64KiB", "ssd.write_log=256B"]);
     let both = lab.both(&stores(5), "skybyte-w", &log);
     assert_eq!(saved(&both), nanos(1_000 + 46));
 }
 
-/// Warm-up is three stores, which leave a line of each of three pages in the log. The artifact reads
-/// and programs these pages when measurement starts.
+/// Warm-up is three stores, which leave a line of each of three pages in the log. The artifact
+/// reads and programs these pages when measurement starts.
 pub fn warmup_residue_counted(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..3).for_each(|page| program.store(thread, page * PAGE));
@@ -85,8 +87,8 @@ pub fn warmup_residue_counted(lab: &Lab) {
 /// A page comes from flash of which a line is logged: that line's way into the page takes 46 ns.
 ///
 /// Two frames, in which pages 0 and 1 come. A line of page 0 is logged, which makes page 0 the
-/// younger one, and page 2 drives page 1 out. In the artifact it drives page 0 out, which then comes
-/// from flash again: 3 us, and 72 ns for both lookups instead of 49 for a hit.
+/// younger one, and page 2 drives page 1 out. In the artifact it drives page 0 out, which then
+/// comes from flash again: 3 us, and 72 ns for both lookups instead of 49 for a hit.
 pub fn no_log_merge_on_fill(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         program.store(thread, 0);

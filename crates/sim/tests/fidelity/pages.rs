@@ -8,9 +8,9 @@ use std::ops::Range;
 use trace::TraceFile;
 use units::{LineInPage, Lpa, PageSize, Picos, ThreadId};
 
-/// Cycles of the core for a line of host DRAM: DDR5-4800 with 36-38-38, 64 B in 1.667 ns. A row that
-/// is open takes 15 + 1.667 ns; one that is not 15.834 ns more, and as much again if another one has
-/// to be closed first.
+/// Cycles of the core for a line of host DRAM: DDR5-4800 with 36-38-38, 64 B in 1.667 ns. A row
+/// that is open takes 15 + 1.667 ns; one that is not 15.834 ns more, and as much again if another
+/// one has to be closed first.
 const DDR5: Rows = Rows {
     open: 67,
     closed: 131,
@@ -57,14 +57,15 @@ fn ten_loads() -> TraceFile {
 /// Host DRAM has room for two promoted pages, of which one is to be free when a third is offered.
 const TWO_PAGES: &[&str] = &["host.promoted=8KiB", "host.reserve=1"];
 
-/// Lines of a promoted page, one after the other. The row that was open before is that of the code.
+/// Lines of a promoted page, one after the other. The row that was open before is that of the
+/// code.
 fn eight_in_host_dram() -> Picos {
     CYCLE * (DDR5.other + 7 * DDR5.open)
 }
 
 /// Ten loads of a page, the second of which offers it. In the artifact the other eight find it in
-/// host DRAM. In the paper the device serves them in 135 ns each, all before the interrupt and its
-/// handler are over after 2 us; later all 64 lines cross the link.
+/// host DRAM. In the paper the device serves them in 135 ns each, all before the interrupt and
+/// its handler are over after 2 us; later all 64 lines cross the link.
 pub fn free_migration(lab: &Lab) {
     let both = lab.both(&ten_loads(), "skybyte-p", EAGER);
     assert_eq!(counts(&both, "requests/host_reads"), (0, 8));
@@ -81,8 +82,8 @@ pub fn free_migration(lab: &Lab) {
     assert_eq!(counts(&both, "activity/promotions"), (1, 1));
 }
 
-/// A written line of page 0 is in the log when the page becomes hot. The paper's host has the only
-/// copy then; in the artifact its copy is clean and the log keeps the line.
+/// A written line of page 0 is in the log when the page becomes hot. The paper's host has the
+/// only copy then; in the artifact its copy is clean and the log keeps the line.
 pub fn promotion_forgets_dirt(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         program.store(thread, 2 * LINE);
@@ -144,8 +145,8 @@ pub fn demotion_writes_lost(lab: &Lab) {
     }
 }
 
-/// Room for two pages. Both were accessed since they came, page 1 before page 0. Page 2 drives out
-/// the one that came first (second chance), or the one accessed longest ago.
+/// Room for two pages. Both were accessed since they came, page 1 before page 0. Page 2 drives
+/// out the one that came first (second chance), or the one accessed longest ago.
 pub fn lru_host_pages(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         loads(program, thread, 0, 0..2);
@@ -182,8 +183,8 @@ pub fn host_dram_constant_46ns(lab: &Lab) {
     assert_eq!(added(&both), nanos(46) * 8 - eight_in_host_dram());
 }
 
-/// The code and 64 lines of a page. The code's row is opened, then the page's for it; of 8 KiB, it
-/// has all lines. Rows of 2 KiB have half, and the other one is of another bank.
+/// The code and 64 lines of a page. The code's row is opened, then the page's for it; of 8 KiB,
+/// it has all lines. Rows of 2 KiB have half, and the other one is of another bank.
 pub fn macsim_dram(lab: &Lab) {
     let trace = one_thread(|program, thread| loads(program, thread, 0, 0..64));
     let both = lab.both(&trace, "dram-only", &[]);
@@ -192,10 +193,10 @@ pub fn macsim_dram(lab: &Lab) {
     assert_eq!(added(&both), CYCLE * (artifact - paper));
 }
 
-/// A flash read takes 60 ms, in which the core waits. Loads of page 0, page 1 and page 0 again: the
-/// second at 60 ms, the third at 120. The machine demo scans each 2 ms, which arms both pages before
-/// the second load; both later loads take a hint fault of 1 us. At 100 ms, as in the artifact, the
-/// second load has gone by; the third faults for nothing.
+/// A flash read takes 60 ms, in which the core waits. Loads of page 0, page 1 and page 0 again:
+/// the second at 60 ms, the third at 120. The machine demo scans each 2 ms, which arms both pages
+/// before the second load; both later loads take a hint fault of 1 us. At 100 ms, as in the
+/// artifact, the second load has gone by; the third faults for nothing.
 pub fn tpp_free_of_charge(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         program.chase(thread, 0);
@@ -209,8 +210,9 @@ pub fn tpp_free_of_charge(lab: &Lab) {
     assert_eq!(saved(&both), Picos::from_micros(2));
 }
 
-/// Ten loads of a page. In the paper the first brings it whole, 64 lines, and all are served in host
-/// DRAM. In the artifact two are served by the device before the page is promoted, here at once.
+/// Ten loads of a page. In the paper the first brings it whole, 64 lines, and all are served in
+/// host DRAM. In the artifact two are served by the device before the page is promoted, here at
+/// once.
 ///
 /// Two sets of one page each: pages 0 and 2 drive each other out though the other set is empty.
 pub fn astriflash_by_hotness(lab: &Lab) {

@@ -33,8 +33,8 @@ fn finished(outcome: &Outcome, thread: usize) -> Picos {
 }
 
 /// Three threads run 12, 3 and 6 us, yield at a load, and run 10 us more. When the third yields,
-/// all pages have come. CFS takes the thread that has had least: 1, 2, 0; round robin takes 0, 1, 2.
-/// Each ends 5 us of switch, a hit and its first cycle, and 10 us after the one before.
+/// all pages have come. CFS takes the thread that has had least: 1, 2, 0; round robin takes 0, 1,
+/// 2. Each ends 5 us of switch, a hit and its first cycle, and 10 us after the one before.
 pub fn round_robin(lab: &Lab) {
     let mut program = Program::new();
     for (page, length) in [(0, 12), (1, 3), (2, 6)] {
@@ -52,9 +52,9 @@ pub fn round_robin(lab: &Lab) {
     }
 }
 
-/// Two threads of 150 us on one core. With slices of 100 us they take turns: 100, 100, 50, 50. Two
-/// slices end before their thread does, which costs 2 us each and a cycle in which the thread begins
-/// again; without slices there is one switch, from one thread's end to the other.
+/// Two threads of 150 us on one core. With slices of 100 us they take turns: 100, 100, 50, 50.
+/// Two slices end before their thread does, which costs 2 us each and a cycle in which the thread
+/// begins again; without slices there is one switch, from one thread's end to the other.
 pub fn no_time_slices(lab: &Lab) {
     let mut program = Program::new();
     for _ in 0..2 {
@@ -67,11 +67,11 @@ pub fn no_time_slices(lab: &Lab) {
     assert_eq!(saved(&both), (micros(2) + CYCLE) * 2);
 }
 
-/// A flash read of 50 us. In the paper the thread asks again each 2102.75 ns (2 us of switch, 13.5 in
-/// the core, 40 of link, 49 of lookup, a cycle) and yields while the device expects more than 2 us:
-/// 50 - 2.10275 n > 2 up to n = 22, so 23 times. The last time it waits: its data leave the device
-/// 46 ns after the page has come, and the link takes 20. In the artifact the thread keeps the core
-/// until the page is expected, and takes a hit from there.
+/// A flash read of 50 us. In the paper the thread asks again each 2102.75 ns (2 us of switch,
+/// 13.5 in the core, 40 of link, 49 of lookup, a cycle) and yields while the device expects more
+/// than 2 us: 50 - 2.10275 n > 2 up to n = 22, so 23 times. The last time it waits: its data
+/// leave the device 46 ns after the page has come, and the link takes 20. In the artifact the
+/// thread keeps the core until the page is expected, and takes a hit from there.
 ///
 /// Of three threads on a core the second and the third come after another one: 2 us each in the
 /// paper. The artifact starts a thread for nothing.
@@ -91,10 +91,10 @@ pub fn threads_wait_on_core(lab: &Lab) {
     assert_eq!(counts(&both, "cores/switch_ps"), (4_000_000, 0));
 }
 
-/// Older than the load are 100 divisions, each of which needs the one before: 26 cycles each, 650 ns.
-/// The load is dispatched behind them in cycle 25 and answered after 13.5 ns in the core, 40 of link
-/// and 49 of lookup: at 108.75 ns. A switch of 100 us, which outlasts the flash read, begins there in
-/// the artifact and when the divisions have retired in the paper.
+/// Older than the load are 100 divisions, each of which needs the one before: 26 cycles each, 650
+/// ns. The load is dispatched behind them in cycle 25 and answered after 13.5 ns in the core, 40
+/// of link and 49 of lookup: at 108.75 ns. A switch of 100 us, which outlasts the flash read,
+/// begins there in the artifact and when the divisions have retired in the paper.
 pub fn switch_at_response(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         let r = Reg::general(1);
@@ -112,8 +112,8 @@ pub fn switch_at_response(lab: &Lab) {
     assert_eq!(saved(&both), CYCLE * 2_600 - Picos::new(108_750));
 }
 
-/// The thread comes back when its page has long come. In the paper its load asks the device again;
-/// in the artifact the line is in L1D.
+/// The thread comes back when its page has long come. In the paper its load asks the device
+/// again; in the artifact the line is in L1D.
 pub fn delayed_lines_delivered(lab: &Lab) {
     let both = lab.both(&one_load(), "skybyte-c", &["os.switch_cost=200us"]);
     assert_eq!(counts(&both, "requests/ssd_cache_hits"), (1, 0));
@@ -122,12 +122,12 @@ pub fn delayed_lines_delivered(lab: &Lab) {
     assert_eq!(requests, [2, 1]);
 }
 
-/// The second load needs the first one's data. Gone at once, the work makes two flash reads one after
-/// the other: each takes 13.5 ns, 20 of link, 49 of lookup and 3 us, and the thread goes on. Running
-/// on, it has the first line when the answer comes, and the second page is read beside the first.
-/// The thread waits for the second too, whose request is 13.5 ns, 20 and 49 and 20 for the answer
-/// behind the first one's; when it goes on both lines are in L1D. That saves the second wait but for
-/// these 102.5 ns, and a cycle of its exception.
+/// The second load needs the first one's data. Gone at once, the work makes two flash reads one
+/// after the other: each takes 13.5 ns, 20 of link, 49 of lookup and 3 us, and the thread goes
+/// on. Running on, it has the first line when the answer comes, and the second page is read
+/// beside the first. The thread waits for the second too, whose request is 13.5 ns, 20 and 49 and
+/// 20 for the answer behind the first one's; when it goes on both lines are in L1D. That saves
+/// the second wait but for these 102.5 ns, and a cycle of its exception.
 pub fn squashed_work_goes_on(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         program.chase(thread, 0);
@@ -147,10 +147,10 @@ pub fn squashed_work_goes_on(lab: &Lab) {
     assert_eq!(saved(&both), wait + CYCLE);
 }
 
-/// A store that waits for its line, on a page that is on flash. In the paper it waits 3 us. In the
-/// artifact its thread sleeps until then, hears of it 1 us later, is switched in for 2 us and takes a
-/// hit; what the answer's way back takes, 20 ns, it does not wait for, and it begins two cycles later
-/// (its first and that of its exception). A device with a log never delays a store.
+/// A store that waits for its line, on a page that is on flash. In the paper it waits 3 us. In
+/// the artifact its thread sleeps until then, hears of it 1 us later, is switched in for 2 us and
+/// takes a hit; what the answer's way back takes, 20 ns, it does not wait for, and it begins two
+/// cycles later (its first and that of its exception). A device with a log never delays a store.
 pub fn stores_switch(lab: &Lab) {
     let trace = one_thread(|program, thread| program.store(thread, 0));
     let settings = ["cpu.stores=waited", "os.wake=on_data"];
@@ -164,9 +164,9 @@ pub fn stores_switch(lab: &Lab) {
     assert_eq!(counts(&both, "os/switches_long_delay"), (0, 0));
 }
 
-/// Two cores: thread 0 waits until thread 1 has worked 25 us, and is switched in again for 2; then
-/// it works 25 itself. Only the wait itself, a cycle, comes before that. In the artifact both work at
-/// once.
+/// Two cores: thread 0 waits until thread 1 has worked 25 us, and is switched in again for 2;
+/// then it works 25 itself. Only the wait itself, a cycle, comes before that. In the artifact
+/// both work at once.
 pub fn no_thread_edges(lab: &Lab) {
     let mut program = Program::new();
     let syscall = program.writer.syscall();
