@@ -146,6 +146,7 @@ impl Tlb {
         }
         Translation::L1
     }
+    #[inline]
     fn search_l1(&mut self, page: u32) -> bool {
         if self.is_perfect {
             let is_mapped = !self.is_unmapped(page);
