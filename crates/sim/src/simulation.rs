@@ -3,6 +3,8 @@
 pub(crate) mod delay;
 mod pace;
 mod persist;
+#[cfg(test)]
+mod persist_tests;
 mod switching;
 
 pub use pace::Pace;

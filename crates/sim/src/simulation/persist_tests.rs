@@ -1,0 +1,189 @@
+//! After a fence, whatever its thread had written back before is in memory, wherever threads run
+//! and lines go: programs of random instructions against their plain lists.
+
+use super::Simulation;
+use crate::run::{Prepared, RunSpec};
+use host::thread::TracedThread;
+use host::{HostLine, InstructionSource};
+use proptest::prelude::*;
+use trace::{Reg, TraceWriter};
+use units::{LineInPage, Lpa};
+
+const DATA: u64 = 0x1000_0000;
+const THREADS: usize = 3;
+/// Lines of its own that a thread stores to, all in the first page.
+const LINES: u64 = 4;
+const OTHER_PAGES: u64 = 24;
+
+/// Caches that drive out what they are given, and slices that end soon.
+const SETTINGS: &[&str] = &[
+    "run.warmup=0%",
+    "cpu.cores=2",
+    "cpu.l1d=128B",
+    "cpu.l1d_ways=2",
+    "cpu.l2=256B",
+    "cpu.l2_ways=2",
+    "cpu.l3=512B",
+    "cpu.l3_ways=2",
+    "os.time_slice=3us",
+    "os.switch_cost=100ns",
+    "ssd.prefetch_pages=0",
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Piece {
+    Store(u64),
+    WriteBack(u64),
+    Fence,
+    /// A load from another page, which may make the thread switch.
+    Load(u64),
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    prop_oneof![
+        4 => (0..LINES).prop_map(Piece::Store),
+        4 => (0..LINES).prop_map(Piece::WriteBack),
+        2 => Just(Piece::Fence),
+        4 => (1..OTHER_PAGES * 64).prop_map(Piece::Load),
+    ]
+}
+
+fn byte(thread: usize, line: u64) -> u64 {
+    DATA + (thread as u64 * LINES + line) * 64
+}
+
+fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
+    let mut writer = TraceWriter::new();
+    let r = Reg::general;
+    let (load, store) = (writer.load(r(1), r(2)), writer.store(r(3), r(2)));
+    let (write_back, fence) = (writer.write_back(r(2)), writer.fence());
+    for (number, program) in programs.iter().enumerate() {
+        let thread = writer.thread();
+        // So that the first page is the lowest in every program.
+        writer.execute(thread, load, Some((DATA, 8)), None);
+        for piece in program {
+            match *piece {
+                Piece::Store(line) => {
+                    writer.execute(thread, store, None, Some((byte(number, line), 8)))
+                }
+                Piece::WriteBack(line) => {
+                    writer.execute(thread, write_back, Some((byte(number, line), 1)), None)
+                }
+                Piece::Fence => writer.execute(thread, fence, None, None),
+                Piece::Load(line) => {
+                    writer.execute(thread, load, Some((DATA + 4096 + line * 64, 8)), None)
+                }
+            };
+        }
+    }
+    writer.finish()
+}
+
+/// Lines that a thread has written back before the last fence that it has retired, and has not
+/// stored to since, given what it has retired and dispatched; and the fence.
+fn safe_lines(program: &[Piece], retired: usize, dispatched: usize) -> Option<(usize, Vec<u64>)> {
+    let last = |to: usize, piece: Piece| program[..to].iter().rposition(|other| *other == piece);
+    let fence = last(retired, Piece::Fence)?;
+    let is_safe = |line: &u64| {
+        let written_back = last(fence, Piece::WriteBack(*line));
+        written_back.is_some() && last(dispatched, Piece::Store(*line)) < written_back
+    };
+    Some((fence, (0..LINES).filter(is_safe).collect()))
+}
+
+/// What keeps a line from being safe, if anything does.
+fn newer_than_memory(
+    simulation: &Simulation<TracedThread>,
+    line: HostLine,
+) -> Option<&'static str> {
+    let fabric = &simulation.fabric;
+    let mut cores = simulation.seats.iter().map(|seat| seat.core.clone());
+    if cores.any(|mut core| core.give_up_dirt(line)) {
+        return Some("dirty in a private cache");
+    }
+    if fabric.llc.clone().clean(line) {
+        return Some("dirty in L3");
+    }
+    if fabric.comes_to_l3(line).is_some() {
+        return Some("on its way to L3");
+    }
+    fabric.is_on_its_way(line).then_some("on its way to memory")
+}
+
+/// Runs to the end; at each fence that has been passed looks where its lines are. Says how many
+/// lines were looked at.
+fn check(programs: &[Vec<Piece>], design: &str, pinned: &str) -> u64 {
+    let settings = SETTINGS.iter().chain([&pinned]);
+    let spec = RunSpec {
+        trace: "random.etr".to_string(),
+        machine: "demo".to_string(),
+        design: design.to_string(),
+        nand: None,
+        fidelity: Default::default(),
+        files: Vec::new(),
+        overrides: settings.map(ToString::to_string).collect(),
+        threads: None,
+        is_audited: true,
+    };
+    let mut simulation = Prepared::with_trace(spec, capture(programs))
+        .expect("the settings are valid")
+        .start();
+    let mut passed = vec![None; programs.len()];
+    let mut looked_at = 0;
+    simulation.wake_resumed(units::Time::ZERO);
+    simulation.start_scans();
+    while !simulation.is_done() {
+        simulation.step(&mut |_| true).expect("the run ends");
+        for (thread, program) in programs.iter().enumerate() {
+            let dispatched = simulation.actors[thread].source.position() as usize;
+            let mut seats = simulation.seats.iter();
+            let seat = seats.find(|seat| seat.thread.index() == thread);
+            let in_flight = seat.map_or(0, |seat| seat.core.in_flight()) as usize;
+            // The first piece is not in the list.
+            let place = |pieces: usize| pieces.saturating_sub(1).min(program.len());
+            let (retired, dispatched) = (place(dispatched - in_flight), place(dispatched));
+            let Some((fence, lines)) = safe_lines(program, retired, dispatched) else {
+                continue;
+            };
+            if passed[thread].replace(fence) == Some(fence) {
+                continue;
+            }
+            for line in lines {
+                let in_page = LineInPage::new((thread as u64 * LINES + line) as u16);
+                let newer = newer_than_memory(&simulation, HostLine::data(Lpa::new(0), in_page));
+                assert_eq!(
+                    newer, None,
+                    "{design}, thread {thread}, fence {fence}, line {line}"
+                );
+                looked_at += 1;
+            }
+        }
+    }
+    let end = simulation.drain();
+    simulation.audit(end);
+    looked_at
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_was_written_back_before_a_fence_is_in_memory_after_it(
+        programs in prop::collection::vec(prop::collection::vec(piece(), 20..120), THREADS),
+    ) {
+        for design in ["skybyte-full", "skybyte-ct", "astriflash-cxl"] {
+            for pinned in ["host.pinned=all", "host.pinned=none"] {
+                check(&programs, design, pinned);
+            }
+        }
+    }
+}
+
+#[test]
+fn fences_are_looked_at() {
+    let mut program = vec![Piece::Store(0), Piece::WriteBack(0), Piece::Fence];
+    program.extend([Piece::Store(1), Piece::WriteBack(1), Piece::Fence]);
+    let programs = vec![program; THREADS];
+    // One line at each first fence, two at each second one.
+    assert_eq!(check(&programs, "skybyte-full", "host.pinned=all"), 9);
+}
