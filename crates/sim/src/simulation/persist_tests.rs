@@ -11,11 +11,12 @@ use units::{LineInPage, Lpa};
 
 const DATA: u64 = 0x1000_0000;
 const THREADS: usize = 3;
-/// Lines of its own that a thread stores to, all in the first page.
+/// Lines of its own that a thread stores to, each in a page of its own.
 const LINES: u64 = 4;
 const OTHER_PAGES: u64 = 24;
 
-/// Caches that drive out what they are given, and slices that end soon.
+/// Caches and host DRAM that drive out what they are given, slices that end soon, and
+/// acknowledgements that come late: threads move to another core before them.
 const SETTINGS: &[&str] = &[
     "run.warmup=0%",
     "cpu.cores=2",
@@ -27,6 +28,11 @@ const SETTINGS: &[&str] = &[
     "cpu.l3_ways=2",
     "os.time_slice=3us",
     "os.switch_cost=100ns",
+    "link.latency=2us",
+    "host.promoted=32KiB",
+    "host.reserve=1",
+    "astriflash.ways=2",
+    "tpp.scan_period=20us",
     "ssd.prefetch_pages=0",
 ];
 
@@ -44,12 +50,17 @@ fn piece() -> impl Strategy<Value = Piece> {
         4 => (0..LINES).prop_map(Piece::Store),
         4 => (0..LINES).prop_map(Piece::WriteBack),
         2 => Just(Piece::Fence),
-        4 => (1..OTHER_PAGES * 64).prop_map(Piece::Load),
+        4 => (0..OTHER_PAGES * 64).prop_map(Piece::Load),
     ]
 }
 
+/// The page of a thread's line, the capture's first pages being those of the threads.
+fn page(thread: usize, line: u64) -> u64 {
+    thread as u64 * LINES + line
+}
+
 fn byte(thread: usize, line: u64) -> u64 {
-    DATA + (thread as u64 * LINES + line) * 64
+    DATA + page(thread, line) * 4096
 }
 
 fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
@@ -59,8 +70,10 @@ fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
     let (write_back, fence) = (writer.write_back(r(2)), writer.fence());
     for (number, program) in programs.iter().enumerate() {
         let thread = writer.thread();
-        // So that the first page is the lowest in every program.
-        writer.execute(thread, load, Some((DATA, 8)), None);
+        // So that every program has these pages.
+        for line in 0..LINES {
+            writer.execute(thread, load, Some((byte(number, line), 8)), None);
+        }
         for piece in program {
             match *piece {
                 Piece::Store(line) => {
@@ -71,7 +84,7 @@ fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
                 }
                 Piece::Fence => writer.execute(thread, fence, None, None),
                 Piece::Load(line) => {
-                    writer.execute(thread, load, Some((DATA + 4096 + line * 64, 8)), None)
+                    writer.execute(thread, load, Some((byte(THREADS, 0) + line * 64, 8)), None)
                 }
             };
         }
@@ -139,8 +152,8 @@ fn check(programs: &[Vec<Piece>], design: &str, pinned: &str) -> u64 {
             let mut seats = simulation.seats.iter();
             let seat = seats.find(|seat| seat.thread.index() == thread);
             let in_flight = seat.map_or(0, |seat| seat.core.in_flight()) as usize;
-            // The first piece is not in the list.
-            let place = |pieces: usize| pieces.saturating_sub(1).min(program.len());
+            // The first pieces are not in the list.
+            let place = |pieces: usize| pieces.saturating_sub(LINES as usize).min(program.len());
             let (retired, dispatched) = (place(dispatched - in_flight), place(dispatched));
             let Some((fence, lines)) = safe_lines(program, retired, dispatched) else {
                 continue;
@@ -149,8 +162,9 @@ fn check(programs: &[Vec<Piece>], design: &str, pinned: &str) -> u64 {
                 continue;
             }
             for line in lines {
-                let in_page = LineInPage::new((thread as u64 * LINES + line) as u16);
-                let newer = newer_than_memory(&simulation, HostLine::data(Lpa::new(0), in_page));
+                let page = Lpa::new(page(thread, line));
+                let line_name = HostLine::data(page, LineInPage::new(0));
+                let newer = newer_than_memory(&simulation, line_name);
                 assert_eq!(
                     newer, None,
                     "{design}, thread {thread}, fence {fence}, line {line}"
