@@ -149,18 +149,21 @@ fn timing(inst: &Inst) -> (Port, u8, u8) {
 #[derive(Clone, Debug)]
 pub struct Program {
     ops: Vec<Op>,
+    writes_back: bool,
 }
 
 impl Program {
     /// Prepares the instructions of a capture's dictionary, in its order. The capture's code lines
     /// are numbered from `first_code_line`, so that captures of a co-run (D3) do not overlap.
     pub fn new(insts: &[Inst], first_code_line: u32) -> Self {
-        Self {
-            ops: insts
-                .iter()
-                .map(|inst| Op::new(inst, first_code_line))
-                .collect(),
-        }
+        let ops = insts.iter().map(|inst| Op::new(inst, first_code_line));
+        let ops: Vec<Op> = ops.collect();
+        let writes_back = ops.iter().any(|op| op.is(Op::WRITES_BACK));
+        Self { ops, writes_back }
+    }
+    /// Whether any instruction writes a cache line back.
+    pub fn writes_back(&self) -> bool {
+        self.writes_back
     }
     /// The same instructions for cores of `config`. `insts` are those of [`Program::new`].
     #[must_use]

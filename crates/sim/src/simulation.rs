@@ -20,6 +20,7 @@ use host::core::Core;
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
 use host::placement::MigrationKind;
 use host::{InstructionSource, MissSlot, Pause};
+use persist::LeftBehind;
 use trace::SyncEvent;
 use units::{CoreId, Lpa, Picos, ThreadId, Time};
 
@@ -85,8 +86,8 @@ pub(crate) struct Actor<S> {
     pub has_retried: bool,
     /// Turns on a core since it last retired anything; those in closed form are not counted.
     pub vain_turns: u32,
-    /// The last core it was on, if it left it with write-backs that were not acknowledged.
-    pub persists_on: Option<CoreId>,
+    /// What it has left on its last core and must not overtake.
+    pub left_behind: Option<LeftBehind>,
     /// When the data are expected at which the thread goes on, if it then keeps a core waiting.
     pub data_at: Time,
 }
@@ -128,6 +129,8 @@ pub struct Simulation<S> {
     pub(crate) cold_cores: Option<host::CpuConfig>,
     /// Threads that wait for a page on its way to the page cache in host DRAM.
     pub(crate) sleepers: Vec<(Lpa, ThreadId)>,
+    /// A thread waits on a core for what it has left on another one.
+    moves_wait: bool,
     is_audited: bool,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
@@ -175,7 +178,7 @@ impl<S: InstructionSource> Simulation<S> {
                 retired: 0,
                 has_retried: false,
                 vain_turns: 0,
-                persists_on: None,
+                left_behind: None,
                 data_at: Time::ZERO,
             })
             .collect();
@@ -208,6 +211,7 @@ impl<S: InstructionSource> Simulation<S> {
             switches: SwitchCounts::default(),
             delay: DelayPolicy::new(config),
             cold_cores: (!config.run.warm_caches).then(|| config.cpu.clone()),
+            moves_wait: false,
             is_audited,
             events: 0,
         }
@@ -421,6 +425,7 @@ impl<S: InstructionSource> Simulation<S> {
         } else if seat.state == CoreState::Draining {
             self.start_if_drained(now, core);
         }
+        self.start_moved(now);
     }
 
     /// Replays an event of warm-up; the threads it resumes start with measurement.

@@ -138,6 +138,17 @@ impl Core {
         self.persists.awaited
     }
 
+    /// Stores and write-backs that have been dispatched so far and are not squashed.
+    pub fn dispatched_stores(&self) -> u64 {
+        self.stores.dispatched
+    }
+
+    /// Whether so many stores have been written, and every write-back that has retired is
+    /// acknowledged.
+    pub fn has_settled(&self, stores: u64) -> bool {
+        self.stores.freed >= stores && self.has_persisted()
+    }
+
     /// Whether every write-back that has retired is acknowledged.
     pub fn has_persisted(&self) -> bool {
         !self.persists.are_awaited()

@@ -51,13 +51,15 @@ impl Fabric {
         waiting.any(|(_, access)| access.writes(line))
     }
 
-    /// Whether a write of a data line is on its way to memory, or waits to go.
+    /// Whether a write of a data line is on its way to memory, or waits to go. What leaves host
+    /// DRAM for the device, pages that are not pinned, has been in memory before.
     #[cfg(test)]
     pub(crate) fn is_on_its_way(&self, line: HostLine) -> bool {
         let Region::Data(lpa, in_page) = line.region() else {
             return false;
         };
-        self.order.is_written(device_line(lpa, in_page)) || self.is_write_locked(lpa, in_page)
+        let is_sent = self.order.is_written(device_line(lpa, in_page));
+        is_sent && self.placement.is_pinned(lpa) || self.is_write_locked(lpa, in_page)
     }
 
     /// A request of the line was answered: if it was the last write, who waits for it is told.

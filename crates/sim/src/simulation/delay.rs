@@ -169,6 +169,7 @@ impl<S: InstructionSource> Simulation<S> {
             self.start_if_drained(now, core);
             self.run_core(now, core);
         }
+        self.start_moved(now);
     }
 
     /// A thread that waits for the core to be empty starts if it is.

@@ -1,7 +1,8 @@
 //! Cache line write-backs between cores: whose bytes are the newest, and who must wait for them.
 
-use super::{CoreState, Simulation};
+use super::Simulation;
 use crate::event::Event;
+use host::core::Core;
 use host::{HostLine, InstructionSource};
 use units::{CoreId, Time};
 
@@ -35,13 +36,17 @@ impl<S: InstructionSource> Simulation<S> {
         if seat.core.on_persisted(now) {
             self.run_core(now, core);
         }
-        if !self.seats[core.index()].core.has_persisted() {
+        self.start_moved(now);
+    }
+
+    /// Threads that wait on a core for what they have left on another one look whether it is done.
+    #[inline]
+    pub(super) fn start_moved(&mut self, now: Time) {
+        if !std::mem::take(&mut self.moves_wait) {
             return;
         }
         for index in 0..self.seats.len() {
-            if self.seats[index].state == CoreState::Draining {
-                self.start_if_drained(now, CoreId::from_index(index));
-            }
+            self.start_if_drained(now, CoreId::from_index(index));
         }
     }
 
@@ -67,13 +72,31 @@ impl<S: InstructionSource> Simulation<S> {
         );
     }
 
-    /// Whether the thread that comes to a core has left write-backs behind on another one that are
-    /// not acknowledged. What it executes next may be a fence, so it waits for them, as it does in
-    /// the kernel's locked instructions between two cores.
-    pub(super) fn awaits_persists(&self, core: CoreId) -> bool {
+    /// Whether the thread that comes to a core has left stores behind on another one that are not
+    /// written, or write-backs that are not acknowledged. What it executes next may be a write-back
+    /// or a fence, so it waits for them, as it does in the kernel's locked instructions between two
+    /// cores.
+    pub(super) fn awaits_left_behind(&self, core: CoreId) -> bool {
         let actor = &self.actors[self.seats[core.index()].thread.index()];
-        actor
-            .persists_on
-            .is_some_and(|left| left != core && !self.seats[left.index()].core.has_persisted())
+        actor.left_behind.is_some_and(|left| {
+            left.core != core && !self.seats[left.core.index()].core.has_settled(left.stores)
+        })
+    }
+}
+
+/// What a thread that writes lines back has left on its last core: it has been there when so many
+/// stores had been dispatched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeftBehind {
+    core: CoreId,
+    stores: u64,
+}
+
+impl LeftBehind {
+    pub(super) fn on(core: &Core) -> Self {
+        Self {
+            core: core.id(),
+            stores: core.dispatched_stores(),
+        }
     }
 }

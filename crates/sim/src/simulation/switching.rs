@@ -1,5 +1,6 @@
 //! Threads that come to cores and leave them: exceptions, time slices, system calls, ends.
 
+use super::persist::LeftBehind;
 use super::{CoreState, Simulation};
 use crate::event::Event;
 use crate::recorder::{Leave, TurnRecord};
@@ -137,7 +138,8 @@ impl<S: InstructionSource> Simulation<S> {
         let has_progressed = position != actor.retired;
         actor.retired = position;
         actor.has_retried = false;
-        actor.persists_on = (!seat.core.has_persisted()).then_some(core);
+        let writes_back = actor.source.program().writes_back();
+        actor.left_behind = writes_back.then(|| LeftBehind::on(&seat.core));
         actor.vain_turns = match has_progressed {
             true => 0,
             false => actor.vain_turns + 1,
@@ -232,7 +234,8 @@ impl<S: InstructionSource> Simulation<S> {
     }
 
     pub(crate) fn core_start(&mut self, now: Time, core: CoreId) {
-        let waits = self.awaits_persists(core);
+        let waits = self.awaits_left_behind(core);
+        self.moves_wait |= waits;
         let seat = &mut self.seats[core.index()];
         let is_coming = matches!(seat.state, CoreState::Switching | CoreState::Draining);
         if !is_coming || now < seat.starts {
