@@ -2,12 +2,13 @@
 //! and lines go: programs of random instructions against their plain lists.
 
 use super::Simulation;
+use crate::event::Event;
 use crate::run::{Prepared, RunSpec};
 use host::thread::TracedThread;
 use host::{HostLine, InstructionSource};
 use proptest::prelude::*;
-use trace::{Reg, TraceWriter};
-use units::{LineInPage, Lpa};
+use trace::{Inst, OpClass, Reg, TraceWriter};
+use units::{CoreId, LineInPage, Lpa, Time};
 
 const DATA: u64 = 0x1000_0000;
 const THREADS: usize = 3;
@@ -43,6 +44,8 @@ enum Piece {
     Fence,
     /// A load from another page, which may make the thread switch.
     Load(u64),
+    /// 26 cycles without memory.
+    Divide,
 }
 
 fn piece() -> impl Strategy<Value = Piece> {
@@ -68,6 +71,7 @@ fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
     let r = Reg::general;
     let (load, store) = (writer.load(r(1), r(2)), writer.store(r(3), r(2)));
     let (write_back, fence) = (writer.write_back(r(2)), writer.fence());
+    let divide = writer.define(Inst::new(OpClass::IntDiv, 0, 3));
     for (number, program) in programs.iter().enumerate() {
         let thread = writer.thread();
         // So that every program has these pages.
@@ -83,6 +87,7 @@ fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
                     writer.execute(thread, write_back, Some((byte(number, line), 1)), None)
                 }
                 Piece::Fence => writer.execute(thread, fence, None, None),
+                Piece::Divide => writer.execute(thread, divide, None, None),
                 Piece::Load(line) => {
                     writer.execute(thread, load, Some((byte(THREADS, 0) + line * 64, 8)), None)
                 }
@@ -123,10 +128,9 @@ fn newer_than_memory(
     fabric.is_on_its_way(line).then_some("on its way to memory")
 }
 
-/// Runs to the end; at each fence that has been passed looks where its lines are. Says how many
-/// lines were looked at.
-fn check(programs: &[Vec<Piece>], design: &str, pinned: &str) -> u64 {
-    let settings = SETTINGS.iter().chain([&pinned]);
+/// A run of these programs, at its start.
+fn start(programs: &[Vec<Piece>], design: &str, settings: &[&str]) -> Simulation<TracedThread> {
+    let settings = SETTINGS.iter().chain(settings);
     let spec = RunSpec {
         trace: "random.etr".to_string(),
         machine: "demo".to_string(),
@@ -138,12 +142,18 @@ fn check(programs: &[Vec<Piece>], design: &str, pinned: &str) -> u64 {
         threads: None,
         is_audited: true,
     };
-    let mut simulation = Prepared::with_trace(spec, capture(programs))
+    Prepared::with_trace(spec, capture(programs))
         .expect("the settings are valid")
-        .start();
+        .start()
+}
+
+/// Runs to the end; at each fence that has been passed looks where its lines are. Says how many
+/// lines were looked at.
+fn check(programs: &[Vec<Piece>], design: &str, settings: &[&str]) -> u64 {
+    let mut simulation = start(programs, design, settings);
     let mut passed = vec![None; programs.len()];
     let mut looked_at = 0;
-    simulation.wake_resumed(units::Time::ZERO);
+    simulation.wake_resumed(Time::ZERO);
     simulation.start_scans();
     while !simulation.is_done() {
         simulation.step(&mut |_| true).expect("the run ends");
@@ -187,7 +197,7 @@ proptest! {
     ) {
         for design in ["skybyte-full", "skybyte-ct", "astriflash-cxl"] {
             for pinned in ["host.pinned=all", "host.pinned=none"] {
-                check(&programs, design, pinned);
+                check(&programs, design, &[pinned]);
             }
         }
     }
@@ -199,5 +209,42 @@ fn fences_are_looked_at() {
     program.extend([Piece::Store(1), Piece::WriteBack(1), Piece::Fence]);
     let programs = vec![program; THREADS];
     // One line at each first fence, two at each second one.
-    assert_eq!(check(&programs, "skybyte-full", "host.pinned=all"), 9);
+    assert_eq!(check(&programs, "skybyte-full", &["host.pinned=all"]), 9);
+}
+
+/// Slices are shorter than an acknowledgement takes, and one thread more than cores makes all of
+/// them move.
+#[test]
+fn a_thread_that_moves_waits_for_what_it_left_behind() {
+    let mut program = Vec::new();
+    for step in 0..24 {
+        let line = step % LINES;
+        program.extend([Piece::Store(line), Piece::WriteBack(line)]);
+        // 1.3 us at 2 GHz or more.
+        program.extend([Piece::Divide; 100]);
+        program.push(Piece::Fence);
+    }
+    let programs = vec![program; THREADS];
+    let settings = [
+        "host.pinned=all",
+        "os.time_slice=1us",
+        "link.protocol_latency=10us",
+    ];
+    assert!(check(&programs, "skybyte-full", &settings) > 200);
+}
+
+#[test]
+fn a_write_back_does_not_overtake_a_line_on_its_way_to_l3() {
+    let (core, line) = (
+        CoreId::new(0),
+        HostLine::data(Lpa::new(0), LineInPage::new(0)),
+    );
+    let mut simulation = start(&[vec![Piece::Fence]], "base-cssd", &[]);
+    let (now, later) = (Time::ZERO, Time::from_picos(5_000));
+    let queue = &mut simulation.fabric.queue;
+    queue.push(later, Event::L3WriteBack(line));
+    simulation.write_line_back(now, core, line, false);
+    let is_persist = |event: &Event| matches!(event, Event::L3Persist { .. });
+    assert_eq!(simulation.fabric.queue.last_time(is_persist), Some(later));
+    assert_eq!(simulation.fabric.stats.written_back(), 0);
 }
