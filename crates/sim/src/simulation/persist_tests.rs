@@ -217,11 +217,11 @@ fn fences_are_looked_at() {
 #[test]
 fn a_thread_that_moves_waits_for_what_it_left_behind() {
     let mut program = Vec::new();
-    for step in 0..24 {
+    for step in 0..12 {
         let line = step % LINES;
         program.extend([Piece::Store(line), Piece::WriteBack(line)]);
-        // 1.3 us at 2 GHz or more.
-        program.extend([Piece::Divide; 100]);
+        // 10,400 cycles: several slices.
+        program.extend([Piece::Divide; 400]);
         program.push(Piece::Fence);
     }
     let programs = vec![program; THREADS];
@@ -230,7 +230,7 @@ fn a_thread_that_moves_waits_for_what_it_left_behind() {
         "os.time_slice=1us",
         "link.protocol_latency=10us",
     ];
-    assert!(check(&programs, "skybyte-full", &settings) > 200);
+    assert!(check(&programs, "skybyte-full", &settings) > 100);
 }
 
 #[test]
