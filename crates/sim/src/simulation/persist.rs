@@ -42,9 +42,14 @@ impl<S: InstructionSource> Simulation<S> {
     /// Threads that wait on a core for what they have left on another one look whether it is done.
     #[inline]
     pub(super) fn start_moved(&mut self, now: Time) {
-        if !std::mem::take(&mut self.moves_wait) {
-            return;
+        if self.moves_wait {
+            self.retry_moves(now);
         }
+    }
+
+    #[cold]
+    fn retry_moves(&mut self, now: Time) {
+        self.moves_wait = false;
         for index in 0..self.seats.len() {
             self.start_if_drained(now, CoreId::from_index(index));
         }
