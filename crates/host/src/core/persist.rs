@@ -42,8 +42,8 @@ pub(super) fn writes_back(step: &Step, op: &Op) -> bool {
 
 impl Core {
     /// Dispatch has stopped with `pause` before a piece that waits for older ones, or for room in
-    /// the load queue. If that is a write-back, it does not, and is dispatched; gives what stops the
-    /// core then. Apart from the loop that dispatches, whose every instruction counts.
+    /// the load queue. If that is a write-back, it does not, and is dispatched; gives what stops
+    /// the core then. Apart from the loop that dispatches, whose every instruction counts.
     #[cold]
     #[inline(never)]
     pub(super) fn pass_write_back<S: InstructionSource, U: Uncore>(
