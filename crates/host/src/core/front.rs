@@ -106,8 +106,8 @@ impl Front {
 }
 
 impl Core {
-    /// Dispatches until something stops it; the loop that everything else is measured by. A function
-    /// of its own, so that nothing around it takes registers.
+    /// Dispatches until something stops it; the loop that everything else is measured by. It is a
+    /// function of its own, so that nothing around it takes registers.
     #[inline(never)]
     pub(super) fn dispatch<S: InstructionSource, U: Uncore>(
         &mut self,
