@@ -85,9 +85,9 @@ fn a_delivered_line_is_free_for_whoever_merges_and_for_the_thread_that_returns()
 #[test]
 fn a_thread_whose_squashed_work_is_delayed_too_waits_for_the_later_page() {
     // The second load needs the first one's data and is issued with the answer to it, which comes
-    // with the line: with four channels the two reads overlap. With one channel both pages are on one die, and the second is there after 100
-    // us. Its answer comes when the thread stands on the core again, to start after 50 us: it takes
-    // the exception once more.
+    // with the line: with four channels the two reads overlap. With one channel both pages are on
+    // one die, and the second is there after 100 us. Its answer comes when the thread stands on the
+    // core again, to start after 50 us: it takes the exception once more.
     let mut program = Program::new();
     let thread = program.thread();
     program.chase(thread, 0);

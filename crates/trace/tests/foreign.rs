@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use trace::foreign::{ExportOptions, Format, ImportOptions, Portion, Source};
 use trace::foreign::{export, format_of, import, import_source, recognise};
 use trace::{AccessKind, Assembler, Inst, OpClass, Operand, Provenance, Reg, SyncEvent, TraceFile};
-use units::{Ratio, ThreadId};
+use units::ThreadId;
 
 /// A new path for a file or directory of the test called `name`.
 fn fresh(name: &str) -> PathBuf {
@@ -432,85 +432,5 @@ fn threads_that_start_each_other_in_a_circle_are_refused() {
     assert!(
         sentence.ends_with("out.1: record 2 at byte 18 starts thread 0, which runs already"),
         "{sentence}"
-    );
-}
-
-/// The export fails with a sentence that names the destination, and writes nothing.
-fn refused(file: &TraceFile, format: Format, path: &Path, options: &ExportOptions, part: &str) {
-    let error = export(file, format, path, options).expect_err("it cannot be");
-    assert_eq!(error.file, path.display().to_string());
-    assert!(error.to_string().contains(part), "{error}");
-    assert!(!path.exists() && !path.with_extension("part").exists());
-}
-
-#[test]
-fn an_export_of_nothing_is_refused() {
-    let steps = vec![(0, [64, 0, 0]); 9];
-    let file = capture(&[(3, 4, [0, 1, 2, 3], 1, false)], &[steps]);
-    let path = fresh("nothing");
-    let part = "would hold no instruction";
-    for (skip, limit) in [
-        (Portion::Instructions(9), None),
-        (Portion::Share(Ratio::percent(200)), None),
-        (
-            Portion::Instructions(0),
-            Some(Portion::Share(Ratio::percent(0))),
-        ),
-    ] {
-        let options = ExportOptions {
-            skip,
-            limit,
-            ..ExportOptions::default()
-        };
-        refused(&file, Format::Csv, &path, &options, part);
-    }
-}
-
-#[test]
-fn an_export_leaves_alone_what_has_its_temporary_name() {
-    let steps = vec![(0, [64, 0, 0]); 9];
-    let file = capture(&[(3, 4, [0, 1, 2, 3], 1, false)], &[steps]);
-    let path = fresh("in-the-way");
-    let mine = path.with_extension("part");
-    std::fs::write(&mine, "mine").expect("it can be written");
-    let error = export(&file, Format::Csv, &path, &ExportOptions::default());
-    let error = error.expect_err("it is in the way").to_string();
-    assert!(error.contains("cannot be written while"), "{error}");
-    assert_eq!(std::fs::read(&mine).expect("it is there"), b"mine");
-    std::fs::remove_file(&mine).expect("it was there");
-}
-
-#[test]
-fn an_export_over_a_directory_and_of_what_a_format_cannot_hold_is_refused() {
-    let steps = vec![(0, [64, 0, 0]); 9];
-    let file = capture(&[(3, 4, [0, 1, 2, 3], 1, false)], &[steps.clone(), steps]);
-    let path = fresh("refused");
-    let error = export(&file, Format::Champsim, &path, &ExportOptions::default());
-    assert!(
-        error
-            .expect_err("two threads")
-            .to_string()
-            .contains("choose one with --thread")
-    );
-    assert!(!path.exists() && !path.with_extension("part").exists());
-    let one = ExportOptions {
-        thread: Some(ThreadId::new(1)),
-        ..ExportOptions::default()
-    };
-    refused(&file, Format::Csv, &path, &one, "as csv holds all threads");
-    let none = ExportOptions {
-        thread: Some(ThreadId::new(2)),
-        ..one
-    };
-    refused(&file, Format::Champsim, &path, &none, "2 threads, and none");
-    export(&file, Format::Champsim, &path, &one).expect("one thread fits");
-    std::fs::remove_file(&path).expect("it was written");
-    std::fs::create_dir(&path).expect("it can be made");
-    let error = export(&file, Format::Macsim, &path, &ExportOptions::default());
-    assert!(
-        error
-            .expect_err("it is there")
-            .to_string()
-            .contains("is a directory that exists")
     );
 }
