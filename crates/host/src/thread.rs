@@ -115,7 +115,8 @@ impl InstructionSource for TracedThread {
     fn program(&self) -> &Program {
         &self.program
     }
-    #[inline]
+    // As `Core::execute`.
+    #[inline(always)]
     fn peek(&mut self) -> Option<Step> {
         let first_byte = self.first_byte;
         let places = self.places.as_deref();

@@ -150,7 +150,8 @@ impl Core {
     }
 
     /// When every resource for the piece is there.
-    #[inline]
+    // As `execute`.
+    #[inline(always)]
     pub(super) fn dispatch_cycle(&mut self, step: &Step, op: &Op) -> Result<u64, Stop> {
         let before = self.window.tail - self.limits.rob;
         if before >= self.window.head {
