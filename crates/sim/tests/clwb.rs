@@ -7,7 +7,7 @@ use common::{LINE, PAGE, Program, prepare, run, stat};
 use cxl::MessageClass::{Drs, MemRd, MemWr, Ndr};
 use host::thread::TracedThread;
 use serde_json::Value;
-use sim::config::Config;
+use sim::config::{Config, Fidelity};
 use sim::run::{Prepared, Windows};
 use sim::simulation::Simulation;
 use trace::{Reg, StaticInst, TraceFile};
@@ -295,4 +295,31 @@ fn windows_and_co_runs_have_write_backs_too() {
     let result = both.execute(&mut |_| true).expect("the run ends");
     assert_eq!(stat(result.json(), "cores/line_write_backs"), 700);
     assert_eq!(stat(result.json(), "requests/write_backs_host"), 0);
+}
+
+/// The artifact's core has no fences, and others besides: write-backs end all the same.
+#[test]
+fn the_artifact_two_nodes_and_large_pages_have_write_backs_too() {
+    let trace = writers(4, 300);
+    let run = |design: &str, fidelity: Fidelity, settings: &[&str]| {
+        let settings = settings.iter().chain(&["run.warmup=0%", "host.pinned=all"]);
+        let spec = sim::run::RunSpec {
+            fidelity,
+            overrides: settings.map(ToString::to_string).collect(),
+            ..common::spec("demo", design)
+        };
+        let prepared = Prepared::with_trace(spec, trace.clone()).expect("valid settings");
+        let mut simulation = prepared.start();
+        simulation.run(&mut |_| true).expect("the run ends");
+        let end = simulation.drain();
+        simulation.audit(end);
+        simulation.fabric.stats.written_back()
+    };
+    for design in ["base-cssd", "skybyte-full", "skybyte-ct", "astriflash-cxl"] {
+        assert!(run(design, Fidelity::artifact(), &[]) >= 1_200, "{design}");
+    }
+    let large = ["cpu.page_size=2MiB", "host.reserve=1"];
+    assert_eq!(run("skybyte-full", Fidelity::PAPER, &large), 1_200);
+    let nodes = ["numa.nodes=2", "host_dram.channels=2"];
+    assert_eq!(run("skybyte-full", Fidelity::PAPER, &nodes), 1_200);
 }

@@ -48,7 +48,7 @@ impl Core {
         for _ in 0..count {
             let Some(step) = source.peek() else { break };
             let op = source.program().op(step.inst);
-            if step.has_sync || op.is(Op::SERIALISES) {
+            if step.has_sync || op.is(Op::HELD) {
                 break;
             }
             let step = Step {
