@@ -426,7 +426,8 @@ pub fn export(
     if destination.is_dir() {
         return Err(fail("is a directory that exists; name a new one".into()));
     }
-    if options.thread.is_some() && format != Format::Champsim {
+    let is_of_all = matches!(format, Format::Macsim | Format::Pinatrace);
+    if options.thread.is_some() && is_of_all {
         let name = format.name();
         return Err(fail(format!(
             "as {name} holds all threads; leave out --thread"
