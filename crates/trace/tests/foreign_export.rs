@@ -95,7 +95,13 @@ fn an_export_over_a_directory_and_of_what_a_format_cannot_hold_is_refused() {
         thread: Some(ThreadId::new(1)),
         ..ExportOptions::default()
     };
-    refused(&file, Format::Pinatrace, &path, &one, "as pinatrace holds all threads");
+    refused(
+        &file,
+        Format::Pinatrace,
+        &path,
+        &one,
+        "as pinatrace holds all threads",
+    );
     let none = ExportOptions {
         thread: Some(ThreadId::new(2)),
         ..one
