@@ -60,6 +60,8 @@ pub struct TracedThread {
     places: Option<Arc<[u32]>>,
     origin: Origin,
     ignores_edges: bool,
+    /// Bytes of an access that are seen.
+    most_bytes: u8,
 }
 
 impl TracedThread {
@@ -73,6 +75,7 @@ impl TracedThread {
             places: None,
             origin,
             ignores_edges: false,
+            most_bytes: u8::MAX,
         }
     }
     /// The same thread, with page `p` of the capture at page `places[p]` from the origin on.
@@ -89,6 +92,15 @@ impl TracedThread {
     pub fn ignoring_edges(self) -> Self {
         Self {
             ignores_edges: true,
+            ..self
+        }
+    }
+    /// The same thread, of whose accesses only the first byte is seen, and so one line
+    /// (`cpu.split_accesses`).
+    #[must_use]
+    pub fn in_one_line(self) -> Self {
+        Self {
+            most_bytes: 1,
             ..self
         }
     }
@@ -118,11 +130,11 @@ impl InstructionSource for TracedThread {
     // As `Core::execute`.
     #[inline(always)]
     fn peek(&mut self) -> Option<Step> {
-        let first_byte = self.first_byte;
+        let (first_byte, most) = (self.first_byte, self.most_bytes);
         let places = self.places.as_deref();
         let place = |access: MemAccess| Access {
             byte: first_byte + places.map_or(access.addr.get(), |at| placed(at, access.addr)),
-            size: access.bytes,
+            size: access.bytes.min(most),
         };
         let ignores_edges = self.ignores_edges;
         self.cursor.peek().map(|piece| Step {

@@ -112,6 +112,10 @@ impl Guest {
                     EdgePolicy::Replayed => source,
                     EdgePolicy::Ignored => source.ignoring_edges(),
                 };
+                let source = match config.cpu.split_accesses {
+                    true => source,
+                    false => source.in_one_line(),
+                };
                 let origin = match (present, thread.parent) {
                     (false, _) => ThreadOrigin::Absent,
                     (true, None) => ThreadOrigin::First,

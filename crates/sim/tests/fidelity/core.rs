@@ -10,6 +10,7 @@ use units::{Lpa, ThreadId};
 pub fn macsim_core(lab: &Lab) {
     schedulers(lab);
     branches_begin_at_taken(lab);
+    one_line(lab);
     waited_stores(lab);
     no_fences(lab);
     known_targets(lab);
@@ -54,6 +55,15 @@ fn schedulers(lab: &Lab) {
     });
     let both = lab.both(&trace, "base-cssd", &[]);
     assert_eq!(added(&both), MISS + CYCLE * 5 - CYCLE * 16);
+}
+
+/// A load of the last four bytes of a page and the first four of the next reads the code's line and
+/// two more, and two pages; in the artifact one of each.
+fn one_line(lab: &Lab) {
+    let trace = one_thread(|program, thread| program.load(thread, PAGE - 4));
+    let both = lab.both(&trace, "base-cssd", &[]);
+    assert_eq!(counts(&both, "caches/l3_accesses"), (3, 2));
+    assert_eq!(counts(&both, "flash/read_pages"), (2, 1));
 }
 
 /// A branch that is taken 40 times: the 16 bits of history are new 17 times, and each time the
