@@ -156,7 +156,7 @@ units::parameters! {
         /// addresses that the program touches are one page, untouched parts included, and what is
         /// moved to host DRAM is such a page.
         page_size: MappedPage, "4KiB or 2MiB", "SkyByte III-C (4KiB); IV, multiple page sizes: 2MiB";
-        /// Whether an access that reaches beyond its line or page touches the next one too; without,
+        /// Whether an access that reaches beyond its line or page touches the next one too; if not,
         /// every access is one of its first byte.
         split_accesses: bool, "true or false",
             "our choice: true, as on x86; SkyByte's artifact: false";
