@@ -356,8 +356,7 @@ impl Core {
     }
     /// Forgets the translation of a data page; no time passes.
     pub fn forget_page(&mut self, page: units::Lpa) {
-        let page = self.caches.tlb.page_of_chunk(page);
-        self.caches.tlb.invalidate(page);
+        self.caches.tlb.invalidate(page.get() as u32);
     }
     /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
     /// has run ahead to.

@@ -27,7 +27,7 @@ impl Core {
         at: u64,
         uncore: &mut U,
     ) -> Access {
-        let page = self.caches.tlb.page_of(line);
+        let page = line.get() >> 6;
         match self.caches.tlb.translate(page) {
             Translation::L1 => Access::Done(at),
             Translation::L2 => {
@@ -41,7 +41,7 @@ impl Core {
 
     /// Reads the leaf page-table entry of `page` through L2.
     fn walk<U: Uncore>(&mut self, page: u32, at: u64, uncore: &mut U) -> Access {
-        let line = HostLine::page_table(page);
+        let line = HostLine::page_table(self.caches.tlb.page_of(page));
         let done = at + self.timing.l2;
         if self.caches.l2.access(line).is_some() {
             self.stats.l1_tlb_misses += 1;
@@ -62,7 +62,7 @@ impl Core {
     /// be used. A hint fault comes between: its handler keeps the core from dispatching, and the
     /// access from going on.
     fn walked<U: Uncore>(&mut self, page: u32, at: u64, uncore: &mut U) -> u64 {
-        let lpa = self.caches.tlb.first_chunk(page);
+        let lpa = units::Lpa::new(u64::from(page));
         let cost = uncore.walked(self.time(at), self.id, lpa);
         if cost.is_zero() {
             return at;
@@ -386,8 +386,7 @@ impl Core {
         match self.window.parked[place].phase {
             Phase::Line | Phase::StoreLine => self.take_line(place, cycle),
             Phase::Walk | Phase::StoreWalk => {
-                let line = HostLine::from_raw(self.window.parked[place].line);
-                let page = self.caches.tlb.page_of(line);
+                let page = self.window.parked[place].line >> 6;
                 self.caches.tlb.insert(page);
                 let usable = self.walked(page, cycle, uncore);
                 let piece = &mut self.window.parked[place];

@@ -65,14 +65,18 @@ impl Core {
 
     #[inline]
     fn warm_translate<W: WarmUncore>(&mut self, line: HostLine, uncore: &mut W) {
-        let page = self.caches.tlb.page_of(line);
+        let page = line.get() >> 6;
         let translation = self.caches.tlb.translate(page);
         if translation == Translation::Absent {
-            self.warm_l2(HostLine::page_table(page), MissKind::Walk, uncore);
+            self.warm_l2(
+                HostLine::page_table(self.caches.tlb.page_of(page)),
+                MissKind::Walk,
+                uncore,
+            );
             self.caches.tlb.insert(page);
         }
         if matches!(translation, Translation::Absent | Translation::Remapped) {
-            let lpa = self.caches.tlb.first_chunk(page);
+            let lpa = units::Lpa::new(u64::from(page));
             uncore.walked(self.id, lpa);
         }
     }
