@@ -2,6 +2,7 @@
 //! page, of 4 KiB or of 2 MiB; who asks names the 4 KiB, the chunk, that it wants.
 
 use crate::pages::MappedPage;
+use units::Lpa;
 
 /// Ways of the first and of the second level, as on Skylake.
 const L1_WAYS: usize = 4;
@@ -67,6 +68,10 @@ impl Tlb {
     #[inline]
     pub fn page_of(&self, chunk: u32) -> u32 {
         chunk >> self.chunk_bits
+    }
+    /// The first chunk of a chunk's page.
+    pub fn first_chunk(&self, chunk: u32) -> Lpa {
+        Lpa::new(u64::from(self.page_of(chunk)) << self.chunk_bits)
     }
     /// Looks the page of a chunk up.
     #[inline]
@@ -232,6 +237,7 @@ mod tests {
                 let is_covered = (1_024..1_024 + covered).contains(&chunk);
                 assert_eq!(tlb.has(chunk), is_covered, "chunk {chunk}");
             }
+            assert_eq!(tlb.first_chunk(1_024 + covered - 1), Lpa::new(1_024));
             // The translation is the same one, whichever chunk is asked for last.
             assert_eq!(tlb.invalidate(1_030), covered > 1);
             assert_eq!(tlb.has(1_024), covered == 1);

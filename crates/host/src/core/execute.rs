@@ -65,8 +65,8 @@ impl Core {
             let issue = self.calendar.book(Port::Store, done);
             self.issues(op, true, issue);
             done = issue + 1;
-            let page = HostLine::of_byte(store.byte).get() >> 6;
-            if self.stores_wait || !self.caches.tlb.has(page) {
+            let chunk = HostLine::of_byte(store.byte).chunk();
+            if self.stores_wait || !self.caches.tlb.has(chunk) {
                 return self.park_store(step, op, floor, done, uncore);
             }
             let place = self.window.place(self.window.tail);
@@ -109,7 +109,7 @@ impl Core {
         let line = HostLine::of_byte(load.byte);
         let is_split = (load.byte & 63) + u64::from(load.size) > 64;
         let store = self.stores.youngest(load.byte / 8);
-        if is_split || !self.caches.tlb.has(line.get() >> 6) {
+        if is_split || !self.caches.tlb.has(line.chunk()) {
             return Quick::Issued(issue);
         }
         match self.stores.forward(store, issue) {
