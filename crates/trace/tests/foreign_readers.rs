@@ -398,12 +398,16 @@ proptest! {
 }
 
 #[test]
-fn a_part_of_a_thread_can_be_exported() {
+fn a_part_of_one_thread_can_be_exported() {
     let load = Some((0x7000_0000, 8));
-    let file = capture(&[vec![(0, load, None), (3, load, None), (3, load, None)]]);
+    let file = capture(&[
+        vec![],
+        vec![(0, load, None), (3, load, None), (3, load, None)],
+    ]);
     let options = ExportOptions {
         skip: Portion::Instructions(1),
         limit: Some(Portion::Instructions(4)),
+        thread: Some(ThreadId::new(1)),
         ..ExportOptions::default()
     };
     let back = there_and_back(&file, &options);
