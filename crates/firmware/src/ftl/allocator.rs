@@ -69,7 +69,8 @@ pub(super) struct Allocator {
     geometry: FlashGeometry,
     blocks: Vec<Block>,
     /// By block: reads in flight; it is not erased under them. Apart, because reads are spread over
-    /// all blocks of a device and want nothing else of them: so the table stays in the host's cache.
+    /// all blocks of a device and want nothing else of them: so the table stays in the host's
+    /// cache.
     reads: Vec<u16>,
     dies: Vec<Die>,
     /// Bit set of the dies that can take a host page.

@@ -58,9 +58,9 @@ impl Core {
         outcome
     }
 
-    /// The walk for a chunk's page, if there was one, ends at cycle `at`; gives when the translation
-    /// can be used. A hint fault comes between: its handler keeps the core from dispatching, and the
-    /// access from going on.
+    /// The walk for a chunk's page, if there was one, ends at cycle `at`; gives when the
+    /// translation can be used. A hint fault comes between: its handler keeps the core from
+    /// dispatching, and the access from going on.
     fn walked<U: Uncore>(&mut self, chunk: u32, at: u64, uncore: &mut U) -> u64 {
         let lpa = self.caches.tlb.first_chunk(chunk);
         let cost = uncore.walked(self.time(at), self.id, lpa);
