@@ -40,6 +40,7 @@ mod tests;
 
 use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::config::{CpuConfig, StorePolicy};
+use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, InstructionSource, MissSlot, Pause, Squashed, Uncore, WarmUncore};
 use caches::Caches;
 use calendar::Calendar;
@@ -353,6 +354,10 @@ impl Core {
     pub fn shoot_down(&mut self, now: Time, page: units::Lpa, cost: units::Picos) {
         self.forget_page(page);
         self.interrupt(now, cost);
+    }
+    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
+    pub fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.caches.number_pages(numbers);
     }
     /// Forgets the translation of a data page; no time passes.
     pub fn forget_page(&mut self, page: units::Lpa) {

@@ -98,6 +98,10 @@ impl TraceFile {
     pub fn page_count(&self) -> u64 {
         self.index.page_count()
     }
+    /// The virtual page number of each canonical page.
+    pub fn page_numbers(&self) -> Vec<u64> {
+        self.index.page_numbers(&self.shared.pages)
+    }
     /// The static instructions; [`InstId`] is the position.
     pub fn insts(&self) -> &[Inst] {
         &self.shared.dictionary.insts

@@ -74,6 +74,15 @@ impl PageIndex {
         self.page_count
     }
 
+    /// The virtual number of each page that is listed. `pages` are those it was made of.
+    pub(crate) fn page_numbers(&self, pages: &[VirtualPage]) -> Vec<u64> {
+        if self.is_whole {
+            let first = self.regions.iter().map(|region| region * REGION);
+            return first.flat_map(|page| page..page + REGION).collect();
+        }
+        pages.iter().map(|page| page.page).collect()
+    }
+
     #[cold]
     fn search(&self, page: u64) -> Option<u64> {
         let map = &self.maps[self.regions.binary_search(&(page / REGION)).ok()?];
@@ -146,6 +155,13 @@ mod tests {
         let places = pages.map(|page| index.search(page.page));
         assert_eq!(places, [1, 511, 512, 1_024, 1_536 + 140].map(Some));
         assert_eq!(index.page_count(), 4 * 512);
+        let numbers = index.page_numbers(&pages);
+        assert_eq!(numbers.len(), 4 * 512);
+        for page in pages {
+            let place = index.search(page.page).unwrap();
+            assert_eq!(numbers[place as usize], page.page);
+        }
+        assert_eq!(PageIndex::new(&pages).page_numbers(&pages)[2], 512);
         // Only what was touched is ever asked for.
         assert_eq!(index.search(2), None);
         assert_eq!(PageIndex::whole(&[]).page_count(), 0);

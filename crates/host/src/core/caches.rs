@@ -3,6 +3,7 @@
 use crate::cache::{CacheArray, Place};
 use crate::config::CpuConfig;
 use crate::core::stats::CoreStats;
+use crate::page_numbers::PageNumbers;
 use crate::port::HostLine;
 use crate::tlb::Tlb;
 
@@ -34,6 +35,11 @@ impl Caches {
             },
             latest: 0,
         }
+    }
+    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
+    pub(crate) fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.l1d.number_pages(numbers);
+        self.l2.number_pages(numbers);
     }
     /// Looks up a line to load: if present, when its data is there if asked for at `hit`.
     #[inline]

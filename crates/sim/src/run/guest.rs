@@ -65,6 +65,11 @@ impl Guest {
         self.trace.page_count()
     }
 
+    /// The virtual numbers of the pages that the capture takes, in the run's order.
+    pub fn page_numbers(&self) -> Vec<u64> {
+        self.trace.page_numbers()
+    }
+
     /// Threads that take part.
     pub fn thread_count(&self) -> usize {
         self.present.iter().filter(|present| **present).count()
