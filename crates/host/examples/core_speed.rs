@@ -3,7 +3,7 @@
 //! `core_speed [l1|l2|memory] [instructions]` prints the cycles it took; host instructions per
 //! simulated instruction are callgrind's total divided by the instructions, less a run of none.
 
-use host::config::{BranchStart, BranchTargets, L2Victims, MemoryIssue, StorePolicy};
+use host::config::{BranchStart, BranchTargets, CodeFetch, L2Victims, MemoryIssue, StorePolicy};
 use host::{
     Access, Core, CpuConfig, HostLine, InstructionSource, MissKind, MissSlot, Pause, Program, Step,
     Uncore,
@@ -148,6 +148,7 @@ fn config() -> CpuConfig {
         branch_ports: 2,
         mispredict_penalty: Cycles::new(15),
         branch_start: BranchStart::NotTaken,
+        code_fetch: CodeFetch::EachLine,
         history_bits: 16,
         l1i: Bytes::from_kib(32),
         l1i_ways: 8,
@@ -169,7 +170,6 @@ fn config() -> CpuConfig {
         memory_latency: Cycles::new(0),
         l3_interval: Cycles::new(0),
         serialising: true,
-        page_numbers: host::PageNumbering::Canonical,
         split_accesses: true,
         tlb: true,
         page_size: host::MappedPage::Kib4,

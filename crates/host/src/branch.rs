@@ -62,6 +62,18 @@ impl BranchPredictor {
         *byte = *byte & !(3 << shift) | trained << shift;
         (counter >= 2) == taken
     }
+    /// The history, to be gone on with by [`BranchPredictor::foresee`].
+    pub(crate) fn ahead(&self) -> u32 {
+        self.history
+    }
+    /// Whether the conditional branch at `pc` would be predicted right after `history`, which goes
+    /// on; nothing is trained.
+    pub(crate) fn foresee(&self, history: &mut u32, pc: u32, taken: bool) -> bool {
+        let index = (pc ^ *history) & self.mask;
+        *history = *history << 1 | u32::from(taken);
+        let counter = self.counters[(index >> 2) as usize] >> ((index & 3) * 2) & 3;
+        (counter >= 2) == taken
+    }
     /// Predicts the indirect branch at `pc`.
     pub fn target(&mut self, pc: u32) -> TargetPrediction {
         let entry = (pc ^ pc >> 11 ^ self.path) & (TARGETS as u32 - 1);

@@ -1,6 +1,5 @@
 //! A set-associative array of lines with LRU replacement: tags and dirty bits, no data, no time.
 
-use crate::page_numbers::PageNumbers;
 use crate::port::HostLine;
 use units::Bytes;
 
@@ -66,8 +65,6 @@ pub struct CacheArray {
     /// The youngest way of each set, whose stamp need not be renewed.
     youngest: Vec<u8>,
     clock: u32,
-    /// What chooses the sets of data lines, if not their own numbers.
-    numbers: Option<PageNumbers>,
 }
 
 impl CacheArray {
@@ -88,15 +85,7 @@ impl CacheArray {
             dirty: vec![0; sets as usize],
             youngest: vec![0; sets as usize],
             clock: 0,
-            numbers: None,
         }
-    }
-    /// From now on these numbers of pages choose the sets of their lines. The cache is empty.
-    pub fn number_pages(&mut self, numbers: &PageNumbers) {
-        assert_eq!(self.occupancy().0, 0, "no line changes its set");
-        // A cache of one page a way takes nothing from the number: it is as it was, and as fast.
-        let page_lines = u32::from(units::PageSize::KIB_4.line_count());
-        self.numbers = (self.set_mask >= page_lines).then(|| numbers.clone());
     }
     /// One more than the largest index of a [`Place`].
     pub fn place_count(&self) -> usize {
@@ -106,7 +95,7 @@ impl CacheArray {
     /// Looks a line up and makes it the youngest of its set.
     #[inline]
     pub fn access(&mut self, line: HostLine) -> Option<Place> {
-        let set = self.set_of(line);
+        let set = line.get() & self.set_mask;
         let youngest = set * self.stride + u32::from(self.youngest[set as usize]);
         if *self.tag(youngest) == line.get() {
             return Some(Place(youngest));
@@ -119,7 +108,7 @@ impl CacheArray {
     #[inline]
     pub fn write(&mut self, line: HostLine) -> Option<Place> {
         let place = self.access(line)?;
-        let set = self.set_of(line);
+        let set = line.get() & self.set_mask;
         self.dirty[set as usize] |= 1 << (place.0 - set * self.stride);
         Some(place)
     }
@@ -128,7 +117,7 @@ impl CacheArray {
         let Some(place) = self.find(line) else {
             return false;
         };
-        let set = self.set_of(line);
+        let set = line.get() & self.set_mask;
         let bit = 1 << (place.0 - set * self.stride);
         let dirty = &mut self.dirty[set as usize];
         let was_dirty = *dirty & bit != 0;
@@ -138,7 +127,7 @@ impl CacheArray {
     /// Looks a line up and changes nothing.
     #[inline]
     pub fn find(&self, line: HostLine) -> Option<Place> {
-        let first = self.set_of(line) * self.stride;
+        let first = (line.get() & self.set_mask) * self.stride;
         for (number, group) in (0..).zip(self.set(first)) {
             if let Some(way) = group.position(line) {
                 return Some(Place(first + number * GROUP as u32 + way as u32));
@@ -149,7 +138,7 @@ impl CacheArray {
     /// Puts an absent line in, over the oldest of its set.
     pub fn fill(&mut self, line: HostLine, is_dirty: bool) -> (Place, Option<Victim>) {
         debug_assert!(self.find(line).is_none(), "a line is in a cache once");
-        let set = self.set_of(line);
+        let set = line.get() & self.set_mask;
         let first = set * self.stride;
         let (mut way, mut oldest) = (0, u32::MAX);
         let stamps = self.set(first).iter().flat_map(|group| group.stamps);
@@ -188,13 +177,6 @@ impl CacheArray {
         )
     }
 
-    #[inline]
-    fn set_of(&self, line: HostLine) -> u32 {
-        match &self.numbers {
-            None => line.get() & self.set_mask,
-            Some(numbers) => numbers.line(line) & self.set_mask,
-        }
-    }
     #[inline]
     fn tag(&self, place: u32) -> &u32 {
         &self.groups[place as usize / GROUP].tags[place as usize % GROUP]
@@ -289,22 +271,6 @@ mod tests {
             let victim = victim.map(|victim| (victim.line.get(), victim.is_dirty));
             assert_eq!((hit.is_some(), victim), model.access(number, writes));
         }
-    }
-
-    #[test]
-    fn numbers_of_pages_choose_the_sets_of_data_lines() {
-        // Sets 0 to 127, one way: two pages, of which the second would be in the upper half.
-        let mut cache = CacheArray::new(Bytes::new(64 * 128), 1);
-        let [one, other] = [3, 64 + 3].map(HostLine::from_raw);
-        let both_stay = |mut cache: CacheArray| {
-            cache.fill(one, false);
-            cache.fill(other, false).1.is_none()
-        };
-        assert!(both_stay(cache.clone()));
-        cache.number_pages(&PageNumbers::new(vec![10, 12]));
-        assert!(!both_stay(cache.clone()));
-        cache.number_pages(&PageNumbers::new(vec![10, 11]));
-        assert!(both_stay(cache));
     }
 
     proptest! {

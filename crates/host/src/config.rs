@@ -1,6 +1,5 @@
 //! Configuration of cores and caches.
 
-use crate::page_numbers::PageNumbering;
 use crate::pages::MappedPage;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Cycles, Hertz, Picos};
@@ -43,6 +42,18 @@ pub enum BranchStart {
     NotTaken,
     /// Strongly taken.
     Taken,
+}
+
+/// Where the front end looks for code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeFetch {
+    /// In each line that it comes to.
+    EachLine,
+    /// In groups of as many instructions as are dispatched in a cycle: once for each group, in the
+    /// line where the successor of the last branch is; what follows in line is at hand. A group
+    /// with a branch that was predicted wrong is fetched to its end.
+    InGroups,
 }
 
 /// What becomes of a dirty line that leaves L2.
@@ -108,6 +119,11 @@ units::parameters! {
         /// strongly taken (`taken`).
         branch_start: BranchStart, "not_taken or taken",
             "our choice: not_taken; SkyByte's artifact: taken";
+        /// Where the front end looks for code: in each line (`each_line`), or once for each group
+        /// of `width` instructions, in the line of the last branch's successor and not in those
+        /// behind it (`in_groups`); then a group is fetched to its end behind a wrong prediction.
+        code_fetch: CodeFetch, "each_line or in_groups",
+            "our choice: each_line; SkyByte's artifact: in_groups";
         /// L1 instruction cache of a core.
         l1i: Bytes, "ways × 64B × a power of two, at most 1MiB", "SkyByte Table II: 32 KB";
         /// Ways of L1I.
@@ -157,11 +173,6 @@ units::parameters! {
         /// addresses that the program touches are one page, untouched parts included, and what is
         /// moved to host DRAM is such a page.
         page_size: MappedPage, "4KiB or 2MiB", "SkyByte III-C (4KiB); IV, multiple page sizes: 2MiB";
-        /// Which number of a page chooses its set in L2, L3, the device's data cache and host DRAM,
-        /// where that has sets: its place among the pages that the program touches (`canonical`) or
-        /// its virtual page number (`virtual`).
-        page_numbers: PageNumbering, "canonical or virtual",
-            "our choice: canonical, the same on every machine; SkyByte's artifact: virtual";
         /// Whether an access that reaches beyond its line or page touches the next one too; if not,
         /// every access is one of its first byte.
         split_accesses: bool, "true or false",

@@ -40,7 +40,6 @@ mod tests;
 
 use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::config::{CpuConfig, StorePolicy};
-use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, InstructionSource, MissSlot, Pause, Squashed, Uncore, WarmUncore};
 use caches::Caches;
 use calendar::Calendar;
@@ -130,6 +129,8 @@ pub struct Core {
     warm_target: Option<TargetPrediction>,
     /// A store is complete when its line is there, not before.
     stores_wait: bool,
+    /// Instructions among those counted as retired that will be, or were, executed again.
+    replayed: u64,
     stats: CoreStats,
 }
 
@@ -151,7 +152,7 @@ impl Core {
             },
             now: Time::ZERO,
             stop: Stop::None,
-            front: Front::new(config.width),
+            front: Front::new(config.width, config.code_fetch),
             fetched: Fetched::new(
                 config.fetch_ahead,
                 config.width,
@@ -173,6 +174,7 @@ impl Core {
             predictor: BranchPredictor::new(config.history_bits, config.branch_start),
             warm_target: None,
             stores_wait: config.stores == StorePolicy::Waited,
+            replayed: 0,
             stats: CoreStats::default(),
         }
     }
@@ -193,6 +195,7 @@ impl Core {
         self.close();
         self.window.forget_registers();
         self.front.restart();
+        self.front.group_from = self.window.tail;
         self.front.not_before(cycle);
         self.retirement.not_before(cycle);
         self.retirement.since = Some(self.retirement.cycle);
@@ -355,13 +358,10 @@ impl Core {
         self.forget_page(page);
         self.interrupt(now, cost);
     }
-    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
-    pub fn number_pages(&mut self, numbers: &PageNumbers) {
-        self.caches.number_pages(numbers);
-    }
     /// Forgets the translation of a data page; no time passes.
     pub fn forget_page(&mut self, page: units::Lpa) {
-        self.caches.tlb.invalidate(page.get() as u32);
+        let page = self.caches.tlb.page_of_chunk(page);
+        self.caches.tlb.invalidate(page);
     }
     /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
     /// has run ahead to.
@@ -378,6 +378,7 @@ impl Core {
             .since
             .map_or(0, |since| self.retirement.cycle - since);
         CoreStats {
+            instructions: self.stats.instructions.saturating_sub(self.replayed),
             active_cycles: self.stats.active_cycles + open,
             ..self.stats
         }
@@ -385,6 +386,7 @@ impl Core {
     /// Forgets what was counted, at the end of warm-up.
     pub fn reset_stats(&mut self) {
         self.stats = CoreStats::default();
+        self.replayed = 0;
         self.retirement.since = self.retirement.since.map(|_| self.retirement.cycle);
     }
 

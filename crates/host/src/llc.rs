@@ -3,7 +3,6 @@
 
 use crate::cache::{CacheArray, Victim};
 use crate::config::CpuConfig;
-use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, MissKind, MissSlot};
 use units::CoreId;
 
@@ -135,11 +134,6 @@ impl SharedCache {
             table: vec![NONE; (count as usize * 4).next_power_of_two()],
             stats: L3Stats::default(),
         }
-    }
-
-    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
-    pub fn number_pages(&mut self, numbers: &PageNumbers) {
-        self.array.number_pages(numbers);
     }
 
     /// A core's read. After `Merged` or `Miss` the waiter is given back by [`SharedCache::fill`].

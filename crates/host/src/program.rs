@@ -1,6 +1,6 @@
 //! Static instructions, prepared for the core: ports, latencies and padded register lists.
 
-use crate::config::{BranchTargets, CpuConfig, MemoryIssue};
+use crate::config::{BranchTargets, CodeFetch, CpuConfig, MemoryIssue};
 use crate::port::HostLine;
 use trace::{Inst, OpClass, Reg};
 
@@ -19,7 +19,7 @@ pub(crate) enum Port {
 /// Register number that is always ready: pads lists of sources.
 pub(crate) const READY_REG: u8 = 255;
 /// Register number that every store writes and every memory access reads, where those are in order.
-const STORE_REG: u8 = 253;
+pub(crate) const STORE_REG: u8 = 253;
 /// Register number that nobody reads: pads lists of destinations.
 pub(crate) const SINK_REG: u8 = 254;
 
@@ -168,6 +168,9 @@ impl Program {
     /// The same instructions for cores of `config`. `insts` are those of [`Program::new`].
     #[must_use]
     pub fn for_cores(mut self, insts: &[Inst], config: &CpuConfig) -> Self {
+        if config.code_fetch == CodeFetch::InGroups {
+            self.fetch_in_groups(insts);
+        }
         for (op, inst) in self.ops.iter_mut().zip(insts) {
             if config.branch_targets == BranchTargets::Perfect {
                 op.flags &= !Op::INDIRECT;
@@ -180,6 +183,18 @@ impl Program {
             }
         }
         self
+    }
+    /// An instruction that follows another one that is no branch is where that one is.
+    fn fetch_in_groups(&mut self, insts: &[Inst]) {
+        let mut order: Vec<usize> = (0..insts.len()).collect();
+        order.sort_by_key(|index| insts[*index].pc);
+        for pair in order.windows(2) {
+            let (before, inst) = (&insts[pair[0]], &insts[pair[1]]);
+            let follows = before.pc + u64::from(before.len) == inst.pc;
+            if before.pc == inst.pc || follows && !before.class.is_branch() {
+                self.ops[pair[1]].code_line = self.ops[pair[0]].code_line;
+            }
+        }
     }
     /// The instruction with this index.
     #[inline]

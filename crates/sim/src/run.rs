@@ -12,8 +12,8 @@ use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
 use crate::error::SimError;
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
+use host::HostLine;
 use host::thread::TracedThread;
-use host::{HostLine, PageNumbering, PageNumbers};
 use trace::TraceFile;
 use units::{Bytes, PageSize};
 
@@ -162,12 +162,7 @@ impl Prepared {
             .flat_map(|guest| guest.sources(&self.config))
             .collect();
         let is_audited = self.spec.is_audited;
-        let mut simulation = Simulation::new(&self.config, self.page_count(), threads, is_audited);
-        if self.config.cpu.page_numbers == PageNumbering::Virtual {
-            let numbers = self.guests.iter().flat_map(Guest::page_numbers);
-            simulation.number_pages(PageNumbers::new(numbers.collect()));
-        }
-        simulation
+        Simulation::new(&self.config, self.page_count(), threads, is_audited)
     }
 
     /// The capture's name: its file name without the suffix; of a co-run, all with `+` between.

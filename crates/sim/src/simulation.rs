@@ -19,7 +19,7 @@ use delay::DelayPolicy;
 use host::core::Core;
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
 use host::placement::MigrationKind;
-use host::{InstructionSource, MissSlot, PageNumbers, Pause};
+use host::{HostLine, InstructionSource, MissSlot, Pause};
 use persist::LeftBehind;
 use trace::SyncEvent;
 use units::{CoreId, Lpa, Picos, ThreadId, Time};
@@ -66,6 +66,8 @@ pub(crate) struct Seat {
     pub thread: ThreadId,
     /// The thread whose instructions are left in the core when it has taken an exception.
     pub remnant: ThreadId,
+    /// The line of the latest access that was answered by SkyByte-Delay and delivered all the same.
+    pub raised: HostLine,
     /// When the thread that is switched in can start.
     pub starts: Time,
     /// When it started there.
@@ -90,6 +92,16 @@ pub(crate) struct Actor<S> {
     pub left_behind: Option<LeftBehind>,
     /// When the data are expected at which the thread goes on, if it then keeps a core waiting.
     pub data_at: Time,
+    /// Pieces that it executes again when it goes on, after its squashed work has run on.
+    pub replay: u64,
+}
+
+impl<S> Actor<S> {
+    /// The exception was taken with so many pieces behind it in the window. The artifact's queue of
+    /// what is to be executed again forgets half of what it held, and takes these.
+    fn note_replay(&mut self, squashed: u64) {
+        self.replay = self.replay / 2 + squashed;
+    }
 }
 
 /// Threads switched out, by reason.
@@ -132,8 +144,6 @@ pub struct Simulation<S> {
     /// A thread waits on a core for what it has left on another one.
     moves_wait: bool,
     is_audited: bool,
-    /// What chooses the sets of pages and lines, if not their own numbers.
-    pub(crate) numbers: Option<PageNumbers>,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
 }
@@ -165,6 +175,7 @@ impl<S: InstructionSource> Simulation<S> {
                 state: CoreState::Idle,
                 thread: ThreadId::new(0),
                 remnant: ThreadId::new(0),
+                raised: HostLine::code(0),
                 starts: Time::ZERO,
                 since: Time::ZERO,
                 epoch: 0,
@@ -182,6 +193,7 @@ impl<S: InstructionSource> Simulation<S> {
                 vain_turns: 0,
                 left_behind: None,
                 data_at: Time::ZERO,
+                replay: 0,
             })
             .collect();
         let mut sync = SyncEngine::new(&origins, config.os.syscall_cost);
@@ -215,19 +227,8 @@ impl<S: InstructionSource> Simulation<S> {
             cold_cores: (!config.run.warm_caches).then(|| config.cpu.clone()),
             moves_wait: false,
             is_audited,
-            numbers: None,
             events: 0,
         }
-    }
-
-    /// From now on these numbers of pages choose the sets that they and their lines go to. Nothing
-    /// is cached.
-    pub fn number_pages(&mut self, numbers: PageNumbers) {
-        for seat in &mut self.seats {
-            seat.core.number_pages(&numbers);
-        }
-        self.fabric.number_pages(&numbers);
-        self.numbers = Some(numbers);
     }
 
     /// Runs every thread to its end; `observe` returns whether to go on.

@@ -3,7 +3,6 @@
 use crate::cache::{CacheArray, Place};
 use crate::config::CpuConfig;
 use crate::core::stats::CoreStats;
-use crate::page_numbers::PageNumbers;
 use crate::port::HostLine;
 use crate::tlb::Tlb;
 
@@ -35,11 +34,6 @@ impl Caches {
             },
             latest: 0,
         }
-    }
-    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
-    pub(crate) fn number_pages(&mut self, numbers: &PageNumbers) {
-        self.l1d.number_pages(numbers);
-        self.l2.number_pages(numbers);
     }
     /// Looks up a line to load: if present, when its data is there if asked for at `hit`.
     #[inline]

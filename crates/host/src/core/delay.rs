@@ -9,9 +9,13 @@
 use super::{Core, Stop};
 use crate::core::window::{NIL, PENDING, Phase, info};
 use crate::port::{Delayed, InstructionSource, MissKind, MissSlot, Squash, Squashed, Uncore};
+use crate::program::Op;
 use units::Time;
 
 impl Core {
+    /// Pieces that are executed again at most: a source goes back that far (D12).
+    const MOST_REPLAYED: u64 = 1024;
+
     /// The access of `slot` was answered by SkyByte-Delay. If a load waits, call `run` now.
     ///
     /// Loads that wait are flagged. If nothing else waits, the MSHR is free at once: the line is
@@ -72,17 +76,41 @@ impl Core {
         trigger != NIL
     }
 
-    /// Takes the access that was first to wait for an MSHR's line off its list.
-    fn take_first_waiter(&mut self, number: usize) -> u16 {
-        let miss = self.misses.miss(number);
+    /// Pieces of the window from the access on that was first to wait for the MSHR's line; none if
+    /// no load or store of the window waits for it.
+    pub fn from_first_waiter(&self, slot: MissSlot) -> u64 {
+        let Some(number) = self.misses.get(slot) else {
+            return 0;
+        };
+        let (_, at) = self.first_waiter(number);
+        if at == NIL {
+            return 0;
+        }
+        let is_it = |sequence: &u64| self.window.place(*sequence) == usize::from(at);
+        let first = (self.window.head..self.window.tail).find(is_it);
+        first.map_or(0, |first| self.window.tail - first)
+    }
+
+    /// The access that was first to wait for an MSHR's line, and the one after it in its list.
+    fn first_waiter(&self, number: usize) -> (u16, u16) {
+        let miss = self.misses.peek(number);
         if !matches!(miss.kind, MissKind::Load | MissKind::Ownership) || miss.store_waits {
-            return NIL;
+            return (NIL, NIL);
         }
         // The list begins with the latest.
         let (mut before, mut at) = (NIL, miss.first);
         while at != NIL && self.window.parked[usize::from(at)].next != NIL {
             before = at;
             at = self.window.parked[usize::from(at)].next;
+        }
+        (before, at)
+    }
+
+    /// Takes the access that was first to wait for an MSHR's line off its list.
+    fn take_first_waiter(&mut self, number: usize) -> u16 {
+        let (before, at) = self.first_waiter(number);
+        if at == NIL {
+            return NIL;
         }
         match before {
             NIL => self.misses.miss(number).first = NIL,
@@ -105,8 +133,10 @@ impl Core {
     }
 
     /// Takes the Long Delay Exception of the oldest flagged access, wherever it is in the window:
-    /// the source goes back to it, and the older instructions complete. What becomes of the others
-    /// is `squash`. The core can start a thread once [`Core::is_empty`].
+    /// the older instructions complete, and the source goes back to it. What becomes of the others
+    /// is `squash`; if they run on, the source stays behind them, and behind what was fetched: the
+    /// caller says at [`Core::replay`] how much is executed again. The core can start a thread once
+    /// [`Core::is_empty`].
     pub fn except<S: InstructionSource, U: Uncore>(
         &mut self,
         now: Time,
@@ -120,11 +150,10 @@ impl Core {
         self.now = now.max(self.now);
         let end = self.cycle_after(self.now);
         let instructions = self.window.tail - first;
-        let position = source.position() - instructions;
-        if squash == Squash::RunsOn {
-            self.fetch_ahead(end, source);
+        match squash {
+            Squash::RunsOn => self.fetch_ahead(end, source),
+            _ => source.rewind_to(source.position() - instructions),
         }
-        source.rewind_to(position);
         self.front.restart();
         self.stop = Stop::None;
         self.stats.squashes += 1;
@@ -142,13 +171,32 @@ impl Core {
         }
     }
 
-    /// Everything from `first` on stays, takes its line if it is flagged, and retires; but it does
-    /// not count as retired, because it will be executed again.
+    /// A thread that has left by [`Squash::RunsOn`] executes its last `pieces` again, those that
+    /// ran on included, when it is started: the source goes back. An event of another thread's, or
+    /// what waits for an empty window, is not repeated. Nothing counts twice as retired.
+    pub fn replay<S: InstructionSource>(&mut self, pieces: u64, source: &mut S) {
+        let end = source.position();
+        let mut first = end - pieces.min(end).min(Self::MOST_REPLAYED);
+        source.rewind_to(first);
+        let mut counted = 0;
+        while source.position() < end {
+            let step = source.peek().expect("what was executed is in the source");
+            source.advance();
+            if step.has_sync || source.program().op(step.inst).is(Op::HELD) {
+                (first, counted) = (source.position(), 0);
+            } else {
+                counted += u64::from(step.counts);
+            }
+        }
+        source.rewind_to(first);
+        self.replayed += counted;
+    }
+
+    /// Everything from `first` on stays, takes its line if it is flagged, and retires.
     fn let_run_on(&mut self, first: u64, cycle: u64) -> u64 {
         for sequence in first..self.window.tail {
             let place = self.window.place(sequence);
             let flags = self.window.info[place];
-            self.window.info[place] = flags & !info::COUNTS;
             if flags & info::DELAYED != 0 && self.window.done[place] >= PENDING {
                 self.window.info[place] &= !info::DELAYED;
                 self.take_line(place, cycle);

@@ -88,7 +88,7 @@ fn a_delivered_line_is_data_for_all_but_the_access_that_asked() {
 }
 
 #[test]
-fn squashed_work_that_runs_on_retires_but_counts_once() {
+fn squashed_work_that_runs_on_retires_and_counts_once_when_it_is_repeated() {
     let mut pieces = two_loads();
     pieces.push((load(6, 2), at(8192), None));
     let (mut core, mut source, mut memory) = started(&config(), &pieces);
@@ -97,20 +97,46 @@ fn squashed_work_that_runs_on_retires_but_counts_once() {
     assert!(core.on_delivery(now, first, true, &mut memory));
     let squashed = core.except(now, Squash::RunsOn, &mut source, &mut memory);
     assert_eq!((squashed.instructions, squashed.cancelled), (5, 0));
-    assert_eq!(source.position(), 0);
+    assert_eq!(source.position(), 5);
     for _ in 0..2 {
         let (filled, slot) = pop(&mut memory);
         core.on_fill(filled, slot, &mut source, &mut memory);
     }
     assert!(core.is_empty());
-    assert_eq!((core.stats().instructions, core.stats().loads), (0, 3));
+    assert_eq!((core.stats().instructions, core.stats().loads), (5, 3));
     let now = Time::from_picos(2_000);
+    core.replay(squashed.instructions, &mut source);
+    assert_eq!((core.stats().instructions, source.position()), (0, 0));
     core.start(now);
     let pause = run_until_pause(&mut core, now, &mut source, &mut memory);
     // Every line is in L1D: dispatched at 0, issued, 4 cycles, an addition.
     let expected = now + units::Picos::new(1 + 4 + 1);
     assert_eq!(pause, Pause::End { at: expected });
     assert_eq!((core.stats().instructions, core.stats().loads), (5, 6));
+}
+
+/// Of two loads of one line the first asked. The other one is behind it, and so is all the rest.
+#[test]
+fn what_is_behind_an_access_is_counted_from_the_first_that_waits_for_its_line() {
+    let mut pieces = two_loads();
+    pieces.insert(3, (load(6, 2), at(4100), None));
+    let (core, _, mut memory) = started(&config(), &pieces);
+    let ((_, first), (_, second)) = (pop(&mut memory), pop(&mut memory));
+    assert_eq!(core.from_first_waiter(first), 5);
+    assert_eq!(core.from_first_waiter(second), 3);
+    assert_eq!(core.from_first_waiter(MissSlot::new(7, 0)), 0);
+}
+
+/// The thread goes back no further than behind its last system call.
+#[test]
+fn an_event_of_threads_is_not_repeated() {
+    let pieces: Vec<Piece> = (1..6).map(|to| (add(to, &[]), None, None)).collect();
+    let mut source = Script::straight(&pieces);
+    source.steps[2].has_sync = true;
+    (0..5).for_each(|_| source.advance());
+    let mut core = ready(&config());
+    core.replay(4, &mut source);
+    assert_eq!(source.position(), 3);
 }
 
 #[test]
@@ -162,6 +188,22 @@ fn a_store_that_waits_can_be_delayed_and_is_dirty_when_it_has_its_line() {
     assert!(matches!(pause, Pause::End { .. }), "{pause:?}");
     assert_eq!(memory.reads.len(), 1, "its line was there");
     assert_eq!(core.caches.l1d.occupancy(), (1, 1));
+}
+
+/// A store that moves its pointer, and one through that pointer: it asks memory a cycle after the
+/// first and its addition, not when the first has its line.
+#[test]
+fn what_a_store_computes_is_there_before_its_line() {
+    let push = store(1, 2).writing(&[reg(2)]);
+    let pieces = [(push, None, at(0)), (push, None, at(4096))];
+    let config = CpuConfig {
+        stores: StorePolicy::Waited,
+        ..config()
+    };
+    let (mut source, mut memory) = (Script::straight(&pieces), Memory::new(1000));
+    cycles(&mut ready(&config), &mut source, &mut memory);
+    let asked: Vec<u64> = memory.reads.iter().map(|read| read.0).collect();
+    assert_eq!(asked[1] - asked[0], 1, "{asked:?}");
 }
 
 #[test]

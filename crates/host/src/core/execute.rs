@@ -5,7 +5,7 @@ use crate::core::schedulers::Class;
 use crate::core::store_queue::{Forward, NO_STORE};
 use crate::core::window::{PENDING, Parked, Phase, info};
 use crate::port::{Access, HostLine, Step, Uncore};
-use crate::program::{Op, Port};
+use crate::program::{Op, Port, STORE_REG};
 
 /// How a load went that was tried at dispatch.
 enum Quick {
@@ -65,8 +65,8 @@ impl Core {
             let issue = self.calendar.book(Port::Store, done);
             self.issues(op, true, issue);
             done = issue + 1;
-            let chunk = HostLine::of_byte(store.byte).chunk();
-            if self.stores_wait || !self.caches.tlb.has(chunk) {
+            let page = self.caches.tlb.page_of(HostLine::of_byte(store.byte));
+            if self.stores_wait || !self.caches.tlb.has(page) {
                 return self.park_store(step, op, floor, done, uncore);
             }
             let place = self.window.place(self.window.tail);
@@ -109,7 +109,7 @@ impl Core {
         let line = HostLine::of_byte(load.byte);
         let is_split = (load.byte & 63) + u64::from(load.size) > 64;
         let store = self.stores.youngest(load.byte / 8);
-        if is_split || !self.caches.tlb.has(line.chunk()) {
+        if is_split || !self.caches.tlb.has(self.caches.tlb.page_of(line)) {
             return Quick::Issued(issue);
         }
         match self.stores.forward(store, issue) {
@@ -221,6 +221,7 @@ impl Core {
         let mut piece = Parked::new(*op, floor);
         piece.ready_address = done;
         let place = self.enter(step, piece);
+        self.produce(place, op, done - 1);
         self.set_store_line(place);
         self.advance_store(place, uncore);
         self.after_parking(step, op, place, uncore);
@@ -303,8 +304,19 @@ impl Core {
         let issue = self.calendar.book(Port::Store, done);
         self.parked_issues(place, true, issue);
         self.window.parked[place].ready_address = issue + 1;
+        self.produce(place, &op, done);
         self.set_store_line(place);
         self.advance_store(place, uncore);
+    }
+
+    /// The piece at `place` has executed by `done` and stores; if it then waits for its line, what
+    /// it computes besides, such as a stack pointer, is there before.
+    fn produce(&mut self, place: usize, op: &Op, done: u64) {
+        // What orders accesses by way of stores is there when the store is.
+        if self.stores_wait && !op.writes.contains(&STORE_REG) {
+            let computed = if op.is(Op::EXECUTES) { done } else { done + 1 };
+            self.window.produce(place, computed);
+        }
     }
 
     /// From here on the piece's line is the one that it stores to.

@@ -5,8 +5,7 @@
 //! the queue is filled when it is needed, with what fetch would have put there by then.
 
 use super::Core;
-use crate::core::window::NIL;
-use crate::port::{InstructionSource, Step, Uncore};
+use crate::port::{HostLine, InstructionSource, Step, Uncore};
 use crate::program::Op;
 use std::collections::VecDeque;
 
@@ -37,43 +36,49 @@ impl Fetched {
 }
 
 impl Core {
-    /// Takes what the front end has fetched by `cycle` from `source`, which goes on behind it. None
-    /// of it counts as retired: it will be executed again.
+    /// Takes what the front end has fetched by `cycle` from `source`, which goes on behind it.
+    /// Nothing was fetched behind a branch that is predicted wrong, nor code that is not in L1I.
     pub(super) fn fetch_ahead<S: InstructionSource>(&mut self, cycle: u64, source: &mut S) {
-        if self.fetched.capacity == 0 || self.front.blocked != NIL {
+        let is_stopped = self.front.is_stopped();
+        if self.fetched.capacity == 0 || is_stopped {
             return;
         }
+        let mut prediction = self.predictor.ahead();
         let ahead = cycle.saturating_sub(self.front.cycle) + self.fetched.depth;
         let count = self.fetched.capacity.min(ahead * self.fetched.width);
+        let mut is_wrong = false;
         for _ in 0..count {
             let Some(step) = source.peek() else { break };
             let op = source.program().op(step.inst);
-            if step.has_sync || op.is(Op::HELD) {
+            let number = self.window.tail + self.fetched.pieces.len() as u64;
+            let is_in_group = self.front.is_in_group(number);
+            let is_at_hand = is_in_group
+                || (self.caches.l1i)
+                    .find(HostLine::from_raw(op.code_line))
+                    .is_some();
+            if step.has_sync || op.is(Op::HELD) || !is_at_hand || is_wrong && !is_in_group {
                 break;
             }
-            let step = Step {
-                counts: false,
-                ..step
-            };
             self.fetched.pieces.push_back((step, op));
             source.advance();
+            if op.is(Op::CONDITIONAL) {
+                is_wrong |= !self.predictor.foresee(&mut prediction, op.pc, step.taken);
+            }
         }
     }
 
-    /// Dispatches what was fetched, as far as there is room. Behind a mispredicted branch nothing
-    /// was.
+    /// Dispatches what was fetched, as far as there is room.
     pub(super) fn run_fetched<U: Uncore>(&mut self, uncore: &mut U) {
         while let Some((step, op)) = self.fetched.pieces.front().copied() {
+            if self.front.must_wait() && !self.care(&step) {
+                return;
+            }
             let Ok(at) = self.dispatch_cycle(&step, &op) else {
                 return;
             };
             self.fetched.pieces.pop_front();
             self.front.take_slot(at);
             self.execute(&step, &op, at, uncore);
-            if self.front.must_wait() {
-                self.fetched.pieces.clear();
-                self.front.restart();
-            }
         }
     }
 }

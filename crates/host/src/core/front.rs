@@ -2,6 +2,7 @@
 
 use super::{Core, Stop};
 use crate::branch::TargetPrediction;
+use crate::config::CodeFetch;
 use crate::core::caches::Caches;
 use crate::core::memory::Access;
 use crate::core::persist::writes_back;
@@ -25,12 +26,18 @@ pub(crate) struct Front {
     penalty: u64,
     /// An indirect branch whose successor is not known yet, and when it is done.
     target: Option<(TargetPrediction, u64)>,
+    /// Instructions in a group, if code is fetched in groups (`cpu.code_fetch`), and the number of
+    /// the piece that began one.
+    group: Option<u64>,
+    pub(super) group_from: u64,
+    /// When a mispredicted branch in the group that is being fetched is done.
+    mispredicted: Option<u64>,
     /// `blocked` or `target` is set.
     needs_care: bool,
 }
 
 impl Front {
-    pub(crate) fn new(width: u32) -> Self {
+    pub(crate) fn new(width: u32, code_fetch: CodeFetch) -> Self {
         Self {
             cycle: 0,
             used: 0,
@@ -40,6 +47,9 @@ impl Front {
             blocked: NIL,
             penalty: 0,
             target: None,
+            group: (code_fetch == CodeFetch::InGroups).then_some(u64::from(width)),
+            group_from: 0,
+            mispredicted: None,
             needs_care: false,
         }
     }
@@ -47,7 +57,8 @@ impl Front {
     pub(crate) fn restart(&mut self) {
         *self = Self {
             cycle: self.cycle,
-            ..Self::new(self.width)
+            group: self.group,
+            ..Self::new(self.width, CodeFetch::EachLine)
         };
     }
     /// Nothing is dispatched before `cycle`.
@@ -87,6 +98,23 @@ impl Front {
     /// Whether dispatch waits for a piece that is not complete, or for a branch's target.
     pub(super) fn must_wait(&self) -> bool {
         self.needs_care
+    }
+    /// Whether nothing is fetched: a branch was predicted wrong, or code is on its way.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.blocked != NIL || self.mispredicted.is_some() || self.awaited != HostLine::NONE
+    }
+    /// Whether the piece `number` is in the same group as the one before.
+    pub(super) fn is_in_group(&self, number: u64) -> bool {
+        (self.group).is_some_and(|size| !(number - self.group_from).is_multiple_of(size))
+    }
+    /// A branch done at `done` was predicted wrong.
+    fn mispredict(&mut self, done: u64, penalty: u64) {
+        if self.group.is_some() {
+            self.mispredicted = Some(done);
+            self.needs_care = true;
+        } else {
+            self.wait_for(done, penalty);
+        }
     }
     /// A line of code has arrived.
     pub(crate) fn fetched(&mut self, caches: &mut Caches, line: HostLine, cycle: u64) {
@@ -187,7 +215,20 @@ impl Core {
 
     /// Looks after a mispredicted branch: false while dispatch must wait for it.
     #[cold]
-    fn care(&mut self, step: &Step) -> bool {
+    pub(super) fn care(&mut self, step: &Step) -> bool {
+        if let Some(done) = self.front.mispredicted {
+            if self.front.is_in_group(self.window.tail) {
+                return true;
+            }
+            self.front.mispredicted = None;
+            self.front.group_from = self.window.tail;
+            let done = if done < PENDING {
+                done
+            } else {
+                self.settled(self.window.place(done))
+            };
+            self.front.wait_for(done, self.timing.mispredict);
+        }
         if let Some((prediction, done)) = self.front.target.take() {
             self.stats.branches += 1;
             if !self.predictor.resolve(prediction, step.inst) {
@@ -222,7 +263,7 @@ impl Core {
             self.stats.branches += 1;
             if !self.predictor.direction(op.pc, step.taken) {
                 self.stats.mispredicts += 1;
-                self.front.wait_for(done, self.timing.mispredict);
+                self.front.mispredict(done, self.timing.mispredict);
             }
         }
         if op.is(Op::INDIRECT) {
@@ -238,6 +279,9 @@ impl Core {
     fn fetch<U: Uncore>(&mut self, line: u32, uncore: &mut U) -> Option<Stop> {
         if self.front.awaited != HostLine::NONE {
             return Some(Stop::Fetch);
+        }
+        if self.front.is_in_group(self.window.tail) {
+            return None;
         }
         let line = HostLine::from_raw(line);
         if self.caches.l1i.access(line).is_some() {

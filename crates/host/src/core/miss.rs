@@ -53,6 +53,10 @@ impl Misses {
             l1_free: vec![0; l1_count as usize],
         }
     }
+    /// What MSHR `number` waits for.
+    pub(crate) fn peek(&self, number: usize) -> &Miss {
+        &self.misses[number]
+    }
     /// The MSHR that waits for `line`.
     #[inline]
     pub(crate) fn find(&self, line: HostLine) -> Option<usize> {

@@ -3,7 +3,7 @@
 use super::testing::*;
 use super::*;
 use crate::port::{Access, Squash};
-use trace::Inst;
+use trace::{Inst, OpClass};
 
 type Piece = (Inst, Option<Access>, Option<Access>);
 
@@ -84,10 +84,10 @@ fn a_load_that_waits_for_its_address_holds_up_those_behind_it() {
 }
 
 /// A window of 8: the load and seven additions. A ninth piece, a load, was fetched: it is read when
-/// the eight run on, and is not counted, because the thread goes back to the first.
+/// the eight run on. The thread goes on behind what was fetched, and repeats eight.
 #[test]
 fn what_was_fetched_runs_on_with_the_window_and_is_executed_again() {
-    for (fetch_ahead, reads) in [(0, 1), (1, 2), (256, 3)] {
+    for (fetch_ahead, reads, behind) in [(0, 1, 8), (1, 2, 9), (256, 3, 10)] {
         let config = CpuConfig {
             rob: 8,
             fetch_ahead,
@@ -105,18 +105,48 @@ fn what_was_fetched_runs_on_with_the_window_and_is_executed_again() {
         let now = Time::from_picos(200);
         assert!(core.on_delivery(now, slot, true, &mut memory));
         let squashed = core.except(now, Squash::RunsOn, &mut source, &mut memory);
-        assert_eq!((squashed.instructions, source.position()), (8, 0));
+        assert_eq!((squashed.instructions, source.position()), (8, behind));
         assert_eq!(memory.reads.len(), reads, "{fetch_ahead} fetched ahead");
         assert_eq!(core.is_empty(), fetch_ahead == 0);
         while let Some(((at, _), slot)) = memory.fills.pop_first() {
             core.on_fill(Time::from_picos(at), slot, &mut source, &mut memory);
         }
         assert!(core.is_empty());
-        assert_eq!(core.stats().instructions, 0);
+        assert_eq!(core.stats().instructions, behind);
         let now = Time::from_picos(5000);
+        core.replay(8, &mut source);
+        assert_eq!(source.position(), behind - 8);
         core.start(now);
         let pause = run_until_pause(&mut core, now, &mut source, &mut memory);
         assert!(matches!(pause, Pause::End { .. }), "{pause:?}");
         assert_eq!(core.stats().instructions, 10);
     }
+}
+
+/// A load that misses, a branch that needs it and is predicted wrong, and three more loads. Code
+/// that is fetched in groups of four brings the first two of them along.
+#[test]
+fn a_group_with_a_wrong_prediction_is_fetched_to_its_end() {
+    use crate::config::CodeFetch;
+    let branch = Inst::new(OpClass::CondBranch, 0, 2).reading(&[reg(1)]);
+    let loads = [0, 4096, 8192, 12288].map(|byte| (load(1, 9), at(byte), None));
+    let mut pieces: Vec<Piece> = loads.to_vec();
+    pieces.insert(1, (branch, None, None));
+    let under_way = |code_fetch| {
+        let config = CpuConfig {
+            code_fetch,
+            ..config()
+        };
+        let (mut source, mut memory) = (Script::straight(&pieces), Memory::new(1000));
+        source.steps[1].taken = true;
+        let mut core = ready(&config);
+        core.start(Time::ZERO);
+        core.run(Time::ZERO, Time::MAX, &mut source, &mut memory);
+        let under_way = memory.fills.len();
+        run_until_pause(&mut core, Time::ZERO, &mut source, &mut memory);
+        assert_eq!(core.stats().mispredicts, 1);
+        under_way
+    };
+    assert_eq!(under_way(CodeFetch::EachLine), 1);
+    assert_eq!(under_way(CodeFetch::InGroups), 3);
 }

@@ -1,6 +1,8 @@
 //! Synthetic instructions and a memory of fixed latency, for tests.
 
-use crate::config::{BranchStart, BranchTargets, CpuConfig, L2Victims, MemoryIssue, StorePolicy};
+use crate::config::{
+    BranchStart, BranchTargets, CodeFetch, CpuConfig, L2Victims, MemoryIssue, StorePolicy,
+};
 use crate::core::Core;
 use crate::pages::MappedPage;
 use crate::port::{
@@ -35,6 +37,7 @@ pub(crate) fn config() -> CpuConfig {
         branch_ports: 2,
         mispredict_penalty: Cycles::new(15),
         branch_start: BranchStart::NotTaken,
+        code_fetch: CodeFetch::EachLine,
         history_bits: 16,
         l1i: Bytes::from_kib(32),
         l1i_ways: 8,
@@ -56,7 +59,6 @@ pub(crate) fn config() -> CpuConfig {
         memory_latency: Cycles::new(0),
         l3_interval: Cycles::new(0),
         serialising: true,
-        page_numbers: crate::PageNumbering::Canonical,
         split_accesses: true,
         tlb: true,
         page_size: MappedPage::Kib4,

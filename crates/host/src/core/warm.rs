@@ -65,18 +65,14 @@ impl Core {
 
     #[inline]
     fn warm_translate<W: WarmUncore>(&mut self, line: HostLine, uncore: &mut W) {
-        let chunk = line.chunk();
-        let translation = self.caches.tlb.translate(chunk);
+        let page = self.caches.tlb.page_of(line);
+        let translation = self.caches.tlb.translate(page);
         if translation == Translation::Absent {
-            self.warm_l2(
-                HostLine::page_table(self.caches.tlb.page_of(chunk)),
-                MissKind::Walk,
-                uncore,
-            );
-            self.caches.tlb.insert(chunk);
+            self.warm_l2(HostLine::page_table(page), MissKind::Walk, uncore);
+            self.caches.tlb.insert(page);
         }
         if matches!(translation, Translation::Absent | Translation::Remapped) {
-            let lpa = self.caches.tlb.first_chunk(chunk);
+            let lpa = self.caches.tlb.first_chunk(page);
             uncore.walked(self.id, lpa);
         }
     }

@@ -240,6 +240,37 @@ impl Window {
             }
         }
     }
+    /// The store at `place` has executed at `done`, and waits for its line: its registers are
+    /// known, and whoever waits for them hears of it. Loads that take its data wait on.
+    pub(crate) fn produce(&mut self, place: usize, done: u64) {
+        let pending = PENDING | place as u64;
+        for number in self.parked[place].op.writes {
+            let reg = &mut self.regs[usize::from(number)];
+            if *reg == pending {
+                *reg = done;
+            }
+        }
+        let mut kept = NIL;
+        let mut at = std::mem::replace(&mut self.parked[place].waiters, NIL);
+        while at != NIL {
+            let (waiter, link) = (usize::from(at / LINKS), at % LINKS);
+            let piece = &mut self.parked[waiter];
+            let next = piece.links[usize::from(link)];
+            if link == FORWARD_LINK {
+                piece.links[usize::from(link)] = std::mem::replace(&mut kept, at);
+            } else if piece.phase == Phase::Address && link >= FIRST_ADDRESS_LINK {
+                piece.ready_address = piece.ready_address.max(done);
+                piece.waits_address -= 1;
+                if piece.waits_address == 0 {
+                    self.wake(waiter);
+                }
+            } else {
+                self.data_arrives(waiter, done);
+            }
+            at = next;
+        }
+        self.parked[place].waiters = kept;
+    }
     /// A part of what the piece at `place` waits for is there at `cycle`.
     pub(crate) fn data_arrives(&mut self, place: usize, cycle: u64) {
         let piece = &mut self.parked[place];

@@ -11,7 +11,7 @@ use crate::recorder::Leave;
 use crate::request::MissRef;
 use host::config::StorePolicy;
 use host::os::{DelayedLine, OsConfig, SquashPolicy, SwitchAt, WakePolicy};
-use host::{HostLine, InstructionSource, MissKind, Region, Squash, Uncore};
+use host::{HostLine, InstructionSource, MissKind, MissSlot, Region, Squash, Uncore};
 use units::{CoreId, Lpa, Picos, ThreadId, Time};
 
 /// How SkyByte-Delay is dealt with.
@@ -25,6 +25,9 @@ pub(crate) struct DelayPolicy {
     pub stores_switch: bool,
     /// What a switch costs.
     switch_cost: Picos,
+    /// From the host to where the device looks for a page: a thread that waits for one on its core
+    /// is told the time that flash takes, and counts it from its request on.
+    request_path: Picos,
 }
 
 impl DelayPolicy {
@@ -36,6 +39,7 @@ impl DelayPolicy {
         wake: WakePolicy::OnData,
         stores_switch: false,
         switch_cost: Picos::ZERO,
+        request_path: Picos::ZERO,
     };
 
     pub(crate) fn new(config: &Config) -> Self {
@@ -56,6 +60,7 @@ impl DelayPolicy {
             wake,
             stores_switch: stores_switch(config),
             switch_cost: config.os.switch_cost,
+            request_path: config.link.protocol_latency / 2 + config.ssd.cache_lookup,
         }
     }
 
@@ -130,12 +135,14 @@ impl<S: InstructionSource> Simulation<S> {
         for (order, waiter) in fills.drain(..).enumerate() {
             let seat = &mut self.seats[waiter.core.index()];
             let has_thread = matches!(seat.state, CoreState::Running | CoreState::Stopping);
-            let may_raise = order == 0 && has_thread && self.delay.may_delay(waiter.kind);
-            seat.core
-                .on_delivery(now, waiter.slot, may_raise, &mut self.fabric);
-            if order == 0 && self.delay.may_delay(waiter.kind) {
-                self.put_off(now, waiter.core, line);
+            let asked = order == 0 && self.delay.may_delay(waiter.kind);
+            if asked {
+                seat.raised = line;
+                self.put_off(now, waiter.core, waiter.slot);
             }
+            let seat = &mut self.seats[waiter.core.index()];
+            seat.core
+                .on_delivery(now, waiter.slot, asked && has_thread, &mut self.fabric);
             self.after_answer(now, waiter.core);
         }
         self.fabric.fills = fills;
@@ -143,18 +150,19 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// An access of instructions that run on was delayed, and their thread stands on the core and
     /// waits for its data: it takes the exception once more, and now waits for this page.
-    fn put_off(&mut self, now: Time, core: CoreId, line: HostLine) {
+    fn put_off(&mut self, now: Time, core: CoreId, slot: MissSlot) {
         let seat = &mut self.seats[core.index()];
         let is_waiting = matches!(seat.state, CoreState::Switching | CoreState::Draining);
         let holds = self.delay.wake == WakePolicy::HoldCore && seat.remnant == seat.thread;
         if !(is_waiting && holds && self.delay.at == SwitchAt::Response) {
             return;
         }
-        if let Region::Data(lpa, _) = line.region() {
-            let expected = self.fabric.page_expected(lpa).unwrap_or(Time::ZERO);
-            seat.starts = expected.max(now + self.delay.switch_cost);
-            self.fabric.queue.push(seat.starts, Event::CoreStart(core));
-        }
+        let squashed = seat.core.from_first_waiter(slot);
+        let (thread, line) = (seat.thread, seat.raised);
+        self.actors[thread.index()].note_replay(squashed);
+        let starts = self.line_expected(line).max(now + self.delay.switch_cost);
+        self.seats[core.index()].starts = starts;
+        self.fabric.queue.push(starts, Event::CoreStart(core));
     }
 
     /// A core has heard of an answer: its thread switches, goes on, or begins.
@@ -197,7 +205,10 @@ impl<S: InstructionSource> Simulation<S> {
         let thread = seat.thread;
         seat.remnant = thread;
         let source = &mut self.actors[thread.index()].source;
-        seat.core.except(now, squash, source, &mut self.fabric);
+        let squashed = seat.core.except(now, squash, source, &mut self.fabric);
+        if squash == Squash::RunsOn {
+            self.actors[thread.index()].note_replay(squashed.instructions);
+        }
         self.record_turn(now, core, Leave::LongDelay);
         let has_progressed = self.note_leaving(core);
         self.yield_core(now, core, thread, has_progressed);
@@ -209,7 +220,11 @@ impl<S: InstructionSource> Simulation<S> {
         let retries = !has_progressed && self.delay.retries() && self.is_patient(thread);
         self.actors[thread.index()].has_retried = retries;
         if self.delay.wake == WakePolicy::HoldCore {
-            self.actors[thread.index()].data_at = self.data_expected(thread);
+            let raised = self.seats[core.index()].raised;
+            self.actors[thread.index()].data_at = match self.delay.squash() {
+                Squash::RunsOn => self.line_expected(raised),
+                Squash::AtOnce | Squash::MissesRunOn => self.data_expected(thread),
+            };
         }
         if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
             self.sleep_for_page(now, thread);
@@ -225,13 +240,27 @@ impl<S: InstructionSource> Simulation<S> {
         self.switches.data_wakes += (asleep - self.sleepers.len()) as u64;
     }
 
-    /// When the page is expected in device DRAM of the access at which a thread goes on.
+    /// When a thread that waits for a line's page on its core goes on.
+    fn line_expected(&self, line: HostLine) -> Time {
+        match line.region() {
+            Region::Data(lpa, _) => self.expected(lpa),
+            Region::PageTable(_) | Region::Code(_) => Time::ZERO,
+        }
+    }
+
+    fn expected(&self, lpa: Lpa) -> Time {
+        let at = self.fabric.page_expected(lpa).unwrap_or(Time::ZERO);
+        let before = at.as_picos().saturating_sub(self.delay.request_path.get());
+        Time::from_picos(before)
+    }
+
+    /// The same, for the page of the access at which a thread goes on.
     fn data_expected(&mut self, thread: ThreadId) -> Time {
         let step = self.actors[thread.index()].source.peek();
         let accesses = step.map_or([None, None], |step| [step.load, step.store]);
-        let expected = accesses.into_iter().flatten().filter_map(|access| {
+        let expected = accesses.into_iter().flatten().map(|access| {
             let last = access.byte + u64::from(access.size) - 1;
-            let expect = |byte: u64| self.fabric.page_expected(Lpa::new(byte >> 12));
+            let expect = |byte: u64| self.expected(Lpa::new(byte >> 12));
             expect(access.byte).max(expect(last))
         });
         expected.max().unwrap_or(Time::ZERO)

@@ -125,8 +125,9 @@ impl<S: InstructionSource + Clone> Simulation<S> {
             if pace.is_done || !self.actors[index].is_present || self.sync.is_held(thread) {
                 continue;
             }
-            let executed = self.actors[index].source.position() - in_flight[index];
-            pace.pieces = executed - from[index];
+            // A thread that goes on where it was has gone back.
+            let executed = (self.actors[index].source.position()).saturating_sub(in_flight[index]);
+            pace.pieces = executed.saturating_sub(from[index]);
             pace.active += passed;
             let has_ended = self.actors[index].finished.is_some();
             pace.is_done = has_ended || pace.pieces >= pace.quota_pieces;

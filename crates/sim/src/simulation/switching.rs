@@ -248,6 +248,11 @@ impl<S: InstructionSource> Simulation<S> {
         }
         seat.state = CoreState::Running;
         seat.since = now;
+        let actor = &mut self.actors[seat.thread.index()];
+        let replay = std::mem::take(&mut actor.replay);
+        if replay > 0 {
+            seat.core.replay(replay, &mut actor.source);
+        }
         seat.core.start(now);
         self.run_core(now, core);
     }
