@@ -1,7 +1,19 @@
 //! Parameters of a DRAM and what follows from them.
 
+use serde::{Deserialize, Serialize};
 use units::address::LINE_BYTES;
 use units::{Bytes, Cycles, Hertz, Picos};
+
+/// What neighbouring lines of a memory have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mapping {
+    /// Consecutive lines are on consecutive channels.
+    Lines,
+    /// Consecutive lines are in one row; consecutive rows are in consecutive banks, those of a
+    /// channel first, in an order that each 32 MiB change (bits 25 on are exclusive-ored).
+    Rows,
+}
 
 /// Declares a DRAM section: the two sections have the same keys and differ in their sources.
 macro_rules! dram_section {
@@ -15,14 +27,20 @@ macro_rules! dram_section {
             pub struct $name: $section {
                 /// Transfers per second on a data line; the clock of the timings is half of it.
                 data_rate: Hertz, "100MHz to 20GHz", $rate_source;
-                /// Independent channels; consecutive lines are on consecutive channels.
+                /// Independent channels.
                 channels: u32, "a power of two from 1 to 64", $channels_source;
+                /// What changes first from line to line: the channel (`lines`), or, after a whole
+                /// row, the bank (`rows`). With `rows` host DRAM is addressed as the program
+                /// addresses it, not by pages in the order of the capture's list.
+                mapping: Mapping, "lines or rows", "our choice: lines, as memory controllers do";
                 /// Banks of a channel, each with one open row.
                 banks: u32, "a power of two from 1 to 256", $layout_source;
                 /// Bytes of a row of a bank, over all chips of the channel.
                 row_size: Bytes, "a power of two from 64B to 64KiB", $layout_source;
                 /// Bytes that the channel's data bus carries in one transfer.
                 bus_width: Bytes, "1B to 64B", $layout_source;
+                /// Whether a bank takes a command while data of the one before are under way.
+                pipelined: bool, "true or false", "our choice: true, as DRAM does";
                 /// CL: clocks from column command to data.
                 cl: u32, "1 to 1000", $timing_source;
                 /// tRCD: clocks from row activation to column command.
@@ -39,9 +57,11 @@ macro_rules! dram_section {
                     section: $section,
                     data_rate: self.data_rate,
                     channels: self.channels,
+                    mapping: self.mapping,
                     banks: self.banks,
                     row_size: self.row_size,
                     bus_width: self.bus_width,
+                    pipelined: self.pipelined,
                     clocks: [self.cl, self.rcd, self.rp],
                 }
             }
@@ -77,9 +97,11 @@ pub struct DramSpec {
     section: &'static str,
     data_rate: Hertz,
     pub(crate) channels: u32,
+    pub(crate) mapping: Mapping,
     pub(crate) banks: u32,
     pub(crate) row_size: Bytes,
     bus_width: Bytes,
+    pub(crate) pipelined: bool,
     /// CL, tRCD, tRP.
     clocks: [u32; 3],
 }

@@ -10,6 +10,6 @@ pub mod config;
 mod memory;
 pub mod stats;
 
-pub use config::{DramSpec, HostDramConfig, SsdDramConfig};
+pub use config::{DramSpec, HostDramConfig, Mapping, SsdDramConfig};
 pub use memory::{Access, Dram, DramLine};
 pub use stats::DramStats;

@@ -2,9 +2,10 @@
 //!
 //! A line's number is, from its lowest bits up: channel, column (line of the row), bank, row. So
 //! neighbouring lines use all channels, a page lies in one row of each, and neighbouring rows are
-//! in different banks.
+//! in different banks. Mapped by rows it is column, bank, channel, row, with higher bits of the row
+//! folded into bank and channel.
 
-use crate::{DramSpec, DramStats};
+use crate::{DramSpec, DramStats, Mapping};
 use units::address::LINE_BYTES;
 use units::{Bytes, Picos, Time};
 
@@ -76,6 +77,7 @@ struct Map {
     channel_bits: u32,
     column_bits: u32,
     bank_bits: u32,
+    mapping: Mapping,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +86,8 @@ struct Timing {
     rcd: Picos,
     rp: Picos,
     burst: Picos,
+    /// From the end of a bank's data to those of its next column command.
+    gap: Picos,
 }
 
 /// Neighbouring lines of one row.
@@ -113,12 +117,18 @@ impl Dram {
                 channel_bits: spec.channels.trailing_zeros(),
                 column_bits: spec.lines_per_row().trailing_zeros(),
                 bank_bits: spec.banks.trailing_zeros(),
+                mapping: spec.mapping,
             },
             timing: Timing {
                 cl: spec.cl(),
                 rcd: spec.rcd(),
                 rp: spec.rp(),
                 burst: spec.burst(),
+                gap: if spec.pipelined {
+                    Picos::ZERO
+                } else {
+                    spec.cl()
+                },
             },
         }
     }
@@ -133,7 +143,11 @@ impl Dram {
     #[inline]
     pub fn access(&mut self, at: Time, line: DramLine, access: Access) -> Time {
         self.count(access, 1);
-        self.run(at, self.map.run(line.0, 1))
+        let run = match self.map.mapping {
+            Mapping::Lines => self.map.run(line.0, 1),
+            Mapping::Rows => self.map.run_in_rows(line.0, 1),
+        };
+        self.run(at, run)
     }
 
     /// Reads or writes `line_count` neighbouring lines, all asked for at `at`; gives the time at
@@ -144,6 +158,15 @@ impl Dram {
         let channel_count = self.bus_free.len() as u64;
         let end = first.0 + line_count;
         let mut done = at;
+        if self.map.mapping == Mapping::Rows {
+            let mut line = first.0;
+            while line < end {
+                let run = self.map.run_in_rows(line, end - line);
+                done = done.max(self.run(at, run));
+                line += run.line_count;
+            }
+            return done;
+        }
         // Channels do not influence each other, so they may be served one after the other.
         for start in first.0..end.min(first.0 + channel_count) {
             let mut line = start;
@@ -184,7 +207,13 @@ impl Dram {
     /// Serves a run of lines of one row: the first opens the row, the others follow at the speed
     /// of the bus.
     fn run(&mut self, at: Time, run: Run) -> Time {
-        let Timing { cl, rcd, rp, burst } = self.timing;
+        let Timing {
+            cl,
+            rcd,
+            rp,
+            burst,
+            gap,
+        } = self.timing;
         let bank = &mut self.banks[run.bank];
         let opening = if bank.open_row == run.row {
             self.stats.row_hits += 1;
@@ -199,16 +228,16 @@ impl Dram {
         let bus_free = &mut self.bus_free[run.channel];
         let data = ((at + cl).max(bank.next_data) + opening).max(*bus_free);
         let following = run.line_count - 1;
-        let last_data = data + burst * following;
+        let last_data = data + (burst + gap) * following;
         bank.open_row = run.row;
         // Column commands follow each other by one burst, so that their data come without a gap.
-        bank.next_data = last_data + burst;
+        bank.next_data = last_data + burst + gap;
         *bus_free = last_data + burst;
         self.stats.row_hits += following;
         self.stats.busy += burst * run.line_count;
         // Line k of the run is a hit after k bursts: it waits for data + k × burst − (at + CL).
         self.stats.wait += (data - (at + opening + cl))
-            + ((data - (at + cl)) * following + burst * (following * (following + 1) / 2));
+            + ((data - (at + cl)) * following + (burst + gap) * (following * (following + 1) / 2));
         *bus_free
     }
 }
@@ -231,4 +260,23 @@ impl Map {
             line_count: wanted.min(columns - column),
         }
     }
+
+    /// As [`Map::run`], mapped by rows: the place of a line, and how many of the `wanted` lines
+    /// from it on are in the same row.
+    fn run_in_rows(&self, line: u64, wanted: u64) -> Run {
+        let bits = self.bank_bits + self.channel_bits;
+        let banks = (1 << bits) - 1;
+        let columns = 1 << self.column_bits;
+        let row_and_bank = line >> self.column_bits;
+        let bank = (row_and_bank ^ line >> Self::FOLDED) & banks;
+        Run {
+            channel: (bank >> self.bank_bits) as usize,
+            bank: bank as usize,
+            row: row_and_bank >> bits,
+            line_count: wanted.min(columns - line % columns),
+        }
+    }
+
+    /// Where the bits of a line's number begin that are folded into its bank: 32 MiB.
+    const FOLDED: u32 = 19;
 }

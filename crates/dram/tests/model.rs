@@ -1,17 +1,24 @@
 //! A plain model of banks and buses, and bulk transfers against single accesses.
 
-use dram::{Access, Dram, DramLine, DramSpec, SsdDramConfig};
+use dram::{Access, Dram, DramLine, DramSpec, Mapping, SsdDramConfig};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use units::{Bytes, Hertz, Picos, Time};
 
-fn spec(channels: u32, banks: u32, row_lines: u64) -> DramSpec {
+fn spec(
+    (channels, banks): (u32, u32),
+    row_lines: u64,
+    mapping: Mapping,
+    pipelined: bool,
+) -> DramSpec {
     let config = SsdDramConfig {
         data_rate: Hertz::new(3_200_000_000),
         channels,
         banks,
         row_size: Bytes::new(64 * row_lines),
         bus_width: Bytes::new(2),
+        mapping,
+        pipelined,
         cl: 16,
         rcd: 18,
         rp: 18,
@@ -23,6 +30,9 @@ fn spec(channels: u32, banks: u32, row_lines: u64) -> DramSpec {
 /// Commands at a bank and data on a bus, by division instead of shifts.
 struct Model {
     spec: DramSpec,
+    mapping: Mapping,
+    /// From the end of data to the next column command's.
+    gap: Picos,
     channels: u64,
     banks: u64,
     /// By (channel, bank): open row and the time of the last column command.
@@ -32,14 +42,28 @@ struct Model {
 }
 
 impl Model {
+    /// Channel, bank and row of a line.
+    fn place(&self, line: u64) -> (u64, u64, u64) {
+        match self.mapping {
+            Mapping::Lines => {
+                let row = line / self.channels / self.spec.lines_per_row();
+                (line % self.channels, row % self.banks, row / self.banks)
+            }
+            Mapping::Rows => {
+                let all = self.channels * self.banks;
+                let row = line / self.spec.lines_per_row();
+                let bank = (row % all) ^ (line / (32 << 20 >> 6) % all);
+                (bank / self.banks, bank % self.banks, row / all)
+            }
+        }
+    }
+
     fn access(&mut self, at: Time, line: u64) -> Time {
-        let channel = line % self.channels;
-        let row_of_channel = line / self.channels / self.spec.lines_per_row();
-        let (bank, row) = (row_of_channel % self.banks, row_of_channel / self.banks);
+        let (channel, bank, row) = self.place(line);
         let command = match self.open.get(&(channel, bank)) {
             None => at + self.spec.rcd(),
             Some((open, last)) => {
-                let ready = at.max(*last + self.spec.burst());
+                let ready = at.max(*last + self.spec.burst() + self.gap);
                 if *open == row {
                     ready
                 } else {
@@ -71,13 +95,20 @@ proptest! {
         channel_bits in 0u32..4,
         bank_bits in 0u32..3,
         row_bits in 0u32..6,
+        (in_rows, pipelined) in any::<(bool, bool)>(),
+        // Where bits are folded into the bank.
+        origin in prop::sample::select(vec![0u64, (32 << 20 >> 6) - 300]),
     ) {
         let (channels, banks) = (1 << channel_bits, 1 << bank_bits);
-        let spec = spec(channels, banks, 1 << row_bits);
+        let mapping = if in_rows { Mapping::Rows } else { Mapping::Lines };
+        let spec = spec((channels, banks), 1 << row_bits, mapping, pipelined);
         let mut single = Dram::new(&spec);
         let mut bulk = Dram::new(&spec);
+        let gap = if pipelined { Picos::ZERO } else { spec.cl() };
         let mut model = Model {
             spec,
+            mapping,
+            gap,
             channels: channels.into(),
             banks: banks.into(),
             open: BTreeMap::new(),
@@ -86,6 +117,7 @@ proptest! {
         let mut latency = Picos::ZERO;
         for (nanos, first, line_count) in requests {
             let at = Time::ZERO + Picos::from_nanos(nanos);
+            let first = origin + first;
             let mut last = at;
             for line in first..first + line_count {
                 let done = single.access(at, DramLine::new(line), Access::Write);

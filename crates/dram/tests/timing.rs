@@ -1,6 +1,6 @@
 //! Latencies and bandwidth against closed formulas.
 
-use dram::{Access, Dram, DramLine, DramSpec, HostDramConfig, SsdDramConfig};
+use dram::{Access, Dram, DramLine, DramSpec, HostDramConfig, Mapping, SsdDramConfig};
 use units::{Bytes, Hertz, Picos, Time};
 
 fn host() -> DramSpec {
@@ -10,6 +10,8 @@ fn host() -> DramSpec {
         banks: 32,
         row_size: Bytes::from_kib(8),
         bus_width: Bytes::new(8),
+        mapping: Mapping::Lines,
+        pipelined: true,
         cl: 36,
         rcd: 38,
         rp: 38,
@@ -29,6 +31,8 @@ fn ssd_config() -> SsdDramConfig {
         banks: 8,
         row_size: Bytes::from_kib(2),
         bus_width: Bytes::new(2),
+        mapping: Mapping::Lines,
+        pipelined: true,
         cl: 16,
         rcd: 18,
         rp: 18,
@@ -163,6 +167,8 @@ fn all_problems_of_a_section_are_reported() {
         banks: 512,
         row_size: Bytes::new(96),
         bus_width: Bytes::ZERO,
+        mapping: Mapping::Lines,
+        pipelined: true,
         cl: 0,
         rcd: 1001,
         rp: 18,

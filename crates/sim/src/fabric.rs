@@ -16,7 +16,7 @@ pub(crate) mod promotion;
 mod uncore;
 
 pub(crate) use hints::{Hints, samples};
-pub use host_memory::HostMemory;
+pub use host_memory::{Addresses, HostMemory};
 pub(crate) use page_cache::PageStore;
 
 use crate::amat::AccessStats;

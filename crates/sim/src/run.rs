@@ -10,8 +10,10 @@ pub use windows::Windows;
 
 use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
 use crate::error::SimError;
+use crate::fabric::Addresses;
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
+use dram::Mapping;
 use host::HostLine;
 use host::thread::TracedThread;
 use trace::TraceFile;
@@ -162,7 +164,15 @@ impl Prepared {
             .flat_map(|guest| guest.sources(&self.config))
             .collect();
         let is_audited = self.spec.is_audited;
-        Simulation::new(&self.config, self.page_count(), threads, is_audited)
+        let mut simulation = Simulation::new(&self.config, self.page_count(), threads, is_audited);
+        if self.config.host_dram.mapping == Mapping::Rows {
+            let mut addresses = Addresses::default();
+            self.guests
+                .iter()
+                .for_each(|guest| guest.add_to(&mut addresses));
+            simulation.fabric.host_dram.place_at(addresses);
+        }
+        simulation
     }
 
     /// The capture's name: its file name without the suffix; of a co-run, all with `+` between.

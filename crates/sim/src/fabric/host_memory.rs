@@ -3,7 +3,7 @@
 use crate::config::{Config, MemoryKind, Migration};
 use dram::{Access, Dram, DramLine, DramStats, HostDramConfig};
 use host::placement::HostPage;
-use host::{HostLine, NodeId};
+use host::{HostLine, NodeId, Region};
 use units::{LineInPage, PageSize, Time};
 
 /// Which node a page for data is on. Code and page tables are interleaved always.
@@ -17,11 +17,22 @@ enum Layout {
     On(NodeId),
 }
 
+/// Where the program has what host DRAM holds, in lines from address 0 on.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    /// First line of each page of the run.
+    pub pages: Vec<u64>,
+    /// Each line of code of the run.
+    pub code: Vec<u64>,
+}
+
 /// The host DRAM of all nodes.
 #[derive(Clone, Debug)]
 pub struct HostMemory {
     drams: Vec<Dram>,
     layout: Layout,
+    /// Nothing where memory is filled page after page (`host_dram.mapping = lines`).
+    addresses: Addresses,
 }
 
 impl HostMemory {
@@ -42,7 +53,20 @@ impl HostMemory {
         Self {
             drams: vec![Dram::new(&of_node.spec()); nodes as usize],
             layout,
+            addresses: Addresses::default(),
         }
+    }
+
+    /// From now on lines are where the program has them. Promoted pages are not: they have moved.
+    pub fn place_at(&mut self, addresses: Addresses) {
+        let pages = match self.layout {
+            Layout::Interleaved => addresses.pages,
+            Layout::Split(_) | Layout::On(_) => Vec::new(),
+        };
+        self.addresses = Addresses {
+            pages,
+            code: addresses.code,
+        };
     }
 
     /// The node that a page is on.
@@ -73,8 +97,13 @@ impl HostMemory {
     /// Reads or writes a line of code or of a page table; says when it is done at its node.
     #[inline]
     pub fn line(&mut self, at: Time, line: HostLine, access: Access) -> Time {
-        let (node, line) = self.interleaved(line.get());
-        self.drams[node.index()].access(at, line, access)
+        let (node, place) = self.interleaved(line.get());
+        let address = match line.region() {
+            Region::Code(number) => self.addresses.code.get(number as usize).copied(),
+            Region::Data(..) | Region::PageTable(_) => None,
+        };
+        let place = address.map_or(place, DramLine::new);
+        self.drams[node.index()].access(at, place, access)
     }
 
     /// What all nodes' DRAM did so far.
@@ -95,13 +124,15 @@ impl HostMemory {
     #[inline]
     fn place_of(&self, page: HostPage) -> (NodeId, DramLine) {
         let page = page.get();
+        let address = self.addresses.pages.get(page as usize).copied();
         let (node, page) = match self.layout {
             _ if self.drams.len() == 1 => (0, page),
             Layout::Interleaved => (page % self.count(), page / self.count()),
             Layout::Split(pages) => (page / pages, page % pages),
             Layout::On(node) => (node.get(), page),
         };
-        (NodeId::new(node), DramLine::new(u64::from(page) * LINES))
+        let first = address.unwrap_or(u64::from(page) * LINES);
+        (NodeId::new(node), DramLine::new(first))
     }
 
     /// Node and line of a line of the interleaved pages. Code and page tables lie above every data

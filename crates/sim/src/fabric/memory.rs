@@ -56,7 +56,14 @@ impl Fabric {
         if self.is_cached(lpa) {
             return self.read_cached(at, missed, lpa, in_page);
         }
-        match self.placement.read(lpa, in_page) {
+        // A store's miss that is a write of the line (`link.ownership`) is one here, too.
+        let is_write = matches!(missed.op, RequestOp::Own { .. });
+        let target = if is_write {
+            self.placement.write(lpa, in_page)
+        } else {
+            self.placement.read(lpa, in_page)
+        };
+        match target {
             Target::Host(page) => {
                 let hop = self.hop_of(missed.miss, self.host_dram.node_of(page));
                 let asked = at + hop.there;

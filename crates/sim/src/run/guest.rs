@@ -2,13 +2,15 @@
 
 use crate::config::Config;
 use crate::error::SimError;
+use crate::fabric::Addresses;
 use host::os::{EdgePolicy, ThreadOrigin};
 use host::thread::{Origin, TracedThread};
 use host::{MappedPage, Program};
 use std::path::Path;
 use std::sync::Arc;
 use trace::{Thread, TraceFile, VirtualPage};
-use units::{Lpa, Ratio, ThreadId};
+use units::address::LINE_BYTES;
+use units::{Lpa, PageSize, Ratio, ThreadId};
 
 /// A capture and where it lies in the run.
 pub struct Guest {
@@ -70,6 +72,28 @@ impl Guest {
     /// Pages of the device that the capture takes: those of its list, or whole huge pages.
     pub fn page_count(&self) -> u64 {
         self.page_count
+    }
+
+    /// Notes where the capture's pages and lines of code are in the program's address space, behind
+    /// those of the captures before.
+    pub(super) fn add_to(&self, addresses: &mut Addresses) {
+        const LINES: u64 = PageSize::KIB_4.line_count() as u64;
+        let first = addresses.pages.len();
+        addresses.pages.resize(first + self.page_count as usize, 0);
+        for (number, page) in self.trace.pages().iter().enumerate() {
+            let place = self
+                .places
+                .as_ref()
+                .map_or(number, |places| places[number] as usize);
+            addresses.pages[first + place] = page.page * LINES;
+        }
+        let first = addresses.code.len();
+        addresses
+            .code
+            .resize(first + code_lines(&self.trace) as usize, 0);
+        for inst in self.trace.insts() {
+            addresses.code[first + inst.code_line.get() as usize] = inst.pc / LINE_BYTES.get();
+        }
     }
 
     /// Threads that take part.
