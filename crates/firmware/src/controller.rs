@@ -157,6 +157,13 @@ impl Controller {
         }
     }
 
+    /// From now on page 0, 1, 2, … has the set in the data cache that the page with the first,
+    /// second, … of these numbers would have: a host that does not number its pages by their
+    /// place. The cache is empty.
+    pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
+        self.cache.number_pages(numbers);
+    }
+
     /// A host request has arrived. It is answered once, in this call or in a later one.
     ///
     /// Two requests for one line must not be outstanding together unless both are reads (the host

@@ -49,6 +49,8 @@ pub struct DataCache {
     accesses: Vec<u32>,
     policy: Policy,
     shape: Shape,
+    /// By page, its set, if its number does not choose it; pages beyond go by their numbers.
+    sets: Vec<u32>,
 }
 
 /// Frame tags and LPAs share 32 bits with "free".
@@ -73,7 +75,19 @@ impl DataCache {
             accesses: vec![0; frames],
             policy: Policy::new(policy, shape),
             shape,
+            sets: Vec::new(),
         }
+    }
+
+    /// From now on page 0, 1, 2, … is in the set of the page with the first, second, … of these
+    /// numbers. The cache is empty.
+    pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
+        assert!(
+            self.tags.iter().all(|tag| *tag == 0),
+            "no page changes its set"
+        );
+        let set_count = u64::from(self.shape.set_count);
+        self.sets = numbers.map(|number| (number % set_count) as u32).collect();
     }
 
     /// Frames of the cache.
@@ -83,7 +97,10 @@ impl DataCache {
 
     #[inline]
     fn set_of(&self, lpa: Lpa) -> Range<usize> {
-        let set = lpa.get() as u32 % self.shape.set_count;
+        let set = match self.sets.get(lpa.get() as usize) {
+            Some(set) => *set,
+            None => lpa.get() as u32 % self.shape.set_count,
+        };
         let first = (set * self.shape.ways) as usize;
         first..first + self.shape.ways as usize
     }

@@ -21,7 +21,7 @@ pub use config::{EstimatorKind, FtlConfig, GcKind};
 
 use crate::platform::{BufferId, NandCommand, NandOp, NandTag, PagePlace, Platform};
 use alloc::collections::VecDeque;
-use allocator::{Allocator, BlockState};
+use allocator::Allocator;
 use estimator::{Estimator, OpKind};
 use gc::Gc;
 use mapping::{ImplicitMapping, Mapping};
@@ -192,7 +192,7 @@ impl<M: Mapping> Ftl<M> {
     }
     /// Whether the page is on flash.
     pub fn is_mapped(&self, lpa: Lpa) -> bool {
-        self.mapping.lookup(lpa).is_some()
+        self.mapping.is_mapped(lpa)
     }
     /// The die that a mapped page is on.
     pub fn die_of(&self, lpa: Lpa) -> Option<DieId> {
@@ -225,7 +225,7 @@ impl<M: Mapping> Ftl<M> {
         let ppa = ppa.unwrap_or_else(|| panic!("{lpa} is read from flash but not mapped"));
         let seen = self.watches.begin_read(lpa);
         self.stats.host_reads += 1;
-        self.allocator.block_mut(self.geometry.block_of(ppa)).reads += 1;
+        self.allocator.begin_read(self.geometry.block_of(ppa));
         self.estimator
             .enter(self.geometry.die_of_page(ppa), OpKind::Read, false);
         let operation = Operation::HostRead {
@@ -365,9 +365,8 @@ impl<M: Mapping> Ftl<M> {
     fn on_host_read<P: Platform>(&mut self, now: Time, ppa: Ppa, platform: &mut P) {
         let (block, die) = (self.geometry.block_of(ppa), self.geometry.die_of_page(ppa));
         self.estimator.leave(die, OpKind::Read, false);
-        let read = self.allocator.block_mut(block);
-        read.reads -= 1;
-        if read.state == BlockState::Victim {
+        self.allocator.end_read(block);
+        if self.gc.is_victim(die, block) {
             self.advance_gc(now, die, platform);
         }
     }

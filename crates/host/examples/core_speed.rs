@@ -170,6 +170,7 @@ fn config() -> CpuConfig {
         memory_latency: Cycles::new(0),
         l3_interval: Cycles::new(0),
         serialising: true,
+        page_numbers: host::PageNumbering::Canonical,
         split_accesses: true,
         tlb: true,
         page_size: host::MappedPage::Kib4,

@@ -1,5 +1,6 @@
 //! A set-associative array of lines with LRU replacement: tags and dirty bits, no data, no time.
 
+use crate::page_numbers::PageNumbers;
 use crate::port::HostLine;
 use units::Bytes;
 
@@ -52,9 +53,10 @@ impl Group {
     }
 }
 
-/// Tags, dirty bits and recency of a set-associative cache.
+/// Tags, dirty bits and recency of a set-associative cache. `NUMBERED` ones can choose sets by other
+/// numbers of pages; the others, which are first-level caches, do not even ask.
 #[derive(Clone, Debug)]
-pub struct CacheArray {
+pub struct CacheArray<const NUMBERED: bool = false> {
     set_mask: u32,
     ways: u32,
     /// Ways rounded up to whole groups.
@@ -65,9 +67,11 @@ pub struct CacheArray {
     /// The youngest way of each set, whose stamp need not be renewed.
     youngest: Vec<u8>,
     clock: u32,
+    /// What chooses the sets of data lines, if not their own numbers.
+    numbers: Option<PageNumbers>,
 }
 
-impl CacheArray {
+impl<const NUMBERED: bool> CacheArray<NUMBERED> {
     /// An empty cache. `size` is `ways` lines times a power of two and `ways` at most 32, which
     /// `CpuConfig::validate` checks.
     pub fn new(size: Bytes, ways: u32) -> Self {
@@ -85,6 +89,7 @@ impl CacheArray {
             dirty: vec![0; sets as usize],
             youngest: vec![0; sets as usize],
             clock: 0,
+            numbers: None,
         }
     }
     /// One more than the largest index of a [`Place`].
@@ -95,7 +100,7 @@ impl CacheArray {
     /// Looks a line up and makes it the youngest of its set.
     #[inline]
     pub fn access(&mut self, line: HostLine) -> Option<Place> {
-        let set = line.get() & self.set_mask;
+        let set = self.set_of(line);
         let youngest = set * self.stride + u32::from(self.youngest[set as usize]);
         if *self.tag(youngest) == line.get() {
             return Some(Place(youngest));
@@ -108,7 +113,7 @@ impl CacheArray {
     #[inline]
     pub fn write(&mut self, line: HostLine) -> Option<Place> {
         let place = self.access(line)?;
-        let set = line.get() & self.set_mask;
+        let set = self.set_of(line);
         self.dirty[set as usize] |= 1 << (place.0 - set * self.stride);
         Some(place)
     }
@@ -117,7 +122,7 @@ impl CacheArray {
         let Some(place) = self.find(line) else {
             return false;
         };
-        let set = line.get() & self.set_mask;
+        let set = self.set_of(line);
         let bit = 1 << (place.0 - set * self.stride);
         let dirty = &mut self.dirty[set as usize];
         let was_dirty = *dirty & bit != 0;
@@ -127,7 +132,7 @@ impl CacheArray {
     /// Looks a line up and changes nothing.
     #[inline]
     pub fn find(&self, line: HostLine) -> Option<Place> {
-        let first = (line.get() & self.set_mask) * self.stride;
+        let first = self.set_of(line) * self.stride;
         for (number, group) in (0..).zip(self.set(first)) {
             if let Some(way) = group.position(line) {
                 return Some(Place(first + number * GROUP as u32 + way as u32));
@@ -138,7 +143,7 @@ impl CacheArray {
     /// Puts an absent line in, over the oldest of its set.
     pub fn fill(&mut self, line: HostLine, is_dirty: bool) -> (Place, Option<Victim>) {
         debug_assert!(self.find(line).is_none(), "a line is in a cache once");
-        let set = line.get() & self.set_mask;
+        let set = self.set_of(line);
         let first = set * self.stride;
         let (mut way, mut oldest) = (0, u32::MAX);
         let stamps = self.set(first).iter().flat_map(|group| group.stamps);
@@ -178,6 +183,13 @@ impl CacheArray {
     }
 
     #[inline]
+    fn set_of(&self, line: HostLine) -> u32 {
+        match &self.numbers {
+            Some(numbers) if NUMBERED => numbers.line(line) & self.set_mask,
+            _ => line.get() & self.set_mask,
+        }
+    }
+    #[inline]
     fn tag(&self, place: u32) -> &u32 {
         &self.groups[place as usize / GROUP].tags[place as usize % GROUP]
     }
@@ -207,6 +219,14 @@ impl CacheArray {
             }
         }
         self.clock = self.stride;
+    }
+}
+
+impl CacheArray<true> {
+    /// From now on these numbers of pages choose the sets of their lines. The cache is empty.
+    pub fn number_pages(&mut self, numbers: &PageNumbers) {
+        assert_eq!(self.occupancy().0, 0, "no line changes its set");
+        self.numbers = Some(numbers.clone());
     }
 }
 
@@ -250,7 +270,7 @@ mod tests {
 
     fn agrees(ways: u32, sets: usize, accesses: &[(u32, bool)], clock: u32) {
         let size = Bytes::new(64 * u64::from(ways) * sets as u64);
-        let mut cache = CacheArray::new(size, ways);
+        let mut cache: CacheArray = CacheArray::new(size, ways);
         cache.clock = clock;
         let mut model = Model {
             sets: vec![Vec::new(); sets],
@@ -271,6 +291,22 @@ mod tests {
             let victim = victim.map(|victim| (victim.line.get(), victim.is_dirty));
             assert_eq!((hit.is_some(), victim), model.access(number, writes));
         }
+    }
+
+    #[test]
+    fn numbers_of_pages_choose_the_sets_of_data_lines() {
+        // Sets 0 to 127, one way: two pages, of which the second would be in the upper half.
+        let mut cache = CacheArray::new(Bytes::new(64 * 128), 1);
+        let [one, other] = [3, 64 + 3].map(HostLine::from_raw);
+        let both_stay = |mut cache: CacheArray<true>| {
+            cache.fill(one, false);
+            cache.fill(other, false).1.is_none()
+        };
+        assert!(both_stay(cache.clone()));
+        cache.number_pages(&PageNumbers::new(vec![10, 12]));
+        assert!(!both_stay(cache.clone()));
+        cache.number_pages(&PageNumbers::new(vec![10, 11]));
+        assert!(both_stay(cache));
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! Configuration of cores and caches.
 
+use crate::page_numbers::PageNumbering;
 use crate::pages::MappedPage;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Cycles, Hertz, Picos};
@@ -173,6 +174,11 @@ units::parameters! {
         /// addresses that the program touches are one page, untouched parts included, and what is
         /// moved to host DRAM is such a page.
         page_size: MappedPage, "4KiB or 2MiB", "SkyByte III-C (4KiB); IV, multiple page sizes: 2MiB";
+        /// Which number of a page chooses its set in L2, L3, the device's data cache and host DRAM,
+        /// where that has sets: its place among the pages that the program touches (`canonical`) or
+        /// its virtual page number (`virtual`).
+        page_numbers: PageNumbering, "canonical or virtual",
+            "our choice: canonical, the same on every machine; SkyByte's artifact: virtual";
         /// Whether an access that reaches beyond its line or page touches the next one too; if not,
         /// every access is one of its first byte.
         split_accesses: bool, "true or false",

@@ -40,6 +40,7 @@ mod tests;
 
 use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::config::{CpuConfig, StorePolicy};
+use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, InstructionSource, MissSlot, Pause, Squashed, Uncore, WarmUncore};
 use caches::Caches;
 use calendar::Calendar;
@@ -358,10 +359,13 @@ impl Core {
         self.forget_page(page);
         self.interrupt(now, cost);
     }
+    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
+    pub fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.caches.number_pages(numbers);
+    }
     /// Forgets the translation of a data page; no time passes.
     pub fn forget_page(&mut self, page: units::Lpa) {
-        let page = self.caches.tlb.page_of_chunk(page);
-        self.caches.tlb.invalidate(page);
+        self.caches.tlb.invalidate(page.get() as u32);
     }
     /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
     /// has run ahead to.

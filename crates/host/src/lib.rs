@@ -18,6 +18,7 @@ pub mod core;
 pub mod llc;
 pub mod numa;
 pub mod os;
+pub mod page_numbers;
 pub mod pages;
 pub mod placement;
 pub mod tlb;
@@ -25,6 +26,7 @@ pub mod tlb;
 pub use crate::core::{Core, CoreStats};
 pub use config::CpuConfig;
 pub use numa::{Balancing, Hop, NodeId, Nodes, NumaConfig};
+pub use page_numbers::{PageNumbering, PageNumbers};
 pub use pages::MappedPage;
 pub use port::{
     Access, Delayed, HostLine, InstructionSource, MissKind, MissSlot, Pause, Region, Squash,

@@ -3,6 +3,7 @@
 
 use crate::cache::{CacheArray, Victim};
 use crate::config::CpuConfig;
+use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, MissKind, MissSlot};
 use units::CoreId;
 
@@ -67,7 +68,7 @@ struct Node {
 /// The shared cache.
 #[derive(Clone, Debug)]
 pub struct SharedCache {
-    array: CacheArray,
+    array: CacheArray<true>,
     mshrs: Vec<Mshr>,
     free: u32,
     in_use: u32,
@@ -134,6 +135,11 @@ impl SharedCache {
             table: vec![NONE; (count as usize * 4).next_power_of_two()],
             stats: L3Stats::default(),
         }
+    }
+
+    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
+    pub fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.array.number_pages(numbers);
     }
 
     /// A core's read. After `Merged` or `Miss` the waiter is given back by [`SharedCache::fill`].

@@ -67,6 +67,11 @@ impl HostLine {
     pub const fn get(self) -> u32 {
         self.0
     }
+    /// The 4 KiB that a data line is of.
+    #[inline]
+    pub(crate) const fn chunk(self) -> u32 {
+        self.0 >> 6
+    }
     /// What it is a line of.
     pub fn region(self) -> Region {
         match self.0 {

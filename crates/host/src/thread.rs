@@ -3,8 +3,8 @@
 use crate::port::{Access, InstructionSource, Step};
 use crate::program::Program;
 use std::sync::Arc;
-use trace::{CanonicalAddr, MemAccess, SyncEvent, ThreadCursor, Wake};
-use units::{Lpa, PageSize, ThreadId};
+use trace::{MemAccess, SyncEvent, ThreadCursor, Wake};
+use units::{Lpa, ThreadId};
 
 /// Where a capture lies in a run: not at zero for the second program of a co-run (D3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,8 +56,6 @@ pub struct TracedThread {
     cursor: ThreadCursor,
     program: Arc<Program>,
     first_byte: u64,
-    /// By page of the capture, that of the run, if the run has the capture's pages in other places.
-    places: Option<Arc<[u32]>>,
     origin: Origin,
     ignores_edges: bool,
     /// Bytes of an access that are seen.
@@ -72,18 +70,9 @@ impl TracedThread {
             cursor,
             program,
             first_byte: origin.page.get() << 12,
-            places: None,
             origin,
             ignores_edges: false,
             most_bytes: u8::MAX,
-        }
-    }
-    /// The same thread, with page `p` of the capture at page `places[p]` from the origin on.
-    #[must_use]
-    pub fn placing(self, places: Arc<[u32]>) -> Self {
-        Self {
-            places: Some(places),
-            ..self
         }
     }
     /// The same thread, of whose sync events only creation and exit of threads are seen
@@ -110,12 +99,6 @@ impl TracedThread {
     }
 }
 
-/// Where a byte of the capture lies in a run that has its pages in other places.
-fn placed(places: &[u32], addr: CanonicalAddr) -> u64 {
-    let in_page = addr.get() % PageSize::KIB_4.bytes().get();
-    u64::from(places[addr.page().get() as usize]) << 12 | in_page
-}
-
 /// Whether an event is more than a thread's beginning or end.
 fn is_edge(event: SyncEvent) -> bool {
     use SyncEvent::{ThreadCreate, ThreadExit};
@@ -131,9 +114,8 @@ impl InstructionSource for TracedThread {
     #[inline(always)]
     fn peek(&mut self) -> Option<Step> {
         let (first_byte, most) = (self.first_byte, self.most_bytes);
-        let places = self.places.as_deref();
         let place = |access: MemAccess| Access {
-            byte: first_byte + places.map_or(access.addr.get(), |at| placed(at, access.addr)),
+            byte: access.addr.get() + first_byte,
             size: access.bytes.min(most),
         };
         let ignores_edges = self.ignores_edges;

@@ -1,15 +1,12 @@
 //! Two levels of TLB over the pages that data are mapped in, LRU, without time. An entry covers a
-//! page, of 4 KiB or of 2 MiB.
+//! page, of 4 KiB or of 2 MiB; who asks names the 4 KiB, the chunk, that it wants.
 
 use crate::pages::MappedPage;
-use crate::port::HostLine;
 use units::Lpa;
 
 /// Ways of the first and of the second level, as on Skylake.
 const L1_WAYS: usize = 4;
 const L2_WAYS: usize = 12;
-/// Binary logarithm of the lines of 4 KiB.
-const CHUNK_LINE_BITS: u32 = 6;
 const EMPTY: u32 = u32::MAX;
 
 /// Where a translation was found.
@@ -31,10 +28,10 @@ pub enum Translation {
 pub struct Tlb {
     l1: Vec<[u32; L1_WAYS]>,
     l2: Vec<[u32; L2_WAYS]>,
-    /// The page translated last, which most accesses ask for again.
+    /// The chunk translated last, which most accesses ask for again.
     last: u32,
-    /// Binary logarithm of the lines of a page.
-    line_bits: u32,
+    /// Binary logarithm of the chunks of a page.
+    chunk_bits: u32,
     /// Every page is in the first level.
     is_perfect: bool,
     /// If so, those that were invalidated and not translated since, a bit each; none before the
@@ -54,7 +51,7 @@ impl Tlb {
             l1: vec![[EMPTY; L1_WAYS]; l1_sets],
             l2: vec![[EMPTY; L2_WAYS]; l2_sets],
             last: EMPTY,
-            line_bits: CHUNK_LINE_BITS + page.chunk_bits(),
+            chunk_bits: page.chunk_bits(),
             is_perfect: false,
             unmapped: Vec::new(),
         }
@@ -67,47 +64,48 @@ impl Tlb {
             ..Self::new(4, 12, page)
         }
     }
-    /// The page of a data line.
-    #[inline]
-    pub fn page_of(&self, line: HostLine) -> u32 {
-        line.get() >> self.line_bits
-    }
     /// The page that a chunk is of.
-    pub fn page_of_chunk(&self, chunk: Lpa) -> u32 {
-        chunk.get() as u32 >> (self.line_bits - CHUNK_LINE_BITS)
-    }
-    /// A page's first chunk.
-    pub fn first_chunk(&self, page: u32) -> Lpa {
-        Lpa::new(u64::from(page) << (self.line_bits - CHUNK_LINE_BITS))
-    }
-    /// Looks a page up.
     #[inline]
-    pub fn translate(&mut self, page: u32) -> Translation {
-        if page == self.last {
+    pub fn page_of(&self, chunk: u32) -> u32 {
+        chunk >> self.chunk_bits
+    }
+    /// The first chunk of a chunk's page.
+    pub fn first_chunk(&self, chunk: u32) -> Lpa {
+        Lpa::new(u64::from(self.page_of(chunk)) << self.chunk_bits)
+    }
+    /// Looks the page of a chunk up.
+    #[inline]
+    pub fn translate(&mut self, chunk: u32) -> Translation {
+        if chunk == self.last {
             Translation::L1
         } else if self.is_perfect {
-            self.remap(page)
+            self.remap(chunk)
         } else {
-            self.search(page)
+            self.search(chunk)
         }
     }
-    /// Whether a page is in the first level; if so it becomes the youngest of its set.
+    /// Whether a chunk's page is in the first level; if so it becomes the youngest of its set.
     #[inline]
-    pub fn has(&mut self, page: u32) -> bool {
-        page == self.last || self.search_l1(page)
+    pub fn has(&mut self, chunk: u32) -> bool {
+        chunk == self.last || self.search_l1(chunk)
     }
-    /// Enters a page after its walk.
-    pub fn insert(&mut self, page: u32) {
+    /// Enters a chunk's page after its walk.
+    pub fn insert(&mut self, chunk: u32) {
+        let page = self.page_of(chunk);
         let (l1, l2) = (
             page as usize & (self.l1.len() - 1),
             page as usize & (self.l2.len() - 1),
         );
         push(&mut self.l1[l1], page);
         push(&mut self.l2[l2], page);
-        self.last = page;
+        self.last = chunk;
     }
-    /// Forgets a page, as a shootdown does; says whether it was there.
-    pub fn invalidate(&mut self, page: u32) -> bool {
+    /// Forgets a chunk's page, as a shootdown does; says whether it was there.
+    pub fn invalidate(&mut self, chunk: u32) -> bool {
+        let page = self.page_of(chunk);
+        if self.page_of(self.last) == page {
+            self.last = EMPTY;
+        }
         if self.is_perfect {
             self.unmap(page);
             return true;
@@ -117,9 +115,6 @@ impl Tlb {
             page as usize & (self.l2.len() - 1),
         );
         let was_in_l1 = take(&mut self.l1[l1], page);
-        if self.last == page {
-            self.last = EMPTY;
-        }
         take(&mut self.l2[l2], page) || was_in_l1
     }
 
@@ -134,12 +129,10 @@ impl Tlb {
             self.unmapped.resize(word + 1, 0);
         }
         self.unmapped[word] |= 1 << (page % 64);
-        if self.last == page {
-            self.last = EMPTY;
-        }
     }
-    fn remap(&mut self, page: u32) -> Translation {
-        self.last = page;
+    fn remap(&mut self, chunk: u32) -> Translation {
+        let page = self.page_of(chunk);
+        self.last = chunk;
         if self.is_unmapped(page) {
             self.unmapped[page as usize / 64] &= !(1 << (page % 64));
             return Translation::Remapped;
@@ -147,11 +140,12 @@ impl Tlb {
         Translation::L1
     }
     #[inline]
-    fn search_l1(&mut self, page: u32) -> bool {
+    fn search_l1(&mut self, chunk: u32) -> bool {
+        let page = self.page_of(chunk);
         if self.is_perfect {
             let is_mapped = !self.is_unmapped(page);
             if is_mapped {
-                self.last = page;
+                self.last = chunk;
             }
             return is_mapped;
         }
@@ -159,16 +153,17 @@ impl Tlb {
         let is_present = self.l1[set].contains(&page);
         if is_present {
             push(&mut self.l1[set], page);
-            self.last = page;
+            self.last = chunk;
         }
         is_present
     }
-    fn search(&mut self, page: u32) -> Translation {
-        if self.search_l1(page) {
+    fn search(&mut self, chunk: u32) -> Translation {
+        if self.search_l1(chunk) {
             return Translation::L1;
         }
+        let page = self.page_of(chunk);
         if self.l2[page as usize & (self.l2.len() - 1)].contains(&page) {
-            self.insert(page);
+            self.insert(chunk);
             return Translation::L2;
         }
         Translation::Absent
@@ -199,7 +194,6 @@ fn take(set: &mut [u32], page: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::LineInPage;
 
     #[test]
     fn as_many_pages_as_entries_fit_in_each_level() {
@@ -233,20 +227,26 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_covers_the_lines_of_a_page() {
-        let line = |chunk| HostLine::data(Lpa::new(chunk), LineInPage::new(63));
-        let small = Tlb::new(64, 1536, MappedPage::Kib4);
-        let huge = Tlb::new(64, 1536, MappedPage::Mib2);
-        assert_eq!(
-            [0, 511, 512].map(|chunk| small.page_of(line(chunk))),
-            [0, 511, 512]
-        );
-        assert_eq!(
-            [0, 511, 512].map(|chunk| huge.page_of(line(chunk))),
-            [0, 0, 1]
-        );
-        assert_eq!(huge.page_of_chunk(Lpa::new(1_023)), 1);
-        assert_eq!(huge.first_chunk(1), Lpa::new(512));
+    fn an_entry_covers_the_chunks_of_its_page() {
+        for (mut tlb, covered) in [
+            (Tlb::new(64, 1536, MappedPage::Kib4), 1),
+            (Tlb::new(64, 1536, MappedPage::Mib2), 512),
+        ] {
+            tlb.insert(1_024);
+            for chunk in [1_025, 1_535, 1_536, 1_023] {
+                let is_covered = (1_024..1_024 + covered).contains(&chunk);
+                assert_eq!(tlb.has(chunk), is_covered, "chunk {chunk}");
+            }
+            assert_eq!(tlb.first_chunk(1_024 + covered - 1), Lpa::new(1_024));
+            // The translation is the same one, whichever chunk is asked for last.
+            assert_eq!(tlb.invalidate(1_030), covered > 1);
+            assert_eq!(tlb.has(1_024), covered == 1);
+        }
+        let mut perfect = Tlb::perfect(MappedPage::Mib2);
+        assert!(perfect.has(7));
+        perfect.invalidate(500);
+        assert_eq!(perfect.translate(7), Translation::Remapped);
+        assert_eq!(perfect.translate(500), Translation::L1);
     }
 
     #[test]

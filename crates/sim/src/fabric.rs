@@ -36,7 +36,7 @@ use host::config::L2Victims;
 use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
 use host::placement::{DemotionKind, MigrationKind, PageAccess, Placement, PromotedDirt};
-use host::{HostLine, MissKind, MissSlot, Nodes, Region};
+use host::{HostLine, MissKind, MissSlot, Nodes, PageNumbers, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
 use persist::Persisting;
@@ -192,6 +192,19 @@ impl Fabric {
             locked: Vec::new(),
             persisting: Vec::new(),
             touched: vec![0; page_count.div_ceil(64) as usize],
+        }
+    }
+
+    /// From now on these numbers of pages choose the sets that they and their lines go to. Nothing
+    /// is cached.
+    pub fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.llc.number_pages(numbers);
+        self.placement.number_pages(numbers);
+        if let Some(store) = &mut self.page_store {
+            store.cache.number_pages(numbers);
+        }
+        if let Some(device) = &mut self.device {
+            device.controller.number_pages(numbers.all());
         }
     }
 

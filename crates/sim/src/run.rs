@@ -14,8 +14,8 @@ use crate::fabric::Addresses;
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
 use dram::Mapping;
-use host::HostLine;
 use host::thread::TracedThread;
+use host::{HostLine, PageNumbering, PageNumbers};
 use trace::TraceFile;
 use units::{Bytes, PageSize};
 
@@ -165,6 +165,10 @@ impl Prepared {
             .collect();
         let is_audited = self.spec.is_audited;
         let mut simulation = Simulation::new(&self.config, self.page_count(), threads, is_audited);
+        if self.config.cpu.page_numbers == PageNumbering::Virtual {
+            let numbers = self.guests.iter().flat_map(Guest::page_numbers);
+            simulation.number_pages(PageNumbers::new(numbers.collect()));
+        }
         if self.config.host_dram.mapping == Mapping::Rows {
             let mut addresses = Addresses::default();
             self.guests

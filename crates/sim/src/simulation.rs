@@ -19,7 +19,7 @@ use delay::DelayPolicy;
 use host::core::Core;
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
 use host::placement::MigrationKind;
-use host::{HostLine, InstructionSource, MissSlot, Pause};
+use host::{HostLine, InstructionSource, MissSlot, PageNumbers, Pause};
 use persist::LeftBehind;
 use trace::SyncEvent;
 use units::{CoreId, Lpa, Picos, ThreadId, Time};
@@ -144,6 +144,8 @@ pub struct Simulation<S> {
     /// A thread waits on a core for what it has left on another one.
     moves_wait: bool,
     is_audited: bool,
+    /// What chooses the sets of pages and lines, if not their own numbers.
+    pub(crate) numbers: Option<PageNumbers>,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
 }
@@ -227,8 +229,19 @@ impl<S: InstructionSource> Simulation<S> {
             cold_cores: (!config.run.warm_caches).then(|| config.cpu.clone()),
             moves_wait: false,
             is_audited,
+            numbers: None,
             events: 0,
         }
+    }
+
+    /// From now on these numbers of pages choose the sets that they and their lines go to. Nothing
+    /// is cached.
+    pub fn number_pages(&mut self, numbers: PageNumbers) {
+        for seat in &mut self.seats {
+            seat.core.number_pages(&numbers);
+        }
+        self.fabric.number_pages(&numbers);
+        self.numbers = Some(numbers);
     }
 
     /// Runs every thread to its end; `observe` returns whether to go on.

@@ -416,6 +416,12 @@ impl<S: InstructionSource> Simulation<S> {
                 seat.core = Core::new(seat.core.id(), config);
             }
             self.fabric.llc = SharedCache::new(config);
+            if let Some(numbers) = &self.numbers {
+                for seat in &mut self.seats {
+                    seat.core.number_pages(numbers);
+                }
+                self.fabric.llc.number_pages(numbers);
+            }
         }
         for seat in &mut self.seats {
             seat.core.reset_stats();

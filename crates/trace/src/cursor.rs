@@ -13,6 +13,7 @@ use crate::predictor::{AddressPredictor, FlowPredictor};
 use crate::template::{Holes, Piece, VariantShape};
 use crate::translate::Translator;
 use crate::wire::{Wire, take_varint, unzigzag};
+use std::sync::Arc;
 use units::ThreadId;
 
 const RING: usize = 2048;
@@ -37,7 +38,7 @@ impl ThreadCursor {
     pub(crate) fn new(file: TraceFile, thread: ThreadId) -> Self {
         let ring = vec![DynInst::plain(0); RING].into_boxed_slice();
         let ring = ring.try_into().expect("the ring has that many pieces");
-        let decoder = Decoder::new(&file.shared, thread);
+        let decoder = Decoder::new(&file, thread);
         Self {
             next: 0,
             decoded: 0,
@@ -134,7 +135,7 @@ pub(crate) fn count_blocks(
     counts: &mut [u64],
 ) -> Result<(), TraceError> {
     let shared = &*file.shared;
-    let mut decoder = Decoder::new(shared, thread);
+    let mut decoder = Decoder::new(file, thread);
     while let Some(variant) = decoder.block {
         decoder.open_next_block(shared);
         let shape = &shared.templates.shapes[variant as usize];
@@ -201,14 +202,14 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn new(shared: &Shared, thread: ThreadId) -> Self {
+    fn new(file: &TraceFile, thread: ThreadId) -> Self {
         let mut this = Self {
             thread,
             fault: None,
             columns: Columns::default(),
             flow: FlowPredictor::new(),
             addresses: AddressPredictor::new(),
-            translator: Translator::new(),
+            translator: Translator::new(Arc::clone(&file.index)),
             inflater: Inflater::new(),
             next_chunk: 0,
             blocks_left: 0,
@@ -218,7 +219,7 @@ impl Decoder {
             slot: 0,
             sync_in: None,
         };
-        this.open_next_block(shared);
+        this.open_next_block(&file.shared);
         this
     }
 
@@ -253,7 +254,7 @@ impl Decoder {
             .iter()
             .enumerate()
         {
-            match self.fill(shared, piece) {
+            match self.fill(piece) {
                 Some(dynamic) => ring[(at as usize + n) & MASK] = dynamic,
                 None => return self.fail(n),
             }
@@ -289,18 +290,18 @@ impl Decoder {
     }
 
     #[inline]
-    fn fill(&mut self, shared: &Shared, piece: &Piece) -> Option<DynInst> {
+    fn fill(&mut self, piece: &Piece) -> Option<DynInst> {
         let mut dynamic = piece.dynamic;
         match piece.holes {
             Holes::None => {}
-            Holes::Load => dynamic.first = self.address(shared)?,
-            Holes::Store => dynamic.second = self.address(shared)?,
+            Holes::Load => dynamic.first = self.address()?,
+            Holes::Store => dynamic.second = self.address()?,
             Holes::LoadStore => {
-                dynamic.first = self.address(shared)?;
-                dynamic.second = self.address(shared)?;
+                dynamic.first = self.address()?;
+                dynamic.second = self.address()?;
             }
             Holes::Update => {
-                dynamic.first = self.address(shared)?;
+                dynamic.first = self.address()?;
                 dynamic.second = dynamic.first;
             }
         }
@@ -309,11 +310,11 @@ impl Decoder {
 
     /// The canonical address of the next access.
     #[inline]
-    fn address(&mut self, shared: &Shared) -> Option<u64> {
+    fn address(&mut self) -> Option<u64> {
         let residual = unzigzag(self.columns.varint(ADDRESSES)?);
         let addr = self.addresses.address(self.slot as usize, residual);
         self.slot += 1;
-        self.translator.translate(&shared.index, addr)
+        self.translator.translate(addr)
     }
 
     /// The open block's sync event, if it has one.

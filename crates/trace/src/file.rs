@@ -36,6 +36,7 @@ pub struct Thread {
 #[derive(Clone)]
 pub struct TraceFile {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) index: Arc<PageIndex>,
 }
 
 pub(crate) struct ChunkEntry {
@@ -48,7 +49,6 @@ pub(crate) struct Shared {
     pub(crate) dictionary: Dictionary,
     pub(crate) templates: Templates,
     pub(crate) pages: Vec<VirtualPage>,
-    pub(crate) index: PageIndex,
     pub(crate) chunks: Vec<Vec<ChunkEntry>>,
     pub(crate) streams: Vec<StreamInfo>,
     threads: Vec<Thread>,
@@ -73,6 +73,7 @@ impl TraceFile {
     pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, TraceError> {
         let shared = Shared::new(bytes).map_err(|fault| fault.of(name))?;
         Ok(Self {
+            index: Arc::new(PageIndex::new(&shared.pages)),
             shared: Arc::new(shared),
         })
     }
@@ -83,6 +84,23 @@ impl TraceFile {
     /// The pages touched, in order: position is the canonical page number (D9).
     pub fn pages(&self) -> &[VirtualPage] {
         &self.shared.pages
+    }
+    /// The same capture with canonical pages for whole 2 MiB: where it touched one page of 512 that
+    /// begin at a multiple, there are all of them, so that cursors give other addresses.
+    #[must_use]
+    pub fn in_huge_pages(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            index: Arc::new(PageIndex::whole(&self.shared.pages)),
+        }
+    }
+    /// Canonical pages: those touched, or those of the 2 MiB in which one was.
+    pub fn page_count(&self) -> u64 {
+        self.index.page_count()
+    }
+    /// The virtual page number of each canonical page.
+    pub fn page_numbers(&self) -> Vec<u64> {
+        self.index.page_numbers(&self.shared.pages)
     }
     /// The static instructions; [`InstId`] is the position.
     pub fn insts(&self) -> &[Inst] {
@@ -144,7 +162,6 @@ impl Shared {
             bytes,
             dictionary,
             templates,
-            index: PageIndex::new(&pages),
             pages,
             chunks,
             streams,

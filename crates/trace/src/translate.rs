@@ -1,6 +1,7 @@
 //! From virtual addresses to canonical ones.
 
 use crate::container::VirtualPage;
+use std::sync::Arc;
 
 /// Entries of the cache of translations.
 const ENTRIES: usize = 256;
@@ -16,6 +17,9 @@ pub(crate) struct PageIndex {
     /// Numbers of the regions with a listed page, ascending.
     regions: Vec<u64>,
     maps: Vec<Region>,
+    /// Whether every page of such a region counts as listed.
+    is_whole: bool,
+    page_count: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -44,7 +48,39 @@ impl PageIndex {
             map.listed[word] |= bit;
             map.before[word + 1..].fill(number + 1);
         }
-        Self { regions, maps }
+        Self {
+            regions,
+            maps,
+            is_whole: false,
+            page_count: pages.len() as u64,
+        }
+    }
+
+    /// The same, as if every page of a region were listed of which one is.
+    pub(crate) fn whole(pages: &[VirtualPage]) -> Self {
+        let mut index = Self::new(pages);
+        for (first, map) in (0..).step_by(REGION as usize).zip(&mut index.maps) {
+            for (before, word) in map.before.iter_mut().zip((first..).step_by(64)) {
+                *before = word;
+            }
+        }
+        index.is_whole = true;
+        index.page_count = index.regions.len() as u64 * REGION;
+        index
+    }
+
+    /// Pages that are listed.
+    pub(crate) fn page_count(&self) -> u64 {
+        self.page_count
+    }
+
+    /// The virtual number of each page that is listed. `pages` are those it was made of.
+    pub(crate) fn page_numbers(&self, pages: &[VirtualPage]) -> Vec<u64> {
+        if self.is_whole {
+            let first = self.regions.iter().map(|region| region * REGION);
+            return first.flat_map(|page| page..page + REGION).collect();
+        }
+        pages.iter().map(|page| page.page).collect()
     }
 
     #[cold]
@@ -52,7 +88,8 @@ impl PageIndex {
         let map = &self.maps[self.regions.binary_search(&(page / REGION)).ok()?];
         let (word, bit) = place(page);
         let listed = map.listed[word];
-        let before = map.before[word] + u64::from((listed & (bit - 1)).count_ones());
+        let counted = if self.is_whole { u64::MAX } else { listed };
+        let before = map.before[word] + u64::from((counted & (bit - 1)).count_ones());
         (listed & bit != 0).then_some(before)
     }
 }
@@ -67,21 +104,23 @@ fn place(page: u64) -> (usize, u64) {
 pub(crate) struct Translator {
     /// Virtual page + 1 (0: empty), canonical page.
     cache: Box<[(u64, u64); ENTRIES]>,
+    pages: Arc<PageIndex>,
 }
 
 impl Translator {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(pages: Arc<PageIndex>) -> Self {
         Self {
+            pages,
             cache: Box::new([(0, 0); ENTRIES]),
         }
     }
     /// The canonical address of `addr`; `None` if its page is not in the list.
     #[inline]
-    pub(crate) fn translate(&mut self, pages: &PageIndex, addr: u64) -> Option<u64> {
+    pub(crate) fn translate(&mut self, addr: u64) -> Option<u64> {
         let page = addr >> 12;
         let entry = &mut self.cache[page as usize % ENTRIES];
         if entry.0 != page + 1 {
-            *entry = (page + 1, pages.search(page)?);
+            *entry = (page + 1, self.pages.search(page)?);
         }
         Some(entry.1 << 12 | addr & 0xfff)
     }
@@ -99,14 +138,33 @@ mod tests {
             page: 7 + n * 3,
         };
         let pages = PageIndex::new(&(0..600).map(page).collect::<Vec<_>>());
-        let mut translator = Translator::new();
+        let mut translator = Translator::new(Arc::new(pages));
         for turn in 0..3_u64 {
             for n in 0..600 {
                 let addr = ((7 + n * 3) << 12) + turn;
-                assert_eq!(translator.translate(&pages, addr), Some((n << 12) + turn));
+                assert_eq!(translator.translate(addr), Some((n << 12) + turn));
             }
         }
-        assert_eq!(translator.translate(&pages, 8 << 12), None);
+        assert_eq!(translator.translate(8 << 12), None);
+    }
+
+    #[test]
+    fn whole_regions_follow_one_another_with_each_page_at_its_place() {
+        let pages = [1, 511, 512, 2_048, 2_700].map(|page| VirtualPage { space: 3, page });
+        let index = PageIndex::whole(&pages);
+        let places = pages.map(|page| index.search(page.page));
+        assert_eq!(places, [1, 511, 512, 1_024, 1_536 + 140].map(Some));
+        assert_eq!(index.page_count(), 4 * 512);
+        let numbers = index.page_numbers(&pages);
+        assert_eq!(numbers.len(), 4 * 512);
+        for page in pages {
+            let place = index.search(page.page).unwrap();
+            assert_eq!(numbers[place as usize], page.page);
+        }
+        assert_eq!(PageIndex::new(&pages).page_numbers(&pages)[2], 512);
+        // Only what was touched is ever asked for.
+        assert_eq!(index.search(2), None);
+        assert_eq!(PageIndex::whole(&[]).page_count(), 0);
     }
 
     proptest! {

@@ -84,7 +84,7 @@ impl<M: Mapping> Ftl<M> {
 
     fn audit_block(&self, block: BlockAddr, in_flight: InFlight) {
         let state = self.allocator.block(block);
-        let found = (state.reads, state.programs);
+        let found = (self.allocator.reads(block), state.programs);
         let expected = (in_flight.reads, in_flight.programs);
         assert_eq!(
             found, expected,

@@ -91,6 +91,13 @@ impl Gc {
         victim.expect("a die with a relocation or erase under way has a victim")
     }
 
+    /// Whether the die is collecting this block of its own.
+    #[inline]
+    pub(super) fn is_victim(&self, die: DieId, block: BlockAddr) -> bool {
+        let victim = &self.collectors[die.index()].victim;
+        victim.as_ref().is_some_and(|victim| victim.block == block)
+    }
+
     /// Blocks being collected, for the audit.
     pub(super) fn victims(&self) -> impl Iterator<Item = BlockAddr> {
         self.collectors
@@ -200,9 +207,7 @@ impl<M: Mapping> Ftl<M> {
             victim.cursor += 1;
             victim.in_flight += 1;
             self.stats.gc_reads += 1;
-            self.allocator
-                .block_mut(self.geometry.block_of(source))
-                .reads += 1;
+            self.allocator.begin_read(self.geometry.block_of(source));
             self.estimator.enter(die, OpKind::Read, true);
             let operation = Operation::GcRead {
                 lpa,
@@ -229,7 +234,7 @@ impl<M: Mapping> Ftl<M> {
     fn erase_if_empty<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
         let pages = self.geometry.pages_per_block;
         let victim = *self.gc.victim_mut(die);
-        let is_read = self.allocator.block(victim.block).reads > 0;
+        let is_read = self.allocator.reads(victim.block) > 0;
         if victim.cursor < pages || victim.in_flight > 0 || victim.is_erasing || is_read {
             return;
         }
@@ -261,9 +266,7 @@ impl<M: Mapping> Ftl<M> {
     ) -> Done {
         let die = self.geometry.die_of_page(source);
         self.estimator.leave(die, OpKind::Read, true);
-        self.allocator
-            .block_mut(self.geometry.block_of(source))
-            .reads -= 1;
+        self.allocator.end_read(self.geometry.block_of(source));
         if self.mapping.reverse(source) != Some(lpa) {
             self.stats.gc_drops += 1;
             self.end_relocation(now, die, buffer, platform);

@@ -14,6 +14,10 @@ use units::{BlockAddr, FlashGeometry, Lpa, Ppa};
 pub trait Mapping {
     /// Where a page is, if it is mapped.
     fn lookup(&self, lpa: Lpa) -> Option<Ppa>;
+    /// Whether a page is mapped: what `lookup` says, without the place.
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.lookup(lpa).is_some()
+    }
     /// Which page is mapped there, if one is.
     fn reverse(&self, ppa: Ppa) -> Option<Lpa>;
     /// Maps a page to a physical page that nothing is mapped to, or to nowhere. Returns where it
@@ -123,6 +127,21 @@ impl Mapping for ImplicitMapping {
             return self.precondition.lookup(lpa);
         }
         self.place(lpa, self.places[at])
+    }
+
+    #[inline]
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        let at = index(lpa.get());
+        let region = at / REGION;
+        let is_touched = self.touched[region / 64] >> (region % 64) & 1 != 0;
+        match if is_touched {
+            self.places[at]
+        } else {
+            BY_FORMULA
+        } {
+            BY_FORMULA => lpa.get() < self.precondition.mapped_page_count(),
+            place => place != NOWHERE,
+        }
     }
 
     #[inline]

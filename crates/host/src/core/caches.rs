@@ -3,6 +3,7 @@
 use crate::cache::{CacheArray, Place};
 use crate::config::CpuConfig;
 use crate::core::stats::CoreStats;
+use crate::page_numbers::PageNumbers;
 use crate::port::HostLine;
 use crate::tlb::Tlb;
 
@@ -10,7 +11,7 @@ use crate::tlb::Tlb;
 pub(crate) struct Caches {
     pub(crate) l1i: CacheArray,
     pub(crate) l1d: CacheArray,
-    pub(crate) l2: CacheArray,
+    pub(crate) l2: CacheArray<true>,
     pub(crate) tlb: Tlb,
     /// When the data of each L1D line is there: a line filled from L2 is entered when it is asked
     /// for, and hits before its data has come wait for it.
@@ -34,6 +35,10 @@ impl Caches {
             },
             latest: 0,
         }
+    }
+    /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
+    pub(crate) fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.l2.number_pages(numbers);
     }
     /// Looks up a line to load: if present, when its data is there if asked for at `hit`.
     #[inline]

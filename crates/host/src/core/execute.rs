@@ -65,8 +65,8 @@ impl Core {
             let issue = self.calendar.book(Port::Store, done);
             self.issues(op, true, issue);
             done = issue + 1;
-            let page = self.caches.tlb.page_of(HostLine::of_byte(store.byte));
-            if self.stores_wait || !self.caches.tlb.has(page) {
+            let chunk = HostLine::of_byte(store.byte).chunk();
+            if self.stores_wait || !self.caches.tlb.has(chunk) {
                 return self.park_store(step, op, floor, done, uncore);
             }
             let place = self.window.place(self.window.tail);
@@ -109,7 +109,7 @@ impl Core {
         let line = HostLine::of_byte(load.byte);
         let is_split = (load.byte & 63) + u64::from(load.size) > 64;
         let store = self.stores.youngest(load.byte / 8);
-        if is_split || !self.caches.tlb.has(self.caches.tlb.page_of(line)) {
+        if is_split || !self.caches.tlb.has(line.chunk()) {
             return Quick::Issued(issue);
         }
         match self.stores.forward(store, issue) {

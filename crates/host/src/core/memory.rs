@@ -27,28 +27,28 @@ impl Core {
         at: u64,
         uncore: &mut U,
     ) -> Access {
-        let page = self.caches.tlb.page_of(line);
-        match self.caches.tlb.translate(page) {
+        let chunk = line.chunk();
+        match self.caches.tlb.translate(chunk) {
             Translation::L1 => Access::Done(at),
             Translation::L2 => {
                 self.stats.l1_tlb_misses += 1;
                 Access::Done(at + self.timing.l2_tlb)
             }
-            Translation::Absent => self.walk(page, at + self.timing.l2_tlb, uncore),
-            Translation::Remapped => Access::Done(self.walked(page, at, uncore)),
+            Translation::Absent => self.walk(chunk, at + self.timing.l2_tlb, uncore),
+            Translation::Remapped => Access::Done(self.walked(chunk, at, uncore)),
         }
     }
 
-    /// Reads the leaf page-table entry of `page` through L2.
-    fn walk<U: Uncore>(&mut self, page: u32, at: u64, uncore: &mut U) -> Access {
-        let line = HostLine::page_table(page);
+    /// Reads the leaf page-table entry of a chunk's page through L2.
+    fn walk<U: Uncore>(&mut self, chunk: u32, at: u64, uncore: &mut U) -> Access {
+        let line = HostLine::page_table(self.caches.tlb.page_of(chunk));
         let done = at + self.timing.l2;
         if self.caches.l2.access(line).is_some() {
             self.stats.l1_tlb_misses += 1;
             self.stats.walks += 1;
             self.stats.l2_hits += 1;
-            self.caches.tlb.insert(page);
-            return Access::Done(self.walked(page, done, uncore));
+            self.caches.tlb.insert(chunk);
+            return Access::Done(self.walked(chunk, done, uncore));
         }
         let outcome = self.request(line, MissKind::Walk, NIL, done, uncore);
         if outcome != Access::Refused {
@@ -58,11 +58,11 @@ impl Core {
         outcome
     }
 
-    /// The walk for `page`, if there was one, ends at cycle `at`; gives when the translation can
-    /// be used. A hint fault comes between: its handler keeps the core from dispatching, and the
-    /// access from going on.
-    fn walked<U: Uncore>(&mut self, page: u32, at: u64, uncore: &mut U) -> u64 {
-        let lpa = self.caches.tlb.first_chunk(page);
+    /// The walk for a chunk's page, if there was one, ends at cycle `at`; gives when the
+    /// translation can be used. A hint fault comes between: its handler keeps the core from
+    /// dispatching, and the access from going on.
+    fn walked<U: Uncore>(&mut self, chunk: u32, at: u64, uncore: &mut U) -> u64 {
+        let lpa = self.caches.tlb.first_chunk(chunk);
         let cost = uncore.walked(self.time(at), self.id, lpa);
         if cost.is_zero() {
             return at;
@@ -386,10 +386,9 @@ impl Core {
         match self.window.parked[place].phase {
             Phase::Line | Phase::StoreLine => self.take_line(place, cycle),
             Phase::Walk | Phase::StoreWalk => {
-                let line = HostLine::from_raw(self.window.parked[place].line);
-                let page = self.caches.tlb.page_of(line);
-                self.caches.tlb.insert(page);
-                let usable = self.walked(page, cycle, uncore);
+                let chunk = HostLine::from_raw(self.window.parked[place].line).chunk();
+                self.caches.tlb.insert(chunk);
+                let usable = self.walked(chunk, cycle, uncore);
                 let piece = &mut self.window.parked[place];
                 piece.ready_address = usable;
                 if piece.phase == Phase::Walk {

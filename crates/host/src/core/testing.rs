@@ -59,6 +59,7 @@ pub(crate) fn config() -> CpuConfig {
         memory_latency: Cycles::new(0),
         l3_interval: Cycles::new(0),
         serialising: true,
+        page_numbers: crate::PageNumbering::Canonical,
         split_accesses: true,
         tlb: true,
         page_size: MappedPage::Kib4,

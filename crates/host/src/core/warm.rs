@@ -65,14 +65,18 @@ impl Core {
 
     #[inline]
     fn warm_translate<W: WarmUncore>(&mut self, line: HostLine, uncore: &mut W) {
-        let page = self.caches.tlb.page_of(line);
-        let translation = self.caches.tlb.translate(page);
+        let chunk = line.chunk();
+        let translation = self.caches.tlb.translate(chunk);
         if translation == Translation::Absent {
-            self.warm_l2(HostLine::page_table(page), MissKind::Walk, uncore);
-            self.caches.tlb.insert(page);
+            self.warm_l2(
+                HostLine::page_table(self.caches.tlb.page_of(chunk)),
+                MissKind::Walk,
+                uncore,
+            );
+            self.caches.tlb.insert(chunk);
         }
         if matches!(translation, Translation::Absent | Translation::Remapped) {
-            let lpa = self.caches.tlb.first_chunk(page);
+            let lpa = self.caches.tlb.first_chunk(chunk);
             uncore.walked(self.id, lpa);
         }
     }

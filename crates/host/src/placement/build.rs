@@ -7,6 +7,7 @@ use super::reclaim::ReclaimLists;
 use super::{
     DemotionKind, Entry, HostConfig, HostPage, Placement, PlacementStats, ReclaimPolicy, TppConfig,
 };
+use crate::page_numbers::PageNumbers;
 use crate::pages::MappedPage;
 use std::ops::Range;
 use units::{Lpa, PageSize};
@@ -101,6 +102,11 @@ impl Placement {
             moves: Vec::new(),
             stats: PlacementStats::default(),
         }
+    }
+
+    /// The same; where host pages are in sets, these numbers of pages choose them.
+    pub fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.free.number_pages(numbers);
     }
 
     /// The same, with these pages pinned to the device. Of a huge page all chunks are, if one is.

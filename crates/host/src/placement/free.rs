@@ -6,6 +6,7 @@
 
 use super::HostPage;
 use crate::numa::NodeId;
+use crate::page_numbers::PageNumbers;
 use std::cmp::Reverse;
 use units::Lpa;
 
@@ -18,8 +19,13 @@ pub(super) enum FreePages {
         per_node: u32,
         home: NodeId,
     },
-    /// Page `p` takes one of the ways of set `p` modulo their number, the lowest first.
-    Sets { ways: u32, is_free: Vec<bool> },
+    /// Page `p` takes one of the ways of set `p` modulo their number, the lowest first; other
+    /// numbers of pages may choose the set.
+    Sets {
+        ways: u32,
+        is_free: Vec<bool>,
+        numbers: Option<PageNumbers>,
+    },
 }
 
 impl FreePages {
@@ -30,7 +36,15 @@ impl FreePages {
             Some(ways) => Self::Sets {
                 ways,
                 is_free: vec![true; count as usize],
+                numbers: None,
             },
+        }
+    }
+
+    /// From now on these numbers of pages choose their sets. All are free.
+    pub fn number_pages(&mut self, of_pages: &PageNumbers) {
+        if let Self::Sets { numbers, .. } = self {
+            *numbers = Some(of_pages.clone());
         }
     }
 
@@ -73,11 +87,17 @@ impl FreePages {
 
     /// The host pages that a page may take, if not any.
     pub fn set_of(&self, lpa: Lpa) -> Option<std::ops::Range<usize>> {
-        let Self::Sets { ways, is_free } = self else {
+        let Self::Sets {
+            ways,
+            is_free,
+            numbers,
+        } = self
+        else {
             return None;
         };
+        let number = numbers.as_ref().map_or(lpa.get(), |all| all.of(lpa));
         let set_count = (is_free.len() as u64 / u64::from(*ways)).max(1);
-        let first = (lpa.get() % set_count) as usize * *ways as usize;
+        let first = (number % set_count) as usize * *ways as usize;
         Some(first..(first + *ways as usize).min(is_free.len()))
     }
 

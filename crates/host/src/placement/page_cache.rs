@@ -5,6 +5,7 @@
 //! the page of the set used longest ago, among those that are not on their way themselves.
 
 use super::HostPage;
+use crate::page_numbers::PageNumbers;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Lpa, PageSize, Picos};
 
@@ -117,6 +118,8 @@ pub struct PageCache {
     ways: Vec<Way>,
     way_count: usize,
     set_count: u64,
+    /// What chooses the sets of pages, if not their own numbers.
+    numbers: Option<PageNumbers>,
     /// Counts uses: the youngest use is the greatest.
     clock: u64,
     stats: PageCacheStats,
@@ -135,6 +138,7 @@ impl PageCache {
             ways: vec![way; pages as usize],
             way_count: config.ways as usize,
             set_count: pages / u64::from(config.ways),
+            numbers: None,
             clock: 0,
             stats: PageCacheStats::default(),
         }
@@ -223,9 +227,16 @@ impl PageCache {
         }
     }
 
+    /// From now on these numbers of pages choose their sets. The cache is empty.
+    pub fn number_pages(&mut self, numbers: &PageNumbers) {
+        self.numbers = Some(numbers.clone());
+    }
+
     /// An empty way has never been used, so it is taken first.
     fn set(&self, lpa: Lpa) -> std::ops::Range<usize> {
-        let first = (lpa.get() % self.set_count) as usize * self.way_count;
+        let numbers = self.numbers.as_ref();
+        let number = numbers.map_or(lpa.get(), |all| all.of(lpa));
+        let first = (number % self.set_count) as usize * self.way_count;
         first..first + self.way_count
     }
     fn find(&self, lpa: Lpa) -> Option<usize> {

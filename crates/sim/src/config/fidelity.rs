@@ -74,6 +74,7 @@ pub const SWITCHES: &[Switch] = switches![
     "macsim_core",
     "macsim_caches",
     "no_tlb",
+    "virtual_page_numbers",
     "l2_victims_lost",
     "write_back_echo",
     "store_misses_are_writes",

@@ -8,7 +8,7 @@ use host::thread::{Origin, TracedThread};
 use host::{MappedPage, Program};
 use std::path::Path;
 use std::sync::Arc;
-use trace::{Thread, TraceFile, VirtualPage};
+use trace::{Thread, TraceFile};
 use units::address::LINE_BYTES;
 use units::{Lpa, PageSize, Ratio, ThreadId};
 
@@ -19,9 +19,6 @@ pub struct Guest {
     trace: TraceFile,
     origin: Origin,
     first_code_line: u32,
-    page_count: u64,
-    /// By page of the capture, that of the run from `origin` on, if they are not the same.
-    places: Option<Arc<[u32]>>,
     /// Which threads take part.
     present: Vec<bool>,
 }
@@ -41,13 +38,11 @@ impl Guest {
         let mut guests = Vec::with_capacity(captures.len());
         for (name, trace) in captures {
             let present = choose_threads(trace.threads(), wanted, &name)?;
-            let (places, page_count) = match mapped {
-                MappedPage::Kib4 => (None, trace.pages().len() as u64),
-                MappedPage::Mib2 => {
-                    let (places, count) = in_huge_pages(trace.pages());
-                    (Some(places), count)
-                }
+            let trace = match mapped {
+                MappedPage::Kib4 => trace,
+                MappedPage::Mib2 => trace.in_huge_pages(),
             };
+            let page_count = trace.page_count();
             let threads = u32::try_from(trace.threads().len()).expect("thread numbers are 32 bits");
             let lines = code_lines(&trace);
             guests.push(Self {
@@ -58,8 +53,6 @@ impl Guest {
                     thread: ThreadId::new(thread),
                 },
                 first_code_line: code_line,
-                page_count,
-                places,
                 present,
             });
             page += page_count;
@@ -71,22 +64,20 @@ impl Guest {
 
     /// Pages of the device that the capture takes: those of its list, or whole huge pages.
     pub fn page_count(&self) -> u64 {
-        self.page_count
+        self.trace.page_count()
+    }
+
+    /// The virtual numbers of the pages that the capture takes, in the run's order.
+    pub fn page_numbers(&self) -> Vec<u64> {
+        self.trace.page_numbers()
     }
 
     /// Notes where the capture's pages and lines of code are in the program's address space, behind
     /// those of the captures before.
     pub(super) fn add_to(&self, addresses: &mut Addresses) {
         const LINES: u64 = PageSize::KIB_4.line_count() as u64;
-        let first = addresses.pages.len();
-        addresses.pages.resize(first + self.page_count as usize, 0);
-        for (number, page) in self.trace.pages().iter().enumerate() {
-            let place = self
-                .places
-                .as_ref()
-                .map_or(number, |places| places[number] as usize);
-            addresses.pages[first + place] = page.page * LINES;
-        }
+        let pages = self.page_numbers().into_iter();
+        addresses.pages.extend(pages.map(|page| page * LINES));
         let first = addresses.code.len();
         addresses
             .code
@@ -128,10 +119,6 @@ impl Guest {
             .map(|(thread, present)| {
                 let cursor = self.trace.cursor(thread.id);
                 let source = TracedThread::new(cursor, Arc::clone(&program), self.origin);
-                let source = match &self.places {
-                    None => source,
-                    Some(places) => source.placing(Arc::clone(places)),
-                };
                 let source = match config.os.edges {
                     EdgePolicy::Replayed => source,
                     EdgePolicy::Ignored => source.ignoring_edges(),
@@ -149,27 +136,6 @@ impl Guest {
             })
             .collect()
     }
-}
-
-/// Where each of a capture's pages, which are in ascending order, lies if every 2 MiB of addresses
-/// of which it has one are a huge page: huge pages follow one another, and a chunk is at its place
-/// in its page. Also how many pages that takes; so many that a run cannot hold them are refused
-/// later, and their places are void.
-fn in_huge_pages(pages: &[VirtualPage]) -> (Arc<[u32]>, u64) {
-    let mapped = MappedPage::Mib2;
-    let mut huge_count: u64 = 0;
-    let mut last = None;
-    let places = pages.iter().map(|page| {
-        let huge = (page.space, mapped.number(Lpa::new(page.page)));
-        if last.replace(huge) != Some(huge) {
-            huge_count += 1;
-        }
-        let chunk = page.page % mapped.chunk_count();
-        let place = (huge_count - 1) * mapped.chunk_count() + chunk;
-        u32::try_from(place).unwrap_or(u32::MAX)
-    });
-    let places = places.collect();
-    (places, huge_count * mapped.chunk_count())
 }
 
 /// Lines of code that the capture names.
@@ -217,19 +183,4 @@ fn choose_threads(
         present[*index] = true;
     }
     Ok(present)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_huge_page_is_there_for_every_two_mebibytes_with_a_page() {
-        let page = |(space, page)| VirtualPage { space, page };
-        let pages = [(0, 1), (0, 511), (0, 512), (0, 2_048), (1, 2_048)].map(page);
-        let (places, count) = in_huge_pages(&pages);
-        assert_eq!(places[..], [1, 511, 512, 1_024, 1_536]);
-        assert_eq!(count, 4 * 512);
-        assert_eq!(in_huge_pages(&[]).1, 0);
-    }
 }

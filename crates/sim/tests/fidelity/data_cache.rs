@@ -39,6 +39,22 @@ pub fn no_buffer_hits(lab: &Lab) {
     assert_eq!(added(&both), Picos::new(103_000_000 - 3_102_500));
 }
 
+/// Two frames of one way each. Two pages that follow one another in the capture take one each;
+/// their virtual numbers are 64 apart, so both are for the same one: the second loads of both miss
+/// again, 3 us each.
+pub fn virtual_page_numbers(lab: &Lab) {
+    let trace = one_thread(|program, thread| {
+        for line in 0..2 {
+            program.chase(thread, line * LINE);
+            program.chase(thread, 64 * PAGE + line * LINE);
+        }
+    });
+    let two = ["ssd.dram=8KiB", "ssd.write_log=0B", "ssd.cache_ways=1"];
+    let both = lab.both(&trace, "base-cssd", &two);
+    assert_eq!(counts(&both, "flash/read_pages"), (2, 4));
+    assert_eq!(added(&both), nanos(2 * 3_000));
+}
+
 /// The load of page 0 fetches page 1 as well, which is there when it is asked for; without that
 /// it takes another 3 us.
 pub fn no_prefetch(lab: &Lab) {

@@ -34,7 +34,8 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    data_cache: clean_victims_programmed, no_buffer_hits, no_prefetch, unlimited_device_mshrs;
+    data_cache: clean_victims_programmed, no_buffer_hits, no_prefetch, unlimited_device_mshrs,
+        virtual_page_numbers;
     flash: nand_one_unit_per_channel, no_channel_transfer, split_program_timeline,
         exact_delay_estimate, program_80us, erase_853us, no_preconditioning;
     log: log_entries_72_bytes, log_seven_eighths, single_ring_log, compaction_free_of_charge,

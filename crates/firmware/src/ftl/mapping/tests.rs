@@ -5,6 +5,8 @@ use proptest::prelude::*;
 fn assert_equal(implicit: &ImplicitMapping, explicit: &ExplicitMapping, pages: u64) {
     for lpa in (0..pages).map(Lpa::new) {
         assert_eq!(implicit.lookup(lpa), explicit.lookup(lpa), "{lpa}");
+        let is_mapped = explicit.is_mapped(lpa);
+        assert_eq!(implicit.is_mapped(lpa), is_mapped, "{lpa}");
     }
     for ppa in (0..GEOMETRY.page_count()).map(Ppa::new) {
         assert_eq!(implicit.reverse(ppa), explicit.reverse(ppa), "{ppa}");
