@@ -171,7 +171,8 @@ impl Dram {
         for start in first.0..end.min(first.0 + channel_count) {
             let mut line = start;
             while line < end {
-                let run = self.map.run(line, (end - line).div_ceil(channel_count));
+                let left = (end - line + channel_count - 1) >> self.map.channel_bits;
+                let run = self.map.run(line, left);
                 done = done.max(self.run(at, run));
                 line += run.line_count * channel_count;
             }

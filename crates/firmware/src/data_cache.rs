@@ -51,11 +51,32 @@ pub struct DataCache {
     shape: Shape,
     /// By page, its set, if its number does not choose it; pages beyond go by their numbers.
     sets: Vec<u32>,
+    /// 2^64 over the number of sets, rounded up, modulo 2^64.
+    set_share: u64,
 }
 
 /// Frame tags and LPAs share 32 bits with "free".
 fn tag_of(lpa: Lpa) -> PageTag {
     lpa.get() as u32 + 1
+}
+
+/// The first way of a set with this tag.
+#[inline]
+fn way_with(set: &[PageTag], wanted: PageTag) -> Option<usize> {
+    // A bit for each way and no early exit among them, so that they become vector comparisons, and
+    // no branch depends on the way; for that no bit may be the lowest.
+    let (groups, rest) = set.as_chunks::<16>();
+    for (first, group) in (0..).step_by(16).zip(groups) {
+        let ways = (1..).zip(group);
+        let found = ways.fold(0u32, |found, (bit, tag)| {
+            found | u32::from(*tag == wanted) << bit
+        });
+        if found != 0 {
+            return Some(first + found.trailing_zeros() as usize - 1);
+        }
+    }
+    let way = rest.iter().position(|tag| *tag == wanted)?;
+    Some(set.len() - rest.len() + way)
 }
 
 impl DataCache {
@@ -74,6 +95,7 @@ impl DataCache {
             states: vec![0; frames],
             accesses: vec![0; frames],
             policy: Policy::new(policy, shape),
+            set_share: (u64::MAX / u64::from(shape.set_count)).wrapping_add(1),
             shape,
             sets: Vec::new(),
         }
@@ -99,10 +121,19 @@ impl DataCache {
     fn set_of(&self, lpa: Lpa) -> Range<usize> {
         let set = match self.sets.get(lpa.get() as usize) {
             Some(set) => *set,
-            None => lpa.get() as u32 % self.shape.set_count,
+            None => self.remainder_of(lpa.get() as u32),
         };
         let first = (set * self.shape.ways) as usize;
         first..first + self.shape.ways as usize
+    }
+
+    /// `number` modulo the number of sets, by two products, which take less than half the time of
+    /// a division (Lemire, Kaser and Kurz 2019): exact for all numbers of 32 bits.
+    #[inline]
+    fn remainder_of(&self, number: u32) -> u32 {
+        let fraction = self.set_share.wrapping_mul(u64::from(number));
+        let product = u128::from(fraction) * u128::from(self.shape.set_count);
+        (product >> 64) as u32
     }
 
     /// The frame of a page, resident or in flight.
@@ -110,7 +141,7 @@ impl DataCache {
     pub fn find(&self, lpa: Lpa) -> Option<FrameId> {
         let set = self.set_of(lpa);
         let tag = tag_of(lpa);
-        let way = self.tags[set.clone()].iter().position(|t| *t == tag)?;
+        let way = way_with(&self.tags[set.clone()], tag)?;
         Some(FrameId::new((set.start + way) as u32))
     }
 
@@ -133,7 +164,7 @@ impl DataCache {
     /// caller evicts what is in the frame.
     pub fn place_for(&mut self, lpa: Lpa, dirty_may_leave: bool) -> Option<FrameId> {
         let set = self.set_of(lpa);
-        if let Some(way) = self.tags[set.clone()].iter().position(|tag| *tag == 0) {
+        if let Some(way) = way_with(&self.tags[set.clone()], 0) {
             return Some(FrameId::from_index(set.start + way));
         }
         // In flight is everything from the first bit of the MSHR on.
@@ -354,6 +385,16 @@ mod tests {
         assert!(!cache.is_dirty(frame));
         assert_eq!(cache.count_access(frame), 1);
         cache.audit();
+    }
+
+    #[test]
+    fn a_set_is_a_remainder() {
+        for sets in [1, 2, 3, 7, 1_024, 28_672, 65_535, 1 << 22, (1 << 22) - 1] {
+            let cache = DataCache::new(sets, 1, CachePolicy::Lru);
+            for number in [0, 1, 2, 1_000_003, sets - 1, sets, u32::MAX - 1, u32::MAX] {
+                assert_eq!(cache.remainder_of(number), number % sets);
+            }
+        }
     }
 
     #[test]

@@ -225,9 +225,10 @@ impl<M: Mapping> Ftl<M> {
         let ppa = ppa.unwrap_or_else(|| panic!("{lpa} is read from flash but not mapped"));
         let seen = self.watches.begin_read(lpa);
         self.stats.host_reads += 1;
-        self.allocator.begin_read(self.geometry.block_of(ppa));
-        self.estimator
-            .enter(self.geometry.die_of_page(ppa), OpKind::Read, false);
+        let block = self.geometry.block_of(ppa);
+        let die = self.geometry.die_of(block);
+        self.gc.begin_host_read(die, block);
+        self.estimator.enter(die, OpKind::Read, false);
         let operation = Operation::HostRead {
             lpa,
             ppa,
@@ -363,10 +364,10 @@ impl<M: Mapping> Ftl<M> {
     }
 
     fn on_host_read<P: Platform>(&mut self, now: Time, ppa: Ppa, platform: &mut P) {
-        let (block, die) = (self.geometry.block_of(ppa), self.geometry.die_of_page(ppa));
+        let block = self.geometry.block_of(ppa);
+        let die = self.geometry.die_of(block);
         self.estimator.leave(die, OpKind::Read, false);
-        self.allocator.end_read(block);
-        if self.gc.is_victim(die, block) {
+        if self.gc.end_host_read(die, block) {
             self.advance_gc(now, die, platform);
         }
     }

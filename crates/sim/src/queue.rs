@@ -118,8 +118,10 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        self.advance();
-        let first = self.current.pop()?;
+        let first = match self.current.pop() {
+            Some(first) => first,
+            None => self.take_slice().or_else(|| self.current.pop())?,
+        };
         self.now = first.time;
         Some((first.time, first.event))
     }
@@ -139,17 +141,29 @@ impl<E: Copy> EventQueue<E> {
     #[inline]
     fn advance(&mut self) {
         if self.current.is_empty() {
-            self.take_slice();
+            let only = self.take_slice();
+            self.current.extend(only);
         }
     }
 
-    fn take_slice(&mut self) {
+    /// Goes on to the next slice. Gives its entry if it has just one, as most have; otherwise its
+    /// entries are what comes next.
+    #[inline]
+    fn take_slice(&mut self) -> Option<Entry<E>> {
         let soon = self.wheel.next_slice(self.cursor);
         let late = self.heap.first().map(|entry| slice_of(entry.time));
-        let Some(slice) = soon.into_iter().chain(late).min() else {
-            return;
-        };
+        let slice = soon.into_iter().chain(late).min()?;
         self.cursor = slice;
+        if late != Some(slice)
+            && let Some(only) = self.wheel.take_only(slice)
+        {
+            return Some(only);
+        }
+        self.take_entries(slice, soon, late);
+        None
+    }
+
+    fn take_entries(&mut self, slice: u64, soon: Option<u64>, late: Option<u64>) {
         if soon == Some(slice) {
             self.wheel.drain(slice, &mut self.current);
         }

@@ -25,12 +25,16 @@ impl Stream {
         self.0.next_u64()
     }
     /// A number below `bound`, without bias (Lemire's multiply and reject).
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "a draw needs at least one outcome");
         let mut product = u128::from(self.bits()) * u128::from(bound);
-        let floor = bound.wrapping_neg() % bound;
-        while (product as u64) < floor {
-            product = u128::from(self.bits()) * u128::from(bound);
+        // What is rejected lies below the bound, so that few draws pay for the division.
+        if (product as u64) < bound {
+            let floor = bound.wrapping_neg() % bound;
+            while (product as u64) < floor {
+                product = u128::from(self.bits()) * u128::from(bound);
+            }
         }
         (product >> 64) as u64
     }

@@ -35,8 +35,7 @@ impl EvictionPolicy for Lru {
         self.order.renew(frame);
     }
     fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId> {
-        self.order
-            .oldest(set.map(FrameId::new).filter(|frame| may_leave(*frame)))
+        self.order.oldest_that(set, may_leave)
     }
     fn evict(&mut self, _frame: FrameId, _tag: PageTag) {}
 }

@@ -6,6 +6,7 @@
 use super::policy::Shape;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use units::FrameId;
 
 /// The order of the frames of each set.
@@ -40,6 +41,28 @@ impl Order {
     #[inline]
     pub(super) fn oldest(&self, frames: impl Iterator<Item = FrameId>) -> Option<FrameId> {
         frames.min_by_key(|frame| self.stamps[frame.index()])
+    }
+
+    /// The oldest of those frames of a set that may leave.
+    #[inline]
+    pub(super) fn oldest_that(
+        &self,
+        set: Range<u32>,
+        may_leave: impl Fn(FrameId) -> bool,
+    ) -> Option<FrameId> {
+        // Stamp and frame in one number, so that no branch depends on the order, which nobody can
+        // foresee.
+        let stamps = &self.stamps[set.start as usize..set.end as usize];
+        let keys = set.zip(stamps).map(|(frame, stamp)| {
+            let key = u64::from(*stamp) << 32 | u64::from(frame);
+            if may_leave(FrameId::new(frame)) {
+                key
+            } else {
+                u64::MAX
+            }
+        });
+        let oldest = keys.fold(u64::MAX, u64::min);
+        (oldest != u64::MAX).then(|| FrameId::new(oldest as u32))
     }
 
     #[cold]

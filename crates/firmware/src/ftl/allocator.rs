@@ -68,10 +68,6 @@ struct Die {
 pub(super) struct Allocator {
     geometry: FlashGeometry,
     blocks: Vec<Block>,
-    /// By block: reads in flight; it is not erased under them. Apart, because reads are spread over
-    /// all blocks of a device and want nothing else of them: so the table stays in the host's
-    /// cache.
-    reads: Vec<u16>,
     dies: Vec<Die>,
     /// Bit set of the dies that can take a host page.
     ready: Vec<u64>,
@@ -92,7 +88,6 @@ impl Allocator {
         let mut allocator = Self {
             geometry,
             blocks: vec![block; geometry.block_count() as usize],
-            reads: vec![0; geometry.block_count() as usize],
             dies: Vec::with_capacity(geometry.die_count() as usize),
             ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
             next_die: 0,
@@ -139,21 +134,6 @@ impl Allocator {
     }
     pub(super) fn block_mut(&mut self, block: BlockAddr) -> &mut Block {
         &mut self.blocks[block.index()]
-    }
-    /// Reads of a block in flight.
-    #[inline]
-    pub(super) fn reads(&self, block: BlockAddr) -> u16 {
-        self.reads[block.index()]
-    }
-    /// A read of a block is submitted.
-    #[inline]
-    pub(super) fn begin_read(&mut self, block: BlockAddr) {
-        self.reads[block.index()] += 1;
-    }
-    /// A read of a block is done.
-    #[inline]
-    pub(super) fn end_read(&mut self, block: BlockAddr) {
-        self.reads[block.index()] -= 1;
     }
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks

@@ -5,7 +5,7 @@ use super::allocator::BlockState;
 use super::estimator::OpKind;
 use super::mapping::Mapping;
 use super::operation::Operation;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use units::{BlockAddr, DieId};
 
 /// Up to this many pages all of them are checked; on a larger device those of blocks that are open,
@@ -27,15 +27,19 @@ impl<M: Mapping> Ftl<M> {
     /// With a sentence, if an invariant is broken.
     pub fn audit(&self) {
         let in_flight = self.audit_queues();
-        let victims: BTreeSet<BlockAddr> = self.gc.victims().collect();
+        let victims: BTreeMap<BlockAddr, u32> = self.gc.victims().collect();
         for block in (0..self.geometry.block_count()).map(BlockAddr::new) {
             self.audit_block(block, in_flight.get(&block).copied().unwrap_or_default());
             let is_victim = self.allocator.block(block).state == BlockState::Victim;
             assert_eq!(
                 is_victim,
-                victims.contains(&block),
+                victims.contains_key(&block),
                 "{block:?}: victims are being collected"
             );
+        }
+        for (block, host_reads) in victims {
+            let expected = self.host_reads_of(block);
+            assert_eq!(host_reads, expected, "{block:?}: its reads are counted");
         }
         for die in (0..self.geometry.die_count()).map(DieId::new) {
             let on_die = in_flight
@@ -84,14 +88,13 @@ impl<M: Mapping> Ftl<M> {
 
     fn audit_block(&self, block: BlockAddr, in_flight: InFlight) {
         let state = self.allocator.block(block);
-        let found = (self.allocator.reads(block), state.programs);
-        let expected = (in_flight.reads, in_flight.programs);
         assert_eq!(
-            found, expected,
-            "{block:?}: reads and programs in flight are counted"
+            state.programs, in_flight.programs,
+            "{block:?}: programs in flight are counted"
         );
         if state.state == BlockState::Free {
-            assert_eq!(found, (0, 0), "{block:?} is free while in use");
+            let in_use = (in_flight.reads, in_flight.programs);
+            assert_eq!(in_use, (0, 0), "{block:?} is free while in use");
         }
         let is_checked = self.geometry.page_count() <= FULL_CHECK_PAGES
             || state.wear > 0

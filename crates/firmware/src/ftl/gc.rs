@@ -45,6 +45,10 @@ struct Victim {
     cursor: u32,
     /// Relocations under way.
     in_flight: u32,
+    /// Host reads of it in flight: it is not erased under them. Only victims count theirs: reads
+    /// are spread over all blocks of a device, and a table of those would be out of the host's
+    /// caches.
+    host_reads: u32,
     is_erasing: bool,
 }
 
@@ -91,18 +95,31 @@ impl Gc {
         victim.expect("a die with a relocation or erase under way has a victim")
     }
 
-    /// Whether the die is collecting this block of its own.
+    /// The block, if it is what the die is collecting.
     #[inline]
-    pub(super) fn is_victim(&self, die: DieId, block: BlockAddr) -> bool {
-        let victim = &self.collectors[die.index()].victim;
-        victim.as_ref().is_some_and(|victim| victim.block == block)
+    fn as_victim(&mut self, die: DieId, block: BlockAddr) -> Option<&mut Victim> {
+        let victim = self.collectors[die.index()].victim.as_mut();
+        victim.filter(|victim| victim.block == block)
+    }
+    /// A host read of a block of the die is submitted.
+    #[inline]
+    pub(super) fn begin_host_read(&mut self, die: DieId, block: BlockAddr) {
+        if let Some(victim) = self.as_victim(die, block) {
+            victim.host_reads += 1;
+        }
+    }
+    /// A host read of a block of the die is done; says whether the die is collecting it.
+    #[inline]
+    pub(super) fn end_host_read(&mut self, die: DieId, block: BlockAddr) -> bool {
+        let victim = self.as_victim(die, block);
+        victim.map(|victim| victim.host_reads -= 1).is_some()
     }
 
-    /// Blocks being collected, for the audit.
-    pub(super) fn victims(&self) -> impl Iterator<Item = BlockAddr> {
+    /// Blocks being collected and host reads of each that it counts, for the audit.
+    pub(super) fn victims(&self) -> impl Iterator<Item = (BlockAddr, u32)> {
         self.collectors
             .iter()
-            .filter_map(|die| die.victim.map(|victim| victim.block))
+            .filter_map(|die| die.victim.map(|victim| (victim.block, victim.host_reads)))
     }
 }
 
@@ -179,9 +196,19 @@ impl<M: Mapping> Ftl<M> {
             block: chosen.block,
             cursor: 0,
             in_flight: 0,
+            host_reads: self.host_reads_of(chosen.block),
             is_erasing: false,
         });
         true
+    }
+
+    /// Looks at everything in flight: once for each block that is collected.
+    pub(super) fn host_reads_of(&self, block: BlockAddr) -> u32 {
+        let is_read_of = |operation: &&Operation| match operation {
+            Operation::HostRead { ppa, .. } => self.geometry.block_of(*ppa) == block,
+            _ => false,
+        };
+        self.operations.iter().filter(is_read_of).count() as u32
     }
 
     /// Starts as many relocations as the die may have in flight.
@@ -207,7 +234,6 @@ impl<M: Mapping> Ftl<M> {
             victim.cursor += 1;
             victim.in_flight += 1;
             self.stats.gc_reads += 1;
-            self.allocator.begin_read(self.geometry.block_of(source));
             self.estimator.enter(die, OpKind::Read, true);
             let operation = Operation::GcRead {
                 lpa,
@@ -234,8 +260,8 @@ impl<M: Mapping> Ftl<M> {
     fn erase_if_empty<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
         let pages = self.geometry.pages_per_block;
         let victim = *self.gc.victim_mut(die);
-        let is_read = self.allocator.reads(victim.block) > 0;
-        if victim.cursor < pages || victim.in_flight > 0 || victim.is_erasing || is_read {
+        let is_in_use = victim.in_flight > 0 || victim.host_reads > 0;
+        if victim.cursor < pages || is_in_use || victim.is_erasing {
             return;
         }
         let valid = self.mapping.valid_count(victim.block);
@@ -266,7 +292,6 @@ impl<M: Mapping> Ftl<M> {
     ) -> Done {
         let die = self.geometry.die_of_page(source);
         self.estimator.leave(die, OpKind::Read, true);
-        self.allocator.end_read(self.geometry.block_of(source));
         if self.mapping.reverse(source) != Some(lpa) {
             self.stats.gc_drops += 1;
             self.end_relocation(now, die, buffer, platform);

@@ -70,6 +70,10 @@ pub struct Precondition {
     /// Positions below each full block: block `i` holds `starts[i]..starts[i + 1]`, less those in
     /// the open block.
     starts: Vec<u64>,
+    /// For the first of each 2 to the power of `hint_bits` positions: which block that is. A few
+    /// steps from there are quicker than a search among all blocks.
+    hints: Vec<u32>,
+    hint_bits: u32,
     /// position = number within the die × step, modulo `layout.mapped`.
     step: u64,
     /// The inverse of `step` modulo `layout.mapped`.
@@ -87,8 +91,12 @@ impl Precondition {
             "the preconditioned pages fit in full blocks"
         );
         let (step, inverse) = scatter(layout.mapped);
+        let starts = ramp(&layout, u64::from(geometry.pages_per_block));
+        let hint_bits = geometry.pages_per_block.ilog2();
         Self {
-            starts: ramp(&layout, u64::from(geometry.pages_per_block)),
+            hints: hints(&starts, layout.mapped, hint_bits),
+            hint_bits,
+            starts,
             geometry,
             layout,
             step,
@@ -136,7 +144,7 @@ impl Precondition {
             let block = self.geometry.block_on(die, self.layout.full_blocks);
             return Some(self.geometry.page_on(block, page));
         }
-        let block = self.starts.partition_point(|start| *start <= position) - 1;
+        let block = self.full_block_of(position);
         let held = self.starts[block + 1] - self.starts[block];
         let nth = position - self.starts[block];
         let page = nth * u64::from(self.geometry.pages_per_block) / held;
@@ -211,6 +219,16 @@ impl Precondition {
     fn open_pages_below(&self, die: DieId, position: u64) -> u64 {
         position * u64::from(self.open_pages(die)) / self.layout.mapped.max(1)
     }
+    /// The full block that holds `position`, unless the open block does: the last one that starts
+    /// there or before.
+    #[inline]
+    fn full_block_of(&self, position: u64) -> usize {
+        let mut block = self.hints[(position >> self.hint_bits) as usize] as usize;
+        while self.starts[block + 1] <= position {
+            block += 1;
+        }
+        block
+    }
     /// The page of the open block that holds `position`, if the open block does.
     fn open_page_of(&self, die: DieId, position: u64) -> Option<u32> {
         let page = self.open_pages_below(die, position);
@@ -236,6 +254,13 @@ fn ramp(layout: &Layout, block_pages: u64) -> Vec<u64> {
             }
         })
         .collect()
+}
+
+/// Which block holds the first of each 2 to the power of `bits` of `mapped` positions.
+fn hints(starts: &[u64], mapped: u64, bits: u32) -> Vec<u32> {
+    let firsts = (0..mapped).step_by(1 << bits);
+    let block = |first| starts.partition_point(|start| *start <= first) as u32 - 1;
+    firsts.map(block).collect()
 }
 
 /// A multiplier near the golden section of `modulus` that has an inverse, and the inverse.

@@ -115,6 +115,22 @@ impl<E: Copy> Wheel<E> {
         Some(from + to_word + u64::from(bit))
     }
 
+    /// Takes the entry of a slice that has entries, if it has no other.
+    #[inline]
+    pub(super) fn take_only(&mut self, slice: u64) -> Option<Entry<E>> {
+        let place = (slice % SLICES) as usize;
+        let at = self.heads[place];
+        let node = &mut self.nodes[at as usize];
+        if node.next != NIL {
+            return None;
+        }
+        let entry = node.entry;
+        node.next = std::mem::replace(&mut self.free, at);
+        self.heads[place] = NIL;
+        self.vacate(place);
+        Some(entry)
+    }
+
     /// Moves the entries of a slice to `target`.
     #[inline]
     pub(super) fn drain(&mut self, slice: u64, target: &mut Vec<Entry<E>>) {
@@ -127,6 +143,12 @@ impl<E: Copy> Wheel<E> {
             self.free = at;
             at = next;
         }
+        self.vacate(place);
+    }
+
+    /// The slice at this place has no entries any more.
+    #[inline]
+    fn vacate(&mut self, place: usize) {
         self.occupied[place / 64] &= !(1 << (place % 64));
         if self.occupied[place / 64] == 0 {
             self.words &= !(1 << (place / 64));

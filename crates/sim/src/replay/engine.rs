@@ -292,6 +292,7 @@ impl Engine {
     }
 
     /// Turns a request into operations and hands them to the firmware.
+    #[inline]
     fn issue(&mut self, now: Time, request: HostRequest) {
         self.taken += 1;
         let unit = self.port.unit(self.page);

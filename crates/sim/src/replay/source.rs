@@ -136,7 +136,8 @@ impl Source {
     ///
     /// # Errors
     /// A record of the file is wrong or beyond the device.
-    #[inline]
+    // Inlined always: put together in memory and read back, a request would wait for its stores.
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<HostRequest>, SimError> {
         if self.left == 0 {
             return Ok(None);
@@ -155,6 +156,7 @@ impl Source {
         self.next_of_file()
     }
 
+    #[inline(never)]
     fn next_of_file(&mut self) -> Result<Option<HostRequest>, SimError> {
         let Kind::File { reader, name } = &mut self.kind else {
             unreachable!("a pattern is no file")

@@ -3,6 +3,7 @@
 //! The first ranks stand alone; further on ranks share buckets of 1/64 of an octave, in which they
 //! are equally likely. A table of aliases draws a bucket in constant time (Walker's method).
 
+use std::hint::select_unpredictable;
 use units::Stream;
 
 /// Ranks that stand alone, and buckets of an octave after them.
@@ -62,12 +63,11 @@ impl Zipf {
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         let product = u128::from(stream.bits()) * self.buckets.len() as u128;
-        let drawn = &self.buckets[(product >> 64) as usize];
-        let bucket = if product as u64 <= drawn.threshold {
-            drawn
-        } else {
-            &self.buckets[drawn.alias as usize]
-        };
+        let at = (product >> 64) as usize;
+        let drawn = &self.buckets[at];
+        // A coin that no branch predictor knows.
+        let stays = product as u64 <= drawn.threshold;
+        let bucket = &self.buckets[select_unpredictable(stays, at, drawn.alias as usize)];
         match bucket.count {
             1 => bucket.first,
             count => bucket.first + stream.below(count),

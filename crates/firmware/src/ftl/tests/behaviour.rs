@@ -170,7 +170,7 @@ fn a_block_is_erased_after_the_last_read_of_it() {
         bench.step();
         for operation in bench.ftl.operations.iter() {
             if let Operation::Erase { block } = operation {
-                assert_eq!(bench.ftl.allocator.reads(*block), 0);
+                assert_eq!(bench.ftl.host_reads_of(*block), 0);
             }
         }
     }
