@@ -285,14 +285,15 @@ impl Engine {
     /// Closed loop: takes the next request, if there is one.
     #[inline]
     fn issue_next(&mut self, now: Time) -> Result<(), SimError> {
-        if let Some(request) = self.source.next()? {
+        if let Some(request) = self.source.draw() {
+            self.issue(now, request);
+        } else if let Some(request) = self.source.next()? {
             self.issue(now, request);
         }
         Ok(())
     }
 
     /// Turns a request into operations and hands them to the firmware.
-    #[inline]
     fn issue(&mut self, now: Time, request: HostRequest) {
         self.taken += 1;
         let unit = self.port.unit(self.page);

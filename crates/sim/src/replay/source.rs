@@ -136,31 +136,40 @@ impl Source {
     ///
     /// # Errors
     /// A record of the file is wrong or beyond the device.
-    // Inlined always: put together in memory and read back, a request would wait for its stores.
-    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<HostRequest>, SimError> {
         if self.left == 0 {
             return Ok(None);
         }
-        self.left -= 1;
-        self.given += 1;
-        if let Kind::Pattern { generator, size } = &mut self.kind {
-            let (offset, is_write) = generator.next();
-            return Ok(Some(HostRequest {
-                at: Time::ZERO,
-                offset,
-                size: *size,
-                is_write,
-            }));
+        match &self.kind {
+            Kind::Pattern { .. } => Ok(self.draw()),
+            Kind::File { .. } => self.next_of_file(),
         }
-        self.next_of_file()
     }
 
-    #[inline(never)]
+    /// The next request if this is a pattern that goes on: as [`Source::next`], but in registers. A
+    /// result that is put together in memory and read back as a whole waits for its stores.
+    #[inline]
+    pub fn draw(&mut self) -> Option<HostRequest> {
+        let Kind::Pattern { generator, size } = &mut self.kind else {
+            return None;
+        };
+        self.left = self.left.checked_sub(1)?;
+        self.given += 1;
+        let (offset, is_write) = generator.next();
+        Some(HostRequest {
+            at: Time::ZERO,
+            offset,
+            size: *size,
+            is_write,
+        })
+    }
+
     fn next_of_file(&mut self) -> Result<Option<HostRequest>, SimError> {
         let Kind::File { reader, name } = &mut self.kind else {
             unreachable!("a pattern is no file")
         };
+        self.left -= 1;
+        self.given += 1;
         let Some(request) = reader.next() else {
             return Ok(None);
         };
