@@ -130,8 +130,6 @@ pub struct Core {
     warm_target: Option<TargetPrediction>,
     /// A store is complete when its line is there, not before.
     stores_wait: bool,
-    /// Instructions among those counted as retired that will be, or were, executed again.
-    replayed: u64,
     stats: CoreStats,
 }
 
@@ -175,7 +173,6 @@ impl Core {
             predictor: BranchPredictor::new(config.history_bits, config.branch_start),
             warm_target: None,
             stores_wait: config.stores == StorePolicy::Waited,
-            replayed: 0,
             stats: CoreStats::default(),
         }
     }
@@ -382,7 +379,6 @@ impl Core {
             .since
             .map_or(0, |since| self.retirement.cycle - since);
         CoreStats {
-            instructions: self.stats.instructions.saturating_sub(self.replayed),
             active_cycles: self.stats.active_cycles + open,
             ..self.stats
         }
@@ -390,7 +386,6 @@ impl Core {
     /// Forgets what was counted, at the end of warm-up.
     pub fn reset_stats(&mut self) {
         self.stats = CoreStats::default();
-        self.replayed = 0;
         self.retirement.since = self.retirement.since.map(|_| self.retirement.cycle);
     }
 

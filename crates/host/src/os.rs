@@ -26,6 +26,10 @@ units::parameters! {
         /// What starts without a switch: the first thread of each core (`core`) or the first time
         /// of each thread (`thread`).
         free_start: FreeStart, "core or thread", "our choice (core); SkyByte's artifact: thread";
+        /// Which free core a runnable thread goes to: the one that it has just left or was on last
+        /// (`last`), or the lowest-numbered (`lowest`).
+        core_choice: CoreChoice, "last or lowest",
+            "our choice (last), as Linux's; SkyByte's artifact: lowest";
         /// What an access that was answered by SkyByte-Delay brings: nothing (`dropped`), or its
         /// line, to all who wait for it but the access that asked (`delivered`).
         delayed_line: DelayedLine, "dropped or delivered",
@@ -80,6 +84,16 @@ pub enum WakePolicy {
     HoldCore,
     /// When its data has arrived in device DRAM.
     OnData,
+}
+
+/// Which free core a runnable thread goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoreChoice {
+    /// That which it has left or was on last.
+    Last,
+    /// The lowest-numbered.
+    Lowest,
 }
 
 /// What starts without the cost of a switch.
@@ -166,6 +180,7 @@ pub(crate) mod tests {
             scheduler: policy,
             wake: WakePolicy::Requeue,
             free_start: FreeStart::Core,
+            core_choice: CoreChoice::Last,
             delayed_line: DelayedLine::Dropped,
             switch_at: SwitchAt::Retire,
             squash: SquashPolicy::AtOnce,

@@ -69,7 +69,7 @@ impl RunResult {
             "threads": run.thread_count(),
             "seed": run.config().run.seed,
             "config_digest": run.config().digest(),
-            "instructions": view.totals.cores.instructions,
+            "instructions": view.totals.cores.executed(),
             "warmup_instructions": warmed,
             "execution_time_ps": end.as_picos(),
             "warnings": warnings,
@@ -184,7 +184,7 @@ impl<S: InstructionSource> View<'_, S> {
             idle += core.idle;
         }
         json!({
-            "instructions": c.instructions,
+            "instructions": c.executed(),
             "loads": c.loads,
             "stores": c.stores,
             "line_write_backs": c.write_backs,
@@ -195,7 +195,7 @@ impl<S: InstructionSource> View<'_, S> {
             "compute_bound_ps": active.saturating_sub(memory).get(),
             "switch_ps": switching.get(),
             "idle_ps": idle.get(),
-            "ipc_micro": milli(c.instructions * 1000, active.get() / self.period().get()),
+            "ipc_micro": milli(c.executed() * 1000, active.get() / self.period().get()),
         })
     }
 
@@ -214,7 +214,7 @@ impl<S: InstructionSource> View<'_, S> {
             "l3_misses": l3_misses,
             "l3_write_backs": l3.write_backs_out,
             "tlb_walks": c.walks,
-            "l3_mpki_milli": milli(l3.misses * 1000, c.instructions),
+            "l3_mpki_milli": milli(l3.misses * 1000, c.executed()),
         })
     }
 

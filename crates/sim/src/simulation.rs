@@ -16,7 +16,7 @@ use crate::fabric::{Arrived, Fabric};
 use crate::migration::Scans;
 use crate::retry::Lanes;
 use delay::DelayPolicy;
-use host::core::Core;
+use host::core::{Core, CoreStats};
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
 use host::placement::MigrationKind;
 use host::{HostLine, InstructionSource, MissSlot, PageNumbers, Pause};
@@ -254,6 +254,10 @@ impl<S: InstructionSource> Simulation<S> {
         while !self.sync.is_done() {
             self.step(observe)?;
         }
+        // What a thread has left on a core that it moved away from can outlast it.
+        while self.seats.iter().any(|seat| !seat.core.is_empty()) {
+            self.step(observe)?;
+        }
         let end = self.actors.iter().filter_map(|actor| actor.finished).max();
         Ok(end.unwrap_or(Time::ZERO))
     }
@@ -283,8 +287,9 @@ impl<S: InstructionSource> Simulation<S> {
 
     /// Instructions that all cores have retired since measurement began.
     fn retired(&self) -> u64 {
-        let seats = self.seats.iter();
-        seats.map(|seat| seat.core.stats().instructions).sum()
+        let mut cores = CoreStats::default();
+        (self.seats.iter()).for_each(|seat| cores.add(&seat.core.stats()));
+        cores.executed()
     }
 
     /// Lets everything end that is under way when the last thread has ended: posted writes,

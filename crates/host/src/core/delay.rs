@@ -189,7 +189,7 @@ impl Core {
             }
         }
         source.rewind_to(first);
-        self.replayed += counted;
+        self.stats.replayed += counted;
     }
 
     /// Everything from `first` on stays, takes its line if it is flagged, and retires.

@@ -119,7 +119,7 @@ fn what_was_fetched_runs_on_with_the_window_and_is_executed_again() {
         core.start(now);
         let pause = run_until_pause(&mut core, now, &mut source, &mut memory);
         assert!(matches!(pause, Pause::End { .. }), "{pause:?}");
-        assert_eq!(core.stats().instructions, 10);
+        assert_eq!(core.stats().executed(), 10);
     }
 }
 

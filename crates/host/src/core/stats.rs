@@ -3,8 +3,10 @@
 /// What a core has done since `reset_stats`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CoreStats {
-    /// Instructions retired, each once.
+    /// Instructions retired.
     pub instructions: u64,
+    /// Of these, over all cores, instructions that had retired before, or will again.
+    pub replayed: u64,
     /// Pieces retired (µops of instructions with several accesses).
     pub pieces: u64,
     /// Loads retired.
@@ -56,10 +58,16 @@ pub struct CoreStats {
 }
 
 impl CoreStats {
+    /// Instructions that the threads of all cores have executed, each once. Only the sum over cores
+    /// is known: what has retired on one may be repeated on another.
+    pub fn executed(&self) -> u64 {
+        self.instructions.saturating_sub(self.replayed)
+    }
     /// Adds what another core has done.
     pub fn add(&mut self, other: &Self) {
         let Self {
             instructions,
+            replayed,
             pieces,
             loads,
             stores,
@@ -86,6 +94,7 @@ impl CoreStats {
             memory_bound_cycles,
         } = other;
         self.instructions += instructions;
+        self.replayed += replayed;
         self.pieces += pieces;
         self.loads += loads;
         self.stores += stores;

@@ -1,7 +1,7 @@
 //! Threads, their states, and the cores they run on. One run queue for all cores.
 
 use super::run_queue::{AnyQueue, RunQueue};
-use super::{FreeStart, OsConfig, WakePolicy};
+use super::{CoreChoice, FreeStart, OsConfig, WakePolicy};
 use units::{CoreId, Picos, Stream, ThreadId, Time};
 
 /// What a thread is doing.
@@ -123,6 +123,7 @@ impl Core {
 pub struct Scheduler {
     wake: WakePolicy,
     free_start: FreeStart,
+    core_choice: CoreChoice,
     switch_cost: Picos,
     /// As `switch_cost`, after a thread that yielded for its data.
     yield_cost: Picos,
@@ -149,6 +150,7 @@ impl Scheduler {
         Self {
             wake: config.wake,
             free_start: config.free_start,
+            core_choice: config.core_choice,
             switch_cost: config.switch_cost,
             yield_cost: config.switch_cost,
             time_slice: config.time_slice,
@@ -277,11 +279,31 @@ impl Scheduler {
         must_yield
     }
 
-    /// A free core for `thread`: the one it ran on last, or else the lowest-numbered.
+    /// A free core for `thread`: the one it ran on last, unless `os.core_choice` says otherwise, or
+    /// else the lowest-numbered.
     pub fn free_core_for(&self, thread: ThreadId) -> Option<CoreId> {
-        let is_free = |core: &CoreId| self.cores[core.index()].running.is_none();
-        let last = self.threads[thread.index()].last_core.filter(is_free);
-        last.or_else(|| self.core_ids().find(is_free))
+        let last = match self.core_choice {
+            CoreChoice::Last => self.threads[thread.index()].last_core,
+            CoreChoice::Lowest => None,
+        };
+        let last = last.filter(|core| self.is_free(*core));
+        last.or_else(|| self.lowest_free())
+    }
+
+    /// Which core takes the next thread after `left` has lost its own.
+    pub fn core_after(&self, left: CoreId) -> CoreId {
+        match self.core_choice {
+            CoreChoice::Last => left,
+            CoreChoice::Lowest => self.lowest_free().unwrap_or(left),
+        }
+    }
+
+    fn is_free(&self, core: CoreId) -> bool {
+        self.cores[core.index()].running.is_none()
+    }
+
+    fn lowest_free(&self) -> Option<CoreId> {
+        self.core_ids().find(|core| self.is_free(*core))
     }
 }
 

@@ -83,6 +83,7 @@ pub const SWITCHES: &[Switch] = switches![
     "round_robin",
     "no_time_slices",
     "threads_wait_on_core",
+    "lowest_core_first",
     "switch_at_response",
     "delayed_lines_delivered",
     "squashed_work_goes_on",

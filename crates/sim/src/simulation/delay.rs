@@ -229,7 +229,7 @@ impl<S: InstructionSource> Simulation<S> {
         if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
             self.sleep_for_page(now, thread);
         }
-        self.dispatch(now, core);
+        self.dispatch(now, self.scheduler.core_after(core));
     }
 
     /// The device's notice that a page has come wakes the threads that sleep until then.

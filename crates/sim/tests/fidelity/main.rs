@@ -44,7 +44,7 @@ scenarios! {
     core: macsim_core, macsim_caches, no_tlb, l2_victims_lost, write_back_echo,
         store_misses_are_writes, cold_cpu_caches;
     switching: switch_cost_1300ns, round_robin, no_time_slices, threads_wait_on_core,
-        switch_at_response, delayed_lines_delivered, squashed_work_goes_on, stores_switch,
+        lowest_core_first, switch_at_response, delayed_lines_delivered, squashed_work_goes_on, stores_switch,
         no_thread_edges;
     pages: free_migration, promotion_forgets_dirt, demotion_writes_lost, lru_host_pages,
         host_dram_constant_46ns, macsim_dram, tpp_free_of_charge, astriflash_by_hotness;

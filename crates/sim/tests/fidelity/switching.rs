@@ -92,6 +92,21 @@ pub fn threads_wait_on_core(lab: &Lab) {
     assert_eq!(counts(&both, "cores/switch_ps"), (4_000_000, 0));
 }
 
+/// Two cores. Thread 0 ends at once; thread 1 yields at its load, and finds the line in L1D when it
+/// comes back. In the artifact it comes back on core 0, which has to ask L3.
+pub fn lowest_core_first(lab: &Lab) {
+    let mut program = Program::new();
+    let (ends, moves) = (program.thread(), program.thread());
+    program.alu(ends, 1);
+    program.load(moves, 0);
+    let delivered = ["cpu.cores=2", "os.delayed_line=delivered"];
+    let settings = [BIG_CACHES, &delivered].concat();
+    let both = lab.both(&program.finish(), "skybyte-c", &settings);
+    let (last, lowest) = counts(&both, "caches/l3_accesses");
+    assert_eq!(lowest - last, 1);
+    assert_eq!(counts(&both, "os/switches_long_delay"), (1, 1));
+}
+
 /// Older than the load are 100 divisions, each of which needs the one before: 26 cycles each, 650
 /// ns. The load is dispatched behind them in cycle 25 and answered after 13.5 ns in the core, 40
 /// of link and 49 of lookup: at 108.75 ns. A switch of 100 us, which outlasts the flash read,
