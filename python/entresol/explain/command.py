@@ -45,7 +45,11 @@ def explain_gain(
     ] = "switches",
     switches: Annotated[
         list[str] | None,
-        typer.Option("--switch", metavar="NAME", help="Only these switches; repeatable."),
+        typer.Option(
+            "--switch",
+            metavar="NAME",
+            help="Only these switches; repeatable. artifact,-NAME: all but one.",
+        ),
     ] = None,
     orders: Annotated[
         int,
