@@ -118,6 +118,11 @@ pub struct Controller {
 const COMPACTION_OWNER: u32 = 1 << 31;
 
 impl Controller {
+    /// The next program goes where page `lpa` would be, behind all pages of the program.
+    pub fn write_as_behind(&mut self, lpa: Lpa) {
+        self.ftl.write_as_behind(lpa);
+    }
+
     /// A preconditioned device with empty DRAM.
     ///
     /// # Panics

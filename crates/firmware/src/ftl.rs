@@ -17,7 +17,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use config::{EstimatorKind, FtlConfig, GcKind};
+pub use config::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
 
 use crate::platform::{BufferId, NandCommand, NandOp, NandTag, PagePlace, Platform};
 use alloc::collections::VecDeque;
@@ -157,6 +157,14 @@ impl Ftl {
 }
 
 impl<M: Mapping> Ftl<M> {
+    /// The host's next program goes to the die that page `lpa` is on at the start, if that has room:
+    /// page after page they take turns.
+    pub fn write_as_behind(&mut self, lpa: Lpa) {
+        let dies = u64::from(self.geometry.die_count());
+        self.allocator
+            .go_on_at(DieId::new((lpa.get() % dies) as u32));
+    }
+
     /// As [`Ftl::new`], with another implementation of the mapping, in the preconditioned state.
     pub fn with_mapping(
         geometry: FlashGeometry,

@@ -30,7 +30,7 @@ pub use config::{
     PrefetcherKind, PromotionCounts, SsdConfig,
 };
 pub use controller::{Controller, Copies};
-pub use ftl::{EstimatorKind, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};
+pub use ftl::{EstimatorKind, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};
 pub use platform::{
     Answer, Breakdown, BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Request,
     RequestOp, Response, Served, Timer, Unit,

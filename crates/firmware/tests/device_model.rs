@@ -11,7 +11,7 @@ mod lab;
 
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, ControllerStats, Cost, DramAccess,
-    EstimatorKind, FlashTiming, FtlConfig, FtlStats, GcKind, LogMode, PrefetcherKind,
+    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, FtlStats, GcKind, LogMode, PrefetcherKind,
     PromotionCounts, SsdConfig,
 };
 use lab::{Lab, Mix};
@@ -33,6 +33,7 @@ fn random_ftl(random: &mut Stream) -> FtlConfig {
         fill: Ratio::percent(pick(random, &[100, 100, 60, 0])),
         overwritten: Ratio::percent(pick(random, &[100, 0])),
         placement: 0,
+        first_write: FirstWrite::FirstDie,
         gc: pick(
             random,
             &[GcKind::Incremental, GcKind::Incremental, GcKind::Bulk],

@@ -3,13 +3,13 @@
 use crate::recorder::FlashLog;
 use dram::{Access, Dram, DramLine};
 use firmware::{
-    Cell, Controller, DramAccess, EstimatorKind, NandCommand, NandOp, NandTag, PagePlace, Platform,
-    Response, Timer, Unit,
+    Cell, Controller, DramAccess, EstimatorKind, FirstWrite, NandCommand, NandOp, NandTag,
+    PagePlace, Platform, Response, Timer, Unit,
 };
 use host::os::WakePolicy;
 use nand::{Command, Completion, Nand, NandEvent, Operation};
 use units::address::LINE_BYTES;
-use units::{Bytes, LineMask, Lpa, Picos, Time};
+use units::{Bytes, LineMask, Lpa, PageSize, Picos, Time};
 
 /// Something of the device's own that ends or starts at a known time; whoever runs the device
 /// brings it back to [`Device::on_event`] then.
@@ -159,6 +159,17 @@ impl Device {
             controller: Controller::new(&config.controller()),
             resources: Resources::new(config),
         }
+    }
+
+    /// An idle device for a program of `page_count` pages.
+    pub fn for_pages(config: &crate::config::Config, page_count: u64) -> Self {
+        let mut device = Self::new(config);
+        if config.ftl.first_write == FirstWrite::BehindPages {
+            let size = config.nand.page_size.bytes() / PageSize::KIB_4.bytes();
+            let behind = Lpa::new(page_count.div_ceil(size));
+            device.controller.write_as_behind(behind);
+        }
+        device
     }
 
     /// Whether the host will be told when a page on its way from flash has come.

@@ -152,7 +152,7 @@ impl Fabric {
         Self {
             queue: EventQueue::new(),
             placement: promotion::placement_of(config, page_count),
-            device: is_ssd.then(|| Device::new(config)),
+            device: is_ssd.then(|| Device::for_pages(config, page_count)),
             requests: Requests::default(),
             llc: SharedCache::new(&config.cpu),
             host_dram: HostMemory::new(config),

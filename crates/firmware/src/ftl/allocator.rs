@@ -222,6 +222,11 @@ impl Allocator {
         self.ready[word] = (self.ready[word] & !(1 << bit)) | (u64::from(has_room) << bit);
     }
 
+    /// The next program goes to `die`, if that has room.
+    pub(super) fn go_on_at(&mut self, die: DieId) {
+        self.next_die = die.get();
+    }
+
     /// The first die with room from `next_die` on, round the device.
     fn next_ready_die(&self) -> Option<DieId> {
         let (start, bit) = (self.next_die as usize / 64, self.next_die % 64);

@@ -31,6 +31,16 @@ pub enum EstimatorKind {
     Exact,
 }
 
+/// Which die the first program of the host's goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstWrite {
+    /// The first.
+    FirstDie,
+    /// That of the page behind the last of the program's.
+    BehindPages,
+}
+
 units::parameters! {
     /// Flash translation layer: space, preconditioning, garbage collection, delay estimate.
     pub struct FtlConfig: "ftl" {
@@ -45,6 +55,10 @@ units::parameters! {
         /// other number turns each stripe by an amount of its own. For runs over several
         /// placements.
         placement: u64, "any", "ours; which pages share a die is chance on a device in use";
+        /// Which die the first program goes to; the next ones take turns: the first (`first_die`),
+        /// or the one behind that of the program's last page (`behind_pages`).
+        first_write: FirstWrite, "first_die or behind_pages",
+            "ours (first_die); SkyByte's artifact: behind_pages";
         /// How GC is scheduled.
         gc: GcKind, "incremental or bulk", "D18: the bulk policy of Table II cannot run within milliseconds";
         /// Incremental: GC of a die runs while it has fewer free blocks than this.

@@ -1,7 +1,7 @@
 //! A small flash under the FTL in tests: real bytes (one token per page), a FIFO per die, and any
 //! order across dies.
 
-use super::{EstimatorKind, FlashTiming, FtlConfig, GcKind};
+use super::{EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind};
 use crate::platform::{
     BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit,
 };
@@ -37,6 +37,7 @@ pub fn config() -> FtlConfig {
         fill: Ratio::percent(100),
         overwritten: Ratio::percent(100),
         placement: 0,
+        first_write: FirstWrite::FirstDie,
         gc: GcKind::Incremental,
         gc_start_blocks: 3,
         gc_pages: 2,

@@ -3,8 +3,8 @@
 use crate::common::{Bench, Costs};
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
-    EstimatorKind, FlashTiming, FtlConfig, GcKind, LogMode, PrefetcherKind, PromotionCounts,
-    Request, RequestOp, Response, SsdConfig,
+    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogMode, PrefetcherKind,
+    PromotionCounts, Request, RequestOp, Response, SsdConfig,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -28,6 +28,7 @@ pub fn ftl() -> FtlConfig {
         fill: Ratio::percent(50),
         overwritten: Ratio::percent(0),
         placement: 0,
+        first_write: FirstWrite::FirstDie,
         gc: GcKind::Incremental,
         gc_start_blocks: 2,
         gc_pages: 1,
