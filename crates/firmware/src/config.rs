@@ -48,6 +48,16 @@ pub enum BlockWriteAck {
     Programmed,
 }
 
+/// When a page that leaves for another one is sent to flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VictimOrder {
+    /// Before the other one is read.
+    BeforeRead,
+    /// Behind that read.
+    BehindRead,
+}
+
 /// What happens to a clean page that leaves the data cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -124,6 +134,10 @@ units::parameters! {
         merge_on_fill: Cost, "charged or free", "SkyByte III-B (charged); its artifact: free";
         /// What happens to a clean page that leaves the data cache of a device without a log.
         clean_victims: CleanVictims, "drop or program", "SkyByte VI-A (drop); its artifact: program";
+        /// Whether a page that leaves for another one is sent to flash before that one is read from
+        /// there, or behind.
+        victim_order: VictimOrder, "before_read or behind_read",
+            "ours (before_read): its estimate counts it; SkyByte's artifact: behind_read";
         /// Whether reads of a page on its way to flash are served from the buffer that holds it;
         /// otherwise from flash.
         buffer_hits: bool, "true or false", "ours (true); SkyByte's artifact has no buffers: false";
@@ -317,6 +331,7 @@ mod tests {
             write_lookup: Cost::Charged,
             merge_on_fill: Cost::Charged,
             clean_victims: CleanVictims::Drop,
+            victim_order: VictimOrder::BeforeRead,
             buffer_hits: true,
             delay_answer_cost: Picos::ZERO,
             dram_access: DramAccess::Timed,

@@ -16,7 +16,9 @@ mod promotion;
 mod reads;
 mod writes;
 
-use crate::config::{BlockWriteAck, CleanVictims, ControllerConfig, Cost, PromotionCounts};
+use crate::config::{
+    BlockWriteAck, CleanVictims, ControllerConfig, Cost, PromotionCounts, VictimOrder,
+};
 use crate::data_cache::DataCache;
 use crate::ftl::{Done, EstimatorKind, Ftl, FtlStats};
 use crate::mshr::{MshrFile, Pending};
@@ -66,6 +68,8 @@ struct Constants {
     merge_charged: bool,
     /// Clean pages that leave the data cache are programmed.
     programs_clean_victims: bool,
+    /// Pages that leave for another one are sent to flash behind the read of that one.
+    victims_go_behind: bool,
     buffer_hits: bool,
     compaction_page_cost: Picos,
     /// Compaction's copies occupy device DRAM.
@@ -469,6 +473,7 @@ impl Constants {
             write_lookup_charged: ssd.write_lookup == Cost::Charged,
             log_write_updates_cache: ssd.log_write_updates_cache,
             merge_charged: ssd.merge_on_fill == Cost::Charged,
+            victims_go_behind: ssd.victim_order == VictimOrder::BehindRead,
             programs_clean_victims: ssd.clean_victims == CleanVictims::Program
                 && ssd.half_slot_count() == 0,
             buffer_hits: ssd.buffer_hits,

@@ -27,7 +27,7 @@ pub mod write_log;
 
 pub use config::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogMode,
-    PrefetcherKind, PromotionCounts, SsdConfig,
+    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 pub use controller::{Controller, Copies};
 pub use ftl::{EstimatorKind, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};

@@ -12,7 +12,7 @@ mod lab;
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, ControllerStats, Cost, DramAccess,
     EstimatorKind, FirstWrite, FlashTiming, FtlConfig, FtlStats, GcKind, LogMode, PrefetcherKind,
-    PromotionCounts, SsdConfig,
+    PromotionCounts, SsdConfig, VictimOrder,
 };
 use lab::{Lab, Mix};
 use units::address::LINE_BYTES;

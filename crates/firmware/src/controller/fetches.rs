@@ -25,7 +25,11 @@ impl Controller {
         if !self.mshrs.has_free() {
             return None;
         }
-        let frame = self.make_room(at, lpa, platform)?;
+        let (frame, leaving) = self.vacate(at, lpa, platform)?;
+        let behind = leaving.filter(|_| self.constants.victims_go_behind);
+        if let (Some((at, buffer)), None) = (leaving, behind) {
+            self.submit(at, buffer, platform);
+        }
         let mshr = self.mshrs.open(lpa, frame);
         self.cache.install(frame, lpa, Some(mshr));
         if let Some(buffer) = self.buffers.holding(lpa) {
@@ -42,6 +46,9 @@ impl Controller {
             entry.is_behind_gc = estimate.gc_in_progress;
         }
         let tag = self.ftl.read(at, lpa, Owner::new(mshr.get()), platform);
+        if let Some((at, buffer)) = behind {
+            self.submit(at, buffer, platform);
+        }
         if self.constants.knows_ends
             && let Some(end) = platform.expected_end(tag)
         {
@@ -60,22 +67,38 @@ impl Controller {
         lpa: Lpa,
         platform: &mut P,
     ) -> Option<FrameId> {
+        let (frame, leaving) = self.vacate(at, lpa, platform)?;
+        if let Some((at, buffer)) = leaving {
+            self.submit(at, buffer, platform);
+        }
+        Some(frame)
+    }
+
+    /// As [`Controller::make_room`]; a page that goes to flash is in a buffer, to be submitted.
+    fn vacate<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        platform: &mut P,
+    ) -> Option<(FrameId, Option<(Time, BufferId)>)> {
         let frame = self.cache.place_for(lpa, self.buffers.has_free())?;
+        let mut leaving = None;
         if let Some(old) = self.cache.page_in(frame) {
             if self.cache.is_dirty(frame) {
-                self.write_back(at, old, frame, platform);
+                self.stats.evictions_dirty += 1;
+                leaving = Some(self.buffer_frame(at, old, frame, platform));
             } else if !self.constants.programs_clean_victims {
                 self.stats.evictions_clean += 1;
             } else if self.buffers.has_free() {
                 self.stats.evictions_clean += 1;
-                self.program_frame(at, old, frame, platform);
+                leaving = Some(self.buffer_frame(at, old, frame, platform));
             } else {
                 return None;
             }
             self.stats.prefetches_useless += u64::from(self.cache.is_prefetched(frame));
             self.cache.evict(frame);
         }
-        Some(frame)
+        Some((frame, leaving))
     }
 
     /// Sends a dirty page to flash through a buffer; its frame is free to go.
@@ -92,12 +115,23 @@ impl Controller {
 
     /// Sends a page to flash through a buffer, which is free.
     fn program_frame<P: Platform>(&mut self, at: Time, lpa: Lpa, frame: FrameId, platform: &mut P) {
+        let (copied, buffer) = self.buffer_frame(at, lpa, frame, platform);
+        self.submit(copied, buffer, platform);
+    }
+
+    /// Copies a page into a buffer, which is free; says when that is done.
+    fn buffer_frame<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        frame: FrameId,
+        platform: &mut P,
+    ) -> (Time, BufferId) {
         let buffer = self.buffers.take(lpa, Job::WriteBack);
         let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
         platform.copy_page(from, to, self.constants.all_lines);
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
-        let copied = platform.dram(at, address, size, false);
-        self.submit(copied, buffer, platform);
+        (platform.dram(at, address, size, false), buffer)
     }
 
     /// Programs the page in a buffer, which now holds its newest bytes.

@@ -4,7 +4,7 @@ use crate::common::{Bench, Costs};
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
     EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogMode, PrefetcherKind,
-    PromotionCounts, Request, RequestOp, Response, SsdConfig,
+    PromotionCounts, Request, RequestOp, Response, SsdConfig, VictimOrder,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -57,6 +57,7 @@ pub fn config(half: u64) -> ControllerConfig {
             write_lookup: Cost::Charged,
             merge_on_fill: Cost::Charged,
             clean_victims: CleanVictims::Drop,
+            victim_order: VictimOrder::BeforeRead,
             buffer_hits: true,
             delay_answer_cost: Picos::ZERO,
             dram_access: DramAccess::Timed,
