@@ -157,8 +157,8 @@ impl Ftl {
 }
 
 impl<M: Mapping> Ftl<M> {
-    /// The host's next program goes to the die that page `lpa` is on at the start, if that has room:
-    /// page after page they take turns.
+    /// The host's next program goes to the die that page `lpa` is on at the start, if that has
+    /// room: page after page they take turns.
     pub fn write_as_behind(&mut self, lpa: Lpa) {
         let dies = u64::from(self.geometry.die_count());
         self.allocator

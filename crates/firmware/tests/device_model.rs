@@ -102,6 +102,7 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
         merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
         clean_victims: pick(random, &[CleanVictims::Drop, CleanVictims::Program]),
+        victim_order: VictimOrder::BeforeRead,
         buffer_hits: pick(random, &[true, true, false]),
         delay_answer_cost: pick(random, &[Picos::ZERO, Picos::from_nanos(46)]),
         dram_access: DramAccess::Timed,
@@ -168,7 +169,10 @@ impl Activity {
 
 fn run(seed: u64, activity: &mut Activity) {
     let mut random = Stream::new(seed, "device_model");
-    let config = random_config(&mut random);
+    let mut config = random_config(&mut random);
+    if seed % 2 == 1 {
+        config.ssd.victim_order = VictimOrder::BehindRead;
+    }
     println!("MODEL_SEED={seed}: {config:?}");
     assert_eq!(config.validate(), Vec::<String>::new());
     let mut lab = Lab::new(&config, random_mix(&mut random), seed);

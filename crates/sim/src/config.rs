@@ -161,7 +161,12 @@ impl Config {
 
     /// Pages in a set of host DRAM, if a page may not be in any.
     pub fn host_ways(&self) -> Option<u32> {
-        (self.design.migration == Migration::HostCache).then_some(self.astriflash.ways)
+        if self.design.migration == Migration::HostCache {
+            return Some(self.astriflash.ways);
+        }
+        let is_small = self.cpu.page_size == host::MappedPage::Kib4;
+        let pages = self.host.host_page_count(self.nand.page_size);
+        (self.host.sets > 0 && is_small).then(|| (pages / self.host.sets).max(1))
     }
 
     /// What the device's controller is told: without the log if the design has none, and so on.

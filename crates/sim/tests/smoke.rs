@@ -71,6 +71,7 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         ("host.promoted_dirt", &["kept", "forgotten"]),
         ("host.demotion", &["written", "lost"]),
         ("host.reclaim", &["lists", "lru"]),
+        ("host.sets", &["0", "0", "2"]),
         ("host.page_access", &["timed", "constant"]),
     ];
     let mut settings: Vec<String> = keys

@@ -93,6 +93,10 @@ units::parameters! {
         demotion: DemotionKind, "written or lost", "decision D20 (written); SkyByte's artifact: lost";
         /// Which page leaves host DRAM: `lists` (Linux's active and inactive lists) or `lru`.
         reclaim: ReclaimPolicy, "lists or lru", "Linux mm/vmscan.c (lists); SkyByte's artifact: lru";
+        /// Sets of host DRAM: a page may be in that of its number modulo the sets, in which room is
+        /// made by LRU. 0: it may be anywhere. Only where the device offers pages (SkyByte's
+        /// promotion) in pages of 4 KiB.
+        sets: u32, "0 to 65536", "SkyByte III-C (0); its artifact: 8";
         /// Whether an access to a promoted page takes the time of host_dram (`timed`) or always
         /// page_latency, without any limit of bandwidth (`constant`).
         page_access: PageAccess, "timed or constant", "SkyByte Table II (timed); its artifact: constant";
@@ -132,6 +136,12 @@ impl HostConfig {
             problems.push(format!(
                 "host.reserve is {}; it must be at most half of the {pages} pages of host.promoted.",
                 self.reserve
+            ));
+        }
+        if self.sets > 65_536 {
+            problems.push(format!(
+                "host.sets is {}; it must be at most 65536.",
+                self.sets
             ));
         }
         for (key, value, most) in [
@@ -177,6 +187,7 @@ pub(crate) mod tests {
             promoted_dirt: PromotedDirt::Kept,
             demotion: DemotionKind::Written,
             reclaim: ReclaimPolicy::Lists,
+            sets: 0,
             page_access: PageAccess::Timed,
             page_latency: Picos::from_nanos(46),
             pinned: Pinned::None,

@@ -1,7 +1,7 @@
 //! The switches of the flash.
 
 use crate::common::{DATA, LINE, PAGE};
-use crate::lab::{Lab, ONE_DIE, ONE_FRAME, ORDERED, added, counts, nanos, one_thread, saved};
+use crate::lab::{Lab, MISS, ONE_DIE, ONE_FRAME, ORDERED, added, counts, nanos, one_thread, saved};
 use units::Picos;
 
 /// Two loads at once of pages on one channel and two dies: 3 us both, or one after the other.
@@ -46,6 +46,14 @@ pub fn split_program_timeline(lab: &Lab) {
     let both = lab.both(&trace, "skybyte-w", &[ORDERED, ONE_DIE, &log].concat());
     assert_eq!(counts(&both, "flash/host_program_pages"), (2, 2));
     assert_eq!(saved(&both), Picos::from_micros(100));
+    // Page 0 leaves for page 1. Its program is behind that read, which does not wait for it.
+    let trace = one_thread(|program, thread| {
+        (0..2).for_each(|page| program.chase(thread, page * PAGE));
+    });
+    let settings = [ONE_DIE, ONE_FRAME, &["ssd.clean_victims=program"]].concat();
+    let both = lab.both(&trace, "base-cssd", &settings);
+    assert_eq!(counts(&both, "flash/host_program_pages"), (1, 1));
+    assert_eq!(both[0].time(), both[1].time());
 }
 
 /// The threshold is 3 us and so is tR. Algorithm 1 expects 3 us, which is not more, and the load
@@ -129,4 +137,20 @@ pub fn no_preconditioning(lab: &Lab) {
     let settings = [ONE_DIE, ONE_FRAME, &small, &leave].concat();
     let both = lab.both(&trace, "base-cssd", &settings);
     assert_eq!(counts(&both, "flash/erased_blocks"), (28, 0));
+    // Two dies and three pages. Page 0 leaves for page 1 and is programmed, 46 ns behind that read
+    // and for 100 us, on the first die, where page 2 is, asked for a miss later; or on the second.
+    let trace = one_thread(|program, thread| {
+        (0..3).for_each(|page| program.chase(thread, page * PAGE));
+    });
+    let two_dies = [
+        "nand.channels=2",
+        "nand.chips_per_channel=1",
+        "nand.dies_per_chip=1",
+    ];
+    let both = lab.both(
+        &trace,
+        "base-cssd",
+        &[&two_dies, ONE_FRAME, &leave].concat(),
+    );
+    assert_eq!(saved(&both), nanos(100_046) - MISS);
 }
