@@ -35,7 +35,7 @@ use host::cache::Victim;
 use host::config::L2Victims;
 use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
-use host::placement::{DemotionKind, MigrationKind, PageAccess, Placement, PromotedDirt};
+use host::placement::{DemotionKind, Location, MigrationKind, PageAccess, Placement, PromotedDirt};
 use host::{HostLine, MissKind, MissSlot, Nodes, PageNumbers, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
@@ -449,7 +449,8 @@ impl Fabric {
         assert!(problems.is_empty(), "L3: {}", problems.join("; "));
         self.placement.audit();
         if let Some(hints) = &self.hints {
-            hints.sampler.audit();
+            let is_on_device = |lpa| self.placement.locate(lpa) == Location::Device;
+            hints.sampler.audit(is_on_device);
         }
         if let Some(store) = &self.page_store {
             store.cache.audit();

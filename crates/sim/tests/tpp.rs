@@ -110,6 +110,25 @@ fn a_page_under_migration_is_locked_for_everybody() {
 }
 
 #[test]
+fn a_fault_that_is_handled_when_its_page_has_left_the_device_changes_nothing() {
+    // Scans arm the page every 10 us, and a handler takes 40 us. Four cores walk to the page within
+    // that time, each after a scan: the first handler makes the page active, the second promotes
+    // it, and the other two find it on its way. The audit knows that none of them makes it active.
+    let mut program = Program::new();
+    for core in 0..4 {
+        let thread = program.thread();
+        program.alu(thread, 1_600 * (100 + core * 100));
+        program.chase(thread, core * LINE);
+    }
+    let settings = [
+        ONE_CORE,
+        &["cpu.cores=4", "tpp.scan_period=10us", "tpp.fault_cost=40us"],
+    ];
+    let simulation = finished(&program.finish(), "skybyte-ct", &settings.concat());
+    assert_eq!(simulation.fabric.placement.stats().promotions, 1);
+}
+
+#[test]
 fn what_is_demoted_is_always_copied_and_the_watermark_kept() {
     let settings = [
         "run.warmup=0%",

@@ -281,11 +281,11 @@ impl HintSampler {
         self.stats = SamplerStats::default();
     }
 
-    /// Checks that every active page is listed once.
+    /// Checks that every active page is listed once, and is a page of the device.
     ///
     /// # Panics
     /// With a sentence, if one is not.
-    pub fn audit(&self) {
+    pub fn audit(&self, is_on_device: impl Fn(Lpa) -> bool) {
         let is_current = |(lpa, stamp): &&(Lpa, u32)| self.stamps[lpa.get() as usize] == *stamp;
         let listed = self.order.iter().filter(is_current).count();
         let active = self.stamps.iter().filter(|stamp| **stamp != 0).count();
@@ -294,6 +294,9 @@ impl HintSampler {
             (self.active_count, self.active_count),
             "active pages"
         );
+        let mut pages = self.order.iter().filter(is_current);
+        let elsewhere = pages.find(|(lpa, _)| !is_on_device(*lpa));
+        assert_eq!(elsewhere, None, "an active page of the device is there");
     }
 }
 

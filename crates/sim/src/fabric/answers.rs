@@ -6,6 +6,7 @@ use crate::recorder::AccessRecord;
 use crate::request::{MissRef, Pending, Purpose};
 use firmware::{Answer, RequestOp, Response};
 use host::HostLine;
+use host::placement::Target;
 use units::{LineAddr, Lpa, PageSize, RequestId, Time};
 
 impl Fabric {
@@ -111,14 +112,40 @@ impl Fabric {
         }
     }
 
-    /// Sends held reads as far as write credits allow.
+    /// Sends held reads as far as write credits allow, each to where its page is by now.
     fn release_held(&mut self, now: Time) {
         while self.writes_outstanding < self.write_credits {
             let Some(pending) = self.held.pop_front() else {
                 break;
             };
-            self.send(pending, now.max(pending.sent));
+            match self.has_moved(&pending) {
+                None => self.send(pending, now.max(pending.sent)),
+                // A squash may have freed the MSHR meanwhile.
+                Some(missed) if self.is_current(missed.miss) => {
+                    self.read_memory(now.max(missed.issued), missed);
+                }
+                Some(_) => {}
+            }
         }
+    }
+
+    /// The miss of a read that was to go to the device, if its line is not there any more.
+    fn has_moved(&mut self, pending: &Pending) -> Option<Missed> {
+        let Purpose::Miss(miss, line) = pending.purpose else {
+            unreachable!("only misses are held")
+        };
+        let lpa = pending.line.lpa(PageSize::KIB_4);
+        let in_page = pending.line.in_page(PageSize::KIB_4);
+        if self.placement.read(lpa, in_page) == Target::Device {
+            return None;
+        }
+        Some(Missed {
+            miss,
+            line,
+            op: pending.op,
+            is_first_touch: pending.is_first_touch,
+            issued: pending.issued,
+        })
     }
 
     /// After a SkyByte-Delay whose loads have been forgotten by [`Uncore::cancel`]: re-issues the

@@ -93,17 +93,14 @@ impl Fabric {
         (is_wanted && self.host_dram.node_of(page) != node).then_some(node)
     }
 
-    /// Whether a hint fault on a page is one of TPP.
+    /// Whether a hint fault on a page is one of TPP: the page is on the device, and has not left it
+    /// since the fault was taken, as Linux looks at the page table entry again.
     pub(crate) fn is_sampled(&self, lpa: Lpa) -> bool {
-        let Some(hints) = &self.hints else {
-            return false;
-        };
-        let is_balanced = hints.balancer.is_some()
-            && matches!(
-                self.placement.locate(lpa),
-                Location::Host(_) | Location::Moving
-            );
-        hints.samples_device && !is_balanced
+        let samples_device = self
+            .hints
+            .as_ref()
+            .is_some_and(|hints| hints.samples_device);
+        samples_device && self.placement.locate(lpa) == Location::Device
     }
 
     /// The node of a core, where what its thread needs is wanted.

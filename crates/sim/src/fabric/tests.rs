@@ -108,6 +108,45 @@ fn a_read_does_not_go_to_the_device_before_a_write_of_its_line_is_acknowledged()
     }
 }
 
+/// A read that is held back because a write is on its way; then its page begins to move.
+fn held_read(design: &str) -> Fabric {
+    let mut fabric = fabric(design, &["link.write_credits=1"]);
+    fabric.write_memory(Time::ZERO, line(0));
+    let (core, slot) = (CoreId::new(0), MissSlot::new(0, 0));
+    fabric.l3_access(Time::ZERO, core, slot, line(4), MissKind::Load);
+    assert_eq!(fabric.stats.reads_held, 1);
+    assert!(fabric.placement.begin_promotion(Lpa::new(4)).is_ok());
+    fabric
+}
+
+#[test]
+fn a_held_read_goes_to_where_its_page_has_moved_meanwhile() {
+    let mut fabric = held_read("skybyte-p");
+    fabric.placement.copy_at_once(Lpa::new(4));
+    fabric.placement.finish_promotion(Lpa::new(4), false);
+    assert_eq!(fabric.drain(), [CoreId::new(0)]);
+    assert_eq!(fabric.stats.host_reads, 1);
+}
+
+#[test]
+fn a_held_read_waits_for_its_page_if_that_is_locked_meanwhile() {
+    let mut fabric = held_read("skybyte-ct");
+    assert_eq!(fabric.drain(), []);
+    fabric.placement.copy_at_once(Lpa::new(4));
+    fabric.placement.finish_promotion(Lpa::new(4), true);
+    fabric.unlock(fabric.queue.now(), Lpa::new(4));
+    assert_eq!(fabric.drain(), [CoreId::new(0)]);
+    assert_eq!(fabric.stats.host_reads, 1);
+}
+
+#[test]
+fn a_held_read_of_a_page_that_has_stayed_goes_to_the_device() {
+    let mut fabric = held_read("skybyte-p");
+    // No line is copied yet: the source has the newest bytes.
+    assert_eq!(fabric.drain(), [CoreId::new(0)]);
+    assert_eq!(fabric.stats.host_reads, 0);
+}
+
 #[test]
 fn a_first_touch_is_a_cold_miss_even_if_it_is_answered_by_skybyte_delay() {
     let mut fabric = fabric("skybyte-c", &["os.switch_threshold=1ns"]);

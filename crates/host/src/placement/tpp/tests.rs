@@ -68,7 +68,7 @@ fn the_first_fault_makes_a_page_active_and_the_second_promotes_it() {
     assert_eq!(sampler.on_fault(Time::ZERO, page), HintFault::Activated);
     assert_eq!(sampler.on_fault(Time::ZERO, page), HintFault::Promote);
     sampler.promoted(Time::ZERO, page);
-    sampler.audit();
+    sampler.audit(|_| true);
     // When it comes back to the device it begins anew.
     assert_eq!(sampler.on_fault(Time::ZERO, page), HintFault::Activated);
 }
@@ -79,7 +79,7 @@ fn the_page_longest_active_makes_room_on_the_list() {
     for page in lpas([0, 1, 2]) {
         assert_eq!(sampler.on_fault(Time::ZERO, page), HintFault::Activated);
     }
-    sampler.audit();
+    sampler.audit(|_| true);
     let [first, last] = lpas([0, 2]);
     assert_eq!(sampler.on_fault(Time::ZERO, last), HintFault::Promote);
     assert_eq!(sampler.on_fault(Time::ZERO, first), HintFault::Activated);
