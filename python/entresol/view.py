@@ -36,6 +36,7 @@ REQUEST_KINDS = (
     ("ssd_misses", "misses: flash read"),
     ("ssd_merged_misses", "misses: merged"),
     ("ssd_unmapped", "unmapped"),
+    ("ssd_store_misses", "store misses that are writes"),
     ("ssd_writes", "SSD writes"),
 )
 """Every request below L3 is exactly one of these."""

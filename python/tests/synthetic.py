@@ -109,6 +109,7 @@ def run(
                 "ssd_merged_misses": misses // 3,
                 "ssd_writes": ssd * 3 // 10,
                 "ssd_unmapped": 0,
+                "ssd_store_misses": 0,
                 "delayed": misses if switching else 0,
                 "reissued": misses if switching else 0,
             },

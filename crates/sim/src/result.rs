@@ -229,6 +229,7 @@ impl<S: InstructionSource> View<'_, S> {
             "ssd_misses": stats.served_by(Served::Flash),
             "ssd_merged_misses": stats.served_by(Served::MergedMiss),
             "ssd_unmapped": stats.served_by(Served::Unmapped),
+            "ssd_store_misses": stats.served_by(Served::Write),
             "ssd_writes": stats.device_writes,
             "write_backs_ssd": stats.persisted_on_device,
             "write_backs_ssd_average_ps": mean(stats.persist_latency, stats.persisted_on_device),

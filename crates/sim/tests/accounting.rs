@@ -226,3 +226,35 @@ fn a_run_of_pure_waiting_costs_a_few_events_for_each_access() {
     );
     assert!(simulation.events < 500 * 20, "{} events", simulation.events);
 }
+
+#[test]
+fn every_access_that_amat_counts_is_one_of_the_requests() {
+    let kinds = [
+        "host_reads",
+        "ssd_log_hits",
+        "ssd_cache_hits",
+        "ssd_buffer_hits",
+        "ssd_misses",
+        "ssd_merged_misses",
+        "ssd_unmapped",
+        "ssd_store_misses",
+    ];
+    for (ownership, writes) in [("read", false), ("write", true)] {
+        let ownership = format!("link.ownership={ownership}");
+        let settings = ["run.warmup=0%", "cpu.l3=64KiB", &ownership];
+        let result = common::run(
+            &common::mixed(3, 60, 2_000, 9),
+            "demo",
+            "skybyte-w",
+            &settings,
+        );
+        let count = |kind: &str| common::stat(&result, &format!("requests/{kind}"));
+        let sum: u64 = kinds.iter().map(|kind| count(kind)).sum();
+        assert_eq!(
+            sum,
+            common::stat(&result, "amat/paper_accesses"),
+            "{ownership}"
+        );
+        assert_eq!(count("ssd_store_misses") > 0, writes, "{ownership}");
+    }
+}

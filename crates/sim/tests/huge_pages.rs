@@ -149,6 +149,20 @@ fn a_translation_covers_two_mebibytes() {
 }
 
 #[test]
+fn nodes_may_outnumber_the_huge_pages_of_host_dram_where_none_is_moved() {
+    let settings = [
+        "cpu.cores=4",
+        "numa.nodes=4",
+        "host_dram.channels=4",
+        "host.promoted=4MiB",
+    ];
+    for design in ["base-cssd", "skybyte-w", "astriflash-cxl"] {
+        // Audited at its end: every page of host DRAM is accounted for.
+        finished(&one_hot_chunk().finish(), design, &settings);
+    }
+}
+
+#[test]
 fn untouched_parts_of_a_page_take_their_place_on_the_device() {
     let mut program = Program::new();
     let thread = program.thread();

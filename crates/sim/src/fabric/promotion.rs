@@ -27,9 +27,12 @@ pub(super) fn placement_of(config: &Config, page_count: u64) -> Placement {
         true => config.host.pinned,
         false => Pinned::None,
     };
-    placement
-        .pinning(pinned.pages(page, page_count))
-        .on_nodes(config.numa.nodes, NodeId::new(config.numa.home))
+    let placement = placement.pinning(pinned.pages(page, page_count));
+    match config.mechanisms().migration {
+        // No page comes, and huge ones that nobody moves need not be as many as nodes.
+        Migration::None => placement,
+        _ => placement.on_nodes(config.numa.nodes, NodeId::new(config.numa.home)),
+    }
 }
 
 /// The device drops its copies of a promoted page; says whether they differed from flash and the
