@@ -102,6 +102,8 @@ pub struct Controller {
     buffers: PageBuffers,
     compaction: Compaction,
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
+    /// Pages of which compaction reads nothing, in ascending order.
+    at_hand: Vec<Lpa>,
     stalled_misses: VecDeque<Pending>,
     /// Writes that wait for room in the log, in order of arrival.
     stalled_writes: VecDeque<(Request, Time)>,
@@ -155,6 +157,7 @@ impl Controller {
             mshrs: MshrFile::new(ssd.mshr_count),
             buffers: PageBuffers::new(ssd.buffers),
             compaction: Compaction::default(),
+            at_hand: Vec::new(),
             stalled_misses: VecDeque::new(),
             stalled_writes: VecDeque::new(),
             page_writers: Vec::new(),

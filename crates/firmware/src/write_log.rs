@@ -188,6 +188,21 @@ impl WriteLog {
         self.sealed_lines(lpa).map(|(line, _)| line).collect()
     }
 
+    /// Every logged line, each once.
+    pub fn lines(&self) -> Vec<(Lpa, LineInPage)> {
+        let mut lines = Vec::new();
+        for half in &self.halves {
+            let mut cursor = IndexCursor::default();
+            while let Some(lpa) = half.index.next_page(&mut cursor) {
+                let of_page = half.index.lines(lpa).map(|(line, _)| (lpa, line));
+                lines.extend(of_page);
+            }
+        }
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
     /// Forgets a page of the sealed half, because it is on flash.
     pub fn drop_sealed_page(&mut self, lpa: Lpa) -> bool {
         self.other_mut().index.remove_page(lpa)

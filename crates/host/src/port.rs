@@ -44,7 +44,7 @@ impl HostLine {
     }
     /// The data line that holds byte `byte` of the canonical space.
     #[inline]
-    pub(crate) const fn of_byte(byte: u64) -> Self {
+    pub const fn of_byte(byte: u64) -> Self {
         Self((byte >> 6) as u32)
     }
     /// Code line `index` of the program.

@@ -12,7 +12,7 @@ mod sections;
 
 pub use fidelity::Fidelity;
 pub use layers::{Layer, effective_table};
-pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig};
+pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses};
 
 use crate::error::SimError;
 use serde::{Deserialize, Serialize};

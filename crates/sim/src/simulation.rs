@@ -9,7 +9,7 @@ mod switching;
 
 pub use pace::Pace;
 
-use crate::config::{Config, Migration};
+use crate::config::{Config, Migration, WarmAccesses};
 use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
@@ -146,6 +146,8 @@ pub struct Simulation<S> {
     is_audited: bool,
     /// What chooses the sets of pages and lines, if not their own numbers.
     pub(crate) numbers: Option<PageNumbers>,
+    /// Whether warm-up goes past the CPU's caches.
+    pub(crate) warms_memory_only: bool,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
 }
@@ -230,6 +232,7 @@ impl<S: InstructionSource> Simulation<S> {
             moves_wait: false,
             is_audited,
             numbers: None,
+            warms_memory_only: config.run.warm_accesses == WarmAccesses::All,
             events: 0,
         }
     }

@@ -17,8 +17,9 @@ use crate::log_index::IndexCursor;
 use crate::page_buffers::Job;
 use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer, Unit};
 use crate::write_log::WriteLog;
+use alloc::vec::Vec;
 use units::address::LINE_BYTES;
-use units::{LineMask, Lpa, Time};
+use units::{LineInPage, LineMask, Lpa, Time};
 
 /// How far the compaction of the sealed half has come.
 #[derive(Clone, Default)]
@@ -132,12 +133,25 @@ impl Controller {
     }
 
     /// Starts to bring everything that is logged to flash, full or not; only new lines are logged
-    /// from now on.
-    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+    /// from now on. Of the pages `at_hand`, in ascending order, no older copy is read from flash:
+    /// for SkyByte's artifact, which drains what another run has left, with that run's data cache.
+    pub fn drain_log<P: Platform>(&mut self, now: Time, at_hand: Vec<Lpa>, platform: &mut P) {
+        self.at_hand = at_hand;
         if let Some(log) = self.log.as_mut() {
             log.drain();
             self.pump_log(now, platform);
         }
+    }
+
+    /// Every line that is in the log and not on flash, each once.
+    pub fn logged_lines(&self) -> Vec<(Lpa, LineInPage)> {
+        self.log.as_ref().map_or_else(Vec::new, WriteLog::lines)
+    }
+
+    /// Whether a page is in the data cache.
+    pub fn has_cached(&self, lpa: Lpa) -> bool {
+        let frame = self.cache.find(lpa);
+        frame.is_some_and(|frame| self.cache.mshr_of(frame).is_none())
     }
 
     /// L2 and L3 for a page whose turn has come.
@@ -170,7 +184,10 @@ impl Controller {
         } else if let Some(older) = self.buffers.holding(lpa) {
             // A page written through the block port is on its way to flash.
             self.merge(at, lpa, PagePlace::Buffer(older), buffer, platform);
-        } else if self.taken_mask(lpa) == all || !self.ftl.is_mapped(lpa) {
+        } else if self.taken_mask(lpa) == all
+            || !self.ftl.is_mapped(lpa)
+            || self.at_hand.binary_search(&lpa).is_ok()
+        {
             self.merge(at, lpa, PagePlace::Zero, buffer, platform);
         } else {
             self.stats.coalescing_reads += 1;

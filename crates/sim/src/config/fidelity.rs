@@ -65,6 +65,7 @@ pub const SWITCHES: &[Switch] = switches![
     "single_ring_log",
     "compaction_free_of_charge",
     "warmup_residue_counted",
+    "warmup_past_caches",
     "no_log_merge_on_fill",
     // Latencies and migration.
     "constant_device_latencies",

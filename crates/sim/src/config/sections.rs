@@ -15,10 +15,24 @@ units::parameters! {
         /// they are emptied after warm-up, and dirty lines are lost; device and host pages stay
         /// warm.
         warm_caches: bool, "true or false", "decision D5 (true); SkyByte's artifact: false";
-        /// Whether what warm-up has left in the write log is brought to flash from the start of
-        /// measurement on, and counted. If not, it stays in the log.
+        /// Which loads and stores of warm-up reach device and host DRAM: those that miss the CPU's
+        /// caches (`misses`), or all, past the caches, which stay cold (`all`).
+        warm_accesses: WarmAccesses, "misses or all", "decision D5 (misses); SkyByte's artifact: all";
+        /// Whether what the measured run leaves in the write log is brought to flash from its start
+        /// on, and counted; what warm-up has left goes to flash before, uncounted. If not, what
+        /// warm-up has left stays in the log.
         drain_log: bool, "true or false", "decision D5 (false); SkyByte's artifact: true";
     }
+}
+
+/// Which loads and stores of warm-up reach device and host DRAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarmAccesses {
+    /// Those that miss the CPU's caches.
+    Misses,
+    /// All.
+    All,
 }
 
 impl RunConfig {

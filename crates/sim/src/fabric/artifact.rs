@@ -9,16 +9,19 @@ use host::{HostLine, MissKind};
 use units::{Lpa, Time};
 
 impl Fabric {
-    /// Measurement starts: what warm-up has left in the log goes to flash, if so configured.
-    pub fn drain_log(&mut self) {
+    /// Whether what a run leaves in the log is drained at its start (`run.drain_log`).
+    pub fn drains_log(&self) -> bool {
+        self.drains_log
+    }
+
+    /// What is in the log goes to flash from now on; of pages `at_hand` nothing is read for that.
+    pub fn drain_log(&mut self, at_hand: Vec<Lpa>) {
         let now = self.queue.now();
-        if self.drains_log {
-            self.on_device("only a device has a log", |device, host| {
-                device.with(host, |controller, platform| {
-                    controller.drain_log(now, platform);
-                });
+        self.on_device("only a device has a log", |device, host| {
+            device.with(host, |controller, platform| {
+                controller.drain_log(now, at_hand, platform);
             });
-        }
+        });
     }
 
     /// What a miss asks of the device.

@@ -87,6 +87,8 @@ impl Prepared {
             trunk.warm_to(&targets, &mut done, observe)?;
             let mut branch = trunk.clone();
             branch.end_warm_up();
+            branch
+                .drain_what_is_left(|rehearsal| rehearsal.run_window(&quotas, observe).map(drop))?;
             let (end, paces) = branch.run_window(&quotas, observe)?;
             branch.audit(end);
             let warmed = done.iter().sum();

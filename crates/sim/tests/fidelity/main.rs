@@ -39,7 +39,7 @@ scenarios! {
     flash: nand_one_unit_per_channel, no_channel_transfer, split_program_timeline,
         exact_delay_estimate, program_80us, erase_853us, no_preconditioning;
     log: log_entries_72_bytes, log_seven_eighths, single_ring_log, compaction_free_of_charge,
-        warmup_residue_counted, no_log_merge_on_fill;
+        warmup_residue_counted, warmup_past_caches, no_log_merge_on_fill;
     device: constant_device_latencies, link_without_bandwidth, promotion_on_7th_hit;
     core: macsim_core, macsim_caches, no_tlb, l2_victims_lost, write_back_echo,
         store_misses_are_writes, cold_cpu_caches;

@@ -1,0 +1,337 @@
+//! What warm-up runs on: a platform and a fabric where nothing takes time.
+
+use crate::fabric::promotion::hand_over;
+use crate::fabric::{Fabric, device_line};
+use firmware::{
+    Cell, Controller, NandCommand, NandOp, NandTag, PagePlace, Platform, Request, RequestOp,
+    Response, Timer, Unit,
+};
+use host::cache::Victim;
+use host::placement::page_cache::Lookup;
+use host::placement::{HintFault, MigrationKind, Reclaimed, Target};
+use host::{Access, HostLine, MissKind, Region, WarmUncore};
+use std::collections::VecDeque;
+use units::{Bytes, CoreId, LineAddr, LineInPage, LineMask, Lpa, Picos, RequestId, Time};
+
+/// Bytes of a line.
+const LINE: u64 = units::address::LINE_BYTES.get();
+
+/// A platform where nothing takes time and there are no bytes.
+#[derive(Debug, Default)]
+pub(super) struct InstantPlatform {
+    nand: VecDeque<NandTag>,
+    timers: VecDeque<Timer>,
+    offers: VecDeque<Lpa>,
+    /// Flash reads so far.
+    pub(super) reads: u64,
+    /// Hint faults that are to be served.
+    faults: VecDeque<(CoreId, Lpa)>,
+}
+
+impl Platform for InstantPlatform {
+    fn charge(&mut self, at: Time, _unit: Unit, _latency: Picos, _occupancy: Picos) -> Time {
+        at
+    }
+    fn dram(&mut self, at: Time, _address: Bytes, _size: Bytes, _is_write: bool) -> Time {
+        at
+    }
+    fn copy_line(&mut self, _from: Cell, _to: Cell) {}
+    fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
+    fn nand(&mut self, _at: Time, command: NandCommand) {
+        self.reads += u64::from(matches!(command.op, NandOp::Read { .. }));
+        self.nand.push_back(command.tag);
+    }
+    fn respond(&mut self, _response: Response) {}
+    fn request_promotion(&mut self, _at: Time, lpa: Lpa) {
+        self.offers.push_back(lpa);
+    }
+    fn wake_at(&mut self, _at: Time, timer: Timer) {
+        self.timers.push_back(timer);
+    }
+}
+
+impl InstantPlatform {
+    /// Lets the firmware finish everything it has begun.
+    fn settle(&mut self, controller: &mut Controller) {
+        loop {
+            if let Some(tag) = self.nand.pop_front() {
+                controller.on_nand_done(Time::ZERO, tag, self);
+            } else if let Some(timer) = self.timers.pop_front() {
+                controller.on_timer(Time::ZERO, timer, self);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+/// The fabric without time.
+pub(super) struct WarmFabric<'a> {
+    pub(super) fabric: &'a mut Fabric,
+    pub(super) platform: &'a mut InstantPlatform,
+    pub(super) migration: MigrationKind,
+}
+
+impl WarmFabric<'_> {
+    pub(super) fn request(&mut self, op: RequestOp, line: LineAddr, source: Option<CoreId>) {
+        let device = self
+            .fabric
+            .device
+            .as_mut()
+            .expect("device pages live on a device");
+        let request = Request {
+            id: RequestId::new(0),
+            op,
+            line,
+            source,
+        };
+        device
+            .controller
+            .on_request(Time::ZERO, request, self.platform);
+        self.platform.settle(&mut device.controller);
+    }
+
+    /// A load or store that no cache is asked for.
+    pub(super) fn access(&mut self, core: CoreId, access: Access, is_write: bool) {
+        let last = access.byte + u64::from(access.size.max(1)) - 1;
+        for number in access.byte / LINE..=last / LINE {
+            let Region::Data(lpa, in_page) = HostLine::of_byte(number * LINE).region() else {
+                unreachable!("loads and stores are of data")
+            };
+            self.walked(core, lpa);
+            self.fabric.touch(lpa);
+            if self.warm_page(lpa, is_write) {
+                continue;
+            }
+            let (target, op) = if is_write {
+                let target = self.fabric.placement.write(lpa, in_page);
+                (target, RequestOp::Write)
+            } else {
+                let target = self.fabric.placement.read(lpa, in_page);
+                (target, self.fabric.patient_op(MissKind::Load))
+            };
+            if target == Target::Device {
+                self.request(op, device_line(lpa, in_page), Some(core));
+            }
+            self.promote_offered();
+        }
+    }
+
+    /// What is in the log goes to flash.
+    pub(super) fn empty_log(&mut self) {
+        let device = self.fabric.device.as_mut().expect("a device has the log");
+        device
+            .controller
+            .drain_log(Time::ZERO, Vec::new(), self.platform);
+        self.platform.settle(&mut device.controller);
+    }
+
+    fn evict(&mut self, victim: Option<Victim>) {
+        let Some(Victim {
+            line,
+            is_dirty: true,
+        }) = victim
+        else {
+            return;
+        };
+        if let Region::Data(lpa, in_page) = line.region()
+            && !self.warm_page(lpa, true)
+            && self.fabric.placement.write(lpa, in_page) == Target::Device
+        {
+            self.request(RequestOp::Write, device_line(lpa, in_page), None);
+        }
+    }
+
+    fn promote_offered(&mut self) {
+        while let Some(lpa) = self.platform.offers.pop_front() {
+            if !self.fabric.placement.is_pinned(lpa) {
+                self.make_room(lpa);
+            }
+            if self.fabric.placement.begin_promotion(lpa).is_err() {
+                self.controller().on_promotion_refused(lpa);
+                continue;
+            }
+            while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
+                self.fabric.placement.line_copied(chunk, line);
+            }
+            let dirt = self.fabric.promoted_dirt();
+            let device = self
+                .fabric
+                .device
+                .as_mut()
+                .expect("a device made the offer");
+            let controller = &mut device.controller;
+            let mut is_dirty = false;
+            for chunk in self.fabric.placement.chunks(lpa) {
+                is_dirty |= hand_over(dirt, controller, Time::ZERO, chunk, self.platform);
+                self.platform.settle(controller);
+            }
+            self.fabric.placement.finish_promotion(lpa, is_dirty);
+        }
+    }
+
+    fn make_room(&mut self, promoted: Lpa) {
+        while self.fabric.placement.wants_reclaim(promoted) {
+            match self.fabric.placement.reclaim(promoted) {
+                Reclaimed::Dropped(_) => {}
+                Reclaimed::Copying(lpa) if self.fabric.loses_demotions() => {
+                    self.lose(lpa, promoted);
+                }
+                Reclaimed::Copying(lpa) => {
+                    while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
+                        self.request(RequestOp::Write, device_line(chunk, line), None);
+                        self.fabric.placement.line_copied(chunk, line);
+                    }
+                    self.fabric.placement.finish_demotion(lpa);
+                    self.decline(lpa);
+                }
+                Reclaimed::PlbFull | Reclaimed::Nothing => break,
+            }
+        }
+    }
+
+    /// The device may take a page's way back for heat. Where nothing takes time, the page would
+    /// come and go for ever.
+    fn decline(&mut self, demoted: Lpa) {
+        let number_of = |lpa| self.fabric.placement.number_of(lpa);
+        let number = number_of(demoted);
+        let offers = std::mem::take(&mut self.platform.offers);
+        let (declined, others) = offers
+            .into_iter()
+            .partition(|lpa| number_of(*lpa) == number);
+        self.platform.offers = others;
+        let declined: VecDeque<Lpa> = declined;
+        for lpa in declined {
+            self.controller().on_promotion_refused(lpa);
+        }
+    }
+
+    fn lose(&mut self, victim: Lpa, promoted: Lpa) {
+        self.fabric.placement.copy_at_once(victim);
+        self.fabric.placement.finish_demotion(victim);
+        let device = self.fabric.device.as_mut();
+        let controller = &mut device.expect("a device made the offer").controller;
+        if !controller.has_log() {
+            controller.program_resident(Time::ZERO, promoted, self.platform);
+            self.platform.settle(controller);
+        }
+    }
+
+    /// An access to a page if host DRAM is a cache, which the page then is in; says whether it is.
+    fn warm_page(&mut self, lpa: Lpa, is_write: bool) -> bool {
+        let is_pinned = self.fabric.placement.is_pinned(lpa);
+        let Some(store) = self.fabric.page_store.as_mut().filter(|_| !is_pinned) else {
+            return false;
+        };
+        if store.cache.access(lpa, is_write) == Lookup::Absent {
+            let begun = store.cache.begin_fill(lpa);
+            store.cache.filled(lpa);
+            store.cache.access(lpa, is_write);
+            let first = LineInPage::new(0);
+            if let Some(victim) = begun.and_then(|begun| begun.dirty_victim) {
+                self.request(RequestOp::WritePage, device_line(victim, first), None);
+            }
+            self.request(RequestOp::ReadPage, device_line(lpa, first), None);
+        }
+        true
+    }
+
+    /// Pages that the operating system found hot: as in the measured part, without time, and
+    /// therefore without a limit to the rate.
+    fn serve_faults(&mut self) {
+        while let Some((core, lpa)) = self.platform.faults.pop_front() {
+            if !self.fabric.is_sampled(lpa) {
+                self.balance(core, lpa);
+                continue;
+            }
+            let Some(hints) = &mut self.fabric.hints else {
+                return;
+            };
+            if hints.sampler.on_fault(Time::MAX, lpa) != HintFault::Promote {
+                continue;
+            }
+            self.make_room(lpa);
+            let node = self.fabric.node_of(core);
+            let begun = self.fabric.placement.begin_promotion_near(lpa, node);
+            if begun.is_ok() {
+                self.copy_locked(lpa);
+                self.fabric.placement.finish_promotion(lpa, true);
+                let hints = self.fabric.hints.as_mut().expect("a fault was a hint");
+                hints.sampler.promoted(Time::ZERO, lpa);
+            }
+        }
+    }
+
+    /// The device reads what is copied, unless nothing is.
+    fn copy_locked(&mut self, lpa: Lpa) {
+        if self.migration == MigrationKind::Instant {
+            return self.fabric.placement.copy_at_once(lpa);
+        }
+        while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
+            self.request(RequestOp::PromotionRead, device_line(chunk, line), None);
+            self.fabric.placement.line_copied(chunk, line);
+        }
+    }
+
+    fn balance(&mut self, core: CoreId, lpa: Lpa) {
+        if let Some(node) = self.fabric.wanted_on(core, lpa)
+            && self.fabric.placement.begin_move(lpa, node).is_some()
+        {
+            self.fabric.placement.finish_move(lpa);
+        }
+    }
+
+    fn controller(&mut self) -> &mut Controller {
+        &mut self
+            .fabric
+            .device
+            .as_mut()
+            .expect("a device made the offer")
+            .controller
+    }
+}
+
+impl WarmUncore for WarmFabric<'_> {
+    fn read(&mut self, core: CoreId, line: HostLine, kind: MissKind) {
+        let (was_hit, victim) = self.fabric.llc.warm_read(line);
+        self.evict(victim);
+        if was_hit {
+            self.fabric.note_store(line, kind);
+            return;
+        }
+        if let Region::Data(lpa, in_page) = line.region() {
+            self.fabric.touch(lpa);
+            if !self.warm_page(lpa, false)
+                && self.fabric.placement.read(lpa, in_page) == Target::Device
+            {
+                let op = self.fabric.patient_op(kind);
+                self.request(op, device_line(lpa, in_page), Some(core));
+            }
+        }
+        self.promote_offered();
+    }
+
+    fn write_back(&mut self, _core: CoreId, line: HostLine) {
+        if self.fabric.loses_l2_victims() {
+            return;
+        }
+        let victim = self.fabric.llc.write_back(line);
+        self.evict(victim);
+        self.promote_offered();
+    }
+
+    fn persist(&mut self, _core: CoreId, line: HostLine, is_dirty: bool) {
+        let is_dirty = self.fabric.llc.clean(line) || is_dirty;
+        self.evict(Some(Victim { line, is_dirty }));
+        self.promote_offered();
+    }
+
+    fn walked(&mut self, core: CoreId, page: Lpa) {
+        if let Some(hints) = &mut self.fabric.hints
+            && hints.sampler.take_armed(page)
+        {
+            self.platform.faults.push_back((core, page));
+            self.serve_faults();
+        }
+    }
+}
