@@ -16,6 +16,7 @@ pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses}
 
 use crate::error::SimError;
 use serde::{Deserialize, Serialize};
+use units::Picos;
 use units::parameter::Parameter;
 
 /// Every parameter of a run.
@@ -236,6 +237,29 @@ impl Config {
         ))
     }
 
+    /// Scans and hint faults that leave no core any time, so that the run would never end.
+    fn sampling_problems(&self) -> Vec<String> {
+        if !crate::fabric::samples(self) || self.tpp.scan_pages == 0 {
+            return Vec::new();
+        }
+        let mut problems = Vec::new();
+        let (scan, slice) = (self.tpp.scan_period, self.os.time_slice);
+        let (fault, shootdown) = (self.tpp.fault_cost, self.host.shootdown_cost);
+        if scan <= shootdown {
+            problems.push(format!(
+                "tpp.scan_period is {scan}, all of which the shootdown of a scan takes from every \
+                 core (host.shootdown_cost = {shootdown}); scan less often"
+            ));
+        }
+        if scan.max(slice) <= fault {
+            problems.push(format!(
+                "tpp.scan_period is {scan} and os.time_slice {slice}; one must be longer than \
+                 tpp.fault_cost = {fault}, or a page is sampled again before its access is done"
+            ));
+        }
+        problems
+    }
+
     /// What no section can know alone.
     fn beyond_the_sections(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -259,6 +283,7 @@ impl Config {
             ),
         ]));
         problems.extend(self.huge_page_problems());
+        problems.extend(self.sampling_problems());
         if self.design.migration != Migration::None && self.host.promoted.is_zero() {
             problems.push(
                 "host.promoted is 0B, but the design moves hot pages to host DRAM; give it a size \

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{LINE, PAGE, Program, mixed, prepare, run, stat, time};
+use common::{LINE, PAGE, Program, mixed, prepare, run, spec, stat, time};
 use host::thread::TracedThread;
+use sim::run::Prepared;
 use sim::simulation::Simulation;
 use trace::TraceFile;
 
@@ -226,4 +227,25 @@ fn a_run_without_a_scan_says_so() {
             .is_some_and(|text| text.contains("never scanned"))),
         "{warnings:?}"
     );
+}
+
+#[test]
+fn scans_that_would_leave_the_cores_no_time_are_refused() {
+    for (settings, key) in [
+        (
+            ["host.shootdown_cost=20us", "tpp.scan_period=20us"],
+            "host.shootdown_cost",
+        ),
+        (
+            ["os.time_slice=50us", "tpp.scan_period=40us"],
+            "os.time_slice",
+        ),
+    ] {
+        let mut spec = spec("demo", "skybyte-ct");
+        spec.overrides = settings.map(String::from).to_vec();
+        spec.overrides.push("tpp.fault_cost=50us".to_string());
+        let refused = Prepared::with_trace(spec, mixed(1, 1, 1, 1));
+        let error = refused.err().expect(key).to_string();
+        assert!(error.contains(key), "{error}");
+    }
 }
