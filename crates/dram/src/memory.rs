@@ -198,6 +198,7 @@ impl Dram {
         assert!(stats.busy <= passed, "a bus carries one line at a time");
     }
 
+    #[inline]
     fn count(&mut self, access: Access, line_count: u64) {
         match access {
             Access::Read => self.stats.reads += line_count,
@@ -206,7 +207,8 @@ impl Dram {
     }
 
     /// Serves a run of lines of one row: the first opens the row, the others follow at the speed
-    /// of the bus.
+    /// of the bus. In each of its callers, because for one line most of it falls away.
+    #[inline(always)]
     fn run(&mut self, at: Time, run: Run) -> Time {
         let Timing {
             cl,

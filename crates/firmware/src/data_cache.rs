@@ -24,7 +24,7 @@ use crate::config::CachePolicy;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use policy::{EvictionPolicy, PageTag, Policy, Shape};
+use policy::{EvictionPolicy, FullSet, PageTag, Policy, Shape};
 use units::{FrameId, Lpa};
 
 units::ids! {
@@ -47,6 +47,8 @@ pub struct DataCache {
     states: Vec<u32>,
     /// By frame: accesses since the page came.
     accesses: Vec<u32>,
+    /// Frames without a page.
+    free_count: usize,
     policy: Policy,
     shape: Shape,
     /// By page, its set, if its number does not choose it; pages beyond go by their numbers.
@@ -94,6 +96,7 @@ impl DataCache {
             tags: vec![0; frames],
             states: vec![0; frames],
             accesses: vec![0; frames],
+            free_count: frames,
             policy: Policy::new(policy, shape),
             set_share: (u64::MAX / u64::from(shape.set_count)).wrapping_add(1),
             shape,
@@ -164,7 +167,9 @@ impl DataCache {
     /// caller evicts what is in the frame.
     pub fn place_for(&mut self, lpa: Lpa, dirty_may_leave: bool) -> Option<FrameId> {
         let set = self.set_of(lpa);
-        if let Some(way) = way_with(&self.tags[set.clone()], 0) {
+        if self.free_count > 0
+            && let Some(way) = way_with(&self.tags[set.clone()], 0)
+        {
             return Some(FrameId::from_index(set.start + way));
         }
         // In flight is everything from the first bit of the MSHR on.
@@ -172,10 +177,9 @@ impl DataCache {
             true => u32::MAX << MSHR_SHIFT,
             false => u32::MAX << MSHR_SHIFT | DIRTY,
         };
-        let states = &self.states;
-        let may_leave = |frame: FrameId| states[frame.index()] & keeps_in == 0;
-        let frames = set.start as u32..set.end as u32;
-        self.policy.victim(frames, may_leave)
+        let first = set.start as u32;
+        let full = FullSet::new(first, &self.states[set], keeps_in);
+        self.policy.victim(full)
     }
 
     /// Puts a page into a free frame, in flight if an MSHR is given.
@@ -186,6 +190,7 @@ impl DataCache {
         );
         assert_eq!(self.tags[frame.index()], 0, "a page goes to a free frame");
         self.tags[frame.index()] = tag_of(lpa);
+        self.free_count -= 1;
         self.states[frame.index()] = mshr.map_or(0, |mshr| (mshr.get() + 1) << MSHR_SHIFT);
         self.accesses[frame.index()] = 0;
         self.policy.insert(frame, tag_of(lpa));
@@ -213,7 +218,9 @@ impl DataCache {
             self.mshr_of(frame).is_none(),
             "a page in flight is not evicted"
         );
+        assert!(self.tags[frame.index()] != 0, "a page leaves once");
         self.tags[frame.index()] = 0;
+        self.free_count += 1;
         self.states[frame.index()] = 0;
     }
 
@@ -305,6 +312,8 @@ impl DataCache {
     /// # Panics
     /// With a sentence, if one is broken.
     pub fn audit(&self) {
+        let free = self.tags.iter().filter(|tag| **tag == 0).count();
+        assert_eq!(free, self.free_count, "free frames are counted");
         for index in 0..self.tags.len() {
             let frame = FrameId::from_index(index);
             match self.page_in(frame) {

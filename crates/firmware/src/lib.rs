@@ -16,6 +16,7 @@ extern crate alloc;
 pub mod config;
 pub mod controller;
 pub mod data_cache;
+pub mod flight_map;
 pub mod ftl;
 pub mod log_index;
 mod mshr;

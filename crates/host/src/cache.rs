@@ -53,8 +53,8 @@ impl Group {
     }
 }
 
-/// Tags, dirty bits and recency of a set-associative cache. `NUMBERED` ones can choose sets by other
-/// numbers of pages; the others, which are first-level caches, do not even ask.
+/// Tags, dirty bits and recency of a set-associative cache. `NUMBERED` ones can choose sets by
+/// other numbers of pages; the others, which are first-level caches, do not even ask.
 #[derive(Clone, Debug)]
 pub struct CacheArray<const NUMBERED: bool = false> {
     set_mask: u32,

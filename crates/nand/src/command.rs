@@ -66,12 +66,39 @@ impl Kind {
 
 /// The end of a phase of the work of one unit. The caller keeps it until its time and brings it
 /// to [`Nand::on_event`](crate::Nand::on_event), in order of (time, order of creation).
+///
+/// One number, so that it stays in a register: written as two and read back at once as one, it
+/// would wait for both stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NandEvent {
-    /// The die or channel that the event belongs to.
-    pub(crate) unit: u32,
-    /// Number of the phase that ends; an event of a phase that was suspended is out of date.
-    pub(crate) phase_number: u32,
+pub struct NandEvent(u64);
+
+impl NandEvent {
+    /// The end of a phase of a die or channel. An event of a phase that was suspended is out of
+    /// date, which its number shows.
+    #[inline]
+    pub(crate) const fn new(unit: u32, phase_number: u32) -> Self {
+        Self((phase_number as u64) << 32 | unit as u64)
+    }
+    /// The die or channel.
+    #[inline]
+    pub(crate) const fn unit(self) -> u32 {
+        self.0 as u32
+    }
+    /// The number of the phase.
+    #[inline]
+    pub(crate) const fn phase_number(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+    /// The event as a number, for a queue that keeps numbers.
+    #[inline]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+    /// The event that [`Self::to_bits`] made this number of.
+    #[inline]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
 }
 
 /// A finished command.

@@ -124,8 +124,8 @@ impl Nand {
         events: &mut Vec<(Time, NandEvent)>,
         completed: &mut Vec<Completion>,
     ) {
-        let unit = &mut self.units[event.unit as usize];
-        if unit.phase_number != event.phase_number {
+        let unit = &mut self.units[event.unit() as usize];
+        if unit.phase_number != event.phase_number() {
             return;
         }
         assert!(now == unit.phase_end, "an event is brought at its time");
@@ -134,14 +134,14 @@ impl Nand {
         self.stats.die_occupied += lasted;
         match phase {
             Phase::Idle => unreachable!("an idle die has no event"),
-            Phase::Suspending => self.start_next(now, event.unit, events),
-            Phase::TransferIn(id) => self.enter_array(now, event.unit, id, events),
-            Phase::TransferOut(id) => self.complete(now, event.unit, id, events, completed),
+            Phase::Suspending => self.start_next(now, event.unit(), events),
+            Phase::TransferIn(id) => self.enter_array(now, event.unit(), id, events),
+            Phase::TransferOut(id) => self.complete(now, event.unit(), id, events, completed),
             Phase::Array(id) => {
                 self.stats.die_busy += lasted;
                 match self.slab[id].command.operation.kind() {
-                    Kind::Read => self.enter_transfer(now, event.unit, id, events),
-                    _ => self.complete(now, event.unit, id, events, completed),
+                    Kind::Read => self.enter_transfer(now, event.unit(), id, events),
+                    _ => self.complete(now, event.unit(), id, events, completed),
                 }
             }
         }
@@ -237,13 +237,7 @@ impl Nand {
     ) {
         let state = &mut self.units[unit as usize];
         state.enter(phase, now, end);
-        events.push((
-            end,
-            NandEvent {
-                unit,
-                phase_number: state.phase_number,
-            },
-        ));
+        events.push((end, NandEvent::new(unit, state.phase_number)));
     }
 
     /// Interrupts the program or erase at the cells for a read, unless it ends sooner than it

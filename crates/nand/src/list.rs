@@ -40,6 +40,7 @@ impl Slab {
             live_count: 0,
         }
     }
+    #[inline]
     pub fn insert(&mut self, command: Command, submitted: Time) -> OpId {
         let op = Op {
             command,

@@ -107,10 +107,17 @@ impl Resources {
         self.schedule_nand_events(around);
     }
 
+    /// Makes a place for a command of this tag that starts later.
+    #[cold]
+    fn wait_more(&mut self, index: usize) {
+        self.waiting_commands.resize(index + 1, None);
+    }
+
     fn schedule_nand_events<S: Surroundings>(&mut self, around: &mut S) {
-        for (time, event) in self.nand_events.drain(..) {
-            around.schedule(time, DeviceEvent::Nand(event));
+        for (time, event) in &self.nand_events {
+            around.schedule(*time, DeviceEvent::Nand(*event));
         }
+        self.nand_events.clear();
     }
 }
 
@@ -218,6 +225,10 @@ impl Device {
             .nand
             .on_event(now, event, &mut resources.nand_events, &mut completions);
         resources.schedule_nand_events(around);
+        if completions.is_empty() {
+            resources.completions = completions;
+            return;
+        }
         if let Some(log) = &mut resources.flash_log {
             completions
                 .iter()
@@ -237,6 +248,20 @@ impl Device {
 pub struct TimedPlatform<'a, S> {
     resources: &'a mut Resources,
     around: &'a mut S,
+}
+
+impl<S: Surroundings> TimedPlatform<'_, S> {
+    /// A command to flash whose units serve reads and changes apart: its end is known.
+    fn nand_split(&mut self, at: Time, command: NandCommand) {
+        let operation = operation_of(&command);
+        let nand = &mut self.resources.nand;
+        let end = nand.submit_split(at, operation, command.is_compaction);
+        if let Some(forecast) = &mut self.resources.forecast {
+            forecast.note(command.tag, end);
+        }
+        self.around
+            .schedule(end, DeviceEvent::NandDone(command.tag));
+    }
 }
 
 impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
@@ -280,18 +305,13 @@ impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
     #[inline]
     fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
 
+    // In its caller, where the command's parts are: put together in memory and copied as a whole,
+    // it would wait for their stores.
+    #[inline]
     fn nand(&mut self, at: Time, command: NandCommand) {
         let now = self.around.now();
         if self.resources.nand.is_split() {
-            let operation = operation_of(&command);
-            let nand = &mut self.resources.nand;
-            let end = nand.submit_split(at.max(now), operation, command.is_compaction);
-            if let Some(forecast) = &mut self.resources.forecast {
-                forecast.note(command.tag, end);
-            }
-            self.around
-                .schedule(end, DeviceEvent::NandDone(command.tag));
-            return;
+            return self.nand_split(at.max(now), command);
         }
         if let Some(forecast) = &mut self.resources.forecast {
             forecast.add(at.max(now), &command, &self.resources.nand);
@@ -302,10 +322,11 @@ impl<S: Surroundings> Platform for TimedPlatform<'_, S> {
         }
         let index = command.tag.index();
         if index >= self.resources.waiting_commands.len() {
-            self.resources.waiting_commands.resize(index + 1, None);
+            self.resources.wait_more(index);
         }
-        let replaced = self.resources.waiting_commands[index].replace(command);
-        assert!(replaced.is_none(), "a tag names one operation at a time");
+        let place = &mut self.resources.waiting_commands[index];
+        assert!(place.is_none(), "a tag names one operation at a time");
+        *place = Some(command);
         self.around
             .schedule(at, DeviceEvent::NandStart(command.tag));
     }

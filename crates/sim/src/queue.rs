@@ -99,17 +99,35 @@ impl<E: Copy> EventQueue<E> {
             "an event at {time} is scheduled in the past of {}",
             self.now
         );
-        let entry = Entry {
-            time,
-            sequence: self.next_sequence,
-            event,
-        };
+        let sequence = self.next_sequence;
         self.next_sequence += 1;
         let slice = slice_of(time);
-        if slice <= self.cursor {
+        // Up to the cursor it wraps to a large number.
+        if slice.wrapping_sub(self.cursor + 1) < SLICES - 1 {
+            self.wheel.push(
+                slice,
+                Entry {
+                    time,
+                    sequence,
+                    event,
+                },
+            );
+        } else {
+            self.push_outside(time, sequence, event);
+        }
+    }
+
+    /// Keeps an event that is not for the wheel; apart, and with the parts of the entry, so that
+    /// most pushes save no registers and put no entry together but where it stays.
+    #[inline(never)]
+    fn push_outside(&mut self, time: Time, sequence: u64, event: E) {
+        let entry = Entry {
+            time,
+            sequence,
+            event,
+        };
+        if slice_of(time) <= self.cursor {
             self.insert(entry);
-        } else if slice - self.cursor < SLICES {
-            self.wheel.push(slice, entry);
         } else {
             self.heap.push(entry);
         }

@@ -7,6 +7,7 @@
 //! device does. See `docs/replay.md`.
 
 mod engine;
+mod event;
 mod order;
 mod pattern;
 mod result;

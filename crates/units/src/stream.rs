@@ -1,6 +1,7 @@
 //! Named random streams: one per component, so that a new component never shifts another's draws.
 
 use crate::Ratio;
+use core::hint::select_unpredictable;
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
@@ -38,6 +39,15 @@ impl Stream {
         }
         (product >> 64) as u64
     }
+    /// As [`Stream::below`], but a single outcome takes no bits. That depends on the bound without
+    /// a branch, which would be mispredicted wherever bounds are drawn themselves.
+    #[inline]
+    pub fn below_if_many(&mut self, bound: u64) -> u64 {
+        let mut ahead = self.clone();
+        let drawn = ahead.below(bound);
+        self.0 = select_unpredictable(bound == 1, self.0.clone(), ahead.0);
+        drawn
+    }
     /// True with this probability.
     pub fn chance(&mut self, probability: Ratio) -> bool {
         self.below(probability.denominator()) < probability.numerator()
@@ -62,6 +72,16 @@ mod tests {
         assert_eq!(draw(1, "nand/die"), draw(1, "nand/die"));
         assert_ne!(draw(1, "nand/die"), draw(2, "nand/die"));
         assert_ne!(draw(1, "nand/die"), draw(1, "nand/dif"));
+    }
+
+    #[test]
+    fn a_single_outcome_takes_no_bits() {
+        let (mut one, mut other) = (Stream::new(7, "test"), Stream::new(7, "test"));
+        for bound in [1, 6, 1, 1, 1 << 40, 3, 1] {
+            let expected = if bound == 1 { 0 } else { other.below(bound) };
+            assert_eq!(one.below_if_many(bound), expected);
+            assert_eq!(one.clone().bits(), other.clone().bits());
+        }
     }
 
     #[test]

@@ -42,9 +42,10 @@ impl Controller {
 
     #[inline]
     fn count_use<P: Platform>(&mut self, at: Time, frame: FrameId, lpa: Lpa, platform: &mut P) {
-        let count = self.cache.count_access(frame);
-        if let Some(threshold) = self.constants.promotion_threshold
-            && count > threshold
+        let Some(threshold) = self.constants.promotion_threshold else {
+            return;
+        };
+        if self.cache.count_access(frame) > threshold
             && self.cache.offer(frame)
             && !self.offered_pages.contains(&lpa)
         {

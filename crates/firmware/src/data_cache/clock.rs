@@ -6,10 +6,9 @@
 //!
 //! Source: F. J. Corbató, "A Paging Experiment with the Multics System", 1968.
 
-use super::policy::{EvictionPolicy, PageTag, Shape};
+use super::policy::{EvictionPolicy, FullSet, PageTag, Shape};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 use units::FrameId;
 
 /// CLOCK in each set. 1 B per frame and 1 B per set.
@@ -45,13 +44,14 @@ impl EvictionPolicy for Clock {
     fn touch(&mut self, frame: FrameId) {
         self.was_used[frame.index()] = true;
     }
-    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId> {
-        let hand = &mut self.hands[(set.start / self.shape.ways) as usize];
+    fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId> {
+        let first = set.frames().start;
+        let hand = &mut self.hands[(first / self.shape.ways) as usize];
         // The first round takes every mark, so the second finds a page if one may leave at all.
         for _ in 0..2 * self.shape.ways {
-            let frame = FrameId::new(set.start + u32::from(*hand));
+            let frame = FrameId::new(first + u32::from(*hand));
             *hand = ((u32::from(*hand) + 1) % self.shape.ways) as u8;
-            if !may_leave(frame) {
+            if !set.may_leave(frame) {
                 continue;
             }
             let was_used = &mut self.was_used[frame.index()];

@@ -1,8 +1,7 @@
 //! Least recently used.
 
 use super::order::Order;
-use super::policy::{EvictionPolicy, PageTag, Shape};
-use core::ops::Range;
+use super::policy::{EvictionPolicy, FullSet, PageTag, Shape};
 use units::FrameId;
 
 /// The page whose last use is longest ago leaves. 4 B per frame.
@@ -34,8 +33,8 @@ impl EvictionPolicy for Lru {
     fn touch(&mut self, frame: FrameId) {
         self.order.renew(frame);
     }
-    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId> {
-        self.order.oldest_that(set, may_leave)
+    fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId> {
+        self.order.oldest_of(set)
     }
     fn evict(&mut self, _frame: FrameId, _tag: PageTag) {}
 }

@@ -3,10 +3,10 @@
 //! A stamp of 32 bits per frame from one counter. When the counter is used up, the stamps of each
 //! set shrink to their ranks, so the order is exact for ever. All tables start as zeroes.
 
-use super::policy::Shape;
+use super::policy::{FullSet, Shape};
+use super::way_with;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 use units::FrameId;
 
 /// The order of the frames of each set.
@@ -43,26 +43,26 @@ impl Order {
         frames.min_by_key(|frame| self.stamps[frame.index()])
     }
 
-    /// The oldest of those frames of a set that may leave.
+    /// The oldest of those frames of a full set that may leave.
     #[inline]
-    pub(super) fn oldest_that(
-        &self,
-        set: Range<u32>,
-        may_leave: impl Fn(FrameId) -> bool,
-    ) -> Option<FrameId> {
-        // Stamp and frame in one number, so that no branch depends on the order, which nobody can
-        // foresee.
-        let stamps = &self.stamps[set.start as usize..set.end as usize];
-        let keys = set.zip(stamps).map(|(frame, stamp)| {
-            let key = u64::from(*stamp) << 32 | u64::from(frame);
-            if may_leave(FrameId::new(frame)) {
-                key
-            } else {
-                u64::MAX
-            }
-        });
-        let oldest = keys.fold(u64::MAX, u64::min);
-        (oldest != u64::MAX).then(|| FrameId::new(oldest as u32))
+    pub(super) fn oldest_of(&self, set: FullSet<'_>) -> Option<FrameId> {
+        // No branch depends on the order, which nobody can foresee: the least stamp first, then
+        // where it is, each a few vector operations.
+        let frames = set.frames();
+        let stamps = &self.stamps[frames.start as usize..frames.end as usize];
+        let keys = stamps.iter().zip(set.stays());
+        let least = keys.map(|(stamp, stays)| stamp | stays);
+        let least = least.fold(u32::MAX, u32::min);
+        if least == u32::MAX {
+            // None may leave, or only one with the last stamp before stamps shrink.
+            let may_leave = frames
+                .map(FrameId::new)
+                .filter(|frame| set.may_leave(*frame));
+            return self.oldest(may_leave);
+        }
+        // Stamps of pages in one set differ.
+        let way = way_with(stamps, least)?;
+        Some(FrameId::new(frames.start + way as u32))
     }
 
     #[cold]
@@ -108,5 +108,28 @@ mod tests {
         assert_eq!(order.last, 4, "three ranks and one renewal");
         assert_eq!(order.stamps, [2, 3, 4, 0, 3, 0]);
         assert_eq!(order.oldest(frames(0)), Some(FrameId::new(0)));
+    }
+
+    #[test]
+    fn the_oldest_that_may_leave_is_found_among_any_number() {
+        for ways in [1, 3, 16, 17, 40, 64] {
+            let shape = Shape { set_count: 2, ways };
+            let mut order = Order::new(shape);
+            // The last renewal gives the last stamp that there is.
+            order.age(u32::MAX - ways);
+            let turn = |step: u32| FrameId::new(ways + step * 7 % ways);
+            (0..ways).for_each(|step| order.renew(turn(step)));
+            for left in 0..ways {
+                // Only the youngest from `left` on may leave.
+                let mut states = vec![4; ways as usize];
+                for step in left..ways {
+                    states[(turn(step).get() - ways) as usize] = 3;
+                }
+                let set = FullSet::new(ways, &states, 4);
+                assert_eq!(order.oldest_of(set), Some(turn(left)), "{ways} {left}");
+            }
+            let none = vec![4; ways as usize];
+            assert_eq!(order.oldest_of(FullSet::new(ways, &none, 4)), None);
+        }
     }
 }

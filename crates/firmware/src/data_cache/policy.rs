@@ -37,6 +37,47 @@ impl Shape {
     }
 }
 
+/// A full set: the frames from which a policy chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct FullSet<'a> {
+    first: u32,
+    /// By way; whoever may leave has none of the bits of `keeps_in`.
+    states: &'a [u32],
+    keeps_in: u32,
+}
+
+impl<'a> FullSet<'a> {
+    /// The set whose first frame is this one, and the states of its frames: one with a bit of
+    /// `keeps_in` stays.
+    #[inline]
+    pub(super) fn new(first: u32, states: &'a [u32], keeps_in: u32) -> Self {
+        Self {
+            first,
+            states,
+            keeps_in,
+        }
+    }
+    /// The frames.
+    #[inline]
+    pub fn frames(&self) -> Range<u32> {
+        self.first..self.first + self.states.len() as u32
+    }
+    /// Whether a frame of the set may leave.
+    #[inline]
+    pub fn may_leave(&self, frame: FrameId) -> bool {
+        self.states[(frame.get() - self.first) as usize] & self.keeps_in == 0
+    }
+    /// For each frame 0 if it may leave, or else all bits.
+    #[inline]
+    pub(super) fn stays(&self) -> impl Iterator<Item = u32> + 'a {
+        let keeps_in = self.keeps_in;
+        self.states.iter().map(move |state| match state & keeps_in {
+            0 => 0,
+            _ => u32::MAX,
+        })
+    }
+}
+
 /// Decides which page leaves a full set.
 ///
 /// A device cache sees lines and keeps pages, so one pass over a page is up to 64 accesses. A
@@ -52,7 +93,7 @@ pub trait EvictionPolicy {
     /// The page was used.
     fn touch(&mut self, frame: FrameId);
     /// Which frame of the full set leaves first, of those that may; the caller evicts its page.
-    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId>;
+    fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId>;
     /// The page leaves because another one needs its place.
     fn evict(&mut self, frame: FrameId, tag: PageTag);
 }
@@ -102,8 +143,8 @@ impl EvictionPolicy for Policy {
     fn touch(&mut self, frame: FrameId) {
         each!(self, policy => policy.touch(frame));
     }
-    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId> {
-        each!(self, policy => policy.victim(set, may_leave))
+    fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId> {
+        each!(self, policy => policy.victim(set))
     }
     fn evict(&mut self, frame: FrameId, tag: PageTag) {
         each!(self, policy => policy.evict(frame, tag));

@@ -13,10 +13,9 @@
 
 use super::ghosts::Ghosts;
 use super::order::Order;
-use super::policy::{EvictionPolicy, PageTag, Shape};
+use super::policy::{EvictionPolicy, FullSet, PageTag, Shape};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 use units::FrameId;
 
 /// By frame: in the main queue.
@@ -69,12 +68,12 @@ impl S3Fifo {
     }
 
     /// The page that would leave next, and has not earned a second chance or has to take it.
-    fn candidate(&self, set: &Range<u32>, may_leave: &impl Fn(FrameId) -> bool) -> Option<FrameId> {
+    fn candidate(&self, set: FullSet<'_>) -> Option<FrameId> {
         let is_main = |frame: &FrameId| self.states[frame.index()] & MAIN != 0;
-        let frames = || set.clone().map(FrameId::new);
+        let frames = || set.frames().map(FrameId::new);
         let small_count = frames().filter(|frame| !is_main(frame)).count() as u32;
         let oldest = |main: bool| {
-            let of_queue = frames().filter(|frame| is_main(frame) == main && may_leave(*frame));
+            let of_queue = frames().filter(|frame| is_main(frame) == main && set.may_leave(*frame));
             self.order.oldest(of_queue)
         };
         let main_gives = small_count < Self::small_count(self.shape.ways);
@@ -102,10 +101,10 @@ impl EvictionPolicy for S3Fifo {
             }
         }
     }
-    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId> {
+    fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId> {
         // Ends: each turn moves a page to the main queue or takes one of its returns.
         loop {
-            let frame = self.candidate(&set, &may_leave)?;
+            let frame = self.candidate(set)?;
             let state = &mut self.states[frame.index()];
             let (is_main, returns) = (*state & MAIN != 0, *state & !MAIN);
             if is_main && returns > 0 {

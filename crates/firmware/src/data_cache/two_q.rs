@@ -10,10 +10,9 @@
 
 use super::ghosts::Ghosts;
 use super::order::Order;
-use super::policy::{EvictionPolicy, PageTag, Shape};
+use super::policy::{EvictionPolicy, FullSet, PageTag, Shape};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 use units::FrameId;
 
 /// 2Q in each set. 5 B per frame, 4 B per name: 7 B per frame and 1 B per set in all.
@@ -63,12 +62,12 @@ impl EvictionPolicy for TwoQ {
             self.order.renew(frame);
         }
     }
-    fn victim(&mut self, set: Range<u32>, may_leave: impl Fn(FrameId) -> bool) -> Option<FrameId> {
+    fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId> {
         let is_hot = |frame: &FrameId| self.is_hot[frame.index()];
-        let frames = || set.clone().map(FrameId::new);
+        let frames = || set.frames().map(FrameId::new);
         let cold_count = frames().filter(|frame| !is_hot(frame)).count() as u32;
         let oldest = |hot: bool| {
-            let of_queue = frames().filter(|frame| is_hot(frame) == hot && may_leave(*frame));
+            let of_queue = frames().filter(|frame| is_hot(frame) == hot && set.may_leave(*frame));
             self.order.oldest(of_queue)
         };
         let hot_gives = cold_count <= Self::cold_count(self.shape.ways);

@@ -1,10 +1,9 @@
 //! Operations in flight, by tag, and what is in flight per page.
 
 use super::Owner;
+use crate::flight_map::{FlightMap, Leaves};
 use crate::platform::{BufferId, NandTag};
 use alloc::vec::Vec;
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
 use units::{BlockAddr, Lpa, Ppa};
 
 /// Order in which programs and trims were submitted; zero is before all.
@@ -52,6 +51,7 @@ pub(super) struct Operations {
 }
 
 impl Operations {
+    #[inline]
     pub(super) fn start(&mut self, operation: Operation) -> NandTag {
         let tag = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -62,6 +62,7 @@ impl Operations {
         tag
     }
 
+    #[inline]
     pub(super) fn finish(&mut self, tag: NandTag) -> Operation {
         self.free.extend(self.finished.replace(tag));
         let slot = self.slots.get_mut(tag.index()).and_then(Option::take);
@@ -80,69 +81,74 @@ struct Watch {
     newest: Sequence,
 }
 
+impl Watch {
+    /// One operation less; without any the page is not watched.
+    #[inline]
+    fn end(&mut self) -> Leaves {
+        self.in_flight -= 1;
+        match self.in_flight {
+            0 => Leaves::Yes,
+            _ => Leaves::No,
+        }
+    }
+}
+
 /// The pages with reads or programs in flight, so that of two programs the one submitted later
 /// wins, and a read knows whether it was overtaken. Entries live as long as operations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
-    pages: HashMap<Lpa, Watch, FxBuildHasher>,
+    pages: FlightMap<Lpa, Watch>,
     submitted: Sequence,
 }
 
 impl Watches {
     /// A read is submitted. Returns what [`Watches::end_read`] wants to know.
+    #[inline]
     pub(super) fn begin_read(&mut self, lpa: Lpa) -> Sequence {
-        let watch = self.pages.entry(lpa).or_default();
+        let watch = self.pages.entry(lpa);
         watch.in_flight += 1;
         watch.newest
     }
 
     /// A read is done. Returns whether a program or trim took effect since it was submitted.
+    #[inline]
     pub(super) fn end_read(&mut self, lpa: Lpa, seen: Sequence) -> bool {
-        let newest = self.watch(lpa).newest;
-        self.end(lpa);
+        let mut newest = 0;
+        self.pages.change(lpa, |watch| {
+            newest = watch.newest;
+            watch.end()
+        });
         newest != seen
     }
 
     /// A program is submitted. Returns its place in the order of submission.
     pub(super) fn begin_program(&mut self, lpa: Lpa) -> Sequence {
         self.submitted += 1;
-        self.pages.entry(lpa).or_default().in_flight += 1;
+        self.pages.entry(lpa).in_flight += 1;
         self.submitted
     }
 
     /// A program is done. Returns whether it takes effect: none submitted later has.
     pub(super) fn end_program(&mut self, lpa: Lpa, sequence: Sequence) -> bool {
-        let watch = self.watch(lpa);
-        let takes_effect = sequence > watch.newest;
-        watch.newest = watch.newest.max(sequence);
-        self.end(lpa);
+        let mut takes_effect = false;
+        self.pages.change(lpa, |watch| {
+            takes_effect = sequence > watch.newest;
+            watch.newest = watch.newest.max(sequence);
+            watch.end()
+        });
         takes_effect
     }
 
     /// A trim takes effect: programs submitted before it will not.
     pub(super) fn trim(&mut self, lpa: Lpa) {
         self.submitted += 1;
-        if let Some(watch) = self.pages.get_mut(&lpa) {
+        if let Some(watch) = self.pages.get_mut(lpa) {
             watch.newest = self.submitted;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.pages.is_empty()
-    }
-
-    fn watch(&mut self, lpa: Lpa) -> &mut Watch {
-        self.pages
-            .get_mut(&lpa)
-            .expect("a page with an operation in flight is watched")
-    }
-
-    fn end(&mut self, lpa: Lpa) {
-        let watch = self.watch(lpa);
-        watch.in_flight -= 1;
-        if watch.in_flight == 0 {
-            self.pages.remove(&lpa);
-        }
     }
 }
 

@@ -231,8 +231,12 @@ impl Precondition {
     }
     /// The page of the open block that holds `position`, if the open block does.
     fn open_page_of(&self, die: DieId, position: u64) -> Option<u32> {
-        let page = self.open_pages_below(die, position);
-        (self.open_pages_below(die, position + 1) > page).then_some(page as u32)
+        // One more below the next position than below this one: of as many as `mapped`, the
+        // remainder and the pages of one position more make a whole.
+        let open = u64::from(self.open_pages(die));
+        let mapped = self.layout.mapped.max(1);
+        let (page, rest) = (position * open / mapped, position * open % mapped);
+        (rest + open >= mapped).then_some(page as u32)
     }
 }
 

@@ -20,7 +20,7 @@ struct Node<E> {
 #[derive(Clone, Debug)]
 pub(super) struct Wheel<E> {
     /// By slice modulo `SLICES`: its first node.
-    heads: Vec<u32>,
+    heads: Box<[u32; SLICES as usize]>,
     nodes: Vec<Node<E>>,
     free: u32,
     /// A bit for each slice, and one for each word of those.
@@ -37,7 +37,7 @@ pub(super) fn slice_of(time: units::Time) -> u64 {
 impl<E: Copy> Wheel<E> {
     pub(super) fn new() -> Self {
         Self {
-            heads: vec![NIL; SLICES as usize],
+            heads: Box::new([NIL; SLICES as usize]),
             nodes: Vec::new(),
             free: NIL,
             occupied: [0; 64],
@@ -68,27 +68,25 @@ impl<E: Copy> Wheel<E> {
     #[inline]
     pub(super) fn push(&mut self, slice: u64, entry: Entry<E>) {
         let place = (slice % SLICES) as usize;
-        let at = self.free_node();
-        let next = std::mem::replace(&mut self.heads[place], at);
-        let node = Node { entry, next };
+        let next = self.heads[place];
+        let at = self.free;
         match self.nodes.get_mut(at as usize) {
             Some(free) => {
+                self.heads[place] = at;
                 self.free = free.next;
-                *free = node;
+                *free = Node { entry, next };
             }
-            None => self.nodes.push(node),
+            None => self.heads[place] = self.add_node(Node { entry, next }),
         }
         self.occupied[place / 64] |= 1 << (place % 64);
         self.words |= 1 << (place / 64);
     }
 
-    /// Where the next entry goes: a free node, or one more.
-    #[inline]
-    fn free_node(&self) -> u32 {
-        match self.free {
-            NIL => u32::try_from(self.nodes.len()).expect("fewer events than 2^32 are pending"),
-            free => free,
-        }
+    /// No node is free: one more.
+    #[cold]
+    fn add_node(&mut self, node: Node<E>) -> u32 {
+        self.nodes.push(node);
+        u32::try_from(self.nodes.len() - 1).expect("fewer events than 2^32 are pending")
     }
 
     /// The first slice after `cursor` that has entries, all of which lie less than `SLICES` slices

@@ -4,6 +4,7 @@
 //! or page that it touches, and is complete when all of them are answered. A page of which it
 //! writes only a part is read first.
 
+use super::event::{Event, Word};
 use super::order::Order;
 use super::result::Snapshot;
 use super::source::{HostRequest, Source};
@@ -15,19 +16,10 @@ use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
 use crate::queue::EventQueue;
 use firmware::{Breakdown, Request, RequestOp, Response, Served};
-use units::{Bytes, LineAddr, Lpa, PageSize, RequestId, Time};
+use units::{LineAddr, Lpa, PageSize, RequestId, Time};
 
 /// Events between two calls of the observer.
 const OBSERVED_EVENTS: u64 = 1 << 16;
-
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    Device(DeviceEvent),
-    /// An answer leaves the device.
-    Answer(RequestId),
-    /// The next request of an open loop arrives.
-    Arrive,
-}
 
 /// A request of the source under way.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +89,7 @@ pub struct Measured {
 
 /// What surrounds the device: the queue, and the operations that it answers.
 struct Around {
-    queue: EventQueue<Event>,
+    queue: EventQueue<Word>,
     operations: Vec<Operation>,
     /// Pages offered for promotion, which nobody wants: none, since the device is told so.
     offers: u64,
@@ -110,15 +102,15 @@ impl Surroundings for Around {
     }
     #[inline]
     fn schedule(&mut self, at: Time, event: DeviceEvent) {
-        self.queue.push(at, Event::Device(event));
+        self.queue.push(at, Word::of(Event::Device(event)));
     }
     #[inline]
     fn respond(&mut self, response: Response) {
         let operation = &mut self.operations[response.request.index()];
         operation.served = response.served;
         operation.breakdown = response.breakdown;
-        self.queue
-            .push(response.at, Event::Answer(response.request));
+        let answer = Word::of(Event::Answer(response.request));
+        self.queue.push(response.at, answer);
     }
     fn offer_page(&mut self, _at: Time, _lpa: Lpa) {
         self.offers += 1;
@@ -141,6 +133,8 @@ pub struct Engine {
     arrivals: Arrivals,
     port: Port,
     page: PageSize,
+    /// Base-two logarithm of the bytes of an operation: nothing is divided for a request.
+    unit_bits: u32,
     warmup: u64,
     is_audited: bool,
     /// Requests taken from the source and completed.
@@ -161,6 +155,7 @@ impl Engine {
         config.design.context_switch = false;
         config.design.migration = Migration::None;
         let workload = &replay.spec.workload;
+        let unit = source.port().unit(config.nand.page_size);
         Self {
             device: Device::new(&config),
             around: Around {
@@ -174,6 +169,7 @@ impl Engine {
             order: Order::default(),
             freed: Vec::new(),
             port: source.port(),
+            unit_bits: unit.get().trailing_zeros(),
             source,
             next: None,
             arrivals: workload.arrivals,
@@ -221,7 +217,7 @@ impl Engine {
         }
         let mut events = 0u64;
         while let Some((now, event)) = self.around.queue.pop() {
-            self.handle(now, event)?;
+            self.handle(now, event.event())?;
             events += 1;
             if events.is_multiple_of(OBSERVED_EVENTS) && !self.look(now, observe) {
                 return Err(SimError::Interrupted);
@@ -277,7 +273,7 @@ impl Engine {
     fn await_next(&mut self) -> Result<(), SimError> {
         self.next = self.source.next()?;
         if let Some(request) = self.next {
-            self.around.queue.push(request.at, Event::Arrive);
+            self.around.queue.push(request.at, Word::of(Event::Arrive));
         }
         Ok(())
     }
@@ -294,18 +290,23 @@ impl Engine {
     }
 
     /// Turns a request into operations and hands them to the firmware.
+    #[inline]
     fn issue(&mut self, now: Time, request: HostRequest) {
         self.taken += 1;
         let unit = self.port.unit(self.page);
-        let first = request.offset / unit;
+        let first = request.offset.get() >> self.unit_bits;
         let end = request.offset + request.size;
-        let last = Bytes::new(end.get() - 1) / unit;
+        let last = (end.get() - 1) >> self.unit_bits;
         let command = self.open_command(Command {
             arrived: now,
             left: u32::try_from(last - first + 1).expect("a request has few operations"),
             bytes: request.size.get(),
             is_write: request.is_write,
         });
+        if first == last && !request.is_write {
+            // What asks for lines mostly is this.
+            return self.begin(now, command, first, false, false);
+        }
         for number in first..=last {
             let is_whole = unit * number >= request.offset && unit * (number + 1) <= end;
             self.begin(now, command, number, request.is_write, is_whole);

@@ -1,6 +1,7 @@
 //! The order that the firmware asks for: requests of one line or page wait for each other, unless
 //! all are reads.
 
+use firmware::flight_map::{FlightMap, Leaves};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::VecDeque;
@@ -14,10 +15,10 @@ struct Place {
     has_waiters: bool,
 }
 
-/// Lines or pages with requests under way, by first line. Neither map is ever iterated.
+/// Lines or pages with requests under way, by first line. No map is ever iterated.
 #[derive(Default)]
 pub struct Order {
-    places: HashMap<LineAddr, Place, FxBuildHasher>,
+    places: FlightMap<LineAddr, Place>,
     waiting: HashMap<LineAddr, VecDeque<(RequestId, bool)>, FxBuildHasher>,
 }
 
@@ -25,7 +26,7 @@ impl Order {
     /// A request wants to go. If it may not, it waits until [`Order::leave`] gives it back.
     #[inline]
     pub fn enter(&mut self, key: LineAddr, id: RequestId, is_write: bool) -> bool {
-        let place = self.places.entry(key).or_default();
+        let place = self.places.entry(key);
         let may_go = !place.has_writer && !place.has_waiters && (!is_write || place.readers == 0);
         if may_go {
             place.has_writer = is_write;
@@ -43,26 +44,28 @@ impl Order {
     /// A request was answered; those that may go now are appended to `freed`.
     #[inline]
     pub fn leave(&mut self, key: LineAddr, is_write: bool, freed: &mut Vec<RequestId>) {
-        let place = self.places.get_mut(&key).expect("it was under way");
-        if is_write {
-            place.has_writer = false;
-        } else {
-            place.readers -= 1;
+        let mut is_next = false;
+        self.places.change(key, |place| {
+            if is_write {
+                place.has_writer = false;
+            } else {
+                place.readers -= 1;
+            }
+            is_next = place.readers == 0 && place.has_waiters;
+            match place.readers == 0 && !place.has_waiters {
+                true => Leaves::Yes,
+                false => Leaves::No,
+            }
+        });
+        if is_next {
+            self.release(key, freed);
         }
-        if place.readers > 0 {
-            return;
-        }
-        if !place.has_waiters {
-            self.places.remove(&key);
-            return;
-        }
-        self.release(key, freed);
     }
 
     /// Nothing is under way for the key: the first that waits goes, and if it reads, all reads
     /// behind it up to the next write.
     fn release(&mut self, key: LineAddr, freed: &mut Vec<RequestId>) {
-        let place = self.places.get_mut(&key).expect("somebody waits there");
+        let place = self.places.get_mut(key).expect("somebody waits there");
         let queue = self.waiting.get_mut(&key).expect("somebody waits there");
         while let Some((id, is_write)) = queue.front().copied() {
             if is_write && place.readers > 0 {

@@ -68,10 +68,7 @@ impl Zipf {
         // A coin that no branch predictor knows.
         let stays = product as u64 <= drawn.threshold;
         let bucket = &self.buckets[select_unpredictable(stays, at, drawn.alias as usize)];
-        match bucket.count {
-            1 => bucket.first,
-            count => bucket.first + stream.below(count),
-        }
+        bucket.first + stream.below_if_many(bucket.count)
     }
 }
 
