@@ -16,7 +16,6 @@ pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses}
 
 use crate::error::SimError;
 use serde::{Deserialize, Serialize};
-use units::Picos;
 use units::parameter::Parameter;
 
 /// Every parameter of a run.
