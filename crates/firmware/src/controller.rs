@@ -104,6 +104,8 @@ pub struct Controller {
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
     /// Pages of which compaction reads nothing, in ascending order.
     at_hand: Vec<Lpa>,
+    /// Whether these were all that the log had.
+    is_at_hand: bool,
     stalled_misses: VecDeque<Pending>,
     /// Writes that wait for room in the log, in order of arrival.
     stalled_writes: VecDeque<(Request, Time)>,
@@ -158,6 +160,7 @@ impl Controller {
             buffers: PageBuffers::new(ssd.buffers),
             compaction: Compaction::default(),
             at_hand: Vec::new(),
+            is_at_hand: false,
             stalled_misses: VecDeque::new(),
             stalled_writes: VecDeque::new(),
             page_writers: Vec::new(),

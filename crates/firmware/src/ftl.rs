@@ -259,6 +259,11 @@ impl<M: Mapping> Ftl<M> {
         self.program_for(at, lpa, from, owner, false, platform);
     }
 
+    /// The next program goes past the die that it would have gone to.
+    pub fn pass_die(&mut self) {
+        self.allocator.pass_die();
+    }
+
     /// As [`Ftl::program`], and says whether log compaction asks.
     pub fn program_for<P: Platform>(
         &mut self,

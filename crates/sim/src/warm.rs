@@ -201,7 +201,7 @@ impl<S: InstructionSource + Clone> Simulation<S> {
             let lines = left.logged_lines();
             let pages = lines.iter().map(|(lpa, _)| *lpa);
             let cached = pages.filter(|lpa| left.has_cached(*lpa));
-            let at_hand = cached.collect();
+            let at_hand: Vec<Lpa> = cached.collect();
             self.drain_these(lines, at_hand);
         }
         Ok(())

@@ -135,7 +135,10 @@ impl Controller {
     /// Starts to bring everything that is logged to flash, full or not; only new lines are logged
     /// from now on. Of the pages `at_hand`, in ascending order, no older copy is read from flash:
     /// for SkyByte's artifact, which drains what another run has left, with that run's data cache.
+    /// If that is all that is logged, each program passes a die.
     pub fn drain_log<P: Platform>(&mut self, now: Time, at_hand: Vec<Lpa>, platform: &mut P) {
+        let is_there = |(lpa, _): &(Lpa, LineInPage)| at_hand.binary_search(lpa).is_ok();
+        self.is_at_hand = self.logged_lines().iter().all(is_there);
         self.at_hand = at_hand;
         if let Some(log) = self.log.as_mut() {
             log.drain();

@@ -141,6 +141,10 @@ impl Controller {
         let from = PagePlace::Buffer(buffer);
         let owner = Owner::new(buffer.get());
         let is_compaction = job == Job::Compaction;
+        if is_compaction && self.is_at_hand && self.at_hand.binary_search(&lpa).is_ok() {
+            // The artifact maps such a page to a die before it programs it on the next one.
+            self.ftl.pass_die();
+        }
         self.ftl
             .program_for(at, lpa, from, owner, is_compaction, platform);
     }

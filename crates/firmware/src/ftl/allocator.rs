@@ -227,6 +227,13 @@ impl Allocator {
         self.next_die = die.get();
     }
 
+    /// The next program goes past the die that it would have gone to, if another one has room.
+    pub(super) fn pass_die(&mut self) {
+        if let Some(die) = self.next_ready_die() {
+            self.next_die = (die.get() + 1) % self.geometry.die_count();
+        }
+    }
+
     /// The first die with room from `next_die` on, round the device.
     fn next_ready_die(&self) -> Option<DieId> {
         let (start, bit) = (self.next_die as usize / 64, self.next_die % 64);
