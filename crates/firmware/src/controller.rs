@@ -32,7 +32,7 @@ use crate::stats::ControllerStats;
 use crate::write_log::WriteLog;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use compaction::Compaction;
+use compaction::{AtHand, Compaction};
 use units::address::LINE_BYTES;
 use units::{
     Bytes, DieId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, PageSize, Picos, Time,
@@ -102,10 +102,7 @@ pub struct Controller {
     buffers: PageBuffers,
     compaction: Compaction,
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
-    /// Pages of which compaction reads nothing, in ascending order.
-    at_hand: Vec<Lpa>,
-    /// Whether these were all that the log had.
-    is_at_hand: bool,
+    at_hand: AtHand,
     stalled_misses: VecDeque<Pending>,
     /// Writes that wait for room in the log, in order of arrival.
     stalled_writes: VecDeque<(Request, Time)>,
@@ -159,8 +156,7 @@ impl Controller {
             mshrs: MshrFile::new(ssd.mshr_count),
             buffers: PageBuffers::new(ssd.buffers),
             compaction: Compaction::default(),
-            at_hand: Vec::new(),
-            is_at_hand: false,
+            at_hand: AtHand::default(),
             stalled_misses: VecDeque::new(),
             stalled_writes: VecDeque::new(),
             page_writers: Vec::new(),
@@ -170,13 +166,6 @@ impl Controller {
             ftl,
             stats: ControllerStats::default(),
         }
-    }
-
-    /// From now on page 0, 1, 2, … has the set in the data cache that the page with the first,
-    /// second, … of these numbers would have: a host that does not number its pages by their
-    /// place. The cache is empty.
-    pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
-        self.cache.number_pages(numbers);
     }
 
     /// A host request has arrived. It is answered once, in this call or in a later one.

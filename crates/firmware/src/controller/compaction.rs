@@ -37,6 +37,22 @@ impl Compaction {
     }
 }
 
+/// Pages of which compaction reads nothing.
+#[derive(Clone, Default)]
+pub(super) struct AtHand {
+    /// In ascending order.
+    pages: Vec<Lpa>,
+    /// Whether the log had no others.
+    pub(super) is_all: bool,
+}
+
+impl AtHand {
+    #[inline]
+    pub(super) fn has(&self, lpa: Lpa) -> bool {
+        self.pages.binary_search(&lpa).is_ok()
+    }
+}
+
 impl Controller {
     /// Does what the log asks for: seals a full half, launches pages, frees a half that is done,
     /// lets waiting writes in. Does nothing, quickly, while the active half has room and no half
@@ -137,9 +153,9 @@ impl Controller {
     /// for SkyByte's artifact, which drains what another run has left, with that run's data cache.
     /// If that is all that is logged, each program passes a die.
     pub fn drain_log<P: Platform>(&mut self, now: Time, at_hand: Vec<Lpa>, platform: &mut P) {
-        let is_there = |(lpa, _): &(Lpa, LineInPage)| at_hand.binary_search(lpa).is_ok();
-        self.is_at_hand = self.logged_lines().iter().all(is_there);
-        self.at_hand = at_hand;
+        self.at_hand.pages = at_hand;
+        let mut lines = self.logged_lines().into_iter();
+        self.at_hand.is_all = lines.all(|(lpa, _)| self.at_hand.has(lpa));
         if let Some(log) = self.log.as_mut() {
             log.drain();
             self.pump_log(now, platform);
@@ -187,10 +203,7 @@ impl Controller {
         } else if let Some(older) = self.buffers.holding(lpa) {
             // A page written through the block port is on its way to flash.
             self.merge(at, lpa, PagePlace::Buffer(older), buffer, platform);
-        } else if self.taken_mask(lpa) == all
-            || !self.ftl.is_mapped(lpa)
-            || self.at_hand.binary_search(&lpa).is_ok()
-        {
+        } else if self.taken_mask(lpa) == all || !self.ftl.is_mapped(lpa) || self.at_hand.has(lpa) {
             self.merge(at, lpa, PagePlace::Zero, buffer, platform);
         } else {
             self.stats.coalescing_reads += 1;

@@ -14,6 +14,13 @@ use units::address::LINE_BYTES;
 use units::{CoreId, FrameId, LineMask, Lpa, Time};
 
 impl Controller {
+    /// From now on page 0, 1, 2, … has the set in the data cache that the page with the first,
+    /// second, … of these numbers would have: a host that does not number its pages by their
+    /// place. The cache is empty.
+    pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
+        self.cache.number_pages(numbers);
+    }
+
     /// Starts the fetch of a mapped page that is neither cached nor in a buffer; None if there is
     /// no MSHR or no room in its set.
     pub(super) fn fetch<P: Platform>(
@@ -141,7 +148,7 @@ impl Controller {
         let from = PagePlace::Buffer(buffer);
         let owner = Owner::new(buffer.get());
         let is_compaction = job == Job::Compaction;
-        if is_compaction && self.is_at_hand && self.at_hand.binary_search(&lpa).is_ok() {
+        if is_compaction && self.at_hand.is_all && self.at_hand.has(lpa) {
             // The artifact maps such a page to a die before it programs it on the next one.
             self.ftl.pass_die();
         }
