@@ -33,7 +33,12 @@ def reading(
         check_format(format, imports=True)
     if dependencies not in ("none", "chain"):
         raise UserError(f"--dependencies is none or chain, not {dependencies}.")
-    return ForeignReading(format, dependencies, round(slowdown * 1000))
+    milli = round(slowdown * 1000)
+    if abs(slowdown * 1000 - milli) > 1e-6:
+        raise UserError(
+            f"--slowdown {slowdown:g}: has more than three decimals; leave out the rest."
+        )
+    return ForeignReading(format, dependencies, milli)
 
 
 def words(how: ForeignReading) -> list[str]:

@@ -59,6 +59,7 @@ def nothing_runs_and_nothing_is_written(
         (["run", "sort.etr", "--format", "mcasim"], "Did you mean macsim?"),
         (["run", "sort.etr", "--dependencies", "some"], "none or chain, not some"),
         (["run", "sort.etr", "--slowdown", "0"], "'--slowdown'"),
+        (["run", "sort.etr", "--slowdown", "1.2345"], "more than three decimals"),
         (["run", "broken.toml"], "broken.toml: is in no format"),
         (["trace", "import", "broken.toml", "-o", "x.etr"], "broken.toml: is in no format"),
         (["trace", "import", "sort.etr", "-o", "x.etr"], "is a capture already"),

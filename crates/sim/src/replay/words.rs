@@ -69,6 +69,13 @@ impl<'a> Words<'a> {
         let ratio = ratio.map_err(|_| {
             SimError::Mismatch(format!("--{name} {text}: is not a number such as 0.9"))
         })?;
+        if !(u128::from(ratio.numerator()) * 100_000)
+            .is_multiple_of(u128::from(ratio.denominator()))
+        {
+            return Err(SimError::Mismatch(format!(
+                "--{name} {text}: has more than three decimals; leave out the rest"
+            )));
+        }
         Ok(Some(ratio.of(100_000)))
     }
 }
@@ -253,7 +260,7 @@ mod tests {
 
     #[test]
     fn each_mistake_is_one_sentence() {
-        let cases: [(&[&str], &str); 10] = [
+        let cases: [(&[&str], &str); 11] = [
             (&[], "nothing to replay"),
             (&["pattern=randread", "bz=4KiB"], "did you mean bs?"),
             (&["pattern=randread", "bs=4K"], "--bs: \"4K\" is not a size"),
@@ -271,6 +278,10 @@ mod tests {
                 "--zipf belongs to random patterns",
             ),
             (&["file=a", "zipf=1"], "--zipf belongs to --pattern"),
+            (
+                &["pattern=randread", "zipf=0.9995"],
+                "--zipf 0.9995: has more than three decimals",
+            ),
             (
                 &["file=a", "qd=1", "speedup=2"],
                 "--qd and --speedup exclude",
