@@ -275,6 +275,26 @@ fn a_drained_log_costs_a_read_and_a_program_for_each_page_in_it() {
     }
 }
 
+/// The same two pages, of which another run has had both, or one, in its data cache: that is not
+/// read. Where that is all, each program passes one of the two dies, so both are on the same.
+#[test]
+fn what_is_at_hand_is_drained_without_a_read() {
+    for (at_hand, reads) in [(vec![1, 2], 0), (vec![2], 1)] {
+        let mut device = Device::new(&config(16));
+        device.send(1, RequestOp::Write, 1, 0);
+        device.send(1, RequestOp::Write, 2, 0);
+        let at_hand = at_hand.into_iter().map(units::Lpa::new).collect();
+        device
+            .controller
+            .drain_log(device.now, at_hand, &mut device.bench);
+        device.settle(Picos::from_micros(500));
+        assert_eq!(device.controller.stats().coalescing_reads, reads);
+        assert_eq!(programs(&device.controller), 2);
+        let [one, other] = [1, 2].map(|page| device.controller.die_of(units::Lpa::new(page)));
+        assert_eq!(one == other, reads == 0);
+    }
+}
+
 /// 48 clean pages through 8 frames: 40 programs over two dies. Overwritten as often as GC allows,
 /// a die has the two free blocks at which GC starts after a few; fresh, it has 8 pages × 20 blocks.
 #[test]

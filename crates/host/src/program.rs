@@ -196,6 +196,11 @@ impl Program {
             }
         }
     }
+    /// Whether an instruction writes a line back (`clwb`): what it has in the place of a load loads
+    /// nothing.
+    pub fn is_write_back(&self, inst: u32) -> bool {
+        self.op(inst).is(Op::WRITES_BACK)
+    }
     /// The instruction with this index.
     #[inline]
     pub(crate) fn op(&self, inst: u32) -> Op {

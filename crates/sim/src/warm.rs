@@ -81,7 +81,11 @@ impl<S: InstructionSource> Simulation<S> {
             let source = &mut self.actors[thread].source;
             let core = &mut self.seats[seat_index].core;
             if self.warms_memory_only {
-                let both = [(step.load, false), (step.store, true)];
+                // No cache has anything to write back.
+                let load = step
+                    .load
+                    .filter(|_| !source.program().is_write_back(step.inst));
+                let both = [(load, false), (step.store, true)];
                 for (access, is_write) in both {
                     if let Some(access) = access {
                         uncore.access(core.id(), access, is_write);

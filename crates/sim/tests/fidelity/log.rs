@@ -82,6 +82,16 @@ pub fn warmup_residue_counted(lab: &Lab) {
     assert_eq!(counts(&both, "flash/host_program_pages"), (0, 2));
     assert_eq!(counts(&both, "flash/host_read_pages"), (0, 2));
     assert_eq!(counts(&both, "flash/coalescing_read_pages"), (0, 2));
+
+    // Of a page that the first run has cached nothing is read to program it.
+    let trace = one_thread(|program, thread| {
+        program.chase(thread, LINE);
+        program.store(thread, 0);
+        program.alu(thread, 2_000_000);
+    });
+    let both = lab.both(&trace, "skybyte-w", &settings(&["run.warmup=0%"]));
+    assert_eq!(counts(&both, "flash/host_program_pages"), (0, 1));
+    assert_eq!(counts(&both, "flash/coalescing_read_pages"), (0, 0));
 }
 
 /// Two frames. Warm-up loads pages 0 and 1 and the line of page 0 again, which its cache has: of
