@@ -11,7 +11,7 @@ MOST = 10_000
 """Repetitions, orders and ranks that a command takes; more would never end."""
 
 MachineOption = Annotated[
-    str, typer.Option("--machine", help="Machine preset: table2 (the paper's) or demo (small).")
+    str, typer.Option("--machine", help="Machine preset: table2 (the paper's), small (a sixteenth) or demo.")
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -44,6 +44,12 @@ pub const MACHINES: &[Preset] = &[
         "8 cores at 4 GHz, 16 MiB L3, 128 GiB of flash behind 512 MiB of device DRAM."
     ),
     preset!(
+        "machines/small",
+        "small",
+        "Table II at a sixteenth",
+        "Table II with caches, device DRAM, log, promoted pages and flash 16 times smaller, for captures of scale small."
+    ),
+    preset!(
         "machines/demo",
         "demo",
         "Demo",
