@@ -166,6 +166,12 @@ class Run:
         assert isinstance(windows, list), "the core promises a list"
         return windows
 
+    def page_locality(self, ratios: Sequence[int]) -> Json:
+        """How much of each page the program uses while it is in a page cache of the footprint
+        divided by a ratio, behind the CPU's caches (SkyByte Figures 5 and 6); functional, the whole
+        capture. Raises `Interrupted` after `cancel`."""
+        return _executed(lambda: self._run.page_locality(list(ratios)))
+
     def execute_recorded(self, span: tuple[int, int], limit: int, slowest: int) -> Json:
         """Runs and gives what happened in a span of picoseconds, at most `limit` records of a
         kind, and the slowest reads; raises as `execute`."""

@@ -343,6 +343,17 @@ impl Run {
         Ok(json!([result.json(), recorded]).to_string())
     }
 
+    /// How much of each page is used while it is cached, as JSON: one page cache for each ratio of
+    /// footprint to cache.
+    fn page_locality(&self, py: Python<'_>, ratios: Vec<u32>) -> PyResult<String> {
+        let mut observe = |progress| self.note(progress);
+        let locality = py
+            .detach(|| self.prepared.page_locality(&ratios, &mut observe))
+            .map_err(to_python)?;
+        self.phase.store(3, Ordering::Relaxed);
+        Ok(locality.to_string())
+    }
+
     /// Checks that so many windows of such a length fit in the capture.
     fn check_windows(&self, count: u32, instructions: u64) -> PyResult<()> {
         let windows = Windows {

@@ -15,6 +15,7 @@ pub mod event;
 pub mod fabric;
 pub mod histogram;
 pub mod line_order;
+pub mod locality;
 mod migration;
 pub mod queue;
 pub mod recorder;

@@ -137,7 +137,7 @@ impl Prepared {
         self.guests.iter().flat_map(Guest::counts).collect()
     }
 
-    fn page_count(&self) -> u64 {
+    pub(crate) fn page_count(&self) -> u64 {
         self.guests.iter().map(Guest::page_count).sum()
     }
 
