@@ -40,6 +40,7 @@ from entresol.options import (
     JobsOption,
     JsonOption,
     MachineOption,
+    ModeOption,
     NandOption,
     OutputOption,
     SetOption,
@@ -102,6 +103,7 @@ def run(
     config: ConfigOption = None,
     nand: NandOption = None,
     fidelity: FidelityOption = "paper",
+    mode: ModeOption = "detailed",
     jobs: JobsOption = None,
     output: OutputOption = None,
     as_json: JsonOption = False,
@@ -114,7 +116,7 @@ def run(
 
     Without -o the results go to ./results, or nowhere with --json.
     """
-    setup = study.setup_of(machine, nand, config, overrides, fidelity)
+    setup = study.setup_of(machine, nand, config, overrides, fidelity, mode)
     reading = foreign.reading(format, dependencies, slowdown)
     wanted = study.study_of(traces, design, setup, threads, audit, reading)
     command = shlex.join([*_command(wanted, config or []), *foreign.words(reading)])
@@ -148,6 +150,7 @@ def _command(wanted: study.Study, config: Sequence[Path]) -> list[str]:
     words += [] if wanted.setup.nand is None else ["--nand", wanted.setup.nand]
     fidelity = wanted.setup.fidelity.replace(" ", "")
     words += [] if fidelity == "paper" else ["--fidelity", fidelity]
+    words += [] if wanted.setup.mode == "detailed" else ["--mode", wanted.setup.mode]
     words += [word for path in config for word in ("--config", path.name)]
     words += [word for override in wanted.setup.overrides for word in ("--set", override)]
     return [*words, *(["--audit"] if wanted.audit else [])]

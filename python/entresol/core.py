@@ -75,7 +75,7 @@ class Setup:
     """What is run on: everything that decides the effective configuration, save the design.
 
     `files` are names and texts of TOML files, in order. `fidelity` is `paper`, `artifact` or a
-    list of switches.
+    list of switches. `mode` is how cores are simulated: `detailed` or `fast`.
     """
 
     machine: str
@@ -83,6 +83,7 @@ class Setup:
     files: tuple[tuple[str, str], ...] = ()
     overrides: tuple[str, ...] = ()
     fidelity: str = "paper"
+    mode: str = "detailed"
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,7 @@ class Run:
             list(setup.overrides),
             threads,
             audit,
+            setup.mode,
         )
 
     def execute(self) -> Json:

@@ -11,7 +11,10 @@ MOST = 10_000
 """Repetitions, orders and ranks that a command takes; more would never end."""
 
 MachineOption = Annotated[
-    str, typer.Option("--machine", help="Machine preset: table2 (the paper's), small (a sixteenth) or demo.")
+    str,
+    typer.Option(
+        "--machine", help="Machine preset: table2 (the paper's), small (a sixteenth) or demo."
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -30,6 +33,14 @@ FidelityOption = Annotated[
         "--fidelity",
         metavar="paper|artifact|SWITCH…",
         help="What the papers say, what the artifact computes, or a list such as artifact,-NAME.",
+    ),
+]
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="detailed|fast",
+        help="Cores instruction by instruction, or from a filtered stream: quicker, approximate.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

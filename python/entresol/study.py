@@ -180,11 +180,12 @@ def setup_of(
     config: Sequence[Path] | None,
     overrides: Sequence[str] | None,
     fidelity: str,
+    mode: str = "detailed",
 ) -> Setup:
     """What the options say a run runs on."""
     check_machine(machine)
     files = read_config_files(config or [])
-    return Setup(machine, nand, files, tuple(overrides or []), fidelity)
+    return Setup(machine, nand, files, tuple(overrides or []), fidelity, mode)
 
 
 def study_of(

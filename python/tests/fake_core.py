@@ -199,8 +199,10 @@ class Run:
         overrides: list[str],
         threads: int | None,
         audit: bool,
+        mode: str = "detailed",
     ) -> None:
         del audit
+        self.mode = mode
         if threads is not None and threads >= 2**32:
             raise OverflowError("Python int too large to convert to C long")
         self.fidelity = fidelity_names(fidelity)
@@ -223,7 +225,7 @@ class Run:
             raise Interrupted("cancelled")
         return json.dumps(
             synthetic.run(self.trace, self.design, self.threads)
-            | {"config": self.config, "fidelity": self.fidelity}
+            | {"config": self.config, "fidelity": self.fidelity, "mode": self.mode}
         )
 
     def execute_recorded(self, span: tuple[int, int], limit: int, slowest: int) -> str:

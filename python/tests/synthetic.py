@@ -55,6 +55,7 @@ def run(
         "trace": trace,
         "design": design,
         "fidelity": [],
+        "mode": "detailed",
         "threads": threads,
         "seed": 1,
         "config_digest": f"{abs(hash_text(trace + design)):016x}",

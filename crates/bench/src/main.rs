@@ -88,6 +88,7 @@ fn spec(trace: &str, machine: &str, design: &str, settings: &[&str]) -> RunSpec 
         overrides: settings.iter().map(ToString::to_string).collect(),
         threads: None,
         is_audited: false,
+        mode: sim::run::Mode::Detailed,
     }
 }
 

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sim::config::{Fidelity, SECTIONS, fidelity, presets};
 use sim::recorder::Recording;
-use sim::run::{Prepared, RunSpec, Windows};
+use sim::run::{Mode, Prepared, RunSpec, Windows};
 use sim::simulation::Progress;
 use sim::{Config, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -236,6 +236,7 @@ fn effective_config(
         overrides,
         threads: None,
         is_audited: false,
+        mode: Mode::Detailed,
     };
     let config = spec.config().map_err(to_python)?;
     Ok(texts_json(&config).to_string())
@@ -257,7 +258,7 @@ const PHASES: [&str; 4] = ["waiting", "warm-up", "measured", "done"];
 impl Run {
     /// Checks everything that can be checked before a run.
     #[new]
-    #[pyo3(signature = (trace, machine, design, nand, fidelity, files, overrides, threads, audit))]
+    #[pyo3(signature = (trace, machine, design, nand, fidelity, files, overrides, threads, audit, mode))]
     #[expect(
         clippy::too_many_arguments,
         reason = "one argument for each thing a run is made of"
@@ -273,6 +274,7 @@ impl Run {
         overrides: Vec<String>,
         threads: Option<u32>,
         audit: bool,
+        mode: &str,
     ) -> PyResult<Self> {
         let is_audited = audit;
         let spec = RunSpec {
@@ -285,6 +287,7 @@ impl Run {
             overrides,
             threads,
             is_audited,
+            mode: mode.parse().map_err(to_python)?,
         };
         let prepared = py.detach(|| Prepared::new(spec)).map_err(to_python)?;
         Ok(Self {

@@ -47,6 +47,7 @@ impl Replay {
             overrides,
             threads: None,
             is_audited: audit,
+            mode: sim::run::Mode::Detailed,
         };
         let workload = Workload::from_words(&workload).map_err(to_python)?;
         let spec = ReplaySpec { run, workload };

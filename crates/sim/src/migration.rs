@@ -211,6 +211,7 @@ mod tests {
             overrides: settings.split(';').map(str::to_string).collect(),
             threads: None,
             is_audited: true,
+            mode: crate::run::Mode::Detailed,
         };
         let run = Prepared::with_trace(spec, writer.finish()).unwrap();
         let result = run.execute(&mut |_| true).unwrap();

@@ -66,6 +66,7 @@ impl RunResult {
             "trace": run.trace_name(),
             "design": run.design(),
             "fidelity": run.fidelity(),
+            "mode": run.mode().name(),
             "threads": run.thread_count(),
             "seed": run.config().run.seed,
             "config_digest": run.config().digest(),

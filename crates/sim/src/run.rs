@@ -1,11 +1,13 @@
 //! A run from its description to its result.
 
 mod guest;
+mod mode;
 mod recorded;
 mod windows;
 
 pub use guest::Guest;
 use guest::{split_co_run, trace_name};
+pub use mode::Mode;
 pub use windows::Windows;
 
 use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
@@ -40,6 +42,8 @@ pub struct RunSpec {
     pub threads: Option<u32>,
     /// Whether invariants are checked on the way.
     pub is_audited: bool,
+    /// How the cores are simulated.
+    pub mode: Mode,
 }
 
 impl RunSpec {
@@ -103,6 +107,7 @@ impl Prepared {
     /// As [`Prepared::new`].
     pub fn with_traces(spec: RunSpec, traces: Vec<TraceFile>) -> Result<Self, SimError> {
         let config = spec.config()?;
+        mode::check(&spec)?;
         let names = split_co_run(&spec.trace).into_iter().map(trace_name);
         let guests = Guest::place(
             names.zip(traces).collect(),
@@ -192,6 +197,11 @@ impl Prepared {
     /// The design's name.
     pub fn design(&self) -> &str {
         &self.spec.design
+    }
+
+    /// How the cores are simulated.
+    pub fn mode(&self) -> Mode {
+        self.spec.mode
     }
 
     /// Names of the fidelity switches that are on.

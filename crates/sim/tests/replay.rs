@@ -22,6 +22,7 @@ fn spec(design: &str, words: &[&str], settings: &[&str]) -> ReplaySpec {
             overrides: settings.iter().map(ToString::to_string).collect(),
             threads: None,
             is_audited: true,
+            mode: sim::run::Mode::Detailed,
         },
         workload: Workload::from_words(&pairs).expect("a workload"),
     }

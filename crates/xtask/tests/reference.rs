@@ -97,6 +97,7 @@ fn spec() -> RunSpec {
         overrides: Vec::new(),
         threads: None,
         is_audited: true,
+        mode: sim::run::Mode::Detailed,
     }
 }
 

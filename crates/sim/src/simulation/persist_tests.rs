@@ -132,6 +132,7 @@ fn newer_than_memory(
 fn start(programs: &[Vec<Piece>], design: &str, settings: &[&str]) -> Simulation<TracedThread> {
     let settings = SETTINGS.iter().chain(settings);
     let spec = RunSpec {
+        mode: crate::run::Mode::Detailed,
         trace: "random.etr".to_string(),
         machine: "demo".to_string(),
         design: design.to_string(),

@@ -22,6 +22,7 @@ pub fn spec(machine: &str, design: &str) -> RunSpec {
         overrides: Vec::new(),
         threads: None,
         is_audited: true,
+        mode: sim::run::Mode::Detailed,
     }
 }
 
