@@ -21,13 +21,15 @@ from entresol import (
     cli_sample,
     core,
     foreign,
+    place,
+    recall,
     results,
     show,
     study,
     summary,
     terminal,
 )
-from entresol.errors import UserError
+from entresol.errors import Failed, Stopped, UserError
 from entresol.explain import command as explain_command
 from entresol.look import command as look_command
 from entresol.options import (
@@ -42,14 +44,17 @@ from entresol.options import (
     MachineOption,
     ModeOption,
     NandOption,
+    NoStoreOption,
     OutputOption,
     SetOption,
     SlowdownOption,
+    StoreOption,
     ThreadsOption,
     TracesArgument,
 )
 from entresol.output import OutputDirectory
 from entresol.replay import command as replay_command
+from entresol.store import Store
 
 BAD_INPUT = 2
 FAILED = 1
@@ -108,6 +113,8 @@ def run(
     output: OutputOption = None,
     as_json: JsonOption = False,
     audit: AuditOption = False,
+    store: StoreOption = None,
+    no_store: NoStoreOption = False,
     format: FormatOption = None,
     dependencies: DependenciesOption = "none",
     slowdown: SlowdownOption = foreign.DEFAULT_SLOWDOWN,
@@ -121,11 +128,12 @@ def run(
     wanted = study.study_of(traces, design, setup, threads, audit, reading)
     command = shlex.join([*_command(wanted, config or []), *foreign.words(reading)])
     destination = output or (None if as_json else DEFAULT_OUTPUT)
+    kept = None if no_store else Store(place.store_directory(store))
     if destination is None:
-        result = _simulate(wanted, jobs)
+        result = _simulate(wanted, kept, jobs)
     else:
         with OutputDirectory(destination) as directory:
-            result = _simulate(wanted, jobs)
+            result = _simulate(wanted, kept, jobs)
             results.write(directory, wanted, result, command)
     if as_json:
         sys.stdout.write(summary.to_text(result))
@@ -135,8 +143,19 @@ def run(
         typer.echo(f"report: {destination / 'report.html'}")
 
 
-def _simulate(wanted: study.Study, jobs: int | None) -> core.Json:
-    return summary.assemble(wanted, terminal.execute(study.plan(wanted), jobs))
+def _simulate(wanted: study.Study, kept: Store | None, jobs: int | None) -> core.Json:
+    if kept is None:
+        return summary.assemble(wanted, terminal.execute(study.plan(wanted), jobs))
+    found = recall.recall(wanted, kept)
+    terminal.print_recalled(found.stored)
+    try:
+        made = terminal.execute(found.jobs, jobs)
+    except (KeyboardInterrupt, core.Interrupted) as error:
+        ended = sum(job.result is not None for job in found.jobs)
+        if ended == 0:
+            raise
+        raise Stopped(f"interrupted; the store keeps {ended} runs that had ended.") from error
+    return summary.assemble(wanted, found.all(made))
 
 
 def _command(wanted: study.Study, config: Sequence[Path]) -> list[str]:
@@ -291,6 +310,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error.format_message(), BAD_INPUT)
     except (KeyboardInterrupt, core.Interrupted, typer.Abort):
         return _complain("interrupted; nothing was written.", INTERRUPTED)
+    except Stopped as error:
+        return _complain(str(error), INTERRUPTED)
     except BrokenPipeError:
         # The reader of a pipe went away, as `head` does. Python must not try again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -300,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}.", FAILED)
-    except core.EntresolError as error:
+    except (Failed, core.EntresolError) as error:
         return _complain(str(error), FAILED)
     except Exception as error:  # A fault of ours: where it is, on one line, for the report of it.
         return _complain(f"internal error: {type(error).__name__}: {error} {_place(error)}", FAILED)

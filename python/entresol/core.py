@@ -246,6 +246,12 @@ def version() -> str:
     return _core.version()
 
 
+def library() -> Path:
+    """The file of the core that this process runs."""
+    assert _core.__file__ is not None, "the core is a file"
+    return Path(_core.__file__)
+
+
 def trace_info(path: Path, *, blocks: bool = True) -> Json:
     """What a capture holds; without `blocks` not what ran most. Raises `TraceError`."""
     return _object(_core.trace_info(str(path), blocks))

@@ -10,6 +10,14 @@ class UserError(Exception):
     """Bad input. The message is one sentence: what, where, what to do."""
 
 
+class Failed(Exception):
+    """Something outside Entresol failed: a disk, a cluster. The message is one sentence."""
+
+
+class Stopped(Exception):
+    """The user stopped a command. The message says what is kept of it."""
+
+
 def did_you_mean(word: str, candidates: Sequence[str]) -> str:
     """` Did you mean …?` for the candidate nearest to a word, or nothing."""
     near = difflib.get_close_matches(word.lower(), candidates, n=1, cutoff=0.55)

@@ -59,6 +59,11 @@ OutputOption = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the results.")
 ]
 AuditOption = Annotated[bool, typer.Option("--audit", help="Check every invariant on the way.")]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="DIR", help="Where results are kept, else $ENTRESOL_STORE."),
+]
+NoStoreOption = Annotated[bool, typer.Option("--no-store", help="Simulate anew, and keep nothing.")]
 TracesArgument = Annotated[
     list[str],
     typer.Argument(

@@ -83,9 +83,18 @@ class Watcher:
 
 def execute(jobs: Sequence[Job], at_a_time: int | None) -> list[Json]:
     """Runs jobs, one per core unless a number is given, and shows how far they are."""
+    if not jobs:
+        return []
     workers = min(at_a_time or len(os.sched_getaffinity(0)), len(jobs))
     with Watcher(jobs) as watcher:
         return study.execute(jobs, workers, watcher.watch)
+
+
+def print_recalled(runs: Sequence[Json]) -> None:
+    """Which results were not simulated."""
+    console = Console(stderr=True)
+    for run in runs:
+        console.print(f"{run['trace']} · {run['design']}: from the store", highlight=False)
 
 
 def print_results(summary: Json) -> None:

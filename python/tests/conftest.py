@@ -30,6 +30,14 @@ class Outcome:
 Entresol = Callable[..., Outcome]
 
 
+@pytest.fixture(autouse=True)
+def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of the test's own: the user's is none of its business."""
+    place = tmp_path_factory.mktemp("store")
+    monkeypatch.setenv("ENTRESOL_STORE", str(place))
+    return place
+
+
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Puts made-up simulations in place of the core."""

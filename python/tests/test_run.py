@@ -38,7 +38,7 @@ def test_results_do_not_depend_on_the_number_of_jobs(
     entresol_command: Entresol, capture_file: Path, tmp_path: Path
 ) -> None:
     for jobs in ("1", "2", "8"):
-        entresol_command("run", capture_file, "--jobs", jobs, "-o", tmp_path / jobs)
+        entresol_command("run", capture_file, "--no-store", "--jobs", jobs, "-o", tmp_path / jobs)
     for name in FILES:
         texts = {(tmp_path / jobs / name).read_bytes() for jobs in ("1", "2", "8")}
         assert len(texts) == 1, name

@@ -1,0 +1,54 @@
+"""What runs points: the requests it takes and the events it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from entresol import core
+from entresol.core import Json
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """A request is so far."""
+
+    ticket: int
+    progress: core.Progress
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A request has its result."""
+
+    ticket: int
+    result: Json
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A request has no result and will have none; a sentence says why."""
+
+    ticket: int
+    error: str
+
+
+Event = Advanced | Finished | Stopped
+
+
+class Backend(Protocol):
+    """Takes requests while it has capacity and says what becomes of each."""
+
+    @property
+    def capacity(self) -> int:
+        """How many requests it takes at a time."""
+
+    def submit(self, ticket: int, request: Json) -> None:
+        """Takes a request, whose events carry the ticket."""
+
+    def poll(self, seconds: float) -> Sequence[Event]:
+        """What happened; waits so long for the first event."""
+
+    def close(self) -> None:
+        """Stops whatever still runs."""

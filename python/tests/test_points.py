@@ -1,0 +1,195 @@
+"""Points: computed once, isolated from each other, and kept whatever happens to the rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Entresol
+
+from entresol import core, point, store, study
+from entresol.point import Point, Progress, execute
+from entresol.store import Store
+
+SETUP = core.Setup("demo")
+
+
+@pytest.fixture(scope="module")
+def captures() -> tuple[study.Capture, ...]:
+    return study.open_captures([ROOT / "traces" / "xz.etr", ROOT / "traces" / "sort.etr"])
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def _points(captures: tuple[study.Capture, ...]) -> list[Point]:
+    names = ("dram-only", "base-cssd")
+    return [Point(capture, name, SETUP, 1) for capture in captures for name in names]
+
+
+def test_results_are_those_of_a_run_in_the_order_of_points(
+    captures: tuple[study.Capture, ...], kept: Store
+) -> None:
+    points = _points(captures)
+    first = execute([*points, points[0]], kept, jobs=2)
+    assert [outcome.point for outcome in first] == [*points, points[0]]
+    alone = core.Run(captures[0].path, SETUP, "base-cssd", 1, False).execute()
+    assert first[1].result == alone and list(first[1].result or {}) == list(alone)
+    assert len(kept.keys()) == 4 and not any(outcome.was_stored for outcome in first)
+    again = execute(points, kept, jobs=1)
+    assert [outcome.result for outcome in again] == [outcome.result for outcome in first[:4]]
+    assert all(outcome.was_stored for outcome in again)
+
+
+def test_a_result_carries_the_name_that_the_capture_has_now(
+    captures: tuple[study.Capture, ...], kept: Store, tmp_path: Path
+) -> None:
+    one = _points(captures)[0]
+    execute([one], kept)
+    copy = tmp_path / "renamed.etr"
+    copy.write_bytes(captures[0].path.read_bytes())
+    (renamed,) = study.open_captures([copy])
+    (outcome,) = execute([replace(one, trace=renamed)], kept)
+    assert outcome.was_stored and outcome.result is not None
+    assert outcome.result["trace"] == "renamed"
+    assert [program["trace"] for program in outcome.result["programs"]] == ["renamed"]
+
+
+def test_every_choice_but_a_name_is_an_input(captures: tuple[study.Capture, ...]) -> None:
+    one = Point(captures[0], "skybyte-full", SETUP, 1)
+    others = [
+        replace(one, design="skybyte-w"),
+        replace(one, trace=captures[1]),
+        replace(one, threads=None),
+        replace(one, audit=True),
+        replace(one, setup=replace(SETUP, nand="mlc")),
+        replace(one, setup=replace(SETUP, machine="table2")),
+        replace(one, setup=replace(SETUP, fidelity="no_prefetch")),
+        replace(one, setup=replace(SETUP, overrides=("ssd.write_log=128KiB",))),
+        replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "64KiB"'),))),
+    ]
+    keys = [store.key_of(point.inputs_of(each)) for each in [one, *others]]
+    assert len(set(keys)) == len(keys)
+    same = replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "128KiB"'),)))
+    assert store.key_of(point.inputs_of(same)) == keys[8]
+
+
+def test_a_point_that_fails_says_why_and_the_others_go_on(
+    captures: tuple[study.Capture, ...], kept: Store
+) -> None:
+    good = _points(captures)[0]
+    wrong = replace(good, setup=replace(SETUP, overrides=("ssd.nothing=1",)))
+    many = replace(good, threads=99)
+    outcomes = execute([wrong, many, good], kept, jobs=1)
+    assert [outcome.result is None for outcome in outcomes] == [True, True, False]
+    assert "unknown key ssd.nothing" in (outcomes[0].error or "")
+    assert "99" in (outcomes[1].error or "") and "\n" not in (outcomes[1].error or "")
+    assert len(kept.keys()) == 1
+
+
+def _victim(progress: Progress) -> None:
+    # The workers are this process's only children.
+    task = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    for child in task.read_text().split():
+        command = Path(f"/proc/{child}/cmdline").read_bytes()
+        if b"entresol.worker" in command and progress.running:
+            os.kill(int(child), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_once_is_replaced(
+    captures: tuple[study.Capture, ...], kept: Store
+) -> None:
+    killed: list[int] = []
+
+    def kill_first(progress: Progress) -> None:
+        if progress.running and not killed:
+            killed.append(1)
+            _victim(progress)
+
+    one = Point(captures[1], "skybyte-full", SETUP, 2)
+    outcomes = execute([one, *_points(captures)], kept, jobs=2, watch=kill_first)
+    assert killed and all(outcome.error is None for outcome in outcomes)
+
+
+def test_a_point_whose_workers_die_is_given_up_with_a_sentence(
+    captures: tuple[study.Capture, ...], kept: Store
+) -> None:
+    done = execute(_points(captures)[:1], kept)
+    long = Point(captures[1], "skybyte-full", core.Setup("table2"), None)
+    outcomes = execute([done[0].point, long], kept, jobs=1, watch=_victim)
+    assert outcomes[0].result is not None
+    assert "SIGKILL" in (outcomes[1].error or "")
+
+
+def test_an_interruption_keeps_what_is_done(
+    captures: tuple[study.Capture, ...], kept: Store
+) -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.done == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    long = Point(captures[1], "skybyte-full", core.Setup("table2"), None)
+    with pytest.raises(KeyboardInterrupt):
+        execute([_points(captures)[0], long], kept, jobs=1, watch=interrupt)
+    assert len(kept.keys()) == 1
+    assert not list(kept.root.rglob(".new-*"))
+
+
+def test_two_at_once_compute_each_point_once(
+    captures: tuple[study.Capture, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[str] = []
+    keep = Store.keep
+
+    def note(each: Store, inputs: core.Json, label: core.Json, result: core.Json) -> str:
+        kept.append(keep(each, inputs, label, result))
+        return kept[-1]
+
+    monkeypatch.setattr(Store, "keep", note)
+    found: list[list[point.Outcome]] = []
+    both = [
+        threading.Thread(
+            target=lambda: found.append(execute(_points(captures), Store(tmp_path), jobs=1))
+        )
+        for _ in range(2)
+    ]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(60)
+    assert len(kept) == len(set(kept)) == 4
+    assert [each.result for each in found[0]] == [each.result for each in found[1]]
+
+
+def test_a_run_repeated_is_the_same_bytes_from_the_store(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    words = ("run", ROOT / "traces" / "xz.etr", "--machine", "demo", "--threads", "1",
+             "--design", "dram-only,base-cssd", "-o")  # fmt: skip
+    first = entresol_command(*words, tmp_path / "first")
+    assert "from the store" not in first.err
+    second = entresol_command(*words, tmp_path / "second")
+    assert second.err.count("from the store") == 2
+    anew = entresol_command(*words, tmp_path / "anew", "--no-store")
+    assert "from the store" not in anew.err
+    for name in ("summary.json", "results.parquet", "report.html"):
+        texts = {(tmp_path / each / name).read_bytes() for each in ("first", "second", "anew")}
+        assert len(texts) == 1, name
+
+
+def test_a_run_goes_on_when_its_result_cannot_be_kept(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    outcome = entresol_command(
+        "run", ROOT / "traces" / "xz.etr", "--machine", "demo", "--threads", "1",
+        "--design", "dram-only,base-cssd", "--store", tmp_path / "file", "--json",
+    )  # fmt: skip
+    assert outcome.code == 0 and '"execution_time_ps"' in outcome.out
+    assert outcome.err.count("cannot be stored") == 1
