@@ -24,6 +24,12 @@ pub mod command;
 
 pub mod radix;
 
+pub mod zipf;
+
+pub mod db;
+
+pub mod ycsb;
+
 pub use digest::Digest;
 pub use program::{Checked, Failure, Program, Workload};
 pub use setting::{Setting, Threads, Work};

@@ -1,12 +1,12 @@
 //! What a program is, and the list of them.
 
 use crate::setting::Setting;
-use crate::{Digest, Member, radix, roi, team};
+use crate::{Digest, Member, radix, roi, team, ycsb};
 use std::fmt;
 use units::Bytes;
 
 /// All programs, in the order of Table I.
-pub const PROGRAMS: &[Program] = &[radix::PROGRAM];
+pub const PROGRAMS: &[Program] = &[radix::PROGRAM, ycsb::PROGRAM];
 
 /// What stands in the list about a program, and how it is run.
 #[derive(Clone, Copy, Debug)]
