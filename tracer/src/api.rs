@@ -30,6 +30,8 @@ pub const NO_REGS: c_int = 0;
 /// Loads and stores.
 pub const MEM_RW: c_int = 3;
 
+/// All callbacks and translations are gone.
+pub type ResetCallback = extern "C" fn(PluginId);
 /// A virtual processor appears or disappears.
 pub type VcpuCallback = extern "C" fn(PluginId, c_uint);
 /// A block is translated.
@@ -49,6 +51,7 @@ pub type ExitCallback = extern "C" fn(PluginId, *mut c_void);
 
 #[allow(missing_docs, reason = "QEMU documents its own interface")]
 unsafe extern "C" {
+    pub fn qemu_plugin_reset(id: PluginId, then: ResetCallback);
     pub fn qemu_plugin_tb_n_insns(tb: *const Tb) -> usize;
     pub fn qemu_plugin_tb_get_insn(tb: *const Tb, index: usize) -> *mut Insn;
     pub fn qemu_plugin_insn_data(insn: *const Insn) -> *const c_void;

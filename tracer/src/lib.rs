@@ -14,6 +14,7 @@ pub mod decode;
 pub mod options;
 pub mod output;
 pub mod plugin;
+pub mod quiet;
 pub mod recorder;
 pub mod signals;
 pub mod slot;

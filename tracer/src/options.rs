@@ -1,4 +1,5 @@
-//! The plugin's arguments: `-plugin libtracer.so,out=FILE,roi=on,skip=N,limit=N,emulator=TEXT`.
+//! The plugin's arguments:
+//! `-plugin libtracer.so,out=FILE,roi=on,quiet=on,skip=N,limit=N,emulator=TEXT`.
 
 use std::path::PathBuf;
 
@@ -9,6 +10,8 @@ pub struct Options {
     pub out: PathBuf,
     /// Record only between the markers in the program (D2).
     pub roi: bool,
+    /// Instrument nothing outside the markers ([`crate::quiet`]); with `roi` only.
+    pub quiet: bool,
     /// Instructions of the process to leave out first.
     pub skip: u64,
     /// Instructions to record before the program is ended.
@@ -27,6 +30,7 @@ impl Options {
         let mut options = Self {
             out: PathBuf::new(),
             roi: false,
+            quiet: false,
             skip: 0,
             limit: None,
             emulator: "QEMU, plugin interface 1".into(),
@@ -48,11 +52,15 @@ impl Options {
             match key {
                 "out" => out = Some(PathBuf::from(value)),
                 "roi" => options.roi = matches!(value, "on" | "true" | "yes"),
+                "quiet" => options.quiet = matches!(value, "on" | "true" | "yes"),
                 "skip" => options.skip = number()?,
                 "limit" => options.limit = Some(number()?),
                 "emulator" => options.emulator = value.into(),
                 _ => return Err(format!("{key}: no such argument")),
             }
+        }
+        if options.quiet && !options.roi {
+            return Err("quiet: needs roi=on".into());
         }
         options.out = out.ok_or("out: missing, the file to write")?;
         Ok(options)
@@ -107,6 +115,12 @@ mod tests {
         );
         assert_eq!(options.emulator, "QEMU 7.2");
         assert!(!parse("out=a.etr,roi=off").unwrap().roi);
+        assert!(parse("out=a.etr,roi=on,quiet=on").unwrap().quiet);
+        assert!(
+            parse("out=a.etr,quiet=on")
+                .unwrap_err()
+                .starts_with("quiet")
+        );
     }
 
     #[test]

@@ -6,12 +6,15 @@ use crate::api::{self, PluginId, Tb};
 use crate::options::{Options, guest_command};
 use crate::output::Output;
 use crate::recorder::{self, Recorder};
-use crate::{decode, signals, slot, word};
+use crate::{decode, quiet, signals, slot, word};
 use iced_x86::InstructionInfoFactory;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trace::Provenance;
+
+/// The name by which QEMU knows this plugin.
+static PLUGIN: AtomicU64 = AtomicU64::new(0);
 
 /// Version of the plugin interface, which QEMU checks before anything else.
 #[unsafe(no_mangle)]
@@ -37,7 +40,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let arguments: Vec<_> = (0..argc).map(argument).collect();
     match start(&arguments) {
         Ok(()) => {
+            PLUGIN.store(id, Ordering::Relaxed);
             register(id);
+            // SAFETY: the callback has the type that the C library expects.
+            unsafe { api::pthread_atfork(None, Some(forked), Some(recorder_detach)) };
             0
         }
         Err(sentence) => {
@@ -60,6 +66,7 @@ fn start(arguments: &[String]) -> Result<(), String> {
     let name = options.out.display().to_string();
     let output = Output::create(&options.out).map_err(|fault| fault.of(&name).to_string())?;
     let provenance = provenance(&options);
+    quiet::install(options.quiet);
     recorder::install(options, output, provenance);
     Ok(())
 }
@@ -91,7 +98,7 @@ fn program_digest(program: &str) -> Option<String> {
     Some(blake3::hash(&program).to_hex().to_string())
 }
 
-fn register(id: PluginId) {
+extern "C" fn register(id: PluginId) {
     // SAFETY: the callbacks have the types that QEMU expects and live as long as the process.
     unsafe {
         api::qemu_plugin_register_vcpu_init_cb(id, vcpu_init);
@@ -100,7 +107,6 @@ fn register(id: PluginId) {
         api::qemu_plugin_register_vcpu_syscall_cb(id, syscall);
         api::qemu_plugin_register_vcpu_syscall_ret_cb(id, syscall_ret);
         api::qemu_plugin_register_atexit_cb(id, at_exit, std::ptr::null_mut());
-        api::pthread_atfork(None, Some(forked), Some(recorder_detach));
     }
 }
 
@@ -166,7 +172,12 @@ extern "C" fn memory(vcpu: c_uint, info: u32, addr: u64, data: *mut c_void) {
 
 extern "C" fn marker(_vcpu: c_uint, data: *mut c_void) {
     if let Some(recorder) = active() {
-        recorder.mark(!data.is_null());
+        let inside = !data.is_null();
+        recorder.mark(inside);
+        if quiet::mark(inside) {
+            // SAFETY: on a virtual processor's thread; QEMU does it between two blocks.
+            unsafe { api::qemu_plugin_reset(PLUGIN.load(Ordering::Relaxed), register) };
+        }
     }
 }
 
@@ -196,6 +207,10 @@ extern "C" fn translate(_id: PluginId, tb: *mut Tb) {
         let Some((pc, _)) = places.first() else {
             return;
         };
+        let marked = |place: &Place| decode::marker(&code[place.1.clone()]).is_some();
+        if quiet::is_quiet() && !places.iter().any(marked) {
+            return;
+        }
         let (number, may_access) = number(recorder, *pc, &code, &places);
         let data = word::block(number, count) as *mut c_void;
         api::qemu_plugin_register_vcpu_tb_exec_cb(tb, block_runs, api::NO_REGS, data);

@@ -409,6 +409,7 @@ mod tests {
         Options {
             out,
             roi: false,
+            quiet: false,
             skip,
             limit,
             emulator,

@@ -172,6 +172,19 @@ fn only_the_region_of_interest_is_recorded() {
 }
 
 #[test]
+fn a_capture_quiet_outside_the_region_is_the_same() {
+    for mode in ["region", "string"] {
+        let Some((loud, _)) = record(&format!("loud-{mode}"), mode, ",roi=on") else {
+            return;
+        };
+        let (quiet, output) = record(&format!("quiet-{mode}"), mode, ",roi=on,quiet=on").unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let read = |path| TraceFile::open(path).unwrap().threads()[0].instructions;
+        assert_eq!(read(quiet), read(loud), "{mode}");
+    }
+}
+
+#[test]
 fn a_repeated_string_operation_is_one_instruction_of_many_pieces() {
     let Some((path, _)) = record("string", "string", ",roi=on") else {
         return;
