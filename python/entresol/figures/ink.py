@@ -1,0 +1,101 @@
+"""How figures look: type, colours, hatches, and files whose bytes depend on the data alone."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMN = 3.5
+"""Width of a column in inches, as in two-column proceedings."""
+PAGE = 7.2
+"""Width of both columns."""
+INK = "#1d2127"
+SOFT = "#5c6470"
+GRID = "#dcdad5"
+HATCH = "//////"
+"""Published values: white with this."""
+
+_LABELS = {"base-cssd": "Base-CSSD", "dram-only": "DRAM-Only", "astriflash-cxl": "AstriFlash-CXL"}
+_CODES = {
+    "base-cssd": "Base", "dram-only": "DRAM", "astriflash-cxl": "Astri", "skybyte-full": "Full",
+}  # fmt: skip
+_COLOURS = {
+    "base-cssd": "#a9aeb6", "skybyte-p": "#e69f00", "skybyte-c": "#56b4e9", "skybyte-w": "#009e73",
+    "skybyte-cp": "#cc79a7", "skybyte-wp": "#0072b2", "skybyte-full": "#d55e00",
+    "dram-only": "#333333", "skybyte-ct": "#8a93e0", "skybyte-wct": "#5a4bc4",
+    "astriflash-cxl": "#8c5a2b",
+}  # fmt: skip
+LADDER = ("#fde3b4", "#f4a940", "#d55e00", "#8e3b00", "#4d1f00", "#1d0c00")
+"""Shades for steps of one thing, from light to dark: told apart without colour too."""
+PARTS = {
+    "host": "#33608f", "hit": "#62b9e2", "miss": "#d55e00", "write": "#e6c04a",
+    "link": "#9fd0ea", "index": "#9a3f86", "dram": "#2a9264", "flash": "#d55e00",
+    "memory": "#d55e00", "compute": "#2f6fa8", "switch": "#e6c04a", "other": "#c9cdd3",
+}  # fmt: skip
+"""Parts of a whole."""
+
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans", "font.size": 7.5, "axes.titlesize": 8, "axes.labelsize": 7.5,
+    "xtick.labelsize": 7, "ytick.labelsize": 7, "legend.fontsize": 7, "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5, "ytick.major.size": 2.5, "ytick.minor.size": 1.5,
+    "ytick.minor.width": 0.4, "hatch.linewidth": 0.45, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid.axis": "y", "axes.axisbelow": True,
+    "grid.color": GRID, "grid.linewidth": 0.5, "legend.frameon": False, "lines.linewidth": 1.3,
+    "figure.dpi": 150, "figure.facecolor": "white", "svg.fonttype": "path", "pdf.fonttype": 42,
+    "svg.hashsalt": "entresol", "axes.unicode_minus": True, "figure.constrained_layout.use": True,
+}  # fmt: skip
+
+
+def style() -> AbstractContextManager[None]:
+    """The look, for the length of a `with` block; the user's own settings stay as they are."""
+    import matplotlib as mpl
+
+    context: AbstractContextManager[None] = mpl.rc_context({**mpl.rcParamsDefault, **_STYLE})
+    return context
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure that belongs to no window."""
+    from matplotlib.figure import Figure as Empty
+
+    return Empty(figsize=(width, height), layout="constrained")
+
+
+def label(design: str) -> str:
+    """A design's name in the paper."""
+    if design in _LABELS or not design.startswith("skybyte-"):
+        return _LABELS.get(design, design)
+    name = design.removeprefix("skybyte-")
+    return f"SkyByte-{name.capitalize() if name.startswith('full') else name.upper()}"
+
+
+def code(design: str) -> str:
+    """A short name, for below a bar."""
+    return _CODES.get(design, design.removeprefix("skybyte-").upper())
+
+
+def colour(design: str) -> str:
+    """The colour of a design, the same in every figure and in the report."""
+    return _COLOURS.get(design, "#7d6bb0")
+
+
+def grid(axes: Axes) -> None:
+    """Thin lines to read values by."""
+    axes.grid(True, axis="y", which="major")
+
+
+def save(drawn: Figure, stem: Path) -> None:
+    """Writes `stem.svg` and `stem.pdf`; equal figures are equal bytes."""
+    with style():
+        drawn.savefig(stem.with_suffix(".svg"), metadata={"Date": None, "Creator": "Entresol"})
+        drawn.savefig(
+            stem.with_suffix(".pdf"),
+            metadata={"CreationDate": None, "Creator": "Entresol", "Producer": None},
+        )
