@@ -31,6 +31,7 @@ from entresol import (
 )
 from entresol.errors import Failed, Stopped, UserError
 from entresol.explain import command as explain_command
+from entresol.figures import command as figure_command
 from entresol.look import command as look_command
 from entresol.options import (
     AuditOption,
@@ -178,6 +179,7 @@ def _command(wanted: study.Study, config: Sequence[Path]) -> list[str]:
 replay_command.register(app)
 explain_command.register(app)
 look_command.register(app)
+figure_command.register(app)
 app.command("sample")(cli_sample.sample_command)
 
 

@@ -129,7 +129,7 @@ def stacked(
     groups: Sequence[str],
     columns: Sequence[tuple[str, str]],
     parts: Sequence[Series],
-    values: Mapping[tuple[str, str, str | float], Cell],
+    values: Mapping[tuple[str, str, str], Cell],
 ) -> None:
     """Bars made of parts: `columns` are (key, short name) of the bars of a group; ours and, where
     there is one, the published twin beside it with white gaps hatched over."""
@@ -138,7 +138,7 @@ def stacked(
     for group in groups:
         first = start
         for key, name in columns:
-            cells = [values.get((group, key, part.key), (None, None)) for part in parts]
+            cells = [values.get((group, key, str(part.key)), (None, None)) for part in parts]
             twin = any(published is not None for _, published in cells)
             _stack(axes, start + 0.5, [ours for ours, _ in cells], parts, hatched=False)
             if twin:

@@ -57,7 +57,9 @@ def style() -> AbstractContextManager[None]:
     """The look, for the length of a `with` block; the user's own settings stay as they are."""
     import matplotlib as mpl
 
-    context: AbstractContextManager[None] = mpl.rc_context({**mpl.rcParamsDefault, **_STYLE})
+    plain = {key: value for key, value in mpl.rcParamsDefault.items() if key != "backend"}
+    settings: dict[Any, Any] = {**plain, **_STYLE}
+    context: AbstractContextManager[None] = mpl.rc_context(settings)
     return context
 
 

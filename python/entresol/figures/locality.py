@@ -67,8 +67,13 @@ def _draw(frame: polars.DataFrame, quantity: str) -> Figure:
         drawn, panels = lines.panels(len(names), columns, 1.55, ink.PAGE)
         for axes, name in zip(panels, names, strict=True):
             for index, share in enumerate(shares):
-                points = [(row.ours, float(row.x)) for row in rows if row.ours is not None
-                          and row.x is not None and (row.workload, row.design) == (name, share)]
+                points = [
+                    (row.ours, float(row.x))
+                    for row in rows
+                    if row.ours is not None
+                    and row.x is not None
+                    and (row.workload, row.design) == (name, share)
+                ]
                 curve = lines.Curve("", points, ink.LADDER[index + 1], False, None)
                 lines.draw(axes, curve)
             axes.axhline(USED_SHARE, color=ink.SOFT, linewidth=0.7, linestyle=(0, (3, 2)))

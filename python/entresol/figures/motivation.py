@@ -81,8 +81,12 @@ def draw_latencies(frame: polars.DataFrame) -> Figure:
             for design in _DESIGNS:
                 of = [row for row in rows if (row.workload, row.design) == (name, design)]
                 for theirs in (False, True):
-                    points = [(float(row.x), value) for row in of if row.x is not None
-                              and (value := row.published if theirs else row.ours) is not None]
+                    points = [
+                        (float(row.x), value)
+                        for row in of
+                        if row.x is not None
+                        and (value := row.published if theirs else row.ours) is not None
+                    ]
                     colour = ink.colour(design)
                     lines.draw(axes, lines.Curve("", sorted(points), colour, theirs, None))
             axes.set_xscale("log")

@@ -85,7 +85,7 @@ def draw_access_times(frame: polars.DataFrame) -> Figure:
               for row in frames.read(frame)}  # fmt: skip
     with ink.style():
         drawn = ink.figure(ink.PAGE, 6.4)
-        top, bottom = drawn.subfigures(2, 1)
+        top, bottom = drawn.subfigures(2, 1, squeeze=False)[:, 0]
         axes = top.subplots()
         bars.grouped(axes, groups, series, frames.cells(frame, "normalised_amat"), log=True)
         axes.set_ylabel("AMAT ÷ Base-CSSD")

@@ -81,9 +81,7 @@ def draw_log_writes(frame: polars.DataFrame) -> Figure:
     return _draw_logs(frame, "normalised_writes", "Writes ÷ 64 MB", log=True)
 
 
-def _draw_logs(
-    frame: polars.DataFrame, metric: str, label: str, *, log: bool = False
-) -> Figure:
+def _draw_logs(frame: polars.DataFrame, metric: str, label: str, *, log: bool = False) -> Figure:
     names = frames.distinct(frame, "workload")
     names = [name for name in names if name != frames.ARITHMETIC]
     rows = [row for row in frames.read(frame) if row.metric == metric]
@@ -149,9 +147,13 @@ def draw_dram_times(frame: polars.DataFrame) -> Figure:
         for axes, name in zip(panels, names, strict=True):
             for index, design in enumerate(DESIGNS):
                 for theirs in (True, False):
-                    points = [(float(row.x), value) for row in rows if row.x is not None
-                              and (row.workload, row.design) == (name, design)
-                              and (value := row.published if theirs else row.ours) is not None]
+                    points = [
+                        (float(row.x), value)
+                        for row in rows
+                        if row.x is not None
+                        and (row.workload, row.design) == (name, design)
+                        and (value := row.published if theirs else row.ours) is not None
+                    ]
                     if points:
                         curve = lines.Curve("", points, ink.colour(design), theirs, index)
                         lines.draw(axes, curve)

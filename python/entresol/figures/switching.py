@@ -182,8 +182,15 @@ def draw_threads(frame: polars.DataFrame) -> Figure:
 
     groups = frames.distinct(frame, "workload")
     steps = (PLAIN, *THREADS)
-    series = [bars.Series(float(each), "WP, 8 threads" if each == PLAIN else f"Full, {each}",
-                          str(each), ink.LADDER[index]) for index, each in enumerate(steps)]
+    series = [
+        bars.Series(
+            float(each),
+            "WP, 8 threads" if each == PLAIN else f"Full, {each}",
+            str(each),
+            ink.LADDER[index],
+        )
+        for index, each in enumerate(steps)
+    ]
     values = frames.cells(frame, "throughput", by_x=True)
     bandwidth = frames.cells(frame, "ssd_bandwidth", by_x=True)
     half = -(-len(groups) // 2) if len(groups) > 4 else len(groups)
@@ -265,5 +272,3 @@ def draw_read_latencies(frame: polars.DataFrame) -> Figure:
         axes.set_ylabel("Flash read (µs)")
         bars.legend(drawn, series, twins=True)
     return drawn
-
-

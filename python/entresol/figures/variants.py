@@ -71,7 +71,8 @@ def draw_flashes(frame: polars.DataFrame) -> Figure:
         drawn = ink.figure(ink.PAGE, 6.2)
         for axes, (nand, title) in zip(drawn.subplots(4, 1), NANDS, strict=True):
             values: Mapping[tuple[str, str | float | None], frames.Cell] = {
-                (row.workload, row.design): (row.ours, None) for row in rows if row.x == nand}
+                (row.workload, row.design): (row.ours, None) for row in rows if row.x == nand
+            }
             bars.grouped(axes, groups, series, values, limit=top)
             axes.axhline(1, color=ink.SOFT, linewidth=0.7, linestyle=(0, (3, 2)))
             axes.set_title(title, loc="left")

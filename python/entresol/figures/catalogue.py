@@ -1,0 +1,154 @@
+"""The figures by name: what each is, what it needs, and how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from entresol.errors import UserError, did_you_mean
+from entresol.figures import locality, motivation, overall, sizes, switching, variants
+from entresol.figures.plan import Results, Settings, Walk, Want
+
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.figure import Figure as Drawing
+
+
+def _none(_settings: Settings) -> list[Walk]:
+    return []
+
+
+def _no_runs(_settings: Settings) -> list[Want]:
+    return []
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper."""
+
+    name: str
+    """On the command line: `14`, `table3`."""
+    title: str
+    says: str
+    """How to read it, and on what conditions it stands."""
+    mean: str
+    """The mean that the paper used, as far as it says or its numbers show."""
+    frame: Callable[[Results], polars.DataFrame]
+    draw: Callable[[polars.DataFrame], Drawing]
+    wants: Callable[[Settings], list[Want]] = _no_runs
+    walks: Callable[[Settings], list[Walk]] = _none
+
+    @property
+    def stem(self) -> str:
+        """Name of its files without suffix."""
+        return f"fig{int(self.name):02d}" if self.name.isdigit() else self.name
+
+    @property
+    def heading(self) -> str:
+        """Its number and title."""
+        return f"{f'Figure {self.name}' if self.name.isdigit() else 'Table III'}: {self.title}"
+
+
+FOUR = "Four threads on four cores, as in §II-C."
+THREADS = (
+    "As in §VI-A, designs that switch run 24 threads and others 8, on 8 cores; the captures of 8 "
+    "and of 24 threads do the same work."
+)
+SIMILAR = "none"
+GEOMETRIC = "geometric"
+
+FIGURES: tuple[Figure, ...] = (
+    Figure("2", "DRAM and CXL-SSD", f"Execution time over that with DRAM. {FOUR}", SIMILAR,
+           motivation.slowdowns, motivation.draw_slowdowns, motivation.wants),
+    Figure("3", "Latency of off-chip accesses",
+           "Share of accesses that take at most so long. Published curves are those of four "
+           f"workloads, at the corners of the drawn paths. {FOUR}", SIMILAR,
+           motivation.latencies, motivation.draw_latencies, motivation.wants),
+    Figure("4", "Bound by memory or by compute",
+           "Share of the cycles with a thread on the core in which nothing but memory operations "
+           f"executes. {FOUR}", SIMILAR,
+           motivation.boundedness, motivation.draw_boundedness, motivation.wants),
+    Figure("5", "How much of a page is read",
+           "Of the pages that the device cache reads, the share of lines that is used before they "
+           "leave, sorted; for caches 2 to 16 times smaller than the footprint, behind the CPU's "
+           "caches. No numbers were published; the dashed cross is the text's: many workloads use "
+           "less than 40 % of the lines in more than 75 % of the pages.", SIMILAR,
+           locality.read, locality.draw_read, walks=locality.walks),
+    Figure("6", "How much of a page is written",
+           "As Figure 5, of the pages that are flushed, the share of lines that is dirty.", SIMILAR,
+           locality.flushed, locality.draw_flushed, walks=locality.walks),
+    Figure("9", "Threshold of the context switch",
+           "SkyByte-Full with 24 threads; time over that with a threshold of 2 µs. Published runs "
+           "have thread counts that differ between workloads.", SIMILAR,
+           switching.thresholds, switching.draw_thresholds, switching.threshold_wants),
+    Figure("10", "Scheduling policies",
+           "SkyByte-Full with 24 threads under three policies; height is execution time, parts are "
+           "shares of core time. No numbers were published; the dashed line is the text's: the "
+           "three deliver similar performance.", SIMILAR,
+           switching.schedulers, switching.draw_schedulers, switching.scheduler_wants),
+    Figure("14", "Execution time of the designs",
+           f"Execution time over Base-CSSD's; lower is better. {THREADS}",
+           "geometric, except that no mean of the published times gives the text's 6.11",
+           overall.times, overall.draw_times, overall.time_wants),
+    Figure("15", "Throughput with more threads",
+           "SkyByte-Full on 8 cores; throughput and bandwidth of the device over throughput and "
+           "whole bandwidth of SkyByte-WP with 8 threads. Where the published split of bandwidth "
+           "is not available its SSD part holds the sum.", GEOMETRIC,
+           switching.threads, switching.draw_threads, switching.thread_wants),
+    Figure("16", "Where requests are served",
+           "SkyByte-WP with 8 threads. H-R/W: host DRAM; S-R-H, S-R-M: device reads that hit or "
+           "miss its DRAM; S-W: device writes.", SIMILAR,
+           switching.requests, switching.draw_requests, switching.request_wants),
+    Figure("table3", "Flash read latency",
+           "Mean time of a flash read of SkyByte-WP with 8 threads, queues included.", SIMILAR,
+           switching.read_latencies, switching.draw_read_latencies, switching.request_wants),
+    Figure("17", "Average memory access time",
+           "As the paper counts it: a read that ends in a thread switch is left out. "
+           f"{THREADS}", "ratio of arithmetic means",
+           overall.access_times, overall.draw_access_times, overall.amat_wants),
+    Figure("18", "Pages written to flash",
+           f"GC included, over those of Base-CSSD. {THREADS}",
+           "none of the published numbers gives the text's 23.08; shown as geometric",
+           overall.writes, overall.draw_writes, overall.write_wants),
+    Figure("19", "Size of the write log: execution time",
+           "SkyByte-WP with 8 threads; log and data cache together stay as large. Sizes are the "
+           "paper's; at scale small a sixteenth of them.", SIMILAR,
+           sizes.log_times, sizes.draw_log_times, sizes.log_wants),
+    Figure("20", "Size of the write log: flash writes",
+           "As Figure 19, pages written to flash over those with the default log.", SIMILAR,
+           sizes.log_writes, sizes.draw_log_writes, sizes.log_wants),
+    Figure("21", "Size of device DRAM",
+           "Time over SkyByte-Full's with the default. Promoted pages stay four times device DRAM, "
+           f"the log an eighth of it. Published runs are few. {THREADS}", SIMILAR,
+           sizes.dram_times, sizes.draw_dram_times, sizes.dram_wants),
+    Figure("22", "Kinds of flash",
+           "Time over SkyByte-P's with the same flash (Table IV); Full with 16 to 48 threads. No "
+           "numbers were published; the text says that the gain over P, below the line, grows with "
+           "the latency of flash.", SIMILAR,
+           variants.flashes, variants.draw_flashes, variants.flash_wants),
+    Figure("23", "Ways to migrate pages",
+           "Time over SkyByte-C's; all with 24 threads. No numbers were published; a dashed mark "
+           "is where a ratio in the text puts a mean.", "not said; shown as geometric",
+           variants.migrations, variants.draw_migrations, variants.migration_wants),
+)  # fmt: skip
+
+
+def choose(words: Sequence[str]) -> list[Figure]:
+    """Figures by name, in the order of the paper. Raises `UserError` for one that is unknown."""
+    names = [_plain(name) for word in words for name in word.split(",")]
+    known = [figure.name for figure in FIGURES]
+    for name in names:
+        if name not in known and name != "all":
+            hint = did_you_mean(name, known) if not name.isdigit() else ""
+            raise UserError(f"unknown figure {name}.{hint or f' Choose from {_listed(known)}.'}")
+    return [figure for figure in FIGURES if figure.name in names or "all" in names]
+
+
+def _plain(word: str) -> str:
+    name = word.strip().lower().removeprefix("figure").removeprefix("fig").lstrip("0")
+    return "table3" if name in ("table3", "tableiii", "iii") else name
+
+
+def _listed(known: Sequence[str]) -> str:
+    return f"{', '.join(known)}, or all"

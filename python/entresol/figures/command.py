@@ -1,0 +1,169 @@
+"""The command `entresol figure`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entresol import core, place, point
+from entresol.errors import UserError
+from entresol.figures import ink, page, plan, simulate
+from entresol.figures.catalogue import FIGURES, Figure, choose
+from entresol.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
+from entresol.output import OutputDirectory
+from entresol.store import Store
+
+DEFAULT_OUTPUT = Path("figures")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("figure")(figure_command)
+
+
+def figure_command(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="all|N…", help="Figures by number, or table3; none lists them."),
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            "--scale", metavar="small|paper", help="Sizes a sixteenth of Table II, or it."
+        ),
+    ] = "small",
+    workloads: Annotated[
+        list[str] | None,
+        typer.Option("--workloads", metavar="all|NAME…", help="Workloads; all is the default."),
+    ] = None,
+    fidelity: FidelityOption = "paper",
+    mode: ModeOption = "detailed",
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Directory for the figures.")
+    ] = DEFAULT_OUTPUT,
+    store: StoreOption = None,
+    no_store: NoStoreOption = False,
+    jobs: JobsOption = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option("--scheduler", metavar="tcp://…", help="Simulate on a Dask cluster."),
+    ] = None,
+    captures: Annotated[
+        Path | None,
+        typer.Option(
+            "--captures", metavar="DIR", help="Take NAME-THREADS.etr from here; record nothing."
+        ),
+    ] = None,
+) -> None:
+    """Make figures of the SkyByte paper anew, beside the published values.
+
+    Writes index.html and, of each figure, an SVG, a PDF and the CSV of what is drawn.
+    """
+    if not figures:
+        _list()
+        return
+    chosen = choose(figures)
+    settings = plan.settings(scale, fidelity, mode, workloads or [])
+    core.fidelity_names(fidelity)
+    place_of_results = place.store_directory(store)
+    source = (
+        simulate.from_directory(captures)
+        if captures is not None
+        else simulate.recorded(settings, place_of_results)
+    )
+    wanted = simulate.plan(chosen, settings)
+    for figure in chosen:
+        check(figure)
+    with OutputDirectory(output) as directory:
+        _say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
+        kept = None if no_store else Store(place_of_results)
+        with Watcher() as watcher:
+            simulation = simulate.Simulation(kept, source, jobs, scheduler, watcher.watch, _say)
+            results = simulation.run(wanted)
+        if not results.runs and not results.walks and results.failures:
+            raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
+        write(directory, chosen, results, _command(figures, settings))
+    for item, why in results.failures.items():
+        _say(f"{item.workload}: {why}")
+    typer.echo(f"figures: {output / 'index.html'}")
+    if results.failures:
+        raise typer.Exit(1)
+
+
+def check(figure: Figure) -> None:
+    """Finds published rows that are missing before anything runs."""
+    everything = plan.Settings()
+    figure.frame(plan.Results(everything, {}))
+
+
+def write(
+    directory: OutputDirectory, figures: Sequence[Figure], results: plan.Results, command: str
+) -> None:
+    """All files of the figures, into a directory that fills in one step."""
+    made = {}
+    for figure in figures:
+        frame = figure.frame(results)
+        stem = directory.file(f"{figure.stem}.svg").with_suffix("")
+        directory.file(f"{figure.stem}.pdf")
+        ink.save(figure.draw(frame), stem)
+        frame.write_csv(directory.file(f"{figure.stem}.csv"))
+        made[figure.name] = (frame, stem.with_suffix(".svg").read_bytes())
+    text = page.render(figures, results, made, command)
+    directory.file("index.html").write_text(text, encoding="utf-8")
+    directory.commit()
+
+
+def _list() -> None:
+    for figure in FIGURES:
+        typer.echo(f"{figure.name:<7} {figure.title}")
+
+
+def _command(words: Sequence[str], settings: plan.Settings) -> str:
+    found = ["entresol", "figure", *words, "--scale", settings.scale]
+    found += [] if settings.fidelity == "paper" else ["--fidelity", settings.fidelity]
+    found += [] if settings.mode == "detailed" else ["--mode", settings.mode]
+    if settings.workloads != plan.WORKLOADS:
+        found += ["--workloads", ",".join(settings.workloads)]
+    return shlex.join(found)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+class Watcher:
+    """Progress on stderr: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=32),
+            TextColumn("{task.completed:.0f} of {task.total:.0f}"), TimeRemainingColumn(),
+            console=self._console, disable=not self._console.is_terminal, transient=True,
+        )  # fmt: skip
+        self._task = self._bar.add_task("runs", total=None)
+        self._told = 0
+
+    def __enter__(self) -> Watcher:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def watch(self, progress: point.Progress) -> None:
+        """Brings it up to date."""
+        ended = progress.stored + progress.done + progress.failed
+        self._bar.update(self._task, total=progress.total, completed=ended)
+        if not self._console.is_terminal and ended >= self._told + max(progress.total // 20, 1):
+            self._told = ended
+            _say(f"{ended} of {progress.total} runs, {progress.stored} of them stored before")

@@ -1,0 +1,167 @@
+"""From what figures want to what they get: captures made or found, points simulated or recalled."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from entresol import core, point, study, worker
+from entresol.core import Json, Setup
+from entresol.errors import UserError
+from entresol.figures.catalogue import Figure
+from entresol.figures.plan import Results, Settings, Walk, Want
+from entresol.store import Store
+
+MIPS = 3.5
+"""Instructions of a run per microsecond of a processor core, about, of a detailed run."""
+FAST = 5
+"""How much quicker a fast run is, about."""
+WINDOW = {"small": 24e6, "paper": 100e6}
+"""Instructions of a capture, about."""
+RECORDING = {"small": 20, "paper": 180}
+"""Seconds for a capture, about."""
+
+
+Captures = Callable[[str, int], Path]
+"""Where the capture of a workload with so many threads comes from."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a set of figures needs, each thing once."""
+
+    settings: Settings
+    wants: tuple[Want, ...]
+    walks: tuple[Walk, ...]
+
+    @property
+    def captures(self) -> tuple[tuple[str, int], ...]:
+        """Workloads and thread counts."""
+        return tuple(dict.fromkeys((item.workload, item.threads) for item in self.everything))
+
+    @property
+    def everything(self) -> list[Want | Walk]:
+        """Runs and analyses."""
+        return [*self.wants, *self.walks]
+
+    def estimate(self, workers: int) -> str:
+        """One sentence on how much work it is at most."""
+        pace = MIPS * 1e6 * (FAST if self.settings.mode == "fast" else 1)
+        window = WINDOW[self.settings.scale]
+        seconds = len(self.wants) * window / pace / workers
+        seconds += len(self.captures) * RECORDING[self.settings.scale]
+        return (
+            f"{len(self.wants)} runs of {len(self.captures)} captures; about "
+            f"{max(seconds / 60, 1):.0f} minutes on {workers} cores if nothing is stored yet"
+        )
+
+
+def plan(figures: Sequence[Figure], settings: Settings) -> Plan:
+    """The union of what the figures need."""
+    wants = dict.fromkeys(item for figure in figures for item in figure.wants(settings))
+    walks = dict.fromkeys(item for figure in figures for item in figure.walks(settings))
+    return Plan(settings, tuple(wants), tuple(walks))
+
+
+def setup_of(item: Want, settings: Settings) -> Setup:
+    """What a run runs on."""
+    return Setup(settings.machine, item.nand or None, (), item.overrides, settings.fidelity,
+                 settings.mode)  # fmt: skip
+
+
+def recorded(settings: Settings, store: Path) -> Captures:
+    """Captures of the workloads, made on this machine when they are not there yet."""
+    try:
+        workload = importlib.import_module("entresol.workload")
+    except ImportError as error:
+        raise UserError("this build has no workloads; name captures with --captures.") from error
+
+    def capture(name: str, threads: int) -> Path:
+        return Path(workload.capture(name, threads=threads, scale=settings.scale, store=store))
+
+    return capture
+
+
+def from_directory(place: Path) -> Captures:
+    """Captures that are there already, as `NAME-THREADS.etr`."""
+    if not place.is_dir():
+        raise UserError(f"{place}: no such directory.")
+
+    def capture(name: str, threads: int) -> Path:
+        path = place / f"{name}-{threads}.etr"
+        if not path.exists():
+            raise UserError(f"{path}: no such capture; entresol workload record makes it.")
+        return path
+
+    return capture
+
+
+@dataclass
+class Simulation:
+    """How a plan is carried out."""
+
+    store: Store | None
+    captures: Captures
+    jobs: int | None = None
+    scheduler: str | None = None
+    watch: point.Watch | None = None
+    say: Callable[[str], None] = lambda _sentence: None
+    _failures: dict[Want | Walk, str] = field(default_factory=dict)
+
+    def run(self, wanted: Plan) -> Results:
+        """Captures first, then every point and analysis; what fails is in the results."""
+        opened = self._capture(wanted)
+        wants = [item for item in wanted.wants if (item.workload, item.threads) in opened]
+        points = [
+            point.Point(opened[item.workload, item.threads], item.design,
+                        setup_of(item, wanted.settings))
+            for item in wants
+        ]  # fmt: skip
+        outcomes = point.execute(points, self.store, self.jobs, self.scheduler, self.watch)
+        runs: dict[Want, Json] = {}
+        for item, outcome in zip(wants, outcomes, strict=True):
+            if outcome.result is None:
+                self._failures[item] = outcome.error or "it has no result"
+            else:
+                runs[item] = outcome.result
+        walks = self._walk(wanted, opened)
+        return Results(wanted.settings, runs, walks, self._failures)
+
+    def _capture(self, wanted: Plan) -> dict[tuple[str, int], study.Capture]:
+        opened: dict[tuple[str, int], study.Capture] = {}
+        for number, (name, threads) in enumerate(wanted.captures, start=1):
+            began = time.monotonic()
+            try:
+                path = self.captures(name, threads)
+                (opened[name, threads],) = study.open_captures([path])
+            except (UserError, core.EntresolError) as error:
+                self._refuse(wanted, name, threads, worker.sentence(error))
+                continue
+            if (took := time.monotonic() - began) > 1:
+                self.say(f"captured {name} with {threads} threads in {took:.0f} s "
+                         f"({number} of {len(wanted.captures)})")  # fmt: skip
+        return opened
+
+    def _refuse(self, wanted: Plan, name: str, threads: int, why: str) -> None:
+        for item in wanted.everything:
+            if (item.workload, item.threads) == (name, threads):
+                self._failures[item] = why
+
+    def _walk(
+        self, wanted: Plan, opened: Mapping[tuple[str, int], study.Capture]
+    ) -> dict[Walk, Json]:
+        walks: dict[Walk, Json] = {}
+        for item in wanted.walks:
+            capture = opened.get((item.workload, item.threads))
+            if capture is None:
+                continue
+            setup = Setup(wanted.settings.machine)
+            try:
+                run = core.Run(capture.path, setup, "base-cssd", None, False)
+                walks[item] = run.page_locality(item.shares)
+            except core.EntresolError as error:
+                self._failures[item] = str(error)
+        return walks
