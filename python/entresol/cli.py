@@ -56,6 +56,7 @@ from entresol.options import (
 from entresol.output import OutputDirectory
 from entresol.replay import command as replay_command
 from entresol.store import Store
+from entresol.sweep import command as sweep_command
 
 BAD_INPUT = 2
 FAILED = 1
@@ -181,6 +182,7 @@ explain_command.register(app)
 look_command.register(app)
 figure_command.register(app)
 app.command("sample")(cli_sample.sample_command)
+app.command("sweep")(sweep_command.sweep_command)
 
 
 @app.command()

@@ -51,7 +51,7 @@ def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
 def _array(pa: Any, name: str, rows: Sequence[dict[str, Any]]) -> Any:
     if name == "warnings":
-        return pa.array([row[name] for row in rows], pa.list_(pa.string()))
+        return pa.array([row.get(name) for row in rows], pa.list_(pa.string()))
     if "latency_cdf_" in name or name.startswith("threads_"):
         return pa.array([row.get(name) for row in rows], pa.list_(pa.int64()))
     return pa.array([row.get(name) for row in rows])

@@ -37,7 +37,7 @@ def test_all_designs_do_the_same_work_and_equal_runs_are_equal_files(
     entresol_command: Entresol, captured: Path, tmp_path: Path
 ) -> None:
     for jobs in ("1", "2"):
-        words = ("run", captured, "--design", "all", *DEMO, "--audit", "--jobs", jobs)
+        words = ("run", captured, "--design", "all", *DEMO, "--audit", "--no-store", "--jobs", jobs)
         outcome = entresol_command(*words, "-o", tmp_path / jobs)
         assert outcome.code == 0, outcome.err
     for name in ("summary.json", "report.html", "results.parquet"):

@@ -1,0 +1,130 @@
+"""`entresol sweep`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from entresol import place, point, quantity, summary, terminal
+from entresol.errors import Failed, Stopped
+from entresol.options import JobsOption, JsonOption, OutputOption, StoreOption
+from entresol.output import OutputDirectory
+from entresol.point import Outcome, Point
+from entresol.store import Store
+from entresol.sweep import grid, plan, results
+from entresol.sweep.progress import Watcher
+
+SHOWN = 40
+"""Rows of the table in the terminal; the file has all."""
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE.toml", help="Traces, designs and parameters to vary.")
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="A Dask cluster that computes."),
+]
+
+
+def sweep_command(
+    file: FileArgument,
+    output: OutputOption = None,
+    jobs: JobsOption = None,
+    scheduler: SchedulerOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run all points of a grid or a list; write results.parquet and sweep.json.
+
+    Without -o they go to a directory with the name of the file, or nowhere with --json. What was
+    simulated before, by this or another command, is taken from the store: stopped at any instant,
+    the same command goes on where it was.
+    """
+    planned = plan.plan(*grid.read(file))
+    destination = output or (None if as_json else Path(file.stem))
+    if destination is not None:
+        with OutputDirectory(destination):
+            pass  # It can be written, so the work is not for nothing.
+    outcomes = run(planned, Store(place.store_directory(store)), jobs, scheduler)
+    if destination is not None:
+        with OutputDirectory(destination) as directory:
+            results.write(directory, planned, outcomes)
+    if as_json:
+        sys.stdout.write(summary.to_text(results.assemble(planned, outcomes)))
+    else:
+        _print(planned, outcomes)
+    if destination is not None and not as_json:
+        typer.echo(f"results: {destination / 'results.parquet'}")
+    _complain(planned, outcomes)
+
+
+def run(
+    planned: plan.Sweep, store: Store, jobs: int | None, scheduler: str | None
+) -> list[Outcome]:
+    """Executes a sweep with its progress on stderr."""
+    labels = {id(row.point): row.label() for row in planned.rows}
+
+    def label(each: Point) -> str:
+        return labels[id(each)]
+
+    state = point.Progress(0, 0, 0, 0, ())
+
+    with Watcher(label) as watcher:
+
+        def watch(progress: point.Progress) -> None:
+            nonlocal state
+            state = progress
+            watcher.watch(progress)
+
+        try:
+            return point.execute(planned.points, store, jobs, scheduler, watch)
+        except KeyboardInterrupt as error:
+            done = state.done + state.stored
+            raise Stopped(
+                f"interrupted; {done} of {state.total} points are in the store, and the same "
+                "command goes on from there."
+            ) from error
+
+
+def _complain(planned: plan.Sweep, outcomes: Sequence[Outcome]) -> None:
+    wrong = [each for each in zip(planned.rows, outcomes, strict=True) if each[1].error]
+    for row, outcome in wrong:
+        print(f"entresol: {row.label()}: {outcome.error}", file=sys.stderr)
+    if wrong:
+        raise Failed(f"{len(wrong)} of {len(outcomes)} points failed; the others are done.")
+
+
+def _print(planned: plan.Sweep, outcomes: Sequence[Outcome]) -> None:
+    varied = [key for key in planned.varied if key not in ("trace", "design")]
+    stored = sum(outcome.was_stored for outcome in outcomes)
+    caption = f"{len(outcomes)} points, {stored} of them from the store"
+    table = Table(title=caption, title_justify="left", title_style="bold", pad_edge=False)
+    for name in ("trace", "design", *varied):
+        table.add_column(name, no_wrap=True)
+    for name in ("time", "AMAT", "flash programs"):
+        table.add_column(name, justify="right")
+    for row, outcome in list(zip(planned.rows, outcomes, strict=True))[:SHOWN]:
+        values = (row.values[key] for key in varied)
+        texts = ["" if value is None else grid.shown(value) for value in values]
+        table.add_row(row.point.trace.name, row.point.design, *texts, *_cells(outcome))
+    console = terminal.wide_console()
+    console.print(table)
+    if len(outcomes) > SHOWN:
+        console.print(Text(f"  and {len(outcomes) - SHOWN} more in the file", style="dim"))
+
+
+def _cells(outcome: Outcome) -> list[str]:
+    if outcome.result is None:
+        return ["failed", "", ""]
+    statistics = outcome.result["statistics"]
+    return [
+        quantity.duration(outcome.result["execution_time_ps"]),
+        quantity.duration(statistics["amat"]["paper_ps"]),
+        quantity.exact(statistics["flash"]["program_pages"]),
+    ]
