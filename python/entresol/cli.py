@@ -20,6 +20,7 @@ from entresol import (
     cli_foreign,
     cli_sample,
     core,
+    cost,
     foreign,
     place,
     recall,
@@ -36,6 +37,7 @@ from entresol.look import command as look_command
 from entresol.options import (
     AuditOption,
     ConfigOption,
+    CostOption,
     DependenciesOption,
     DesignOption,
     FidelityOption,
@@ -120,6 +122,7 @@ def run(
     format: FormatOption = None,
     dependencies: DependenciesOption = "none",
     slowdown: SlowdownOption = foreign.DEFAULT_SLOWDOWN,
+    prices: CostOption = None,
 ) -> None:
     """Run captures on designs; write summary.json, results.parquet and report.html.
 
@@ -128,7 +131,14 @@ def run(
     setup = study.setup_of(machine, nand, config, overrides, fidelity, mode)
     reading = foreign.reading(format, dependencies, slowdown)
     wanted = study.study_of(traces, design, setup, threads, audit, reading)
-    command = shlex.join([*_command(wanted, config or []), *foreign.words(reading)])
+    paid = cost.parse(prices)
+    command = shlex.join(
+        [
+            *_command(wanted, config or []),
+            *foreign.words(reading),
+            *(["--cost", prices] if prices else []),
+        ]
+    )
     destination = output or (None if as_json else DEFAULT_OUTPUT)
     kept = None if no_store else Store(place.store_directory(store))
     if destination is None:
@@ -136,7 +146,7 @@ def run(
     else:
         with OutputDirectory(destination) as directory:
             result = _simulate(wanted, kept, jobs)
-            results.write(directory, wanted, result, command)
+            results.write(directory, wanted, result, command, paid)
     if as_json:
         sys.stdout.write(summary.to_text(result))
         return

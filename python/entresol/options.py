@@ -94,3 +94,11 @@ SlowdownOption = Annotated[
         help="By how much the recording tool slowed the program, where a trace has times.",
     ),
 ]
+CostOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cost",
+        metavar="KEY=VALUE,…",
+        help="For the report: $/GB of dram, flash, device_dram; pe_cycles of the flash.",
+    ),
+]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from entresol import core, parquet, report, summary
 from entresol.core import Config, Json
+from entresol.cost import PAPER, Prices
 from entresol.output import OutputDirectory
 from entresol.study import Study
 
 
-def write(output: OutputDirectory, study: Study, result: Json, command: str) -> None:
+def write(
+    output: OutputDirectory, study: Study, result: Json, command: str, prices: Prices = PAPER
+) -> None:
     """Writes all three and puts them in place."""
     output.file("summary.json").write_text(summary.to_text(result), encoding="utf-8")
     parquet.write(result, output.file("results.parquet"))
-    page = report.render(result, command, presets(study), core.designs(), core.parameters())
+    page = report.render(result, command, presets(study), core.designs(), core.parameters(), prices)
     output.file("report.html").write_text(page, encoding="utf-8")
     output.commit()
 

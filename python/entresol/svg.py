@@ -82,7 +82,7 @@ def bars(
         parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - _AXIS}"/>')
     for index, row in enumerate(rows):
         parts.append(_bar(row, left, index * _ROW, scale))
-    return _svg(caption, width, height, parts)
+    return picture(caption, width, height, parts)
 
 
 def _axis(x: float, height: float, label: str) -> str:
@@ -147,7 +147,7 @@ def tail(
         parts.append(_axis(across(10.0**decade), height, tick(10.0**decade)))
     for line in lines:
         parts.append(_line(line, across, up))
-    return _svg(caption, width, height + _AXIS, parts)
+    return picture(caption, width, height + _AXIS, parts)
 
 
 def _tail_rule(left: float, right: float, y: float, name: str) -> str:
@@ -186,7 +186,8 @@ def linear_ticks(maximum: float, wanted: int) -> list[float]:
     return [index * step for index in range(int(maximum / step * (1 + 1e-9)) + 1)]
 
 
-def _svg(caption: Caption, width: float, height: float, parts: Sequence[str]) -> str:
+def picture(caption: Caption, width: float, height: float, parts: Sequence[str]) -> str:
+    """An SVG with a title and a description."""
     name = escape(caption.identity)
     return (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
@@ -240,7 +241,7 @@ def waterfall(
             f'<text class="note{" strong" if strong else ""}" x="{far + 6:.1f}" '
             f'y="{middle + 4}">{note}</text>'
         )
-    return _svg(caption, width, height + _AXIS, parts)
+    return picture(caption, width, height + _AXIS, parts)
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

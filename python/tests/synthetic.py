@@ -16,6 +16,7 @@ DESIGNS = [
     ("skybyte-full", "SkyByte-Full", "Switch, write log and migration", "§III", 0.19),
     ("dram-only", "DRAM-Only", "All pages in host DRAM", "§VI-A", 0.12),
 ]
+PROMOTING = ("skybyte-p", "skybyte-cp", "skybyte-wp", "skybyte-full")
 
 
 def run(
@@ -31,7 +32,7 @@ def run(
     switching = device and (
         ("c" in design.split("-")[1] and "cssd" not in design) or "full" in design
     )
-    promoting = device and (design.endswith("p") or design.endswith("full"))
+    promoting = design in PROMOTING
     accesses = 910_000
     host = accesses // 3 if promoting else (0 if device else accesses)
     ssd = accesses - host
@@ -204,9 +205,21 @@ def config(design: str) -> dict[str, dict[str, str]]:
     log = "w" in design.split("-")[1] or design.endswith("full")
     return {
         "run": {"seed": "1"},
-        "ftl": {"placement": "0"},
+        "design": {"migration": "adaptive" if design in PROMOTING else "none"},
+        "ftl": {"placement": "0", "over_provisioning": "125/1000"},
         "cpu": {"cores": "2", "l3": "256KiB"},
-        "nand": {"t_r": "3us", "t_prog": "100us", "t_bers": "1ms"},
+        "nand": {
+            "t_r": "3us",
+            "t_prog": "100us",
+            "t_bers": "1ms",
+            "channels": "4",
+            "chips_per_channel": "2",
+            "dies_per_chip": "8",
+            "planes_per_die": "1",
+            "blocks_per_plane": "48",
+            "pages_per_block": "32",
+            "page_size": "4KiB",
+        },
         "os": {"scheduler": "cfs", "switch_cost": "2us", "switch_threshold": "2us"},
         "ssd": {"dram": "4MiB", "write_log": "1MiB" if log else "0B"},
         "host": {"promoted": "4MiB"},

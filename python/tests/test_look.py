@@ -29,7 +29,7 @@ def test_explain_gain_shares_out_the_switches_and_repeats_each_configuration(
     page = (tmp_path / "out" / "gain.html").read_text()
     assert page.count("<svg") == 1 and "No prefetcher" in page
     for head in ("first in", "last in", "Shapley", "95 % interval", "speedup", "interaction"):
-        assert f"<dt>{head}</dt>" in page, head
+        assert f">{head}</dt>" in page, head
     assert "over every order" in page and ">exact<" in page
     assert "skybyte-full on" not in page[page.index("<h1>") : page.index("</h1>")]
 

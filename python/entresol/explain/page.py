@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from html import escape
-from importlib import resources
 from typing import cast
 
 from entresol import quantity, svg
 from entresol.core import Json
-from entresol.report import definitions, html
+from entresol.report import glossary, html, page
+from entresol.report.cells import Cell
+from entresol.report.html import Section
 
 _WIDTH = 1134
 _SMALL = 0.002
@@ -18,31 +19,22 @@ _SMALL = 0.002
 def render(result: Json) -> str:
     """The whole page: a pure function of the result."""
     title = f"What the gain of {result['design']} on {result['trace']} is made of"
+    words = glossary.of_pairs(_terms(result))
     sections = [
-        ("waterfall", "Waterfall",
+        Section("waterfall", "Waterfall",
          f"Speedup over {result['reference']}, from left to right; each bar is a factor, the mean "
          "over orders in which the choices come in (Shapley).", _waterfall(result)),
-        ("shares", "Shares",
+        Section("shares", "Shares",
          "First in: the factor of the choice alone. Last in: its factor when all others are on. "
-         "A factor of 1 is no effect.", _shares(result)),
-        ("definitions", "Definitions", "", definitions.render(_terms(result))),
-        ("configurations", "Configurations",
+         "A factor of 1 is no effect.", _shares(result, words)),
+        Section("definitions", "Definitions", "", words.render()),
+        Section("configurations", "Configurations",
          "Each is an ordinary run; the command repeats it. On: how many of the choices. Times are "
          "simulated, from the end of the warm-up to the end of the last thread.",
          html.details("All of them", _configurations(result))),
     ]  # fmt: skip
-    style = resources.files("entresol.report").joinpath("style.css").read_text(encoding="utf-8")
-    links = "".join(f'<a href="#{name}">{escape(head)}</a>' for name, head, *_ in sections)
-    body = "".join(html.section(*section) for section in sections)
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)} · Entresol</title><style>{style}</style></head><body>"
-        f'<header class="top"><p class="mark-name">Entresol</p><h1>{html.heading(title)}</h1>'
-        f'<p class="lead">{escape(conclusion(result))}</p>'
-        f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
-        f"<footer>Entresol {escape(str(result['provenance']['entresol']))}. Simulated results: the "
-        "captured program is real, the machine it runs on here is a model.</footer></body></html>\n"
+    return page.document(
+        title, escape(conclusion(result)), sections, str(result["provenance"]["entresol"])
     )
 
 
@@ -136,19 +128,19 @@ def _waterfall(result: Json) -> str:
     return f'<div class="panels" style="--columns:1"><figure class="panel">{picture}</figure></div>'
 
 
-def _shares(result: Json) -> str:
+def _shares(result: Json, words: glossary.Glossary) -> str:
     heads = ("choice", "what", "first in", "last in", "Shapley", "95 % interval")
     rows = [
         html.Row(share["name"], (
-            html.Cell(share["title"], prose=True),
-            html.Cell(factor(share["first_in_micro"])),
-            html.Cell(factor(share["last_in_micro"])),
-            html.Cell(factor(share["shapley_micro"])),
-            html.Cell(interval(share, result)),
+            Cell(share["title"], prose=True),
+            Cell(factor(share["first_in_micro"])),
+            Cell(factor(share["last_in_micro"])),
+            Cell(factor(share["shapley_micro"])),
+            Cell(interval(share, result)),
         ))
         for share in by_worth(result)
     ]  # fmt: skip
-    return html.table("Shares of the gain", heads, rows)
+    return html.table("Shares of the gain", heads, rows, words)
 
 
 def _configurations(result: Json) -> str:
@@ -156,10 +148,10 @@ def _configurations(result: Json) -> str:
     total = len(result["shares"])
     rows = [
         html.Row(f"{len(item['on'])} of {total}", (
-            html.Cell(quantity.duration(item["reference_ps"])),
-            html.Cell(quantity.duration(item["design_ps"])),
-            html.Cell(quantity.times(item["reference_ps"] / (item["design_ps"] or 1))),
-            html.Cell(item["command"], prose=True),
+            Cell(quantity.duration(item["reference_ps"])),
+            Cell(quantity.duration(item["design_ps"])),
+            Cell(quantity.times(item["reference_ps"] / (item["design_ps"] or 1))),
+            Cell(item["command"], prose=True),
         ))
         for item in result["configurations"]
     ]  # fmt: skip

@@ -7,8 +7,9 @@ TERMS = (
     ("MB/s", "Bytes that requests asked for, read and written, in millions per second of simulated "
      "time."),
     ("read, write", "Mean latency of requests that read, or write, from arrival to completion. "
-     "The columns p50, p99 and p99.9 behind each are percentiles of it: the upper edge of a "
-     "bucket that is at most 1/64 wide."),
+     "The columns p50, p99 and p99.9 behind each are percentiles of it."),
+    ("p50, p99, p99.9", "Percentiles of the latency to the left of it: the upper edge of a bucket "
+     "that is at most 1/64 wide."),
     ("wait for others of the page, wait for room, index, device DRAM, flash", "Where the time of "
      "an operation (a line or a page) goes, in the mean: waiting for earlier operations of the "
      "same line or page; for an MSHR, a frame, a buffer or room in the log; in the lookup of log "

@@ -1,17 +1,18 @@
-"""`report.html` of a replay: one file, no network, no script."""
+"""`report.html` of a replay: one file, no network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
 
 from entresol import quantity, svg
 from entresol.core import Json
 from entresol.replay import definitions, table
-from entresol.report import definitions as report_definitions
-from entresol.report import html, palette
+from entresol.report import glossary, html, page, palette
+from entresol.report.cells import Cell
+from entresol.report.html import Section
 
+_WORDS = glossary.of_pairs(definitions.TERMS)
 _PARTS = (
     ("order_ps", "l3_queue_ps", "wait for others of the page"),
     ("stall_ps", "stall_ps", "wait for room"),
@@ -41,56 +42,54 @@ def render(summary: Json, command: str) -> str:
     runs: list[Json] = summary["runs"]
     title = f"{runs[0]['trace']} on the device alone"
     sections = [
-        ("results", "Results",
+        Section("results", "Results",
          f"{table.caption(runs[0])}. Read and write: mean times; dies, channels: share of time "
-         "busy.", _warnings(runs) + _results(runs)),
-        ("latency", "Latency distribution",
+         "busy.", _results(runs)),
+        Section("latency", "Latency distribution",
          "Share of requests (arrival to completion) that take at most so long. Each further nine "
          "has the same height.", _latency(runs)),
-        ("parts", "Where the time goes",
+        Section("parts", "Where the time goes",
          "Mean time of an operation (a line or a page) by part.", _parts(runs)),
-        ("flash", "Flash", "Pages read and programmed, by cause; blocks; programs that waited.",
+        Section("flash", "Flash",
+         "Pages read and programmed, by cause; blocks; programs that waited.",
          _counts(runs, "flash", _FLASH, "Work of the flash")),
-        ("served", "Where operations are served", "An operation is a line or a page.",
+        Section("served", "Where operations are served", "An operation is a line or a page.",
          _counts(runs, "served", _SERVED, "Operations")),
-        ("activity", "Activity", "What each mechanism did in the measured part.",
+        Section("activity", "Activity", "What each mechanism did in the measured part.",
          _counts(runs, "activity", _ACTIVITY, "Events")),
-        ("utilisation", "Utilisation", "Share of the measured time, mean over all.",
+        Section("utilisation", "Utilisation", "Share of the measured time, mean over all.",
          _utilisation(runs)),
-        ("definitions", "Definitions", "", report_definitions.render(definitions.TERMS)),
-        ("configuration", "Configuration", "", _configuration(runs, command)),
+        Section("definitions", "Definitions", "", _WORDS.render()),
+        Section("configuration", "Configuration", "", _configuration(runs, command)),
     ]  # fmt: skip
-    body = "".join(html.section(*section) for section in sections)
-    links = "".join(f'<a href="#{name}">{escape(head)}</a>' for name, head, *_ in sections)
-    style = resources.files("entresol.report").joinpath("style.css").read_text(encoding="utf-8")
     origin = summary["provenance"]
     audits = ", every invariant audited" if origin["audit"] else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)} · Entresol</title><style>{style}</style></head><body>"
-        f'<header class="top"><p class="mark-name">Entresol</p><h1>{html.heading(title)}</h1>'
-        f'<p class="lead">Firmware, flash and device DRAM of the {escape(origin["machine"])} '
-        f"machine without a host{audits}.</p>"
-        f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
-        f"<footer>Entresol {escape(str(origin['entresol']))}. Simulated results.</footer>"
-        "</body></html>\n"
+    lead = (
+        f"Firmware, flash and device DRAM of the {escape(origin['machine'])} machine without a "
+        f"host{audits}."
+    )
+    return page.document(
+        title,
+        lead,
+        sections,
+        str(origin["entresol"]),
+        before=_warnings(runs),
+        footer="Simulated results.",
     )
 
 
-def _cells(texts: Sequence[str]) -> tuple[html.Cell, ...]:
-    return tuple(html.Cell(text) for text in texts)
+def _cells(texts: Sequence[str]) -> tuple[Cell, ...]:
+    return tuple(Cell(text) for text in texts)
 
 
 def _warnings(runs: Sequence[Json]) -> str:
-    items = [f"{run['design']}: {text}" for run in runs for text in run["warnings"]]
-    listed = "".join(f"<li>{escape(item)}</li>" for item in items)
-    return f'<div class="warnings"><ul>{listed}</ul></div>' if items else ""
+    items = [escape(f"{run['design']}: {text}") for run in runs for text in run["warnings"]]
+    return html.warning("Read with care", items)
 
 
 def _results(runs: Sequence[Json]) -> str:
     rows = [html.Row(run["design"], _cells(table.cells(run))) for run in runs]
-    return html.table("Throughput, latency and wear", table.HEADS, rows)
+    return html.table("Throughput, latency and wear", table.HEADS, rows, _WORDS)
 
 
 def _latency(runs: Sequence[Json]) -> str:
@@ -124,7 +123,9 @@ def _distribution(runs: Sequence[Json], word: str) -> str:
 
 
 def _parts(runs: Sequence[Json]) -> str:
-    legend = html.legend([(palette.component(colour), label) for _, colour, label in _PARTS])
+    legend = html.legend(
+        [(palette.component(colour), label) for _, colour, label in _PARTS], _WORDS
+    )
     pictures: list[tuple[str, str]] = []
     for word in ("read", "write"):
         rows = [
@@ -158,7 +159,7 @@ def _counts(runs: Sequence[Json], section: str, names: Sequence[str], caption: s
         )
         for run in runs
     ]
-    return html.table(caption, heads, rows)
+    return html.table(caption, heads, rows, _WORDS)
 
 
 def _utilisation(runs: Sequence[Json]) -> str:
@@ -170,7 +171,7 @@ def _utilisation(runs: Sequence[Json]) -> str:
         ]))
         for run in runs
     ]  # fmt: skip
-    return html.table("Share of time busy", heads, rows)
+    return html.table("Share of time busy", heads, rows, _WORDS)
 
 
 def _configuration(runs: Sequence[Json], command: str) -> str:
@@ -184,4 +185,4 @@ def _configuration(runs: Sequence[Json], command: str) -> str:
     ]  # fmt: skip
     heads = ("parameter", *(run["design"] for run in runs))
     listing = html.table("Parameters of the device", heads, rows)
-    return f"<pre>{escape(command)}</pre>" + html.details("Parameters", listing)
+    return html.copyable(command, "Command") + html.details("Parameters", listing)

@@ -7,6 +7,7 @@ from html import escape
 
 from entresol import quantity, svg
 from entresol.report import html, palette
+from entresol.report.definitions import MAIN
 from entresol.view import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
 
 _WRITES = (
@@ -21,12 +22,14 @@ _READS = (
 
 
 def execution_time(panel: Panel) -> str:
-    """Normalised execution time per design, for one capture."""
+    """Normalised execution time per design, for one capture; nothing beside which to put one."""
+    if len(panel.runs) == 1:
+        return ""
     fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
     rows = [_time_bar(panel, run, run is fastest) for run in panel.runs]
     title = f"Execution time relative to {panel.reference.design}"
     picture = svg.bars(
-        _caption("time", panel, title, rows), rows, html.ASIDE_WIDTH, quantity.significant, mark=1.0
+        caption("time", panel, title, rows), rows, html.ASIDE_WIDTH, quantity.significant, mark=1.0
     )
     return (
         f'<figure class="aside">{picture}<figcaption>{escape(title)}: shorter is better. '
@@ -47,39 +50,41 @@ def _time_bar(panel: Panel, run: Run, is_fastest: bool) -> svg.Bar:
 def amat(panels: Sequence[Panel]) -> str:
     """AMAT by component."""
 
-    def picture(panel: Panel, width: int) -> str:
+    def picture(panel: Panel, width: int, suffix: str) -> str:
         rows = [
             _stack(run, AMAT_PARTS, run.parts("amat", AMAT_PARTS), quantity.duration,
                    quantity.duration(run.amat_ps))
             for run in panel.runs
         ]  # fmt: skip
-        caption = _caption("amat", panel, "Average memory access time by component", rows)
-        return svg.bars(caption, rows, width, quantity.duration)
+        words = caption("amat" + suffix, panel, "Average memory access time by component", rows)
+        return svg.bars(words, rows, width, quantity.duration)
 
-    return _component_legend(AMAT_PARTS) + _grid(panels, picture)
+    return _component_legend(AMAT_PARTS) + grid(panels, picture)
 
 
 def requests(panels: Sequence[Panel]) -> str:
     """Where requests below L3 are served, as shares."""
     present = _present(panels, "requests", REQUEST_KINDS)
 
-    def picture(panel: Panel, width: int) -> str:
+    def picture(panel: Panel, width: int, suffix: str) -> str:
         rows = [_shares(run, present, run.parts("requests", present)) for run in panel.runs]
-        caption = _caption("requests", panel, "Share of requests by where they are served", rows)
-        return svg.bars(caption, rows, width, quantity.percent, 1.0)
+        words = caption(
+            "requests" + suffix, panel, "Share of requests by where they are served", rows
+        )
+        return svg.bars(words, rows, width, quantity.percent, 1.0)
 
-    return _component_legend(present) + _grid(panels, picture)
+    return _component_legend(present) + grid(panels, picture)
 
 
 def boundedness(panels: Sequence[Panel]) -> str:
     """What the cores did with their time, as shares."""
 
-    def picture(panel: Panel, width: int) -> str:
+    def picture(panel: Panel, width: int, suffix: str) -> str:
         rows = [_shares(run, BOUND_PARTS, run.parts("cores", BOUND_PARTS)) for run in panel.runs]
-        caption = _caption("bound", panel, "Share of core time by what bounds it", rows)
-        return svg.bars(caption, rows, width, quantity.percent, 1.0)
+        words = caption("bound" + suffix, panel, "Share of core time by what bounds it", rows)
+        return svg.bars(words, rows, width, quantity.percent, 1.0)
 
-    return _component_legend(BOUND_PARTS) + _grid(panels, picture)
+    return _component_legend(BOUND_PARTS) + grid(panels, picture)
 
 
 def flash_programs(panels: Sequence[Panel]) -> str:
@@ -104,7 +109,7 @@ def flash_reads(panels: Sequence[Panel]) -> str:
 def latency(panels: Sequence[Panel]) -> str:
     """Distribution of access latency."""
 
-    def picture(panel: Panel, width: int) -> str:
+    def picture(panel: Panel, width: int, suffix: str) -> str:
         lines = [
             svg.Series(run.design, palette.design(run.design), palette.dash(run.design),
                        tuple((float(value), share) for value, share in run.cdf))
@@ -115,11 +120,13 @@ def latency(panels: Sequence[Panel]) -> str:
             f"99 % within {quantity.duration(run.number('amat', 'p99_ps'))}"
             for run in panel.runs
         )
-        caption = svg.Caption(_identity("cdf", panel), f"{panel.trace}: access latency", words)
+        caption = svg.Caption(
+            _identity("cdf" + suffix, panel), f"{panel.trace}: access latency", words
+        )
         return svg.tail(caption, lines, width, quantity.duration)
 
     designs = list(dict.fromkeys(run.design for panel in panels for run in panel.runs))
-    return html.line_legend(designs) + _grid(panels, picture)
+    return html.line_legend(designs) + grid(panels, picture)
 
 
 def _flash(
@@ -131,7 +138,7 @@ def _flash(
 ) -> str:
     devices = [panel for panel in panels if panel.devices]
 
-    def picture(panel: Panel, width: int) -> str:
+    def picture(panel: Panel, width: int, suffix: str) -> str:
         rows = [
             svg.Bar(
                 run.design,
@@ -144,10 +151,10 @@ def _flash(
             )
             for run in panel.devices
         ]  # fmt: skip
-        return svg.bars(_caption(name, panel, title, rows), rows, width, quantity.count)
+        return svg.bars(caption(name + suffix, panel, title, rows), rows, width, quantity.count)
 
     chips = [(palette.component(colour), label) for _, colour, label in kinds]
-    return html.legend(chips) + _grid(devices, picture)
+    return html.legend(chips, MAIN) + grid(devices, picture)
 
 
 def _stack(
@@ -178,19 +185,26 @@ def _present(
 
 
 def _component_legend(kinds: Sequence[tuple[str, str]]) -> str:
-    return html.legend([(palette.component(key), label) for key, label in kinds])
+    return html.legend([(palette.component(key), label) for key, label in kinds], MAIN)
 
 
-def _grid(panels: Sequence[Panel], picture: Callable[[Panel, int], str]) -> str:
+def grid(panels: Sequence[Panel], draw: Callable[[Panel, int, str], str]) -> str:
+    """A picture per capture, each wide and, for a phone, narrow. `draw` takes a capture, a width
+    and what to append to ids."""
     width = html.panel_width(max(len(panels), 1))
-    return html.panels([(panel.trace, picture(panel, width)) for panel in panels])
+
+    def picture(panel: Panel) -> str:
+        return html.picture(lambda wide, suffix: draw(panel, wide, suffix), width)
+
+    return html.panels([(panel.trace, picture(panel)) for panel in panels])
 
 
 def _identity(name: str, panel: Panel) -> str:
     return f"{name}-{''.join(c if c.isalnum() else '-' for c in panel.trace)}"
 
 
-def _caption(name: str, panel: Panel, title: str, rows: Sequence[svg.Bar]) -> svg.Caption:
+def caption(name: str, panel: Panel, title: str, rows: Sequence[svg.Bar]) -> svg.Caption:
+    """What a picture of a capture is, and its numbers in words."""
     words = "; ".join(
         f"{row.label} {row.note}".strip()
         + ("" if len(row.segments) < 2 else ": " + ", ".join(

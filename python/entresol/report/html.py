@@ -1,24 +1,23 @@
-"""Small pieces of HTML that every part of the report uses."""
+"""Small pieces of HTML that every part of a report uses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from entresol.report import palette
+from entresol.report.cells import Cell, magnitude
+from entresol.report.glossary import Glossary
+
+Draw = Callable[[int, str], str]
+"""Draws a picture at a width; the text is appended to its ids."""
 
 ASIDE_WIDTH = 440
 """Width of the picture beside a reading."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A value in a table; `alarm` marks a zero that means a mechanism was not exercised."""
-
-    text: str
-    alarm: bool = False
-    prose: bool = False
+NARROW = 336
+"""Width of a picture on a phone."""
+_NONE = Glossary(())
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,34 @@ class Row:
     best: bool = False
 
 
-def table(caption: str, heads: Sequence[str], rows: Sequence[Row]) -> str:
-    """A table with a caption, scoped headers, and room to scroll on a narrow screen."""
+@dataclass(frozen=True)
+class Section:
+    """A part of a page. `short` is its name in the navigation, the title if empty."""
+
+    identity: str
+    title: str
+    note: str
+    content: str
+    short: str = ""
+
+
+def table(
+    caption: str, heads: Sequence[str], rows: Sequence[Row], glossary: Glossary = _NONE
+) -> str:
+    """A table with a caption, scoped headers, and room to scroll on a narrow screen.
+
+    A script makes its columns sortable; without one it is in the order of the study.
+    """
     prose = {index + 1 for row in rows for index, cell in enumerate(row.cells) if cell.prose}
     columns = "".join(
-        f'<th scope="col"{" class=text" if index in prose else ""}>{escape(head)}</th>'
+        f'<th scope="col"{" class=text" if index in prose else ""}>{glossary.label(head)}</th>'
         for index, head in enumerate(heads)
     )
     body = "".join(_row(row) for row in rows)
+    name = "table-block scroll wide" if len(heads) > 9 else "table-block scroll"
     return (
-        f'<div class="table-block scroll"><table><caption>{escape(caption)}</caption>'
+        f'<div class="{name}" role="group" aria-label="{escape(caption)}" tabindex="0">'
+        f"<table><caption>{escape(caption)}</caption>"
         f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -55,7 +72,11 @@ def _row(row: Row) -> str:
 
 def _cell(cell: Cell) -> str:
     name = " ".join(word for word, wanted in (("zero", cell.alarm), ("text", cell.prose)) if wanted)
-    return f"<td{f' class={chr(34)}{name}{chr(34)}' if name else ''}>{escape(cell.text)}</td>"
+    attributes = f' class="{name}"' if name else ""
+    value = magnitude(cell.text) if cell.value is None else cell.value
+    if value is not None:
+        attributes += f' data-v="{value:.12g}"'
+    return f"<td{attributes}>{escape(cell.text)}</td>"
 
 
 def details(summary: str, content: str) -> str:
@@ -63,10 +84,28 @@ def details(summary: str, content: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>{content}</details>"
 
 
-def legend(entries: Sequence[tuple[str, str]]) -> str:
+def copyable(text: str, label: str) -> str:
+    """Text to take along; a script adds the button that copies it."""
+    return (
+        f'<div class="copyable" data-label="{escape(label)}">'
+        f'<pre tabindex="0" aria-label="{escape(label)}">{escape(text)}</pre></div>'
+    )
+
+
+def warning(title: str, items: Sequence[str], identity: str = "") -> str:
+    """A box that is seen first; `items` are HTML. Nothing if there are none."""
+    if not items:
+        return ""
+    listed = "".join(f"<li>{item}</li>" for item in items)
+    name = f' id="{identity}"' if identity else ""
+    return f'<div class="warnings" role="note"{name}><p>{escape(title)}</p><ul>{listed}</ul></div>'
+
+
+def legend(entries: Sequence[tuple[str, str]], glossary: Glossary = _NONE) -> str:
     """Colour chips: (CSS variable, label)."""
     items = "".join(
-        f'<li><span class="chip" style="background:var(--{colour})"></span>{escape(label)}</li>'
+        f'<li><span class="chip" style="background:var(--{colour})"></span>'
+        f"{glossary.label(label)}</li>"
         for colour, label in entries
     )
     return f'<ul class="legend">{items}</ul>'
@@ -89,10 +128,14 @@ def heading(text: str) -> str:
     return escape(text).replace("-", "&#8209;")
 
 
-def section(identity: str, title: str, note: str, content: str) -> str:
+def section(identity: str, title: str, note: str, content: str, short: str = "") -> str:
     """A section of the report with its heading and one sentence on how to read it."""
+    del short
     lead = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f'<section id="{identity}"><h2>{escape(title)}</h2>{lead}{content}</section>'
+    return (
+        f'<section id="{identity}" aria-labelledby="{identity}-h">'
+        f'<h2 id="{identity}-h">{escape(title)}</h2>{lead}{content}</section>'
+    )
 
 
 def panels(items: Sequence[tuple[str, str]]) -> str:
@@ -103,6 +146,17 @@ def panels(items: Sequence[tuple[str, str]]) -> str:
         for title, picture in items
     )
     return f'<div class="panels" style="--columns:{columns}">{cards}</div>'
+
+
+def picture(draw: Draw, width: int) -> str:
+    """A picture at its width and, if that is too much for a phone, once more for a phone; only
+    one of the two is ever there."""
+    if width <= ASIDE_WIDTH:
+        return draw(width, "")
+    return (
+        f'<div class="on-wide" style="--width:{width}px">{draw(width, "")}</div>'
+        f'<div class="on-phone">{draw(NARROW, "-n")}</div>'
+    )
 
 
 def columns_for(count: int) -> int:

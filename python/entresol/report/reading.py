@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from entresol import quantity, view
+from entresol import quantity
+from entresol.report.definitions import MAIN
 from entresol.view import AMAT_PARTS, BASE, IDEAL, Panel, Run
 
 _MECHANISMS = (
@@ -40,6 +41,8 @@ def _name(run: Run) -> str:
 
 
 def _headline(panel: Panel, best: Run) -> str:
+    if len(panel.runs) == 1:
+        return _alone(panel, best)
     reference, ideal = panel.reference, panel.find(IDEAL)
     work = f"{quantity.count(best.instructions)} instructions in {best.threads} threads"
     text = (
@@ -61,6 +64,14 @@ def _headline(panel: Panel, best: Run) -> str:
         else:
             text += f"; that is even faster than {escape(ideal.design)}"
     return text + "."
+
+
+def _alone(panel: Panel, run: Run) -> str:
+    threads = "1 thread" if run.threads == 1 else f"{run.threads} threads"
+    return (
+        f"{_name(run)} does {quantity.count(run.instructions)} instructions of "
+        f"{escape(panel.trace)} in {threads} in {quantity.duration(run.time_ps)}."
+    )
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -136,8 +147,10 @@ def _bound(panel: Panel, best: Run) -> str:
 
 def _writes(panel: Panel, best: Run) -> str:
     reference = panel.reference
-    if not reference.is_device or best is reference:
+    if not reference.is_device:
         return ""
+    if best is reference:
+        return _written(best) if len(panel.runs) == 1 else ""
     before, after = (run.count("flash", "program_pages") for run in (reference, best))
     if before == 0 and after == 0:
         return "Neither of the two programs a flash page."
@@ -150,28 +163,34 @@ def _writes(panel: Panel, best: Run) -> str:
     return text + "."
 
 
-def warnings(panel: Panel) -> str:
-    """The warnings of a capture as a note."""
-    by_text = view.warnings(panel)
-    if not by_text:
-        return ""
-    items = "".join(
-        f"<li>{escape(text)} ({escape(', '.join(designs))})</li>"
-        for text, designs in by_text.items()
-    )
-    return f'<div class="warnings" role="note">Read with care:<ul>{items}</ul></div>'
+def _written(run: Run) -> str:
+    pages, collected = (run.count("flash", name) for name in ("program_pages", "gc_program_pages"))
+    if not pages:
+        return "It programs no flash page."
+    text = f"It programs {quantity.count(pages)} flash pages"
+    if collected:
+        text += f", {quantity.percent(collected / pages)} of them for garbage collection"
+    return text + "."
 
 
 def facts(panel: Panel) -> str:
-    """The four numbers a hurried reader takes along."""
+    """The numbers a hurried reader takes along."""
     best = fastest(panel)
-    entries = [
+    first = [
         ("fastest device design", best.design),
         (f"speedup over {panel.reference.design}", quantity.times(panel.speedup(best))),
+    ]
+    if len(panel.runs) == 1:
+        first = [
+            ("execution time", quantity.duration(best.time_ps)),
+            ("IPC", quantity.micro(best.number("cores", "ipc_micro"))),
+        ]
+    entries = [
+        *first,
         ("AMAT", quantity.duration(best.amat_ps)),
         ("99 % of accesses within", quantity.duration(best.number("amat", "p99_ps"))),
         ("thread switches", quantity.count(best.switches)),
         ("flash programs", quantity.count(best.number("flash", "program_pages"))),
     ]
-    items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in entries)
+    items = "".join(f"<div><dt>{MAIN.label(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in entries)
     return f'<dl class="facts">{items}</dl>'

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from dataclasses import replace
+from functools import partial
 
-from entresol import quantity
-from entresol.core import Config, Json, Parameter
-from entresol.report import html
-from entresol.report.html import Cell, Row
-from entresol.view import AMAT_PARTS, Panel, Run
+from entresol.core import Json
+from entresol.report import cells, html
+from entresol.report.cells import Cell
+from entresol.report.definitions import MAIN
+from entresol.report.html import Row
+from entresol.view import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
 
 _ACTIVITY = (
     ("log_fills", "log fills"),
@@ -25,28 +27,36 @@ _ACTIVITY = (
 )
 _LOG = frozenset({"log_fills", "compactions", "pages_compacted"})
 _MIGRATION = frozenset({"promotions"})
+_table = partial(html.table, glossary=MAIN)
 
 
 def results(panel: Panel) -> str:
     """The main table of a capture."""
     fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
-    heads = ("design", "execution time", f"÷ {panel.reference.design}", "speedup", "IPC", "AMAT",
-             "AMAT, all", "p50", "p99", "p99.9", "L3 MPKI", "switches")  # fmt: skip
-    rows = [Row(run.design, _result_cells(panel, run), run is fastest) for run in panel.runs]
-    return html.table(f"{panel.trace}: results", heads, rows)
+    alone = len(panel.runs) == 1
+    relative = () if alone else (f"÷ {panel.reference.design}", "speedup")
+    heads = ("design", "execution time", *relative, "IPC", "AMAT", "AMAT, all", "p50", "p99",
+             "p99.9", "L3 MPKI", "switches")  # fmt: skip
+    rows = [
+        Row(run.design, _result_cells(panel, run, alone), run is fastest and not alone)
+        for run in panel.runs
+    ]
+    return _table(f"{panel.trace}: results", heads, rows)
 
 
-def _result_cells(panel: Panel, run: Run) -> tuple[Cell, ...]:
-    latencies = [quantity.duration(run.number("amat", name))
-                 for name in ("paper_ps", "all_ps", "p50_ps", "p99_ps", "p999_ps")]  # fmt: skip
-    return _cells(
-        quantity.duration(run.time_ps),
-        quantity.significant(panel.normalised(run)),
-        quantity.times(panel.speedup(run)),
-        quantity.micro(run.number("cores", "ipc_micro")),
+def _result_cells(panel: Panel, run: Run, alone: bool) -> tuple[Cell, ...]:
+    relative = (cells.ratio(panel.normalised(run)), cells.times(panel.speedup(run)))
+    latencies = (
+        cells.duration(run.number("amat", name))
+        for name in ("paper_ps", "all_ps", "p50_ps", "p99_ps", "p999_ps")
+    )
+    return (
+        cells.duration(run.time_ps),
+        *(() if alone else relative),
+        cells.micro(run.number("cores", "ipc_micro")),
         *latencies,
-        quantity.milli(run.number("caches", "l3_mpki_milli")),
-        quantity.exact(run.switches),
+        cells.milli(run.number("caches", "l3_mpki_milli")),
+        cells.exact(run.switches),
     )
 
 
@@ -55,15 +65,15 @@ def programs(panel: Panel) -> str:
     names = [program["trace"] for program in panel.runs[0].programs]
     heads = ("design", *(head for name in names for head in (name, "slowdown")))
     rows = [
-        Row(run.design, _cells(*(
-            text
+        Row(run.design, tuple(
+            cell
             for program in run.programs
-            for text in (quantity.duration(program["execution_time_ps"]),
-                         quantity.milli(program.get("slowdown_milli")))
-        )))
+            for cell in (cells.duration(program["execution_time_ps"]),
+                         cells.milli(program.get("slowdown_milli")))
+        ))
         for run in panel.runs
     ]  # fmt: skip
-    return html.table(f"{panel.trace}: programs together", heads, rows)
+    return _table(f"{panel.trace}: programs together", heads, rows)
 
 
 def percentiles(panels: Sequence[Panel]) -> str:
@@ -72,29 +82,51 @@ def percentiles(panels: Sequence[Panel]) -> str:
     heads = ("design", *(f"{panel.trace} {name}" for panel in panels
                          for name in ("p50", "p99", "p99.9")))  # fmt: skip
     rows = [
-        Row(design, _cells(*(
-            quantity.duration(run.number("amat", name)) if run else quantity.NOTHING
+        Row(design, tuple(
+            cells.duration(run.number("amat", name) if run else None)
             for panel in panels
             for run in (panel.find(design),)
             for name in ("p50_ps", "p99_ps", "p999_ps")
-        )))
+        ))
         for design in designs
     ]  # fmt: skip
-    return html.table("Latency percentiles", heads, rows)
+    return _table("Latency percentiles", heads, rows)
 
 
 def amat(panel: Panel) -> str:
     """The components of AMAT as numbers."""
     heads = ("design", "AMAT", *(label for _, label in AMAT_PARTS), "accesses")
     rows = [
-        Row(run.design, _cells(
-            quantity.duration(run.amat_ps),
-            *(quantity.duration(part) for part in run.parts("amat", AMAT_PARTS)),
-            quantity.exact(run.number("amat", "paper_accesses")),
+        Row(run.design, (
+            cells.duration(run.amat_ps),
+            *(cells.duration(part) for part in run.parts("amat", AMAT_PARTS)),
+            cells.exact(run.number("amat", "paper_accesses")),
         ))
         for run in panel.runs
     ]  # fmt: skip
-    return html.table(f"{panel.trace}: AMAT by component", heads, rows)
+    return _table(f"{panel.trace}: AMAT by component", heads, rows)
+
+
+def requests(panel: Panel) -> str:
+    """Where requests are served, in numbers."""
+    kinds = [kind for kind in REQUEST_KINDS
+             if any(run.count("requests", kind[0]) for run in panel.runs)]  # fmt: skip
+    heads = ("design", *(label for _, label in kinds))
+    rows = [
+        Row(run.design, tuple(cells.exact(part) for part in run.parts("requests", kinds)))
+        for run in panel.runs
+    ]
+    return _table(f"{panel.trace}: requests by where they are served", heads, rows)
+
+
+def boundedness(panel: Panel) -> str:
+    """Core time by what bounds it."""
+    heads = ("design", *(label for _, label in BOUND_PARTS))
+    rows = [
+        Row(run.design, tuple(cells.duration(part) for part in run.parts("cores", BOUND_PARTS)))
+        for run in panel.runs
+    ]
+    return _table(f"{panel.trace}: core time", heads, rows)
 
 
 def flash(panel: Panel) -> str:
@@ -105,15 +137,15 @@ def flash(panel: Panel) -> str:
     heads = ("design", *(name.removesuffix("_pages").replace("_", " ") for name in names),
              "written", "WAF", "average read")  # fmt: skip
     rows = [
-        Row(run.design, _cells(
-            *(quantity.exact(run.number("flash", name)) for name in names),
-            quantity.size(run.number("flash", "written_bytes")),
-            quantity.milli(run.write_amplification),
-            quantity.duration(run.number("flash", "average_read_latency_ps")),
+        Row(run.design, (
+            *(cells.exact(run.number("flash", name)) for name in names),
+            cells.size(run.number("flash", "written_bytes")),
+            cells.milli(run.write_amplification),
+            cells.duration(run.number("flash", "average_read_latency_ps")),
         ))
         for run in panel.devices
     ]  # fmt: skip
-    return html.table(f"{panel.trace}: flash", heads, rows)
+    return _table(f"{panel.trace}: flash", heads, rows)
 
 
 def activity(panel: Panel) -> str:
@@ -126,17 +158,17 @@ def activity(panel: Panel) -> str:
         ))
         for run in panel.devices
     ]  # fmt: skip
-    return html.table(f"{panel.trace}: activity", heads, rows)
+    return _table(f"{panel.trace}: activity", heads, rows)
 
 
 def _activity_cell(run: Run, name: str) -> Cell:
     value = run.number("activity", name)
-    text = quantity.exact(value)
+    cell = cells.exact(value)
     if name == "data_cache_turnover_milli":
-        text = quantity.milli(value)
+        cell = cells.milli(value)
     elif name == "cold_miss_share_milli":
-        text = quantity.NOTHING if value is None else quantity.percent(value / 1000)
-    return Cell(text, alarm=value == 0 and _judged(run, name))
+        cell = cells.percent(None if value is None else value / 1000)
+    return replace(cell, alarm=value == 0 and _judged(run, name))
 
 
 def _judged(run: Run, name: str) -> bool:
@@ -155,18 +187,18 @@ def system(panel: Panel) -> str:
              "squashed instructions", "syscalls", "to device", "to host",
              "link busy to host")  # fmt: skip
     rows = [
-        Row(run.design, _cells(
-            *(quantity.exact(run.number("os", name)) for name in
+        Row(run.design, (
+            *(cells.exact(run.number("os", name)) for name in
               ("switches_long_delay", "switches_slice", "switches_blocked", "retries")),
-            quantity.exact(run.number("cores", "squashed_instructions")),
-            quantity.exact(run.number("os", "syscalls")),
-            quantity.size(run.number("link", "to_device_bytes")),
-            quantity.size(run.number("link", "to_host_bytes")),
-            quantity.percent(run.count("link", "to_host_busy_ps") / (run.time_ps or 1)),
+            cells.exact(run.number("cores", "squashed_instructions")),
+            cells.exact(run.number("os", "syscalls")),
+            cells.size(run.number("link", "to_device_bytes")),
+            cells.size(run.number("link", "to_host_bytes")),
+            cells.percent(run.count("link", "to_host_busy_ps") / (run.time_ps or 1)),
         ))
         for run in panel.runs
     ]  # fmt: skip
-    return html.table(f"{panel.trace}: operating system and link", heads, rows)
+    return _table(f"{panel.trace}: operating system and link", heads, rows)
 
 
 def threads(panel: Panel) -> str:
@@ -177,87 +209,11 @@ def threads(panel: Panel) -> str:
     for index in range(count):
         entries = [_thread(run, index) for run in panel.runs]
         name = next(str(entry["thread"]) for entry in entries if entry)
-        finished = [quantity.duration(entry["finished_ps"]) if entry else quantity.NOTHING
-                    for entry in entries]  # fmt: skip
-        rows.append(Row(name, _cells(*finished)))
-    return html.table(f"{panel.trace}: end of each thread", heads, rows)
+        finished = (cells.duration(entry["finished_ps"] if entry else None) for entry in entries)
+        rows.append(Row(name, tuple(finished)))
+    return _table(f"{panel.trace}: end of each thread", heads, rows)
 
 
 def _thread(run: Run, index: int) -> Json | None:
     entries: list[Json] = run.json["statistics"]["threads"]
     return entries[index] if index < len(entries) else None
-
-
-def configuration(
-    panels: Sequence[Panel], presets: dict[str, Config], parameters: Sequence[Parameter]
-) -> str:
-    """What differs between designs, what the user changed, and everything."""
-    runs = list({run.design: run for panel in panels for run in panel.runs}.values())
-    docs = {item.key: " ".join(item.doc.split()) for item in parameters}
-    keys = [(section, key) for section, values in runs[0].json["config"].items() for key in values]
-    differing = [key for key in keys if len({_value(run, key) for run in runs}) > 1]
-    content = _differences(runs, differing, docs) + _changes(runs, presets, keys)
-    rows = [
-        Row(name, (Cell(_value(runs[0], key)), Cell(docs.get(name, ""), prose=True)))
-        for key in keys
-        if key not in differing and (name := ".".join(key))
-    ]  # fmt: skip
-    table = html.table("The same in all designs", ("parameter", "value", "what it is"), rows)
-    return content + html.details("Every other parameter", table)
-
-
-def _value(run: Run, key: tuple[str, str]) -> str:
-    return str(run.json["config"].get(key[0], {}).get(key[1], quantity.NOTHING))
-
-
-def _differences(runs: Sequence[Run], keys: Sequence[tuple[str, str]], docs: dict[str, str]) -> str:
-    if not keys:
-        return ""
-    del docs
-    heads = ("parameter", *(run.design for run in runs))
-    rows = [Row(".".join(key), _cells(*(_value(run, key) for run in runs))) for key in keys]
-    return html.table("What makes the designs differ", heads, rows)
-
-
-def _changes(
-    runs: Sequence[Run], presets: dict[str, Config], keys: Sequence[tuple[str, str]]
-) -> str:
-    rows = []
-    for key in keys:
-        changed = [
-            (run, preset) for run in runs
-            if (preset := presets.get(run.design, {}).get(key[0], {}).get(key[1])) is not None
-            and preset != _value(run, key)
-        ]  # fmt: skip
-        if changed:
-            run, preset = changed[0]
-            names = (
-                "all" if len(changed) == len(runs) else ", ".join(run.design for run, _ in changed)
-            )
-            rows.append(Row(".".join(key), _cells(preset, _value(run, key), names)))
-    if not rows:
-        return '<p class="note">Every parameter has the value of its preset.</p>'
-    heads = ("parameter", "preset", "here", "designs")
-    return html.table("Changed from the presets", heads, rows)
-
-
-def provenance(summary: Json) -> str:
-    """What was run, by what."""
-    origin = summary["provenance"]
-    rows = [
-        Row(trace["name"], _cells(trace["digest"], quantity.exact(trace["threads"]),
-                                  quantity.exact(trace["instructions"])))
-        for trace in origin["traces"]
-    ]  # fmt: skip
-    switches = ", ".join(summary["runs"][0].get("fidelity", ())) or "paper"
-    audit = "on" if origin["audit"] else "off"
-    return (
-        f'<p class="note">Entresol {escape(str(origin["entresol"]))}, machine '
-        f"{escape(origin['machine'])}, fidelity {escape(switches)}, audits {audit}, "
-        f"result schema {summary['schema']}.</p>"
-        + html.table("Captures", ("capture", "digest", "threads", "instructions"), rows)
-    )
-
-
-def _cells(*texts: str) -> tuple[Cell, ...]:
-    return tuple(Cell(text) for text in texts)

@@ -1,0 +1,133 @@
+"""What a study ran on, and all that is needed to run it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from entresol import quantity
+from entresol.core import Config, Design, Json, Parameter
+from entresol.report import cells, html
+from entresol.report.cells import Cell
+from entresol.report.html import Row
+from entresol.view import Run
+
+_Key = tuple[str, str]
+
+
+def designs(used: Sequence[str], known: Sequence[Design]) -> str:
+    """What the designs of a page are."""
+    rows = [
+        Row(item.name, tuple(Cell(text, prose=True) for text in
+                             (item.paper_name, item.summary, item.section)))
+        for item in known if item.name in used
+    ]  # fmt: skip
+    return html.table("Designs", ("design", "in the paper", "what it is", "source"), rows)
+
+
+def of_designs(
+    runs: Sequence[Run], presets: dict[str, Config], parameters: Sequence[Parameter]
+) -> str:
+    """What differs between designs, what the user changed, and everything else."""
+    runs = list({run.design: run for run in runs}.values())
+    keys = _keys(runs)
+    differing = _differing(runs, keys)
+    return (
+        _differences(runs, differing)
+        + _changes(runs, presets, keys)
+        + common(runs, parameters, "The same in all designs")
+    )
+
+
+def common(runs: Sequence[Run], parameters: Sequence[Parameter], caption: str) -> str:
+    """Every parameter that has one value in all runs: as a table with its meaning, and as a file
+    to run again with."""
+    docs = {item.key: " ".join(item.doc.split()) for item in parameters}
+    differing = set(_differing(runs, _keys(runs)))
+    same = [key for key in _keys(runs) if key not in differing]
+    rows = [
+        Row(name, (Cell(_value(runs[0], key)), Cell(docs.get(name, ""), prose=True)))
+        for key in same
+        if (name := ".".join(key))
+    ]  # fmt: skip
+    table = html.table(caption, ("parameter", "value", "what it is"), rows)
+    text = _toml(runs[0], same)
+    return html.details("Every other parameter", table) + html.details(
+        "As a file for --config", html.copyable(text, "Parameters as TOML")
+    )
+
+
+def _toml(run: Run, keys: Sequence[_Key]) -> str:
+    # Every value of an effective configuration is text, and `--config` takes text for all of them.
+    lines: list[str] = []
+    section = ""
+    for key in keys:
+        if key[0] == "design":  # The design itself sets these.
+            continue
+        if key[0] != section:
+            section = key[0]
+            lines += ["", f"[{section}]"]
+        lines.append(f'{key[1]} = "{_value(run, key)}"')
+    return "\n".join(lines).lstrip("\n")
+
+
+def _keys(runs: Sequence[Run]) -> list[_Key]:
+    found = {(section, key): None
+             for run in runs for section, values in run.json["config"].items()
+             for key in values}  # fmt: skip
+    return list(found)
+
+
+def _differing(runs: Sequence[Run], keys: Sequence[_Key]) -> list[_Key]:
+    return [key for key in keys if len({_value(run, key) for run in runs}) > 1]
+
+
+def _value(run: Run, key: _Key) -> str:
+    return str(run.json["config"].get(key[0], {}).get(key[1], quantity.NOTHING))
+
+
+def _differences(runs: Sequence[Run], keys: Sequence[_Key]) -> str:
+    if not keys:
+        return ""
+    heads = ("design", *(".".join(key) for key in keys))
+    rows = [Row(run.design, tuple(Cell(_value(run, key)) for key in keys)) for run in runs]
+    return html.table("What makes the designs differ", heads, rows)
+
+
+def _changes(runs: Sequence[Run], presets: dict[str, Config], keys: Sequence[_Key]) -> str:
+    rows = []
+    for key in keys:
+        changed = [
+            (run, preset) for run in runs
+            if (preset := presets.get(run.design, {}).get(key[0], {}).get(key[1])) is not None
+            and preset != _value(run, key)
+        ]  # fmt: skip
+        if changed:
+            run, preset = changed[0]
+            names = (
+                "all" if len(changed) == len(runs) else ", ".join(run.design for run, _ in changed)
+            )
+            texts = (Cell(preset), Cell(_value(run, key)))
+            rows.append(Row(".".join(key), (*texts, Cell(names, prose=True))))
+    if not rows:
+        return '<p class="note">Every parameter has the value of its preset.</p>'
+    heads = ("parameter", "preset", "here", "designs")
+    return html.table("Changed from the presets", heads, rows)
+
+
+def provenance(summary: Json) -> str:
+    """What was run, by what."""
+    origin = summary["provenance"]
+    rows = [
+        Row(trace["name"], (Cell(trace["digest"]), cells.exact(trace["threads"]),
+                            cells.exact(trace["instructions"])))
+        for trace in origin["traces"]
+    ]  # fmt: skip
+    switches = ", ".join(summary["runs"][0].get("fidelity", ())) or "paper"
+    audit = "on" if origin["audit"] else "off"
+    return (
+        f'<p class="note">Entresol {escape(str(origin["entresol"]))}, machine '
+        f"{escape(origin['machine'])}, fidelity {escape(switches)}, audits {audit}, "
+        f"result schema {summary['schema']}.</p>"
+        + html.table("Captures", ("capture", "digest", "threads", "instructions"), rows)
+    )

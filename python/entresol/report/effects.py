@@ -1,0 +1,117 @@
+"""What each parameter of a sweep does: one figure per axis, one line per design."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from entresol import quantity, svg, svg_trend
+from entresol.report import cells, html, palette
+from entresol.report.html import Row, Section
+from entresol.report.sweep_points import Axes, Done, by_trace
+from entresol.view import BASE
+
+_NAMES = ("trace", "design")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Geometric mean of the execution time for each value of an axis, relative to a reference."""
+
+    design: str
+    values: tuple[float | None, ...]
+
+
+def sections(done: Sequence[Done], axes: Axes) -> list[Section]:
+    """A figure for each axis with several values, the names of captures and designs aside."""
+    shown = {name: values for name, values in axes.items()
+             if len(values) > 1 and name not in _NAMES}  # fmt: skip
+    if not shown or not done:
+        return []
+    others = len(shown) > 1
+    mean = ", geometric mean over the other parameters" if others else ""
+    note = (
+        f"Execution time of each design{mean}, relative to that of the first design at the first "
+        "value: lower is faster. A mean is over the points that are there for every value."
+    )
+    designs = list(dict.fromkeys(point.run.design for point in done))
+    content = html.line_legend(designs) + "".join(
+        _axis(name, values, done) for name, values in shown.items()
+    )
+    return [Section("effects", "What each parameter does", note, content, "Effects")]
+
+
+def _axis(name: str, values: Sequence[str], done: Sequence[Done]) -> str:
+    traces = by_trace(done)
+    found = {trace: effects(name, values, some) for trace, some in traces.items()}
+    width = html.panel_width(len(traces))
+    pictures = [
+        (f"{trace}: {name}", html.picture(_draw(name, trace, values, lines), width))
+        for trace, lines in found.items()
+    ]
+    tables = "".join(_table(name, trace, values, lines) for trace, lines in found.items())
+    return html.panels(pictures) + html.details(f"{name} as numbers", tables)
+
+
+def _draw(name: str, trace: str, values: Sequence[str], lines: Sequence[Effect]) -> html.Draw:
+    identity = "".join(c if c.isalnum() else "-" for c in f"effect-{name}-{trace}")
+    words = "; ".join(
+        f"{line.design}: " + ", ".join(
+            f"{value} {quantity.NOTHING if time is None else quantity.significant(time)}"
+            for value, time in zip(values, line.values, strict=True)
+        )
+        for line in lines
+    )  # fmt: skip
+    drawn = [
+        svg_trend.Trend(line.design, palette.design(line.design), palette.dash(line.design),
+                        line.values)
+        for line in lines
+    ]  # fmt: skip
+
+    def draw(width: int, suffix: str) -> str:
+        caption = svg.Caption(
+            identity + suffix, f"{trace}: relative execution time by {name}", words
+        )
+        return svg_trend.trend(caption, values, drawn, width, quantity.significant)
+
+    return draw
+
+
+def _table(name: str, trace: str, values: Sequence[str], lines: Sequence[Effect]) -> str:
+    rows = [Row(line.design, tuple(cells.ratio(time) for time in line.values)) for line in lines]
+    return html.table(f"{trace}: relative execution time by {name}", ("design", *values), rows)
+
+
+def effects(name: str, values: Sequence[str], done: Sequence[Done]) -> list[Effect]:
+    """The lines of one capture. Only places that have a point for every value count, so that a
+    mean never compares different places; a design without such a place has its points as they
+    are if it has one place only, and no line otherwise."""
+    groups: dict[str, dict[tuple[tuple[str, str], ...], dict[str, int]]] = {}
+    for point in done:
+        place = groups.setdefault(point.run.design, {}).setdefault(point.elsewhere(name), {})
+        place[point.settings.get(name, "")] = point.run.time_ps
+    lines = []
+    for design, places in groups.items():
+        whole = [times for times in places.values() if all(times.get(value) for value in values)]
+        if not whole and len(places) == 1:
+            whole = list(places.values())
+        if whole:
+            lines.append(Effect(design, tuple(_mean(whole, value) for value in values)))
+    return _relative(lines)
+
+
+def _mean(places: Sequence[dict[str, int]], value: str) -> float | None:
+    times = [times[value] for times in places if times.get(value)]
+    return math.exp(math.fsum(map(math.log, times)) / len(times)) if times else None
+
+
+def _relative(lines: Sequence[Effect]) -> list[Effect]:
+    first = next((line for line in lines if line.design == BASE), lines[0] if lines else None)
+    unit = next((time for time in first.values if time), None) if first else None
+    if unit is None:
+        return []
+    return [
+        Effect(line.design, tuple(None if time is None else time / unit for time in line.values))
+        for line in lines
+    ]

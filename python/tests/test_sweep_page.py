@@ -1,0 +1,129 @@
+"""The page of a sweep: every point, what was varied, what failed, and what it did."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Any
+
+import pytest
+import synthetic
+from test_report import structure
+
+from entresol import core, report
+from entresol.report import effects, sweep_points, sweep_tables
+from entresol.view import Run
+
+pytestmark = pytest.mark.usefixtures("fake")
+LOGS = ("1MiB", "2MiB", "4MiB")
+
+
+def sweep(points: list[report.Point]) -> str:
+    told = report.Sweep("Logs", points, "entresol sweep logs.toml", 'title = "Logs"', "0.0.0")
+    return report.sweep_page(told, core.designs(), core.parameters())
+
+
+def point(trace: str, design: str, time: int, **varied: str) -> report.Point:
+    run: dict[str, Any] = synthetic.run(trace, design) | {"execution_time_ps": time * 10**9}
+    places = {key.replace("__", "."): text for key, text in varied.items()}
+    return report.Point({"trace": trace, "design": design, **places}, run)
+
+
+def grid() -> list[report.Point]:
+    return [
+        point(trace, design, 10 + index, ssd__write_log=log)
+        for index, (trace, design, log) in enumerate(
+            product(("a", "b"), ("base-cssd", "skybyte-w"), LOGS)
+        )
+    ]
+
+
+def done(points: list[report.Point]) -> list[sweep_points.Done]:
+    return [
+        sweep_points.Done(number, item.varied, Run(item.run))
+        for number, item in enumerate(points, start=1)
+        if item.run is not None
+    ]
+
+
+def test_every_point_is_a_row_and_every_reference_resolves() -> None:
+    text = sweep(grid())
+    page = structure(text)
+    assert len(set(page.ids)) == len(page.ids)
+    assert set(page.anchors) | set(page.labels) <= set(page.ids)
+    body = text[text.index("<caption>Points<") :]
+    rows = re.findall(r"<tr.*?</tr>", body[: body.index("</tbody>")])
+    assert len(rows) == 1 + len(grid())
+    assert "12 points over trace (2), design (2), ssd.write_log (3)." in text
+
+
+def test_points_that_failed_are_named_first_with_their_sentence() -> None:
+    failed = report.Point(
+        {"trace": "a", "design": "skybyte-w", "ssd.write_log": "9GiB"}, None, "it is <too> large."
+    )
+    text = sweep([*grid(), failed])
+    assert "13 points" in text and "1 of them failed" in text
+    assert "<b>13</b> (a, skybyte-w, ssd.write_log = 9GiB): it is &lt;too&gt; large." in text
+    structure(text)
+
+
+def test_a_sweep_of_failures_alone_has_a_page() -> None:
+    structure(sweep([report.Point({"trace": "a", "design": "base-cssd"}, None, "no.")]))
+    structure(sweep([]))
+
+
+def test_a_sweep_of_one_point_has_a_page() -> None:
+    structure(sweep(grid()[:1]))
+
+
+def test_an_effect_is_a_geometric_mean_over_places_that_have_every_value() -> None:
+    points = [
+        point("a", "base-cssd", 8, ssd__write_log="1MiB", n="1"),
+        point("a", "base-cssd", 2, ssd__write_log="2MiB", n="1"),
+        point("a", "base-cssd", 2, ssd__write_log="1MiB", n="2"),
+        point("a", "base-cssd", 2, ssd__write_log="2MiB", n="2"),
+        point("a", "base-cssd", 99, ssd__write_log="1MiB", n="3"),  # Without its other value.
+    ]
+    (line,) = effects.effects("ssd.write_log", ("1MiB", "2MiB"), done(points))
+    assert line.values == pytest.approx((1, 0.5))  # Means of 4 and 2.
+
+
+def test_effects_are_relative_to_base_cssd_wherever_it_stands() -> None:
+    points = [
+        point("a", "skybyte-w", 5, log="1"),
+        point("a", "skybyte-w", 4, log="2"),
+        point("a", "base-cssd", 10, log="1"),
+        point("a", "base-cssd", 10, log="2"),
+    ]
+    lines = {line.design: line.values for line in effects.effects("log", "12", done(points))}
+    assert lines["skybyte-w"] == pytest.approx((0.5, 0.4))
+
+
+def test_performance_is_compared_with_dram_only_at_the_same_place() -> None:
+    points = [
+        point("a", "skybyte-w", 4, threads="8"),
+        point("a", "dram-only", 1, threads="8"),
+        point("a", "skybyte-w", 4, threads="24"),
+        point("a", "dram-only", 2, threads="24"),
+    ]
+    panels = sweep_points.beside(done(points))
+    times = [panel.find("dram-only") for panel in panels]
+    assert [run.time_ps // 10**9 for run in times if run] == [1, 1, 2, 2]
+
+
+def test_warnings_are_said_once_with_their_points() -> None:
+    points = [point("a", "skybyte-wp", 1, n=str(number)) for number in range(3)]
+    text = sweep_tables.warnings(done([*points, point("a", "base-cssd", 1)]))
+    assert "garbage collection never ran: 3 of 4 points (1–3)" in text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([4], "4"), ([1, 2], "1–2"), ([1, 2, 3, 7, 9, 10], "1–3, 7, 9–10")],
+)
+def test_numbers_in_a_row_are_a_range(numbers: list[int], text: str) -> None:
+    assert sweep_tables.ranges(numbers) == text
+
+
+def test_equal_sweeps_have_equal_pages() -> None:
+    assert sweep(grid()) == sweep(grid())
