@@ -4,11 +4,12 @@
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-build: ## .venv/bin/entresol and the capture plugin
+build: ## .venv/bin/entresol, the capture plugin and the programs
 	@scripts/setup
-	cargo build --quiet --release -p tracer
+	cargo build --quiet --release -p tracer -p workloads
 	. .venv/bin/activate && maturin develop --quiet --release >/dev/null
 	cp $(TARGET)/release/libtracer.so python/entresol/libtracer.so
+	cp $(TARGET)/release/entresol-workloads python/entresol/entresol-workloads
 
 demo: build ## the shipped captures on all designs; ends with the path of the report
 	.venv/bin/entresol run traces/*.etr --design all --machine demo -o demo
@@ -27,4 +28,4 @@ planted-bugs: ## deliberate firmware bugs, each of which the model test must fin
 	scripts/planted-bugs
 
 clean:
-	rm -rf target .venv demo results python/entresol/*.so
+	rm -rf target .venv demo results python/entresol/*.so python/entresol/entresol-workloads

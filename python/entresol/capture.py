@@ -32,6 +32,29 @@ class Window:
     roi: bool
     skip: int | None
     limit: int | None
+    quiet: bool = False
+    """Nothing is instrumented outside the region; only for programs known to stand it."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What captures are made with."""
+
+    qemu: str
+    plugin: Path
+    version: str
+    """`qemu-x86_64 version 7.2`, for the provenance."""
+
+    def command(self, output: Path, window: Window, command: Sequence[str]) -> list[str]:
+        """The words that run a program and capture it into `output`."""
+        plugin = _plugin_argument(self.plugin, output, window, self.version)
+        return [self.qemu, "-cpu", CPU, "-plugin", plugin, *command]
+
+
+def tools() -> Tools:
+    """Finds the tools. Raises `UserError` if one is missing."""
+    qemu, plugin = _find_qemu(), _find_plugin()
+    return Tools(qemu, plugin, _version(qemu))
 
 
 def record(output: Path, window: Window, command: Sequence[str]) -> Json:
@@ -42,11 +65,10 @@ def record(output: Path, window: Window, command: Sequence[str]) -> Json:
     """
     if output.suffix != ".etr":
         raise UserError(f"{output}: the name of a capture ends in .etr.")
-    qemu, plugin = _find_qemu(), _find_plugin()
+    found = tools()
     program = _find_program(command[0])
     with OutputFile(output) as file:
-        plugin_argument = _plugin_argument(plugin, file.temporary, window, _version(qemu))
-        status = _run([qemu, "-cpu", CPU, "-plugin", plugin_argument, str(program), *command[1:]])
+        status = _run(found.command(file.temporary, window, [str(program), *command[1:]]))
         if not file.temporary.exists():
             raise UserError(f"{command[0]}: {_ending(status)} and nothing was captured.")
         info = core.trace_info(file.temporary)
@@ -57,7 +79,6 @@ def record(output: Path, window: Window, command: Sequence[str]) -> Json:
 
 
 def _version(qemu: str) -> str:
-    """`qemu-x86_64 version 7.2`, for the provenance."""
     said = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=False).stdout
     return " ".join(said.partition("\n")[0].partition("(")[0].split())
 
@@ -68,6 +89,8 @@ def _plugin_argument(plugin: Path, output: Path, window: Window, emulator: str) 
         options.append(f"emulator={emulator}")
     if window.roi:
         options.append("roi=on")
+    if window.quiet:
+        options.append("quiet=on")
     if window.skip is not None:
         options.append(f"skip={window.skip}")
     if window.limit is not None:

@@ -59,6 +59,7 @@ from entresol.output import OutputDirectory
 from entresol.replay import command as replay_command
 from entresol.store import Store
 from entresol.sweep import command as sweep_command
+from entresol.workload import command as workload_command
 
 BAD_INPUT = 2
 FAILED = 1
@@ -191,6 +192,7 @@ replay_command.register(app)
 explain_command.register(app)
 look_command.register(app)
 figure_command.register(app)
+workload_command.register(app)
 app.command("sample")(cli_sample.sample_command)
 app.command("sweep")(sweep_command.sweep_command)
 
