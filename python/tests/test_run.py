@@ -15,6 +15,8 @@ import pytest
 import synthetic
 from conftest import Entresol
 
+from entresol.output import OutputDirectory
+
 pytestmark = pytest.mark.usefixtures("fake")
 FILES = ["report.html", "results.parquet", "summary.json"]
 
@@ -101,6 +103,21 @@ def test_results_replace_earlier_results_and_leave_other_files_alone(
     entresol_command("run", capture_file, "-o", output)
     assert _names(output) == ["notes.txt", *FILES]
     assert json.loads((output / "summary.json").read_text())["schema"] == 1
+
+
+def test_what_a_killed_command_left_is_removed_unless_somebody_writes_it(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path
+) -> None:
+    with OutputDirectory(tmp_path / "other") as written:
+        left = [tmp_path / ".entresol-old", tmp_path / ".entresol-fresh"]
+        for place in left:
+            place.mkdir()
+            (place / "summary.json").write_text("half")
+        for place in (left[0], written.file("x").parent):
+            os.utime(place, (0, 0))
+        entresol_command("run", capture_file, "-o", tmp_path / "out")
+        assert not left[0].exists() and left[1].exists()
+        assert written.file("x").parent.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
