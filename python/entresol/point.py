@@ -124,7 +124,8 @@ def execute(
     """What became of each point, in their order; each is simulated once, or not at all if stored.
 
     A point that fails does not stop the others. `jobs` worker processes work on this machine, one
-    per core if left out. Raises `Failed` when results can no longer be stored and
+    per core if left out; the workers of a Dask cluster instead, if `scheduler` is its address
+    (`tcp://…`). Raises `Failed` when results can no longer be stored and
     `KeyboardInterrupt` on Ctrl-C; what was done by then is in the store.
     """
     run = _Execution(points, store, watch or (lambda _progress: None))
@@ -136,9 +137,13 @@ def execute(
 
 @contextmanager
 def _backend(scheduler: str | None, jobs: int | None, most: int) -> Iterator[Backend]:
+    backend: Backend
     if scheduler is not None:
-        raise UserError(f"--scheduler {scheduler}: is not to be had yet.")
-    backend = Processes(min(jobs or len(os.sched_getaffinity(0)), most))
+        from entresol.cluster import Cluster
+
+        backend = Cluster(scheduler)
+    else:
+        backend = Processes(min(jobs or len(os.sched_getaffinity(0)), most))
     try:
         yield backend
     finally:
@@ -246,9 +251,10 @@ class _Execution:
             task.progress = event.progress
             return
         if isinstance(event, Finished):
+            result = named(event.result, task.point.trace)
             if self.store is not None:
-                self.store.keep(task.inputs, label_of(task.point), event.result)
-            self._results[key] = event.result
+                self.store.keep(task.inputs, label_of(task.point), result)
+            self._results[key] = result
         else:
             self._errors[key] = event.error
         del self._running[event.ticket]

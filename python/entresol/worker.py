@@ -48,7 +48,8 @@ def simulate(request: Json, made: Callable[[core.Run], None] = lambda _run: None
     """
     if file_digest(core.library()) != request["core"]:
         raise UserError(
-            f"{core.library()}: is another build than the one that asks; start the command again."
+            f"{core.library()}: is another build than the one that asks; "
+            "start the command again, or install the same build here."
         )
     _check_captures(request)
     fields = request["setup"]
