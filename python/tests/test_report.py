@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import synthetic
+from conftest import ROOT
 
 from entresol import core, quantity, report, svg
-from entresol.report import definitions, reading
+from entresol.report import cells, definitions, figures, reading
 from entresol.view import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, panels
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -176,3 +177,41 @@ def test_a_chart_of_nothing_has_no_scale() -> None:
 def test_every_figure_has_its_terms_defined() -> None:
     kinds = (*AMAT_PARTS, *REQUEST_KINDS, *BOUND_PARTS)
     assert not [label for _, label in kinds if definitions.MAIN.find(label) is None]
+
+
+def test_the_stacks_of_flash_reads_add_up_to_all_reads() -> None:
+    summary = synthetic.summary(("kv",))
+    flash = next(run for run in summary["runs"] if run["design"] == "skybyte-w")
+    flash["statistics"]["flash"] |= {
+        "read_pages": 150, "host_read_pages": 100, "coalescing_read_pages": 30, "gc_read_pages": 50,
+    }  # fmt: skip
+    page = figures.flash_reads(panels(summary))
+    for title in ("host and prefetch: 70", "coalescing for compaction: 30"):
+        assert f"<title>{title}</title>" in page
+    assert "<title>garbage collection: 50</title>" in page
+
+
+def test_every_key_that_a_definition_names_is_in_the_page_on_result_files() -> None:
+    text = (ROOT / "docs" / "formats" / "result.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |^## |\Z)", text, re.M | re.S))
+    for term in definitions.TERMS:
+        for key in term.keys:
+            section, _, name = key.rpartition(".")
+            assert f"| `{name}` |" in sections[section or "run"] or name == "slowdown_milli", key
+
+
+def test_a_report_of_one_run_compares_with_nothing() -> None:
+    summary = synthetic.summary(("kv",))
+    summary["runs"] = [run for run in summary["runs"] if run["design"] == "skybyte-full"]
+    page = render(summary)
+    structure(page)
+    assert "kv on skybyte&#8209;full" in page and "fastest" not in page[page.index("<main") :]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("8MiB", 8 << 20), ("12.5%", 0.125), ("1/8", 0.125), ("12,300", 12300), ("1.5\u00a0µs", 1.5e6),
+     ("×1.2", 1.2), ("3/0", None), ("lru", None), ("first 25%", None), ("", None)],
+)  # fmt: skip
+def test_a_cell_is_sorted_by_the_quantity_that_it_shows(text: str, value: float | None) -> None:
+    assert cells.magnitude(text) == value

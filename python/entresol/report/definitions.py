@@ -64,6 +64,14 @@ TERMS = (
           "dirty frames, by compaction of the write log, by garbage collection.",
           "flash.program_pages flash.written_bytes"),
     _term("flash reads; read", "Pages read from flash for any cause.", "flash.read_pages"),
+    _term("write-back and compaction", "Pages programmed because a dirty frame left the data "
+          "cache, or because a half of the write log was compacted.", "flash.host_program_pages"),
+    _term("host and prefetch", "Pages read for requests of the host and ahead of them: "
+          "the host's reads without coalescing.", "flash.host_read_pages"),
+    _term("coalescing for compaction", "Pages read because the write log held only some of their "
+          "lines when they were compacted.", "flash.coalescing_read_pages"),
+    _term("garbage collection", "Pages moved so that their block can be erased: each is read and "
+          "programmed again.", "flash.gc_read_pages flash.gc_program_pages"),
     _term("WAF", "Write amplification: all pages programmed, divided by those programmed for the "
           "host.", "flash.write_amplification_milli"),
     _term("compute bound; memory bound", "Core time with a thread. A cycle is bound by memory if "

@@ -28,11 +28,14 @@ def execution_time(panel: Panel) -> str:
     fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
     rows = [_time_bar(panel, run, run is fastest) for run in panel.runs]
     title = f"Execution time relative to {panel.reference.design}"
-    picture = svg.bars(
-        caption("time", panel, title, rows), rows, html.ASIDE_WIDTH, quantity.significant, mark=1.0
-    )
+
+    def draw(width: int, suffix: str) -> str:
+        words = caption("time" + suffix, panel, title, rows)
+        return svg.bars(words, rows, width, quantity.significant, mark=1.0)
+
     return (
-        f'<figure class="aside">{picture}<figcaption>{escape(title)}: shorter is better. '
+        f'<figure class="aside">{html.picture(draw, html.ASIDE_WIDTH)}'
+        f"<figcaption>{escape(title)}: shorter is better. "
         "At the end of a bar: relative time · speedup.</figcaption></figure>"
     )
 
@@ -143,9 +146,10 @@ def _flash(
             svg.Bar(
                 run.design,
                 tuple(
-                    svg.Segment(run.count("flash", key), palette.component(colour),
-                                f"{label}: {quantity.exact(run.number('flash', key))}")
+                    svg.Segment(pages, palette.component(colour),
+                                f"{label}: {quantity.exact(pages)}")
                     for key, colour, label in kinds
+                    for pages in (_pages(run, key),)
                 ),
                 note(run),
             )
@@ -155,6 +159,14 @@ def _flash(
 
     chips = [(palette.component(colour), label) for _, colour, label in kinds]
     return html.legend(chips, MAIN) + grid(devices, picture)
+
+
+def _pages(run: Run, key: str) -> int:
+    # Coalescing reads are reads of the host; a stack shows each page once.
+    pages = run.count("flash", key)
+    return (
+        pages - run.count("flash", "coalescing_read_pages") if key == "host_read_pages" else pages
+    )
 
 
 def _stack(

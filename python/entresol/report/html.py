@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from entresol.quantity import NOTHING
 from entresol.report import palette
 from entresol.report.cells import Cell, magnitude
 from entresol.report.glossary import Glossary
@@ -18,6 +20,7 @@ ASIDE_WIDTH = 440
 NARROW = 336
 """Width of a picture on a phone."""
 _NONE = Glossary(())
+_CODE = re.compile("`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,12 @@ def table(
 
     A script makes its columns sortable; without one it is in the order of the study.
     """
-    prose = {index + 1 for row in rows for index, cell in enumerate(row.cells) if cell.prose}
+    classes = _classes(heads, rows)
     columns = "".join(
-        f'<th scope="col"{" class=text" if index in prose else ""}>{glossary.label(head)}</th>'
-        for index, head in enumerate(heads)
+        f'<th scope="col"{_class(name)}>{glossary.label(head)}</th>'
+        for head, name in zip(heads, classes, strict=True)
     )
-    body = "".join(_row(row) for row in rows)
+    body = "".join(_row(row, classes) for row in rows)
     name = "table-block scroll wide" if len(heads) > 9 else "table-block scroll"
     return (
         f'<div class="{name}" role="group" aria-label="{escape(caption)}" tabindex="0">'
@@ -61,22 +64,39 @@ def table(
     )
 
 
-def _row(row: Row) -> str:
-    name = ' class="best"' if row.best else ""
+def _classes(heads: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """Of each column: `text` breaks into lines, `word` does not, numbers stand at the right."""
+    found = ["" for _ in heads]
+    for row in rows:
+        for index, cell in enumerate(row.cells, start=1):
+            if cell.prose:
+                found[index] = "text"
+            elif not found[index] and cell.text not in ("", NOTHING) and _value(cell) is None:
+                found[index] = "word"
+    return found
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
+
+
+def _row(row: Row, classes: Sequence[str]) -> str:
     return (
-        f'<tr{name}><th scope="row">{escape(row.head)}</th>'
-        + "".join(_cell(cell) for cell in row.cells)
+        f'<tr{_class("best" if row.best else "")}><th scope="row">{escape(row.head)}</th>'
+        + "".join(_cell(cell, name) for cell, name in zip(row.cells, classes[1:], strict=True))
         + "</tr>"
     )
 
 
-def _cell(cell: Cell) -> str:
-    name = " ".join(word for word, wanted in (("zero", cell.alarm), ("text", cell.prose)) if wanted)
-    attributes = f' class="{name}"' if name else ""
-    value = magnitude(cell.text) if cell.value is None else cell.value
-    if value is not None:
-        attributes += f' data-v="{value:.12g}"'
-    return f"<td{attributes}>{escape(cell.text)}</td>"
+def _cell(cell: Cell, column: str) -> str:
+    value = _value(cell)
+    sorting = "" if value is None else f' data-v="{value:.12g}"'
+    name = _class(" ".join(word for word in (column, "zero" if cell.alarm else "") if word))
+    return f"<td{name}{sorting}>{_CODE.sub(r'<code>\1</code>', escape(cell.text))}</td>"
+
+
+def _value(cell: Cell) -> float | None:
+    return magnitude(cell.text) if cell.value is None else cell.value
 
 
 def details(summary: str, content: str) -> str:
@@ -151,7 +171,7 @@ def panels(items: Sequence[tuple[str, str]]) -> str:
 def picture(draw: Draw, width: int) -> str:
     """A picture at its width and, if that is too much for a phone, once more for a phone; only
     one of the two is ever there."""
-    if width <= ASIDE_WIDTH:
+    if width <= NARROW:
         return draw(width, "")
     return (
         f'<div class="on-wide" style="--width:{width}px">{draw(width, "")}</div>'
