@@ -15,6 +15,7 @@ demo: build ## the shipped captures on all designs; ends with the path of the re
 	.venv/bin/entresol run traces/*.etr --design all --machine demo -o demo
 
 test: build ## everything that must hold
+	@scripts/setup test
 	.venv/bin/python scripts/test
 
 lint: build

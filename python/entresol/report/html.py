@@ -92,7 +92,8 @@ def _cell(cell: Cell, column: str) -> str:
     value = _value(cell)
     sorting = "" if value is None else f' data-v="{value:.12g}"'
     name = _class(" ".join(word for word in (column, "zero" if cell.alarm else "") if word))
-    return f"<td{name}{sorting}>{_CODE.sub(r'<code>\1</code>', escape(cell.text))}</td>"
+    text = _CODE.sub(r"<code>\1</code>", escape(cell.text))
+    return f"<td{name}{sorting}>{text}</td>"
 
 
 def _value(cell: Cell) -> float | None:
