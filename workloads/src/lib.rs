@@ -22,7 +22,15 @@ pub mod digest;
 
 pub mod command;
 
+pub mod graph;
+
+pub mod bfs;
+
+pub mod bc;
+
 pub mod radix;
+
+pub mod srad;
 
 pub mod zipf;
 

@@ -1,12 +1,18 @@
 //! What a program is, and the list of them.
 
 use crate::setting::Setting;
-use crate::{Digest, Member, radix, roi, team, ycsb};
+use crate::{Digest, Member, bc, bfs, radix, roi, srad, team, ycsb};
 use std::fmt;
 use units::Bytes;
 
 /// All programs, in the order of Table I.
-pub const PROGRAMS: &[Program] = &[radix::PROGRAM, ycsb::PROGRAM];
+pub const PROGRAMS: &[Program] = &[
+    bfs::PROGRAM,
+    bc::PROGRAM,
+    radix::PROGRAM,
+    srad::PROGRAM,
+    ycsb::PROGRAM,
+];
 
 /// What stands in the list about a program, and how it is run.
 #[derive(Clone, Copy, Debug)]

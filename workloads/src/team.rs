@@ -101,6 +101,24 @@ pub fn combine<T: Send>(
     results.into_iter().reduce(join).expect("at least one part")
 }
 
+/// Fills rows of `width` elements, each by its number, on all [`builders`].
+pub fn fill_rows<T: Send>(rows: &mut [T], width: usize, fill: impl Fn(usize, &mut [T]) + Sync) {
+    let count = rows.len() / width;
+    std::thread::scope(|scope| {
+        let (fill, mut rest) = (&fill, rows);
+        for index in 0..builders().get() {
+            let numbers = part(index, builders().get(), count);
+            let (own, others) = rest.split_at_mut(numbers.len() * width);
+            rest = others;
+            scope.spawn(move || {
+                for (number, row) in numbers.zip(own.chunks_exact_mut(width)) {
+                    fill(number, row);
+                }
+            });
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +142,17 @@ mod tests {
             member.barrier();
             assert_eq!(came.load(Ordering::Relaxed), 5);
         });
+    }
+
+    #[test]
+    fn every_row_is_filled_by_its_number() {
+        let mut rows = vec![0; 21];
+        fill_rows(&mut rows, 3, |number, row| row.fill(number + 1));
+        assert!(
+            rows.iter()
+                .enumerate()
+                .all(|(place, value)| *value == place / 3 + 1)
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use workloads::{Failure, Setting, Threads, Work};
 /// Small enough for a second, large enough for every thread to have work.
 fn tiny(threads: usize, seed: u64) -> Setting {
     Setting {
-        footprint: Bytes::from_mib(4),
+        footprint: Bytes::from_mib(16),
         threads: Threads::new(threads).unwrap(),
         seed,
         work: Work::new(20_000),
