@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 GAP = 0.9
 """Space between groups, in widths of a bar."""
+MOST_LEVEL = 20
+"""More short names than this stand upright."""
 _EDGE = 0.4
 
 
@@ -55,7 +57,7 @@ def grouped(
     width = 1.0 if twins else 1.7
     pair = 2 * width if twins else width
     if log:
-        axes.set_yscale("log")
+        axes.set_yscale("log")  # First, for a bar of zero has to know.
     middles: dict[tuple[str, str | float], float] = {}
     start = 0.0
     for group in groups:
@@ -71,6 +73,8 @@ def grouped(
     axes.set_xlim(-GAP, start - 0.25 - GAP * 0.6)
     if limit is not None:
         axes.set_ylim(top=limit)
+    if log:
+        ink.log_axis(axes)
     _names(axes, groups, series, middles)
     ink.grid(axes)
     return middles
@@ -108,20 +112,33 @@ def _names(
     middles: Mapping[tuple[str, str | float], float],
 ) -> None:
     coded = any(item.code for item in series) and len(series) > 1
+    turned = len(groups) * len(series) > MOST_LEVEL
     axes.set_xticks([])
     axes.tick_params(axis="x", length=0)
     if coded:
         places = [middles[group, item.key] for group in groups for item in series]
         axes.set_xticks(places)
-        axes.set_xticklabels([item.code for _ in groups for item in series], rotation=90,
-                             fontsize=5.5, color=ink.SOFT)  # fmt: skip
-    longest = max((len(item.code) for item in series), default=0) if coded else 0
-    below = -4 - 3.6 * longest
+        axes.set_xticklabels([item.code for _ in groups for item in series],
+                             rotation=90 if turned else 0, fontsize=5.5,
+                             color=ink.SOFT)  # fmt: skip
+    below = _below([item.code for item in series] if coded else [], turned=turned)
     for group in groups:
         places = [middles[group, item.key] for item in series]
-        axes.annotate(group, (sum(places) / len(places), 0), xycoords=("data", "axes fraction"),
-                      xytext=(0, below), textcoords="offset points", ha="center", va="top",
-                      fontsize=7, fontweight="bold" if "mean" in group else "normal")  # fmt: skip
+        _name(axes, group, sum(places) / len(places), below)
+
+
+def _below(codes: Sequence[str], *, turned: bool) -> float:
+    """How far below the axis the name of a group begins, in points."""
+    longest = max(map(len, codes), default=0)
+    return -5.0 if longest == 0 else -7 - 3.9 * longest if turned else -13.0
+
+
+def _name(axes: Axes, group: str, middle: float, below: float) -> None:
+    is_mean = "mean" in group
+    axes.annotate(group.replace(" ", "\n") if is_mean else group, (middle, 0),
+                  xycoords=("data", "axes fraction"), xytext=(0, below),
+                  textcoords="offset points", ha="center", va="top", fontsize=7, linespacing=0.95,
+                  fontweight="bold" if is_mean else "normal")  # fmt: skip
 
 
 def stacked(
@@ -134,6 +151,8 @@ def stacked(
     """Bars made of parts: `columns` are (key, short name) of the bars of a group; ours and, where
     there is one, the published twin beside it with white gaps hatched over."""
     start = 0.0
+    turned = len(groups) * len(columns) > MOST_LEVEL
+    below = _below([name for _, name in columns], turned=turned)
     places: list[tuple[float, str]] = []
     for group in groups:
         first = start
@@ -146,12 +165,11 @@ def stacked(
             width = 2.0 if twin else 1.0
             places.append((start + width / 2, name))
             start += width + 0.25
-        axes.annotate(group, ((first + start - 0.25) / 2, 0), xycoords=("data", "axes fraction"),
-                      xytext=(0, -6 - 3.6 * max(len(name) for _, name in columns)),
-                      textcoords="offset points", ha="center", va="top", fontsize=7)  # fmt: skip
+        _name(axes, group, (first + start - 0.25) / 2, below)
         start += GAP
     axes.set_xticks([place for place, _ in places])
-    axes.set_xticklabels([name for _, name in places], rotation=90, fontsize=5.5, color=ink.SOFT)
+    axes.set_xticklabels([name for _, name in places], rotation=90 if turned else 0, fontsize=5.5,
+                         color=ink.SOFT)  # fmt: skip
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-GAP, start - 0.25)
     ink.grid(axes)

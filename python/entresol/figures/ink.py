@@ -93,11 +93,39 @@ def grid(axes: Axes) -> None:
     axes.grid(True, axis="y", which="major")
 
 
+def log_axis(axes: Axes, *, least: float | None = None, most: float | None = None) -> None:
+    """A logarithmic axis whose numbers are written out; at least from `least` to `most`, so that a
+    difference of a few percent does not fill it."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if least is not None and most is not None:
+        low, high = min(low, least), max(high, most)
+        axes.set_ylim(low, high)
+    span = high / low
+    steps = (
+        (1.0,) if span > 30 else (1.0, 2.0, 5.0) if span > 4 else (1.0, 1.25, 1.5, 2.0, 3.0, 8.0)
+    )
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=steps))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def save(drawn: Figure, stem: Path) -> None:
-    """Writes `stem.svg` and `stem.pdf`; equal figures are equal bytes."""
+    """Writes `stem.svg` and `stem.pdf`; equal figures are equal bytes.
+
+    It goes to the canvases themselves: `savefig` lays a figure out again for each file.
+    """
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     with style():
-        drawn.savefig(stem.with_suffix(".svg"), metadata={"Date": None, "Creator": "Entresol"})
-        drawn.savefig(
-            stem.with_suffix(".pdf"),
-            metadata={"CreationDate": None, "Creator": "Entresol", "Producer": None},
-        )
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+        picture = {"Date": None, "Creator": "Entresol"}
+        svg: Any = FigureCanvasSVG(drawn)  # Its methods have no types.
+        svg.print_svg(str(stem.with_suffix(".svg")), metadata=picture)
+        document = {"CreationDate": None, "Creator": "Entresol", "Producer": None}
+        pdf: Any = FigureCanvasPdf(drawn)
+        pdf.print_pdf(str(stem.with_suffix(".pdf")), metadata=document)

@@ -61,8 +61,9 @@ def legend(drawn: Figure, curves: Sequence[tuple[str, str, int | None]], *, twin
     ]  # fmt: skip
     if twins:
         handles.append(Line2D([], [], color=ink.INK, label="Entresol"))
+        marked = any(mark is not None for _, _, mark in curves)
         handles.append(Line2D([], [], color=ink.INK, linewidth=0.9, linestyle=(0, (3, 2)),
-                              marker="o", markersize=3.2, markerfacecolor="white",
+                              marker="o" if marked else "", markersize=3.2, markerfacecolor="white",
                               label="published"))  # fmt: skip
-    drawn.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 6),
+    drawn.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 8),
                  handlelength=1.8, columnspacing=1.2, handletextpad=0.5)  # fmt: skip

@@ -78,7 +78,8 @@ def _draw(frame: polars.DataFrame, quantity: str) -> Figure:
                 lines.draw(axes, curve)
             axes.axhline(USED_SHARE, color=ink.SOFT, linewidth=0.7, linestyle=(0, (3, 2)))
             axes.axvline(PAGE_SHARE, color=ink.SOFT, linewidth=0.7, linestyle=(0, (3, 2)))
-            axes.set(xlim=(0, 1), ylim=(0, 1.02), title=name)
+            axes.set(xlim=(0, 1), ylim=(0, 1.02), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+            axes.set_title(name)
             ink.grid(axes)
         for axes in panels[::columns]:
             axes.set_ylabel(f"{quantity} (share)")

@@ -91,12 +91,13 @@ def draw_latencies(frame: polars.DataFrame) -> Figure:
                     lines.draw(axes, lines.Curve("", sorted(points), colour, theirs, None))
             axes.set_xscale("log")
             axes.set_xlim(10, 1e6)
+            axes.set_xticks((100, 1e4, 1e6), ("100 ns", "10 µs", "1 ms"))
             axes.set_ylim(0, 1.02)
             axes.set_title(name)
             ink.grid(axes)
         for axes in panels[:: 4 if len(names) > 4 else max(len(names), 1)]:
             axes.set_ylabel("Share of accesses")
-        drawn.supxlabel("Latency of an off-chip access (ns)", fontsize=7.5)
+        drawn.supxlabel("Latency of an off-chip access", fontsize=7.5)
         lines.legend(drawn, [(ink.label(name), ink.colour(name), None) for name in _DESIGNS],
                      twins=True)  # fmt: skip
     return drawn

@@ -122,7 +122,7 @@ def writes(results: Results) -> polars.DataFrame:
 
 def draw_writes(frame: polars.DataFrame) -> Figure:
     """As Figure 14, on a logarithmic axis."""
-    label = "Flash pages written ÷ Base-CSSD"
+    label = "Flash writes ÷ Base-CSSD"
     return _two_rows(frame, "normalised_writes", DESIGNS[:-1], label, log=True)
 
 

@@ -78,10 +78,10 @@ def draw_log_times(frame: polars.DataFrame) -> Figure:
 
 def draw_log_writes(frame: polars.DataFrame) -> Figure:
     """A panel per workload."""
-    return _draw_logs(frame, "normalised_writes", "Writes ÷ 64 MB", log=True)
+    return _draw_logs(frame, "normalised_writes", "Writes ÷ 64 MB")
 
 
-def _draw_logs(frame: polars.DataFrame, metric: str, label: str, *, log: bool = False) -> Figure:
+def _draw_logs(frame: polars.DataFrame, metric: str, label: str) -> Figure:
     names = frames.distinct(frame, "workload")
     names = [name for name in names if name != frames.ARITHMETIC]
     rows = [row for row in frames.read(frame) if row.metric == metric]
@@ -97,8 +97,7 @@ def _draw_logs(frame: polars.DataFrame, metric: str, label: str, *, log: bool = 
                 lines.draw(axes, lines.Curve("", points, colour, theirs, 0))
             axes.set_xscale("log", base=2)
             axes.set_xticks((0.5, 4, 32, 256), ("0.5", "4", "32", "256"))
-            if log:
-                axes.set_yscale("log")
+            ink.log_axis(axes, least=0.8, most=1.25)
             axes.set_title(name)
             ink.grid(axes)
         for axes in panels[::columns]:
@@ -158,7 +157,7 @@ def draw_dram_times(frame: polars.DataFrame) -> Figure:
                         curve = lines.Curve("", points, ink.colour(design), theirs, index)
                         lines.draw(axes, curve)
             axes.set_xscale("log", base=2)
-            axes.set_yscale("log")
+            ink.log_axis(axes, least=0.8, most=5)
             axes.set_xticks([each * 256 for each in HOSTS], [f"{each * 256:g}" for each in HOSTS],
                             rotation=45)  # fmt: skip
             axes.set_title(name)

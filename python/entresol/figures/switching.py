@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from entresol.figures import bars, frames, ink, lines
@@ -11,6 +12,7 @@ from entresol.figures.plan import PLAIN, Results, Settings, Want, quotient, want
 
 if TYPE_CHECKING:
     import polars
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 THRESHOLDS = (2, 3, 4, 6, 8, 10, 14, 18, 22, 30, 40, 60, 80)
@@ -83,12 +85,12 @@ def draw_thresholds(frame: polars.DataFrame) -> Figure:
     return drawn
 
 
-def _curves(axes: object, frame: polars.DataFrame, name: str, colour: str, mark: int) -> None:
+def _curves(axes: Axes, frame: polars.DataFrame, name: str, colour: str, mark: int) -> None:
     rows = [row for row in frames.read(frame) if row.workload == name and row.x is not None]
     for theirs in (True, False):
         points = [(float(row.x), value) for row in rows if row.x is not None
                   and (value := row.published if theirs else row.ours) is not None]  # fmt: skip
-        lines.draw(axes, lines.Curve(name, points, colour, theirs, mark))  # type: ignore[arg-type]
+        lines.draw(axes, lines.Curve(name, points, colour, theirs, mark))
 
 
 def _scheduler(workload: str, policy: str) -> Want:
@@ -205,14 +207,29 @@ def draw_threads(frame: polars.DataFrame) -> Figure:
                               strict=True):  # fmt: skip
             middles = bars.grouped(axes, part, series, values, limit=limit)
             for group in part:
-                points = [(middles[group, float(x)] - 0.5, value) for x in steps
-                          if (value := bandwidth.get((group, float(x)), (None, None))[0])
-                          is not None]  # fmt: skip
-                axes.plot(*zip(*points, strict=True), color="#0072b2", marker="o", markersize=2,
-                          linewidth=0.8) if points else None  # fmt: skip
+                _bandwidth_lines(axes, group, steps, middles, bandwidth)
             axes.set_ylabel("÷ SkyByte-WP, 8 threads")
         bars.legend(drawn, series, twins=True, columns=5, more=(line,))
     return drawn
+
+
+def _bandwidth_lines(
+    axes: Axes,
+    group: str,
+    steps: Sequence[int],
+    middles: Mapping[tuple[str, str | float], float],
+    values: bars.Values,
+) -> None:
+    for which, style in ((1, (0, (3, 2))), (0, "solid")):
+        points = [
+            (middles[group, float(step)], value)
+            for step in steps
+            if (value := values.get((group, float(step)), (None, None))[which]) is not None
+        ]
+        face = "#0072b2" if which == 0 else "white"
+        axes.plot([x for x, _ in points], [y for _, y in points], color="#0072b2", marker="o",
+                  markersize=2.2, linewidth=0.8, linestyle=style, markerfacecolor=face,
+                  markeredgewidth=0.6, clip_on=True)  # fmt: skip
 
 
 def request_wants(settings: Settings) -> list[Want]:
