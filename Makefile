@@ -1,5 +1,5 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build demo test bench lint planted-bugs clean
+.PHONY: build demo figures test bench lint planted-bugs clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -13,6 +13,9 @@ build: ## .venv/bin/entresol, the capture plugin and the programs
 
 demo: build ## the shipped captures on all designs; ends with the path of the report
 	.venv/bin/entresol run traces/*.etr --design all --machine demo -o demo
+
+figures: build ## every figure of the SkyByte paper at scale small; ends with the path of the page
+	.venv/bin/entresol figure all -o results/figures
 
 test: build ## everything that must hold
 	@scripts/setup test

@@ -19,7 +19,7 @@ from entresol.options import FidelityOption, JobsOption, ModeOption, NoStoreOpti
 from entresol.output import OutputDirectory
 from entresol.store import Store
 
-DEFAULT_OUTPUT = Path("figures")
+DEFAULT_OUTPUT = Path("results/figures")
 
 
 def register(app: typer.Typer) -> None:

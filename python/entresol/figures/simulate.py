@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from entresol import core, point, study, worker
 from entresol.core import Json, Setup
-from entresol.errors import UserError
+from entresol.errors import Failed, UserError
 from entresol.figures.catalogue import Figure
 from entresol.figures.plan import Results, Settings, Walk, Want
 from entresol.store import Store
@@ -74,13 +73,10 @@ def setup_of(item: Want, settings: Settings) -> Setup:
 
 def recorded(settings: Settings, store: Path) -> Captures:
     """Captures of the workloads, made on this machine when they are not there yet."""
-    try:
-        workload = importlib.import_module("entresol.workload")
-    except ImportError as error:
-        raise UserError("this build has no workloads; name captures with --captures.") from error
+    from entresol import workload
 
     def capture(name: str, threads: int) -> Path:
-        return Path(workload.capture(name, threads=threads, scale=settings.scale, store=store))
+        return workload.capture(name, threads, settings.scale, store=store)
 
     return capture
 
@@ -137,7 +133,7 @@ class Simulation:
             try:
                 path = self.captures(name, threads)
                 (opened[name, threads],) = study.open_captures([path])
-            except (UserError, core.EntresolError) as error:
+            except (UserError, Failed, core.EntresolError) as error:
                 self._refuse(wanted, name, threads, worker.sentence(error))
                 continue
             if (took := time.monotonic() - began) > 1:
