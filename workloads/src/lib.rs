@@ -32,11 +32,17 @@ pub mod radix;
 
 pub mod srad;
 
+pub mod wide;
+
 pub mod zipf;
+
+pub mod text;
 
 pub mod db;
 
 pub mod ycsb;
+
+pub mod tpcc;
 
 pub use digest::Digest;
 pub use program::{Checked, Failure, Program, Workload};

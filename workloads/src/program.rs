@@ -1,7 +1,7 @@
 //! What a program is, and the list of them.
 
 use crate::setting::Setting;
-use crate::{Digest, Member, bc, bfs, radix, roi, srad, team, ycsb};
+use crate::{Digest, Member, bc, bfs, radix, roi, srad, team, tpcc, ycsb};
 use std::fmt;
 use units::Bytes;
 
@@ -12,6 +12,7 @@ pub const PROGRAMS: &[Program] = &[
     radix::PROGRAM,
     srad::PROGRAM,
     ycsb::PROGRAM,
+    tpcc::PROGRAM,
 ];
 
 /// What stands in the list about a program, and how it is run.

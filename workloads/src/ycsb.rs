@@ -1,17 +1,18 @@
-//! YCSB's workload B (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010): 95 %
-//! of the requests read a record, all ten fields of 100 bytes, 5 % write one field anew. Keys are drawn
-//! from the scrambled Zipf distribution, exponent 0.99.
+//! YCSB's workload B (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010): 95
+//! % of the requests read a record, all ten fields of 100 bytes, 5 % write one field anew. Keys are
+//! drawn from the scrambled Zipf distribution, exponent 0.99.
 //!
 //! Requests come from outside: they are drawn before the region and dealt to the threads in equal
-//! parts. A request latches its record's partition, finds the record by the hash index, and looks at
-//! or changes it. A record's 64-bit words add up to 0, which every reader checks on all of it: a torn
-//! or misplaced record is noticed at once.
+//! parts. A request latches its record's partition, finds the record by the hash index, and looks
+//! at or changes it. A record's 64-bit words add up to 0, which every reader checks on all of it: a
+//! torn or misplaced record is noticed at once.
 
 use crate::db::{Column, Index, Keys, Partition, Shape, Slot, Table, Text};
 use crate::program::{Checked, Failure, Program, Workload, execute};
 use crate::random::{hash, key};
 use crate::zipf::Zipf;
-use crate::{Digest, Member, Setting, team};
+use crate::{Digest, Member, Setting, team, text, wide};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use units::Bytes;
 
@@ -95,20 +96,8 @@ fn field(index: usize) -> Text {
     Text::at(FIRST_FIELD + index * FIELD_BYTES, FIELD_BYTES)
 }
 
-/// Text for 8 characters: letters from a to p.
-fn letters(bits: u64) -> [u8; 8] {
-    ((bits & 0x0f0f_0f0f_0f0f_0f0f) + 0x6161_6161_6161_6161).to_le_bytes()
-}
-
-fn write_text(text: &mut [u8], sequence: u64) {
-    for (piece, index) in text.chunks_mut(8).zip(0..) {
-        let letters = letters(hash(sequence, index));
-        piece.copy_from_slice(&letters[..piece.len()]);
-    }
-}
-
 /// Sum of a record's words.
-#[inline]
+#[inline(always)]
 fn sum(row: &[u8]) -> u64 {
     let words = row.chunks_exact(8);
     let numbers = words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
@@ -131,8 +120,8 @@ fn load(partition: u64, records: u64, sequence: u64) -> Partition {
         };
         loaded.insert(keys, |row| {
             KEY.set(row, record);
-            let text = FIRST_FIELD..FIRST_FIELD + FIELDS * FIELD_BYTES;
-            write_text(&mut row[text], hash(sequence, record));
+            let fields = FIRST_FIELD..FIRST_FIELD + FIELDS * FIELD_BYTES;
+            text::fill(&mut row[fields], hash(sequence, record));
             balance(row);
         });
     }
@@ -140,6 +129,7 @@ fn load(partition: u64, records: u64, sequence: u64) -> Partition {
 }
 
 impl Ycsb {
+    #[inline(always)]
     fn read(&self, request: Request) -> bool {
         let partition = self.table.read((request.key() / PARTITION) as usize);
         let Some(slot) = partition.find(request.key()) else {
@@ -157,7 +147,7 @@ impl Ycsb {
         let row = partition.row_mut(slot);
         let is_whole = sum(row) == 0 && KEY.get(row) == request.key();
         VERSION.set(row, VERSION.get(row) + 1);
-        write_text(
+        text::fill(
             field((sequence % FIELDS as u64) as usize).get_mut(row),
             sequence,
         );
@@ -165,7 +155,8 @@ impl Ycsb {
         is_whole
     }
 
-    fn serve(&self, requests: std::ops::Range<usize>) -> Done {
+    #[inline(always)]
+    fn serve(&self, requests: Range<usize>) -> Done {
         let mut done = Done::default();
         for (request, sequence) in self.requests[requests.clone()].iter().zip(requests.start..) {
             let is_whole = if request.is_update() {
@@ -219,6 +210,17 @@ impl Ycsb {
     }
 }
 
+/// A member's requests.
+struct Part<'a>(&'a Ycsb, Range<usize>);
+
+impl wide::Work for Part<'_> {
+    type Output = Done;
+    #[inline(always)]
+    fn run(self) -> Done {
+        self.0.serve(self.1)
+    }
+}
+
 impl Workload for Ycsb {
     fn prepare(setting: &Setting) -> Result<Self, Failure> {
         let requests = setting.work.get();
@@ -265,7 +267,7 @@ impl Workload for Ycsb {
     }
 
     fn region(&self, member: &Member<'_>) {
-        let part = self.serve(member.part(self.requests.len()));
+        let part = wide::run(Part(self, member.part(self.requests.len())));
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.reads += part.reads;
         done.updates += part.updates;

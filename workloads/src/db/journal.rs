@@ -10,6 +10,7 @@
 //! keeps the newest lines, so that a transaction can be followed and made again from them.
 
 use super::{PartitionId, Slot};
+use crate::text::digits;
 use std::ops::Range;
 
 const CRC: [u32; 256] = {
@@ -106,17 +107,10 @@ impl Journal {
         self.crc = CRC[(self.crc as u8 ^ character) as usize] ^ (self.crc >> 8);
     }
 
-    fn put_number(&mut self, mut number: u64) {
-        let (mut digits, mut first) = ([0; 20], 20);
-        loop {
-            first -= 1;
-            digits[first] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
+    fn put_number(&mut self, number: u64) {
+        for digit in digits(number, &mut [0; 20]) {
+            self.put(*digit);
         }
-        digits[first..].iter().for_each(|digit| self.put(*digit));
         self.put(b' ');
     }
 

@@ -70,12 +70,7 @@ impl<'db> Session<'db> {
     /// A latched partition.
     #[must_use]
     pub fn partition(&self, id: PartitionId) -> &Partition {
-        let (_, held) = self
-            .held
-            .iter()
-            .find(|(other, _)| *other == id)
-            .expect(LATCHED);
-        match held {
+        match &self.held[place(&self.held, id)].1 {
             Held::Shared(guard) => guard,
             Held::Exclusive(guard) => guard,
         }
@@ -161,14 +156,14 @@ impl<'db> Session<'db> {
     }
 }
 
-const LATCHED: &str = "a transaction latches what it uses";
+fn place(held: &[(PartitionId, Held<'_>)], id: PartitionId) -> usize {
+    let place = held.binary_search_by_key(&id, |(other, _)| *other);
+    place.expect("a transaction latches what it uses")
+}
 
 fn exclusive<'a>(held: &'a mut [(PartitionId, Held<'_>)], id: PartitionId) -> &'a mut Partition {
-    let (_, held) = held
-        .iter_mut()
-        .find(|(other, _)| *other == id)
-        .expect(LATCHED);
-    match held {
+    let place = place(held, id);
+    match &mut held[place].1 {
         Held::Exclusive(guard) => guard,
         Held::Shared(_) => panic!("a change needs an exclusive latch"),
     }
