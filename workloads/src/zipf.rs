@@ -112,7 +112,8 @@ mod tests {
             counts[zipf.rank(hash(9, index)) as usize] += 1;
         }
         let expected = |rank: f64| DRAWS as f64 / libm::pow(rank + 1.0, 0.9) / zeta(1_000, 0.9);
-        // The inverse is exact for the first two ranks and approximate by a tenth in sums over many.
+        // The inverse is exact for the first two ranks and approximate by a tenth in sums over
+        // many.
         for rank in [0, 1] {
             let share = f64::from(counts[rank]) / expected(rank as f64);
             assert!((0.97..1.03).contains(&share), "rank {rank}: {share}");

@@ -2,16 +2,20 @@
 //! is found.
 
 use units::Bytes;
-use workloads::program::PROGRAMS;
+use workloads::program::{PROGRAMS, Program};
 use workloads::{Failure, Setting, Threads, Work};
 
 /// Small enough for a second, large enough for every thread to have work.
-fn tiny(threads: usize, seed: u64) -> Setting {
+fn tiny(program: &Program, threads: usize, seed: u64) -> Setting {
+    let (mib, work) = match program.name {
+        "tpcc" => (100, 500),
+        _ => (16, 20_000),
+    };
     Setting {
-        footprint: Bytes::from_mib(16),
+        footprint: Bytes::from_mib(mib),
         threads: Threads::new(threads).unwrap(),
         seed,
-        work: Work::new(20_000),
+        work: Work::new(work),
         spoil: false,
     }
 }
@@ -19,9 +23,9 @@ fn tiny(threads: usize, seed: u64) -> Setting {
 #[test]
 fn the_result_is_the_same_for_any_number_of_threads() {
     for program in PROGRAMS {
-        let alone = (program.run)(&tiny(1, 1)).unwrap();
+        let alone = (program.run)(&tiny(program, 1, 1)).unwrap();
         for threads in [3, 8] {
-            let together = (program.run)(&tiny(threads, 1)).unwrap();
+            let together = (program.run)(&tiny(program, threads, 1)).unwrap();
             assert_eq!(together, alone, "{} with {threads} threads", program.name);
         }
     }
@@ -30,7 +34,7 @@ fn the_result_is_the_same_for_any_number_of_threads() {
 #[test]
 fn another_seed_gives_another_result() {
     for program in PROGRAMS {
-        let digest = |seed| (program.run)(&tiny(3, seed)).unwrap().digest;
+        let digest = |seed| (program.run)(&tiny(program, 3, seed)).unwrap().digest;
         assert_ne!(digest(1), digest(2), "{}", program.name);
     }
 }
@@ -41,7 +45,7 @@ fn a_spoilt_result_is_found_wrong() {
         for threads in [1, 3] {
             let setting = Setting {
                 spoil: true,
-                ..tiny(threads, 1)
+                ..tiny(program, threads, 1)
             };
             let failure = (program.run)(&setting).unwrap_err();
             assert!(

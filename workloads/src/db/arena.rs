@@ -30,7 +30,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An empty arena for rows of `row_bytes`, `chunk_rows` (rounded up to a power of two) to a chunk.
+    /// An empty arena for rows of `row_bytes`, `chunk_rows` (rounded up to a power of two) to a
+    /// chunk.
     #[must_use]
     pub fn new(row_bytes: usize, chunk_rows: usize) -> Self {
         assert!(row_bytes > 0, "a row has at least one byte");

@@ -29,7 +29,17 @@ const CRC: [u32; 256] = {
     table
 };
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// A byte's two hexadecimal digits, the first one below.
+const PAIRS: [u16; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = u16::from_le_bytes([digits[byte >> 4], digits[byte & 15]]);
+        byte += 1;
+    }
+    pairs
+};
 
 /// What a line says was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +126,9 @@ impl Journal {
 
     fn put_row(&mut self, row: &[u8]) {
         for byte in row {
-            self.put(DIGITS[usize::from(byte >> 4)]);
-            self.put(DIGITS[usize::from(byte & 15)]);
+            let [upper, lower] = PAIRS[usize::from(*byte)].to_le_bytes();
+            self.put(upper);
+            self.put(lower);
         }
         if row.is_empty() {
             self.put(b'-');
@@ -133,9 +144,10 @@ impl Journal {
 
     fn end(&mut self) {
         let crc = (!self.crc).to_be_bytes();
-        for byte in crc {
-            self.put(DIGITS[usize::from(byte >> 4)]);
-            self.put(DIGITS[usize::from(byte & 15)]);
+        for byte in &crc {
+            let [upper, lower] = PAIRS[usize::from(*byte)].to_le_bytes();
+            self.put(upper);
+            self.put(lower);
         }
         self.put(b'\n');
         self.crc = u32::MAX;

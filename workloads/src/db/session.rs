@@ -55,8 +55,8 @@ impl<'db> Session<'db> {
         }
     }
 
-    /// Waits for a partition's latch. A transaction takes its latches in ascending order, so that no
-    /// two wait for each other.
+    /// Waits for a partition's latch. A transaction takes its latches in ascending order, so that
+    /// no two wait for each other.
     pub fn latch(&mut self, id: PartitionId, latch: Latch) {
         let last = self.held.last().map(|(id, _)| *id);
         assert!(last < Some(id), "latches are taken in ascending order");

@@ -133,8 +133,18 @@ impl Partition {
 
     /// Every row of a partition from which nothing was ever removed.
     pub fn scan(&self) -> impl Iterator<Item = &[u8]> {
-        debug_assert_eq!(self.rows.rows(), self.rows.used() as usize);
+        assert_eq!(
+            self.rows.rows(),
+            self.rows.used() as usize,
+            "no slot is free"
+        );
         (0..self.rows.used()).map(|index| self.rows.row(Slot::new(index)))
+    }
+
+    /// Every row of a partition with an ordered index, in its order.
+    pub fn ordered(&self) -> impl Iterator<Item = &[u8]> {
+        let all = self.tree().range(0, u128::MAX);
+        all.map(|(_, slot)| self.rows.row(slot))
     }
 
     /// Bytes of rows and indexes.

@@ -72,7 +72,7 @@ fn district(database: &Database, part: schema::District) -> Result<Totals, Failu
     let place = format!("warehouse {} district {}", part.warehouse.0, part.index);
     let next = district::NEXT_ORDER.get(database.read(part.part(Of::District)).row(ONLY));
     let orders = database.read(part.part(Of::Order));
-    let last = orders.scan().map(|row| order::ID.get(row)).max();
+    let last = orders.ordered().map(|row| order::ID.get(row)).max();
     let new = database.read(part.part(Of::NewOrder));
     let ends = (
         new.tree().range(0, u128::MAX).next(),
@@ -90,7 +90,7 @@ fn district(database: &Database, part: schema::District) -> Result<Totals, Failu
         return Err(broken(3, &place, &said));
     }
     let lines: usize = orders
-        .scan()
+        .ordered()
         .map(|row| usize::from(order::LINES.get(row)))
         .sum();
     let found = database.read(part.part(Of::OrderLine)).rows();
