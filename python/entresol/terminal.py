@@ -90,6 +90,11 @@ def execute(jobs: Sequence[Job], at_a_time: int | None) -> list[Json]:
         return study.execute(jobs, workers, watcher.watch)
 
 
+def say(sentence: str) -> None:
+    """Something that is done, on stderr."""
+    Console(stderr=True).print(sentence, highlight=False, markup=False)
+
+
 def print_recalled(runs: Sequence[Json]) -> None:
     """Which results were not simulated."""
     console = Console(stderr=True)

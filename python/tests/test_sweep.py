@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT, Entresol, one_line
 
-from entresol import core, point, store
+from entresol import core, point, store, workload
 from entresol.core import Progress
 from entresol.sweep import grid, measure, plan, progress, results
+from entresol.sweep.captures import Captures
 
 TRACES = ROOT / "traces"
 GRID = f"""
@@ -34,7 +35,8 @@ def _file(place: Path, text: str) -> Path:
 
 
 def _plan(place: Path, text: str) -> plan.Sweep:
-    return plan.plan(*grid.read(_file(place, text)))
+    source, grids = grid.read(_file(place, text))
+    return plan.plan(source, grids, Captures(source, None))
 
 
 def _shape(sweep: plan.Sweep) -> list[tuple[Any, ...]]:
@@ -92,6 +94,56 @@ def test_every_choice_of_a_run_can_be_varied(tmp_path: Path) -> None:
     sweep = _plan(tmp_path, text)
     keys = {store.key_of(point.inputs_of(each)) for each in sweep.points}
     assert len(sweep.points) == 64 and len(keys) == 64
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[workload.Wanted]:
+    """What was asked of the workloads; each capture is a shipped one under another name."""
+    asked: list[workload.Wanted] = []
+
+    def record(wanted: workload.Wanted, _store: Path | None) -> workload.Recording:
+        asked.append(wanted)
+        return workload.Recording(TRACES / "xz.etr", 1, "", False)
+
+    program = workload.Program("ycsb", "", "", "", "", 1, 1, 1, 1)
+    monkeypatch.setattr(workload, "programs", lambda: [program])
+    monkeypatch.setattr(workload, "record", record)
+    return asked
+
+
+def test_a_workload_stands_for_the_captures_of_all_that_it_lists(
+    tmp_path: Path, recorded: list[workload.Wanted]
+) -> None:
+    text = """
+    trace = [{workload = "ycsb", threads = [8, 24], footprint = "1MiB"}]
+    design = "dram-only"
+    """
+    sweep = _plan(tmp_path, text)
+    assert recorded == [workload.Wanted("ycsb", threads, footprint=1 << 20) for threads in (8, 24)]
+    assert [each.trace.name for each in sweep.points] == ["ycsb-8-1MiB", "ycsb-24-1MiB"]
+    assert sweep.varied == ("trace",)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("{workload = 'ycbs'}", "unknown workload ycbs. Did you mean ycsb?"),
+        ("{workload = 'ycsb', thread = 8}", "unknown key thread of a workload. Did you mean"),
+        ("{threads = 8}", "names no workload"),
+        ("{workload = 'ycsb', threads = 'many'}", "threads of a workload: many is not a whole"),
+        ("{workload = 'ycsb'}\nssd.write_log = 'x'", "ssd.write_log=x"),
+    ],
+)
+def test_nothing_is_captured_for_a_sweep_that_is_wrong(
+    entresol_command: Entresol,
+    tmp_path: Path,
+    recorded: list[workload.Wanted],
+    table: str,
+    said: str,
+) -> None:
+    file = _file(tmp_path, f"trace = {table}")
+    assert said in one_line(entresol_command("sweep", file))
+    assert recorded == []
 
 
 def test_all_designs_are_the_default(tmp_path: Path) -> None:

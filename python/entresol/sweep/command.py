@@ -18,6 +18,7 @@ from entresol.output import OutputDirectory
 from entresol.point import Outcome, Point
 from entresol.store import Store
 from entresol.sweep import grid, plan, results
+from entresol.sweep.captures import Captures
 from entresol.sweep.progress import Watcher
 
 SHOWN = 40
@@ -46,7 +47,8 @@ def sweep_command(
     simulated before, by this or another command, is taken from the store: stopped at any instant,
     the same command goes on where it was.
     """
-    planned = plan.plan(*grid.read(file))
+    source, grids = grid.read(file)
+    planned = plan.plan(source, grids, Captures(source, store))
     destination = output or (None if as_json else Path(file.stem))
     if destination is not None:
         with OutputDirectory(destination):

@@ -21,8 +21,6 @@ CHOICES = ("trace", "design", "machine", "nand", "fidelity", "mode", "threads", 
 LISTED = "points"
 
 Value = str | int | bool
-Choice = tuple[tuple[str, Any], ...]
-"""One value for each key of a grid."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def combinations(grid: Mapping[str, Sequence[Any]]) -> list[Choice]:
+def combinations(grid: Mapping[str, Sequence[Any]]) -> list[tuple[tuple[str, Any], ...]]:
     """All points of a grid, the first key varying slowest."""
     product = itertools.product(*grid.values())
     return [tuple(zip(grid, values, strict=True)) for values in product]

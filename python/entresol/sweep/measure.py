@@ -30,3 +30,9 @@ def number(text: str, kind: str) -> tuple[str, int] | None:
         return None
     value = Decimal(match[1]) * units[match[2]]
     return (ending, int(value)) if value == int(value) else None
+
+
+def size(text: str) -> int | None:
+    """The bytes of a size; none if it is no size."""
+    found = number(text, "size")
+    return None if found is None else found[1]

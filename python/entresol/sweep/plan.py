@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from entresol import core, study
@@ -14,7 +13,8 @@ from entresol.errors import UserError, did_you_mean
 from entresol.point import Point
 from entresol.study import Capture
 from entresol.sweep import grid
-from entresol.sweep.grid import CHOICES, Choice, Source, shown
+from entresol.sweep.captures import Captures, located, single
+from entresol.sweep.grid import CHOICES, Source, shown
 
 MACHINE = "table2"
 MODES = ("detailed", "fast")
@@ -48,27 +48,31 @@ class Sweep:
         return [row.point for row in self.rows]
 
 
-def plan(source: Source, grids: Sequence[Mapping[str, Sequence[Any]]]) -> Sweep:
+def plan(source: Source, grids: Sequence[Mapping[str, Sequence[Any]]], captures: Captures) -> Sweep:
     """Checks a sweep and says what it runs. Raises `UserError` naming file and key.
 
-    A combination that is wrong although each of its values is right elsewhere stays in: it fails
-    alone when the sweep runs.
+    Captures are opened, or made, when all else is known to be right. A combination that is wrong
+    although each of its values is right elsewhere stays in: it fails alone when the sweep runs.
     """
-    opened = _Opened(source)
-    expanded = [_expand(each, opened, source) for each in grids]
-    choices = [choice for each in expanded for choice in grid.combinations(each)]
+    expanded = [_expand(each, source) for each in grids]
+    choices = [dict(choice) for each in expanded for choice in grid.combinations(each)]
+    _check(choices, [_config_problem(choice) for choice in choices], source)
+    opened = {shown(choice["trace"]): captures.open(choice["trace"]) for choice in choices}
+    captures.check_names(list(opened.values()))
+    for choice in choices:
+        choice["trace"] = opened[shown(choice["trace"])]
+    _check(choices, [_threads_problem(choice) for choice in choices], source)
     varied = _varied(choices)
-    rows = [_row(dict(choice), varied) for choice in choices]
-    _check(rows, choices, source)
-    return Sweep(source, varied, tuple(rows))
+    return Sweep(source, varied, tuple(_row(choice, varied) for choice in choices))
 
 
-def _expand(given: Mapping[str, Sequence[Any]], opened: _Opened, source: Source) -> dict[str, Any]:
-    """A grid in which every value is known and stands for one thing."""
+def _expand(given: Mapping[str, Sequence[Any]], source: Source) -> dict[str, Any]:
+    """A grid in which every name is known and every value stands for one thing."""
     full: dict[str, Any] = {"trace": (), "design": ("all",)} | dict(given)
     if not full["trace"]:
         raise UserError(f"{source.name}: trace: is missing; name at least one capture.")
-    full["trace"] = tuple(capture for each in full["trace"] for capture in opened.traces(each))
+    with located(source, "trace"):
+        full["trace"] = tuple(one for each in full["trace"] for one in single(each))
     known: dict[str, Callable[[], list[str]]] = {
         "machine": lambda: [machine.name for machine in core.machines()],
         "nand": lambda: [nand.name for nand in core.nand_types()],
@@ -83,11 +87,18 @@ def _expand(given: Mapping[str, Sequence[Any]], opened: _Opened, source: Source)
     if "all" in full["design"]:
         full["design"] = tuple(designs)
     for text in full.get("fidelity", ()):
-        with _Located(source, "fidelity"):
+        with located(source, "fidelity"):
             core.fidelity_names(text)
     if "config" in full:
-        full["config"] = tuple(opened.config(Path(each)) for each in full["config"])
+        full["config"] = tuple(_config_file(each, source) for each in full["config"])
     return full
+
+
+def _config_file(named: Any, source: Source) -> tuple[str, str]:
+    """What was named, and the text of it."""
+    with located(source, "config"):
+        ((_, text),) = study.read_config_files([source.directory / str(named)])
+    return str(named), text
 
 
 def _check_known(name: str, known: Sequence[str], key: str, source: Source) -> None:
@@ -96,81 +107,28 @@ def _check_known(name: str, known: Sequence[str], key: str, source: Source) -> N
         raise UserError(f"{source.name}: {key}: unknown {key} {name}.{hint}")
 
 
-class _Located:
-    """Says of errors which file and key they come from."""
-
-    def __init__(self, source: Source, key: str) -> None:
-        self._where = f"{source.name}: {key}"
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, UserError | core.EntresolError):
-            text = str(error).removeprefix("configuration: ")
-            raise UserError(f"{self._where}: {text}") from error
-
-
-class _Opened:
-    """Files that a sweep names, each opened once; relative paths begin at the sweep's file."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._captures: dict[str, tuple[Capture, ...]] = {}
-
-    def traces(self, named: Any) -> tuple[Capture, ...]:
-        """The captures that a value of `trace` stands for."""
-        name = str(named)
-        if name not in self._captures:
-            self._captures[name] = self._open(named)
-            self._check_names()
-        return self._captures[name]
-
-    def _open(self, named: Any) -> tuple[Capture, ...]:
-        with _Located(self._source, "trace"):
-            if isinstance(named, dict):
-                raise UserError("workloads are not to be had yet.")
-            parts = str(named).split("+")
-            if (self._source.directory / str(named)).exists():
-                parts = [str(named)]
-            places = [str(self._source.directory / part) if part else "" for part in parts]
-            return study.open_captures([Path("+".join(places))])
-
-    def _check_names(self) -> None:
-        names = [capture.name for each in self._captures.values() for capture in each]
-        if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            text = f"two captures are called {twice}; rename one of them."
-            raise UserError(f"{self._source.name}: trace: {text}")
-
-    def config(self, path: Path) -> tuple[str, str]:
-        """Name and text of a file with parameters."""
-        with _Located(self._source, "config"):
-            ((_, text),) = study.read_config_files([self._source.directory / path])
-        return str(path), text
-
-
-def _varied(choices: Sequence[Choice]) -> tuple[str, ...]:
+def _varied(choices: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     values: dict[str, set[Any]] = defaultdict(set)
     for choice in choices:
-        for key, value in choice:
-            values[key].add(_shown_value(key, value))
-    everywhere = {key for key in values if all(key in dict(choice) for choice in choices)}
+        for key, value in choice.items():
+            values[key].add(_plain(key, value))
+    everywhere = {key for key in values if all(key in choice for choice in choices)}
     return tuple(key for key in values if len(values[key]) > 1 or key not in everywhere)
 
 
-def _shown_value(key: str, value: Any) -> grid.Value:
-    if key == "trace":
-        return str(value.name)
+def _plain(key: str, value: Any) -> grid.Value:
+    """A value as one that can be compared and shown."""
+    if isinstance(value, Capture):
+        return value.name
     if key == "config":
         return str(value[0])
-    assert isinstance(value, str | int), "checked when it was read"
-    return value
+    return value if isinstance(value, str | int) else shown(value)
 
 
-def _row(choice: dict[str, Any], varied: Sequence[str]) -> Row:
+def _setup(choice: Mapping[str, Any]) -> Setup:
     overrides = tuple(f"{key}={shown(value)}" for key, value in choice.items()
                       if key not in CHOICES)  # fmt: skip
-    setup = Setup(
+    return Setup(
         choice.get("machine", MACHINE),
         choice.get("nand"),
         (choice["config"],) if "config" in choice else (),
@@ -178,35 +136,40 @@ def _row(choice: dict[str, Any], varied: Sequence[str]) -> Row:
         choice.get("fidelity", "paper"),
         choice.get("mode", MODES[0]),
     )
-    point = Point(
-        choice["trace"], choice["design"], setup, choice.get("threads"), choice.get("audit", False)
-    )
-    values = {key: _shown_value(key, choice[key]) if key in choice else None for key in varied}
+
+
+def _row(choice: Mapping[str, Any], varied: Sequence[str]) -> Row:
+    threads, audit = choice.get("threads"), choice.get("audit", False)
+    point = Point(choice["trace"], choice["design"], _setup(choice), threads, audit)
+    values = {key: _plain(key, choice[key]) if key in choice else None for key in varied}
     return Row(point, values)
 
 
-def _check(rows: Sequence[Row], choices: Sequence[Choice], source: Source) -> None:
+def _check(
+    choices: Sequence[Mapping[str, Any]], problems: Sequence[str | None], source: Source
+) -> None:
     """Refuses a value that is wrong wherever it stands."""
-    problems = [_problem(row.point) for row in rows]
-    if not any(problems):
-        return
     fine: set[tuple[str, Any]] = set()
     for choice, problem in zip(choices, problems, strict=True):
         if problem is None:
-            fine.update((key, _shown_value(key, value)) for key, value in choice)
+            fine.update((key, _plain(key, value)) for key, value in choice.items())
     for choice, problem in zip(choices, problems, strict=True):
-        for key, value in choice if problem is not None else ():
-            if (key, _shown_value(key, value)) not in fine:
+        for key, value in choice.items() if problem is not None else ():
+            if (key, _plain(key, value)) not in fine:
                 raise UserError(f"{source.name}: {problem}")
 
 
-def _problem(point: Point) -> str | None:
-    for part in point.trace.parts or (point.trace,):
-        if point.threads is not None and point.threads > part.info["threads"]:
-            count = part.info["threads"]
-            return f"threads: {point.threads} wanted, but {part.name} has {count}."
+def _config_problem(choice: Mapping[str, Any]) -> str | None:
     try:
-        core.effective_config(point.setup, point.design)
+        core.effective_config(_setup(choice), choice["design"])
     except core.ConfigError as error:
         return str(error).removeprefix("configuration: ").replace("--set ", "")
+    return None
+
+
+def _threads_problem(choice: Mapping[str, Any]) -> str | None:
+    capture, threads = choice["trace"], choice.get("threads")
+    for part in capture.parts or (capture,):
+        if threads is not None and threads > part.info["threads"]:
+            return f"threads: {threads} wanted, but {part.name} has {part.info['threads']}."
     return None
