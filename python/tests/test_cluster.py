@@ -64,7 +64,7 @@ def test_a_cluster_gives_the_bytes_that_local_processes_give(
     assert "10 of them from the store" in again.out
     here = entresol_command("sweep", file, "-o", tmp_path / "here", "--store", tmp_path / "new")
     assert here.code == 1
-    for name in ("results.parquet", "sweep.json"):
+    for name in ("results.parquet", "sweep.json", "report.html"):
         texts = {(tmp_path / each / name).read_bytes() for each in ("there", "again", "here")}
         assert len(texts) == 1, name
 

@@ -234,7 +234,7 @@ def test_a_repeated_sweep_is_the_same_bytes_and_simulates_nothing(
     again = entresol_command("sweep", file, "-o", tmp_path / "2")
     assert "8 of them from the store" in again.out
     entresol_command("sweep", file, "-o", tmp_path / "3", "--store", tmp_path / "other")
-    for name in ("results.parquet", "sweep.json"):
+    for name in ("results.parquet", "sweep.json", "report.html"):
         texts = {(tmp_path / each / name).read_bytes() for each in ("1", "2", "3")}
         assert len(texts) == 1, name
 

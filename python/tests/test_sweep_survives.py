@@ -51,7 +51,7 @@ class _Place:
         return out
 
     def bytes(self, output: str) -> list[bytes]:
-        names = ("results.parquet", "sweep.json")
+        names = ("results.parquet", "sweep.json", "report.html")
         return [(self.directory / output / name).read_bytes() for name in names]
 
 

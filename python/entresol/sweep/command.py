@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from entresol import place, point, quantity, summary, terminal
+from entresol import cost, place, point, quantity, summary, terminal
 from entresol.errors import Failed, Stopped
-from entresol.options import JobsOption, JsonOption, OutputOption, StoreOption
+from entresol.options import CostOption, JobsOption, JsonOption, OutputOption, StoreOption
 from entresol.output import OutputDirectory
 from entresol.point import Outcome, Point
 from entresol.store import Store
@@ -40,13 +41,15 @@ def sweep_command(
     scheduler: SchedulerOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
+    prices: CostOption = None,
 ) -> None:
-    """Run all points of a grid or a list; write results.parquet and sweep.json.
+    """Run all points of a grid or a list; write results.parquet, sweep.json and report.html.
 
     Without -o they go to a directory with the name of the file, or nowhere with --json. What was
     simulated before, by this or another command, is taken from the store: stopped at any instant,
     the same command goes on where it was.
     """
+    paid = cost.parse(prices)
     source, grids = grid.read(file)
     planned = plan.plan(source, grids, Captures(source, store))
     destination = output or (None if as_json else Path(file.stem))
@@ -56,13 +59,15 @@ def sweep_command(
     outcomes = run(planned, Store(place.store_directory(store)), jobs, scheduler)
     if destination is not None:
         with OutputDirectory(destination) as directory:
-            results.write(directory, planned, outcomes)
+            words = ["entresol", "sweep", file.name, *(["--cost", prices] if prices else [])]
+            results.write(directory, planned, outcomes, shlex.join(words), paid)
     if as_json:
         sys.stdout.write(summary.to_text(results.assemble(planned, outcomes)))
     else:
         _print(planned, outcomes)
     if destination is not None and not as_json:
         typer.echo(f"results: {destination / 'results.parquet'}")
+        typer.echo(f"report: {destination / 'report.html'}")
     _complain(planned, outcomes)
 
 

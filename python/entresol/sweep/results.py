@@ -1,6 +1,6 @@
-"""The files of a sweep: `results.parquet` with a row a point, and `sweep.json`.
+"""The files of a sweep: `results.parquet` with a row a point, `sweep.json`, `report.html`.
 
-Both depend on the sweep and its results alone: not on what was in the store, how often the sweep
+They depend on the sweep and its results alone: not on what was in the store, how often the sweep
 was stopped, or who computed.
 """
 
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from entresol import core, parquet, summary
+from entresol import core, parquet, report, summary
 from entresol.core import Json
+from entresol.cost import PAPER, Prices
 from entresol.output import OutputDirectory
 from entresol.point import Outcome
 from entresol.sweep import measure
-from entresol.sweep.grid import CHOICES
+from entresol.sweep.grid import CHOICES, shown
 from entresol.sweep.plan import Row, Sweep
 
 SCHEMA = 1
@@ -105,9 +107,33 @@ def assemble(sweep: Sweep, outcomes: Sequence[Outcome]) -> Json:
     }
 
 
-def write(output: OutputDirectory, sweep: Sweep, outcomes: Sequence[Outcome]) -> None:
-    """Writes both files and puts them in place."""
+def write(
+    output: OutputDirectory,
+    sweep: Sweep,
+    outcomes: Sequence[Outcome],
+    command: str,
+    prices: Prices = PAPER,
+) -> None:
+    """Writes all files and puts them in place."""
     text = summary.to_text(assemble(sweep, outcomes))
     output.file("sweep.json").write_text(text, encoding="utf-8")
     parquet.write_rows(rows(sweep, outcomes), output.file("results.parquet"))
+    page = report.sweep_page(
+        _page(sweep, outcomes, command), core.designs(), core.parameters(), prices
+    )
+    output.file("report.html").write_text(page, encoding="utf-8")
     output.commit()
+
+
+def _page(sweep: Sweep, outcomes: Sequence[Outcome], command: str) -> report.Sweep:
+    points = [
+        report.Point(
+            _identity(row)
+            | {key: "" if value is None else shown(value) for key, value in row.values.items()},
+            outcome.result,
+            outcome.error or "",
+        )
+        for row, outcome in zip(sweep.rows, outcomes, strict=True)
+    ]
+    title = f"Sweep {Path(sweep.source.name).stem}"
+    return report.Sweep(title, points, command, sweep.source.text, core.version())
