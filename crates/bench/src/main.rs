@@ -4,17 +4,19 @@
 //! `bench [OPTION…] replay MACHINE DESIGN [NAME=VALUE…] [SETTING…]` runs a device alone, the names
 //! being those of `entresol replay`;
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
+//! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
-//! instructions; `--count` leaves the clocks alone, for runs under callgrind.
+//! instructions; `--fast` and `--threads N` are those of `entresol run`; `--count` leaves the clocks alone, for runs under callgrind.
 //! `scripts/bench` runs all of them and prints the table.
 
 mod capture;
+mod fast;
 mod replay;
 
 use serde_json::{Value, json};
 use sim::SimError;
-use sim::run::{Prepared, RunSpec};
+use sim::run::{Mode, Prepared, RunSpec};
 use std::process::ExitCode;
 use trace::{Reg, TraceFile, TraceWriter};
 
@@ -23,6 +25,8 @@ struct Options {
     is_json: bool,
     is_counted: bool,
     limit: Option<u64>,
+    mode: Mode,
+    threads: Option<u32>,
 }
 
 fn main() -> ExitCode {
@@ -30,11 +34,17 @@ fn main() -> ExitCode {
     let mut words: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = options(&mut words).and_then(|options| match words.as_slice() {
         ["run", trace, machine, design, settings @ ..] => {
-            let prepared = Prepared::new(spec(trace, machine, design, settings));
+            let mut spec = spec(trace, machine, design, settings);
+            (spec.mode, spec.threads) = (options.mode, options.threads);
+            let prepared = Prepared::new(spec);
             measure(prepared.map_err(|error| error.to_string())?, &options)
         }
         ["replay", machine, design, words @ ..] => {
             replay::measure(spec("replay", machine, design, &[]), words, &options)
+        }
+        ["compare", trace, machine, designs, settings @ ..] => {
+            let threads = options.threads;
+            fast::compare(trace, machine, designs, threads, settings)
         }
         ["write", path, words @ ..] => capture::write(path, words),
         ["loop", instructions] => {
@@ -65,6 +75,10 @@ fn options(words: &mut Vec<&str>) -> Result<Options, String> {
         match option {
             "--json" => options.is_json = true,
             "--count" => options.is_counted = true,
+            "--fast" => options.mode = Mode::Fast,
+            "--threads" if !words.is_empty() => {
+                options.threads = Some(number(words.remove(0))? as u32);
+            }
             "--limit" if !words.is_empty() => options.limit = Some(number(words.remove(0))?),
             _ => return Err(format!("unknown option {option}")),
         }
@@ -88,7 +102,7 @@ fn spec(trace: &str, machine: &str, design: &str, settings: &[&str]) -> RunSpec 
         overrides: settings.iter().map(ToString::to_string).collect(),
         threads: None,
         is_audited: false,
-        mode: sim::run::Mode::Detailed,
+        mode: Mode::Detailed,
     }
 }
 

@@ -13,11 +13,16 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sim::config::{Fidelity, SECTIONS, fidelity, presets};
 use sim::recorder::Recording;
-use sim::run::{Mode, Prepared, RunSpec, Windows};
+use sim::run::{Filters, Mode, Prepared, RunSpec, Windows};
 use sim::simulation::Progress;
 use sim::{Config, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use units::{ThreadId, Time};
+
+/// Filtered threads, for all runs of this process in the fast mode. They are a function of the
+/// capture and the cores alone, so that no result depends on who filtered them.
+static FILTERS: LazyLock<Arc<Filters>> = LazyLock::new(Arc::default);
 
 pyo3::create_exception!(
     _core,
@@ -290,6 +295,7 @@ impl Run {
             mode: mode.parse().map_err(to_python)?,
         };
         let prepared = py.detach(|| Prepared::new(spec)).map_err(to_python)?;
+        let prepared = prepared.sharing(Arc::clone(&FILTERS));
         Ok(Self {
             prepared,
             phase: AtomicU8::new(0),

@@ -8,20 +8,20 @@
 
 mod audit;
 mod caches;
-mod calendar;
+pub(crate) mod calendar;
 mod delay;
 mod execute;
 mod fetched;
 mod front;
 mod memory;
-mod miss;
+pub(crate) mod miss;
 mod persist;
 mod retire;
 mod schedulers;
-mod stats;
+pub(crate) mod stats;
 mod store_queue;
 mod warm;
-mod window;
+pub(crate) mod window;
 
 #[cfg(test)]
 mod delay_tests;

@@ -15,7 +15,9 @@ pub mod thread;
 pub mod branch;
 pub mod cache;
 pub mod core;
+pub mod fast;
 pub mod llc;
+pub mod model;
 pub mod numa;
 pub mod os;
 pub mod page_numbers;
@@ -25,6 +27,8 @@ pub mod tlb;
 
 pub use crate::core::{Core, CoreStats};
 pub use config::CpuConfig;
+pub use fast::{FastCore, FilteredThread};
+pub use model::{CoreModel, SimulatedThread};
 pub use numa::{Balancing, Hop, NodeId, Nodes, NumaConfig};
 pub use page_numbers::{PageNumbering, PageNumbers};
 pub use pages::MappedPage;

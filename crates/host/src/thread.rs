@@ -93,6 +93,10 @@ impl TracedThread {
             ..self
         }
     }
+    /// The capture's instructions.
+    pub fn shared_program(&self) -> Arc<Program> {
+        Arc::clone(&self.program)
+    }
     /// The cursor, to read errors from or to seek before the run.
     pub fn cursor(&mut self) -> &mut ThreadCursor {
         &mut self.cursor

@@ -15,11 +15,11 @@ use crate::request::Purpose;
 use crate::simulation::Simulation;
 use cxl::MessageClass;
 use dram::Access;
-use host::InstructionSource;
 use host::placement::{Copied, Direction, MigrationKind, Reclaimed};
+use host::{CoreModel, SimulatedThread};
 use units::{LineAddr, Lpa, PageSize, Picos, Time};
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// The device offers a page.
     ///
     /// The handler takes its time from a core whether the offer is accepted or not. Of a pinned

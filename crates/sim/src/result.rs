@@ -10,7 +10,7 @@ use firmware::{ControllerStats, FtlStats, Served};
 use host::core::CoreStats;
 use host::placement::SamplerStats;
 use host::placement::page_cache::PageCacheStats;
-use host::{Balancing, InstructionSource};
+use host::{Balancing, CoreModel, SimulatedThread};
 use nand::Kind;
 use serde_json::{Value, json};
 use units::{Picos, Time};
@@ -37,7 +37,7 @@ pub(crate) fn mean(sum: Picos, count: u64) -> u64 {
 
 impl RunResult {
     /// Collects what a finished simulation has counted.
-    pub fn new<S: InstructionSource>(
+    pub fn new<S: SimulatedThread>(
         run: &Prepared,
         simulation: &Simulation<S>,
         warmed: u64,
@@ -133,10 +133,13 @@ struct Totals {
 }
 
 impl Totals {
-    fn of<S: InstructionSource>(simulation: &Simulation<S>) -> Self {
+    fn of<S: SimulatedThread>(simulation: &Simulation<S>) -> Self {
         let mut cores = CoreStats::default();
         for seat in &simulation.seats {
             cores.add(&seat.core.stats());
+        }
+        for actor in &simulation.actors {
+            cores.add(&actor.source.counted_before());
         }
         let device = simulation.fabric.device.as_ref();
         let reads = device.map(|device| *device.resources.nand.stats().of(Kind::Read));
@@ -152,14 +155,14 @@ impl Totals {
     }
 }
 
-struct View<'a, S> {
+struct View<'a, S: SimulatedThread> {
     config: &'a Config,
     simulation: &'a Simulation<S>,
     totals: Totals,
     end: Time,
 }
 
-impl<S: InstructionSource> View<'_, S> {
+impl<S: SimulatedThread> View<'_, S> {
     fn period(&self) -> Picos {
         self.config
             .cpu

@@ -21,7 +21,7 @@ use crate::fabric::device_line;
 use crate::simulation::{CoreState, Simulation};
 use cxl::MessageClass;
 use host::placement::Location;
-use host::{HostLine, InstructionSource};
+use host::{CoreModel, HostLine, SimulatedThread};
 use units::{CoreId, LineInPage, Lpa, Picos, Time};
 
 /// What a core does next, outside the event queue.
@@ -110,7 +110,7 @@ impl Lanes {
     }
 }
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// Does the earliest step of the lanes.
     pub(crate) fn lane_step(&mut self, now: Time, core: CoreId, step: Step) {
         self.lanes.take(core);

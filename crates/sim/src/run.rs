@@ -1,10 +1,12 @@
 //! A run from its description to its result.
 
+mod filters;
 mod guest;
 mod mode;
 mod recorded;
 mod windows;
 
+pub use filters::Filters;
 pub use guest::Guest;
 use guest::{split_co_run, trace_name};
 pub use mode::Mode;
@@ -16,8 +18,10 @@ use crate::fabric::Addresses;
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
 use dram::Mapping;
+use host::os::ThreadOrigin;
 use host::thread::TracedThread;
-use host::{HostLine, PageNumbering, PageNumbers};
+use host::{FilteredThread, HostLine, PageNumbering, PageNumbers, SimulatedThread};
+use std::sync::Arc;
 use trace::TraceFile;
 use units::{Bytes, PageSize};
 
@@ -79,6 +83,7 @@ pub struct Prepared {
     spec: RunSpec,
     config: Config,
     guests: Vec<Guest>,
+    filters: Arc<Filters>,
 }
 
 impl Prepared {
@@ -107,7 +112,6 @@ impl Prepared {
     /// As [`Prepared::new`].
     pub fn with_traces(spec: RunSpec, traces: Vec<TraceFile>) -> Result<Self, SimError> {
         let config = spec.config()?;
-        mode::check(&spec)?;
         let names = split_co_run(&spec.trace).into_iter().map(trace_name);
         let guests = Guest::place(
             names.zip(traces).collect(),
@@ -118,7 +122,9 @@ impl Prepared {
             spec,
             config,
             guests,
+            filters: Arc::default(),
         };
+        mode::check(&run)?;
         check_footprint(&run.config, run.page_count(), &run.trace_name())?;
         Ok(run)
     }
@@ -154,11 +160,48 @@ impl Prepared {
         &self,
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RunResult, SimError> {
-        let mut simulation = self.start();
+        match self.spec.mode {
+            Mode::Detailed => self.finish(self.start(), observe),
+            Mode::Fast => self.finish(self.start_fast(observe)?, observe),
+        }
+    }
+
+    fn finish<S: SimulatedThread + Clone>(
+        &self,
+        mut simulation: Simulation<S>,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<RunResult, SimError> {
         let warmed = simulation.warm_up(self.config.run.warmup, &self.counts(), observe)?;
         let end = simulation.run(observe)?;
         simulation.audit(end);
         Ok(RunResult::new(self, &simulation, warmed, end))
+    }
+
+    /// Filters the threads that no run has filtered yet, which the fast mode else does when it runs.
+    ///
+    /// # Errors
+    /// Interrupted by the observer.
+    pub fn filter(&self, observe: &mut dyn FnMut(Progress) -> bool) -> Result<(), SimError> {
+        self.start_fast(observe).map(drop)
+    }
+
+    /// Shares filtered threads with other runs, in the fast mode.
+    #[must_use]
+    pub fn sharing(self, filters: Arc<Filters>) -> Self {
+        Self { filters, ..self }
+    }
+
+    /// The simulation of the fast mode, at its start and cold; threads that no run has filtered yet
+    /// are filtered.
+    fn start_fast(
+        &self,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Simulation<FilteredThread>, SimError> {
+        let mut threads = Vec::new();
+        for guest in &self.guests {
+            threads.extend(self.filters.threads(guest, &self.config, observe)?);
+        }
+        Ok(self.simulation(threads))
     }
 
     /// The simulation, at its start and cold.
@@ -168,6 +211,10 @@ impl Prepared {
             .iter()
             .flat_map(|guest| guest.sources(&self.config))
             .collect();
+        self.simulation(threads)
+    }
+
+    fn simulation<S: SimulatedThread>(&self, threads: Vec<(S, ThreadOrigin)>) -> Simulation<S> {
         let is_audited = self.spec.is_audited;
         let mut simulation = Simulation::new(&self.config, self.page_count(), threads, is_audited);
         if self.config.cpu.page_numbers == PageNumbering::Virtual {

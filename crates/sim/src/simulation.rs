@@ -16,10 +16,10 @@ use crate::fabric::{Arrived, Fabric};
 use crate::migration::Scans;
 use crate::retry::Lanes;
 use delay::DelayPolicy;
-use host::core::{Core, CoreStats};
+use host::core::CoreStats;
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
 use host::placement::MigrationKind;
-use host::{HostLine, InstructionSource, MissSlot, PageNumbers, Pause};
+use host::{CoreModel, HostLine, MissSlot, PageNumbers, Pause, SimulatedThread};
 use persist::LeftBehind;
 use trace::SyncEvent;
 use units::{CoreId, Lpa, Picos, ThreadId, Time};
@@ -59,8 +59,8 @@ pub(crate) enum CoreState {
 
 /// A core and what the simulation knows of it.
 #[derive(Clone)]
-pub(crate) struct Seat {
-    pub core: Core,
+pub(crate) struct Seat<C> {
+    pub core: C,
     pub state: CoreState,
     /// The thread on the core, or the last one.
     pub thread: ThreadId,
@@ -123,10 +123,10 @@ pub struct SwitchCounts {
 
 /// A run in progress; a clone goes on by itself from there. `S` is the threads' instruction source.
 #[derive(Clone)]
-pub struct Simulation<S> {
+pub struct Simulation<S: SimulatedThread> {
     /// Everything beyond the cores.
     pub fabric: Fabric,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) seats: Vec<Seat<S::Core>>,
     pub(crate) actors: Vec<Actor<S>>,
     pub(crate) scheduler: Scheduler,
     sync: SyncEngine,
@@ -163,7 +163,7 @@ pub(crate) struct MigrationCosts {
     pub kind: MigrationKind,
 }
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// A run of `threads`, each with its origin; absent threads have no instructions to give.
     pub fn new(
         config: &Config,
@@ -175,7 +175,7 @@ impl<S: InstructionSource> Simulation<S> {
         let thread_count = u32::try_from(threads.len()).expect("thread numbers fit in 32 bits");
         let seats = (0..config.cpu.cores)
             .map(|index| Seat {
-                core: Core::new(CoreId::new(index), &config.cpu),
+                core: S::Core::new(CoreId::new(index), &config.cpu),
                 state: CoreState::Idle,
                 thread: ThreadId::new(0),
                 remnant: ThreadId::new(0),

@@ -11,17 +11,16 @@ use crate::fabric::device_line;
 use crate::simulation::{Progress, Simulation};
 use fabric::{InstantPlatform, WarmFabric};
 use firmware::RequestOp;
-use host::InstructionSource;
-use host::core::Core;
 use host::llc::SharedCache;
 use host::placement::Location;
+use host::{CoreModel, SimulatedThread};
 use trace::SyncEvent;
 use units::{LineInPage, Lpa, Ratio, Time};
 
 /// Instructions of one thread before the next one takes its turn.
 const TURN: u64 = 1_000;
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// Executes functionally until each thread has done as many instructions as its target says,
     /// or is at its end. `done` is what they have done before, and after.
     ///
@@ -91,11 +90,11 @@ impl<S: InstructionSource> Simulation<S> {
                         uncore.access(core.id(), access, is_write);
                     }
                 }
+                source.advance();
+                executed += u64::from(step.counts);
             } else {
-                core.warm(source, &mut uncore);
+                executed += core.warm(source, &mut uncore, turn - executed);
             }
-            source.advance();
-            executed += u64::from(step.counts);
         }
         executed
     }
@@ -145,7 +144,7 @@ impl<S: InstructionSource> Simulation<S> {
         }
         if let Some(config) = &self.cold_cores {
             for seat in &mut self.seats {
-                seat.core = Core::new(seat.core.id(), config);
+                seat.core = S::Core::new(seat.core.id(), config);
             }
             self.fabric.llc = SharedCache::new(config);
             if let Some(numbers) = &self.numbers {
@@ -160,13 +159,14 @@ impl<S: InstructionSource> Simulation<S> {
         }
         for actor in &mut self.actors {
             actor.retired = actor.source.position();
+            actor.source.start_counting();
         }
         self.lanes.reset_stats();
         self.fabric.reset_stats();
     }
 }
 
-impl<S: InstructionSource + Clone> Simulation<S> {
+impl<S: SimulatedThread + Clone> Simulation<S> {
     /// Executes the first `share` of each thread's instructions functionally, threads in turn, then
     /// forgets everything that was counted. With `run.drain_log` what is left is rehearsed.
     ///

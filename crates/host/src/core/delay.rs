@@ -78,7 +78,7 @@ impl Core {
 
     /// Pieces of the window from the access on that was first to wait for the MSHR's line; none if
     /// no load or store of the window waits for it.
-    pub fn from_first_waiter(&self, slot: MissSlot) -> u64 {
+    pub fn count_from_first_waiter(&self, slot: MissSlot) -> u64 {
         let Some(number) = self.misses.get(slot) else {
             return 0;
         };

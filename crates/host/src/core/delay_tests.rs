@@ -122,9 +122,9 @@ fn what_is_behind_an_access_is_counted_from_the_first_that_waits_for_its_line() 
     pieces.insert(3, (load(6, 2), at(4100), None));
     let (core, _, mut memory) = started(&config(), &pieces);
     let ((_, first), (_, second)) = (pop(&mut memory), pop(&mut memory));
-    assert_eq!(core.from_first_waiter(first), 5);
-    assert_eq!(core.from_first_waiter(second), 3);
-    assert_eq!(core.from_first_waiter(MissSlot::new(7, 0)), 0);
+    assert_eq!(core.count_from_first_waiter(first), 5);
+    assert_eq!(core.count_from_first_waiter(second), 3);
+    assert_eq!(core.count_from_first_waiter(MissSlot::new(7, 0)), 0);
 }
 
 /// The thread goes back no further than behind its last system call.

@@ -6,11 +6,11 @@
 
 use crate::event::Event;
 use crate::simulation::Simulation;
-use host::InstructionSource;
+use host::SimulatedThread;
 use host::placement::{HostPage, MigrationKind};
 use units::{CoreId, Lpa, Time};
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// The handler of a hint fault on a page in host DRAM.
     pub(super) fn balance(&mut self, now: Time, core: CoreId, lpa: Lpa) {
         let Some(node) = self.fabric.wanted_on(core, lpa) else {

@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::event::Event;
 use crate::fabric::samples;
 use crate::simulation::Simulation;
-use host::InstructionSource;
 use host::placement::{Direction, HintFault, MigrationKind, Reclaimed};
+use host::{CoreModel, SimulatedThread};
 use units::{CoreId, Lpa, Picos, Time};
 
 /// When the operating system scans next, for TPP and for balancing between nodes.
@@ -46,7 +46,7 @@ impl Scans {
     }
 }
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// Measurement begins: the first scan is to come.
     pub(crate) fn start_scans(&mut self) {
         if let Some(scans) = self.scans.as_ref().filter(|scans| scans.scan_count > 0) {

@@ -109,6 +109,23 @@ impl Guest {
         self.counts().map(|count| count - share.of(count)).sum()
     }
 
+    /// What names the capture's content.
+    pub(super) fn content(&self) -> String {
+        let (trace, origin) = (&self.trace, self.origin);
+        let counts: Vec<u64> = trace.threads().iter().map(|t| t.instructions).collect();
+        format!(
+            "{:08x} {counts:?} {} {origin:?} {}",
+            trace.checksum(),
+            trace.page_count(),
+            self.first_code_line,
+        )
+    }
+
+    /// Whether the capture writes cache lines back.
+    pub(super) fn writes_back(&self) -> bool {
+        Program::new(self.trace.insts(), self.first_code_line).writes_back()
+    }
+
     /// The threads as a simulation takes them.
     pub fn sources(&self, config: &Config) -> Vec<(TracedThread, ThreadOrigin)> {
         let insts = self.trace.insts();

@@ -21,6 +21,7 @@ impl Prepared {
         recording: Recording,
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<(RunResult, Value), SimError> {
+        self.must_be_detailed("a recording of what happened")?;
         let mut simulation = self.start();
         let warmed = simulation.warm_up(self.config.run.warmup, &self.counts(), observe)?;
         if let Some(device) = &mut simulation.fabric.device {

@@ -38,6 +38,7 @@ impl Prepared {
     /// # Errors
     /// If there are none, they are empty, or they would overlap.
     pub fn check_windows(&self, windows: Windows) -> Result<(), SimError> {
+        self.must_be_detailed("windows of a capture")?;
         let Windows {
             count,
             instructions,

@@ -11,7 +11,7 @@ use crate::recorder::Leave;
 use crate::request::MissRef;
 use host::config::StorePolicy;
 use host::os::{DelayedLine, OsConfig, SquashPolicy, SwitchAt, WakePolicy};
-use host::{HostLine, InstructionSource, MissKind, MissSlot, Region, Squash, Uncore};
+use host::{CoreModel, HostLine, MissKind, MissSlot, Region, SimulatedThread, Squash, Uncore};
 use units::{CoreId, Lpa, Picos, ThreadId, Time};
 
 /// How SkyByte-Delay is dealt with.
@@ -93,7 +93,7 @@ pub(crate) fn stores_switch(config: &Config) -> bool {
     config.os.stores_switch && config.cpu.stores == StorePolicy::Waited && !config.design.write_log
 }
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// Tells the cores whose accesses were answered by SkyByte-Delay (§III-A C3).
     pub(super) fn deliver_delay(&mut self, now: Time, miss: MissRef) {
         match self.delay.line {
@@ -157,7 +157,7 @@ impl<S: InstructionSource> Simulation<S> {
         if !(is_waiting && holds && self.delay.at == SwitchAt::Response) {
             return;
         }
-        let squashed = seat.core.from_first_waiter(slot);
+        let squashed = seat.core.count_from_first_waiter(slot);
         let (thread, line) = (seat.thread, seat.raised);
         self.actors[thread.index()].note_replay(squashed);
         let starts = self.line_expected(line).max(now + self.delay.switch_cost);

@@ -12,7 +12,7 @@
 use super::Simulation;
 use crate::error::SimError;
 use crate::simulation::Progress;
-use host::InstructionSource;
+use host::{CoreModel, SimulatedThread};
 use units::{Picos, ThreadId, Time};
 
 /// Events between two looks at how far the threads are.
@@ -34,7 +34,7 @@ pub struct Pace {
 }
 
 /// The pieces of the next `instructions` of a thread; of all that are left, if those are fewer.
-fn pieces_of<S: InstructionSource>(mut source: S, instructions: u64) -> u64 {
+fn pieces_of<S: SimulatedThread>(mut source: S, instructions: u64) -> u64 {
     let (mut counted, mut pieces) = (0, 0);
     while counted < instructions
         && let Some(step) = source.peek()
@@ -47,7 +47,7 @@ fn pieces_of<S: InstructionSource>(mut source: S, instructions: u64) -> u64 {
 }
 
 /// The instructions that are complete within the next `pieces` of a thread.
-fn instructions_in<S: InstructionSource>(mut source: S, pieces: u64) -> u64 {
+fn instructions_in<S: SimulatedThread>(mut source: S, pieces: u64) -> u64 {
     let mut counted = 0;
     for _ in 0..pieces {
         let Some(step) = source.peek() else { break };
@@ -57,7 +57,7 @@ fn instructions_in<S: InstructionSource>(mut source: S, pieces: u64) -> u64 {
     counted
 }
 
-impl<S: InstructionSource + Clone> Simulation<S> {
+impl<S: SimulatedThread + Clone> Simulation<S> {
     /// Runs until every thread has executed its quota, has ended, or waits for another one. Says
     /// when, and how fast each was; the look is taken every few events, so a pace may be of a few
     /// instructions more than the quota.

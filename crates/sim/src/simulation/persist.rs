@@ -2,11 +2,10 @@
 
 use super::Simulation;
 use crate::event::Event;
-use host::core::Core;
-use host::{HostLine, InstructionSource};
+use host::{CoreModel, HostLine, SimulatedThread};
 use units::{CoreId, Time};
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// A core's write-back is at L3: the newest bytes may be in another core's caches.
     pub(super) fn write_line_back(
         &mut self,
@@ -98,7 +97,7 @@ pub(crate) struct LeftBehind {
 }
 
 impl LeftBehind {
-    pub(super) fn on(core: &Core) -> Self {
+    pub(super) fn on<S>(core: &impl CoreModel<S>) -> Self {
         Self {
             core: core.id(),
             stores: core.dispatched_stores(),

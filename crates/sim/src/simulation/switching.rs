@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::recorder::{Leave, TurnRecord};
 use crate::retry::Step;
 use host::os::Action;
-use host::{InstructionSource, MissKind};
+use host::{CoreModel, MissKind, SimulatedThread};
 use units::{CoreId, Lpa, PageSize, ThreadId, Time};
 
 /// A thread that has come to a core in vain this often, each time after its page had come and gone
@@ -23,7 +23,7 @@ pub(super) struct Left {
     at: Time,
 }
 
-impl<S: InstructionSource> Simulation<S> {
+impl<S: SimulatedThread> Simulation<S> {
     /// The thread's access has missed the page cache in host DRAM, or was answered by SkyByte-Delay
     /// (`os.wake = on_data`): it waits for its page, unless that has come since.
     pub(super) fn sleep_for_page(&mut self, now: Time, thread: ThreadId) {
@@ -253,7 +253,7 @@ impl<S: InstructionSource> Simulation<S> {
         if replay > 0 {
             seat.core.replay(replay, &mut actor.source);
         }
-        seat.core.start(now);
+        seat.core.start(now, &actor.source);
         self.run_core(now, core);
     }
 }

@@ -1,0 +1,474 @@
+//! The filter: one walk through a thread, for all devices.
+//!
+//! The thread has a core for itself whose every L1 miss is found in L2. So each instruction is
+//! executed on the spot, and beside the cycle in which a value is there the filter knows the
+//! records that it would wait for if their lines came later.
+
+use super::origin::Origin;
+use super::stream::{FilterCounts, Kind, MOST_DEPENDENCES, Record, Stream};
+use crate::branch::{BranchPredictor, TargetPrediction};
+use crate::cache::{CacheArray, Place};
+use crate::config::CpuConfig;
+use crate::core::calendar::Calendar;
+use crate::port::{Access, HostLine, InstructionSource, Step};
+use crate::program::{Op, Port, READY_REG, SINK_REG};
+use crate::tlb::{Tlb, Translation};
+use trace::SyncEvent;
+
+/// Pieces between two records at most.
+const MOST_PIECES: u16 = 1_000;
+/// Entries of the table by which loads find stores in flight.
+const WORDS: usize = 1024;
+
+/// Filters a thread from its start to its end. `config` is one that the fast mode accepts.
+pub fn filter<S: InstructionSource>(source: &mut S, config: &CpuConfig) -> Stream {
+    let mut filter = Filter::new(config);
+    while let Some(step) = source.peek() {
+        let op = source.program().op(step.inst);
+        filter.resolve_target(&step);
+        filter.count(&step);
+        filter.fetch(op.code_line);
+        match step.has_sync.then(|| source.sync()).flatten() {
+            Some(event) => filter.sync(event),
+            None => filter.execute(&step, &op),
+        }
+        source.advance();
+    }
+    filter.finish()
+}
+
+/// What was counted since the last record.
+#[derive(Clone, Copy, Default)]
+struct Pending {
+    pieces: u16,
+    instructions: u16,
+    loads: u16,
+    stores: u16,
+}
+
+/// Which record brought a line of L1D, for which piece, and when it is there.
+#[derive(Clone, Copy, Default)]
+struct Brought {
+    record: u32,
+    piece: u32,
+    ready: u64,
+    by_store: bool,
+}
+
+/// A store that loads may still find in flight.
+#[derive(Clone, Copy)]
+struct Forward {
+    word: u64,
+    piece: u32,
+    data: Origin,
+}
+
+/// A pipeline end that takes so many pieces a cycle.
+struct Slots {
+    cycle: u64,
+    used: u64,
+    width: u64,
+}
+
+impl Slots {
+    fn not_before(&mut self, cycle: u64) {
+        if cycle > self.cycle {
+            (self.cycle, self.used) = (cycle, 0);
+        }
+    }
+    /// Takes the first slot and gives its number.
+    fn take(&mut self) -> u64 {
+        let slot = self.cycle * self.width + self.used;
+        self.used += 1;
+        if self.used == self.width {
+            (self.cycle, self.used) = (self.cycle + 1, 0);
+        }
+        slot
+    }
+    fn now(&self) -> u64 {
+        self.cycle * self.width + self.used
+    }
+}
+
+struct Filter {
+    rob: u32,
+    l1d_latency: u64,
+    l2_latency: u64,
+    l2_tlb_latency: u64,
+    penalty: u64,
+    l1i: CacheArray,
+    l1d: CacheArray,
+    brought: Vec<Brought>,
+    tlb: Tlb,
+    predictor: BranchPredictor,
+    target: Option<(TargetPrediction, Origin)>,
+    calendar: Calendar,
+    front: Slots,
+    retirement: Slots,
+    /// From when on the slot of each of the last `rob` pieces is free.
+    free_from: Vec<u64>,
+    /// The piece that is being dispatched.
+    piece: u32,
+    /// The slot in which the latest piece was dispatched.
+    slot: u64,
+    code_line: u32,
+    registers: Box<[Origin; 256]>,
+    forwards: Vec<Forward>,
+    pending: Pending,
+    /// Slot of the last record.
+    last_slot: u64,
+    counts: FilterCounts,
+    stream: Stream,
+}
+
+impl Filter {
+    fn new(config: &CpuConfig) -> Self {
+        let width = u64::from(config.width);
+        let slots = || Slots {
+            cycle: 0,
+            used: 0,
+            width,
+        };
+        let l1d = CacheArray::new(config.l1d, config.l1d_ways);
+        let nothing = Forward {
+            word: u64::MAX,
+            piece: 0,
+            data: Origin::at(0),
+        };
+        Self {
+            rob: config.rob,
+            l1d_latency: config.l1d_latency.get(),
+            l2_latency: config.l2_latency.get(),
+            l2_tlb_latency: config.l2_tlb_latency.get(),
+            penalty: config.mispredict_penalty.get(),
+            l1i: CacheArray::new(config.l1i, config.l1i_ways),
+            brought: vec![Brought::default(); l1d.place_count()],
+            l1d,
+            tlb: match config.tlb {
+                true => Tlb::new(config.l1_tlb, config.l2_tlb, config.page_size),
+                false => Tlb::perfect(config.page_size),
+            },
+            predictor: BranchPredictor::new(config.history_bits, config.branch_start),
+            target: None,
+            calendar: Calendar::new(config),
+            front: slots(),
+            retirement: slots(),
+            free_from: vec![0; config.rob as usize],
+            // So that nothing is recent at the start.
+            piece: 2 * config.rob,
+            slot: 0,
+            code_line: HostLine::NONE,
+            registers: Box::new([Origin::at(0); 256]),
+            forwards: vec![nothing; WORDS],
+            pending: Pending::default(),
+            last_slot: 0,
+            counts: FilterCounts::default(),
+            stream: Stream {
+                records: Vec::new(),
+                syncs: Vec::new(),
+                marks: Vec::new(),
+            },
+        }
+    }
+
+    fn count(&mut self, step: &Step) {
+        if self.pending.pieces >= MOST_PIECES || step.has_sync {
+            self.emit(Kind::Pad, 0, 0, &Origin::at(0));
+        }
+        self.pending.pieces += 1;
+        self.pending.instructions += u16::from(step.counts);
+        self.pending.loads += u16::from(step.load.is_some());
+        self.pending.stores += u16::from(step.store.is_some());
+        self.piece += 1;
+    }
+
+    /// The oldest piece that may not have retired when this one is dispatched.
+    fn oldest(&self) -> u32 {
+        self.piece - self.rob
+    }
+
+    /// Writes a record of the piece that is being dispatched; gives its number.
+    fn emit(&mut self, kind: Kind, line: u32, ready: u64, waits: &Origin) -> u32 {
+        let number = self.stream.records.len();
+        if number.is_multiple_of(Stream::MARK) {
+            self.stream.marks.push(self.counts);
+        }
+        let number = u32::try_from(number).expect("a thread has less than 2^32 records");
+        let Pending {
+            pieces,
+            instructions,
+            loads,
+            stores,
+        } = std::mem::take(&mut self.pending);
+        let gap = self.slot.saturating_sub(self.last_slot);
+        let late = ready.saturating_sub(self.slot / self.front.width);
+        self.last_slot = self.last_slot.max(self.slot);
+        self.stream.records.push(Record {
+            line,
+            gap: u32::try_from(gap).unwrap_or(u32::MAX),
+            depends: waits.dependences(number, self.oldest()),
+            pieces,
+            instructions,
+            loads,
+            stores,
+            late: u16::try_from(late).unwrap_or(u16::MAX),
+            kind,
+        });
+        number
+    }
+
+    fn finish(mut self) -> Stream {
+        self.emit(Kind::End, 0, 0, &Origin::at(0));
+        self.stream.records.shrink_to_fit();
+        self.stream.marks.push(self.counts);
+        self.stream
+    }
+
+    fn resolve_target(&mut self, step: &Step) {
+        if let Some((prediction, done)) = self.target.take() {
+            self.counts.branches += 1;
+            if !self.predictor.resolve(prediction, step.inst) {
+                self.mispredict(&done);
+            }
+        }
+    }
+
+    fn mispredict(&mut self, done: &Origin) {
+        self.counts.mispredicts += 1;
+        self.hold_front(&done.delayed_to(done.ready + self.penalty, self.penalty));
+    }
+
+    /// Nothing more is dispatched before a value is there.
+    fn hold_front(&mut self, until: &Origin) {
+        self.front.not_before(until.ready);
+        let none = [Default::default(); MOST_DEPENDENCES];
+        if until.dependences(self.next_record(), self.oldest()) != none {
+            self.emit(Kind::Branch, 0, until.ready, until);
+            self.last_slot = self.front.now();
+        }
+    }
+
+    fn next_record(&self) -> u32 {
+        self.stream.records.len() as u32
+    }
+
+    fn fetch(&mut self, line: u32) {
+        if line == self.code_line {
+            return;
+        }
+        self.code_line = line;
+        let line = HostLine::from_raw(line);
+        if self.l1i.access(line).is_some() {
+            self.counts.l1i_hits += 1;
+            return;
+        }
+        self.slot = self.slot.max(self.front.now());
+        let until = self.front.cycle + self.l2_latency;
+        self.emit(Kind::Fetch, line.get(), until, &Origin::at(0));
+        self.l1i.fill(line, false);
+        self.front.not_before(until);
+        self.last_slot = self.front.now();
+    }
+
+    /// Takes a slot of the front end for the piece, at this cycle or later.
+    fn dispatch(&mut self, from: u64) -> u64 {
+        let place = (self.piece % self.rob) as usize;
+        self.front.not_before(from.max(self.free_from[place]));
+        self.slot = self.front.take();
+        self.slot / self.front.width
+    }
+
+    fn retire(&mut self, done: u64) {
+        self.retirement.not_before(done);
+        let cycle = self.retirement.take() / self.retirement.width;
+        let place = (self.piece % self.rob) as usize;
+        self.free_from[place] = cycle + 1;
+    }
+
+    fn sync(&mut self, event: SyncEvent) {
+        self.dispatch(self.retirement.cycle);
+        let number = self.stream.syncs.len() as u32;
+        self.stream.syncs.push(event);
+        self.emit(Kind::Sync, number, 0, &Origin::at(0));
+        let cycle = self.slot / self.front.width;
+        self.retire(cycle);
+        self.front.not_before(cycle);
+    }
+
+    fn execute(&mut self, step: &Step, op: &Op) {
+        let drains = op.is(Op::SERIALISES);
+        let at = self.dispatch(if drains { self.retirement.cycle } else { 0 });
+        if drains {
+            self.emit(Kind::Drain, 0, 0, &Origin::at(0));
+        }
+        let mut ready = self.operands(&op.reads, at + 1);
+        let address = self.operands(&op.address, at + 1);
+        let value = match step.load {
+            Some(load) => {
+                let issue = self.calendar.book(Port::Load, address.ready);
+                self.load(load, address.delayed_to(issue, 0))
+            }
+            None => address,
+        };
+        ready.join(&value, self.oldest());
+        let mut value = match op.is(Op::EXECUTES) {
+            true => {
+                let done = self.calendar.execute(op, ready.ready);
+                ready.delayed_to(done, u64::from(op.latency))
+            }
+            false => ready,
+        };
+        if let Some(store) = step.store {
+            let issue = self.calendar.book(Port::Store, value.ready);
+            value = value.delayed_to(issue + 1, 1);
+            self.store(store, value);
+        }
+        for register in op.writes {
+            if register != SINK_REG {
+                self.registers[usize::from(register)] = value;
+            }
+        }
+        if op.is(Op::SPECIAL) {
+            self.steer(step, op, value);
+        }
+        self.retire(value.ready);
+    }
+
+    fn operands(&self, registers: &[u8], floor: u64) -> Origin {
+        let mut origin = Origin::at(floor);
+        for register in registers {
+            if *register != READY_REG {
+                origin.join(&self.registers[usize::from(*register)], self.oldest());
+            }
+        }
+        origin
+    }
+
+    fn steer(&mut self, step: &Step, op: &Op, done: Origin) {
+        if op.is(Op::CONDITIONAL) {
+            self.counts.branches += 1;
+            if !self.predictor.direction(op.pc, step.taken) {
+                self.mispredict(&done);
+            }
+        }
+        if op.is(Op::INDIRECT) {
+            self.target = Some((self.predictor.target(op.pc), done));
+        }
+        if op.is(Op::SERIALISES) {
+            self.hold_front(&done);
+        }
+    }
+
+    fn load(&mut self, load: Access, issue: Origin) -> Origin {
+        let word = load.byte / 8;
+        let found = self.forwards[word as usize % WORDS];
+        if found.word == word && found.piece >= self.oldest() {
+            let mut data = issue;
+            data.join(&found.data, self.oldest());
+            return data.delayed_to(data.ready + self.l1d_latency, self.l1d_latency);
+        }
+        let (first, last) = lines(load);
+        let data = self.read_line(first, issue);
+        if first == last {
+            return data;
+        }
+        let next = data.ready - self.l1d_latency + 1;
+        self.read_line(last, data.delayed_to(next, 0))
+    }
+
+    fn read_line(&mut self, line: HostLine, at: Origin) -> Origin {
+        let at = self.translate(line, at);
+        let hit = at.ready + self.l1d_latency;
+        let Some(place) = self.l1d.access(line) else {
+            return self.miss(line, at, Kind::Load);
+        };
+        let brought = self.brought[place.index()];
+        if brought.piece < self.oldest() {
+            self.counts.l1d_hits += 1;
+            return at.delayed_to(hit, self.l1d_latency);
+        }
+        if brought.by_store {
+            // The store fetches its line when it has retired; the load does not wait for that.
+            let record = self.emit(Kind::Load, line.get(), at.ready, &at);
+            return self.note(place, record, at.ready, false);
+        }
+        self.counts.l1d_hits += 1;
+        let mut data = at.delayed_to(hit, self.l1d_latency);
+        let line = Origin::of(brought.record, brought.piece, brought.ready);
+        data.join(&line, self.oldest());
+        data
+    }
+
+    /// A line that L1D does not have: gives when it is there.
+    fn miss(&mut self, line: HostLine, at: Origin, kind: Kind) -> Origin {
+        let record = self.emit(kind, line.get(), at.ready, &at);
+        let by_store = kind == Kind::Store;
+        let (place, victim) = self.l1d.fill(line, by_store);
+        if let Some(victim) = victim.filter(|victim| victim.is_dirty) {
+            self.emit(Kind::WriteBack, victim.line.get(), 0, &Origin::at(0));
+        }
+        self.note(place, record, at.ready, by_store)
+    }
+
+    fn note(&mut self, place: Place, record: u32, asked: u64, by_store: bool) -> Origin {
+        let ready = asked + self.l1d_latency + self.l2_latency;
+        self.brought[place.index()] = Brought {
+            record,
+            piece: self.piece,
+            ready,
+            by_store,
+        };
+        Origin::of(record, self.piece, ready)
+    }
+
+    fn translate(&mut self, line: HostLine, at: Origin) -> Origin {
+        let chunk = line.chunk();
+        let second = at.ready + self.l2_tlb_latency;
+        match self.tlb.translate(chunk) {
+            Translation::L1 | Translation::Remapped => at,
+            Translation::L2 => {
+                self.counts.l1_tlb_misses += 1;
+                at.delayed_to(second, self.l2_tlb_latency)
+            }
+            Translation::Absent => {
+                self.counts.l1_tlb_misses += 1;
+                let at = at.delayed_to(second, self.l2_tlb_latency);
+                let table = HostLine::page_table(self.tlb.page_of(chunk));
+                let record = self.emit(Kind::Walk, table.get(), at.ready, &at);
+                self.tlb.insert(chunk);
+                Origin::of(record, self.piece, second + self.l2_latency)
+            }
+        }
+    }
+
+    fn store(&mut self, store: Access, done: Origin) {
+        let (first, last) = lines(store);
+        self.write_line(first, done);
+        if first != last {
+            self.write_line(last, done);
+        }
+        let last = store.byte + u64::from(store.size) - 1;
+        for word in store.byte / 8..=last / 8 {
+            self.forwards[word as usize % WORDS] = Forward {
+                word,
+                piece: self.piece,
+                data: done,
+            };
+        }
+    }
+
+    fn write_line(&mut self, line: HostLine, done: Origin) {
+        let done = self.translate(line, done);
+        if self.l1d.write(line).is_some() {
+            self.counts.l1d_hits += 1;
+        } else {
+            self.miss(line, done, Kind::Store);
+        }
+    }
+}
+
+/// The first and the last line of an access.
+fn lines(access: Access) -> (HostLine, HostLine) {
+    let last = access.byte + u64::from(access.size) - 1;
+    (HostLine::of_byte(access.byte), HostLine::of_byte(last))
+}

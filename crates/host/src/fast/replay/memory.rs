@@ -1,0 +1,215 @@
+//! Records on their way to L2 and beyond.
+
+use super::FastCore;
+use crate::core::window::{NIL, PENDING};
+use crate::fast::stream::Kind;
+use crate::port::{HostLine, MissKind, Uncore};
+
+/// How an access went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    /// Its line is there at this cycle.
+    Done(u64),
+    /// It must wait for this MSHR.
+    Miss(usize),
+    /// There is no MSHR.
+    Refused,
+}
+
+impl FastCore {
+    /// A record has been dispatched, or what it waited for is complete: it issues if it can.
+    pub(super) fn start_record<U: Uncore>(&mut self, number: u64, uncore: &mut U) {
+        let entry = self.window.entry(number);
+        let floor = entry.slot / self.timing.width + u64::from(entry.record.late);
+        entry.done = PENDING;
+        let Some(mut issue) = self.window.ready(number, floor) else {
+            return self.parked.push(number);
+        };
+        let record = self.window.peek(number).record;
+        if record.kind != Kind::Walk {
+            issue = self.fault(HostLine::from_raw(record.line), issue, uncore);
+        }
+        self.window.entry(number).issue = issue;
+        if record.kind == Kind::Store {
+            self.window.entry(number).done = issue;
+            self.stores.push(HostLine::from_raw(record.line));
+        } else {
+            self.issue(number, uncore);
+        }
+    }
+
+    /// What a hint fault at the line's page takes from the core and from the access.
+    fn fault<U: Uncore>(&mut self, line: HostLine, at: u64, uncore: &mut U) -> u64 {
+        let cost = uncore.walked(self.time(at), self.id, self.page_of(line));
+        if cost.is_zero() {
+            return at;
+        }
+        let cycles = cost.get().div_ceil(self.timing.period);
+        let from = (self.front / self.timing.width).max(at);
+        self.front = self.front.max((from + cycles) * self.timing.width);
+        at + cycles
+    }
+
+    /// Lets a load or a walk look for its line; says whether it found an MSHR.
+    fn issue<U: Uncore>(&mut self, number: u64, uncore: &mut U) -> bool {
+        let entry = self.window.peek(number);
+        let (line, at) = (HostLine::from_raw(entry.record.line), entry.issue);
+        let outcome = match entry.record.kind {
+            Kind::Walk => {
+                self.stats.walks += 1;
+                self.ask_l2(line, MissKind::Walk, at, uncore)
+            }
+            _ => self.ask_l1(line, MissKind::Load, at, uncore),
+        };
+        match outcome {
+            Access::Done(cycle) => self.window.entry(number).done = cycle,
+            Access::Miss(mshr) => {
+                let place = self.window.place(number);
+                let miss = self.misses.miss(mshr);
+                let next = std::mem::replace(&mut miss.first, place);
+                let is_delayed = miss.is_delayed;
+                let entry = self.window.entry(number);
+                entry.next = next;
+                entry.is_delayed = is_delayed && entry.record.kind == Kind::Load;
+            }
+            Access::Refused => {
+                self.stats.mshr_waits += 1;
+                self.queue.push_back(number);
+            }
+        }
+        outcome != Access::Refused
+    }
+
+    /// Asks for a line that L1D does not have at cycle `at`.
+    pub(super) fn ask_l1<U: Uncore>(
+        &mut self,
+        line: HostLine,
+        kind: MissKind,
+        at: u64,
+        uncore: &mut U,
+    ) -> Access {
+        self.stats.l1d_misses += 1;
+        if let Some(number) = self.misses.find(line) {
+            self.stats.l2_merged += 1;
+            return Access::Miss(number);
+        }
+        let Ok((l1_slot, at)) = self.misses.l1_slot(at) else {
+            self.stats.l1d_misses -= 1;
+            return Access::Refused;
+        };
+        let done = at + self.timing.l1d + self.timing.l2;
+        if self.l2.access(line).is_some() {
+            self.stats.l2_hits += 1;
+            self.misses.hold_l1(l1_slot, done);
+            return Access::Done(done);
+        }
+        self.request(line, kind, l1_slot, done, uncore)
+    }
+
+    /// Asks L2 for a line of code or page table at cycle `at`.
+    pub(super) fn ask_l2<U: Uncore>(
+        &mut self,
+        line: HostLine,
+        kind: MissKind,
+        at: u64,
+        uncore: &mut U,
+    ) -> Access {
+        let done = at + self.timing.l2;
+        if self.l2.access(line).is_some() {
+            self.stats.l2_hits += 1;
+            return Access::Done(done);
+        }
+        if let Some(number) = self.misses.find(line) {
+            self.stats.l2_merged += 1;
+            return Access::Miss(number);
+        }
+        self.request(line, kind, NIL, done, uncore)
+    }
+
+    fn request<U: Uncore>(
+        &mut self,
+        line: HostLine,
+        kind: MissKind,
+        l1_slot: u16,
+        at: u64,
+        uncore: &mut U,
+    ) -> Access {
+        let Ok(number) = self.misses.allocate(line, kind, l1_slot) else {
+            return Access::Refused;
+        };
+        self.stats.l2_misses += 1;
+        uncore.read(self.time(at), self.id, self.misses.name(number), line, kind);
+        Access::Miss(number)
+    }
+
+    /// L1D writes a dirty line to L2.
+    pub(super) fn take_dirty<U: Uncore>(&mut self, line: HostLine, cycle: u64, uncore: &mut U) {
+        if self.l2.write(line).is_none() {
+            self.fill_l2(line, true, cycle, uncore);
+        }
+    }
+
+    fn fill_l2<U: Uncore>(&mut self, line: HostLine, dirty: bool, cycle: u64, uncore: &mut U) {
+        let victim = self.l2.fill(line, dirty).1;
+        if let Some(victim) = victim.filter(|victim| victim.is_dirty) {
+            self.stats.l2_write_backs += 1;
+            uncore.write_back(self.time(cycle), self.id, victim.line);
+        }
+    }
+
+    /// Frees an MSHR at `cycle`, puts its line into L2 and completes what waited.
+    pub(super) fn take_fill<U: Uncore>(&mut self, number: usize, cycle: u64, uncore: &mut U) {
+        let line = self.misses.line(number);
+        let miss = *self.misses.miss(number);
+        self.misses.free(number, cycle);
+        // L1D may have written it to L2 before it came: the filter has all lines at once.
+        if self.l2.find(line).is_none() {
+            self.fill_l2(line, false, cycle, uncore);
+        }
+        if self.awaited == line.get() {
+            self.awaited = HostLine::NONE;
+            // Nothing has been dispatched since.
+            self.window.entry(self.window.tail - 1).done = cycle;
+            self.front = self.front.max(cycle * self.timing.width);
+        }
+        if miss.store_waits {
+            self.stores.filled(line, cycle);
+        }
+        let mut place = miss.first;
+        while place != NIL {
+            let entry = self.window.at(place);
+            entry.done = cycle;
+            entry.is_delayed = false;
+            place = entry.next;
+        }
+    }
+
+    /// Something is complete, or an MSHR is free: whatever waits for that goes on.
+    pub(super) fn go_on<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
+        self.wake(uncore);
+        while let Some(number) = self.queue.front().copied() {
+            let entry = self.window.entry(number);
+            entry.issue = entry.issue.max(cycle);
+            if !self.issue(number, uncore) {
+                self.queue.pop_back();
+                break;
+            }
+            self.queue.pop_front();
+            self.wake(uncore);
+        }
+        self.write_stores_again(cycle, uncore);
+        self.retire_ready(uncore);
+    }
+
+    /// Lets parked records issue whose dependences are complete, the oldest first.
+    fn wake<U: Uncore>(&mut self, uncore: &mut U) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let mut parked = std::mem::replace(&mut self.parked, std::mem::take(&mut self.spare));
+        for number in parked.drain(..) {
+            self.start_record(number, uncore);
+        }
+        self.spare = parked;
+    }
+}

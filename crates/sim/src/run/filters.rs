@@ -1,0 +1,122 @@
+//! Filtered threads, kept for the runs to come.
+
+use super::Guest;
+use crate::config::Config;
+use crate::error::SimError;
+use crate::simulation::Progress;
+use host::fast::{FilteredThread, Stream, filter};
+use host::os::ThreadOrigin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use units::Time;
+
+/// Memory for filtered threads, in bytes. Beyond it the threads used longest ago are given up; runs
+/// that have begun keep theirs.
+const MOST_BYTES: usize = 1 << 30;
+
+type Slot = Arc<OnceLock<Arc<Stream>>>;
+
+/// Filtered threads by what they are made of: a capture, a thread and the cores above L2. Whoever
+/// needs one first filters it; others wait for that.
+#[derive(Debug, Default)]
+pub struct Filters {
+    /// The one used last at the end.
+    kept: Mutex<Vec<(String, Slot)>>,
+}
+
+impl Filters {
+    /// The threads of a capture.
+    ///
+    /// # Errors
+    /// Interrupted by the observer, who is asked between threads.
+    pub(super) fn threads(
+        &self,
+        guest: &Guest,
+        config: &Config,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Vec<(FilteredThread, ThreadOrigin)>, SimError> {
+        let above = above_l2(config);
+        let content = guest.content();
+        let sources = guest.sources(config).into_iter().enumerate();
+        sources
+            .map(|(thread, (mut source, origin))| {
+                let is_present = origin != ThreadOrigin::Absent;
+                let slot = self.slot(format!("{content} {is_present} {thread} {above}"));
+                let program = source.shared_program();
+                let stream = slot.get_or_init(|| {
+                    Arc::new(match is_present {
+                        true => filter(&mut source, &config.cpu),
+                        false => Stream::default(),
+                    })
+                });
+                let goes_on = observe(Progress {
+                    is_measured: false,
+                    instructions: 0,
+                    at: Time::ZERO,
+                });
+                match goes_on {
+                    true => Ok((FilteredThread::new(Arc::clone(stream), program), origin)),
+                    false => Err(SimError::Interrupted),
+                }
+            })
+            .collect()
+    }
+
+    fn slot(&self, key: String) -> Slot {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.iter().position(|(name, _)| *name == key);
+        let entry = match found {
+            Some(at) => kept.remove(at),
+            None => (key, Slot::default()),
+        };
+        let slot = Arc::clone(&entry.1);
+        let bytes = |slot: &Slot| slot.get().map_or(0, |stream| stream.bytes());
+        let mut total: usize = kept.iter().map(|(_, slot)| bytes(slot)).sum();
+        while total > MOST_BYTES && !kept.is_empty() {
+            total -= bytes(&kept.remove(0).1);
+        }
+        kept.push(entry);
+        slot
+    }
+}
+
+/// The parameters that decide what a filter writes, as text.
+fn above_l2(config: &Config) -> String {
+    let cpu = &config.cpu;
+    format!(
+        "{:?} {:?} {:?}",
+        (
+            [
+                cpu.width,
+                cpu.rob,
+                cpu.history_bits,
+                cpu.l1i_ways,
+                cpu.l1d_ways
+            ],
+            [
+                cpu.alu_ports,
+                cpu.load_ports,
+                cpu.store_ports,
+                cpu.fp_ports,
+                cpu.branch_ports
+            ],
+            [cpu.l1_tlb, cpu.l2_tlb],
+        ),
+        (
+            cpu.l1i,
+            cpu.l1d,
+            cpu.tlb,
+            cpu.page_size,
+            cpu.split_accesses,
+            cpu.serialising
+        ),
+        (
+            [
+                cpu.l1d_latency,
+                cpu.l2_latency,
+                cpu.l2_tlb_latency,
+                cpu.mispredict_penalty
+            ],
+            (cpu.branch_targets, cpu.branch_start, config.os.edges),
+        ),
+    )
+}
