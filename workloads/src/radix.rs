@@ -35,9 +35,9 @@ const MOVED_ONE_IN: u64 = 4;
 pub struct Radix {
     keys: [Box<[AtomicU32]>; 2],
     /// Place of a digit in the order.
-    collation: Vec<u16>,
+    collation: Box<[u16; DIGITS]>,
     /// For each thread of the region and each digit: how many, then where the next one goes.
-    ranks: Vec<Box<[AtomicU32]>>,
+    ranks: Box<[[AtomicU32; DIGITS]]>,
     /// For each digit, how many all threads have.
     totals: Box<[AtomicU32]>,
     /// Keys counted and moved in the region, all threads together.
@@ -52,13 +52,10 @@ impl Workload for Radix {
         let moved = (setting.work.get() / MOVED_ONE_IN) as usize;
         let counted = setting.work.get() as usize - moved;
         check_sizes(setting, count, counted)?;
-        let threads = setting.threads.get();
         let radix = Self {
             keys: [zeroed(count)?, zeroed(count)?],
             collation: collation(random::key(setting.seed, "radix collation")),
-            ranks: (0..threads)
-                .map(|_| zeroed(DIGITS))
-                .collect::<Result<_, _>>()?,
+            ranks: zeroed(setting.threads.get())?,
             totals: zeroed(DIGITS)?,
             counted,
             moved,
@@ -146,8 +143,8 @@ fn check_sizes(setting: &Setting, count: usize, counted: usize) -> Result<(), Fa
 }
 
 /// A random order of the digits.
-fn collation(key: u64) -> Vec<u16> {
-    let mut digits: Vec<u16> = (0..DIGITS as u16).collect();
+fn collation(key: u64) -> Box<[u16; DIGITS]> {
+    let mut digits: Box<[u16; DIGITS]> = Box::new(std::array::from_fn(|digit| digit as u16));
     digits.sort_by_key(|digit| hash(key, u64::from(*digit)));
     digits
 }
@@ -159,12 +156,13 @@ impl Radix {
 
     #[inline]
     fn rank_of(&self, key: u32, pass: u32) -> usize {
+        // A rank is below the number of digits: the mask says so to the compiler.
         let digit = (key >> (pass * BITS)) as usize % DIGITS;
-        usize::from(self.collation[digit])
+        usize::from(self.collation[digit]) % DIGITS
     }
 
     fn count(&self, thread: usize, pass: u32, keys: Range<usize>) {
-        let counts = &self.ranks[thread][..DIGITS];
+        let counts = &self.ranks[thread];
         for key in &self.keys[pass as usize % 2][keys] {
             let count = &counts[self.rank_of(key.load(Relaxed), pass)];
             count.store(count.load(Relaxed) + 1, Relaxed);
@@ -199,7 +197,7 @@ impl Radix {
             &self.keys[pass as usize % 2],
             &self.keys[1 - pass as usize % 2],
         );
-        let ranks = &self.ranks[thread][..DIGITS];
+        let ranks = &self.ranks[thread];
         for key in &source[keys] {
             let key = key.load(Relaxed);
             let rank = &ranks[self.rank_of(key, pass)];

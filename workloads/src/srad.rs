@@ -11,7 +11,7 @@ use crate::memory::zeroed;
 use crate::random::{self, hash};
 use crate::{Checked, Digest, Failure, Member, Program, Setting, Workload, program, team};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use units::Bytes;
 
 /// What stands in the list.
@@ -28,15 +28,15 @@ pub const PROGRAM: Program = Program {
 };
 
 const WIDTH: usize = 2048;
-/// Bytes of a pixel: itself, its coefficient, and four differences.
-const PER_PIXEL: u64 = 24;
+/// Bytes of a pixel: itself, its coefficient, four differences, and whether it is valid.
+const PER_PIXEL: u64 = 25;
 /// The corner over which the speckle is estimated.
 const SAMPLE: usize = 128;
 /// Step of an iteration.
 const LAMBDA: f32 = 0.5;
 
 /// A plane of `f32`, by their bits, that threads share.
-type Plane = Box<[AtomicU32]>;
+type Plane = Box<[[AtomicU32; WIDTH]]>;
 
 /// The image and what an iteration computes for it.
 pub struct Srad {
@@ -48,9 +48,10 @@ pub struct Srad {
     south: Plane,
     west: Plane,
     east: Plane,
-    /// Neighbours of a row and of a column; those of the border are their own.
-    rows: Vec<[u32; 2]>,
-    columns: Vec<[u32; 2]>,
+    /// Whether a pixel received an echo: one that did not neither diffuses nor changes.
+    valid: Box<[[AtomicU8; WIDTH]]>,
+    /// The columns west and east of each.
+    columns: Box<[Neighbours; WIDTH]>,
     /// Speckle of the sample: variance by squared mean.
     speckle: f32,
     /// Pixels that get coefficients in the region, and pixels that are updated.
@@ -64,7 +65,7 @@ impl Workload for Srad {
         let pixels = setting.footprint.get() / PER_PIXEL;
         let height = pixels as usize / WIDTH;
         let (coefficients, updates) = sections(setting, height)?;
-        let plane = || zeroed(height * WIDTH);
+        let plane = || zeroed(height);
         let mut srad = Self {
             height,
             image: plane()?,
@@ -73,17 +74,22 @@ impl Workload for Srad {
             south: plane()?,
             west: plane()?,
             east: plane()?,
-            rows: neighbours(height),
-            columns: neighbours(WIDTH),
+            valid: zeroed(height)?,
+            columns: Box::new(std::array::from_fn(Neighbours::of)),
             speckle: 0.0,
             coefficients,
             updates,
             key: random::key(setting.seed, "srad image"),
         };
-        team::in_parts(srad.image.len(), |part| {
-            part.for_each(|pixel| set(&srad.image, pixel, srad.drawn(pixel)));
+        team::in_parts(height * WIDTH, |part| {
+            for pixel in part {
+                let (row, column) = (pixel / WIDTH, pixel % WIDTH);
+                let (value, valid) = srad.drawn(pixel);
+                set(&srad.image[row][column], value);
+                srad.valid[row][column].store(valid.into(), Relaxed);
+            }
         });
-        srad.speckle = speckle(|row, column| get(&srad.image, row * WIDTH + column));
+        srad.speckle = speckle(|row, column| get(&srad.image[row][column]));
         // An updated pixel needs the coefficients of itself and of those south and east.
         let needed = (srad.updates.end + WIDTH).min(srad.coefficients.start);
         team::in_parts(needed, |part| srad.coefficients(part));
@@ -101,29 +107,29 @@ impl Workload for Srad {
     }
 
     fn spoil(&mut self) {
-        *self.image[self.updates.end / 2].get_mut() ^= 1;
+        let pixel = self.updates.end / 2;
+        *self.image[pixel / WIDTH][pixel % WIDTH].get_mut() ^= 1;
     }
 
     fn check(self, _: &Setting) -> Result<Checked, Failure> {
-        let speckle = speckle(|row, column| self.drawn(row * WIDTH + column));
+        let speckle = speckle(|row, column| self.drawn(row * WIDTH + column).0);
         let serial = Serial {
             srad: &self,
             speckle,
         };
+        let mut digest = Digest::default();
         for pixel in self.coefficients.clone() {
-            let right = serial.coefficient(pixel / WIDTH, pixel % WIDTH);
-            let found = get(&self.coefficient, pixel);
-            compare("coefficient", pixel, found, right)?;
+            let (row, column) = (pixel / WIDTH, pixel % WIDTH);
+            let found = get(&self.coefficient[row][column]);
+            compare("coefficient", pixel, found, serial.coefficient(row, column))?;
+            digest = digest.with(found.to_bits().into());
         }
         for pixel in self.updates.clone() {
-            let right = serial.updated(pixel / WIDTH, pixel % WIDTH);
-            compare("pixel", pixel, get(&self.image, pixel), right)?;
+            let (row, column) = (pixel / WIDTH, pixel % WIDTH);
+            let found = get(&self.image[row][column]);
+            compare("pixel", pixel, found, serial.updated(row, column))?;
+            digest = digest.with(found.to_bits().into());
         }
-        let bits = |plane: &[AtomicU32]| Digest::of(plane.iter().map(|v| v.load(Relaxed).into()));
-        let [coefficients, image] = [
-            bits(&self.coefficient[self.coefficients.clone()]),
-            bits(&self.image[self.updates.clone()]),
-        ];
         Ok(Checked {
             said: format!(
                 "{} of {} × {WIDTH} pixels updated, {} given coefficients",
@@ -131,7 +137,7 @@ impl Workload for Srad {
                 self.height,
                 self.coefficients.len()
             ),
-            digest: coefficients.with(image.get()),
+            digest,
         })
     }
 }
@@ -147,13 +153,21 @@ fn compare(what: &str, pixel: usize, found: f32, right: f32) -> Result<(), Failu
 }
 
 #[inline]
-fn get(plane: &Plane, pixel: usize) -> f32 {
-    f32::from_bits(plane[pixel].load(Relaxed))
+fn get(place: &AtomicU32) -> f32 {
+    f32::from_bits(place.load(Relaxed))
 }
 
 #[inline]
-fn set(plane: &Plane, pixel: usize, value: f32) {
-    plane[pixel].store(value.to_bits(), Relaxed);
+fn set(place: &AtomicU32, value: f32) {
+    place.store(value.to_bits(), Relaxed);
+}
+
+/// The rows of a run of pixels, each with its columns.
+fn rows_of(pixels: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+    (pixels.start / WIDTH..pixels.end.div_ceil(WIDTH)).map(move |row| {
+        let start = pixels.start.saturating_sub(row * WIDTH);
+        (row, start..WIDTH.min(pixels.end - row * WIDTH))
+    })
 }
 
 /// The last pixels and the first ones, half of the work each.
@@ -161,7 +175,7 @@ fn sections(setting: &Setting, height: usize) -> Result<(Range<usize>, Range<usi
     let (work, footprint) = (setting.work.get(), setting.footprint);
     if height < SAMPLE {
         return Err(Failure::refused(format!(
-            "--footprint {footprint}: srad takes at least {SAMPLE} rows of 48 KiB."
+            "--footprint {footprint}: srad takes at least {SAMPLE} rows of 50 KiB."
         )));
     }
     let pixels = height * WIDTH;
@@ -176,12 +190,19 @@ fn sections(setting: &Setting, height: usize) -> Result<(Range<usize>, Range<usi
     Ok((pixels - half..pixels, 0..half))
 }
 
-/// For each of `count` rows or columns the one before it and the one after it.
-fn neighbours(count: usize) -> Vec<[u32; 2]> {
-    let last = count as u32 - 1;
-    (0..=last)
-        .map(|own| [own.saturating_sub(1), last.min(own + 1)])
-        .collect()
+/// The columns beside one; those of the border are their own.
+struct Neighbours {
+    west: u16,
+    east: u16,
+}
+
+impl Neighbours {
+    fn of(column: usize) -> Self {
+        Self {
+            west: column.saturating_sub(1) as u16,
+            east: (column + 1).min(WIDTH - 1) as u16,
+        }
+    }
 }
 
 /// Variance by squared mean of the sample.
@@ -212,57 +233,66 @@ fn diffusion(pixel: f32, [north, south, west, east]: [f32; 4], speckle: f32) -> 
 }
 
 impl Srad {
-    /// A checkerboard of tissue under multiplicative speckle.
-    fn drawn(&self, pixel: usize) -> f32 {
+    /// A checkerboard of tissue under multiplicative speckle, and whether there was an echo: one in
+    /// 64 pixels has none.
+    fn drawn(&self, pixel: usize) -> (f32, bool) {
         let field = pixel / WIDTH / 64 + pixel % WIDTH / 64;
         let tissue = if field.is_multiple_of(2) { 1.0 } else { 1.5 };
-        let noise = (hash(self.key, pixel as u64) >> 40) as f32 / (1 << 24) as f32;
-        tissue * (0.8 + 0.4 * noise)
+        let bits = hash(self.key, pixel as u64);
+        let noise = (bits >> 40) as f32 / (1 << 24) as f32;
+        (tissue * (0.8 + 0.4 * noise), !bits.is_multiple_of(64))
     }
 
     /// Differences and coefficients of these pixels.
     fn coefficients(&self, pixels: Range<usize>) {
-        let (mut row, mut column) = (pixels.start / WIDTH, pixels.start % WIDTH);
-        for pixel in pixels {
-            let own = get(&self.image, pixel);
-            let [above, below] = self.rows[row];
-            let [left, right] = self.columns[column];
-            let there = |row: u32, column: u32| row as usize * WIDTH + column as usize;
-            let to = |place: usize| get(&self.image, place) - own;
-            let north = to(there(above, column as u32));
-            let south = to(there(below, column as u32));
-            let west = to(there(row as u32, left));
-            let east = to(there(row as u32, right));
-            set(&self.north, pixel, north);
-            set(&self.south, pixel, south);
-            set(&self.west, pixel, west);
-            set(&self.east, pixel, east);
-            let coefficient = diffusion(own, [north, south, west, east], self.speckle);
-            set(&self.coefficient, pixel, coefficient);
-            column += 1;
-            if column == WIDTH {
-                (row, column) = (row + 1, 0);
+        for (row, columns) in rows_of(pixels) {
+            let image = &self.image[row];
+            let above = &self.image[row.saturating_sub(1)];
+            let below = &self.image[(row + 1).min(self.height - 1)];
+            let (north, south) = (&self.north[row], &self.south[row]);
+            let (west, east) = (&self.west[row], &self.east[row]);
+            let (coefficient, valid) = (&self.coefficient[row], &self.valid[row]);
+            for column in columns {
+                if valid[column].load(Relaxed) == 0 {
+                    set(&coefficient[column], 0.0);
+                    continue;
+                }
+                let own = get(&image[column]);
+                let beside = &self.columns[column];
+                let to_north = get(&above[column]) - own;
+                let to_south = get(&below[column]) - own;
+                let to_west = get(&image[usize::from(beside.west)]) - own;
+                let to_east = get(&image[usize::from(beside.east)]) - own;
+                set(&north[column], to_north);
+                set(&south[column], to_south);
+                set(&west[column], to_west);
+                set(&east[column], to_east);
+                let sides = [to_north, to_south, to_west, to_east];
+                set(&coefficient[column], diffusion(own, sides, self.speckle));
             }
         }
     }
 
     /// Moves these pixels by the diffusion over their sides.
     fn update(&self, pixels: Range<usize>) {
-        let (mut row, mut column) = (pixels.start / WIDTH, pixels.start % WIDTH);
-        for pixel in pixels {
-            let (below, right) = (self.rows[row][1] as usize, self.columns[column][1] as usize);
-            let own = get(&self.coefficient, pixel);
-            let south = get(&self.coefficient, below * WIDTH + column);
-            let east = get(&self.coefficient, row * WIDTH + right);
-            let divergence = own * get(&self.north, pixel)
-                + south * get(&self.south, pixel)
-                + own * get(&self.west, pixel)
-                + east * get(&self.east, pixel);
-            let moved = get(&self.image, pixel) + 0.25 * LAMBDA * divergence;
-            set(&self.image, pixel, moved);
-            column += 1;
-            if column == WIDTH {
-                (row, column) = (row + 1, 0);
+        for (row, columns) in rows_of(pixels) {
+            let image = &self.image[row];
+            let (coefficient, valid) = (&self.coefficient[row], &self.valid[row]);
+            let below = &self.coefficient[(row + 1).min(self.height - 1)];
+            let (north, south) = (&self.north[row], &self.south[row]);
+            let (west, east) = (&self.west[row], &self.east[row]);
+            for column in columns {
+                if valid[column].load(Relaxed) == 0 {
+                    continue;
+                }
+                let own = get(&coefficient[column]);
+                let beyond = &coefficient[usize::from(self.columns[column].east)];
+                let divergence = own * get(&north[column])
+                    + get(&below[column]) * get(&south[column])
+                    + own * get(&west[column])
+                    + get(beyond) * get(&east[column]);
+                let pixel = &image[column];
+                set(pixel, get(pixel) + 0.25 * LAMBDA * divergence);
             }
         }
     }
@@ -276,7 +306,10 @@ struct Serial<'a> {
 
 impl Serial<'_> {
     fn pixel(&self, row: usize, column: usize) -> f32 {
-        self.srad.drawn(row * WIDTH + column)
+        self.srad.drawn(row * WIDTH + column).0
+    }
+    fn is_valid(&self, row: usize, column: usize) -> bool {
+        self.srad.drawn(row * WIDTH + column).1
     }
     fn differences(&self, row: usize, column: usize) -> [f32; 4] {
         let own = self.pixel(row, column);
@@ -292,6 +325,9 @@ impl Serial<'_> {
         ]
     }
     fn coefficient(&self, row: usize, column: usize) -> f32 {
+        if !self.is_valid(row, column) {
+            return 0.0;
+        }
         let differences = self.differences(row, column);
         diffusion(self.pixel(row, column), differences, self.speckle)
     }
@@ -300,6 +336,9 @@ impl Serial<'_> {
             (row + 1).min(self.srad.height - 1),
             (column + 1).min(WIDTH - 1),
         );
+        if !self.is_valid(row, column) {
+            return self.pixel(row, column);
+        }
         let [north, south, west, east] = self.differences(row, column);
         let own = self.coefficient(row, column);
         let divergence = own * north
