@@ -58,6 +58,7 @@ from entresol.options import (
 from entresol.output import OutputDirectory
 from entresol.replay import command as replay_command
 from entresol.store import Store
+from entresol.stored import command as stored_command
 from entresol.sweep import command as sweep_command
 from entresol.workload import command as workload_command
 
@@ -195,6 +196,7 @@ figure_command.register(app)
 workload_command.register(app)
 app.command("sample")(cli_sample.sample_command)
 app.command("sweep")(sweep_command.sweep_command)
+stored_command.register(app)
 
 
 @app.command()

@@ -128,10 +128,11 @@ def execute(
     (`tcp://…`). Raises `Failed` when results can no longer be stored and
     `KeyboardInterrupt` on Ctrl-C; what was done by then is in the store.
     """
-    run = _Execution(points, store, watch or (lambda _progress: None))
-    if run.pending:
-        with _backend(scheduler, jobs, len(run.pending)) as backend, _interruption() as stop:
-            run.work(backend, stop)
+    with nullcontext() if store is None else store.in_use():
+        run = _Execution(points, store, watch or (lambda _progress: None))
+        if run.pending:
+            with _backend(scheduler, jobs, len(run.pending)) as backend, _interruption() as stop:
+                run.work(backend, stop)
     return run.outcomes()
 
 

@@ -15,7 +15,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ VERSION = 1
 _HEAD = re.compile(rb'\{"entresol":"result","version":(\d+),"sha256":"([0-9a-f]{64})","body":')
 _KEY = re.compile(r"[0-9a-f]{64}")
 TEMPORARY = ".new-"
+USER = "user-"
 
 
 def key_of(inputs: Json) -> str:
@@ -102,7 +103,7 @@ class Store:
             ) from error
         return key
 
-    def keys(self) -> list[str]:
+    def list_keys(self) -> list[str]:
         """The keys of all files, whole or not, in order."""
         if not self.root.is_dir():
             return []
@@ -111,7 +112,7 @@ class Store:
 
     def entries(self) -> Iterator[Entry]:
         """All results in order of their keys; what is damaged is reported and left out."""
-        for key in self.keys():
+        for key in self.list_keys():
             try:
                 yield read(self.path(key))
             except FileNotFoundError:
@@ -120,6 +121,28 @@ class Store:
                 self._doubt(self.path(key), error.strerror or str(error))
             except DamagedError as error:
                 self._doubt(self.path(key), str(error))
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Says, until it ends, that somebody is at work who may need what he uses."""
+        claim = self.claim(f"{USER}{uuid.uuid4().hex}")
+        try:
+            yield
+        finally:
+            if claim is not None:
+                claim.release()
+
+    def in_use_since(self) -> float | None:
+        """When the first of those began who are at work now; none if there are none."""
+        began = []
+        for path in (self.root / "claims").glob(f"{USER}*"):
+            with suppress(FileNotFoundError):
+                time = path.stat().st_mtime
+                if (claim := self.claim(path.name)) is None:
+                    began.append(time)
+                else:
+                    claim.release()  # Its owner was killed; with this it is gone.
+        return min(began, default=None)
 
     def claim(self, key: str) -> Claim | None:
         """The right to compute a result, so that no two processes do; none while another has it.

@@ -41,7 +41,7 @@ def test_results_are_those_of_a_run_in_the_order_of_points(
     assert [outcome.point for outcome in first] == [*points, points[0]]
     alone = core.Run(captures[0].path, SETUP, "base-cssd", 1, False).execute()
     assert first[1].result == alone and list(first[1].result or {}) == list(alone)
-    assert len(kept.keys()) == 4 and not any(outcome.was_stored for outcome in first)
+    assert len(kept.list_keys()) == 4 and not any(outcome.was_stored for outcome in first)
     again = execute(points, kept, jobs=1)
     assert [outcome.result for outcome in again] == [outcome.result for outcome in first[:4]]
     assert all(outcome.was_stored for outcome in again)
@@ -90,7 +90,7 @@ def test_a_point_that_fails_says_why_and_the_others_go_on(
     assert [outcome.result is None for outcome in outcomes] == [True, True, False]
     assert "unknown key ssd.nothing" in (outcomes[0].error or "")
     assert "99" in (outcomes[1].error or "") and "\n" not in (outcomes[1].error or "")
-    assert len(kept.keys()) == 1
+    assert len(kept.list_keys()) == 1
 
 
 def _victim(progress: Progress) -> None:
@@ -137,7 +137,7 @@ def test_an_interruption_keeps_what_is_done(
     long = Point(captures[1], "skybyte-full", core.Setup("table2"), None)
     with pytest.raises(KeyboardInterrupt):
         execute([_points(captures)[0], long], kept, jobs=1, watch=interrupt)
-    assert len(kept.keys()) == 1
+    assert len(kept.list_keys()) == 1
     assert not list(kept.root.rglob(".new-*"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import fake_core
@@ -31,7 +32,7 @@ def test_every_name_of_the_core_is_wrapped_in_one_module() -> None:
         assert f"_core.{name}" in text, name
     for path in PACKAGE.rglob("*.py"):
         if path.name != "core.py":
-            assert "_core" not in path.read_text().replace("entresol._core", ""), path
+            assert not re.search(r"\b_core\b", path.read_text().replace("entresol._core", "")), path
 
 
 def test_the_stand_in_has_the_names_of_the_core() -> None:

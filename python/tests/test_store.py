@@ -38,14 +38,14 @@ def test_what_is_kept_is_found_with_its_keys_in_their_order(kept: Store) -> None
     key = kept.keep(INPUTS, {"trace": "sort"}, RESULT)
     found = kept.find(key)
     assert found is not None and list(found) == list(RESULT) and found == RESULT
-    assert kept.keys() == [key]
+    assert kept.list_keys() == [key]
     (entry,) = kept.entries()
     assert (entry.key, entry.inputs, entry.label) == (key, INPUTS, {"trace": "sort"})
 
 
 def test_an_empty_store_has_nothing_and_makes_nothing(tmp_path: Path) -> None:
     kept = Store(tmp_path / "none")
-    assert kept.find("0" * 64) is None and kept.keys() == [] and list(kept.entries()) == []
+    assert kept.find("0" * 64) is None and kept.list_keys() == [] and list(kept.entries()) == []
     assert not (tmp_path / "none").exists()
 
 
@@ -118,7 +118,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_store_as_it_was(
         kept.keep(INPUTS | {"threads": 2}, {}, RESULT)
     assert "\n" not in str(caught.value)
     monkeypatch.undo()
-    assert kept.keys() == [path.stem] and kept.find(path.stem) == RESULT
+    assert kept.list_keys() == [path.stem] and kept.find(path.stem) == RESULT
     assert [each for each in kept.root.rglob("*") if each.is_file()] == [path]
 
 

@@ -1,0 +1,1 @@
+"""What is in the store: listed, shown, compared, exported and cleared."""

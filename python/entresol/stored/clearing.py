@@ -1,0 +1,66 @@
+"""Clearing the store: by age, by size, and of builds that are gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from entresol.errors import Failed
+from entresol.store import TEMPORARY, Store
+from entresol.stored import shelf
+from entresol.stored.shelf import Filter, Item
+
+LITTER_SECONDS = 3600
+"""After this a file that was never finished has no owner any more."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What clearing removes, and what there is."""
+
+    items: tuple[Item, ...]
+    litter: tuple[Path, ...]
+    total: int
+    total_size: int
+    spared: int
+    """Results that fit but that a command at work may need."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that become free."""
+        return sum(item.size for item in self.items)
+
+
+def plan(kept: Store, wanted: Filter | None, most: int | None) -> Plan:
+    """What to remove: what fits, and of the rest the longest unused until at most `most` bytes
+    are left. A result that was used since a command now at work began is never removed."""
+    everything = shelf.items(kept, Filter())
+    chosen = [item for item in everything if wanted is not None and wanted.fits(item)]
+    keys = {item.entry.key for item in chosen}
+    left = sum(item.size for item in everything if item.entry.key not in keys)
+    for item in everything:
+        if most is not None and left > most and item.entry.key not in keys:
+            chosen.append(item)
+            left -= item.size
+    since = kept.in_use_since()
+    spared = [item for item in chosen if since is not None and item.used >= since]
+    free = [item for item in chosen if item not in spared]
+    size = sum(item.size for item in everything)
+    return Plan(tuple(free), tuple(_litter(kept)), len(everything), size, len(spared))
+
+
+def _litter(kept: Store) -> Sequence[Path]:
+    old = time.time() - LITTER_SECONDS
+    return [path for path in sorted(kept.root.glob(f"??/{TEMPORARY}*"))
+            if path.stat().st_mtime < old]  # fmt: skip
+
+
+def remove(kept: Store, planned: Plan) -> None:
+    """Removes what was planned. Raises `Failed`."""
+    for path in [*planned.litter, *(kept.path(item.entry.key) for item in planned.items)]:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise Failed(f"{path}: cannot be removed: {error.strerror}.") from error

@@ -1,0 +1,298 @@
+"""`entresol results`: list, show, diff, export, gc."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from entresol import parquet, place, quantity, summary, terminal
+from entresol.core import Json
+from entresol.errors import UserError
+from entresol.options import JsonOption, StoreOption
+from entresol.output import OutputFile
+from entresol.store import Entry, Store
+from entresol.stored import clearing, difference, shelf
+from entresol.stored.difference import Change
+from entresol.stored.shelf import SHORT, Item
+from entresol.sweep import measure
+
+SHOWN = 40
+"""Numbers that `diff` shows unless it is asked for all."""
+WIDEST = 60
+
+app = typer.Typer(help="Look at the results in the store.", rich_markup_mode=None)
+
+TraceFilter = Annotated[
+    list[str] | None, typer.Option("--trace", metavar="NAME", help="Only of this capture.")
+]
+DesignFilter = Annotated[
+    list[str] | None, typer.Option("--design", metavar="NAME", help="Only of this design.")
+]
+WhereFilter = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="KEY=VALUE", help="Only with this value of a parameter."),
+]
+NewerFilter = Annotated[
+    str | None, typer.Option("--newer", metavar="SPAN", help="Used within, such as 12h or 30d.")
+]
+OlderFilter = Annotated[
+    str | None, typer.Option("--older", metavar="SPAN", help="Not used for, such as 12h or 30d.")
+]
+OtherCore = Annotated[
+    bool, typer.Option("--other-core", help="Only of other builds, which this one does not take.")
+]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="A key, or how it begins.")]
+
+
+def register(parent: typer.Typer) -> None:
+    """Adds the commands."""
+    parent.add_typer(app, name="results")
+
+
+def _kept(option: Path | None) -> Store:
+    return Store(place.store_directory(option))
+
+
+@app.command("list")
+def list_command(
+    trace: TraceFilter = None,
+    design: DesignFilter = None,
+    where: WhereFilter = None,
+    newer: NewerFilter = None,
+    older: OlderFilter = None,
+    other_core: OtherCore = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List results: what was run, what was not the preset, and its time; the last used last."""
+    wanted = shelf.filter_of(trace, design, where, older, newer, other_core)
+    found = shelf.items(_kept(store), wanted)
+    if as_json:
+        sys.stdout.write(summary.to_text([_listed(item) for item in found]))
+        return
+    table = Table(title=_count(found), title_justify="left", title_style="bold", pad_edge=False)
+    for name in ("key", "trace", "design", "not the preset", "build"):
+        table.add_column(name, no_wrap=name != "not the preset")
+    for name in ("time", "used"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in found:
+        table.add_row(*_cells(item))
+    terminal.wide_console().print(table)
+
+
+def _count(found: list[Item]) -> str:
+    size = quantity.size(sum(item.size for item in found))
+    return f"{len(found)} {'result' if len(found) == 1 else 'results'}, {size}"
+
+
+def _cells(item: Item) -> list[str]:
+    entry = item.entry
+    return [
+        entry.key[:SHORT],
+        str(entry.label.get("trace", "")),
+        str(entry.inputs["design"]),
+        _short(" ".join(_settings(item))),
+        "this" if item.is_current else "other",
+        quantity.duration(entry.result["execution_time_ps"]),
+        f"{_age(time.time() - item.used)} ago",
+    ]
+
+
+def _settings(item: Item) -> list[str]:
+    inputs = item.entry.inputs
+    words = [str(item.entry.label.get("machine", ""))]
+    words += [] if inputs["threads"] is None else [f"threads={inputs['threads']}"]
+    words += ["audit"] if inputs["audit"] else []
+    words += [f"{key}={value}" for key, value in inputs["setup"].items() if value != "detailed"]
+    words += [f"fidelity={','.join(inputs['fidelity'])}"] if inputs["fidelity"] else []
+    return [*words, *(f"{key}={value}" for key, value in item.changes().items())]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{max(0, int(seconds))} s"
+
+
+def _listed(item: Item) -> Json:
+    entry = item.entry
+    return {
+        "key": entry.key,
+        "label": entry.label,
+        "design": entry.inputs["design"],
+        "threads": entry.inputs["threads"],
+        "audit": entry.inputs["audit"],
+        "fidelity": entry.inputs["fidelity"],
+        "setup": entry.inputs["setup"],
+        "changes": item.changes(),
+        "is_current": item.is_current,
+        "execution_time_ps": entry.result["execution_time_ps"],
+        "size_bytes": item.size,
+    }
+
+
+@app.command("show")
+def show_command(key: KeyArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Print a result: its inputs and its numbers."""
+    item = shelf.one(_kept(store), key)
+    entry = item.entry
+    if as_json:
+        body: Json = {"key": entry.key, "label": entry.label, "inputs": entry.inputs}
+        sys.stdout.write(summary.to_text(body | {"result": entry.result}))
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("key", entry.key)
+    for name, value in entry.label.items():
+        table.add_row(name, str(value))
+    table.add_row("design", str(entry.inputs["design"]))
+    table.add_row("settings", " ".join(_settings(item)))
+    table.add_row("build", "this" if item.is_current else "another than this")
+    table.add_row("captures", " ".join(digest[:SHORT] for digest in entry.inputs["captures"]))
+    for change in difference.numbers(Entry(entry.key, {}, {}, {}), entry):
+        if not isinstance(change.other, list):
+            table.add_row(change.name.removeprefix("statistics."), _text(change.other))
+    for warning in entry.result["warnings"]:
+        table.add_row("warning", warning)
+    terminal.wide_console().print(table)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "–" if value is None else str(value)
+    return f"{value:,}"
+
+
+@app.command("diff")
+def diff_command(
+    one: KeyArgument,
+    other: KeyArgument,
+    everything: Annotated[bool, typer.Option("--all", help="All numbers that differ.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which inputs and which numbers of two results differ, the largest factors first."""
+    kept = _kept(store)
+    left, right = shelf.one(kept, one).entry, shelf.one(kept, other).entry
+    inputs, numbers = difference.inputs(left, right), difference.numbers(left, right)
+    if as_json:
+        found = {"inputs": inputs, "numbers": numbers}
+        text: Json = {name: [each.as_json() for each in list] for name, list in found.items()}
+        sys.stdout.write(summary.to_text({"one": left.key, "other": right.key} | text))
+        return
+    console = terminal.wide_console()
+    console.print(_changes(f"inputs that differ: {len(inputs)}", inputs, left.key, right.key))
+    plain = [each for each in numbers if not isinstance(each.one or each.other, list)]
+    plain.sort(key=lambda each: -each.weight)
+    shown = plain if everything else plain[:SHOWN]
+    console.print(_changes(f"numbers that differ: {len(plain)}", shown, left.key, right.key))
+    if len(shown) < len(plain):
+        console.print(f"  and {len(plain) - len(shown)} more; --all shows them", style="dim")
+
+
+def _changes(title: str, changes: list[Change], one: str, other: str) -> Table:
+    table = Table(title=title, title_justify="left",
+                  title_style="bold", pad_edge=False)  # fmt: skip
+    table.add_column("name")
+    for key in (one, other):
+        table.add_column(key[:SHORT], justify="right")
+    table.add_column("factor", justify="right")
+    for each in changes:
+        factor = "" if each.factor is None else quantity.significant(each.factor)
+        name = each.name.removeprefix("statistics.").removeprefix("config.")
+        table.add_row(name, _text(each.one), _text(each.other), factor)
+    return table
+
+
+@app.command("export")
+def export_command(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.parquet|FILE.json")],
+    trace: TraceFilter = None,
+    design: DesignFilter = None,
+    where: WhereFilter = None,
+    newer: NewerFilter = None,
+    older: OlderFilter = None,
+    other_core: OtherCore = False,
+    store: StoreOption = None,
+) -> None:
+    """Write results as one table: a row each in Parquet, or a JSON list."""
+    wanted = shelf.filter_of(trace, design, where, older, newer, other_core)
+    if output.suffix not in (".parquet", ".json"):
+        raise UserError(f"{output}: ends in neither .parquet nor .json.")
+    with OutputFile(output) as file:
+        found = sorted(shelf.items(_kept(store), wanted), key=lambda item: item.entry.key)
+        if not found:
+            raise UserError("no result in the store fits; entresol results list shows what is.")
+        if output.suffix == ".json":
+            file.temporary.write_text(summary.to_text([_exported(item) for item in found]))
+        else:
+            parquet.write_rows([_row(item) for item in found], file.temporary)
+        file.commit()
+    typer.echo(f"{output}: {_count(found)}")
+
+
+def _exported(item: Item) -> Json:
+    entry = item.entry
+    return {"key": entry.key, "label": entry.label, "inputs": entry.inputs, "result": entry.result}
+
+
+def _row(item: Item) -> dict[str, Any]:
+    entry = item.entry
+    return {
+        "key": entry.key,
+        "machine": entry.label.get("machine"),
+        "audit": entry.inputs["audit"],
+        "fidelity": ",".join(entry.inputs["fidelity"]),
+        **entry.inputs["setup"],
+        **parquet.flatten(entry.result),
+    }
+
+
+@app.command("gc")
+def gc_command(
+    older: OlderFilter = None,
+    other_core: OtherCore = False,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", metavar="SIZE", help="The last used ones up to this size."),
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Do it; otherwise only say it.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Remove results: not used for a time, of other builds, or beyond a size.
+
+    Without --delete it only says what it would remove. It never removes what was used since a
+    sweep began that is still at work.
+    """
+    if older is None and keep is None and not other_core:
+        raise UserError("say what may go: --older SPAN, --other-core or --keep SIZE.")
+    most = None if keep is None else measure.size(keep)
+    if keep is not None and most is None:
+        raise UserError(f"--keep {keep}: is no size such as 500MiB.")
+    has_filter = older is not None or other_core
+    wanted = shelf.filter_of(None, None, None, older, None, other_core) if has_filter else None
+    kept = _kept(store)
+    planned = clearing.plan(kept, wanted, most)
+    if delete:
+        clearing.remove(kept, planned)
+    typer.echo(_cleared(planned, delete))
+
+
+def _cleared(planned: clearing.Plan, is_done: bool) -> str:
+    verb = "removed" if is_done else "would remove"
+    sizes = f"{quantity.size(planned.size)} of {quantity.size(planned.total_size)}"
+    text = f"{verb} {len(planned.items)} of {planned.total} results, {sizes}"
+    if planned.litter:
+        text += f", and {len(planned.litter)} files that were never finished"
+    if planned.spared:
+        text += f"; spared {planned.spared} that a command at work may need"
+    return text + ("." if is_done else "; --delete does it.")
