@@ -70,6 +70,7 @@ class Browser:
 
     def pdf(self) -> bytes:
         """The page on A4 paper."""
+        self.media("light", "print")
         paper = {"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": True}
         return _decoded(self.command("Page.printToPDF", printBackground=True, **paper)["data"])
 

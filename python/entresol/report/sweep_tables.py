@@ -66,7 +66,7 @@ def extremes(done: Sequence[Done], axes: Axes) -> str:
             chosen = {"fastest": order[0], "fastest device": devices[0], "slowest": order[-1]}
         rows += [
             Row(trace, (
-                Cell(what, prose=True), Cell(str(point.number), value=point.number),
+                Cell(what), Cell(str(point.number), value=point.number),
                 *_place(point, names), cells.duration(point.run.time_ps),
                 cells.ratio(point.run.time_ps / (order[0].run.time_ps or 1)),
             ))
@@ -94,8 +94,7 @@ def _varying(axes: Axes) -> list[str]:
 
 def _place(point: Done, names: Sequence[str]) -> tuple[Cell, ...]:
     settings = point.settings
-    texts = [settings.get(name, "") for name in names]
-    return tuple(Cell(text, prose=cells.magnitude(text) is None) for text in texts)
+    return tuple(Cell(settings.get(name, "")) for name in names)
 
 
 def warnings(done: Sequence[Done]) -> str:
