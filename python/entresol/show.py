@@ -18,6 +18,7 @@ from entresol.core import Config, Json, Parameter, Setup, Switch
 from entresol.errors import UserError, did_you_mean
 from entresol.summary import to_text
 from entresol.terminal import WIDTH_WITHOUT_TERMINAL
+from entresol.toml_text import toml
 
 _INFO_ROWS = ("threads", "instructions", "loads", "stores", "footprint_pages")
 
@@ -90,23 +91,6 @@ def switch(name: str) -> None:
 
 def _settings(switch: Switch) -> str:
     return ", ".join(f"{key} = {value}" for key, value in switch.sets)
-
-
-def toml(effective: Config) -> str:
-    """A configuration as text that `--config` reads back."""
-    lines: list[str] = []
-    for section, values in effective.items():
-        lines.append(f"[{section}]")
-        lines += [f"{key} = {_toml_value(text)}" for key, text in values.items()]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _toml_value(text: str) -> str:
-    if text in ("true", "false") or text.isdigit():
-        return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def explain(key: str, setup: Setup, design: str) -> None:

@@ -137,6 +137,10 @@ def test_a_page_prints_without_a_cut_and_shows_what_was_folded(
     (tmp_path / f"{name}.pdf").write_bytes(paper)
     assert paper.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", paper)) >= 3
     assert browser.run("return document.querySelectorAll('details[open]').length") == 0
+    # A head with a button in it is not repeated on the next sheet.
+    buttons = "dispatchEvent(new Event(arguments[0])); return document.querySelector('th button')"
+    assert browser.run(buttons, "beforeprint") is None
+    assert browser.run(buttons, "afterprint") is not None
     assert browser.messages() == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from entresol import quantity
+from entresol import quantity, toml_text
 from entresol.core import Config, Design, Json, Parameter
 from entresol.report import cells, html
 from entresol.report.cells import Cell
@@ -51,24 +51,21 @@ def common(runs: Sequence[Run], parameters: Sequence[Parameter], caption: str) -
         if (name := ".".join(key))
     ]  # fmt: skip
     table = html.table(caption, ("parameter", "value", "what it is"), rows)
-    text = _toml(runs[0], same)
     return html.details("Every other parameter", table) + html.details(
-        "As a file for --config", html.copyable(text, "Parameters as TOML")
+        "As a file for --config", html.copyable(toml(runs), "Parameters as TOML")
     )
 
 
-def _toml(run: Run, keys: Sequence[_Key]) -> str:
-    # Every value of an effective configuration is text, and `--config` takes text for all of them.
-    lines: list[str] = []
-    section = ""
-    for key in keys:
-        if key[0] == "design":  # The design itself sets these.
-            continue
-        if key[0] != section:
-            section = key[0]
-            lines += ["", f"[{section}]"]
-        lines.append(f'{key[1]} = "{_value(run, key)}"')
-    return "\n".join(lines).lstrip("\n")
+def toml(runs: Sequence[Run]) -> str:
+    """Every parameter that has one value in all runs, as `--config` reads it. What the designs
+    themselves are is in their names."""
+    keys = _keys(runs)
+    differing = set(_differing(runs, keys))
+    same: Config = {}
+    for section, key in keys:
+        if section != "design" and (section, key) not in differing:
+            same.setdefault(section, {})[key] = _value(runs[0], (section, key))
+    return toml_text.toml(same)
 
 
 def _keys(runs: Sequence[Run]) -> list[_Key]:

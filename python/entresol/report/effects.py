@@ -32,14 +32,19 @@ def sections(done: Sequence[Done], axes: Axes) -> list[Section]:
     others = len(shown) > 1
     mean = ", geometric mean over the other parameters" if others else ""
     note = (
-        f"Execution time of each design{mean}, relative to that of the first design at the first "
-        "value: lower is faster. A mean is over the points that are there for every value."
+        f"Execution time of each design{mean}, relative to that of {_reference(done)} at the first "
+        "value: lower is faster. A mean is over the places that have a point for every value."
     )
     designs = list(dict.fromkeys(point.run.design for point in done))
     content = html.line_legend(designs) + "".join(
         _axis(name, values, done) for name, values in shown.items()
     )
     return [Section("effects", "What each parameter does", note, content, "Effects")]
+
+
+def _reference(done: Sequence[Done]) -> str:
+    designs = [point.run.design for point in done]
+    return BASE if BASE in designs else designs[0]
 
 
 def _axis(name: str, values: Sequence[str], done: Sequence[Done]) -> str:

@@ -120,6 +120,7 @@
       else head.removeAttribute("aria-sort");
     }
   };
+  const heads = [];
   for (const table of document.querySelectorAll("table")) {
     if (table.tBodies[0].rows.length < 3) continue;
     for (const [column, head] of [...table.tHead.rows[0].cells].entries()) {
@@ -134,6 +135,7 @@
         sort(table, column, now === "ascending" ? "descending" : now === "descending" ? "none" : "ascending");
       });
       head.replaceChildren(button);
+      heads.push([head, button, label]);
     }
   }
 
@@ -208,6 +210,11 @@
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")];
     for (const fold of folded) fold.open = true;
+    // A browser does not repeat the head of a table on the next sheet if it holds buttons.
+    for (const [head, , label] of heads) head.textContent = label;
   });
-  addEventListener("afterprint", () => { for (const fold of folded) fold.open = false; });
+  addEventListener("afterprint", () => {
+    for (const fold of folded) fold.open = false;
+    for (const [head, button] of heads) head.replaceChildren(button);
+  });
 })();

@@ -1,0 +1,39 @@
+"""What a report says to repeat it with gives the same configuration and the same terms."""
+
+from __future__ import annotations
+
+from entresol import core, cost
+from entresol.report import configuration
+from entresol.view import Run
+
+DESIGNS = [design.name for design in core.designs()]
+
+
+def runs(setup: core.Setup) -> list[Run]:
+    return [Run({"design": name, "config": core.effective_config(setup, name)}) for name in DESIGNS]
+
+
+def test_the_parameters_of_a_report_as_a_file_give_the_configuration_again() -> None:
+    made = runs(core.Setup("demo", nand="slc", overrides=("ssd.dram=8MiB", "run.seed=7")))
+    files = (("report.toml", configuration.toml(made)),)
+    for run, design in zip(made, DESIGNS, strict=True):
+        assert (
+            core.effective_config(core.Setup("table2", files=files), design) == (run.json["config"])
+        )
+
+
+def test_the_device_of_the_paper_costs_what_the_paper_says() -> None:
+    # 128 GiB of flash, an eighth of it spare: 112 GiB, at $0.27 per GB.
+    full = runs(core.Setup("table2"))[DESIGNS.index("skybyte-full")]
+    price = cost.bill(full)
+    assert price.capacity_bytes == 112 << 30
+    assert round(price.device, 2) == 32.47 and round(price.host, 2) == 9.19
+    assert price.saving is not None and round(price.saving, 1) == 15.9
+
+
+def test_every_type_of_flash_has_a_rating() -> None:
+    names = [preset.name for preset in core.nand_types()]
+    assert len(names) >= 4
+    for name in names:
+        config = core.effective_config(core.Setup("table2", nand=name), "base-cssd")
+        assert cost.rated({"config": config}) is not None, name
