@@ -29,6 +29,7 @@ def test_the_device_of_the_paper_costs_what_the_paper_says() -> None:
     assert price.capacity_bytes == 112 << 30
     assert round(price.device, 2) == 32.47 and round(price.host, 2) == 9.19
     assert price.saving is not None and round(price.saving, 1) == 15.9
+    assert price.saving_whole is not None and round(price.saving_whole, 1) == 12.4
 
 
 def test_every_type_of_flash_has_a_rating() -> None:
