@@ -44,6 +44,8 @@ pub mod ycsb;
 
 pub mod tpcc;
 
+pub mod dlrm;
+
 pub use digest::Digest;
 pub use program::{Checked, Failure, Program, Workload};
 pub use setting::{Setting, Threads, Work};

@@ -1,7 +1,7 @@
 //! What a program is, and the list of them.
 
 use crate::setting::Setting;
-use crate::{Digest, Member, bc, bfs, radix, roi, srad, team, tpcc, ycsb};
+use crate::{Digest, Member, bc, bfs, dlrm, radix, roi, srad, team, tpcc, ycsb};
 use std::fmt;
 use units::Bytes;
 
@@ -13,6 +13,7 @@ pub const PROGRAMS: &[Program] = &[
     srad::PROGRAM,
     ycsb::PROGRAM,
     tpcc::PROGRAM,
+    dlrm::PROGRAM,
 ];
 
 /// What stands in the list about a program, and how it is run.

@@ -9,6 +9,7 @@ use workloads::{Failure, Setting, Threads, Work};
 fn tiny(program: &Program, threads: usize, seed: u64) -> Setting {
     let (mib, work) = match program.name {
         "tpcc" => (100, 500),
+        "dlrm" => (16, 120),
         _ => (16, 20_000),
     };
     Setting {

@@ -1,0 +1,94 @@
+//! A table of embeddings, most of the model.
+
+use super::layer::read;
+use super::math::{add_scaled, small};
+use super::sample::Sample;
+use super::shape::{RATE, WIDTH};
+use crate::random::hash;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// A row's bytes.
+pub(super) const ROW_BYTES: u64 = WIDTH as u64 * 4;
+
+/// A table's rows under a latch: all look them up at once, then one thread changes them.
+#[derive(Debug)]
+pub(super) struct Embedding {
+    rows: RwLock<Vec<f32>>,
+    sequence: u64,
+}
+
+/// A table that nobody may change now.
+pub(super) struct Open<'a>(RwLockReadGuard<'a, Vec<f32>>);
+
+impl Open<'_> {
+    #[inline(always)]
+    pub(super) fn row(&self, row: u32) -> &[f32] {
+        let start = row as usize * WIDTH;
+        &self.0[start..start + WIDTH]
+    }
+}
+
+/// The elements of a row at the start, four by four.
+pub(super) fn fill_row(elements: &mut [f32], sequence: u64, row: u64) {
+    for (four, index) in elements.chunks_exact_mut(4).zip(row * WIDTH as u64 / 4..) {
+        let bits = hash(sequence, index);
+        for (element, part) in four.iter_mut().zip([0, 16, 32, 48]) {
+            *element = small(bits >> part);
+        }
+    }
+}
+
+impl Embedding {
+    pub(super) fn new(rows: u64, sequence: u64) -> Self {
+        let mut elements = vec![0.0; rows as usize * WIDTH];
+        for (elements, row) in elements.chunks_exact_mut(WIDTH).zip(0..) {
+            fill_row(elements, sequence, row);
+        }
+        Self {
+            rows: RwLock::new(elements),
+            sequence,
+        }
+    }
+
+    pub(super) fn open(&self) -> Open<'_> {
+        Open(read(&self.rows))
+    }
+
+    /// Moves the rows that were looked up down their gradients. `wanted` are rows with the sample
+    /// that wanted them; those of one row are first added up, the first sample's first.
+    #[inline(always)]
+    pub(super) fn learn(
+        &self,
+        table: usize,
+        wanted: &mut [(u32, u32)],
+        samples: &[RwLockReadGuard<'_, Sample>],
+    ) {
+        wanted.sort_unstable();
+        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let mut gradient = [0.0; WIDTH];
+        for same in wanted.chunk_by(|a, b| a.0 == b.0) {
+            gradient.fill(0.0);
+            for (_, sample) in same {
+                add_scaled(
+                    &mut gradient,
+                    1.0,
+                    samples[*sample as usize].gradient(table),
+                );
+            }
+            let start = same[0].0 as usize * WIDTH;
+            add_scaled(&mut rows[start..start + WIDTH], -RATE, &gradient);
+        }
+    }
+
+    /// Whether a row still is as it was at the start.
+    pub(super) fn is_first(&self, row: u64) -> bool {
+        let mut first = [0.0; WIDTH];
+        fill_row(&mut first, self.sequence, row);
+        is_same(&first, self.open().row(row as u32))
+    }
+}
+
+/// Equal to the bit.
+pub(super) fn is_same(a: &[f32], b: &[f32]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
