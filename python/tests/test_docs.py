@@ -1,0 +1,38 @@
+"""The commands of the documentation, run as they are written, page by page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import entresol
+
+PAGES = {"sweeps": 2}
+"""Pages, and how many blocks of commands each has."""
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_work_in_their_order(page: str, tmp_path: Path) -> None:
+    command = tmp_path / ".venv" / "bin" / "entresol"
+    command.parent.mkdir(parents=True)
+    package = Path(entresol.__file__).parents[1]
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={package} exec {sys.executable} -m entresol "$@"\n')
+    command.chmod(0o755)
+    (tmp_path / "traces").symlink_to(ROOT / "traces")
+    blocks = _blocks(page, "sh")
+    assert len(blocks) == PAGES[page]
+    for block in blocks:
+        done = subprocess.run(
+            ["bash", "-e", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, (block, done.stderr)
