@@ -1,5 +1,5 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build demo figures test bench lint planted-bugs clean
+.PHONY: build demo figures reproduction test bench lint planted-bugs clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -16,6 +16,9 @@ demo: build ## the shipped captures on all designs; ends with the path of the re
 
 figures: build ## every figure of the SkyByte paper at scale small; ends with the path of the page
 	.venv/bin/entresol figure all -o results/figures
+
+reproduction: build ## docs/reproduction.md: the numbers of the paper's text beside ours
+	.venv/bin/entresol reproduction -o docs/reproduction.md
 
 test: build ## everything that must hold
 	@scripts/setup test

@@ -33,6 +33,7 @@ from entresol import (
 from entresol.errors import Failed, Stopped, UserError
 from entresol.explain import command as explain_command
 from entresol.figures import command as figure_command
+from entresol.figures import reproduction_command
 from entresol.look import command as look_command
 from entresol.options import (
     AuditOption,
@@ -193,6 +194,7 @@ replay_command.register(app)
 explain_command.register(app)
 look_command.register(app)
 figure_command.register(app)
+reproduction_command.register(app)
 workload_command.register(app)
 app.command("sample")(cli_sample.sample_command)
 app.command("sweep")(sweep_command.sweep_command)

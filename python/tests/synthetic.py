@@ -145,6 +145,8 @@ def run(
                 "log_fills": 6 if log else 0,
                 "compactions": 6 if log else 0,
                 "pages_compacted": programs if log else 0,
+                "compaction_average_ps": 900_000_000 if log else 0,
+                "index_peak_bytes": 350_000 if log else 0,
                 "gc_invocations": gc_programs // 60,
                 "data_cache_turnover_milli": 5_300 if device else None,
                 "cold_miss_share_milli": 120 if device else None,

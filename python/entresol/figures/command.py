@@ -27,21 +27,33 @@ def register(app: typer.Typer) -> None:
     app.command("figure")(figure_command)
 
 
+ScaleOption = Annotated[
+    str,
+    typer.Option("--scale", metavar="small|paper", help="Sizes a sixteenth of Table II, or it."),
+]
+WorkloadsOption = Annotated[
+    list[str] | None,
+    typer.Option("--workloads", metavar="all|NAME…", help="Workloads; all is the default."),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="tcp://…", help="Simulate on a Dask cluster."),
+]
+CapturesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--captures", metavar="DIR", help="Take NAME-THREADS.etr from here; record nothing."
+    ),
+]
+
+
 def figure_command(
     figures: Annotated[
         list[str] | None,
         typer.Argument(metavar="all|N…", help="Figures by number, or table3; none lists them."),
     ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(
-            "--scale", metavar="small|paper", help="Sizes a sixteenth of Table II, or it."
-        ),
-    ] = "small",
-    workloads: Annotated[
-        list[str] | None,
-        typer.Option("--workloads", metavar="all|NAME…", help="Workloads; all is the default."),
-    ] = None,
+    scale: ScaleOption = "small",
+    workloads: WorkloadsOption = None,
     fidelity: FidelityOption = "paper",
     mode: ModeOption = "detailed",
     output: Annotated[
@@ -50,16 +62,8 @@ def figure_command(
     store: StoreOption = None,
     no_store: NoStoreOption = False,
     jobs: JobsOption = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", metavar="tcp://…", help="Simulate on a Dask cluster."),
-    ] = None,
-    captures: Annotated[
-        Path | None,
-        typer.Option(
-            "--captures", metavar="DIR", help="Take NAME-THREADS.etr from here; record nothing."
-        ),
-    ] = None,
+    scheduler: SchedulerOption = None,
+    captures: CapturesOption = None,
 ) -> None:
     """Make figures of the SkyByte paper anew, beside the published values.
 
@@ -72,25 +76,21 @@ def figure_command(
     settings = plan.settings(scale, fidelity, mode, workloads or [])
     core.fidelity_names(fidelity)
     place_of_results = place.store_directory(store)
-    source = (
-        simulate.from_directory(captures)
-        if captures is not None
-        else simulate.recorded(settings, place_of_results)
-    )
+    source = simulate.source_of(captures, settings, place_of_results)
     wanted = simulate.plan(chosen, settings)
     for figure in chosen:
         check(figure)
     with OutputDirectory(output) as directory:
-        _say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
+        say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
         kept = None if no_store else Store(place_of_results)
         with Watcher() as watcher:
-            simulation = simulate.Simulation(kept, source, jobs, scheduler, watcher.watch, _say)
+            simulation = simulate.Simulation(kept, source, jobs, scheduler, watcher.watch, say)
             results = simulation.run(wanted)
         if not results.runs and not results.walks and results.failures:
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
         write(directory, chosen, results, _command(figures, settings))
     for item, why in results.failures.items():
-        _say(f"{item.workload}: {why}")
+        say(f"{item.workload}: {why}")
     typer.echo(f"figures: {output / 'index.html'}")
     if results.failures:
         raise typer.Exit(1)
@@ -133,7 +133,8 @@ def _command(words: Sequence[str], settings: plan.Settings) -> str:
     return shlex.join(found)
 
 
-def _say(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """A line on stderr, where progress goes."""
     print(sentence, file=sys.stderr)
 
 
@@ -166,4 +167,4 @@ class Watcher:
         self._bar.update(self._task, total=progress.total, completed=ended)
         if not self._console.is_terminal and ended >= self._told + max(progress.total // 20, 1):
             self._told = ended
-            _say(f"{ended} of {progress.total} runs, {progress.stored} of them stored before")
+            say(f"{ended} of {progress.total} runs, {progress.stored} of them stored before")

@@ -19,23 +19,24 @@ _CURVES = ("bc", "bfs-dense", "srad", "tpcc")
 """The workloads whose curves were published."""
 
 
-def _want(workload: str, design: str) -> Want:
+def plain(workload: str, design: str) -> Want:
+    """A run with the threads and cores of §II-C."""
     return want(workload, design, threads=MOTIVATION, cpu__cores=str(MOTIVATION))
 
 
 def wants(settings: Settings) -> list[Want]:
     """The runs of all three figures."""
-    return [_want(name, design) for name in settings.workloads for design in _DESIGNS]
+    return [plain(name, design) for name in settings.workloads for design in _DESIGNS]
 
 
 def slowdowns(results: Results) -> polars.DataFrame:
     """Figure 2: execution time over that with DRAM."""
     paper, rows = published("fig02"), Rows()
     for name in results.settings.workloads:
-        ideal = results.time(_want(name, "dram-only"))
+        ideal = results.time(plain(name, "dram-only"))
         least = paper.value(name, "dram-only", "exec_time")
         for design in _DESIGNS:
-            ours = quotient(results.time(_want(name, design)), ideal)
+            ours = quotient(results.time(plain(name, design)), ideal)
             theirs = paper.value(name, design, "exec_time") / least
             rows.add(name, design, "normalised_time", ours, theirs)
     return rows.frame()
@@ -60,7 +61,7 @@ def latencies(results: Results) -> polars.DataFrame:
     paper, rows = published("fig03"), Rows()
     for name in results.settings.workloads:
         for design in _DESIGNS:
-            run = results.runs.get(_want(name, design))
+            run = results.runs.get(plain(name, design))
             points = run["statistics"]["latency_cdf"] if run else []
             total = points[-1][1] if points else 0
             for latency, count in points:
@@ -108,7 +109,7 @@ def boundedness(results: Results) -> polars.DataFrame:
     paper, rows = published("fig04"), Rows()
     for name in results.settings.workloads:
         for design in _DESIGNS:
-            item = _want(name, design)
+            item = plain(name, design)
             memory = results.number(item, "cores", "memory_bound_ps")
             busy = results.number(item, "cores", "memory_bound_ps", "compute_bound_ps")
             ours = quotient(memory, busy)

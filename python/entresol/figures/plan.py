@@ -67,6 +67,8 @@ class Settings:
     fidelity: str = "paper"
     mode: str = "detailed"
     workloads: tuple[str, ...] = WORKLOADS
+    overrides: tuple[str, ...] = ()
+    """Parameters that are set in all runs."""
 
     @property
     def machine(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from entresol import core, point, study, worker
@@ -67,7 +67,8 @@ def plan(figures: Sequence[Figure], settings: Settings) -> Plan:
 
 def setup_of(item: Want, settings: Settings) -> Setup:
     """What a run runs on."""
-    return Setup(settings.machine, item.nand or None, (), item.overrides, settings.fidelity,
+    overrides = (*settings.overrides, *item.overrides)
+    return Setup(settings.machine, item.nand or None, (), overrides, settings.fidelity,
                  settings.mode)  # fmt: skip
 
 
@@ -95,6 +96,11 @@ def from_directory(place: Path) -> Captures:
     return capture
 
 
+def source_of(captures: Path | None, settings: Settings, store: Path) -> Captures:
+    """From a directory if one is named, else recorded."""
+    return recorded(settings, store) if captures is None else from_directory(captures)
+
+
 @dataclass
 class Simulation:
     """How a plan is carried out."""
@@ -105,11 +111,11 @@ class Simulation:
     scheduler: str | None = None
     watch: point.Watch | None = None
     say: Callable[[str], None] = lambda _sentence: None
-    _failures: dict[Want | Walk, str] = field(default_factory=dict)
 
     def run(self, wanted: Plan) -> Results:
         """Captures first, then every point and analysis; what fails is in the results."""
-        opened = self._capture(wanted)
+        failures: dict[Want | Walk, str] = {}
+        opened = self._capture(wanted, failures)
         wants = [item for item in wanted.wants if (item.workload, item.threads) in opened]
         points = [
             point.Point(opened[item.workload, item.threads], item.design,
@@ -120,13 +126,15 @@ class Simulation:
         runs: dict[Want, Json] = {}
         for item, outcome in zip(wants, outcomes, strict=True):
             if outcome.result is None:
-                self._failures[item] = outcome.error or "it has no result"
+                failures[item] = outcome.error or "it has no result"
             else:
                 runs[item] = outcome.result
-        walks = self._walk(wanted, opened)
-        return Results(wanted.settings, runs, walks, self._failures)
+        walks = self._walk(wanted, opened, failures)
+        return Results(wanted.settings, runs, walks, failures)
 
-    def _capture(self, wanted: Plan) -> dict[tuple[str, int], study.Capture]:
+    def _capture(
+        self, wanted: Plan, failures: dict[Want | Walk, str]
+    ) -> dict[tuple[str, int], study.Capture]:
         opened: dict[tuple[str, int], study.Capture] = {}
         for number, (name, threads) in enumerate(wanted.captures, start=1):
             began = time.monotonic()
@@ -134,20 +142,18 @@ class Simulation:
                 path = self.captures(name, threads)
                 (opened[name, threads],) = study.open_captures([path])
             except (UserError, Failed, core.EntresolError) as error:
-                self._refuse(wanted, name, threads, worker.sentence(error))
+                _refuse(wanted, name, threads, worker.sentence(error), failures)
                 continue
             if (took := time.monotonic() - began) > 1:
                 self.say(f"captured {name} with {threads} threads in {took:.0f} s "
                          f"({number} of {len(wanted.captures)})")  # fmt: skip
         return opened
 
-    def _refuse(self, wanted: Plan, name: str, threads: int, why: str) -> None:
-        for item in wanted.everything:
-            if (item.workload, item.threads) == (name, threads):
-                self._failures[item] = why
-
     def _walk(
-        self, wanted: Plan, opened: Mapping[tuple[str, int], study.Capture]
+        self,
+        wanted: Plan,
+        opened: Mapping[tuple[str, int], study.Capture],
+        failures: dict[Want | Walk, str],
     ) -> dict[Walk, Json]:
         walks: dict[Walk, Json] = {}
         for item in wanted.walks:
@@ -159,5 +165,13 @@ class Simulation:
                 run = core.Run(capture.path, setup, "base-cssd", None, False)
                 walks[item] = run.page_locality(item.shares)
             except core.EntresolError as error:
-                self._failures[item] = str(error)
+                failures[item] = str(error)
         return walks
+
+
+def _refuse(
+    wanted: Plan, name: str, threads: int, why: str, failures: dict[Want | Walk, str]
+) -> None:
+    for item in wanted.everything:
+        if (item.workload, item.threads) == (name, threads):
+            failures[item] = why

@@ -1,0 +1,202 @@
+"""`docs/reproduction.md`: each number of the text beside ours, and why they differ."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+
+from entresol import quantity
+from entresol.core import Json
+from entresol.errors import UserError
+from entresol.figures import claims as text
+from entresol.figures.claims import Claim
+from entresol.figures.plan import Results, Settings, Want
+from entresol.figures.simulate import Plan, Simulation
+
+PAPER, ARTIFACT = "paper", "artifact"
+_FIELDS = {"claim", "of", "says", "fidelity", "set"}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a claim comes out differently, in a person's words, and the run that shows it."""
+
+    claim: str
+    of: str
+    """Which of our numbers it is about: paper or artifact fidelity."""
+    says: str
+    """`{value}` is the claim under `fidelity` and `overrides`; `{paper}`, `{artifact}` and
+    `{published}` are its other numbers."""
+    fidelity: str | None
+    overrides: tuple[str, ...]
+
+    def settings(self, settings: Settings) -> Settings | None:
+        """The conditions of the run that shows it; none if words have to do."""
+        if self.fidelity is None and not self.overrides:
+            return None
+        return replace(settings, fidelity=self.fidelity or self.of, overrides=self.overrides)
+
+
+def causes(content: str | None = None) -> list[Cause]:
+    """The causes that people wrote down. Raises `UserError` for a file that is no good."""
+    where = "figures/causes.toml"
+    if content is None:
+        place = resources.files(__package__).joinpath("causes.toml")
+        content = place.read_text(encoding="utf-8")
+    try:
+        entries = tomllib.loads(content).get("cause", [])
+    except ValueError as error:
+        raise UserError(f"{where}: is not TOML: {error}.") from error
+    known = {claim.quantity for claim in text.claims()}
+    return [_cause(where, number, entry, known) for number, entry in enumerate(entries, start=1)]
+
+
+def _cause(where: str, number: int, entry: Json, known: set[str]) -> Cause:
+    here = f"{where}: cause {number}"
+    if unknown := set(entry) - _FIELDS:
+        raise UserError(f"{here}: {', '.join(sorted(unknown))}: is no field of a cause.")
+    if entry.get("claim") not in known:
+        raise UserError(f"{here}: {entry.get('claim')}: is no claim of claims.csv.")
+    if entry.get("of") not in (PAPER, ARTIFACT) or not entry.get("says"):
+        raise UserError(f"{here}: needs `of` (paper or artifact) and `says`.")
+    overrides = tuple(entry.get("set", ()))
+    return Cause(entry["claim"], entry["of"], entry["says"], entry.get("fidelity"), overrides)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All results that the page is written from."""
+
+    paper: Results
+    artifact: Results
+    shown: Mapping[Cause, float | None]
+    """What the claim of a cause is under the cause's conditions."""
+
+    def of(self, which: str) -> Results:
+        """The results with one of the two fidelities."""
+        return self.paper if which == PAPER else self.artifact
+
+
+class _Notes(Mapping[Want, Json]):
+    """Results that are not there, and what was asked of them."""
+
+    def __init__(self) -> None:
+        self.asked: list[Want] = []
+
+    def __getitem__(self, item: Want) -> Json:
+        self.asked.append(item)
+        raise KeyError(item)
+
+    def __iter__(self) -> Iterator[Want]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def needed(claim: Claim, settings: Settings) -> tuple[Want, ...]:
+    """The runs that a claim is computed from."""
+    notes = _Notes()
+    text.ours(claim, Results(settings, notes))
+    return tuple(dict.fromkeys(notes.asked))
+
+
+def plans(settings: Settings, reasons: Sequence[Cause]) -> list[tuple[Cause | str, Plan]]:
+    """What has to be simulated: both fidelities, and what shows each cause."""
+    found: list[tuple[Cause | str, Plan]] = []
+    for name in (PAPER, ARTIFACT):
+        conditions = replace(settings, fidelity=name)
+        found.append((name, Plan(conditions, tuple(text.wants(settings)), ())))
+    by_name = {claim.quantity: claim for claim in text.claims()}
+    for cause in reasons:
+        shown = cause.settings(settings)
+        if shown is not None:
+            found.append((cause, Plan(shown, needed(by_name[cause.claim], shown), ())))
+    return found
+
+
+def gather(settings: Settings, reasons: Sequence[Cause], simulation: Simulation) -> Evidence:
+    """Simulates all of it, or finds it in the store."""
+    by_name = {claim.quantity: claim for claim in text.claims()}
+    sides: dict[str, Results] = {}
+    shown: dict[Cause, float | None] = {}
+    for what, plan in plans(settings, reasons):
+        results = simulation.run(plan)
+        if isinstance(what, str):
+            sides[what] = results
+        else:
+            shown[what] = text.ours(by_name[what.claim], results)
+    return Evidence(sides[PAPER], sides[ARTIFACT], shown)
+
+
+def render(evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
+    """The page."""
+    every = text.claims()
+    rows = [_row(claim, evidence) for claim in every]
+    far = [_far(claim, evidence, reasons) for claim in every]
+    differences = [block for block in far if block]
+    of = evidence.paper.settings
+    missing = [*evidence.paper.failures.values(), *evidence.artifact.failures.values()]
+    failed = f"\n{len(missing)} runs failed, the first: {missing[0]}.\n" if missing else ""
+    return "\n".join([
+        "# Reproduction", "",
+        f"Written by `{command}`; not to be edited. Machine `{of.machine}`, mode `{of.mode}`,",
+        f"workloads {', '.join(of.workloads)}; 24 threads with switching, 8 without.", failed,
+        "*Published*: the text of the SkyByte paper. *Their data*: the same from the artifact's",
+        "files, where they hold it. *Paper* and *artifact*: ours with that",
+        "[fidelity](fidelity.md).",
+        "A number in bold is more than 25 % away from the published one; its causes are below.", "",
+        "| § | claim | unit | published | their data | paper | artifact | how |",
+        "|---|---|---|---|---|---|---|---|", *rows, "",
+        "## Why they differ", "",
+        "A cause is a person's sentence; its numbers are measured by the command: the claim",
+        "itself, under the switches or parameters named.", "",
+        *(differences or ["Nothing differs by more than 25 %.", ""]),
+    ])  # fmt: skip
+
+
+def _row(claim: Claim, evidence: Evidence) -> str:
+    cells = [claim.section, claim.quantity, claim.unit, f"{claim.published:g}",
+             _number(text.theirs(claim))]  # fmt: skip
+    for which in (PAPER, ARTIFACT):
+        value = text.ours(claim, evidence.of(which))
+        cells.append(f"**{_number(value)}**" if claim.differs(value) else _number(value))
+    return f"| {' | '.join([*cells, f'{claim.kind}: {claim.how}'])} |"
+
+
+def _number(value: float | None) -> str:
+    return quantity.NOTHING if value is None else quantity.significant(value)
+
+
+def _far(claim: Claim, evidence: Evidence, reasons: Sequence[Cause]) -> str:
+    lines = []
+    for which in (PAPER, ARTIFACT):
+        value = text.ours(claim, evidence.of(which))
+        if not claim.differs(value):
+            continue
+        given = [_sentence(claim, cause, evidence) for cause in reasons
+                 if (cause.claim, cause.of) == (claim.quantity, which)]  # fmt: skip
+        why = " ".join(given) or "**Unexplained.**"
+        lines.append(f"- *{which}*, {_number(value)} instead of {claim.published:g}: {why}")
+    return "\n".join([f"### {claim.quantity}", "", *lines, ""]) if lines else ""
+
+
+def _sentence(claim: Claim, cause: Cause, evidence: Evidence) -> str:
+    numbers = {
+        "published": f"{claim.published:g}",
+        "paper": _number(text.ours(claim, evidence.paper)),
+        "artifact": _number(text.ours(claim, evidence.artifact)),
+        "value": _number(evidence.shown.get(cause)),
+    }
+    try:
+        said = cause.says.format(**numbers)
+    except (KeyError, IndexError, ValueError) as error:
+        raise UserError(f"figures/causes.toml: {claim.quantity}: {error}: cannot be filled in; "
+                        f"there are {', '.join(numbers)}.") from error  # fmt: skip
+    if cause.settings(evidence.paper.settings) is None:
+        return said
+    words = [f"--fidelity {cause.fidelity}"] if cause.fidelity else []
+    words += [f"--set {override}" for override in cause.overrides]
+    return f"{said} (`{' '.join(words)}`)"

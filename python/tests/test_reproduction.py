@@ -1,0 +1,143 @@
+"""The numbers of the text: computed, compared, and explained or said to be unexplained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import synthetic_figures
+from conftest import Entresol
+
+from entresol.errors import UserError
+from entresol.figures import claims as text
+from entresol.figures import reproduction
+from entresol.figures.claims import Claim
+from entresol.figures.plan import Results, Settings, want
+from entresol.figures.reproduction import Cause, Evidence
+
+TWO = Settings(workloads=("bc", "tpcc"))
+FULL = "speedup of Full over Base (average)"
+
+
+def _claim(quantity: str) -> Claim:
+    return next(claim for claim in text.claims() if claim.quantity == quantity)
+
+
+def _results(settings: Settings) -> Results:
+    return Results(settings, {item: synthetic_figures.run(item) for item in text.wants(settings)})
+
+
+def _evidence(shown: dict[Cause, float | None] | None = None) -> Evidence:
+    return Evidence(_results(TWO), _results(replace(TWO, fidelity="artifact")), shown or {})
+
+
+@pytest.mark.parametrize("claim", text.claims(), ids=lambda claim: claim.quantity)
+def test_every_claim_has_a_number_or_is_quoted(claim: Claim) -> None:
+    ours = text.ours(claim, _results(TWO))
+    assert (ours is None) == (claim.kind == text.QUOTED)
+    assert ours is None or math.isfinite(ours)
+
+
+@pytest.mark.parametrize(
+    "claim", [each for each in text.claims() if each.kind == text.SETTING],
+    ids=lambda claim: claim.quantity,
+)  # fmt: skip
+def test_a_setting_is_what_the_paper_says(claim: Claim) -> None:
+    assert text.ours(claim, Results(TWO, {})) == claim.published
+
+
+@pytest.mark.parametrize(
+    ("quantity", "near"),
+    [("speedup of Full over Base (max)", 0.001), ("speedup of Full over Base (min)", 0.003),
+     ("AMAT reduction", 0.005), ("P over Base", 0.03), ("W over Base", 0.02),
+     ("WP over Base", 0.001), ("CP over Base", 0.002), ("Full over CP", 0.001),
+     ("Full over WP", 0.001), ("fraction of ideal performance", 0.01),
+     ("slowdown of Full relative to DRAM-Only", 0.005), (FULL, 0.03),
+     ("slowdown CXL-SSD vs DRAM (min)", 0.003)],
+)  # fmt: skip
+def test_the_published_data_give_the_claims_of_the_text(quantity: str, near: float) -> None:
+    claim = _claim(quantity)
+    assert text.theirs(claim) == pytest.approx(claim.published, rel=near)
+
+
+def test_computed_claims_follow_from_what_they_are_computed_from() -> None:
+    assert (
+        round(text.ours(_claim("cost ratio DRAM-only / SkyByte"), Results(TWO, {})) or 0, 1) == 15.9
+    )
+    worst = [claim for claim in text.claims() if "worst case" in claim.quantity]
+    assert [text.ours(claim, Results(TWO, {})) for claim in worst] == [272, 32]
+
+
+def test_a_claim_is_computed_by_hand() -> None:
+    times = {("bc", "base-cssd"): 8_000, ("bc", "skybyte-full"): 1_000,
+             ("tpcc", "base-cssd"): 3_000, ("tpcc", "skybyte-full"): 1_500}  # fmt: skip
+    runs = {want(*key): synthetic_figures.run(want(*key)) | {"execution_time_ps": time}
+            for key, time in times.items()}  # fmt: skip
+    assert text.ours(_claim(FULL), Results(TWO, runs)) == 5.0
+    assert text.ours(_claim("speedup of Full over Base (max)"), Results(TWO, runs)) == 8.0
+
+
+def test_a_claim_says_which_runs_it_needs() -> None:
+    assert set(reproduction.needed(_claim("Full over WP"), TWO)) == {
+        want(name, design) for name in TWO.workloads for design in ("skybyte-wp", "skybyte-full")
+    }
+
+
+def test_a_difference_without_a_cause_is_printed_as_unexplained() -> None:
+    page = reproduction.render(_evidence(), [], "entresol reproduction")
+    ours = text.ours(_claim(FULL), _results(TWO))
+    assert _claim(FULL).differs(ours)
+    assert f"### {FULL}" in page
+    assert "**Unexplained.**" in page
+    assert page.count("\n| ") == len(text.claims()) + 1
+
+
+def test_a_cause_has_the_number_that_the_command_measured() -> None:
+    cause = Cause(FULL, "paper", "Clean victims make {value} of {paper}.",
+                  "clean_victims_programmed", ())  # fmt: skip
+    page = reproduction.render(_evidence({cause: 7.25}), [cause], "entresol reproduction")
+    assert "Clean victims make 7.25 of " in page
+    assert "(`--fidelity clean_victims_programmed`)" in page
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[[cause]]\nclaim = "6.11"\nof = "paper"\nsays = "x"', "6.11: is no claim"),
+        (f'[[cause]]\nclaim = "{FULL}"\nsays = "x"', "needs `of`"),
+        (f'[[cause]]\nclaim = "{FULL}"\nof = "paper"\nsays = "x"\nwhy = 1', "why: is no field"),
+        ("[[cause]", "is not TOML"),
+    ],
+)
+def test_a_wrong_cause_is_one_sentence(content: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        reproduction.causes(content)
+
+
+def test_a_cause_with_a_number_that_does_not_exist_is_one_sentence() -> None:
+    cause = Cause(FULL, "paper", "It is {gain}.", None, ())
+    with pytest.raises(UserError, match="cannot be filled in"):
+        reproduction.render(_evidence(), [cause], "entresol reproduction")
+
+
+def test_the_causes_that_ship_are_sound() -> None:
+    page = reproduction.render(_evidence(), reproduction.causes(), "entresol reproduction")
+    assert page.startswith("# Reproduction")
+
+
+def test_the_command_writes_the_page(
+    entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduction, "causes", lambda: [])
+    place = tmp_path / "captures"
+    place.mkdir()
+    for threads in (4, 8, 24):
+        (place / f"bc-{threads}.etr").symlink_to(captured)
+    words = ["reproduction", "--workloads", "bc", "--captures", place, "-o", tmp_path / "page.md"]
+    outcome = entresol_command(*words)
+    assert outcome.code == 0, outcome.err
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "Written by `entresol reproduction --scale small --workloads bc`" in page
+    assert "| VI-B | P over Base | x | 1.84 | 1.80 | " in page
