@@ -60,7 +60,7 @@ from entresol.output import OutputDirectory
 from entresol.replay import command as replay_command
 from entresol.store import Store
 from entresol.stored import command as stored_command
-from entresol.sweep import command as sweep_command
+from entresol.sweeps import command as sweep_command
 from entresol.workload import command as workload_command
 
 BAD_INPUT = 2

@@ -15,8 +15,8 @@ from conftest import ROOT, Entresol, one_line
 
 from entresol import core, point, store, workload
 from entresol.core import Progress
-from entresol.sweep import grid, measure, plan, progress, results
-from entresol.sweep.captures import Captures
+from entresol.sweeps import grid, measure, plan, progress, results
+from entresol.sweeps.captures import Captures
 
 TRACES = ROOT / "traces"
 GRID = f"""

@@ -19,7 +19,7 @@ from entresol.store import Entry, Store
 from entresol.stored import clearing, difference, shelf
 from entresol.stored.difference import Change
 from entresol.stored.shelf import SHORT, Item
-from entresol.sweep import measure
+from entresol.sweeps import measure
 
 SHOWN = 40
 """Numbers that `diff` shows unless it is asked for all."""

@@ -18,9 +18,9 @@ from entresol.options import CostOption, JobsOption, JsonOption, OutputOption, S
 from entresol.output import OutputDirectory
 from entresol.point import Outcome, Point
 from entresol.store import Store
-from entresol.sweep import grid, plan, results
-from entresol.sweep.captures import Captures
-from entresol.sweep.progress import Watcher
+from entresol.sweeps import grid, plan, results
+from entresol.sweeps.captures import Captures
+from entresol.sweeps.progress import Watcher
 
 SHOWN = 40
 """Rows of the table in the terminal; the file has all."""

@@ -12,8 +12,8 @@ from typing import Any
 from entresol import core, study, workload
 from entresol.errors import UserError, did_you_mean
 from entresol.study import Capture
-from entresol.sweep import measure
-from entresol.sweep.grid import Source, shown
+from entresol.sweeps import measure
+from entresol.sweeps.grid import Source, shown
 from entresol.terminal import say
 
 WORKLOAD = "workload"

@@ -16,9 +16,9 @@ from entresol.core import Json
 from entresol.cost import PAPER, Prices
 from entresol.output import OutputDirectory
 from entresol.point import Outcome
-from entresol.sweep import measure
-from entresol.sweep.grid import CHOICES, shown
-from entresol.sweep.plan import Row, Sweep
+from entresol.sweeps import measure
+from entresol.sweeps.grid import CHOICES, shown
+from entresol.sweeps.plan import Row, Sweep
 
 SCHEMA = 1
 

@@ -12,9 +12,9 @@ from entresol.core import Setup
 from entresol.errors import UserError, did_you_mean
 from entresol.point import Point
 from entresol.study import Capture
-from entresol.sweep import grid
-from entresol.sweep.captures import Captures, located, single
-from entresol.sweep.grid import CHOICES, Source, shown
+from entresol.sweeps import grid
+from entresol.sweeps.captures import Captures, located, single
+from entresol.sweeps.grid import CHOICES, Source, shown
 
 MACHINE = "table2"
 MODES = ("detailed", "fast")
