@@ -18,6 +18,8 @@ _ROW = 25
 _BAR = 15
 _AXIS = 24
 _LEAST_STEP = 0.4
+_NOTE = 10 * _CHARACTER
+_LEAST_ROOM = 140
 _NINES = ((0.0, "0 %"), (0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"),
           (0.9999, "99.99 %"), (0.99999, "99.999 %"))  # fmt: skip
 
@@ -85,10 +87,10 @@ def bars(
     return picture(caption, width, height, parts)
 
 
-def _axis(x: float, height: float, label: str) -> str:
+def _axis(x: float, height: float, label: str, anchor: str = "middle") -> str:
     return (
         f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
-        f'<text class="tick" x="{x:.1f}" y="{height + 16}" text-anchor="middle">'
+        f'<text class="tick" x="{x:.1f}" y="{height + 16}" text-anchor="{anchor}">'
         f"{escape(short(label))}</text>"
     )
 
@@ -217,29 +219,32 @@ def waterfall(
     low = min(min(start, end) for _, start, end, *_ in rows)
     high = max(max(start, end) for _, start, end, *_ in rows)
     left = _CHARACTER * max(len(name) for name, *_ in rows) + 12
+    # Where names leave the bars too little room, each stands above its bar.
+    above = width - left - _NOTE < _LEAST_ROOM
+    left, row = (2.0, 2 * _ROW - 8) if above else (left, _ROW)
     span = math.log(high / low) or 1.0
-    room = width - left - _CHARACTER * 10
+    room = width - left - _NOTE
 
     def across(value: float) -> float:
         return left + math.log(value / low) / span * room
 
-    height = _ROW * len(rows)
+    height = row * len(rows)
     parts = [
-        _axis(across(value), height, f"{value:g}×")
+        _axis(across(value), height, f"{value:g}×", "start" if above and value == low else "middle")
         for value in _log_ticks(low, high)
     ]  # fmt: skip
     for index, (name, start, end, colour, note) in enumerate(rows):
-        middle = index * _ROW + _ROW / 2
+        middle = (index + 1) * row - _ROW / 2
         x, far = sorted((across(start), across(end)))
-        strong = index in (0, len(rows) - 1)
+        strong = " strong" if index in (0, len(rows) - 1) else ""
+        place = (f'x="{left}" y="{middle - 12}"' if above
+                 else f'x="{left - 8:.1f}" y="{middle + 4}" text-anchor="end"')  # fmt: skip
         parts.append(
-            f'<text class="label{" strong" if strong else ""}" x="{left - 8:.1f}" '
-            f'y="{middle + 4}" text-anchor="end">{escape(name)}</text>'
+            f'<text class="label{strong}" {place}>{escape(name)}</text>'
             f'<rect class="bar" x="{x:.2f}" y="{middle - _BAR / 2}" height="{_BAR}" '
             f'width="{max(far - x, 0.8):.2f}" fill="var(--{colour})">'
             f"<title>{escape(name)}: {note}</title></rect>"
-            f'<text class="note{" strong" if strong else ""}" x="{far + 6:.1f}" '
-            f'y="{middle + 4}">{note}</text>'
+            f'<text class="note{strong}" x="{far + 6:.1f}" y="{middle + 4}">{note}</text>'
         )
     return picture(caption, width, height + _AXIS, parts)
 

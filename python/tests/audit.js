@@ -1,5 +1,6 @@
 // What a reader would trip over on the page that is shown: a list of sentences, empty if all is
 // well. Run in the page by the browser test.
+const LEAST_LETTERS = matchMedia("print").matches ? 7 : 9;
 const found = [];
 const say = (text) => { if (found.length < 20) found.push(text); };
 const shown = (node) => node.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true });
@@ -26,6 +27,8 @@ for (const node of texts) {
 // Texts of a picture stay inside it and do not lie on each other.
 for (const picture of all("figure svg")) {
   const frame = picture.closest("figure").getBoundingClientRect();
+  const size = 11 * picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
+  if (size < LEAST_LETTERS || size > 15) say(`the letters of ${picture.getAttribute("aria-labelledby")} are ${size.toFixed(1)} px`);
   const boxes = [...picture.querySelectorAll("text")].map((node) => [node, node.getBoundingClientRect()]);
   for (const [index, [node, box]] of boxes.entries()) {
     if (box.left < frame.left - 1 || box.right > frame.right + 1) say(`${brief(node)} leaves its picture`);

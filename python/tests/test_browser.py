@@ -12,6 +12,7 @@ import fake_core
 import pytest
 import synthetic
 from browser import Browser, started
+from conftest import Entresol
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -81,6 +82,20 @@ def test_a_page_is_whole_and_readable_at_every_width_in_light_and_dark(
         browser.open_all()
         assert (width, scheme, browser.audit()) == (width, scheme, [])
         assert browser.run("return performance.getEntriesByType('resource').length") == 0
+    assert browser.messages() == []
+
+
+def test_the_pages_of_other_commands_are_whole_and_readable_too(
+    browser: Browser, entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    machine = ("--machine", "demo", "-o", tmp_path)
+    pattern = entresol_command("replay", "--pattern", "randrw", "--requests", "300", *machine)
+    gain = entresol_command("explain-gain", captured, "--by", "mechanisms", *machine)
+    assert (pattern.code, gain.code) == (0, 0), (pattern.err, gain.err)
+    for name, width in product(("report.html", "gain.html"), WIDTHS):
+        browser.show(tmp_path / name, width, "dark")
+        browser.open_all()
+        assert (name, width, browser.audit()) == (name, width, [])
     assert browser.messages() == []
 
 

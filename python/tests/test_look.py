@@ -27,7 +27,7 @@ def test_explain_gain_shares_out_the_switches_and_repeats_each_configuration(
         "entresol run sort.etr --design skybyte-full --machine table2 --fidelity no_prefetch"
     )
     page = (tmp_path / "out" / "gain.html").read_text()
-    assert page.count("<svg") == 1 and "No prefetcher" in page
+    assert page.count("<svg") == 3 and "No prefetcher" in page
     for head in ("first in", "last in", "Shapley", "95 % interval", "speedup", "interaction"):
         assert f">{head}</dt>" in page, head
     assert "over every order" in page and ">exact<" in page

@@ -11,7 +11,6 @@ from entresol.report import glossary, html, page
 from entresol.report.cells import Cell
 from entresol.report.html import Section
 
-_WIDTH = 1134
 _SMALL = 0.002
 """Factors nearer to one than this share a bar."""
 
@@ -115,17 +114,18 @@ def _waterfall(result: Json) -> str:
         for share in small:
             product *= share["shapley_micro"] / 1e6
         steps.append((f"{len(small)} other{'s' if len(small) > 1 else ''}", product))
-    caption = svg.Caption(
-        "waterfall",
-        f"Speedup of {result['design']} over {result['reference']}",
-        "; ".join(f"{title}: factor {value:.3f}" for title, value in steps),
-    )
     ends = (result["speedup_without_micro"] / 1e6, result["speedup_with_all_micro"] / 1e6)
     names = ("paper", "artifact" if result["provenance"]["is_artifact"] else "with all of these")
     if result["provenance"]["by"] != "switch":
         names = ("no mechanism", "all")
-    picture = svg.waterfall(caption, names, ends, steps, _WIDTH)
-    return f'<div class="panels" style="--columns:1"><figure class="panel">{picture}</figure></div>'
+    words = "; ".join(f"{title}: factor {value:.3f}" for title, value in steps)
+
+    def draw(width: int, suffix: str) -> str:
+        title = f"Speedup of {result['design']} over {result['reference']}"
+        caption = svg.Caption("waterfall" + suffix, title, words)
+        return svg.waterfall(caption, names, ends, steps, width)
+
+    return html.panels([("", html.picture(draw, html.panel_width(1)))])
 
 
 def _shares(result: Json, words: glossary.Glossary) -> str:

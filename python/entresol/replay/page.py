@@ -118,8 +118,12 @@ def _distribution(runs: Sequence[Json], word: str) -> str:
         f"{quantity.duration(run['statistics'][f'{word}_latency']['p99_ps'])}"
         for run in runs
     )
-    caption = svg.Caption(f"cdf-{word}", f"{word} latency", words)
-    return svg.tail(caption, lines, html.panel_width(2), quantity.duration)
+
+    def draw(width: int, suffix: str) -> str:
+        caption = svg.Caption(f"cdf-{word}{suffix}", f"{word} latency", words)
+        return svg.tail(caption, lines, width, quantity.duration)
+
+    return html.picture(draw, html.panel_width(2))
 
 
 def _parts(runs: Sequence[Json]) -> str:
@@ -143,11 +147,18 @@ def _parts(runs: Sequence[Json]) -> str:
             if parts["operations"]
         ]  # fmt: skip
         if rows:
-            described = "; ".join(f"{row.label} {row.note}" for row in rows)
-            caption = svg.Caption(f"parts-{word}", f"{word} time by part", described)
-            width = html.panel_width(2)
-            pictures.append((f"{word}s", svg.bars(caption, rows, width, quantity.duration)))
+            pictures.append((f"{word}s", _times(word, rows)))
     return legend + html.panels(pictures)
+
+
+def _times(word: str, rows: Sequence[svg.Bar]) -> str:
+    words = "; ".join(f"{row.label} {row.note}" for row in rows)
+
+    def draw(width: int, suffix: str) -> str:
+        caption = svg.Caption(f"parts-{word}{suffix}", f"{word} time by part", words)
+        return svg.bars(caption, rows, width, quantity.duration)
+
+    return html.picture(draw, html.panel_width(2))
 
 
 def _counts(runs: Sequence[Json], section: str, names: Sequence[str], caption: str) -> str:

@@ -17,8 +17,11 @@ Draw = Callable[[int, str], str]
 
 ASIDE_WIDTH = 440
 """Width of the picture beside a reading."""
-NARROW = 336
-"""Width of a picture on a phone."""
+_WIDTHS = {1: 940, 2: 535, 3: 336}
+"""Width of a picture, by columns; `style.css` knows them."""
+_SMALLER = (535, 336)
+_LEAST = {0: "100%", 1: "100%", 2: "460px", 3: "310px"}
+"""Least width of a panel, by columns."""
 _NONE = Glossary(())
 _CODE = re.compile("`([^`]+)`")
 
@@ -161,23 +164,24 @@ def section(identity: str, title: str, note: str, content: str, short: str = "")
 
 def panels(items: Sequence[tuple[str, str]]) -> str:
     """Small multiples: (title, picture), as many columns as fit."""
-    columns = columns_for(len(items))
     cards = "".join(
-        f'<figure class="panel"><h3>{escape(title)}</h3>{picture}</figure>'
+        f'<figure class="panel">{f"<h3>{escape(title)}</h3>" if title else ""}{picture}</figure>'
         for title, picture in items
     )
-    return f'<div class="panels" style="--columns:{columns}">{cards}</div>'
+    columns = columns_for(len(items))
+    return (
+        f'<div class="panels" style="--columns:{columns};--least:{_LEAST[columns]}">{cards}</div>'
+    )
 
 
 def picture(draw: Draw, width: int) -> str:
-    """A picture at its width and, if that is too much for a phone, once more for a phone; only
-    one of the two is ever there."""
-    if width <= NARROW:
-        return draw(width, "")
-    return (
-        f'<div class="on-wide" style="--width:{width}px">{draw(width, "")}</div>'
-        f'<div class="on-phone">{draw(NARROW, "-n")}</div>'
+    """A picture at its width and at every smaller one, so that its letters have one size on all
+    screens and on paper; only the one that fits is ever there."""
+    drawn = "".join(
+        f'<div class="w{each}">{draw(each, f"-{each}" if each < width else "")}</div>'
+        for each in (width, *(smaller for smaller in _SMALLER if smaller < width))
     )
+    return f'<div class="picture">{drawn}</div>'
 
 
 def columns_for(count: int) -> int:
@@ -187,4 +191,4 @@ def columns_for(count: int) -> int:
 
 def panel_width(count: int) -> int:
     """Width to draw a picture at, so that text has one size in all grids."""
-    return {1: 1134, 2: 535, 3: 336}[columns_for(count)]
+    return _WIDTHS[columns_for(count)]
