@@ -21,8 +21,8 @@ pub const PROGRAM: Program = Program {
     check: "every node's score is exactly that of a serial run",
     work_unit: "edges followed",
     footprint: Bytes::new(8_180_000_000),
-    small_work: 2_000_000,
-    paper_work: 8_000_000,
+    small_work: 1_300_000,
+    paper_work: 6_500_000,
     run: program::execute::<Bc>,
 };
 

@@ -34,7 +34,7 @@ pub struct Program {
     /// Work whose region of interest has about 24 million instructions at a sixteenth of the
     /// footprint.
     pub small_work: u64,
-    /// Work at the whole footprint.
+    /// Work at the whole footprint: about 120 million instructions.
     pub paper_work: u64,
     /// Runs it: [`execute`] of its [`Workload`].
     pub run: fn(&Setting) -> Result<Checked, Failure>,

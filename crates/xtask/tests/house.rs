@@ -125,6 +125,20 @@ fn every_rust_crate_forbids_or_accounts_for_unsafe_code() {
 }
 
 #[test]
+fn the_programs_have_unsafe_code_in_three_places_only() {
+    let found: Vec<_> = sources()
+        .into_iter()
+        .filter(|source| source.name.starts_with("workloads/") && source.is_one_of(&[".rs"]))
+        .filter(|source| source.text.contains(concat!("allow(unsafe", "_code)")))
+        .map(|source| source.name)
+        .collect();
+    assert_eq!(
+        found,
+        ["memory", "roi", "wide"].map(|name| format!("workloads/src/{name}.rs"))
+    );
+}
+
+#[test]
 fn every_link_between_documents_resolves() {
     let mut broken = Vec::new();
     for source in sources()
