@@ -165,6 +165,7 @@ class Watcher:
         """Brings it up to date."""
         ended = progress.stored + progress.done + progress.failed
         self._bar.update(self._task, total=progress.total, completed=ended)
+        self._told = min(self._told, ended)
         if not self._console.is_terminal and ended >= self._told + max(progress.total // 20, 1):
             self._told = ended
             say(f"{ended} of {progress.total} runs, {progress.stored} of them stored before")

@@ -39,8 +39,14 @@ def draw(axes: Axes, curve: Curve) -> None:
         axes.plot(xs, ys, color=curve.colour, marker=mark or None, markersize=2.8, label="_")
 
 
-def panels(count: int, columns: int, height: float, width: float) -> tuple[Figure, list[Axes]]:
+def columns_for(count: int) -> int:
+    """Columns of a grid of so many panels."""
+    return max(count, 1) if count <= 4 else 3 if count <= 6 else 4
+
+
+def panels(count: int, height: float, width: float) -> tuple[Figure, list[Axes]]:
     """So many panels, in rows; further places of the grid stay empty."""
+    columns = columns_for(count)
     rows = -(-count // columns)
     drawn = ink.figure(width, height * rows + 0.35)
     grid = drawn.subplots(rows, columns, squeeze=False)

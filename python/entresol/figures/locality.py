@@ -62,9 +62,9 @@ def draw_flushed(frame: polars.DataFrame) -> Figure:
 def _draw(frame: polars.DataFrame, quantity: str) -> Figure:
     rows = frames.read(frame)
     names, shares = frames.distinct(frame, "workload"), frames.distinct(frame, "design")
-    columns = 4 if len(names) > 4 else max(len(names), 1)
+    columns = lines.columns_for(len(names))
     with ink.style():
-        drawn, panels = lines.panels(len(names), columns, 1.55, ink.PAGE)
+        drawn, panels = lines.panels(len(names), 1.55, ink.PAGE)
         for axes, name in zip(panels, names, strict=True):
             for index, share in enumerate(shares):
                 points = [

@@ -76,8 +76,7 @@ def draw_latencies(frame: polars.DataFrame) -> Figure:
     rows = frames.read(frame)
     names = frames.distinct(frame, "workload")
     with ink.style():
-        drawn, panels = lines.panels(len(names), 4 if len(names) > 4 else max(len(names), 1), 1.7,
-                                     ink.PAGE)  # fmt: skip
+        drawn, panels = lines.panels(len(names), 1.7, ink.PAGE)
         for axes, name in zip(panels, names, strict=True):
             for design in _DESIGNS:
                 of = [row for row in rows if (row.workload, row.design) == (name, design)]
@@ -96,7 +95,7 @@ def draw_latencies(frame: polars.DataFrame) -> Figure:
             axes.set_ylim(0, 1.02)
             axes.set_title(name)
             ink.grid(axes)
-        for axes in panels[:: 4 if len(names) > 4 else max(len(names), 1)]:
+        for axes in panels[:: lines.columns_for(len(names))]:
             axes.set_ylabel("Share of accesses")
         drawn.supxlabel("Latency of an off-chip access", fontsize=7.5)
         lines.legend(drawn, [(ink.label(name), ink.colour(name), None) for name in _DESIGNS],

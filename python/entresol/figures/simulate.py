@@ -20,7 +20,7 @@ FAST = 5
 """How much quicker a fast run is, about."""
 WINDOW = {"small": 24e6, "paper": 100e6}
 """Instructions of a capture, about."""
-RECORDING = {"small": 20, "paper": 180}
+RECORDING = {"small": 6, "paper": 180}
 """Seconds for a capture, about."""
 
 

@@ -85,9 +85,9 @@ def _draw_logs(frame: polars.DataFrame, metric: str, label: str) -> Figure:
     names = frames.distinct(frame, "workload")
     names = [name for name in names if name != frames.ARITHMETIC]
     rows = [row for row in frames.read(frame) if row.metric == metric]
-    columns = 4 if len(names) > 4 else max(len(names), 1)
+    columns = lines.columns_for(len(names))
     with ink.style():
-        drawn, panels = lines.panels(len(names), columns, 1.45, ink.PAGE)
+        drawn, panels = lines.panels(len(names), 1.45, ink.PAGE)
         for axes, name in zip(panels, names, strict=True):
             for theirs in (True, False):
                 points = [(float(row.x), value) for row in rows
@@ -140,9 +140,9 @@ def draw_dram_times(frame: polars.DataFrame) -> Figure:
     """A panel per workload, a curve per design; published points where there are any."""
     names = [name for name in frames.distinct(frame, "workload") if name != frames.ARITHMETIC]
     rows = frames.read(frame)
-    columns = 4 if len(names) > 4 else max(len(names), 1)
+    columns = lines.columns_for(len(names))
     with ink.style():
-        drawn, panels = lines.panels(len(names), columns, 1.7, ink.PAGE)
+        drawn, panels = lines.panels(len(names), 1.7, ink.PAGE)
         for axes, name in zip(panels, names, strict=True):
             for index, design in enumerate(DESIGNS):
                 for theirs in (True, False):
