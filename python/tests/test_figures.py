@@ -12,7 +12,7 @@ import synthetic_figures
 from conftest import Entresol, one_line
 from matplotlib.figure import Figure as Drawing
 
-from entresol import core
+from entresol import core, point
 from entresol.errors import UserError
 from entresol.figures import catalogue, command, frames, ink, paper, plan, simulate, sizes, tables
 from entresol.figures import fig16 as figure_16
@@ -247,3 +247,20 @@ def test_the_command_makes_a_figure_from_captures(
     assert float(numbers[1].split(",")[4]) > 0
     assert numbers[2].startswith("ycsb,skybyte-wp,,flash_read_latency_us,,3.3")
     assert "did not run" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_an_interrupted_command_says_that_the_store_keeps_what_had_ended(
+    entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> list[point.Outcome]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(point, "execute", interrupted)
+    (tmp_path / "radix-8.etr").symlink_to(captured)
+    words = ["figure", "table3", "--workloads", "radix", "--captures", tmp_path]
+    outcome = entresol_command(*words, "-o", tmp_path / "out")
+    assert outcome.code == 130
+    assert outcome.err.splitlines()[-1].startswith(
+        "entresol: interrupted; the store keeps the runs"
+    )
+    assert not (tmp_path / "out").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from entresol import core, point, study, worker
 from entresol.core import Json, Setup
-from entresol.errors import Failed, UserError
+from entresol.errors import Failed, Stopped, UserError
 from entresol.figures.catalogue import Figure
 from entresol.figures.plan import Results, Settings, Walk, Want
 from entresol.store import Store
@@ -122,7 +122,7 @@ class Simulation:
                         setup_of(item, wanted.settings))
             for item in wants
         ]  # fmt: skip
-        outcomes = point.execute(points, self.store, self.jobs, self.scheduler, self.watch)
+        outcomes = self._execute(points)
         runs: dict[Want, Json] = {}
         for item, outcome in zip(wants, outcomes, strict=True):
             if outcome.result is None:
@@ -131,6 +131,17 @@ class Simulation:
                 runs[item] = outcome.result
         walks = self._walk(wanted, opened, failures)
         return Results(wanted.settings, runs, walks, failures)
+
+    def _execute(self, points: Sequence[point.Point]) -> list[point.Outcome]:
+        try:
+            return point.execute(points, self.store, self.jobs, self.scheduler, self.watch)
+        except KeyboardInterrupt as error:
+            if self.store is None:
+                raise
+            raise Stopped(
+                "interrupted; the store keeps the runs that had ended, and the same command goes "
+                "on from there."
+            ) from error
 
     def _capture(
         self, wanted: Plan, failures: dict[Want | Walk, str]
