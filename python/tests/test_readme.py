@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = [line.split()[1] for line in COMMANDS if line.startswith("make ")]
-    assert targets == ["demo", "test"]
+    assert targets == ["demo", "test", "figures", "reproduction"]
     for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
 
