@@ -52,6 +52,6 @@ def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
 def _array(pa: Any, name: str, rows: Sequence[dict[str, Any]]) -> Any:
     if name == "warnings":
         return pa.array([row.get(name) for row in rows], pa.list_(pa.string()))
-    if "latency_cdf_" in name or name.startswith("threads_"):
+    if "latency_cdf_" in name or any(isinstance(row.get(name), list) for row in rows):
         return pa.array([row.get(name) for row in rows], pa.list_(pa.int64()))
     return pa.array([row.get(name) for row in rows])

@@ -41,7 +41,7 @@ def grid() -> list[report.Point]:
 def done(points: list[report.Point]) -> list[sweep_points.Done]:
     return [
         sweep_points.Done(number, item.varied, Run(item.run))
-        for number, item in enumerate(points, start=1)
+        for number, item in enumerate(points)
         if item.run is not None
     ]
 
@@ -63,7 +63,7 @@ def test_points_that_failed_are_named_first_with_their_sentence() -> None:
     )
     text = sweep([*grid(), failed])
     assert "13 points" in text and "1 of them failed" in text
-    assert "<b>13</b> (a, skybyte-w, ssd.write_log = 9GiB): it is &lt;too&gt; large." in text
+    assert "<b>12</b> (a, skybyte-w, ssd.write_log = 9GiB): it is &lt;too&gt; large." in text
     structure(text)
 
 
@@ -86,6 +86,33 @@ def test_an_effect_is_a_geometric_mean_over_places_that_have_every_value() -> No
     ]
     (line,) = effects.effects("ssd.write_log", ("1MiB", "2MiB"), done(points))
     assert line.values == pytest.approx((1, 0.5))  # Means of 4 and 2.
+
+
+def test_a_value_that_fails_everywhere_leaves_a_gap_and_the_rest_of_the_line() -> None:
+    points = [
+        point("a", "base-cssd", 8, log="1"),
+        point("a", "base-cssd", 8, log="2"),
+        point("a", "base-cssd", 8, log="9"),
+        point("a", "skybyte-w", 4, log="1"),
+        point("a", "skybyte-w", 2, log="2"),
+    ]
+    lines = {line.design: line.values for line in effects.effects("log", "129", done(points))}
+    assert lines["skybyte-w"][:2] == pytest.approx((0.5, 0.25)) and lines["skybyte-w"][2] is None
+
+
+def test_a_design_without_a_comparable_place_is_named() -> None:
+    points = [
+        point("a", "base-cssd", 8, log="1", n="1"),
+        point("a", "base-cssd", 8, log="2", n="2"),
+    ]
+    assert "a: no line for base-cssd; no place has a point for every value." in sweep(points)
+
+
+def test_points_that_fail_alike_are_said_once() -> None:
+    failed = [report.Point({"design": "skybyte-w", "n": str(n)}, None, "no room.") for n in "123"]
+    text = sweep([*grid(), *failed])
+    assert text.count("no room.") == 1 and "<b>12–14</b>: no room." in text
+    assert "<li>13: skybyte-w, n = 2</li>" in text
 
 
 def test_effects_are_relative_to_base_cssd_wherever_it_stands() -> None:
@@ -114,7 +141,7 @@ def test_performance_is_compared_with_dram_only_at_the_same_place() -> None:
 def test_warnings_are_said_once_with_their_points() -> None:
     points = [point("a", "skybyte-wp", 1, n=str(number)) for number in range(3)]
     text = sweep_tables.warnings(done([*points, point("a", "base-cssd", 1)]))
-    assert "garbage collection never ran: 3 of 4 points (1–3)" in text
+    assert "garbage collection never ran: 3 of 4 points (0–2)" in text
 
 
 @pytest.mark.parametrize(

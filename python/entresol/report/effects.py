@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from entresol import quantity, svg, svg_trend
 from entresol.report import cells, html, palette
@@ -33,7 +34,8 @@ def sections(done: Sequence[Done], axes: Axes) -> list[Section]:
     mean = ", geometric mean over the other parameters" if others else ""
     note = (
         f"Execution time of each design{mean}, relative to that of {_reference(done)} at the first "
-        "value: lower is faster. A mean is over the places that have a point for every value."
+        "value: lower is faster. A mean is over the places that have a point for every value of "
+        "the design."
     )
     designs = list(dict.fromkeys(point.run.design for point in done))
     content = html.line_legend(designs) + "".join(
@@ -55,8 +57,19 @@ def _axis(name: str, values: Sequence[str], done: Sequence[Done]) -> str:
         (f"{trace}: {name}", html.picture(_draw(name, trace, values, lines), width))
         for trace, lines in found.items()
     ]
+    missing = "".join(_missing(trace, traces[trace], lines) for trace, lines in found.items())
     tables = "".join(_table(name, trace, values, lines) for trace, lines in found.items())
-    return html.panels(pictures) + html.details(f"{name} as numbers", tables)
+    return html.panels(pictures) + missing + html.details(f"{name} as numbers", tables)
+
+
+def _missing(trace: str, done: Sequence[Done], lines: Sequence[Effect]) -> str:
+    shown = {line.design for line in lines}
+    without = [run for run in dict.fromkeys(point.run.design for point in done) if run not in shown]
+    if not without:
+        return ""
+    names = ", ".join(without)
+    text = f"{trace}: no line for {names}; no place has a point for every value."
+    return f'<p class="note">{escape(text)}</p>'
 
 
 def _draw(name: str, trace: str, values: Sequence[str], lines: Sequence[Effect]) -> html.Draw:
@@ -89,19 +102,18 @@ def _table(name: str, trace: str, values: Sequence[str], lines: Sequence[Effect]
 
 
 def effects(name: str, values: Sequence[str], done: Sequence[Done]) -> list[Effect]:
-    """The lines of one capture. Only places that have a point for every value count, so that a
-    mean never compares different places; a design without such a place has its points as they
-    are if it has one place only, and no line otherwise."""
+    """The lines of one capture. A design has the values for which it has a point anywhere; only
+    places that have a point for each of these count, so that a mean never compares different
+    places. A design without such a place has no line."""
     groups: dict[str, dict[tuple[tuple[str, str], ...], dict[str, int]]] = {}
     for point in done:
         place = groups.setdefault(point.run.design, {}).setdefault(point.elsewhere(name), {})
         place[point.settings.get(name, "")] = point.run.time_ps
     lines = []
     for design, places in groups.items():
-        whole = [times for times in places.values() if all(times.get(value) for value in values)]
-        if not whole and len(places) == 1:
-            whole = list(places.values())
-        if whole:
+        present = {value for times in places.values() for value, time in times.items() if time}
+        whole = [times for times in places.values() if present <= times.keys()]
+        if present and whole:
             lines.append(Effect(design, tuple(_mean(whole, value) for value in values)))
     return _relative(lines)
 

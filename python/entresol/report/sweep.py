@@ -48,10 +48,10 @@ def sweep_page(
     """The whole page of `entresol sweep`."""
     done = [
         Done(number, point.varied, Run(point.run))
-        for number, point in enumerate(sweep.points, start=1)
+        for number, point in enumerate(sweep.points)
         if point.run is not None
     ]
-    failed = [(number, point) for number, point in enumerate(sweep.points, start=1)
+    failed = [(number, point) for number, point in enumerate(sweep.points)
               if point.run is None]  # fmt: skip
     settings = [point.settings for point in done] + [dict(point.varied) for _, point in failed]
     axes = axes_of(settings)
@@ -82,11 +82,23 @@ def _lead(sweep: Sweep, done: Sequence[Done], axes: Axes) -> str:
 
 
 def _failures(failed: Sequence[tuple[int, Point]]) -> str:
-    items = [
-        f"<b>{number}</b> ({escape(name(point.varied))}): {escape(point.failure)}"
-        for number, point in failed
-    ]
-    return html.warning("Points that failed", items, "failures")
+    by_text: dict[str, list[tuple[int, Point]]] = {}
+    for number, point in failed:
+        by_text.setdefault(point.failure, []).append((number, point))
+    return html.warning("Points that failed", [_failure(text, some) for text, some in
+                                               by_text.items()], "failures")  # fmt: skip
+
+
+def _failure(text: str, some: Sequence[tuple[int, Point]]) -> str:
+    number, first = some[0]
+    if len(some) == 1:
+        return f"<b>{number}</b> ({escape(name(first.varied))}): {escape(text)}"
+    numbers = sweep_tables.ranges([number for number, _ in some])
+    each = "".join(f"<li>{number}: {escape(name(point.varied))}</li>" for number, point in some)
+    return (
+        f"<b>{escape(numbers)}</b>: {escape(text)}"
+        f"<details><summary>{len(some):,} points</summary><ul>{each}</ul></details>"
+    )
 
 
 def _fastest(done: Sequence[Done], axes: Axes) -> list[Section]:

@@ -13,7 +13,8 @@ Axes = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Done:
-    """A point with its result; `number` counts all points of the sweep from 1."""
+    """A point with its result; `number` counts all points of the sweep from 0, as its other
+    files do."""
 
     number: int
     varied: Mapping[str, str]

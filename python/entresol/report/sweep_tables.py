@@ -21,19 +21,27 @@ _table = partial(html.table, glossary=MAIN)
 
 
 def points(done: Sequence[Done], axes: Axes) -> str:
-    """Every point: where it is, and its main numbers."""
+    """Every point: where it is, and its main numbers; the fastest device design stands out."""
     fastest = {trace: min(point.run.time_ps for point in some) or 1
                for trace, some in by_trace(done).items()}  # fmt: skip
+    best = {
+        trace: min((point for point in some if point.run.is_device), key=_time, default=None)
+        for trace, some in by_trace(done).items()
+    }
     names = _varying(axes)
     rows = [
         Row(
             str(point.number),
             (*_place(point, names), *_numbers(point, fastest[point.run.trace])),
-            point.run.time_ps == fastest[point.run.trace] and len(done) > 1,
+            point is best.get(point.run.trace) and len(done) > 1,
         )
         for point in done
     ]
     return _table("Points", ("point", *names, *_HEADS), rows)
+
+
+def _time(point: Done) -> int:
+    return point.run.time_ps
 
 
 def _numbers(point: Done, fastest: int) -> tuple[Cell, ...]:
@@ -59,7 +67,7 @@ def extremes(done: Sequence[Done], axes: Axes) -> str:
     names = [name for name in _varying(axes) if name != "trace"]
     rows: list[Row] = []
     for trace, some in by_trace(done).items():
-        order = sorted(some, key=lambda point: point.run.time_ps)
+        order = sorted(some, key=_time)
         devices = [point for point in order if point.run.is_device]
         chosen = {"fastest": order[0], "slowest": order[-1]}
         if devices and devices[0] is not order[0]:
