@@ -29,7 +29,7 @@ use embedding::{Embedding, ROW_BYTES, is_same};
 use input::{INPUT_BYTES, Inputs};
 use layer::{Layer, read};
 use reference::Reference;
-use sample::Sample;
+use sample::{Desk, Sample};
 use shape::{BATCH, LAYERS, LOOKUPS, SIZES, TABLES};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -43,8 +43,8 @@ pub const PROGRAM: Program = Program {
     check: "losses, weights and embeddings are to the bit those of a plain serial training",
     work_unit: "samples",
     footprint: Bytes::new(12_350_000_000),
-    small_work: 384,
-    paper_work: 1_536,
+    small_work: 144,
+    paper_work: 576,
     run: execute::<Dlrm>,
 };
 
@@ -79,7 +79,7 @@ struct Step<'a> {
 }
 
 /// A step's first phase.
-struct Pass<'a>(&'a Step<'a>);
+struct Pass<'a>(&'a Step<'a>, &'a mut Desk);
 
 /// Its second phase.
 struct Learn<'a>(&'a Step<'a>);
@@ -91,11 +91,14 @@ impl wide::Work for Pass<'_> {
     type Output = Vec<(usize, f32)>;
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let Step {
-            model,
-            member,
-            batch,
-        } = self.0;
+        let Self(
+            Step {
+                model,
+                member,
+                batch,
+            },
+            desk,
+        ) = self;
         let tables: Vec<_> = model.tables.iter().map(Embedding::open).collect();
         let layers: Vec<_> = model.layers.iter().map(Layer::open).collect();
         let share = 1.0 / batch.len() as f32;
@@ -105,7 +108,7 @@ impl wide::Work for Pass<'_> {
             let mut sample = model.samples[place]
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            sample.pass(index, &model.inputs, &tables, &layers, share);
+            sample.pass(desk, (index, &model.inputs), (&tables, &layers), share);
             losses.push((index, sample.loss()));
         }
         losses
@@ -172,13 +175,14 @@ impl Dlrm {
     }
 
     fn train(&self, member: &Member<'_>) {
+        let mut desk = Desk::new();
         for first in (0..self.inputs.count()).step_by(BATCH) {
             let step = Step {
                 model: self,
                 member,
                 batch: first..(first + BATCH).min(self.inputs.count()),
             };
-            let mut losses = wide::run(Pass(&step));
+            let mut losses = wide::run(Pass(&step, &mut desk));
             member.barrier();
             wide::run(Learn(&step));
             member.barrier();

@@ -1,9 +1,9 @@
 //! A table of embeddings, most of the model.
 
 use super::layer::read;
-use super::math::{add_scaled, small};
+use super::math::{add_row, small};
 use super::sample::Sample;
-use super::shape::{RATE, WIDTH};
+use super::shape::{RATE, Vector, WIDTH};
 use crate::random::hash;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
@@ -13,23 +13,22 @@ pub(super) const ROW_BYTES: u64 = WIDTH as u64 * 4;
 /// A table's rows under a latch: all look them up at once, then one thread changes them.
 #[derive(Debug)]
 pub(super) struct Embedding {
-    rows: RwLock<Vec<f32>>,
+    rows: RwLock<Vec<Vector>>,
     sequence: u64,
 }
 
 /// A table that nobody may change now.
-pub(super) struct Open<'a>(RwLockReadGuard<'a, Vec<f32>>);
+pub(super) struct Open<'a>(RwLockReadGuard<'a, Vec<Vector>>);
 
 impl Open<'_> {
     #[inline(always)]
-    pub(super) fn row(&self, row: u32) -> &[f32] {
-        let start = row as usize * WIDTH;
-        &self.0[start..start + WIDTH]
+    pub(super) fn row(&self, row: u32) -> &Vector {
+        &self.0[row as usize]
     }
 }
 
 /// The elements of a row at the start, four by four.
-pub(super) fn fill_row(elements: &mut [f32], sequence: u64, row: u64) {
+pub(super) fn fill_row(elements: &mut Vector, sequence: u64, row: u64) {
     for (four, index) in elements.chunks_exact_mut(4).zip(row * WIDTH as u64 / 4..) {
         let bits = hash(sequence, index);
         for (element, part) in four.iter_mut().zip([0, 16, 32, 48]) {
@@ -40,8 +39,8 @@ pub(super) fn fill_row(elements: &mut [f32], sequence: u64, row: u64) {
 
 impl Embedding {
     pub(super) fn new(rows: u64, sequence: u64) -> Self {
-        let mut elements = vec![0.0; rows as usize * WIDTH];
-        for (elements, row) in elements.chunks_exact_mut(WIDTH).zip(0..) {
+        let mut elements = vec![[0.0; WIDTH]; rows as usize];
+        for (elements, row) in elements.iter_mut().zip(0..) {
             fill_row(elements, sequence, row);
         }
         Self {
@@ -69,14 +68,13 @@ impl Embedding {
         for same in wanted.chunk_by(|a, b| a.0 == b.0) {
             gradient.fill(0.0);
             for (_, sample) in same {
-                add_scaled(
+                add_row(
                     &mut gradient,
                     1.0,
                     samples[*sample as usize].gradient(table),
                 );
             }
-            let start = same[0].0 as usize * WIDTH;
-            add_scaled(&mut rows[start..start + WIDTH], -RATE, &gradient);
+            add_row(&mut rows[same[0].0 as usize], -RATE, &gradient);
         }
     }
 

@@ -7,7 +7,7 @@ use super::math::{add_scaled, small};
 use super::sample::Sample;
 use super::shape::RATE;
 use crate::random::hash;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Rows of a panel.
 const ROWS: usize = 8;
@@ -61,15 +61,13 @@ impl Matrix {
         }
     }
 
-    /// Changes a panel's rows.
-    #[inline(always)]
-    fn change(&self, panel: usize, mut row: impl FnMut(usize, &mut [f32])) {
-        let mut elements = self.panels[panel]
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        for (elements, index) in elements.chunks_exact_mut(self.columns).zip(panel * ROWS..) {
-            row(index, elements);
-        }
+    /// A panel, to be changed, and the number of its first row.
+    fn write(&self, panel: usize) -> (RwLockWriteGuard<'_, Vec<f32>>, usize) {
+        let elements = self.panels[panel].write();
+        (
+            elements.unwrap_or_else(PoisonError::into_inner),
+            panel * ROWS,
+        )
     }
 }
 
@@ -126,29 +124,29 @@ impl Layer {
         panel: usize,
         samples: &[RwLockReadGuard<'_, Sample>],
     ) {
-        let mut gradient = vec![0.0; self.by_input.columns];
-        self.by_input.change(panel, |input, row| {
+        let columns = self.by_input.columns;
+        let mut gradient = vec![0.0; columns];
+        let (mut panel, first) = self.by_input.write(panel);
+        for (row, input) in panel.chunks_exact_mut(columns).zip(first..) {
             gradient.fill(0.0);
             for sample in samples {
-                add_scaled(
-                    &mut gradient,
-                    sample.inputs[layer][input],
-                    &sample.deltas[layer],
-                );
+                let factor = sample.inputs[layer][input];
+                add_scaled(&mut gradient, factor, &sample.deltas[layer]);
             }
             add_scaled(row, -RATE, &gradient);
-        });
+        }
     }
 
     /// Makes a panel by output what the weights by input are.
     #[inline(always)]
     pub(super) fn turn(&self, panel: usize) {
         let by_input = self.by_input.open();
-        self.by_output.change(panel, |output, row| {
+        let (mut panel, first) = self.by_output.write(panel);
+        for (row, output) in panel.chunks_exact_mut(self.by_output.columns).zip(first..) {
             for (weight, input) in row.iter_mut().zip(0..) {
                 *weight = by_input.row(input)[output];
             }
-        });
+        }
     }
 
     /// All weights by input, and whether those by output are the same.
@@ -168,7 +166,7 @@ impl Layer {
 
     /// Changes one weight.
     pub(super) fn spoil(&self) {
-        self.by_input.change(0, |_, row| row[0] += 1e-3);
+        self.by_input.write(0).0[0] += 1e-3;
     }
 }
 

@@ -1,27 +1,43 @@
 //! Loops over vectors. Each element's operations have one order, whatever the width of vectors.
 
-/// Adds `factor` times `x` to `sum`.
+/// Elements of a vector register.
+const LANES: usize = 8;
+
+/// Adds `factor` times `x` to `sum`. Copies come first and the store last, so that the compiler
+/// need not fear that one changes the other.
 #[inline(always)]
-pub(super) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
-    for (sum, x) in sum.iter_mut().zip(x) {
-        *sum += factor * x;
+fn add_lanes(sum: &mut [f32; LANES], factor: f32, x: &[f32; LANES]) {
+    let (mut result, x) = (*sum, *x);
+    for lane in 0..LANES {
+        result[lane] += factor * x[lane];
+    }
+    *sum = result;
+}
+
+/// Adds `factor` times `x` to `sum`, of a length that the compiler knows, a multiple of eight.
+#[inline(always)]
+pub(super) fn add_row<const N: usize>(sum: &mut [f32; N], factor: f32, x: &[f32; N]) {
+    const { assert!(N.is_multiple_of(LANES)) };
+    for (sum, x) in sum.as_chunks_mut().0.iter_mut().zip(x.as_chunks().0) {
+        add_lanes(sum, factor, x);
     }
 }
 
-/// Lanes of a dot product: lane k adds up elements k, k + 8, k + 16 …
-const LANES: usize = 8;
-
-/// Dot product of vectors whose length is a multiple of eight: lanes first, then their sum from
-/// lane 0 on.
+/// Adds `factor` times `x` to `sum`, of any length: in blocks of four vector registers, of one, and
+/// what is left.
 #[inline(always)]
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0_f32; LANES];
-    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
-        }
+pub(super) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
+    let ((sums, sum), (blocks, x)) = (sum.as_chunks_mut::<32>(), x.as_chunks::<32>());
+    for (sum, x) in sums.iter_mut().zip(blocks) {
+        add_row(sum, factor, x);
     }
-    lanes.iter().fold(0.0, |sum, lane| sum + lane)
+    let ((sums, sum), (blocks, x)) = (sum.as_chunks_mut(), x.as_chunks());
+    for (sum, x) in sums.iter_mut().zip(blocks) {
+        add_lanes(sum, factor, x);
+    }
+    for (sum, x) in sum.iter_mut().zip(x) {
+        *sum += factor * x;
+    }
 }
 
 /// Sets what is not above 0 to 0.
@@ -80,12 +96,16 @@ mod tests {
     }
 
     #[test]
-    fn a_dot_product_has_the_order_it_says() {
-        let a: Vec<_> = (0..24).map(|i| 1.0 + small(i * 977)).collect();
-        let b: Vec<_> = (0..24).map(|i| 1.0 + small(i * 1_999)).collect();
-        let lane = |k: usize| ((a[k] * b[k]) + a[k + 8] * b[k + 8]) + a[k + 16] * b[k + 16];
-        let sum = (0..8).fold(0.0, |sum, k| sum + lane(k));
-        assert_eq!(dot(&a, &b).to_bits(), sum.to_bits());
+    fn scaled_vectors_are_added_to_the_last_element() {
+        for length in 0..90 {
+            let x: Vec<_> = (0..length).map(|i| i as f32).collect();
+            let mut sum = vec![1.0; length];
+            add_scaled(&mut sum, 2.0, &x);
+            assert!(
+                sum.iter().zip(&x).all(|(sum, x)| *sum == 1.0 + 2.0 * x),
+                "{length}"
+            );
+        }
     }
 
     #[test]

@@ -5,10 +5,8 @@ use super::embedding::fill_row;
 use super::input::Inputs;
 use super::layer::first_weight;
 use super::math::{cross_entropy, sigmoid};
-use super::shape::{BATCH, LAYERS, LOOKUPS, RATE, SIZES, TABLES, TOP, VECTORS, WIDTH};
+use super::shape::{BATCH, LAYERS, LOOKUPS, RATE, SIZES, TABLES, TOP, VECTORS, Vector, WIDTH};
 use std::collections::BTreeMap;
-
-type Vector = [f32; WIDTH];
 
 /// Model and losses after training.
 pub(super) struct Reference {
@@ -32,10 +30,8 @@ fn relu(x: f32) -> f32 {
     if x > 0.0 { x } else { 0.0 }
 }
 
-/// As `math::dot`: eight lanes, then their sum.
 fn dot(a: &Vector, b: &Vector) -> f32 {
-    let lane = |k: usize| (k..WIDTH).step_by(8).fold(0.0, |sum, d| sum + a[d] * b[d]);
-    (0..8).fold(0.0, |sum, k| sum + lane(k))
+    a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
 }
 
 impl Reference {

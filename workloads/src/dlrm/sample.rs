@@ -3,8 +3,8 @@
 use super::embedding::Open;
 use super::input::Inputs;
 use super::layer::OpenLayer;
-use super::math::{add_scaled, cross_entropy, dot, rectify, rectify_gradient, sigmoid};
-use super::shape::{DENSE, LAYERS, PAIRS, SIZES, TABLES, TOP, VECTORS, WIDTH};
+use super::math::{add_row, add_scaled, cross_entropy, rectify, rectify_gradient, sigmoid};
+use super::shape::{DENSE, LAYERS, PADDED, PAIRS, SIZES, TABLES, TOP, VECTORS, Vector, WIDTH};
 
 /// A sample's values and gradients, kept until weights and embeddings have learnt from them.
 #[derive(Clone, Debug)]
@@ -13,20 +13,72 @@ pub(super) struct Sample {
     pub(super) inputs: [Vec<f32>; LAYERS],
     /// Gradient of the loss by each layer's outputs, before activation.
     pub(super) deltas: [Vec<f32>; LAYERS],
-    /// The vectors that interact, and the gradients by them.
-    vectors: Vec<f32>,
-    gradients: Vec<f32>,
-    /// Gradient by a layer's inputs.
-    back: Vec<f32>,
+    /// Gradients by the vectors that interact.
+    gradients: [Vector; VECTORS],
     loss: f32,
 }
 
-fn vector(vectors: &[f32], index: usize) -> &[f32] {
-    &vectors[index * WIDTH..(index + 1) * WIDTH]
+/// What a thread needs for one sample after the other.
+#[derive(Debug)]
+pub(super) struct Desk {
+    /// The vectors that interact.
+    vectors: [Vector; VECTORS],
+    /// Their first elements, then their second ones …
+    turned: [[f32; PADDED]; WIDTH],
+    /// Their dot products, by rows.
+    products: [[f32; PADDED]; VECTORS],
+    /// A layer's outputs, or the gradient by its inputs.
+    back: Vec<f32>,
 }
 
-fn vector_mut(vectors: &mut [f32], index: usize) -> &mut [f32] {
-    &mut vectors[index * WIDTH..(index + 1) * WIDTH]
+impl Desk {
+    pub(super) fn new() -> Self {
+        let most = SIZES
+            .iter()
+            .map(|(inputs, _)| *inputs)
+            .max()
+            .expect("layers");
+        Self {
+            vectors: [[0.0; WIDTH]; VECTORS],
+            turned: [[0.0; PADDED]; WIDTH],
+            products: [[0.0; PADDED]; VECTORS],
+            back: vec![0.0; most],
+        }
+    }
+
+    /// Adds up what is looked up in each table.
+    #[inline(always)]
+    fn pool(&mut self, index: usize, given: &Inputs, tables: &[Open<'_>]) {
+        for (open, table) in tables.iter().zip(0..TABLES) {
+            let sum = &mut self.vectors[table + 1];
+            sum.fill(0.0);
+            for row in given.lookups(index, table) {
+                add_row(sum, 1.0, open.row(*row));
+            }
+        }
+    }
+
+    /// Dot products of all pairs: the product of the vectors as a matrix with itself turned, one
+    /// element of all vectors after the other.
+    #[inline(always)]
+    fn interact(&mut self, pairs: &mut [f32]) {
+        for (elements, place) in self.turned.iter_mut().zip(0..) {
+            for (element, vector) in elements.iter_mut().zip(&self.vectors) {
+                *element = vector[place];
+            }
+        }
+        self.products.as_flattened_mut().fill(0.0);
+        for elements in &self.turned {
+            for (row, factor) in self.products.iter_mut().zip(elements).skip(1) {
+                add_row(row, *factor, elements);
+            }
+        }
+        let mut pair = 0;
+        for (row, left) in self.products.iter().zip(0..) {
+            pairs[pair..pair + left].copy_from_slice(&row[..left]);
+            pair += left;
+        }
+    }
 }
 
 impl Sample {
@@ -36,25 +88,18 @@ impl Sample {
             values[inputs - 1] = 1.0;
             values
         });
-        let most = SIZES
-            .iter()
-            .map(|(inputs, _)| *inputs)
-            .max()
-            .expect("layers");
         Self {
             inputs,
             deltas: SIZES.map(|(_, outputs)| vec![0.0; outputs]),
-            vectors: vec![0.0; VECTORS * WIDTH],
-            gradients: vec![0.0; VECTORS * WIDTH],
-            back: vec![0.0; most],
+            gradients: [[0.0; WIDTH]; VECTORS],
             loss: 0.0,
         }
     }
 
     /// The gradient by what was looked up in a table.
     #[inline(always)]
-    pub(super) fn gradient(&self, table: usize) -> &[f32] {
-        vector(&self.gradients, table + 1)
+    pub(super) fn gradient(&self, table: usize) -> &Vector {
+        &self.gradients[table + 1]
     }
 
     pub(super) fn loss(&self) -> f32 {
@@ -65,73 +110,55 @@ impl Sample {
     #[inline(always)]
     pub(super) fn pass(
         &mut self,
-        index: usize,
-        given: &Inputs,
-        tables: &[Open<'_>],
-        layers: &[OpenLayer<'_>],
+        desk: &mut Desk,
+        (index, given): (usize, &Inputs),
+        (tables, layers): (&[Open<'_>], &[OpenLayer<'_>]),
         share: f32,
     ) {
         self.inputs[0][..DENSE].copy_from_slice(given.dense(index));
-        self.pool(index, given, tables);
-        self.forward(layers);
+        desk.pool(index, given, tables);
+        let probability = sigmoid(self.forward(desk, layers));
         let label = given.label(index);
-        let probability = sigmoid(self.back[0]);
         self.loss = cross_entropy(probability, label);
         self.deltas[LAYERS - 1][0] = (probability - label) * share;
-        self.backward(layers);
+        self.backward(desk, layers);
     }
 
-    /// Adds up what is looked up in each table.
+    /// The logit.
     #[inline(always)]
-    fn pool(&mut self, index: usize, given: &Inputs, tables: &[Open<'_>]) {
-        for (open, table) in tables.iter().zip(0..TABLES) {
-            let sum = vector_mut(&mut self.vectors, table + 1);
-            sum.fill(0.0);
-            for row in given.lookups(index, table) {
-                add_scaled(sum, 1.0, open.row(*row));
-            }
-        }
-    }
-
-    /// Leaves the logit in `back`.
-    #[inline(always)]
-    fn forward(&mut self, layers: &[OpenLayer<'_>]) {
+    fn forward(&mut self, desk: &mut Desk, layers: &[OpenLayer<'_>]) -> f32 {
         let [first, second, third, fourth] = &mut self.inputs;
         layers[0].forward(first, &mut second[..WIDTH]);
         rectify(&mut second[..WIDTH]);
-        let dense = &mut self.vectors[..WIDTH];
+        let dense = &mut desk.vectors[0];
         layers[1].forward(second, dense);
         rectify(dense);
         third[..WIDTH].copy_from_slice(dense);
-        let mut pair = WIDTH;
-        for left in 1..VECTORS {
-            for right in 0..left {
-                third[pair] = dot(vector(&self.vectors, left), vector(&self.vectors, right));
-                pair += 1;
-            }
-        }
+        desk.interact(&mut third[WIDTH..WIDTH + PAIRS]);
         let outputs = SIZES[TOP].1;
         layers[TOP].forward(third, &mut fourth[..outputs]);
         rectify(&mut fourth[..outputs]);
-        layers[TOP + 1].forward(fourth, &mut self.back[..1]);
+        let logit = &mut desk.back[..1];
+        layers[TOP + 1].forward(fourth, logit);
+        logit[0]
     }
 
     #[inline(always)]
-    fn backward(&mut self, layers: &[OpenLayer<'_>]) {
+    fn backward(&mut self, desk: &mut Desk, layers: &[OpenLayer<'_>]) {
         let [first, second, third, fourth] = &mut self.deltas;
-        let back = &mut self.back;
+        let back = &mut desk.back;
         layers[TOP + 1].backward(fourth, &mut back[..SIZES[TOP + 1].0]);
         third.copy_from_slice(&back[..SIZES[TOP].1]);
         rectify_gradient(third, &self.inputs[TOP + 1]);
         layers[TOP].backward(third, &mut back[..SIZES[TOP].0]);
         interact_back(
-            &self.vectors,
+            &desk.vectors,
             &back[WIDTH..WIDTH + PAIRS],
             &mut self.gradients,
         );
         second.copy_from_slice(&back[..WIDTH]);
-        add_scaled(second, 1.0, vector(&self.gradients, 0));
-        rectify_gradient(second, vector(&self.vectors, 0));
+        add_scaled(second, 1.0, &self.gradients[0]);
+        rectify_gradient(second, &desk.vectors[0]);
         layers[1].backward(second, &mut back[..SIZES[1].0]);
         first.copy_from_slice(&back[..WIDTH]);
         rectify_gradient(first, &self.inputs[1]);
@@ -140,14 +167,14 @@ impl Sample {
 
 /// Gradients by the vectors from those by their dot products.
 #[inline(always)]
-fn interact_back(vectors: &[f32], pairs: &[f32], gradients: &mut [f32]) {
-    gradients.fill(0.0);
+fn interact_back(vectors: &[Vector; VECTORS], pairs: &[f32], gradients: &mut [Vector; VECTORS]) {
+    gradients.as_flattened_mut().fill(0.0);
     let mut pair = 0;
     for left in 1..VECTORS {
         for right in 0..left {
             let factor = pairs[pair];
-            add_scaled(vector_mut(gradients, left), factor, vector(vectors, right));
-            add_scaled(vector_mut(gradients, right), factor, vector(vectors, left));
+            add_row(&mut gradients[left], factor, &vectors[right]);
+            add_row(&mut gradients[right], factor, &vectors[left]);
             pair += 1;
         }
     }

@@ -4,12 +4,16 @@
 pub(super) const TABLES: usize = 24;
 /// Elements of an embedding: four lines.
 pub(super) const WIDTH: usize = 64;
+/// An embedding, and everything of its size.
+pub(super) type Vector = [f32; WIDTH];
 /// Rows that a sample looks up in each table, to be added up.
-pub(super) const LOOKUPS: usize = 4;
+pub(super) const LOOKUPS: usize = 8;
 /// Numerical features.
 pub(super) const DENSE: usize = 13;
 /// Vectors that interact: the bottom network's and one of each table.
 pub(super) const VECTORS: usize = TABLES + 1;
+/// Their number, rounded up to whole vector registers.
+pub(super) const PADDED: usize = VECTORS.next_multiple_of(8);
 /// Pairs of them.
 pub(super) const PAIRS: usize = VECTORS * (VECTORS - 1) / 2;
 /// Layers: two of the bottom network, two of the top one.
@@ -20,8 +24,8 @@ pub(super) const TOP: usize = 2;
 pub(super) const SIZES: [(usize, usize); LAYERS] = [
     (DENSE + 1, WIDTH),
     (WIDTH + 1, WIDTH),
-    (WIDTH + PAIRS + 1, 64),
-    (64 + 1, 1),
+    (WIDTH + PAIRS + 1, 32),
+    (32 + 1, 1),
 ];
 /// Samples of a step.
 pub(super) const BATCH: usize = 48;
