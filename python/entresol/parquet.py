@@ -38,15 +38,20 @@ def write(summary: Json, path: Path) -> None:
 
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Writes rows that need not have the same columns."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table(rows), path, compression="zstd")
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows as a table of Arrow."""
     # Imported here because it takes longer than the rest of the command line together.
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     columns: dict[str, None] = {}
     for row in rows:
         columns.update(dict.fromkeys(row))
-    table = pa.table({name: _array(pa, name, rows) for name in columns})
-    pq.write_table(table, path, compression="zstd")
+    return pa.table({name: _array(pa, name, rows) for name in columns})
 
 
 def _array(pa: Any, name: str, rows: Sequence[dict[str, Any]]) -> Any:

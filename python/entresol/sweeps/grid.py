@@ -81,13 +81,14 @@ def _values(key: str, value: Any, source: Source) -> list[Any]:
     if not values:
         raise UserError(f"{source.name}: {key}: has no value; name at least one.")
     for each in values:
-        _check_kind(key, each, source)
+        check_kind(key, each, source.name)
     if (twice := next((v for v in values if values.count(v) > 1), None)) is not None:
         raise UserError(f"{source.name}: {key}: has {shown(twice)} twice; leave one out.")
     return list(values)
 
 
-def _check_kind(key: str, value: Any, source: Source) -> None:
+def check_kind(key: str, value: Any, where: str) -> None:
+    """Raises `UserError` for a value that cannot be one of this key."""
     if key == "threads":
         fits, wanted = type(value) is int and value >= 1, "a number from 1"
     elif key == "audit":
@@ -100,7 +101,7 @@ def _check_kind(key: str, value: Any, source: Source) -> None:
         fits, wanted = isinstance(value, str | int), 'text with a unit such as "64MiB", a number, \
 true or false'  # fmt: skip
     if not fits:
-        raise UserError(f"{source.name}: {key}: {shown(value)} is not {wanted}.")
+        raise UserError(f"{where}: {key}: {shown(value)} is not {wanted}.")
 
 
 def shown(value: Any) -> str:

@@ -38,7 +38,7 @@ class Watcher:
     def __init__(self, label: Callable[[Point], str]) -> None:
         self._label = label
         self._began = time.monotonic()
-        self._said = 0.0
+        self._said = self._began
         self._console = Console(stderr=True)
         self._bars = Bars(
             TextColumn("{task.description}"),

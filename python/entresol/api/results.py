@@ -1,0 +1,148 @@
+"""What `run` and `sweep` give: frames, comparisons, and files."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from entresol import parquet, quantity
+from entresol.core import Json
+from entresol.errors import UserError
+from entresol.output import OutputDirectory
+from entresol.point import Outcome
+from entresol.sweeps import results
+from entresol.sweeps.grid import shown
+from entresol.sweeps.plan import Row, Sweep
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+SHOWN = 50
+"""Rows of the table in a notebook."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Points and what became of each, in order."""
+
+    plan: Sweep
+    outcomes: tuple[Outcome, ...]
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def __iter__(self) -> Iterator[Json]:
+        """The results that there are, as `entresol run --json` has them."""
+        return (outcome.result for outcome in self.outcomes if outcome.result is not None)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Points that failed and why."""
+        return {
+            row.label(): outcome.error
+            for row, outcome in self._pairs()
+            if outcome.error is not None
+        }
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The keys in which points differ."""
+        return self.plan.varied
+
+    def frame(self) -> polars.DataFrame:
+        """One row a point: the columns of `results.parquet` of a sweep."""
+        import polars
+
+        frame = polars.from_arrow(self._table())
+        assert isinstance(frame, polars.DataFrame), "a table becomes a frame"
+        return frame
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As `frame`, for pandas. Raises `UserError` without the package."""
+        if importlib.util.find_spec("pandas") is None:
+            raise UserError("to_pandas needs the package pandas; install entresol[pandas].")
+        frame: pandas.DataFrame = self._table().to_pandas()
+        return frame
+
+    def _table(self) -> Any:
+        return parquet.table(results.rows(self.plan, self.outcomes))
+
+    def compare(self, reference: str = "base-cssd") -> polars.DataFrame:
+        """Execution times over those of a design on the same trace with the same choices.
+
+        Columns: trace, design, what else varies, `time_ps`, `normalised` (below 1 is faster),
+        `speedup`. A reference that was run once for a trace serves all its points. Raises
+        `UserError` if the design was not run.
+        """
+        import polars
+
+        if all(row.point.design != reference for row in self.plan.rows):
+            raise UserError(f"{reference}: was not run, so nothing can be compared with it.")
+        rows = []
+        for row, outcome in self._pairs():
+            time = _time(outcome)
+            base = self._reference(row, reference)
+            rows.append({
+                "trace": row.point.trace.name,
+                "design": row.point.design,
+                **self._others(row),
+                "time_ps": time,
+                "normalised": time / base if time and base else None,
+                "speedup": base / time if time and base else None,
+            })  # fmt: skip
+        return polars.DataFrame(rows, infer_schema_length=None)
+
+    def _others(self, row: Row) -> dict[str, Any]:
+        return {key: value for key, value in row.values.items() if key not in ("trace", "design")}
+
+    def _reference(self, row: Row, design: str) -> int | None:
+        fits = [
+            (other, outcome)
+            for other, outcome in self._pairs()
+            if other.point.design == design and other.point.trace.name == row.point.trace.name
+        ]
+        same = [outcome for other, outcome in fits if self._others(other) == self._others(row)]
+        found = same or ([fits[0][1]] if len(fits) == 1 else [])
+        return _time(found[0]) if found else None
+
+    def _pairs(self) -> list[tuple[Row, Outcome]]:
+        return list(zip(self.plan.rows, self.outcomes, strict=True))
+
+    def write(self, directory: Path | str) -> Path:
+        """Writes `results.parquet`, `sweep.json` and `report.html`; where they are."""
+        with OutputDirectory(Path(directory)) as output:
+            results.write(output, self.plan, self.outcomes, self.plan.source.name)
+        return Path(directory)
+
+    def _repr_html_(self) -> str:
+        keys = [key for key in self.varied if key not in ("trace", "design")]
+        head = ["trace", "design", *keys, "time", "AMAT", "flash programs"]
+        rows = "".join(self._row(row, outcome, keys) for row, outcome in self._pairs()[:SHOWN])
+        more = len(self) - SHOWN
+        tail = f"<p>and {more} more: <code>.frame()</code></p>" if more > 0 else ""
+        titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+        return f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>{tail}"
+
+    def _row(self, row: Row, outcome: Outcome, keys: list[str]) -> str:
+        words = [row.point.trace.name, row.point.design]
+        words += ["" if row.values[key] is None else shown(row.values[key]) for key in keys]
+        cells = "".join(f"<td style='text-align:left'>{escape(word)}</td>" for word in words)
+        if outcome.result is None:
+            return f"<tr>{cells}<td colspan=3>{escape(outcome.error or '')}</td></tr>"
+        statistics = outcome.result["statistics"]
+        numbers = [
+            quantity.duration(outcome.result["execution_time_ps"]),
+            quantity.duration(statistics["amat"]["paper_ps"]),
+            quantity.exact(statistics["flash"]["program_pages"]),
+        ]
+        cells += "".join(f"<td style='text-align:right'>{number}</td>" for number in numbers)
+        return f"<tr>{cells}</tr>"
+
+
+def _time(outcome: Outcome) -> int | None:
+    return None if outcome.result is None else int(outcome.result["execution_time_ps"])
