@@ -12,3 +12,5 @@ from entresol.api.run import sweep as sweep
 from entresol.core import EntresolError as EntresolError
 from entresol.errors import Failed as Failed
 from entresol.errors import UserError as UserError
+
+__all__: list[str]

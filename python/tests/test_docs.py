@@ -36,3 +36,16 @@ def test_the_commands_of_a_page_work_in_their_order(page: str, tmp_path: Path) -
             ["bash", "-e", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, (block, done.stderr)
+
+
+def test_the_python_of_the_documentation_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").symlink_to(ROOT / "traces")
+    blocks = _blocks("python", "python")
+    assert len(blocks) == 3
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    assert (tmp_path / "log" / "report.html").exists()

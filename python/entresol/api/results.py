@@ -26,7 +26,7 @@ SHOWN = 50
 """Rows of the table in a notebook."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """Points and what became of each, in order."""
 
@@ -76,7 +76,7 @@ class Results:
         """Execution times over those of a design on the same trace with the same choices.
 
         Columns: trace, design, what else varies, `time_ps`, `normalised` (below 1 is faster),
-        `speedup`. A reference that was run once for a trace serves all its points. Raises
+        `speedup`. A reference for which a key was not set serves all values of it. Raises
         `UserError` if the design was not run.
         """
         import polars
@@ -101,14 +101,15 @@ class Results:
         return {key: value for key, value in row.values.items() if key not in ("trace", "design")}
 
     def _reference(self, row: Row, design: str) -> int | None:
+        mine = self._others(row)
         fits = [
-            (other, outcome)
+            outcome
             for other, outcome in self._pairs()
-            if other.point.design == design and other.point.trace.name == row.point.trace.name
+            if other.point.design == design
+            and other.point.trace.name == row.point.trace.name
+            and all(value in (None, mine[key]) for key, value in self._others(other).items())
         ]
-        same = [outcome for other, outcome in fits if self._others(other) == self._others(row)]
-        found = same or ([fits[0][1]] if len(fits) == 1 else [])
-        return _time(found[0]) if found else None
+        return _time(fits[0]) if len(fits) == 1 else None
 
     def _pairs(self) -> list[tuple[Row, Outcome]]:
         return list(zip(self.plan.rows, self.outcomes, strict=True))
@@ -118,6 +119,12 @@ class Results:
         with OutputDirectory(Path(directory)) as output:
             results.write(output, self.plan, self.outcomes, self.plan.source.name)
         return Path(directory)
+
+    def __repr__(self) -> str:
+        failed = len(self.failures)
+        words = [f"{len(self)} {'point' if len(self) == 1 else 'points'}"]
+        words += [f"over {', '.join(self.varied)}"] if self.varied else []
+        return f"<Results: {' '.join(words)}{f', {failed} failed' if failed else ''}>"
 
     def _repr_html_(self) -> str:
         keys = [key for key in self.varied if key not in ("trace", "design")]
