@@ -8,6 +8,7 @@ _SPANS = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
 _COUNTS = ((10**9, 10**9, "G"), (10**6, 10**6, "M"), (10**4, 10**3, "k"))
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 NOTHING = "–"
+_POINT = re.compile(r"\.(?!\d)")
 _ZEROS = re.compile(r"(\.\d*?)0+(?=\D|$)")
 
 
@@ -86,4 +87,4 @@ def percent(share: float | None) -> str:
 
 def short(text: str) -> str:
     """A number on an axis: `1 µs` instead of `1.00 µs`."""
-    return _ZEROS.sub(r"\1", text).replace(".\u00a0", "\u00a0").rstrip(".")
+    return _POINT.sub("", _ZEROS.sub(r"\1", text))

@@ -12,6 +12,7 @@ from conftest import Entresol, one_line
 
 from entresol import cost
 from entresol.errors import UserError
+from entresol.report import economy
 from entresol.view import Panel, Run, panels
 
 RAW = 4 * 2 * 8 * 48 * 32 * 4096
@@ -129,3 +130,12 @@ def test_the_command_refuses_a_price_before_anything_runs(
 ) -> None:
     outcome = entresol_command("run", capture_file, "--cost", "dram=cheap")
     assert "dram=cheap" in one_line(outcome)
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [(0.5, "12 hours"), (3.14, "3.1 days"), (700, "700 days"), (3652.5, "10 years"),
+     (math.inf, "no program"), (None, "–")],
+)  # fmt: skip
+def test_a_lifetime_is_said_in_the_unit_that_fits(days: float | None, text: str) -> None:
+    assert economy.lifetime(days).text == text.replace(" ", "\u00a0" if days != math.inf else " ")

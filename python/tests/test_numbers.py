@@ -41,7 +41,14 @@ def test_significant_digits(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "short"),
-    [("1.00 µs", "1 µs"), ("0.500", "0.5"), ("200 ns", "200 ns"), ("0", "0"), ("1.25", "1.25")],
+    [
+        ("1.00×", "1×"),
+        ("1.00 µs", "1 µs"),
+        ("0.500", "0.5"),
+        ("200 ns", "200 ns"),
+        ("0", "0"),
+        ("1.25", "1.25"),
+    ],
 )
 def test_axis_labels_are_short(text: str, short: str) -> None:
     assert quantity.short(text.replace(" ", "\u00a0")) == short.replace(" ", "\u00a0")

@@ -64,7 +64,7 @@ def row(panel: Panel, run: Run, prices: Prices) -> tuple[Cell, ...]:
         dollars(bill.host) if bill.host else Cell(quantity.NOTHING, value=0),
         dollars(bill.dram_only),
         cells.times(bill.saving),
-        cells.percent(speed),
+        share(speed),
         cells.times(cost.effectiveness(speed, bill.saving)),
         cells.times(cost.effectiveness(speed, bill.saving_whole)),
         cells.size(None if wear is None else round(wear.flash_bytes_per_day)),
@@ -79,6 +79,13 @@ def dollars(value: float) -> Cell:
     return Cell(text, value=value)
 
 
+def share(speed: float | None) -> Cell:
+    """`75 %`; small shares keep two digits, since they are what matters of a slow device."""
+    if speed is None:
+        return Cell(quantity.NOTHING)
+    return Cell(f"{quantity.significant(100 * speed, 2)}\u00a0%", value=speed)
+
+
 def lifetime(days: float | None) -> Cell:
     """Hours, days or years."""
     if days is None:
@@ -88,7 +95,7 @@ def lifetime(days: float | None) -> Cell:
     if days < 2:
         return Cell(f"{quantity.significant(days * 24, 2)}\u00a0hours", value=days)
     if days < 2 * cost.DAYS_PER_YEAR:
-        return Cell(f"{days:.0f}\u00a0days", value=days)
+        return Cell(f"{quantity.significant(days, 2)}\u00a0days", value=days)
     years = days / cost.DAYS_PER_YEAR
     return Cell(f"{quantity.significant(years, 2)}\u00a0years", value=days)
 

@@ -70,9 +70,10 @@ def _lead(summary: Json) -> str:
     origin = summary["provenance"]
     programs = "A captured program" if len(origin["traces"]) == 1 else "Captured programs"
     audits = ", every invariant audited" if origin["audit"] else ""
+    fast = ", in fast mode" if any(run.get("mode") == "fast" for run in summary["runs"]) else ""
     return (
         f"{programs}, run instruction by instruction on the {escape(origin['machine'])} "
-        f"machine{audits}."
+        f"machine{fast}{audits}."
     )
 
 
@@ -86,15 +87,20 @@ def _warnings(shown: Sequence[Panel]) -> str:
 
 
 def _readings(shown: Sequence[Panel]) -> str:
-    blocks = "".join(
-        f'<div class="reading-block"><h3>{escape(panel.trace)}</h3>'
-        f'<p class="reading">{reading.paragraph(panel)}</p>'
-        f'<div class="beside">{figures.execution_time(panel)}{reading.facts(panel)}</div></div>'
-        for panel in shown
-    )
+    blocks = "".join(map(_reading, shown))
     return (
         '<section id="reading" aria-labelledby="reading-h">'
         f'<h2 id="reading-h" class="unseen">Reading</h2>{blocks}</section>'
+    )
+
+
+def _reading(panel: Panel) -> str:
+    text = f'<p class="reading">{reading.paragraph(panel)}</p>'
+    picture, facts = figures.execution_time(panel), reading.facts(panel)
+    left, right = (text + facts, picture) if picture else (text, facts)
+    return (
+        f'<div class="reading-block"><h3>{escape(panel.trace)}</h3><div>{left}</div>'
+        f'<div class="beside">{right}</div></div>'
     )
 
 
