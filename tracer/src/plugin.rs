@@ -5,8 +5,9 @@
 use crate::api::{self, PluginId, Tb};
 use crate::options::{Options, guest_command};
 use crate::output::Output;
+use crate::quiet::{self, Marker};
 use crate::recorder::{self, Recorder};
-use crate::{decode, quiet, signals, slot, word};
+use crate::{decode, signals, slot, word};
 use iced_x86::InstructionInfoFactory;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Once;
@@ -172,9 +173,9 @@ extern "C" fn memory(vcpu: c_uint, info: u32, addr: u64, data: *mut c_void) {
 
 extern "C" fn marker(_vcpu: c_uint, data: *mut c_void) {
     if let Some(recorder) = active() {
-        let inside = !data.is_null();
-        recorder.mark(inside);
-        if quiet::mark(inside) {
+        let marker = Marker::unpack(data as usize);
+        let threads = recorder.mark(marker.begins);
+        if quiet::mark(marker, threads) {
             // SAFETY: on a virtual processor's thread; QEMU does it between two blocks.
             unsafe { api::qemu_plugin_reset(PLUGIN.load(Ordering::Relaxed), register) };
         }
@@ -222,7 +223,7 @@ extern "C" fn translate(_id: PluginId, tb: *mut Tb) {
             }
             let mark = decode::marker(&code[places[n].1.clone()]);
             if let Some(start) = mark.filter(|_| recorder.has_markers()) {
-                let data = usize::from(start) as *mut c_void;
+                let data = Marker::new(start, &code).pack() as *mut c_void;
                 api::qemu_plugin_register_vcpu_insn_exec_cb(*insn, marker, flags, data);
             }
         }

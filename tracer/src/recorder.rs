@@ -234,14 +234,18 @@ impl Recorder {
             signals::restored(signal);
         }
     }
-    /// A marker was executed: the region of interest begins or ends.
-    pub fn mark(&self, inside: bool) {
+    /// A marker was executed: the region of interest begins or ends. Returns how many threads
+    /// there are that have not begun to end.
+    pub fn mark(&self, inside: bool) -> usize {
+        let mut threads = 0;
         for slot in slot::used() {
             if let Some(running) = slot.lock().as_mut() {
                 self.drain(slot, running, false);
+                threads += usize::from(!matches!(running.call, Some((Call::Exit, _))));
             }
         }
         self.region.lock().expect("no thread panicked").inside = inside;
+        threads
     }
     /// The program ends. Whoever comes second waits until the capture is complete.
     pub fn exit(&self) {

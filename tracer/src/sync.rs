@@ -30,6 +30,8 @@ const GONE: i64 = -11;
 pub enum Call {
     /// Its event was noted on entry.
     Noted,
+    /// Ends the thread, or all of them.
+    Exit,
     /// Creates a thread whose end clears the word at `ctid`.
     Create {
         /// Address of the word, if there is one.
@@ -73,7 +75,7 @@ impl Futexes {
                 let ctid = (args[0] & CLONE_CHILD_CLEARTID != 0).then_some(args[3]);
                 (Call::Create { ctid, child: None }, None)
             }
-            number::EXIT | number::EXIT_GROUP => (Call::Noted, Some(RawSync::Exit)),
+            number::EXIT | number::EXIT_GROUP => (Call::Exit, Some(RawSync::Exit)),
             number::RT_SIGACTION if args[1] != 0 => (Call::Action(args[0], args[1]), None),
             number::EXECVE => (Call::Exec(args[0]), None),
             number::EXECVEAT => (Call::Exec(args[1]), None),
@@ -109,7 +111,7 @@ impl Futexes {
     pub fn leave(&mut self, call: Call, number: i64, result: i64, log2: u8) -> Option<RawSync> {
         let plain = RawSync::Syscall(number as u16, log2);
         Some(match call {
-            Call::Noted => return None,
+            Call::Noted | Call::Exit => return None,
             Call::Create {
                 child: Some(child), ..
             } if result > 0 => RawSync::Create(child),

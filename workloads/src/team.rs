@@ -52,7 +52,8 @@ pub fn part(index: usize, parts: usize, count: usize) -> Range<usize> {
     place(index)..place(index + 1)
 }
 
-/// Runs `body` on `threads` threads at once, the calling one as the first.
+/// Runs `body` on `threads` threads at once, the calling one as the first; when it returns, the
+/// others are gone.
 pub fn run(threads: Threads, body: impl Fn(&Member<'_>) + Sync) {
     let barrier = Barrier::new(threads.get());
     let member = |index| Member {
@@ -61,11 +62,18 @@ pub fn run(threads: Threads, body: impl Fn(&Member<'_>) + Sync) {
         barrier: &barrier,
     };
     std::thread::scope(|scope| {
-        for index in 1..threads.get() {
+        let spawn = |index| {
             let (member, body) = (member(index), &body);
-            scope.spawn(move || body(&member));
-        }
+            scope.spawn(move || body(&member))
+        };
+        let others: Vec<_> = (1..threads.get()).map(spawn).collect();
         body(&member(0));
+        // Unlike the end of the scope, this waits for the threads themselves.
+        for other in others {
+            other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
     });
 }
 
