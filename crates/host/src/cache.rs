@@ -145,13 +145,7 @@ impl<const NUMBERED: bool> CacheArray<NUMBERED> {
         debug_assert!(self.find(line).is_none(), "a line is in a cache once");
         let set = self.set_of(line);
         let first = set * self.stride;
-        let (mut way, mut oldest) = (0, u32::MAX);
-        let stamps = self.set(first).iter().flat_map(|group| group.stamps);
-        for (candidate, stamp) in (0..).zip(stamps) {
-            if stamp < oldest {
-                (way, oldest) = (candidate, stamp);
-            }
-        }
+        let way = oldest(self.set(first));
         let place = Place(first + way);
         let bit = 1 << way;
         let dirty = &mut self.dirty[set as usize];
@@ -228,6 +222,29 @@ impl CacheArray<true> {
         assert_eq!(self.occupancy().0, 0, "no line changes its set");
         self.numbers = Some(numbers.clone());
     }
+}
+
+/// The way used longest ago; of several that never were, the first.
+#[inline]
+fn oldest(set: &[Group]) -> u32 {
+    // Two passes without branches, which become vector operations.
+    let oldest = set.iter().fold([u32::MAX; GROUP], |mut oldest, group| {
+        for (oldest, stamp) in oldest.iter_mut().zip(group.stamps) {
+            *oldest = (*oldest).min(stamp);
+        }
+        oldest
+    });
+    let oldest = oldest.into_iter().fold(u32::MAX, u32::min);
+    for (number, group) in (0..).zip(set) {
+        let ways = (0..).zip(&group.stamps);
+        let found = ways.fold(0u32, |found, (way, stamp)| {
+            found | (u32::from(*stamp == oldest) << way)
+        });
+        if found != 0 {
+            return number * GROUP as u32 + found.trailing_zeros();
+        }
+    }
+    0
 }
 
 /// An empty set.

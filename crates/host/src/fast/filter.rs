@@ -19,6 +19,8 @@ use trace::SyncEvent;
 const MOST_PIECES: u16 = 1_000;
 /// Entries of the table by which loads find stores in flight.
 const WORDS: usize = 1024;
+/// Walks that are remembered.
+const WALKS: usize = 64;
 
 /// Filters a thread from its start to its end. `config` is one that the fast mode accepts.
 pub fn filter<S: InstructionSource>(source: &mut S, config: &CpuConfig) -> Stream {
@@ -47,12 +49,24 @@ struct Pending {
 }
 
 /// Which record brought a line of L1D, for which piece, and when it is there.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Brought {
     record: u32,
     piece: u32,
     ready: u64,
     by_store: bool,
+    /// What the record waits for.
+    asked: Origin,
+}
+
+impl Brought {
+    const LONG_AGO: Self = Self {
+        record: 0,
+        piece: 0,
+        ready: 0,
+        by_store: false,
+        asked: Origin::at(0),
+    };
 }
 
 /// A store that loads may still find in flight.
@@ -114,6 +128,8 @@ struct Filter {
     code_line: u32,
     registers: Box<[Origin; 256]>,
     forwards: Vec<Forward>,
+    /// The latest walks, by page.
+    walks: Box<[(u32, Brought); WALKS]>,
     pending: Pending,
     /// Slot of the last record.
     last_slot: u64,
@@ -142,7 +158,7 @@ impl Filter {
             l2_tlb_latency: config.l2_tlb_latency.get(),
             penalty: config.mispredict_penalty.get(),
             l1i: CacheArray::new(config.l1i, config.l1i_ways),
-            brought: vec![Brought::default(); l1d.place_count()],
+            brought: vec![Brought::LONG_AGO; l1d.place_count()],
             l1d,
             tlb: match config.tlb {
                 true => Tlb::new(config.l1_tlb, config.l2_tlb, config.page_size),
@@ -160,6 +176,7 @@ impl Filter {
             code_line: HostLine::NONE,
             registers: Box::new([Origin::at(0); 256]),
             forwards: vec![nothing; WORDS],
+            walks: Box::new([(u32::MAX, Brought::LONG_AGO); WALKS]),
             pending: Pending::default(),
             last_slot: 0,
             counts: FilterCounts::default(),
@@ -387,10 +404,11 @@ impl Filter {
             self.counts.l1d_hits += 1;
             return at.delayed_to(hit, self.l1d_latency);
         }
-        if brought.by_store {
-            // The store fetches its line when it has retired; the load does not wait for that.
+        // Whoever is first asks for the line: a store does when it has retired, and a load may have
+        // to wait for what this one does not wait for.
+        if brought.by_store || !at.covers(&brought.asked, self.oldest()) {
             let record = self.emit(Kind::Load, line.get(), at.ready, &at);
-            return self.note(place, record, at.ready, false);
+            return self.note(place, record, at, false);
         }
         self.counts.l1d_hits += 1;
         let mut data = at.delayed_to(hit, self.l1d_latency);
@@ -407,16 +425,17 @@ impl Filter {
         if let Some(victim) = victim.filter(|victim| victim.is_dirty) {
             self.emit(Kind::WriteBack, victim.line.get(), 0, &Origin::at(0));
         }
-        self.note(place, record, at.ready, by_store)
+        self.note(place, record, at, by_store)
     }
 
-    fn note(&mut self, place: Place, record: u32, asked: u64, by_store: bool) -> Origin {
-        let ready = asked + self.l1d_latency + self.l2_latency;
+    fn note(&mut self, place: Place, record: u32, asked: Origin, by_store: bool) -> Origin {
+        let ready = asked.ready + self.l1d_latency + self.l2_latency;
         self.brought[place.index()] = Brought {
             record,
             piece: self.piece,
             ready,
             by_store,
+            asked,
         };
         Origin::of(record, self.piece, ready)
     }
@@ -425,20 +444,49 @@ impl Filter {
         let chunk = line.chunk();
         let second = at.ready + self.l2_tlb_latency;
         match self.tlb.translate(chunk) {
-            Translation::L1 | Translation::Remapped => at,
+            Translation::L1 | Translation::Remapped => self.walked(chunk, at),
             Translation::L2 => {
                 self.counts.l1_tlb_misses += 1;
-                at.delayed_to(second, self.l2_tlb_latency)
+                self.walked(chunk, at.delayed_to(second, self.l2_tlb_latency))
             }
             Translation::Absent => {
                 self.counts.l1_tlb_misses += 1;
-                let at = at.delayed_to(second, self.l2_tlb_latency);
-                let table = HostLine::page_table(self.tlb.page_of(chunk));
-                let record = self.emit(Kind::Walk, table.get(), at.ready, &at);
                 self.tlb.insert(chunk);
-                Origin::of(record, self.piece, second + self.l2_latency)
+                self.walk(chunk, at.delayed_to(second, self.l2_tlb_latency))
             }
         }
+    }
+
+    /// A page that is translated: its walk may still be under way.
+    fn walked(&mut self, chunk: u32, at: Origin) -> Origin {
+        let page = self.tlb.page_of(chunk);
+        let (walked, walk) = self.walks[page as usize % WALKS];
+        if walked != page || walk.piece < self.oldest() {
+            return at;
+        }
+        if !at.covers(&walk.asked, self.oldest()) {
+            return self.walk(chunk, at);
+        }
+        let mut at = at;
+        let walk = Origin::of(walk.record, walk.piece, walk.ready);
+        at.join(&walk, self.oldest());
+        at
+    }
+
+    fn walk(&mut self, chunk: u32, at: Origin) -> Origin {
+        let page = self.tlb.page_of(chunk);
+        let table = HostLine::page_table(page);
+        let record = self.emit(Kind::Walk, table.get(), at.ready, &at);
+        let ready = at.ready + self.l2_latency;
+        let walk = Brought {
+            record,
+            piece: self.piece,
+            ready,
+            by_store: false,
+            asked: at,
+        };
+        self.walks[page as usize % WALKS] = (page, walk);
+        Origin::of(record, self.piece, ready)
     }
 
     fn store(&mut self, store: Access, done: Origin) {

@@ -83,6 +83,14 @@ impl Origin {
         }
         self
     }
+    /// Whether everything that `other` waits for, from piece `oldest` on, is waited for here too.
+    pub(super) fn covers(&self, other: &Self, oldest: u32) -> bool {
+        let own = &self.sources[..usize::from(self.count)];
+        let mut others = other.sources[..usize::from(other.count)].iter();
+        others.all(|source| {
+            source.piece < oldest || own.iter().any(|own| own.record == source.record)
+        })
+    }
     /// As the dependences of the record with this number; those of pieces before `oldest` are over.
     pub(super) fn dependences(&self, record: u32, oldest: u32) -> [Dependence; MOST_DEPENDENCES] {
         let mut found = [Dependence::default(); MOST_DEPENDENCES];
