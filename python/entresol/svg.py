@@ -20,6 +20,7 @@ _AXIS = 24
 _LEAST_STEP = 0.4
 _NOTE = 10 * _CHARACTER
 _LEAST_ROOM = 140
+_LABEL = 44
 _NINES = ((0.0, "0 %"), (0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"),
           (0.9999, "99.99 %"), (0.99999, "99.999 %"))  # fmt: skip
 
@@ -231,7 +232,7 @@ def waterfall(
     height = row * len(rows)
     parts = [
         _axis(across(value), height, f"{value:g}×", "start" if above and value == low else "middle")
-        for value in _log_ticks(low, high)
+        for value in _apart(_log_ticks(low, high), across)
     ]  # fmt: skip
     for index, (name, start, end, colour, note) in enumerate(rows):
         middle = (index + 1) * row - _ROW / 2
@@ -247,6 +248,15 @@ def waterfall(
             f'<text class="note{strong}" x="{far + 6:.1f}" y="{middle + 4}">{note}</text>'
         )
     return picture(caption, width, height + _AXIS, parts)
+
+
+def _apart(values: Sequence[float], across: Callable[[float], float]) -> list[float]:
+    """Those of rising values whose labels do not touch, from the first on."""
+    kept = list(values[:1])
+    for value in values[1:]:
+        if across(value) - across(kept[-1]) >= _LABEL:
+            kept.append(value)
+    return kept
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

@@ -142,6 +142,15 @@ def test_a_page_prints_without_a_cut_and_shows_what_was_folded(
     assert browser.run("return getComputedStyle(document.body).backgroundColor") == (
         "rgb(255, 255, 255)"
     )
+    # Paper does not scroll: what is wider than its block would be cut off.
+    browser.open_all()
+    cut = browser.run(
+        "return [...document.querySelectorAll('.scroll, pre')].filter(node =>"
+        " node.scrollWidth > node.clientWidth + 1 || node.scrollHeight > node.clientHeight + 1)"
+        ".map(node => node.textContent.slice(0, 40))"
+    )
+    assert cut == []
+    browser.run("for (const fold of document.querySelectorAll('details')) fold.open = false")
     assert [text for text in browser.audit() if "contrast" in text] == []
     shown = browser.run(
         "return [...document.querySelectorAll('nav, .tool, .filter')]"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import pairwise
 
 import pytest
 
@@ -89,3 +91,12 @@ def test_a_short_waterfall_has_an_axis_that_can_be_read() -> None:
         labels = [f"{tick:g}" for tick in ticks]
         assert all(len(label) <= 5 for label in labels), labels
     assert svg._log_ticks(1.0, 1.0) == [1.0]
+
+
+def test_labels_of_a_narrow_waterfall_do_not_touch() -> None:
+    caption = svg.Caption("x", "x", "x")
+    for high in (1.06, 1.3, 9.0):
+        picture = svg.waterfall(caption, ("no mechanism", "all"), (1.0, high), [("a", high)], 336)
+        places = [float(x) for x in re.findall(r'class="tick" x="([\d.]+)"', picture)]
+        assert len(places) >= 2
+        assert min(far - near for near, far in pairwise(places)) >= 40
