@@ -243,6 +243,23 @@ def test_tables_sort_by_mouse_and_by_keyboard_and_back(
     assert column(browser, "kv: results", 0) == designs
 
 
+def test_numbers_sort_by_value_whatever_their_unit(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.show(pages["comparison"], 1400, "light")
+    head = browser.driver.find_elements(
+        By.XPATH, "//table[caption='kv: results']/thead//button[@data-name='p99.9']"
+    )[0]
+    head.send_keys(Keys.ENTER)
+    slowest = {
+        name: synthetic.run("kv", name)["statistics"]["amat"]["p999_ps"]
+        for name, *_ in synthetic.DESIGNS
+    }
+    assert column(browser, "kv: results", 0) == sorted(slowest, key=slowest.__getitem__)
+    units = {text.split("\u00a0")[1] for text in column(browser, "kv: results", 10)}
+    assert len(units) > 1
+
+
 def test_a_long_table_shows_the_rows_with_the_words_that_are_asked_for(
     browser: Browser, pages: dict[str, Path]
 ) -> None:

@@ -22,6 +22,12 @@ def test_the_parameters_of_a_report_as_a_file_give_the_configuration_again() -> 
         )
 
 
+def test_the_file_of_a_single_design_leaves_the_design_to_its_name() -> None:
+    (made,) = (run for run in runs(core.Setup("demo")) if run.design == "skybyte-full")
+    text = configuration.toml([made])
+    assert "[design]" not in text and "[nand]" in text
+
+
 def test_the_device_of_the_paper_costs_what_the_paper_says() -> None:
     # 128 GiB of flash, an eighth of it spare: 112 GiB, at $0.27 per GB.
     full = runs(core.Setup("table2"))[DESIGNS.index("skybyte-full")]
