@@ -156,5 +156,5 @@ def test_the_directory_is_the_option_s_else_the_variable_s_else_the_cache_s(
     monkeypatch.delenv("ENTRESOL_STORE")
     assert place.store_directory(None) == Path("/cache/entresol")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/x")
-    assert place.store_directory(None) == Path("/home/x/.cache/entresol")
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert place.store_directory(None) == Path("/elsewhere/.cache/entresol")

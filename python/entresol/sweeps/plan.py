@@ -57,7 +57,8 @@ def plan(source: Source, grids: Sequence[Mapping[str, Sequence[Any]]], captures:
     expanded = [_expand(each, source) for each in grids]
     choices = [dict(choice) for each in expanded for choice in grid.combinations(each)]
     _check(choices, [_config_problem(choice) for choice in choices], source)
-    opened = {shown(choice["trace"]): captures.open(choice["trace"]) for choice in choices}
+    named = {shown(choice["trace"]): choice["trace"] for choice in choices}
+    opened = {name: captures.open(each) for name, each in named.items()}
     captures.check_names(list(opened.values()))
     for choice in choices:
         choice["trace"] = opened[shown(choice["trace"])]
