@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,23 @@ def test_a_program_is_captured_once_and_then_found(tmp_path: Path) -> None:
     assert info["threads"] == 3
     assert 10_000 < info["instructions"] < 1_000_000
     assert [path.name for path in (tmp_path / "captures").iterdir()] == [first.path.parent.name]
+
+
+@pytest.mark.usefixtures("tools")
+def test_of_several_that_want_a_capture_one_makes_it(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: record(TINY, tmp_path), range(4)))
+    assert sorted(recording.made for recording in found) == [False, False, False, True]
+    assert len({recording.path for recording in found}) == 1
+
+
+@pytest.mark.usefixtures("tools")
+def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path) -> None:
+    key = record(TINY, tmp_path).path.parent
+    key.rename(key.parent / f".new-{key.name}-x")
+    (key.parent / f".{key.name}.lock").touch()
+    assert record(TINY, tmp_path).made
+    assert list(key.parent.iterdir()) == [key]
 
 
 @pytest.mark.usefixtures("tools")

@@ -135,18 +135,33 @@ def _found(place: Path, name: str) -> Recording | None:
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
     """Only one process at a time makes a capture; another waits and then finds it."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+    while True:
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # Whoever had it before may have removed the file that was waited for.
+            if not _is_at(file.fileno(), lock):
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+
+
+def _is_at(descriptor: int, place: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), place.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _make(tools: recorder.Tools, name: str, words: list[str], place: Path) -> None:
     footprint = int(words[words.index("--footprint") + 1].removesuffix("B"))
     _check_memory(name, footprint)
-    staging = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
+    prefix = f".new-{place.name}-"
+    for abandoned in place.parent.glob(f"{prefix}*"):  # Its maker was killed.
+        shutil.rmtree(abandoned, ignore_errors=True)
+    staging = Path(tempfile.mkdtemp(prefix=prefix, dir=place.parent))
     try:
         said = _run(tools, words, staging / f"{name}.etr")
         about: Json = {"arguments": words, "footprint": footprint, "said": said}
