@@ -139,3 +139,19 @@ def test_the_command_refuses_a_price_before_anything_runs(
 )  # fmt: skip
 def test_a_lifetime_is_said_in_the_unit_that_fits(days: float | None, text: str) -> None:
     assert economy.lifetime(days).text == text.replace(" ", "\u00a0" if days != math.inf else " ")
+
+
+@pytest.mark.usefixtures("fake")
+def test_prices_change_the_report_and_no_result(
+    entresol_command: Entresol, capture_file: Any, tmp_path: Any
+) -> None:
+    words = ("run", capture_file, "--machine", "demo", "--no-store")
+    assert entresol_command(*words, "-o", tmp_path / "a").code == 0
+    assert entresol_command(*words, "-o", tmp_path / "b", "--cost", "flash=0.5").code == 0
+    for name, equal in (
+        ("summary.json", True), ("results.parquet", True), ("report.html", False),
+    ):  # fmt: skip
+        made, other = ((tmp_path / place / name).read_bytes() for place in "ab")
+        assert (made == other) is equal, name
+    page = (tmp_path / "b" / "report.html").read_text(encoding="utf-8")
+    assert "SSD at $0.5 per GB." in page and "--cost flash=0.5" in page
