@@ -59,10 +59,12 @@ class Plan:
 
 
 def plan(figures: Sequence[Figure], settings: Settings) -> Plan:
-    """The union of what the figures need."""
+    """The union of what the figures need; runs of a capture beside each other, so that what they
+    read is at hand."""
     wants = dict.fromkeys(item for figure in figures for item in figure.wants(settings))
     walks = dict.fromkeys(item for figure in figures for item in figure.walks(settings))
-    return Plan(settings, tuple(wants), tuple(walks))
+    ordered = sorted(wants, key=lambda item: (item.workload, item.threads))
+    return Plan(settings, tuple(ordered), tuple(walks))
 
 
 def setup_of(item: Want, settings: Settings) -> Setup:
