@@ -16,7 +16,7 @@ from entresol.figures.plan import Results, Settings, Want
 from entresol.figures.simulate import Plan, Simulation
 
 PAPER, ARTIFACT = "paper", "artifact"
-_FIELDS = {"claim", "of", "says", "fidelity", "set"}
+_FIELDS = {"claim", "of", "says", "fidelity", "set", "scale"}
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,10 @@ class Cause:
     says: str
     """`{value}` is the claim under `fidelity` and `overrides`; `{paper}`, `{artifact}` and
     `{published}` are its other numbers."""
-    fidelity: str | None
-    overrides: tuple[str, ...]
+    fidelity: str | None = None
+    overrides: tuple[str, ...] = ()
+    scale: str | None = None
+    """The scale at which it is one; none for all."""
 
     def settings(self, settings: Settings) -> Settings | None:
         """The conditions of the run that shows it; none if words have to do."""
@@ -62,7 +64,8 @@ def _cause(where: str, number: int, entry: Json, known: set[str]) -> Cause:
     if entry.get("of") not in (PAPER, ARTIFACT) or not entry.get("says"):
         raise UserError(f"{here}: needs `of` (paper or artifact) and `says`.")
     overrides = tuple(entry.get("set", ()))
-    return Cause(entry["claim"], entry["of"], entry["says"], entry.get("fidelity"), overrides)
+    return Cause(entry["claim"], entry["of"], entry["says"], entry.get("fidelity"), overrides,
+                 entry.get("scale"))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,31 +106,31 @@ def needed(claim: Claim, settings: Settings) -> tuple[Want, ...]:
     return tuple(dict.fromkeys(notes.asked))
 
 
-def plans(settings: Settings, reasons: Sequence[Cause]) -> list[tuple[Cause | str, Plan]]:
-    """What has to be simulated: both fidelities, and what shows each cause."""
-    found: list[tuple[Cause | str, Plan]] = []
-    for name in (PAPER, ARTIFACT):
-        conditions = replace(settings, fidelity=name)
-        found.append((name, Plan(conditions, tuple(text.wants(settings)), ())))
+def plans(settings: Settings, reasons: Sequence[Cause]) -> list[Plan]:
+    """What has to be simulated: both fidelities, and what shows the causes, a plan for each of the
+    conditions."""
     by_name = {claim.quantity: claim for claim in text.claims()}
+    wants: dict[Settings, dict[Want, None]] = {
+        replace(settings, fidelity=name): dict.fromkeys(text.wants(settings))
+        for name in (PAPER, ARTIFACT)
+    }
     for cause in reasons:
-        shown = cause.settings(settings)
-        if shown is not None:
-            found.append((cause, Plan(shown, needed(by_name[cause.claim], shown), ())))
-    return found
+        if (shown := cause.settings(settings)) is not None:
+            runs = needed(by_name[cause.claim], shown)
+            wants.setdefault(shown, {}).update(dict.fromkeys(runs))
+    return [Plan(conditions, tuple(sorted(items)), ()) for conditions, items in wants.items()]
 
 
 def gather(settings: Settings, reasons: Sequence[Cause], simulation: Simulation) -> Evidence:
     """Simulates all of it, or finds it in the store."""
     by_name = {claim.quantity: claim for claim in text.claims()}
-    sides: dict[str, Results] = {}
-    shown: dict[Cause, float | None] = {}
-    for what, plan in plans(settings, reasons):
-        results = simulation.run(plan)
-        if isinstance(what, str):
-            sides[what] = results
-        else:
-            shown[what] = text.ours(by_name[what.claim], results)
+    found = {plan.settings: simulation.run(plan) for plan in plans(settings, reasons)}
+    sides = {name: found[replace(settings, fidelity=name)] for name in (PAPER, ARTIFACT)}
+    shown = {
+        cause: text.ours(by_name[cause.claim], found[conditions])
+        for cause in reasons
+        if (conditions := cause.settings(settings)) is not None
+    }
     return Evidence(sides[PAPER], sides[ARTIFACT], shown)
 
 
@@ -177,7 +180,9 @@ def _far(claim: Claim, evidence: Evidence, reasons: Sequence[Cause]) -> str:
         if not claim.differs(value):
             continue
         given = [_sentence(claim, cause, evidence) for cause in reasons
-                 if (cause.claim, cause.of) == (claim.quantity, which)]  # fmt: skip
+                 if (cause.claim, cause.of) == (claim.quantity, which)
+            and cause.scale in (None, evidence.paper.settings.scale)
+                 and cause.scale in (None, evidence.paper.settings.scale)]  # fmt: skip
         why = " ".join(given) or "**Unexplained.**"
         lines.append(f"- *{which}*, {_number(value)} instead of {claim.published:g}: {why}")
     return "\n".join([f"### {claim.quantity}", "", *lines, ""]) if lines else ""

@@ -44,10 +44,10 @@ def reproduction_command(
 ) -> None:
     """Set every number of the SkyByte paper's text beside ours, with the causes of differences."""
     settings = plan.settings(scale, reproduction.PAPER, mode, workloads or [])
-    reasons = reproduction.causes()
+    reasons = [cause for cause in reproduction.causes() if cause.scale in (None, scale)]
     kept = place.store_directory(store)
     source = simulate.source_of(captures, settings, kept)
-    plans = [wanted for _, wanted in reproduction.plans(settings, reasons)]
+    plans = reproduction.plans(settings, reasons)
     runs = sum(len(wanted.wants) for wanted in plans)
     with OutputFile(output) as page:
         say(f"{len(plans)} sets of conditions, {runs} runs in all; of the first, "
