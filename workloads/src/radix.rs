@@ -7,7 +7,7 @@
 use crate::memory::zeroed;
 use crate::random::{self, hash};
 use crate::{Checked, Digest, Failure, Member, Program, Setting, Workload, program, team};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use units::Bytes;
 
@@ -24,15 +24,22 @@ pub const PROGRAM: Program = Program {
     run: program::execute::<Radix>,
 };
 
-/// Bits of a digit; keys have [`PASSES`] digits.
-const BITS: u32 = 10;
-const DIGITS: usize = 1 << BITS;
+/// Digits of a key.
 const PASSES: u32 = 2;
+/// Data for each digit: 1,024 digits at the size of Table I, and so many fewer at smaller ones
+/// that the places where keys go fit caches as much smaller just as well.
+const BYTES_PER_DIGIT: u64 = 8 << 20;
+/// Bits of a digit.
+const BITS: RangeInclusive<u32> = 4..=12;
+/// The most digits there can be; tables have this size, so that no place in them needs a check.
+const DIGITS: usize = 1 << *BITS.end();
 /// Of the work, one part in this many is moving; the rest is counting.
 const MOVED_ONE_IN: u64 = 4;
 
 /// The sort's data.
 pub struct Radix {
+    /// Of a digit.
+    bits: u32,
     keys: [Box<[AtomicU32]>; 2],
     /// Place of a digit in the order.
     collation: Box<[u16; DIGITS]>,
@@ -52,9 +59,11 @@ impl Workload for Radix {
         let moved = (setting.work.get() / MOVED_ONE_IN) as usize;
         let counted = setting.work.get() as usize - moved;
         check_sizes(setting, count, counted)?;
+        let bits = bits_for(setting.footprint);
         let radix = Self {
+            bits,
             keys: [zeroed(count)?, zeroed(count)?],
-            collation: collation(random::key(setting.seed, "radix collation")),
+            collation: collation(bits, random::key(setting.seed, "radix collation")),
             ranks: zeroed(setting.threads.get())?,
             totals: zeroed(DIGITS)?,
             counted,
@@ -142,23 +151,29 @@ fn check_sizes(setting: &Setting, count: usize, counted: usize) -> Result<(), Fa
     Ok(())
 }
 
+/// Bits of a digit for so much data.
+fn bits_for(footprint: Bytes) -> u32 {
+    let digits = (footprint.get() / BYTES_PER_DIGIT).max(1);
+    digits.ilog2().clamp(*BITS.start(), *BITS.end())
+}
+
 /// A random order of the digits.
-fn collation(key: u64) -> Box<[u16; DIGITS]> {
+fn collation(bits: u32, key: u64) -> Box<[u16; DIGITS]> {
     let mut digits: Box<[u16; DIGITS]> = Box::new(std::array::from_fn(|digit| digit as u16));
-    digits.sort_by_key(|digit| hash(key, u64::from(*digit)));
+    digits[..1 << bits].sort_by_key(|digit| hash(key, u64::from(*digit)));
     digits
 }
 
 impl Radix {
     fn drawn(&self, index: usize) -> u32 {
-        (hash(self.key, index as u64) >> (64 - BITS * PASSES)) as u32
+        (hash(self.key, index as u64) >> (64 - self.bits * PASSES)) as u32
     }
 
     #[inline]
     fn rank_of(&self, key: u32, pass: u32) -> usize {
         // A rank is below the number of digits: the mask says so to the compiler.
-        let digit = (key >> (pass * BITS)) as usize % DIGITS;
-        usize::from(self.collation[digit]) % DIGITS
+        let digit = (key >> (pass * self.bits)) as usize & ((1 << self.bits) - 1);
+        usize::from(self.collation[digit % DIGITS]) % DIGITS
     }
 
     fn count(&self, thread: usize, pass: u32, keys: Range<usize>) {
@@ -173,22 +188,25 @@ impl Radix {
     /// before this one.
     fn place(&self, member: &Member<'_>) {
         member.barrier();
-        for digit in member.part(DIGITS) {
+        for digit in member.part(1 << self.bits) {
             let counts = self.ranks.iter().map(|counts| counts[digit].load(Relaxed));
             self.totals[digit].store(counts.sum(), Relaxed);
         }
         member.barrier();
         let mut smaller = 0;
         let mut places = [0; DIGITS];
-        for digit in 0..DIGITS {
+        for digit in 0..1 << self.bits {
             let before = self.ranks[..member.index()].iter();
             let before: u32 = before.map(|counts| counts[digit].load(Relaxed)).sum();
             places[digit] = smaller + before;
             smaller += self.totals[digit].load(Relaxed);
         }
         member.barrier();
-        for (rank, place) in self.ranks[member.index()].iter().zip(places) {
-            rank.store(place, Relaxed);
+        for (rank, place) in self.ranks[member.index()]
+            .iter()
+            .zip(&places[..1 << self.bits])
+        {
+            rank.store(*place, Relaxed);
         }
     }
 
@@ -229,7 +247,7 @@ impl Radix {
     /// Position of a key in the collating order.
     fn order(&self, key: u32) -> usize {
         let ranks = (0..PASSES).rev().map(|pass| self.rank_of(key, pass));
-        ranks.fold(0, |order, rank| order * DIGITS + rank)
+        ranks.fold(0, |order, rank| (order << self.bits) + rank)
     }
 
     fn check_order(&self) -> Result<(), Failure> {
