@@ -44,6 +44,10 @@ class Backend(Protocol):
     def capacity(self) -> int:
         """How many requests it takes at a time."""
 
+    @property
+    def warm(self) -> frozenset[str]:
+        """Paths of captures that free workers have filtered already, if it is known."""
+
     def submit(self, ticket: int, request: Json) -> None:
         """Takes a request, whose events carry the ticket."""
 

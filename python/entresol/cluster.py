@@ -54,6 +54,11 @@ class Cluster:
             self._threads = threads, time.monotonic()
         return 2 * max(threads, 1)
 
+    @property
+    def warm(self) -> frozenset[str]:
+        """It is not known which worker a request goes to."""
+        return frozenset()
+
     def submit(self, ticket: int, request: Json) -> None:
         """Takes a request."""
         self._requests[ticket] = _Request(request)

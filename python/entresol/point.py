@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -61,6 +60,7 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
+FAST = "fast"
 WAITING = core.Progress("waiting", 0, 0, 0)
 
 
@@ -173,7 +173,8 @@ class _Execution:
     points: Sequence[Point]
     store: Store | None
     watch: Watch
-    pending: deque[str] = field(default_factory=deque)
+    pending: dict[str, None] = field(default_factory=dict)
+    """Keys of what is still to start, in order."""
 
     def __post_init__(self) -> None:
         self._keys: list[str | None] = []
@@ -197,7 +198,7 @@ class _Execution:
         key = key_of(inputs)
         if key not in self._results and key not in self._tasks and not self._find(key):
             self._tasks[key] = _Task(point, inputs)
-            self.pending.append(key)
+            self.pending[key] = None
         return key
 
     def _find(self, key: str) -> bool:
@@ -223,26 +224,39 @@ class _Execution:
                 self._release(key)
 
     def _submit(self, backend: Backend) -> None:
-        for _ in range(len(self.pending)):
-            if len(self._running) >= backend.capacity:
-                return
-            key = self.pending.popleft()
+        waiting = list(self.pending)  # Less those that another process computes at this moment.
+        while waiting and len(self._running) < backend.capacity:
+            key = self._next(waiting, backend.warm)
+            waiting.remove(key)
             if self._may_start(key):
                 ticket = next(self._tickets)
                 self._running[ticket] = key
                 backend.submit(ticket, _request(self._tasks[key]))
 
+    def _next(self, waiting: Sequence[str], warm: frozenset[str]) -> str:
+        """The first; in fast mode rather one whose threads a free worker has filtered already, or
+        else of a capture that no worker is busy filtering."""
+        if self._tasks[waiting[0]].point.setup.mode != FAST:
+            return waiting[0]
+        busy = {self._path(key) for key in self._running.values()}
+        known = (key for key in waiting if self._path(key) in warm)
+        fresh = (key for key in waiting if self._path(key) not in busy)
+        return next(known, next(fresh, waiting[0]))
+
+    def _path(self, key: str) -> str:
+        return str(self._tasks[key].point.trace.path)
+
     def _may_start(self, key: str) -> bool:
-        if self.store is None:
-            return True
-        claim = self.store.claim(key)
-        if claim is None:  # Another process computes it: look again later.
-            self.pending.append(key)
-            return False
-        if self._find(key):  # It was computed by another process since we looked.
-            claim.release()
-            return False
-        self._tasks[key].claim = claim
+        if self.store is not None:
+            claim = self.store.claim(key)
+            if claim is None:  # Another process computes it: look again later.
+                return False
+            if self._find(key):  # It was computed by another process since we looked.
+                claim.release()
+                del self.pending[key]
+                return False
+            self._tasks[key].claim = claim
+        del self.pending[key]
         return True
 
     def _note(self, event: Event) -> None:

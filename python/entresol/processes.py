@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -40,16 +41,23 @@ class Processes:
         """How many requests it takes at a time."""
         return self._count
 
+    @property
+    def warm(self) -> frozenset[str]:
+        """Captures that idle workers know already, and may have filtered."""
+        return frozenset(worker.trace for worker in self._idle if worker.trace)
+
     def submit(self, ticket: int, request: Json) -> None:
         """Takes a request."""
-        self._start(_Task(ticket, json.dumps(request), 1))
+        self._start(_Task(ticket, json.dumps(request), request["trace"], 1))
 
     def _start(self, task: _Task) -> None:
         if not self._idle:
             worker = _Worker(self._events)
             self._workers.append(worker)
             self._idle.append(worker)
-        self._idle.pop().give(task)
+        chosen = max(self._idle, key=lambda worker: worker.trace == task.trace)
+        self._idle.remove(chosen)
+        chosen.give(task)
 
     def poll(self, seconds: float) -> Sequence[Event]:
         """What happened."""
@@ -75,7 +83,7 @@ class Processes:
         if task is None:
             return []
         if task.attempt < ATTEMPTS:
-            self._start(_Task(task.ticket, task.line, task.attempt + 1))
+            self._start(_Task(task.ticket, task.line, task.trace, task.attempt + 1))
             return []
         return [Stopped(task.ticket, _how(said.code))]
 
@@ -87,11 +95,12 @@ class Processes:
             worker.join()
 
 
+@dataclass(frozen=True)
 class _Task:
-    def __init__(self, ticket: int, line: str, attempt: int) -> None:
-        self.ticket = ticket
-        self.line = line
-        self.attempt = attempt
+    ticket: int
+    line: str
+    trace: str
+    attempt: int
 
 
 class _Rest:
@@ -112,6 +121,8 @@ class _Worker:
         self._events = events
         self.task: _Task | None = None
         """What it was given and has not answered."""
+        self.trace = ""
+        """The capture that it had last."""
         package = str(Path(__file__).parent.parent)
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         try:
@@ -131,6 +142,7 @@ class _Worker:
     def give(self, task: _Task) -> None:
         """Sends a task. If the process is dead, its reader says so."""
         self.task = task
+        self.trace = task.trace
         assert self._process.stdin is not None, "it was asked for"
         try:
             self._process.stdin.write(task.line + "\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Entresol
 
-from entresol import core, point, store, study
+from entresol import backend, core, point, store, study
 from entresol.point import Point, Progress, execute
 from entresol.store import Store
 
@@ -193,3 +193,40 @@ def test_a_run_goes_on_when_its_result_cannot_be_kept(
     )  # fmt: skip
     assert outcome.code == 0 and '"execution_time_ps"' in outcome.out
     assert outcome.err.count("cannot be stored") == 1
+
+
+class _OneWorker:
+    """Takes one request at a time, has filtered what it had last, and answers at once."""
+
+    capacity = 1
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.warm: frozenset[str] = frozenset()
+        self._events: list[backend.Event] = []
+
+    def submit(self, ticket: int, request: core.Json) -> None:
+        self.asked.append(Path(request["trace"]).stem + " " + request["design"])
+        self.warm = frozenset([request["trace"]])
+        self._events = [backend.Stopped(ticket, "asked")]
+
+    def poll(self, _seconds: float) -> list[backend.Event]:
+        events, self._events = self._events, []
+        return events
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("mode", ["fast", "detailed"])
+def test_in_fast_mode_a_worker_goes_on_with_the_capture_that_it_has_filtered(
+    captures: tuple[study.Capture, ...], monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    worker = _OneWorker()
+    monkeypatch.setattr(point, "Processes", lambda _count: worker)
+    setup = replace(SETUP, mode=mode)
+    names = ("dram-only", "base-cssd")
+    points = [Point(capture, name, setup, 1) for name in names for capture in captures]
+    execute(points, None, jobs=1)
+    in_order = ["xz dram-only", "sort dram-only", "xz base-cssd", "sort base-cssd"]
+    by_capture = ["xz dram-only", "xz base-cssd", "sort dram-only", "sort base-cssd"]
+    assert worker.asked == (by_capture if mode == "fast" else in_order)
