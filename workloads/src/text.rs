@@ -8,10 +8,15 @@ fn letters(bits: u64) -> [u8; 8] {
 }
 
 /// Fills a text with the letters of this sequence.
+#[inline]
 pub fn fill(text: &mut [u8], sequence: u64) {
-    for (piece, index) in text.chunks_mut(8).zip(0..) {
-        let letters = letters(hash(sequence, index));
-        piece.copy_from_slice(&letters[..piece.len()]);
+    let (pieces, rest) = text.as_chunks_mut();
+    let count = pieces.len() as u64;
+    for (piece, index) in pieces.iter_mut().zip(0..) {
+        *piece = letters(hash(sequence, index));
+    }
+    for (letter, last) in rest.iter_mut().zip(letters(hash(sequence, count))) {
+        *letter = last;
     }
 }
 

@@ -6,8 +6,9 @@
 //!
 //! Serial number of the line; what was done (U update, I insert, R remove, C commit, A abort, the
 //! last two without the rest); table, partition, slot in decimal; the row before and after in
-//! hexadecimal, `-` where there was none; CRC-32 (IEEE 802.3) of all characters before it. The ring
-//! keeps the newest lines, so that a transaction can be followed and made again from them.
+//! hexadecimal, `-` where there was none; CRC-32 (IEEE 802.3) of the characters up to there and of
+//! the rows' bytes. The ring keeps the newest lines, so that a transaction can be followed and made
+//! again from them.
 
 use super::{PartitionId, Slot};
 use crate::text::digits;
@@ -29,17 +30,21 @@ const CRC: [u32; 256] = {
     table
 };
 
-/// A byte's two hexadecimal digits, the first one below.
-const PAIRS: [u16; 256] = {
-    let digits = b"0123456789abcdef";
-    let mut pairs = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        pairs[byte] = u16::from_le_bytes([digits[byte >> 4], digits[byte & 15]]);
-        byte += 1;
-    }
-    pairs
-};
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Numbers, letter, CRC, spaces and line break of a line, at most.
+const AROUND_ROWS: usize = 90;
+
+#[inline]
+fn hexadecimal(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])
+}
+
+/// The CRC after one more byte.
+#[inline]
+fn after(crc: u32, byte: u8) -> u32 {
+    CRC[usize::from(crc as u8 ^ byte)] ^ (crc >> 8)
+}
 
 /// What a line says was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,20 +89,21 @@ pub struct Line {
 /// One thread's ring of lines.
 #[derive(Debug)]
 pub struct Journal {
+    /// Line breaks where nothing is written yet.
     ring: Box<[u8]>,
-    written: usize,
+    /// Where the next character goes. A line never goes round the ring's end.
+    at: usize,
     crc: u32,
     serial: u64,
 }
 
 impl Journal {
-    /// An empty ring of `bytes`, a power of two.
+    /// An empty ring of `bytes`, to hold many lines.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        assert!(bytes.is_power_of_two(), "places in the ring are a mask");
         Self {
-            ring: vec![0; bytes].into_boxed_slice(),
-            written: 0,
+            ring: vec![b'\n'; bytes].into_boxed_slice(),
+            at: 0,
             crc: u32::MAX,
             serial: 0,
         }
@@ -110,11 +116,16 @@ impl Journal {
     }
 
     #[inline]
+    fn store(&mut self, character: u8) {
+        self.ring[self.at] = character;
+        self.at += 1;
+    }
+
+    /// Stores a character that the CRC covers.
+    #[inline]
     fn put(&mut self, character: u8) {
-        let mask = self.ring.len() - 1;
-        self.ring[self.written & mask] = character;
-        self.written += 1;
-        self.crc = CRC[(self.crc as u8 ^ character) as usize] ^ (self.crc >> 8);
+        self.store(character);
+        self.crc = after(self.crc, character);
     }
 
     fn put_number(&mut self, number: u64) {
@@ -125,18 +136,30 @@ impl Journal {
     }
 
     fn put_row(&mut self, row: &[u8]) {
-        for byte in row {
-            let [upper, lower] = PAIRS[usize::from(*byte)].to_le_bytes();
-            self.put(upper);
-            self.put(lower);
+        let text = &mut self.ring[self.at..self.at + 2 * row.len()];
+        let mut crc = self.crc;
+        for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(row) {
+            let [upper, lower] = hexadecimal(*byte);
+            pair[0] = upper;
+            crc = after(crc, *byte);
+            pair[1] = lower;
         }
+        self.at += 2 * row.len();
+        self.crc = crc;
         if row.is_empty() {
             self.put(b'-');
         }
         self.put(b' ');
     }
 
-    fn start(&mut self, deed: Deed) {
+    /// Begins a line that has rows of so many bytes.
+    fn start(&mut self, deed: Deed, row_bytes: usize) {
+        let most = 2 * row_bytes + AROUND_ROWS;
+        assert!(most <= self.ring.len(), "the ring holds a line");
+        if self.at + most > self.ring.len() {
+            self.ring[self.at..].fill(b'\n');
+            self.at = 0;
+        }
         self.put_number(self.serial);
         self.put(Deed::ALL[deed as usize].1);
         self.put(b' ');
@@ -144,19 +167,19 @@ impl Journal {
 
     fn end(&mut self) {
         let crc = (!self.crc).to_be_bytes();
-        for byte in &crc {
-            let [upper, lower] = PAIRS[usize::from(*byte)].to_le_bytes();
-            self.put(upper);
-            self.put(lower);
+        for byte in crc {
+            let [upper, lower] = hexadecimal(byte);
+            self.store(upper);
+            self.store(lower);
         }
-        self.put(b'\n');
+        self.store(b'\n');
         self.crc = u32::MAX;
         self.serial += 1;
     }
 
     /// Writes what became of a row.
     pub fn row(&mut self, deed: Deed, id: PartitionId, slot: Slot, before: &[u8], after: &[u8]) {
-        self.start(deed);
+        self.start(deed, before.len() + after.len());
         for number in [id.table, id.index, slot.get()] {
             self.put_number(number.into());
         }
@@ -167,7 +190,7 @@ impl Journal {
 
     /// Writes how a transaction ended.
     pub fn ending(&mut self, deed: Deed) {
-        self.start(deed);
+        self.start(deed, 0);
         self.end();
     }
 
@@ -176,12 +199,10 @@ impl Journal {
     /// # Errors
     /// When a line does not match its CRC, or a serial number is missing.
     pub fn read(&self) -> Result<Vec<Line>, String> {
-        let kept = self.written.min(self.ring.len());
-        let text: Vec<_> = (self.written - kept..self.written)
-            .map(|place| self.ring[place & (self.ring.len() - 1)])
-            .collect();
-        let torn = usize::from(self.written > kept);
-        let whole = text.split(|character| *character == b'\n').skip(torn);
+        let (newest, oldest) = self.ring.split_at(self.at);
+        let text = [oldest, newest].concat();
+        // The first piece is what the newest line left of an old one.
+        let whole = text.split(|character| *character == b'\n').skip(1);
         let lines: Vec<_> = whole
             .filter(|line| !line.is_empty())
             .map(|line| parse(line).ok_or_else(|| unreadable(line)))
@@ -202,8 +223,7 @@ impl Journal {
 
     /// Changes one character of the newest line, as a fault would.
     pub fn spoil(&mut self) {
-        let place = self.written.wrapping_sub(12) & (self.ring.len() - 1);
-        self.ring[place] ^= 1;
+        self.ring[self.at - 12] ^= 1;
     }
 }
 
@@ -213,15 +233,8 @@ fn unreadable(line: &[u8]) -> String {
 }
 
 fn parse(line: &[u8]) -> Option<Line> {
-    let said = line.len().checked_sub(8)?;
-    let crc = line[..said].iter().fold(u32::MAX, |crc, character| {
-        CRC[(crc as u8 ^ character) as usize] ^ (crc >> 8)
-    });
-    let text = str::from_utf8(line).ok()?;
-    if u32::from_str_radix(&text[said..], 16).ok()? != !crc {
-        return None;
-    }
-    let words: Vec<_> = text[..said].split_ascii_whitespace().collect();
+    let (said, crc) = str::from_utf8(line).ok()?.rsplit_once(' ')?;
+    let words: Vec<_> = said.split(' ').collect();
     let letter = words.get(1)?.bytes().next()?;
     let deed = Deed::ALL.iter().find(|(_, other)| *other == letter)?.0;
     let mut parsed = Line {
@@ -231,14 +244,28 @@ fn parse(line: &[u8]) -> Option<Line> {
         before: Vec::new(),
         after: Vec::new(),
     };
+    let mut covered: Vec<_> = words
+        .iter()
+        .take(5)
+        .map(|word| word.as_bytes().to_vec())
+        .collect();
     if let [table, index, slot, before, after] = words[2..] {
         let (table, index) = (table.parse().ok()?, index.parse().ok()?);
         let slot = Slot::new(slot.parse().ok()?);
         parsed.place = Some((PartitionId { table, index }, slot));
         parsed.before = bytes(before)?;
         parsed.after = bytes(after)?;
+        for (word, row) in [(before, &parsed.before), (after, &parsed.after)] {
+            covered.push(if row.is_empty() {
+                word.into()
+            } else {
+                row.clone()
+            });
+        }
     }
-    Some(parsed)
+    let bytes = covered.iter().flat_map(|part| part.iter().chain(b" "));
+    let expected = !bytes.fold(u32::MAX, |crc, byte| after(crc, *byte));
+    (u32::from_str_radix(crc, 16).ok()? == expected).then_some(parsed)
 }
 
 fn bytes(text: &str) -> Option<Vec<u8>> {
@@ -284,9 +311,9 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_ethernet() {
-        let crc = b"123456789".iter().fold(u32::MAX, |crc, character| {
-            CRC[(crc as u8 ^ character) as usize] ^ (crc >> 8)
-        });
+        let crc = b"123456789"
+            .iter()
+            .fold(u32::MAX, |crc, byte| after(crc, *byte));
         assert_eq!(!crc, 0xcbf4_3926);
     }
 
