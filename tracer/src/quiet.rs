@@ -4,9 +4,9 @@
 //!
 //! QEMU 7.2 keeps a thread listening with the callbacks of its last instruction if that was a `ret`
 //! or an indirect jump ([`crate::recorder`]), and forgetting frees them: the next atomic operation
-//! that is not instrumented would call what is gone. A system call ends the listening. So it becomes
-//! quiet after a region only if the marker's block ends with a system call and no other thread is
-//! there; else it stays loud, which is slower and as right.
+//! that is not instrumented would call what is gone. A system call ends the listening. So it
+//! becomes quiet after a region only if the marker's block ends with a system call and no other
+//! thread is there; else it stays loud, which is slower and as right.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
