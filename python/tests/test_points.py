@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Entresol
 
-from entresol import backend, core, point, store, study
+from entresol import backend, core, point, store, study, worker
+from entresol.errors import UserError
 from entresol.point import Point, Progress, execute
 from entresol.store import Store
 
@@ -91,6 +92,26 @@ def test_a_point_that_fails_says_why_and_the_others_go_on(
     assert "unknown key ssd.nothing" in (outcomes[0].error or "")
     assert "99" in (outcomes[1].error or "") and "\n" not in (outcomes[1].error or "")
     assert len(kept.list_keys()) == 1
+
+
+def test_a_worker_refuses_another_capture_and_another_core_than_is_meant(
+    captures: tuple[study.Capture, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy.etr"
+    copy.write_bytes(captures[0].path.read_bytes())
+    (capture,) = study.open_captures([copy])
+    digests = point.captures_of(capture)
+    request = worker.request_of(copy, digests, SETUP, "dram-only", 1, False)
+    assert worker.simulate(request)["design"] == "dram-only"
+    copy.write_bytes(captures[1].path.read_bytes())
+    with pytest.raises(UserError, match="has changed since the command began"):
+        worker.simulate(request)
+    copy.unlink()
+    with pytest.raises(UserError, match="cannot be read"):
+        worker.simulate(request)
+    monkeypatch.setattr(core, "library", lambda: captures[0].path)
+    with pytest.raises(UserError, match="is another build"):
+        worker.simulate(request)
 
 
 def _victim(progress: Progress) -> None:
@@ -221,12 +242,12 @@ class _OneWorker:
 def test_in_fast_mode_a_worker_goes_on_with_the_capture_that_it_has_filtered(
     captures: tuple[study.Capture, ...], monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    worker = _OneWorker()
-    monkeypatch.setattr(point, "Processes", lambda _count: worker)
+    one = _OneWorker()
+    monkeypatch.setattr(point, "Processes", lambda _count: one)
     setup = replace(SETUP, mode=mode)
     names = ("dram-only", "base-cssd")
     points = [Point(capture, name, setup, 1) for name in names for capture in captures]
     execute(points, None, jobs=1)
     in_order = ["xz dram-only", "sort dram-only", "xz base-cssd", "sort base-cssd"]
     by_capture = ["xz dram-only", "xz base-cssd", "sort dram-only", "sort base-cssd"]
-    assert worker.asked == (by_capture if mode == "fast" else in_order)
+    assert one.asked == (by_capture if mode == "fast" else in_order)

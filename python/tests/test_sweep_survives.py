@@ -123,10 +123,14 @@ def test_workers_do_not_outlive_their_parent(place: _Place) -> None:
         time.sleep(0.02)
     assert len(workers) == 2
     process.kill()
-    process.communicate()
+    process.wait()  # Not for the end of its output, which workers that live would hold open.
     while any(map(_is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not any(map(_is_running, workers))
+    left = [worker for worker in workers if _is_running(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    process.communicate()
+    assert left == []
 
 
 def test_ctrl_c_says_how_far_it_was_and_the_store_keeps_it(place: _Place) -> None:
