@@ -94,12 +94,31 @@ def test_a_difference_without_a_cause_is_printed_as_unexplained() -> None:
     assert page.count("\n| ") == len(text.claims()) + 1
 
 
+CLEAN = Cause(FULL, "paper", "Clean victims make {value} of {paper}.", "clean_victims_programmed")
+
+
 def test_a_cause_has_the_number_that_the_command_measured() -> None:
-    cause = Cause(FULL, "paper", "Clean victims make {value} of {paper}.",
-                  "clean_victims_programmed", ())  # fmt: skip
-    page = reproduction.render(_evidence({cause: 7.25}), [cause], "entresol reproduction")
+    ours = text.ours(_claim(FULL), _results(TWO))
+    assert ours is not None and ours > 6.11
+    page = reproduction.render(_evidence({CLEAN: 7.25}), [CLEAN], "entresol reproduction")
     assert "Clean victims make 7.25 of " in page
     assert "(`--fidelity clean_victims_programmed`)" in page
+
+
+def test_a_cause_that_its_run_does_not_show_is_none() -> None:
+    farther = (text.ours(_claim(FULL), _results(TWO)) or 0) * 1.5
+    page = reproduction.render(_evidence({CLEAN: farther}), [CLEAN], "entresol reproduction")
+    assert "Clean victims make" not in page
+    assert "**Unexplained.** Not the cause: `--fidelity clean_victims_programmed` gives" in page
+
+
+def test_what_is_taken_out_of_the_artifact_has_to_move_it_away() -> None:
+    claim, evidence = _claim(FULL), _evidence()
+    taken = replace(CLEAN, fidelity="artifact,-clean_victims_programmed")
+    ours = text.ours(claim, evidence.artifact) or 0
+    for value, is_shown in ((ours * 2, True), (ours, False), (claim.published, False)):
+        shown = replace(evidence, shown={taken: value})
+        assert reproduction.confirmed(claim, taken, shown) is is_shown
 
 
 @pytest.mark.parametrize(

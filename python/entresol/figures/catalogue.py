@@ -55,37 +55,37 @@ THREADS = (
     "As in §VI-A, designs that switch run 24 threads and others 8, on 8 cores; the captures of 8 "
     "and of 24 threads do the same work."
 )
-SIMILAR = "none"
+NO_MEAN = "none"
 GEOMETRIC = "geometric"
 
 FIGURES: tuple[Figure, ...] = (
-    Figure("2", "DRAM and CXL-SSD", f"Execution time over that with DRAM. {FOUR}", SIMILAR,
+    Figure("2", "DRAM and CXL-SSD", f"Execution time over that with DRAM. {FOUR}", NO_MEAN,
            motivation.slowdowns, motivation.draw_slowdowns, motivation.wants),
     Figure("3", "Latency of off-chip accesses",
            "Share of accesses that take at most so long. Published curves are those of four "
-           f"workloads, at the corners of the drawn paths. {FOUR}", SIMILAR,
+           f"workloads, at the corners of the drawn paths. {FOUR}", NO_MEAN,
            motivation.latencies, motivation.draw_latencies, motivation.wants),
     Figure("4", "Bound by memory or by compute",
            "Share of the cycles with a thread on the core in which nothing but memory operations "
-           f"executes. {FOUR}", SIMILAR,
+           f"executes. {FOUR}", NO_MEAN,
            motivation.boundedness, motivation.draw_boundedness, motivation.wants),
     Figure("5", "How much of a page is read",
            "Of the pages that the device cache reads, the share of lines that is used before they "
            "leave, sorted; for caches 2 to 16 times smaller than the footprint, behind the CPU's "
            "caches. No numbers were published; the dashed cross is the text's: many workloads use "
-           "less than 40 % of the lines in more than 75 % of the pages.", SIMILAR,
+           "less than 40 % of the lines in more than 75 % of the pages.", NO_MEAN,
            locality.read, locality.draw_read, walks=locality.walks),
     Figure("6", "How much of a page is written",
-           "As Figure 5, of the pages that are flushed, the share of lines that is dirty.", SIMILAR,
+           "As Figure 5, of the pages that are flushed, the share of lines that is dirty.", NO_MEAN,
            locality.flushed, locality.draw_flushed, walks=locality.walks),
     Figure("9", "Threshold of the context switch",
            "SkyByte-Full with 24 threads; time over that with a threshold of 2 µs. Published runs "
-           "have thread counts that differ between workloads.", SIMILAR,
+           "have thread counts that differ between workloads.", NO_MEAN,
            switching.thresholds, switching.draw_thresholds, switching.threshold_wants),
     Figure("10", "Scheduling policies",
            "SkyByte-Full with 24 threads under three policies; height is execution time, parts are "
            "shares of core time. No numbers were published; the dashed line is the text's: the "
-           "three deliver similar performance.", SIMILAR,
+           "three deliver similar performance.", NO_MEAN,
            switching.schedulers, switching.draw_schedulers, switching.scheduler_wants),
     Figure("14", "Execution time of the designs",
            f"Execution time over Base-CSSD's; lower is better. {THREADS}",
@@ -98,10 +98,10 @@ FIGURES: tuple[Figure, ...] = (
            switching.threads, switching.draw_threads, switching.thread_wants),
     Figure("16", "Where requests are served",
            "SkyByte-WP with 8 threads. H-R/W: host DRAM; S-R-H, S-R-M: device reads that hit or "
-           "miss its DRAM; S-W: device writes.", SIMILAR,
+           "miss its DRAM; S-W: device writes.", NO_MEAN,
            switching.requests, switching.draw_requests, switching.request_wants),
     Figure("table3", "Flash read latency",
-           "Mean time of a flash read of SkyByte-WP with 8 threads, queues included.", SIMILAR,
+           "Mean time of a flash read of SkyByte-WP with 8 threads, queues included.", NO_MEAN,
            switching.read_latencies, switching.draw_read_latencies, switching.request_wants),
     Figure("17", "Average memory access time",
            "As the paper counts it: a read that ends in a thread switch is left out. "
@@ -113,19 +113,19 @@ FIGURES: tuple[Figure, ...] = (
            overall.writes, overall.draw_writes, overall.write_wants),
     Figure("19", "Size of the write log: execution time",
            "SkyByte-WP with 8 threads; log and data cache together stay as large. Sizes are the "
-           "paper's; at scale small a sixteenth of them.", SIMILAR,
+           "paper's; at scale small a sixteenth of them.", NO_MEAN,
            sizes.log_times, sizes.draw_log_times, sizes.log_wants),
     Figure("20", "Size of the write log: flash writes",
-           "As Figure 19, pages written to flash over those with the default log.", SIMILAR,
+           "As Figure 19, pages written to flash over those with the default log.", NO_MEAN,
            sizes.log_writes, sizes.draw_log_writes, sizes.log_wants),
     Figure("21", "Size of device DRAM",
            "Time over SkyByte-Full's with the default. Promoted pages stay four times device DRAM, "
-           f"the log an eighth of it. Published runs are few. {THREADS}", SIMILAR,
+           f"the log an eighth of it. Published runs are few. {THREADS}", NO_MEAN,
            sizes.dram_times, sizes.draw_dram_times, sizes.dram_wants),
     Figure("22", "Kinds of flash",
            "Time over SkyByte-P's with the same flash (Table IV); Full with 16 to 48 threads. No "
            "numbers were published; the text says that the gain over P, below the line, grows with "
-           "the latency of flash.", SIMILAR,
+           "the latency of flash.", NO_MEAN,
            variants.flashes, variants.draw_flashes, variants.flash_wants),
     Figure("23", "Ways to migrate pages",
            "Time over SkyByte-C's; all with 24 threads. No numbers were published; a dashed mark "
