@@ -264,3 +264,28 @@ def test_an_interrupted_command_says_that_the_store_keeps_what_had_ended(
         "entresol: interrupted; the store keeps the runs"
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_ratio_to_nothing_is_said_to_be_none() -> None:
+    figure = _of("18")
+    results = synthetic_figures.results([figure], TWO)
+    results.runs[want("bc", "base-cssd")]["statistics"]["flash"]["program_pages"] = 0
+    frame = figure.frame(results)
+    (sentence,) = tables.without_ratio(frame, results)
+    assert sentence.endswith("no ratio of ours: bc")
+    assert isinstance(figure.draw(frame), Drawing)
+
+
+def test_one_workload_is_its_own_mean() -> None:
+    alone = Settings(workloads=("bc",))
+    figure = _of("14")
+    frame = figure.frame(synthetic_figures.results([figure], alone))
+    assert set(frame["workload"]) == {"bc"}
+    figure.draw(frame)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["18", "20", "21"])
+def test_a_figure_without_any_number_can_be_drawn(name: str) -> None:
+    figure = _of(name)
+    figure.draw(figure.frame(Results(TWO, {})))

@@ -52,7 +52,9 @@ class Rows:
 
         A published mean is over the workloads that have both numbers, so that it is compared with
         ours of the same workloads."""
-        rows = [*self.rows, *(row for kind in means for row in self._means(kind))]
+        several = len({row.workload for row in self.rows}) > 1
+        kinds = means if several else ()  # One workload is its own mean.
+        rows = [*self.rows, *(row for kind in kinds for row in self._means(kind))]
         return _frame(rows)
 
     def _means(self, kind: str) -> list[Row]:

@@ -100,6 +100,8 @@ def log_axis(axes: Axes, *, least: float | None = None, most: float | None = Non
 
     axes.set_yscale("log")
     low, high = axes.get_ylim()
+    if low <= 0:  # Nothing is drawn.
+        low, high = 0.1, 1.0
     if least is not None and most is not None:
         low, high = min(low, least), max(high, most)
         axes.set_ylim(low, high)

@@ -60,7 +60,7 @@ def _section(figure: Figure, results: Results, frame: polars.DataFrame, svg: byt
     files = "".join(f'<a href="{figure.stem}.{suffix}">{suffix.upper()}</a> '
                     for suffix in ("svg", "pdf", "csv"))  # fmt: skip
     mean = "" if figure.mean == "none" else f" The paper's mean: {figure.mean}."
-    warned = tables.warnings(results, wants, walks)
+    warned = [*tables.without_ratio(frame, results), *tables.warnings(results, wants, walks)]
     alarms = "".join(f"<li>{escape(sentence)}</li>" for sentence in warned)
     warnings = f'<div class="warnings"><ul>{alarms}</ul></div>' if alarms else ""
     return (

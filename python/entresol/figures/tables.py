@@ -83,6 +83,18 @@ def warnings(results: Results, wants: Sequence[Want], walks: Sequence[Walk]) -> 
             for sentence, names in found.items()]  # fmt: skip
 
 
+def without_ratio(frame: polars.DataFrame, results: Results) -> list[str]:
+    """Sentences on ratios that do not exist because what is divided by is zero."""
+    failed = {item.workload for item in results.failures}
+    found: dict[str, None] = {}
+    for row in frames.read(frame):
+        is_ratio = row.metric.startswith("normalised")
+        if is_ratio and row.ours is None and row.workload not in (*frames.MEANS, *failed):
+            found[row.workload] = None
+    names = ", ".join(found)
+    return [f"the reference has zero of it, so there is no ratio of ours: {names}"] if names else []
+
+
 def _log_fills(run: Json) -> str | None:
     if run["config"].get("design", {}).get("write_log") != "true":
         return None
