@@ -100,14 +100,16 @@ CLEAN = Cause(FULL, "paper", "Clean victims make {value} of {paper}.", "clean_vi
 def test_a_cause_has_the_number_that_the_command_measured() -> None:
     ours = text.ours(_claim(FULL), _results(TWO))
     assert ours is not None and ours > 6.11
-    page = reproduction.render(_evidence({CLEAN: 7.25}), [CLEAN], "entresol reproduction")
+    made = reproduction.render(_evidence({CLEAN: 7.25}), [CLEAN], "entresol reproduction")
+    page = " ".join(made.split())
     assert "Clean victims make 7.25 of " in page
     assert "(`--fidelity clean_victims_programmed`)" in page
 
 
 def test_a_cause_that_its_run_does_not_show_is_none() -> None:
     farther = (text.ours(_claim(FULL), _results(TWO)) or 0) * 1.5
-    page = reproduction.render(_evidence({CLEAN: farther}), [CLEAN], "entresol reproduction")
+    made = reproduction.render(_evidence({CLEAN: farther}), [CLEAN], "entresol reproduction")
+    page = " ".join(made.split())
     assert "Clean victims make" not in page
     assert "**Unexplained.** Not the cause: `--fidelity clean_victims_programmed` gives" in page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -150,7 +151,7 @@ def render(evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
         "# Reproduction", "",
         f"Written by `{command}`; not to be edited.",
         f"Machine `{of.machine}`, mode `{of.mode}`, {len(of.workloads)} of 7 workloads:",
-        f" {', '.join(of.workloads)}; 24 threads with switching, 8 without.", failed,
+        f"{', '.join(of.workloads)}; 24 threads with switching, 8 without.", failed,
         "*Published*: the text of the SkyByte paper. *Their data*: the same from the artifact's",
         "files, where they hold it. *Paper* and *artifact*: ours with that",
         "[fidelity](fidelity.md).",
@@ -186,8 +187,13 @@ def _far(claim: Claim, evidence: Evidence, reasons: Sequence[Cause]) -> str:
         if claim.differs(value):
             why = _why(claim, which, evidence, reasons)
             head = f"{_number(value)} instead of {claim.published:g}"
-            lines.append(f"- *{which}*, {head}: {why}")
+            lines.append(_wrapped(f"- *{which}*, {head}: {why}"))
     return "\n".join([f"### {claim.quantity}", "", *lines, ""]) if lines else ""
+
+
+def _wrapped(item: str) -> str:
+    return textwrap.fill(item, 100, subsequent_indent="  ", break_long_words=False,
+                         break_on_hyphens=False)  # fmt: skip
 
 
 def _why(claim: Claim, which: str, evidence: Evidence, reasons: Sequence[Cause]) -> str:
