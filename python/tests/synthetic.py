@@ -57,6 +57,7 @@ def run(
         "design": design,
         "fidelity": [],
         "mode": "detailed",
+        "mode_error_milli": 0,
         "threads": threads,
         "seed": 1,
         "config_digest": f"{abs(hash_text(trace + design)):016x}",

@@ -50,7 +50,8 @@ impl RunResult {
             totals,
             end,
         };
-        let warnings = view.warnings();
+        let mut warnings = view.warnings();
+        warnings.extend(run.mode().warning());
         let texts = run.config().texts();
         let config: serde_json::Map<String, Value> = texts
             .into_iter()
@@ -67,6 +68,7 @@ impl RunResult {
             "design": run.design(),
             "fidelity": run.fidelity(),
             "mode": run.mode().name(),
+            "mode_error_milli": run.mode().error_milli(),
             "threads": run.thread_count(),
             "seed": run.config().run.seed,
             "config_digest": run.config().digest(),

@@ -70,11 +70,17 @@ def _lead(summary: Json) -> str:
     origin = summary["provenance"]
     programs = "A captured program" if len(origin["traces"]) == 1 else "Captured programs"
     audits = ", every invariant audited" if origin["audit"] else ""
-    fast = ", in fast mode" if any(run.get("mode") == "fast" for run in summary["runs"]) else ""
     return (
-        f"{programs}, run instruction by instruction on the {escape(origin['machine'])} "
-        f"machine{fast}{audits}."
+        f"{programs}, run {_mode(summary['runs'])} on the {escape(origin['machine'])} "
+        f"machine{audits}."
     )
+
+
+def _mode(runs: Sequence[Json]) -> str:
+    errors = {run["mode_error_milli"] for run in runs if run.get("mode") == "fast"}
+    if not errors:
+        return "instruction by instruction"
+    return f"in fast mode (ratios of times within {max(errors) / 10:.1f} % of the detailed mode)"
 
 
 def _warnings(shown: Sequence[Panel]) -> str:
