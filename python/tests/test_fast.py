@@ -38,5 +38,5 @@ def test_a_fast_result_says_so_and_is_the_same_again() -> None:
 def test_unknown_modes_and_what_the_fast_mode_cannot_do_are_refused() -> None:
     with pytest.raises(core.ConfigError, match="neither detailed nor fast"):
         _run("sort.etr", "base-cssd", "faster")
-    with pytest.raises(core.ConfigError, match="mode fast cannot do cpu.stores = waited"):
+    with pytest.raises(core.ConfigError, match=r"mode fast cannot do cpu\.stores = waited"):
         _run("sort.etr", "base-cssd", "fast", "cpu.stores=waited")
