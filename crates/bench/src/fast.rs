@@ -1,7 +1,7 @@
 //! The fast mode beside the detailed one: error and speed of both in one process.
 //!
 //! One JSON object for each design, in the order given: results of both modes, and CPU seconds.
-//! A second detailed run, whose L3 is a cycle slower, shows how steady the detailed result itself is.
+//! A second detailed run, whose L3 is a cycle slower, shows how steady the detailed result is.
 //! The filter's time is told apart; every later run of the same capture is without it.
 
 use crate::{cpu_seconds, spec};

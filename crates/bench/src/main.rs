@@ -7,7 +7,8 @@
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
-//! instructions; `--fast` and `--threads N` are those of `entresol run`; `--count` leaves the clocks alone, for runs under callgrind.
+//! instructions; `--fast` and `--threads N` are those of `entresol run`;
+//! `--count` leaves the clocks alone, for runs under callgrind.
 //! `scripts/bench` runs all of them and prints the table.
 
 mod capture;

@@ -263,7 +263,9 @@ const PHASES: [&str; 4] = ["waiting", "warm-up", "measured", "done"];
 impl Run {
     /// Checks everything that can be checked before a run.
     #[new]
-    #[pyo3(signature = (trace, machine, design, nand, fidelity, files, overrides, threads, audit, mode))]
+    #[pyo3(signature = (
+        trace, machine, design, nand, fidelity, files, overrides, threads, audit, mode
+    ))]
     #[expect(
         clippy::too_many_arguments,
         reason = "one argument for each thing a run is made of"

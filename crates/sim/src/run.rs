@@ -177,7 +177,7 @@ impl Prepared {
         Ok(RunResult::new(self, &simulation, warmed, end))
     }
 
-    /// Filters the threads that no run has filtered yet, which the fast mode else does when it runs.
+    /// Filters the threads that no run has filtered yet; else the fast mode does when it runs.
     ///
     /// # Errors
     /// Interrupted by the observer.

@@ -1,0 +1,154 @@
+//! Loads, stores and page walks of the filter: what L1 and the TLB have, and what becomes a record.
+
+use super::super::origin::Origin;
+use super::{Brought, Filter, Forward, WALKS, WORDS};
+use crate::cache::Place;
+use crate::fast::stream::Kind;
+use crate::port::{Access, HostLine};
+use crate::tlb::Translation;
+
+impl Filter {
+    pub(super) fn load(&mut self, load: Access, issue: Origin) -> Origin {
+        let word = load.byte / 8;
+        let found = self.forwards[word as usize % WORDS];
+        if found.word == word && found.piece >= self.oldest() {
+            let mut data = issue;
+            data.join(&found.data, self.oldest());
+            return data.delayed_to(data.ready + self.l1d_latency, self.l1d_latency);
+        }
+        let (first, last) = lines(load);
+        let data = self.read_line(first, issue);
+        if first == last {
+            return data;
+        }
+        let next = data.ready - self.l1d_latency + 1;
+        self.read_line(last, data.delayed_to(next, 0))
+    }
+
+    fn read_line(&mut self, line: HostLine, at: Origin) -> Origin {
+        let at = self.translate(line, at);
+        let hit = at.ready + self.l1d_latency;
+        let Some(place) = self.l1d.access(line) else {
+            return self.miss(line, at, Kind::Load);
+        };
+        let brought = self.brought[place.index()];
+        if brought.piece < self.oldest() {
+            self.counts.l1d_hits += 1;
+            return at.delayed_to(hit, self.l1d_latency);
+        }
+        // Whoever is first asks for the line: a store does when it has retired, and a load may have
+        // to wait for what this one does not wait for.
+        if brought.by_store || !at.covers(&brought.asked, self.oldest()) {
+            let record = self.emit(Kind::Load, line.get(), at.ready, &at);
+            return self.note(place, record, at, false);
+        }
+        self.counts.l1d_hits += 1;
+        let mut data = at.delayed_to(hit, self.l1d_latency);
+        let line = Origin::of(brought.record, brought.piece, brought.ready);
+        data.join(&line, self.oldest());
+        data
+    }
+
+    /// A line that L1D does not have: gives when it is there.
+    fn miss(&mut self, line: HostLine, at: Origin, kind: Kind) -> Origin {
+        let record = self.emit(kind, line.get(), at.ready, &at);
+        let by_store = kind == Kind::Store;
+        let (place, victim) = self.l1d.fill(line, by_store);
+        if let Some(victim) = victim.filter(|victim| victim.is_dirty) {
+            self.emit(Kind::WriteBack, victim.line.get(), 0, &Origin::at(0));
+        }
+        self.note(place, record, at, by_store)
+    }
+
+    fn note(&mut self, place: Place, record: u32, asked: Origin, by_store: bool) -> Origin {
+        let ready = asked.ready + self.l1d_latency + self.l2_latency;
+        self.brought[place.index()] = Brought {
+            record,
+            piece: self.piece,
+            ready,
+            by_store,
+            asked,
+        };
+        Origin::of(record, self.piece, ready)
+    }
+
+    fn translate(&mut self, line: HostLine, at: Origin) -> Origin {
+        let chunk = line.chunk();
+        let second = at.ready + self.l2_tlb_latency;
+        match self.tlb.translate(chunk) {
+            Translation::L1 | Translation::Remapped => self.walked(chunk, at),
+            Translation::L2 => {
+                self.counts.l1_tlb_misses += 1;
+                self.walked(chunk, at.delayed_to(second, self.l2_tlb_latency))
+            }
+            Translation::Absent => {
+                self.counts.l1_tlb_misses += 1;
+                self.tlb.insert(chunk);
+                self.walk(chunk, at.delayed_to(second, self.l2_tlb_latency))
+            }
+        }
+    }
+
+    /// A page that is translated: its walk may still be under way.
+    fn walked(&mut self, chunk: u32, at: Origin) -> Origin {
+        let page = self.tlb.page_of(chunk);
+        let (walked, walk) = self.walks[page as usize % WALKS];
+        if walked != page || walk.piece < self.oldest() {
+            return at;
+        }
+        if !at.covers(&walk.asked, self.oldest()) {
+            return self.walk(chunk, at);
+        }
+        let mut at = at;
+        let walk = Origin::of(walk.record, walk.piece, walk.ready);
+        at.join(&walk, self.oldest());
+        at
+    }
+
+    fn walk(&mut self, chunk: u32, at: Origin) -> Origin {
+        let page = self.tlb.page_of(chunk);
+        let table = HostLine::page_table(page);
+        let record = self.emit(Kind::Walk, table.get(), at.ready, &at);
+        let ready = at.ready + self.l2_latency;
+        let walk = Brought {
+            record,
+            piece: self.piece,
+            ready,
+            by_store: false,
+            asked: at,
+        };
+        self.walks[page as usize % WALKS] = (page, walk);
+        Origin::of(record, self.piece, ready)
+    }
+
+    pub(super) fn store(&mut self, store: Access, done: Origin) {
+        let (first, last) = lines(store);
+        self.write_line(first, done);
+        if first != last {
+            self.write_line(last, done);
+        }
+        let last = store.byte + u64::from(store.size) - 1;
+        for word in store.byte / 8..=last / 8 {
+            self.forwards[word as usize % WORDS] = Forward {
+                word,
+                piece: self.piece,
+                data: done,
+            };
+        }
+    }
+
+    fn write_line(&mut self, line: HostLine, done: Origin) {
+        let done = self.translate(line, done);
+        if self.l1d.write(line).is_some() {
+            self.counts.l1d_hits += 1;
+        } else {
+            self.miss(line, done, Kind::Store);
+        }
+    }
+}
+
+/// The first and the last line of an access.
+fn lines(access: Access) -> (HostLine, HostLine) {
+    let last = access.byte + u64::from(access.size) - 1;
+    (HostLine::of_byte(access.byte), HostLine::of_byte(last))
+}
