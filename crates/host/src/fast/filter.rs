@@ -21,6 +21,9 @@ use trace::SyncEvent;
 const MOST_PIECES: u16 = 1_000;
 /// Entries of the table by which loads find stores in flight.
 const WORDS: usize = 1024;
+/// Pieces after which a line that L1D has is asked for again: another thread may have been on the
+/// core meanwhile.
+const RENEWAL: u32 = 1024;
 /// Walks that are remembered.
 const WALKS: usize = 64;
 

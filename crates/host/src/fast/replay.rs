@@ -83,6 +83,8 @@ pub struct FastCore {
     spare: Vec<u64>,
     /// Records that found no MSHR.
     queue: VecDeque<u64>,
+    /// What the last records of all threads have left in L1D; their writes are not known.
+    l1d: CacheArray,
     l2: CacheArray<true>,
     misses: Misses,
     mshrs: usize,
@@ -115,6 +117,7 @@ impl FastCore {
             parked: Vec::with_capacity(64),
             spare: Vec::with_capacity(64),
             queue: VecDeque::with_capacity(64),
+            l1d: CacheArray::new(config.l1d, config.l1d_ways),
             l2: CacheArray::new(config.l2, config.l2_ways),
             misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
             mshrs: config.l2_mshrs as usize,
@@ -330,6 +333,10 @@ impl FastCore {
     fn warm_line<W: WarmUncore>(&mut self, line: HostLine, kind: MissKind, uncore: &mut W) {
         if let MissKind::Load | MissKind::Ownership = kind {
             uncore.walked(self.id, self.page_of(line));
+            if self.l1d.access(line).is_some() {
+                return;
+            }
+            self.l1d.fill(line, false);
         }
         if self.l2.access(line).is_none() {
             uncore.read(self.id, line, kind);

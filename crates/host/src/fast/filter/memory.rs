@@ -1,7 +1,7 @@
 //! Loads, stores and page walks of the filter: what L1 and the TLB have, and what becomes a record.
 
 use super::super::origin::Origin;
-use super::{Brought, Filter, Forward, WALKS, WORDS};
+use super::{Brought, Filter, Forward, RENEWAL, WALKS, WORDS};
 use crate::cache::Place;
 use crate::fast::stream::Kind;
 use crate::port::{Access, HostLine};
@@ -32,6 +32,12 @@ impl Filter {
             return self.miss(line, at, Kind::Load);
         };
         let brought = self.brought[place.index()];
+        if self.piece - brought.piece > RENEWAL {
+            let record = self.emit(Kind::Load, line.get(), at.ready, &at);
+            self.note(place, record, at, false);
+            self.brought[place.index()].ready = hit;
+            return Origin::of(record, self.piece, hit);
+        }
         if brought.piece < self.oldest() {
             self.counts.l1d_hits += 1;
             return at.delayed_to(hit, self.l1d_latency);
@@ -139,10 +145,16 @@ impl Filter {
 
     fn write_line(&mut self, line: HostLine, done: Origin) {
         let done = self.translate(line, done);
-        if self.l1d.write(line).is_some() {
-            self.counts.l1d_hits += 1;
-        } else {
+        let Some(place) = self.l1d.write(line) else {
             self.miss(line, done, Kind::Store);
+            return;
+        };
+        if self.piece - self.brought[place.index()].piece > RENEWAL {
+            self.emit(Kind::Store, line.get(), done.ready, &done);
+            // Loads need not wait: the line is there, most likely.
+            self.brought[place.index()].piece = self.oldest() - 1;
+        } else {
+            self.counts.l1d_hits += 1;
         }
     }
 }

@@ -80,7 +80,7 @@ impl FastCore {
         outcome != Access::Refused
     }
 
-    /// Asks for a line that L1D does not have at cycle `at`.
+    /// Asks L1D for a line at cycle `at`.
     pub(super) fn ask_l1<U: Uncore>(
         &mut self,
         line: HostLine,
@@ -93,6 +93,17 @@ impl FastCore {
             self.stats.l2_merged += 1;
             return Access::Miss(number);
         }
+        if self.l1d.access(line).is_some() {
+            self.stats.l1d_misses -= 1;
+            self.stats.l1d_hits += 1;
+            return Access::Done(
+                at + if kind == MissKind::Load {
+                    self.timing.l1d
+                } else {
+                    1
+                },
+            );
+        }
         let Ok((l1_slot, at)) = self.misses.l1_slot(at) else {
             self.stats.l1d_misses -= 1;
             return Access::Refused;
@@ -101,6 +112,7 @@ impl FastCore {
         if self.l2.access(line).is_some() {
             self.stats.l2_hits += 1;
             self.misses.hold_l1(l1_slot, done);
+            self.l1d.fill(line, false);
             return Access::Done(done);
         }
         self.request(line, kind, l1_slot, done, uncore)
@@ -165,6 +177,10 @@ impl FastCore {
         // L1D may have written it to L2 before it came: the filter has all lines at once.
         if self.l2.find(line).is_none() {
             self.fill_l2(line, false, cycle, uncore);
+        }
+        let is_data = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
+        if is_data && self.l1d.find(line).is_none() {
+            self.l1d.fill(line, false);
         }
         if self.awaited == line.get() {
             self.awaited = HostLine::NONE;
