@@ -326,4 +326,11 @@ impl CoreModel<FilteredThread> for FastCore {
     fn interrupt(&mut self, now: Time, cost: Picos) {
         FastCore::interrupt(self, now, cost)
     }
+    fn forget_page(&mut self, page: Lpa) {
+        FastCore::forget_page(self, page);
+    }
+    fn shoot_down(&mut self, now: Time, page: Lpa, cost: Picos) {
+        FastCore::forget_page(self, page);
+        FastCore::interrupt(self, now, cost);
+    }
 }

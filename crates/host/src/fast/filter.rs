@@ -24,8 +24,6 @@ const WORDS: usize = 1024;
 /// Pieces after which a line that L1D has is asked for again: another thread may have been on the
 /// core meanwhile.
 const RENEWAL: u32 = 1024;
-/// Walks that are remembered.
-const WALKS: usize = 64;
 
 /// Filters a thread from its start to its end. `config` is one that the fast mode accepts.
 pub fn filter<S: InstructionSource>(source: &mut S, config: &CpuConfig) -> Stream {
@@ -133,8 +131,6 @@ struct Filter {
     code_line: u32,
     registers: Box<[Origin; 256]>,
     forwards: Vec<Forward>,
-    /// The latest walks, by page.
-    walks: Box<[(u32, Brought); WALKS]>,
     pending: Pending,
     /// Slot of the last record.
     last_slot: u64,
@@ -181,7 +177,6 @@ impl Filter {
             code_line: HostLine::NONE,
             registers: Box::new([Origin::at(0); 256]),
             forwards: vec![nothing; WORDS],
-            walks: Box::new([(u32::MAX, Brought::LONG_AGO); WALKS]),
             pending: Pending::default(),
             last_slot: 0,
             counts: FilterCounts::default(),

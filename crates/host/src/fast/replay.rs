@@ -20,6 +20,7 @@ use crate::core::miss::Misses;
 use crate::core::window::PENDING;
 use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, InstructionSource, MissKind, Pause, Uncore, WarmUncore};
+use crate::tlb::{Tlb, Translation};
 use std::collections::VecDeque;
 use stores::Stores;
 use units::{CoreId, Time};
@@ -32,6 +33,7 @@ struct Timing {
     width: u64,
     l1d: u64,
     l2: u64,
+    l2_tlb: u64,
 }
 
 /// What dispatch stopped at.
@@ -60,8 +62,6 @@ pub struct FastCore {
     id: CoreId,
     timing: Timing,
     rob: u64,
-    /// Binary logarithm of the chunks of a page.
-    chunk_bits: u32,
     /// The caller's present.
     now: Time,
     stop: Stop,
@@ -85,6 +85,7 @@ pub struct FastCore {
     queue: VecDeque<u64>,
     /// What the last records of all threads have left in L1D; their writes are not known.
     l1d: CacheArray,
+    tlb: Tlb,
     l2: CacheArray<true>,
     misses: Misses,
     mshrs: usize,
@@ -102,9 +103,9 @@ impl FastCore {
                 width: u64::from(config.width),
                 l1d: config.l1d_latency.get(),
                 l2: config.l2_latency.get(),
+                l2_tlb: config.l2_tlb_latency.get(),
             },
             rob: u64::from(config.rob),
-            chunk_bits: config.page_size.chunk_bits(),
             now: Time::ZERO,
             stop: Stop::None,
             front: 0,
@@ -118,6 +119,10 @@ impl FastCore {
             spare: Vec::with_capacity(64),
             queue: VecDeque::with_capacity(64),
             l1d: CacheArray::new(config.l1d, config.l1d_ways),
+            tlb: match config.tlb {
+                true => Tlb::new(config.l1_tlb, config.l2_tlb, config.page_size),
+                false => Tlb::perfect(config.page_size),
+            },
             l2: CacheArray::new(config.l2, config.l2_ways),
             misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
             mshrs: config.l2_mshrs as usize,
@@ -210,7 +215,11 @@ impl FastCore {
     fn execute<U: Uncore>(&mut self, number: u64, record: &Record, cycle: u64, uncore: &mut U) {
         let line = HostLine::from_raw(record.line);
         match record.kind {
-            Kind::Load | Kind::Store | Kind::Walk => self.start_record(number, uncore),
+            Kind::Load => self.start_record(number, uncore),
+            Kind::Store => {
+                self.stores.push(line);
+                self.start_record(number, uncore);
+            }
             Kind::WriteBack => {
                 self.stats.l1d_write_backs += 1;
                 self.take_dirty(line, cycle, uncore);
@@ -316,7 +325,6 @@ impl FastCore {
         match record.kind {
             Kind::Load => self.warm_line(line, MissKind::Load, uncore),
             Kind::Store => self.warm_line(line, MissKind::Ownership, uncore),
-            Kind::Walk => self.warm_line(line, MissKind::Walk, uncore),
             Kind::Fetch => self.warm_line(line, MissKind::Fetch, uncore),
             Kind::WriteBack if self.l2.write(line).is_some() => {}
             Kind::WriteBack => self.warm_fill(line, true, uncore),
@@ -332,7 +340,7 @@ impl FastCore {
 
     fn warm_line<W: WarmUncore>(&mut self, line: HostLine, kind: MissKind, uncore: &mut W) {
         if let MissKind::Load | MissKind::Ownership = kind {
-            uncore.walked(self.id, self.page_of(line));
+            self.warm_page(line, uncore);
             if self.l1d.access(line).is_some() {
                 return;
             }
@@ -344,15 +352,23 @@ impl FastCore {
         }
     }
 
+    fn warm_page<W: WarmUncore>(&mut self, line: HostLine, uncore: &mut W) {
+        let chunk = line.chunk();
+        let translation = self.tlb.translate(chunk);
+        if translation == Translation::Absent {
+            let table = HostLine::page_table(self.tlb.page_of(chunk));
+            self.warm_line(table, MissKind::Walk, uncore);
+            self.tlb.insert(chunk);
+        }
+        if matches!(translation, Translation::Absent | Translation::Remapped) {
+            uncore.walked(self.id, self.tlb.first_chunk(chunk));
+        }
+    }
+
     fn warm_fill<W: WarmUncore>(&mut self, line: HostLine, is_dirty: bool, uncore: &mut W) {
         let victim = self.l2.fill(line, is_dirty).1;
         if let Some(victim) = victim.filter(|victim| victim.is_dirty) {
             uncore.write_back(self.id, victim.line);
         }
-    }
-
-    /// The page that a line of data is of, as the operating system maps it.
-    fn page_of(&self, line: HostLine) -> units::Lpa {
-        units::Lpa::new(u64::from(line.chunk() >> self.chunk_bits) << self.chunk_bits)
     }
 }

@@ -21,8 +21,6 @@ pub(crate) enum Kind {
     Load,
     /// A store whose line L1D does not have.
     Store,
-    /// A page walk.
-    Walk,
     /// A line of code that L1I does not have.
     Fetch,
     /// L1D writes a dirty line to L2.

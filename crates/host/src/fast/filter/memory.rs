@@ -1,7 +1,7 @@
 //! Loads, stores and page walks of the filter: what L1 and the TLB have, and what becomes a record.
 
 use super::super::origin::Origin;
-use super::{Brought, Filter, Forward, RENEWAL, WALKS, WORDS};
+use super::{Brought, Filter, Forward, RENEWAL, WORDS};
 use crate::cache::Place;
 use crate::fast::stream::Kind;
 use crate::port::{Access, HostLine};
@@ -26,13 +26,13 @@ impl Filter {
     }
 
     fn read_line(&mut self, line: HostLine, at: Origin) -> Origin {
-        let at = self.translate(line, at);
+        let (at, is_new) = self.translate(line, at);
         let hit = at.ready + self.l1d_latency;
         let Some(place) = self.l1d.access(line) else {
             return self.miss(line, at, Kind::Load);
         };
         let brought = self.brought[place.index()];
-        if self.piece - brought.piece > RENEWAL {
+        if is_new || self.piece - brought.piece > RENEWAL {
             let record = self.emit(Kind::Load, line.get(), at.ready, &at);
             self.note(place, record, at, false);
             self.brought[place.index()].ready = hit;
@@ -78,53 +78,22 @@ impl Filter {
         Origin::of(record, self.piece, ready)
     }
 
-    fn translate(&mut self, line: HostLine, at: Origin) -> Origin {
+    /// Translates a page; says whether the TLB did not have it, so that the replay must look.
+    fn translate(&mut self, line: HostLine, at: Origin) -> (Origin, bool) {
         let chunk = line.chunk();
-        let second = at.ready + self.l2_tlb_latency;
         match self.tlb.translate(chunk) {
-            Translation::L1 | Translation::Remapped => self.walked(chunk, at),
+            Translation::L1 | Translation::Remapped => (at, false),
             Translation::L2 => {
                 self.counts.l1_tlb_misses += 1;
-                self.walked(chunk, at.delayed_to(second, self.l2_tlb_latency))
+                let second = at.ready + self.l2_tlb_latency;
+                (at.delayed_to(second, self.l2_tlb_latency), false)
             }
             Translation::Absent => {
                 self.counts.l1_tlb_misses += 1;
                 self.tlb.insert(chunk);
-                self.walk(chunk, at.delayed_to(second, self.l2_tlb_latency))
+                (at, true)
             }
         }
-    }
-
-    /// A page that is translated: its walk may still be under way.
-    fn walked(&mut self, chunk: u32, at: Origin) -> Origin {
-        let page = self.tlb.page_of(chunk);
-        let (walked, walk) = self.walks[page as usize % WALKS];
-        if walked != page || walk.piece < self.oldest() {
-            return at;
-        }
-        if !at.covers(&walk.asked, self.oldest()) {
-            return self.walk(chunk, at);
-        }
-        let mut at = at;
-        let walk = Origin::of(walk.record, walk.piece, walk.ready);
-        at.join(&walk, self.oldest());
-        at
-    }
-
-    fn walk(&mut self, chunk: u32, at: Origin) -> Origin {
-        let page = self.tlb.page_of(chunk);
-        let table = HostLine::page_table(page);
-        let record = self.emit(Kind::Walk, table.get(), at.ready, &at);
-        let ready = at.ready + self.l2_latency;
-        let walk = Brought {
-            record,
-            piece: self.piece,
-            ready,
-            by_store: false,
-            asked: at,
-        };
-        self.walks[page as usize % WALKS] = (page, walk);
-        Origin::of(record, self.piece, ready)
     }
 
     pub(super) fn store(&mut self, store: Access, done: Origin) {
@@ -144,12 +113,12 @@ impl Filter {
     }
 
     fn write_line(&mut self, line: HostLine, done: Origin) {
-        let done = self.translate(line, done);
+        let (done, is_new) = self.translate(line, done);
         let Some(place) = self.l1d.write(line) else {
             self.miss(line, done, Kind::Store);
             return;
         };
-        if self.piece - self.brought[place.index()].piece > RENEWAL {
+        if is_new || self.piece - self.brought[place.index()].piece > RENEWAL {
             self.emit(Kind::Store, line.get(), done.ready, &done);
             // Loads need not wait: the line is there, most likely.
             self.brought[place.index()].piece = self.oldest() - 1;

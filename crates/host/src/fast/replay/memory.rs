@@ -4,6 +4,7 @@ use super::FastCore;
 use crate::core::window::{NIL, PENDING};
 use crate::fast::stream::Kind;
 use crate::port::{HostLine, MissKind, Uncore};
+use crate::tlb::Translation;
 
 /// How an access went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,25 +23,16 @@ impl FastCore {
         let entry = self.window.entry(number);
         let floor = entry.slot / self.timing.width + u64::from(entry.record.late);
         entry.done = PENDING;
-        let Some(mut issue) = self.window.ready(number, floor) else {
+        let Some(issue) = self.window.ready(number, floor) else {
             return self.parked.push(number);
         };
-        let record = self.window.peek(number).record;
-        if record.kind != Kind::Walk {
-            issue = self.fault(HostLine::from_raw(record.line), issue, uncore);
-        }
         self.window.entry(number).issue = issue;
-        if record.kind == Kind::Store {
-            self.window.entry(number).done = issue;
-            self.stores.push(HostLine::from_raw(record.line));
-        } else {
-            self.issue(number, uncore);
-        }
+        self.issue(number, uncore);
     }
 
     /// What a hint fault at the line's page takes from the core and from the access.
     fn fault<U: Uncore>(&mut self, line: HostLine, at: u64, uncore: &mut U) -> u64 {
-        let cost = uncore.walked(self.time(at), self.id, self.page_of(line));
+        let cost = uncore.walked(self.time(at), self.id, self.tlb.first_chunk(line.chunk()));
         if cost.is_zero() {
             return at;
         }
@@ -50,34 +42,75 @@ impl FastCore {
         at + cycles
     }
 
-    /// Lets a load or a walk look for its line; says whether it found an MSHR.
+    /// Lets a load or a store look for its page, and a load for its line; says whether it found an
+    /// MSHR.
     fn issue<U: Uncore>(&mut self, number: u64, uncore: &mut U) -> bool {
         let entry = self.window.peek(number);
-        let (line, at) = (HostLine::from_raw(entry.record.line), entry.issue);
-        let outcome = match entry.record.kind {
-            Kind::Walk => {
-                self.stats.walks += 1;
-                self.ask_l2(line, MissKind::Walk, at, uncore)
-            }
-            _ => self.ask_l1(line, MissKind::Load, at, uncore),
-        };
-        match outcome {
-            Access::Done(cycle) => self.window.entry(number).done = cycle,
-            Access::Miss(mshr) => {
-                let place = self.window.place(number);
-                let miss = self.misses.miss(mshr);
-                let next = std::mem::replace(&mut miss.first, place);
-                let is_delayed = miss.is_delayed;
-                let entry = self.window.entry(number);
-                entry.next = next;
-                entry.is_delayed = is_delayed && entry.record.kind == Kind::Load;
-            }
-            Access::Refused => {
-                self.stats.mshr_waits += 1;
-                self.queue.push_back(number);
+        let (line, kind) = (HostLine::from_raw(entry.record.line), entry.record.kind);
+        if !entry.is_translated {
+            match self.translate(line, entry.issue, uncore) {
+                Access::Done(cycle) => self.translated(number, cycle),
+                outcome => return self.wait(number, outcome, true),
             }
         }
-        outcome != Access::Refused
+        let at = self.window.peek(number).issue;
+        if kind == Kind::Store {
+            self.window.entry(number).done = at;
+            return true;
+        }
+        match self.ask_l1(line, MissKind::Load, at, uncore) {
+            Access::Done(cycle) => {
+                self.window.entry(number).done = cycle;
+                true
+            }
+            outcome => self.wait(number, outcome, false),
+        }
+    }
+
+    fn translated(&mut self, number: u64, cycle: u64) {
+        let entry = self.window.entry(number);
+        entry.is_translated = true;
+        entry.issue = cycle;
+    }
+
+    /// Translates the page of a line for an access at `at`. Beyond both levels of the TLB a walk
+    /// reads the leaf entry; the second level's time the filter knows.
+    fn translate<U: Uncore>(&mut self, line: HostLine, at: u64, uncore: &mut U) -> Access {
+        let chunk = line.chunk();
+        match self.tlb.translate(chunk) {
+            Translation::L1 | Translation::L2 => Access::Done(at),
+            Translation::Remapped => Access::Done(self.fault(line, at, uncore)),
+            Translation::Absent => {
+                let table = HostLine::page_table(self.tlb.page_of(chunk));
+                self.stats.walks += 1;
+                let at = at + self.timing.l2_tlb;
+                match self.ask_l2(table, MissKind::Walk, at, uncore) {
+                    Access::Done(cycle) => {
+                        self.tlb.insert(chunk);
+                        Access::Done(self.fault(line, cycle, uncore))
+                    }
+                    outcome => outcome,
+                }
+            }
+        }
+    }
+
+    /// Makes a record wait for an MSHR in use, or for one to become free.
+    fn wait(&mut self, number: u64, outcome: Access, walks: bool) -> bool {
+        let Access::Miss(mshr) = outcome else {
+            self.stats.mshr_waits += 1;
+            self.queue.push_back(number);
+            return false;
+        };
+        let place = self.window.place(number);
+        let miss = self.misses.miss(mshr);
+        let next = std::mem::replace(&mut miss.first, place);
+        let is_delayed = miss.is_delayed;
+        let entry = self.window.entry(number);
+        entry.next = next;
+        entry.walks = walks;
+        entry.is_delayed = is_delayed && !walks;
+        true
     }
 
     /// Asks L1D for a line at cycle `at`.
@@ -194,10 +227,28 @@ impl FastCore {
         let mut place = miss.first;
         while place != NIL {
             let entry = self.window.at(place);
-            entry.done = cycle;
-            entry.is_delayed = false;
-            place = entry.next;
+            let next = entry.next;
+            if std::mem::take(&mut entry.walks) {
+                self.end_walk(place, cycle, uncore);
+            } else {
+                entry.done = cycle;
+                entry.is_delayed = false;
+            }
+            place = next;
         }
+    }
+
+    /// The walk that a record waits for has its entry: it goes on with those that find an MSHR.
+    fn end_walk<U: Uncore>(&mut self, place: u16, cycle: u64, uncore: &mut U) {
+        let number = self.window.number(place);
+        let line = HostLine::from_raw(self.window.peek(number).record.line);
+        let chunk = line.chunk();
+        if !self.tlb.has(chunk) {
+            self.tlb.insert(chunk);
+        }
+        let cycle = self.fault(line, cycle, uncore);
+        self.translated(number, cycle);
+        self.queue.push_back(number);
     }
 
     /// Something is complete, or an MSHR is free: whatever waits for that goes on.

@@ -5,7 +5,7 @@ use crate::core::CoreStats;
 use crate::core::window::{NIL, PENDING};
 use crate::fast::stream::{FilteredThread, Kind};
 use crate::port::{Delayed, HostLine, MissKind, MissSlot, Pause, Squashed, Uncore};
-use units::{CoreId, Picos, Time};
+use units::{CoreId, Lpa, Picos, Time};
 
 impl FastCore {
     /// The core's number.
@@ -221,6 +221,11 @@ impl FastCore {
         let from = self.front.max(self.cycle_after(now) * self.timing.width);
         let slots = cost.get().div_ceil(self.timing.period) * self.timing.width;
         self.front = self.front.max(from + slots);
+    }
+
+    /// Forgets the translation of a data page; no time passes.
+    pub fn forget_page(&mut self, page: Lpa) {
+        self.tlb.invalidate(page.get() as u32);
     }
 
     /// What the core has done.

@@ -19,6 +19,10 @@ pub(super) struct Entry {
     pub(super) issue: u64,
     /// The next one that waits for the same MSHR.
     pub(super) next: u16,
+    /// It waits for its page walk.
+    pub(super) walks: bool,
+    /// Its page has been translated.
+    pub(super) is_translated: bool,
     /// Answered by SkyByte-Delay.
     pub(super) is_delayed: bool,
 }
@@ -33,6 +37,8 @@ impl Entry {
             retired: 0,
             issue: 0,
             next: NIL,
+            walks: false,
+            is_translated: false,
             is_delayed: false,
         }
     }
@@ -94,6 +100,10 @@ impl Window {
     #[inline]
     pub(super) fn at(&mut self, place: u16) -> &mut Entry {
         &mut self.entries[usize::from(place)]
+    }
+    /// The number of the record in the window at a place.
+    pub(super) fn number(&self, place: u16) -> u64 {
+        self.head + (u64::from(place).wrapping_sub(self.head) & self.mask)
     }
     /// Enters a record and gives its number.
     #[inline]
