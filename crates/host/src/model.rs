@@ -44,7 +44,7 @@ pub trait CoreModel<S>: Clone {
     fn number_pages(&mut self, numbers: &PageNumbers);
     /// Executes the next instructions functionally, at most so many, and says how many.
     fn warm<W: WarmUncore>(&mut self, source: &mut S, uncore: &mut W, most: u64) -> u64;
-    fn start(&mut self, at: Time, source: &S);
+    fn start(&mut self, at: Time, source: &mut S);
     fn run<U: Uncore>(&mut self, now: Time, horizon: Time, source: &mut S, uncore: &mut U)
     -> Pause;
     fn on_fill<U: Uncore>(
@@ -151,7 +151,7 @@ impl<S: InstructionSource> CoreModel<S> for Core {
         u64::from(counts)
     }
     #[inline]
-    fn start(&mut self, at: Time, _source: &S) {
+    fn start(&mut self, at: Time, _source: &mut S) {
         self.start(at);
     }
     #[inline]
@@ -288,7 +288,7 @@ impl CoreModel<FilteredThread> for FastCore {
     ) -> u64 {
         self.warm(source, uncore, most)
     }
-    fn start(&mut self, at: Time, source: &FilteredThread) {
+    fn start(&mut self, at: Time, source: &mut FilteredThread) {
         self.start(at, source);
     }
     fn run<U: Uncore>(

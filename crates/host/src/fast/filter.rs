@@ -217,12 +217,17 @@ impl Filter {
             loads,
             stores,
         } = std::mem::take(&mut self.pending);
-        let gap = self.slot.saturating_sub(self.last_slot);
+        // What does not fit is told by the next record.
+        let gap = self
+            .slot
+            .saturating_sub(self.last_slot)
+            .min(u16::MAX.into());
         let late = ready.saturating_sub(self.slot / self.front.width);
-        self.last_slot = self.last_slot.max(self.slot);
+        self.last_slot += gap;
         self.stream.records.push(Record {
             line,
-            gap: u32::try_from(gap).unwrap_or(u32::MAX),
+            gap: gap as u16,
+            age: 0,
             depends: waits.dependences(number, self.oldest()),
             pieces,
             instructions,

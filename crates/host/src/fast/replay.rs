@@ -85,6 +85,8 @@ pub struct FastCore {
     queue: VecDeque<u64>,
     /// What the last records of all threads have left in L1D; their writes are not known.
     l1d: CacheArray,
+    /// Lines filled into it.
+    fills: u64,
     tlb: Tlb,
     l2: CacheArray<true>,
     misses: Misses,
@@ -119,6 +121,7 @@ impl FastCore {
             spare: Vec::with_capacity(64),
             queue: VecDeque::with_capacity(64),
             l1d: CacheArray::new(config.l1d, config.l1d_ways),
+            fills: 0,
             tlb: match config.tlb {
                 true => Tlb::new(config.l1_tlb, config.l2_tlb, config.page_size),
                 false => Tlb::perfect(config.page_size),
@@ -174,6 +177,10 @@ impl FastCore {
             source.pass();
             self.stores.dispatched += u64::from(record.stores);
             let number = self.window.push(Entry::new(record, slot, position));
+            if record.kind == Kind::Touch {
+                let last = position.saturating_sub(u64::from(record.age) * 16);
+                self.window.entry(number).is_at_hand = last >= source.resumed;
+            }
             self.execute(number, &record, cycle, uncore);
             self.retire_ready(uncore);
         }
@@ -181,7 +188,7 @@ impl FastCore {
 
     /// When every resource for the next record is there.
     fn dispatch_slot(&mut self, record: &Record, source: &FilteredThread) -> Result<u64, Stop> {
-        let gap = u64::from(record.gap - source.taken.min(record.gap));
+        let gap = u64::from(record.gap.saturating_sub(source.taken));
         let position = source.pieces + u64::from(record.pieces);
         while let Some(before) = self.window.leaves_room(position, self.rob) {
             let Some(retired) = before.retired else {
@@ -215,7 +222,7 @@ impl FastCore {
     fn execute<U: Uncore>(&mut self, number: u64, record: &Record, cycle: u64, uncore: &mut U) {
         let line = HostLine::from_raw(record.line);
         match record.kind {
-            Kind::Load => self.start_record(number, uncore),
+            Kind::Load | Kind::Touch | Kind::Again => self.start_record(number, uncore),
             Kind::Store => {
                 self.stores.push(line);
                 self.start_record(number, uncore);
@@ -318,12 +325,14 @@ impl FastCore {
             let taken = source.taken_instructions + most as u16;
             source.taken_instructions = taken;
             let share = u64::from(record.gap) * u64::from(taken) / u64::from(record.instructions);
-            source.taken = share as u32;
+            source.taken = share as u16;
             return most;
         }
         let line = HostLine::from_raw(record.line);
         match record.kind {
             Kind::Load => self.warm_line(line, MissKind::Load, uncore),
+            Kind::Touch | Kind::Again if self.l1d.access(line).is_some() => {}
+            Kind::Touch | Kind::Again => self.warm_line(line, MissKind::Load, uncore),
             Kind::Store => self.warm_line(line, MissKind::Ownership, uncore),
             Kind::Fetch => self.warm_line(line, MissKind::Fetch, uncore),
             Kind::WriteBack if self.l2.write(line).is_some() => {}
@@ -341,10 +350,9 @@ impl FastCore {
     fn warm_line<W: WarmUncore>(&mut self, line: HostLine, kind: MissKind, uncore: &mut W) {
         if let MissKind::Load | MissKind::Ownership = kind {
             self.warm_page(line, uncore);
-            if self.l1d.access(line).is_some() {
-                return;
+            if self.l1d.access(line).is_none() {
+                self.l1d.fill(line, false);
             }
-            self.l1d.fill(line, false);
         }
         if self.l2.access(line).is_none() {
             uncore.read(self.id, line, kind);

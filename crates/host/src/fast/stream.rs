@@ -7,6 +7,7 @@ use crate::port::{Access, HostLine, InstructionSource, Step};
 use crate::program::Program;
 use std::sync::Arc;
 use trace::SyncEvent;
+use units::CoreId;
 use units::address::LINE_BYTES;
 
 /// Records that one record can depend on.
@@ -19,6 +20,10 @@ pub(crate) enum Kind {
     Pad,
     /// A load that L1D does not have.
     Load,
+    /// A load of a line that L1D has unless another thread has been on the core meanwhile.
+    Touch,
+    /// A load of a line that L1D has or that is on its way, but that this one may ask for first.
+    Again,
     /// A store whose line L1D does not have.
     Store,
     /// A line of code that L1I does not have.
@@ -49,7 +54,9 @@ pub(crate) struct Record {
     /// The line, as a raw [`HostLine`], or the number of a sync event.
     pub(crate) line: u32,
     /// Dispatch slots since the record before, if every miss of L1 is found in L2.
-    pub(crate) gap: u32,
+    pub(crate) gap: u16,
+    /// Of a touch: sixteenths of the pieces since the thread's last record of the line.
+    pub(crate) age: u16,
     pub(crate) depends: [Dependence; MOST_DEPENDENCES],
     /// Pieces since the record before, this one's included.
     pub(crate) pieces: u16,
@@ -67,6 +74,7 @@ impl Record {
     pub(crate) const END: Self = Self {
         line: 0,
         gap: 0,
+        age: 0,
         depends: [Dependence { back: 0, after: 0 }; MOST_DEPENDENCES],
         pieces: 0,
         instructions: 0,
@@ -135,7 +143,11 @@ pub struct FilteredThread {
     /// Pieces before that record's.
     pub(crate) pieces: u64,
     /// Slots of that record's gap that have passed already.
-    pub(crate) taken: u32,
+    pub(crate) taken: u16,
+    /// The core that it was on last, and how many lines had been filled into L1D there.
+    pub(crate) left: Option<(CoreId, u64)>,
+    /// Pieces before its first one since L1D was another thread's.
+    pub(crate) resumed: u64,
     /// Instructions and pieces before that record that have been executed already.
     pub(crate) taken_instructions: u16,
     /// The record from which on counts are asked for.
@@ -151,6 +163,8 @@ impl FilteredThread {
             at: 0,
             pieces: 0,
             taken: 0,
+            left: None,
+            resumed: 0,
             taken_instructions: 0,
             counted_from: 0,
         }
@@ -205,7 +219,8 @@ impl InstructionSource for FilteredThread {
         (record.kind != Kind::End || record.instructions > self.taken_instructions).then_some(
             Step {
                 inst: 0,
-                load: access.filter(|_| record.kind == Kind::Load),
+                load: access
+                    .filter(|_| matches!(record.kind, Kind::Load | Kind::Touch | Kind::Again)),
                 store: access.filter(|_| record.kind == Kind::Store),
                 taken: false,
                 counts: false,

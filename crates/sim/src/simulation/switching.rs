@@ -253,7 +253,7 @@ impl<S: SimulatedThread> Simulation<S> {
         if replay > 0 {
             seat.core.replay(replay, &mut actor.source);
         }
-        seat.core.start(now, &actor.source);
+        seat.core.start(now, &mut actor.source);
         self.run_core(now, core);
     }
 }

@@ -33,9 +33,11 @@ impl Filter {
         };
         let brought = self.brought[place.index()];
         if is_new || self.piece - brought.piece > RENEWAL {
-            let record = self.emit(Kind::Load, line.get(), at.ready, &at);
-            self.note(place, record, at, false);
-            self.brought[place.index()].ready = hit;
+            let age = (self.piece - brought.piece).div_ceil(16);
+            let record = self.emit(Kind::Touch, line.get(), at.ready, &at);
+            self.stream.records[record as usize].age = u16::try_from(age).unwrap_or(u16::MAX);
+            // The next ones need not wait for it: the line is there, most likely.
+            self.brought[place.index()].piece = self.oldest() - 1;
             return Origin::of(record, self.piece, hit);
         }
         if brought.piece < self.oldest() {
@@ -45,7 +47,7 @@ impl Filter {
         // Whoever is first asks for the line: a store does when it has retired, and a load may have
         // to wait for what this one does not wait for.
         if brought.by_store || !at.covers(&brought.asked, self.oldest()) {
-            let record = self.emit(Kind::Load, line.get(), at.ready, &at);
+            let record = self.emit(Kind::Again, line.get(), at.ready, &at);
             return self.note(place, record, at, false);
         }
         self.counts.l1d_hits += 1;
@@ -113,17 +115,11 @@ impl Filter {
     }
 
     fn write_line(&mut self, line: HostLine, done: Origin) {
-        let (done, is_new) = self.translate(line, done);
-        let Some(place) = self.l1d.write(line) else {
-            self.miss(line, done, Kind::Store);
-            return;
-        };
-        if is_new || self.piece - self.brought[place.index()].piece > RENEWAL {
-            self.emit(Kind::Store, line.get(), done.ready, &done);
-            // Loads need not wait: the line is there, most likely.
-            self.brought[place.index()].piece = self.oldest() - 1;
-        } else {
+        let (done, _) = self.translate(line, done);
+        if self.l1d.write(line).is_some() {
             self.counts.l1d_hits += 1;
+        } else {
+            self.miss(line, done, Kind::Store);
         }
     }
 }

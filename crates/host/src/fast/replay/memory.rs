@@ -47,6 +47,11 @@ impl FastCore {
     fn issue<U: Uncore>(&mut self, number: u64, uncore: &mut U) -> bool {
         let entry = self.window.peek(number);
         let (line, kind) = (HostLine::from_raw(entry.record.line), entry.record.kind);
+        if entry.is_at_hand {
+            self.stats.l1d_hits += 1;
+            self.window.entry(number).done = entry.issue + self.timing.l1d;
+            return true;
+        }
         if !entry.is_translated {
             match self.translate(line, entry.issue, uncore) {
                 Access::Done(cycle) => self.translated(number, cycle),
@@ -56,6 +61,11 @@ impl FastCore {
         let at = self.window.peek(number).issue;
         if kind == Kind::Store {
             self.window.entry(number).done = at;
+            return true;
+        }
+        if kind != Kind::Load && self.l1d.access(line).is_some() {
+            self.stats.l1d_hits += 1;
+            self.window.entry(number).done = at + self.timing.l1d;
             return true;
         }
         match self.ask_l1(line, MissKind::Load, at, uncore) {
@@ -113,7 +123,7 @@ impl FastCore {
         true
     }
 
-    /// Asks L1D for a line at cycle `at`.
+    /// Asks for a line that L1D does not have at cycle `at`.
     pub(super) fn ask_l1<U: Uncore>(
         &mut self,
         line: HostLine,
@@ -126,17 +136,6 @@ impl FastCore {
             self.stats.l2_merged += 1;
             return Access::Miss(number);
         }
-        if self.l1d.access(line).is_some() {
-            self.stats.l1d_misses -= 1;
-            self.stats.l1d_hits += 1;
-            return Access::Done(
-                at + if kind == MissKind::Load {
-                    self.timing.l1d
-                } else {
-                    1
-                },
-            );
-        }
         let Ok((l1_slot, at)) = self.misses.l1_slot(at) else {
             self.stats.l1d_misses -= 1;
             return Access::Refused;
@@ -145,7 +144,7 @@ impl FastCore {
         if self.l2.access(line).is_some() {
             self.stats.l2_hits += 1;
             self.misses.hold_l1(l1_slot, done);
-            self.l1d.fill(line, false);
+            self.fill_l1d(line);
             return Access::Done(done);
         }
         self.request(line, kind, l1_slot, done, uncore)
@@ -194,6 +193,13 @@ impl FastCore {
         }
     }
 
+    fn fill_l1d(&mut self, line: HostLine) {
+        if self.l1d.access(line).is_none() {
+            self.l1d.fill(line, false);
+            self.fills += 1;
+        }
+    }
+
     fn fill_l2<U: Uncore>(&mut self, line: HostLine, dirty: bool, cycle: u64, uncore: &mut U) {
         let victim = self.l2.fill(line, dirty).1;
         if let Some(victim) = victim.filter(|victim| victim.is_dirty) {
@@ -212,8 +218,8 @@ impl FastCore {
             self.fill_l2(line, false, cycle, uncore);
         }
         let is_data = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
-        if is_data && self.l1d.find(line).is_none() {
-            self.l1d.fill(line, false);
+        if is_data {
+            self.fill_l1d(line);
         }
         if self.awaited == line.get() {
             self.awaited = HostLine::NONE;

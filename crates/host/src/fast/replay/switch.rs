@@ -33,7 +33,7 @@ impl FastCore {
     }
 
     /// A thread begins or resumes: its first record is dispatched at `at` or later.
-    pub fn start(&mut self, at: Time, source: &FilteredThread) {
+    pub fn start(&mut self, at: Time, source: &mut FilteredThread) {
         assert!(self.is_empty(), "a thread starts on an empty core");
         self.close();
         let cycle = self.cycle_after(at);
@@ -42,6 +42,9 @@ impl FastCore {
         self.retired = self.retired.max(slot);
         self.since = Some(self.retired / self.timing.width);
         self.window.restart(source.at);
+        if source.left != Some((self.id, self.fills)) {
+            source.resumed = source.pieces;
+        }
         self.stop = Stop::None;
     }
 
@@ -153,7 +156,7 @@ impl FastCore {
         if self.window.is_empty() {
             let passed = end_slot.saturating_sub(self.front);
             let gap = source.record(source.at).gap;
-            source.taken = (u64::from(source.taken) + passed).min(gap.into()) as u32;
+            source.taken = (u64::from(source.taken) + passed).min(gap.into()) as u16;
         } else {
             self.rewind(end_slot, source);
         }
@@ -165,6 +168,7 @@ impl FastCore {
         (self.floor, self.is_blocked, self.awaited) = (0, false, HostLine::NONE);
         self.queue.clear();
         self.parked.clear();
+        source.left = Some((self.id, self.fills));
         self.close();
         self.stop = Stop::None;
         self.write_stores_again(end, uncore);
@@ -185,7 +189,10 @@ impl FastCore {
         }
         self.stores.squash(self.stores.dispatched - stores);
         let oldest = *self.window.peek(self.window.head);
-        if matches!(oldest.record.kind, Kind::Load | Kind::Store) {
+        if matches!(
+            oldest.record.kind,
+            Kind::Load | Kind::Touch | Kind::Again | Kind::Store
+        ) {
             let since = self.retired.max(oldest.slot);
             let waited = end_slot.saturating_sub(since) / self.timing.width;
             self.stats.memory_bound_cycles += waited;

@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) issue: u64,
     /// The next one that waits for the same MSHR.
     pub(super) next: u16,
+    /// A touch of a line that L1D still has.
+    pub(super) is_at_hand: bool,
     /// It waits for its page walk.
     pub(super) walks: bool,
     /// Its page has been translated.
@@ -37,6 +39,7 @@ impl Entry {
             retired: 0,
             issue: 0,
             next: NIL,
+            is_at_hand: false,
             walks: false,
             is_translated: false,
             is_delayed: false,
