@@ -177,7 +177,7 @@ impl FastCore {
             source.pass();
             self.stores.dispatched += u64::from(record.stores);
             let number = self.window.push(Entry::new(record, slot, position));
-            if record.kind == Kind::Touch {
+            if matches!(record.kind, Kind::Touch | Kind::Renewal) {
                 let last = position.saturating_sub(u64::from(record.age) * 16);
                 self.window.entry(number).is_at_hand = last >= source.resumed;
             }
@@ -223,8 +223,11 @@ impl FastCore {
         let line = HostLine::from_raw(record.line);
         match record.kind {
             Kind::Load | Kind::Touch | Kind::Again => self.start_record(number, uncore),
-            Kind::Store => {
+            Kind::Renewal if self.window.entry(number).is_at_hand => {}
+            Kind::Renewal if self.l1d.access(line).is_some() => {}
+            Kind::Store | Kind::Renewal => {
                 self.stores.push(line);
+                self.window.entry(number).is_queued = true;
                 self.start_record(number, uncore);
             }
             Kind::WriteBack => {
@@ -335,6 +338,8 @@ impl FastCore {
             Kind::Touch | Kind::Again => self.warm_line(line, MissKind::Load, uncore),
             Kind::Store => self.warm_line(line, MissKind::Ownership, uncore),
             Kind::Fetch => self.warm_line(line, MissKind::Fetch, uncore),
+            Kind::Renewal if self.l1d.access(line).is_some() => {}
+            Kind::Renewal => self.warm_line(line, MissKind::Ownership, uncore),
             Kind::WriteBack if self.l2.write(line).is_some() => {}
             Kind::WriteBack => self.warm_fill(line, true, uncore),
             Kind::End => {

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Store,
     /// A line of code that L1I does not have.
     Fetch,
+    /// A store to a line that L1D has unless another thread has been on the core meanwhile.
+    Renewal,
     /// L1D writes a dirty line to L2.
     WriteBack,
     /// Dispatch waits for what this depends on: a mispredicted branch, or a serialising

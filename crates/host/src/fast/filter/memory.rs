@@ -116,10 +116,17 @@ impl Filter {
 
     fn write_line(&mut self, line: HostLine, done: Origin) {
         let (done, _) = self.translate(line, done);
-        if self.l1d.write(line).is_some() {
-            self.counts.l1d_hits += 1;
-        } else {
+        let Some(place) = self.l1d.write(line) else {
             self.miss(line, done, Kind::Store);
+            return;
+        };
+        self.counts.l1d_hits += 1;
+        let brought = self.brought[place.index()];
+        if self.piece - brought.piece > RENEWAL {
+            let age = (self.piece - brought.piece).div_ceil(16);
+            let record = self.emit(Kind::Renewal, line.get(), done.ready, &done);
+            self.stream.records[record as usize].age = u16::try_from(age).unwrap_or(u16::MAX);
+            self.brought[place.index()].piece = self.oldest() - 1;
         }
     }
 }

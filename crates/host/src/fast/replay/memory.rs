@@ -59,7 +59,7 @@ impl FastCore {
             }
         }
         let at = self.window.peek(number).issue;
-        if kind == Kind::Store {
+        if matches!(kind, Kind::Store | Kind::Renewal) {
             self.window.entry(number).done = at;
             return true;
         }

@@ -2,7 +2,7 @@
 
 use super::{FastCore, memory::Access};
 use crate::core::window::PENDING;
-use crate::fast::stream::{Kind, Record};
+use crate::fast::stream::Record;
 use crate::port::{MissKind, Uncore};
 
 impl FastCore {
@@ -23,7 +23,7 @@ impl FastCore {
             self.window.entry(self.window.head).retired = self.retired;
             self.window.head += 1;
             self.count_retired(&record);
-            if record.kind == Kind::Store {
+            if entry.is_queued {
                 self.stores.retire(self.retired / self.timing.width);
                 self.write_stores(uncore);
             }

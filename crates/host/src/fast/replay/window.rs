@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) issue: u64,
     /// The next one that waits for the same MSHR.
     pub(super) next: u16,
+    /// It is in the store queue.
+    pub(super) is_queued: bool,
     /// A touch of a line that L1D still has.
     pub(super) is_at_hand: bool,
     /// It waits for its page walk.
@@ -39,6 +41,7 @@ impl Entry {
             retired: 0,
             issue: 0,
             next: NIL,
+            is_queued: false,
             is_at_hand: false,
             walks: false,
             is_translated: false,
