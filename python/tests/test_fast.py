@@ -20,8 +20,10 @@ def test_ratios_of_the_fast_mode_are_within_the_bound_that_it_states() -> None:
         mode: [_run("memcached.etr", design, mode)["execution_time_ps"] for design in DESIGNS]
         for mode in ("detailed", "fast")
     }
-    bound = _run("memcached.etr", "dram-only", "fast")["mode_error_milli"] / 1000
-    assert 0 < bound < 0.1
+    stated = _run("memcached.etr", "dram-only", "fast")["mode_error_milli"] / 1000
+    bound = 0.04
+    """Of this capture; measured: 0.02."""
+    assert bound < stated < 0.1
     for design, detailed, fast in zip(DESIGNS, times["detailed"], times["fast"], strict=True):
         ratio = fast / times["fast"][0], detailed / times["detailed"][0]
         assert ratio[0] == pytest.approx(ratio[1], rel=bound), design

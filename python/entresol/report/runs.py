@@ -80,7 +80,10 @@ def _mode(runs: Sequence[Json]) -> str:
     errors = {run["mode_error_milli"] for run in runs if run.get("mode") == "fast"}
     if not errors:
         return "instruction by instruction"
-    return f"in fast mode (ratios of times within {max(errors) / 10:.1f} % of the detailed mode)"
+    return (
+        f"in fast mode (nine of ten ratios of times within {max(errors) / 10:.1f} % of the "
+        "detailed mode’s)"
+    )
 
 
 def _warnings(shown: Sequence[Panel]) -> str:
