@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
@@ -14,6 +15,10 @@ from entresol.figures.plan import Results
 
 if TYPE_CHECKING:
     import polars
+
+SCREEN = 1.84
+"""Pixels for a point of a picture: one across the page then fills the column."""
+SCREEN_LEAST = 1.08
 
 
 def render(
@@ -54,6 +59,14 @@ def _lead(results: Results) -> str:
     )
 
 
+def _size(svg: bytes) -> str:
+    """Letters have one size in all pictures, whatever their width; narrow screens scroll."""
+    found = re.search(rb'<svg[^>]* width="([0-9.]+)pt"', svg)
+    assert found is not None, "pictures say how wide they are"
+    width = float(found[1])
+    return f"max-width:{width * SCREEN:.0f}px;min-width:{width * SCREEN_LEAST:.0f}px"
+
+
 def _section(figure: Figure, results: Results, frame: polars.DataFrame, svg: bytes) -> str:
     wants, walks = figure.wants(results.settings), figure.walks(results.settings)
     picture = base64.b64encode(svg).decode("ascii")
@@ -67,7 +80,7 @@ def _section(figure: Figure, results: Results, frame: polars.DataFrame, svg: byt
         f'<section id="{figure.stem}"><h2>{escape(figure.heading)}</h2>'
         f"<p>{escape(figure.says)}{escape(mean)}</p>"
         f'<figure><img alt="{escape(figure.heading)}. The numbers are in the tables below." '
-        f'src="data:image/svg+xml;base64,{picture}"></figure>'
+        f'style="{_size(svg)}" src="data:image/svg+xml;base64,{picture}"></figure>'
         f'<p class="files">{files}<span>{escape(tables.settings(results, wants))}</span></p>'
         f"{warnings}{tables.means(frame)}"
         f"<details><summary>Every value</summary>{tables.everything(frame)}</details></section>"

@@ -19,11 +19,37 @@ FILLS = 6
 """Halves of the log that three whole fills are."""
 MOST_ROWS = 700
 """Curves of more points are in the CSV only."""
+OPEN_ROWS = 18
+"""Longer tables of means are folded."""
+NUMBERS = ("ours", "published", "ratio")
 
 
 def means(frame: polars.DataFrame) -> str:
-    """The rows that are means."""
-    return _table("Means", [row for row in frames.read(frame) if row.workload in frames.MEANS])
+    """Both means of every design, x and metric, beside each other; folded where they are many."""
+    groups: dict[tuple[str, float | str | None, str], dict[str, Row]] = {}
+    for row in frames.read(frame):
+        if row.workload in frames.MEANS:
+            groups.setdefault((row.design, row.x, row.metric), {})[row.workload] = row
+    if not groups:
+        return ""
+    kinds = [kind for kind in frames.MEANS if any(kind in group for group in groups.values())]
+    has_x = any(x is not None for _, x, _ in groups)
+    body = "".join(
+        f'<tr><th scope="row">{escape(ink.label(design))}</th>{_words(x, metric, has_x)}'
+        + "".join(_numbers(group.get(kind)) for kind in kinds) + "</tr>"
+        for (design, x, metric), group in groups.items()
+    )  # fmt: skip
+    words = ["design", *(["x"] if has_x else []), "metric"]
+    heads = "".join(f'<th scope="col" rowspan="2" class="text">{word}</th>' for word in words)
+    spans = "".join(f'<th scope="colgroup" colspan="3">{escape(kind)}</th>' for kind in kinds)
+    columns = "".join(f'<th scope="col">{head}</th>' for head in NUMBERS) * len(kinds)
+    table = (
+        f'<div class="scroll"><table><caption>Means</caption><thead><tr>{heads}{spans}</tr>'
+        f"<tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+    if len(groups) <= OPEN_ROWS:
+        return table
+    return f'<details class="means"><summary>Means ({len(groups)} rows)</summary>{table}</details>'
 
 
 def everything(frame: polars.DataFrame) -> str:
@@ -31,35 +57,40 @@ def everything(frame: polars.DataFrame) -> str:
     rows = [row for row in frames.read(frame) if row.workload not in frames.MEANS]
     if len(rows) > MOST_ROWS:
         return f'<p class="note">{len(rows):,} points; they are in the CSV.</p>'
-    return _table("By workload", rows)
-
-
-def _table(caption: str, rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     has_x = any(row.x is not None for row in rows)
-    heads = ["workload" if caption != "Means" else "mean", "design", *(["x"] if has_x else []),
-             "metric", "ours", "published", "ratio"]  # fmt: skip
+    words = ["workload", "design", *(["x"] if has_x else []), "metric"]
+    columns = "".join(f'<th scope="col" class="text">{head}</th>' for head in words)
+    columns += "".join(f'<th scope="col">{head}</th>' for head in NUMBERS)
     body = "".join(_row(row, has_x) for row in rows)
-    columns = "".join(f'<th scope="col">{head}</th>' for head in heads)
     return (
-        f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{columns}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f'<div class="scroll"><table><caption>By workload</caption><thead><tr>{columns}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _row(row: Row, has_x: bool) -> str:
+    design = f'<td class="text">{escape(ink.label(row.design))}</td>'
+    words = _words(row.x, row.metric, has_x)
+    return f'<tr><th scope="row">{escape(row.workload)}</th>{design}{words}{_numbers(row)}</tr>'
+
+
+def _words(x: float | str | None, metric: str, has_x: bool) -> str:
+    place = "" if x is None else x if isinstance(x, str) else f"{x:g}"
+    words = [*([place] if has_x else []), metric.replace("_", " ")]
+    return "".join(f'<td class="text">{escape(word)}</td>' for word in words)
+
+
+def _numbers(row: Row | None) -> str:
+    if row is None:
+        return f"<td>{quantity.NOTHING}</td>" * len(NUMBERS)
     ratio = None if row.ours is None or not row.published else row.ours / row.published
-    x = "" if row.x is None else row.x if isinstance(row.x, str) else f"{row.x:g}"
-    design = ink.label(row.design)
-    words = [design, *([x] if has_x else []), row.metric.replace("_", " ")]
-    texts = "".join(f'<td class="text">{escape(word)}</td>' for word in words)
     far = ratio is not None and not 0.8 <= ratio <= 1.25
-    numbers = f"<td>{_number(row.ours)}</td><td>{_number(row.published)}</td>"
     mark = ' class="far"' if far else ""
     return (
-        f'<tr><th scope="row">{escape(row.workload)}</th>{texts}{numbers}'
-        f"<td{mark}>{_number(ratio)}</td></tr>"
+        f"<td>{_number(row.ours)}</td><td>{_number(row.published)}</td>"
+        f"<td{mark}>{_number(ratio)}</td>"
     )
 
 
