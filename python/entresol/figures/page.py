@@ -55,7 +55,9 @@ def _lead(results: Results) -> str:
         f"Machine {escape(of.machine)} ({sizes}), fidelity {escape(of.fidelity)}, mode "
         f"{escape(of.mode)}, {len(of.workloads)} workloads. A ratio is ours ÷ published; it is "
         "marked where they are more than 25 % apart. A mean is over the workloads that have both "
-        "numbers; there is no geometric mean where a value is zero."
+        "numbers; there is no geometric mean where a value is zero. Why it differs is a person's "
+        "sentence about scale small and the paper's fidelity; entresol reproduction measures the "
+        "causes."
     )
 
 
@@ -73,6 +75,7 @@ def _section(figure: Figure, results: Results, frame: polars.DataFrame, svg: byt
     files = "".join(f'<a href="{figure.stem}.{suffix}">{suffix.upper()}</a> '
                     for suffix in ("svg", "pdf", "csv"))  # fmt: skip
     mean = "" if figure.mean == "none" else f" The paper's mean: {figure.mean}."
+    why = f'<p class="why"><b>Why it differs.</b> {escape(figure.why)}</p>' if figure.why else ""
     warned = [*tables.without_ratio(frame, results), *tables.warnings(results, wants, walks)]
     alarms = "".join(f"<li>{escape(sentence)}</li>" for sentence in warned)
     warnings = f'<div class="warnings"><ul>{alarms}</ul></div>' if alarms else ""
@@ -82,6 +85,6 @@ def _section(figure: Figure, results: Results, frame: polars.DataFrame, svg: byt
         f'<figure><img alt="{escape(figure.heading)}. The numbers are in the tables below." '
         f'style="{_size(svg)}" src="data:image/svg+xml;base64,{picture}"></figure>'
         f'<p class="files">{files}<span>{escape(tables.settings(results, wants))}</span></p>'
-        f"{warnings}{tables.means(frame)}"
+        f"{why}{warnings}{tables.means(frame)}"
         f"<details><summary>Every value</summary>{tables.everything(frame)}</details></section>"
     )
