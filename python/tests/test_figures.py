@@ -13,11 +13,23 @@ from conftest import Entresol, one_line
 from matplotlib.figure import Figure as Drawing
 
 from entresol import core, point
-from entresol.errors import UserError
-from entresol.figures import catalogue, command, frames, ink, paper, plan, simulate, sizes, tables
+from entresol.errors import Stopped, UserError
+from entresol.figures import (
+    catalogue,
+    command,
+    frames,
+    ink,
+    page,
+    paper,
+    plan,
+    simulate,
+    sizes,
+    tables,
+)
 from entresol.figures import fig16 as figure_16
 from entresol.figures.plan import Results, Settings, Want, want
 from entresol.output import OutputDirectory
+from entresol.store import Store
 
 TWO = Settings(workloads=("bc", "tpcc"))
 
@@ -55,6 +67,33 @@ def test_a_mean_is_over_the_workloads_that_have_both_numbers() -> None:
     assert found[frames.GEOMETRIC].ours == pytest.approx(4.0)
     assert found[frames.GEOMETRIC].published == pytest.approx(2.0)
     assert found[frames.ARITHMETIC].ours == pytest.approx(5.0)
+
+
+def test_all_means_of_a_metric_are_over_one_set_of_workloads() -> None:
+    rows = frames.Rows()
+    for x, published in ((1.0, {"a": 1.0, "b": 4.0, "c": 8.0}), (2.0, {"a": 1.0, "b": 4.0})):
+        for name in "abc":
+            rows.add(name, "d", "m", 2.0, published.get(name), x)
+            rows.add(name, "d", "unpublished", 3.0 if name == "a" else None, None, x)
+    made = rows.frame()
+    found = {(row.x, row.metric): row for row in frames.read(made)
+             if row.workload == frames.GEOMETRIC}  # fmt: skip
+    for x in (1.0, 2.0):  # c has a hole at 2, so it counts at neither.
+        assert found[x, "m"].published == pytest.approx(2.0)
+        assert found[x, "unpublished"].ours is None, "there is no mean of one"
+    assert tables.partial_means(made) == [
+        "means are over a, b alone, since others lack numbers: m",
+        "means do not exist, since others lack numbers: unpublished",
+    ]
+
+
+def test_a_published_mean_of_the_sizes_of_the_log_has_no_step_from_a_hole() -> None:
+    figure = _of("19")
+    frame = figure.frame(synthetic_figures.results([figure], Settings()))
+    rows = frames.read(frame)
+    assert frames.of_mean(rows)["normalised_time"] == ("bc", "radix", "srad")
+    means = [row.published or 0 for row in rows if row.workload == frames.GEOMETRIC]
+    assert means[:6] == sorted(means[:6], reverse=True), "as each of the three"
 
 
 def test_nothing_has_a_geometric_mean_with_a_zero_in_it() -> None:
@@ -95,6 +134,28 @@ def test_a_published_row_that_is_gone_is_named(
         paper.published.cache_clear()
 
 
+@pytest.mark.parametrize("name", sorted(paper.ROWS))
+def test_a_published_file_that_lost_a_row_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    paper.check()
+    shutil.copytree(Path(str(paper.directory())), tmp_path / "published")
+    path = tmp_path / "published" / f"{name}.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    monkeypatch.setattr(paper, "directory", lambda: tmp_path / "published")
+    paper.published.cache_clear()
+    try:
+        with pytest.raises(UserError, match=rf"{name}\.csv: has \d+ rows instead of \d+; install"):
+            paper.check()
+    finally:
+        paper.published.cache_clear()
+
+
+def test_a_published_latency_is_the_upper_edge_of_its_bin() -> None:
+    edges = {10: 20, 150: 160, 990: 1_000, 1_000: 1_100, 9_900: 10_000, 140_000: 150_000}
+    assert {lower: round(paper.upper_edge(lower)) for lower in edges} == edges
+
+
 @pytest.mark.parametrize("figure", catalogue.FIGURES, ids=lambda figure: figure.name)
 def test_every_published_row_that_a_figure_needs_is_there(figure: catalogue.Figure) -> None:
     command.check(figure)
@@ -108,6 +169,9 @@ def test_every_published_row_that_a_figure_needs_is_there(figure: catalogue.Figu
         (["14", "--workloads", "bfs-dens"], "unknown workload bfs-dens. Did you mean bfs-dense?"),
         (["14", "--scale", "huge"], "--scale is small or paper, not huge."),
         (["14", "--fidelity", "poetic"], "poetic"),
+        (["14", "--mode", "quick"], "--mode is detailed or fast, not quick."),
+        (["0"], "unknown figure 0. Choose from 2, 3"),
+        ([""], "unknown figure ''. Choose from 2, 3"),
         (["14", "--captures", "nowhere"], "nowhere: no such directory."),
     ],
 )
@@ -178,6 +242,40 @@ def test_a_log_that_filled_fewer_than_three_times_is_said() -> None:
         assert (sentence in warned) is is_said
 
 
+def test_runs_with_unusual_threads_are_told_apart() -> None:
+    names = [tables.name_of(want("bc", "skybyte-full", threads=threads)) for threads in (16, 24)]
+    assert names == ["bc on skybyte-full (16 threads)", "bc on skybyte-full"]
+
+
+def test_why_a_figure_differs_is_said_under_the_conditions_that_it_is_about() -> None:
+    figure = _of("14")
+    for settings, is_said in ((Settings(), True), (Settings(fidelity="artifact"), False),
+                              (Settings(scale="paper"), False), (TWO, False)):  # fmt: skip
+        results = Results(settings, {})
+        made = {"14": (figure.frame(results), b'<svg width="10pt">')}
+        assert ("Why it differs" in page.render([figure], results, made, "")) is is_said
+
+
+def test_a_walk_has_the_fidelity_of_the_figure(
+    captured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[core.Setup] = []
+
+    class Run:
+        def __init__(self, _path: Path, setup: core.Setup, *_: object) -> None:
+            asked.append(setup)
+
+        def page_locality(self, _shares: tuple[int, ...]) -> core.Json:
+            return {"caches": []}
+
+    monkeypatch.setattr(core, "Run", Run)
+    settings = Settings(fidelity="artifact", workloads=("bc",))
+    wanted = simulate.plan([_of("5")], settings)
+    results = simulate.Simulation(None, lambda _name, _threads: captured).run(wanted)
+    assert results.failures == {}
+    assert [setup.fidelity for setup in asked] == ["artifact"]
+
+
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All figures, from results that nobody simulated."""
@@ -190,14 +288,14 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_figure_has_its_picture_its_numbers_and_a_place_on_the_page(drawn: Path) -> None:
-    page = (drawn / "index.html").read_text(encoding="utf-8")
+    content = (drawn / "index.html").read_text(encoding="utf-8")
     for figure in catalogue.FIGURES:
         for suffix in ("svg", "pdf", "csv"):
             assert (drawn / f"{figure.stem}.{suffix}").stat().st_size > 300
-        assert f'<section id="{figure.stem}">' in page and f'href="#{figure.stem}"' in page
+        assert f'<section id="{figure.stem}">' in content and f'href="#{figure.stem}"' in content
         numbers = (drawn / f"{figure.stem}.csv").read_text().splitlines()
         assert numbers[0] == "workload,design,x,metric,ours,published,ratio"
-    outside = re.findall(r'(?:src|href)="((?!#|data:)[^"]+)"', page)
+    outside = re.findall(r'(?:src|href)="((?!#|data:)[^"]+)"', content)
     files = {path.name for path in drawn.iterdir()}
     assert set(outside) <= files, "the page refers to nothing but its own files"
 
@@ -261,9 +359,18 @@ def test_an_interrupted_command_says_that_the_store_keeps_what_had_ended(
     outcome = entresol_command(*words, "-o", tmp_path / "out")
     assert outcome.code == 130
     assert outcome.err.splitlines()[-1].startswith(
-        "entresol: interrupted; the store keeps the runs"
+        "entresol: interrupted; the store keeps the captures and runs"
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_an_interruption_while_capturing_says_so_too() -> None:
+    def interrupted(_name: str, _threads: int) -> Path:
+        raise KeyboardInterrupt
+
+    wanted = simulate.plan([_of("table3")], TWO)
+    with pytest.raises(Stopped, match="the store keeps the captures"):
+        simulate.Simulation(Store(Path("nowhere")), interrupted).run(wanted)
 
 
 def test_a_ratio_to_nothing_is_said_to_be_none() -> None:

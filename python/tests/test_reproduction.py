@@ -12,7 +12,7 @@ from conftest import Entresol
 
 from entresol.errors import UserError
 from entresol.figures import claims as text
-from entresol.figures import reproduction
+from entresol.figures import paper, reproduction
 from entresol.figures.claims import Claim
 from entresol.figures.plan import Results, Settings, want
 from entresol.figures.reproduction import Cause, Evidence
@@ -85,6 +85,22 @@ def test_a_claim_says_which_runs_it_needs() -> None:
     }
 
 
+def test_a_claim_that_is_gone_from_its_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for row in paper.claims() if row["quantity"] != "W over Base"]
+    monkeypatch.setattr(paper, "claims", lambda: rows)
+    with pytest.raises(UserError, match=r"claims\.csv: has no row W over Base"):
+        text.claims()
+
+
+def test_a_megabyte_of_the_index_is_that_of_its_worst_case() -> None:
+    item = want("bc", "skybyte-w")
+    run = synthetic_figures.run(item)
+    run["statistics"]["activity"]["index_peak_bytes"] = 2 << 20
+    alone = Settings(workloads=("bc",))
+    claim = _claim("write-log index memory, average")
+    assert text.ours(claim, Results(alone, {item: run})) == 2 * 16
+
+
 def test_a_difference_without_a_cause_is_printed_as_unexplained() -> None:
     page = reproduction.render(_evidence(), [], "entresol reproduction")
     ours = text.ours(_claim(FULL), _results(TWO))
@@ -118,7 +134,8 @@ def test_what_is_taken_out_of_the_artifact_has_to_move_it_away() -> None:
     claim, evidence = _claim(FULL), _evidence()
     taken = replace(CLEAN, fidelity="artifact,-clean_victims_programmed")
     ours = text.ours(claim, evidence.artifact) or 0
-    for value, is_shown in ((ours * 2, True), (ours, False), (claim.published, False)):
+    for value, is_shown in ((ours * 2, True), (ours, False), (claim.published, False),
+                            (claim.published / 100, False)):  # fmt: skip
         shown = replace(evidence, shown={taken: value})
         assert reproduction.confirmed(claim, taken, shown) is is_shown
 
@@ -160,5 +177,6 @@ def test_the_command_writes_the_page(
     outcome = entresol_command(*words)
     assert outcome.code == 0, outcome.err
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "Written by `entresol reproduction --scale small --workloads bc`" in page
+    written = "Written by `entresol reproduction --scale small --workloads bc --captures DIR`"
+    assert written in page
     assert "| VI-B | P over Base | x | 1.84 | 1.80 | " in page

@@ -120,7 +120,7 @@ def _over_astriflash(source: Source) -> list[float]:
 
 def _index(source: Source) -> float | None:
     found = [source.index_bytes(name) for name in source.workloads]
-    known = [value / 1e6 for value in found if value is not None]
+    known = [value / (1 << 20) for value in found if value is not None]
     return _arithmetic(known)
 
 
@@ -248,7 +248,12 @@ _TABLE: dict[str, Entry] = {
 def claims() -> list[Claim]:
     """All claims, in the order of the file. Raises `UserError` for one nobody knows to compute."""
     found = []
-    for row in paper.claims():
+    rows = paper.claims()
+    for quantity in _TABLE.keys() - {row["quantity"] for row in rows}:
+        raise UserError(
+            f"figures/published/claims.csv: has no row {quantity}; install Entresol again."
+        )
+    for row in rows:
         quantity = row["quantity"]
         if quantity not in _TABLE:
             raise UserError(

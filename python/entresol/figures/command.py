@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from entresol import core, place, point
+from entresol import place, point
 from entresol.errors import UserError
-from entresol.figures import ink, page, plan, simulate
+from entresol.figures import ink, page, paper, plan, simulate
 from entresol.figures.catalogue import FIGURES, Figure, choose
 from entresol.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
 from entresol.output import OutputDirectory
@@ -74,12 +74,12 @@ def figure_command(
         return
     chosen = choose(figures)
     settings = plan.settings(scale, fidelity, mode, workloads or [])
-    core.fidelity_names(fidelity)
     place_of_results = place.store_directory(store)
     source = simulate.source_of(captures, settings, place_of_results)
     wanted = simulate.plan(chosen, settings)
     for figure in chosen:
         check(figure)
+    paper.check()
     with OutputDirectory(output) as directory:
         say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
         kept = None if no_store else Store(place_of_results)
@@ -88,7 +88,7 @@ def figure_command(
             results = simulation.run(wanted)
         if not results.runs and not results.walks and results.failures:
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
-        write(directory, chosen, results, _command(figures, settings))
+        write(directory, chosen, results, _command(figures, settings, captures))
     for item, why in results.failures.items():
         say(f"{item.workload}: {why}")
     typer.echo(f"figures: {output / 'index.html'}")
@@ -124,13 +124,19 @@ def _list() -> None:
         typer.echo(f"{figure.name:<7} {figure.title}")
 
 
-def _command(words: Sequence[str], settings: plan.Settings) -> str:
-    found = ["entresol", "figure", *words, "--scale", settings.scale]
+def _command(words: Sequence[str], settings: plan.Settings, captures: Path | None) -> str:
+    return shlex.join(["entresol", "figure", *words, *conditions(settings, captures)])
+
+
+def conditions(settings: plan.Settings, captures: Path | None) -> list[str]:
+    """The options that repeat a command under its conditions. Whose directory of captures it was
+    does not matter, that they were not recorded does."""
+    found = ["--scale", settings.scale]
     found += [] if settings.fidelity == "paper" else ["--fidelity", settings.fidelity]
     found += [] if settings.mode == "detailed" else ["--mode", settings.mode]
     if settings.workloads != plan.WORKLOADS:
         found += ["--workloads", ",".join(settings.workloads)]
-    return shlex.join(found)
+    return found if captures is None else [*found, "--captures", "DIR"]
 
 
 def say(sentence: str) -> None:

@@ -50,24 +50,49 @@ class Rows:
     def frame(self, means: Sequence[str] = MEANS) -> polars.DataFrame:
         """The frame, with a mean over workloads per design, x and metric for each kind asked for.
 
-        A published mean is over the workloads that have both numbers, so that it is compared with
-        ours of the same workloads."""
+        All means of a metric are over the same workloads (`of_mean`)."""
         several = len({row.workload for row in self.rows}) > 1
         kinds = means if several else ()  # One workload is its own mean.
         rows = [*self.rows, *(row for kind in kinds for row in self._means(kind))]
         return _frame(rows)
 
     def _means(self, kind: str) -> list[Row]:
+        chosen = of_mean(self.rows)
         groups: dict[tuple[str, float | str | None, str], list[Row]] = {}
         for row in self.rows:
             groups.setdefault((row.design, row.x, row.metric), []).append(row)
         found: list[Row] = []
         for (design, x, metric), group in groups.items():
-            both = [row for row in group if row.ours is not None and row.published is not None]
-            ours = mean(kind, [row.ours for row in (both or group) if row.ours is not None])
-            theirs = mean(kind, [row.published for row in both if row.published is not None])
-            found.append(Row(kind, design, x, metric, ours, theirs))
+            rows = [row for row in group if row.workload in chosen[metric]]
+            found.append(Row(kind, design, x, metric, _whole(kind, [row.ours for row in rows]),
+                             _whole(kind, [row.published for row in rows])))  # fmt: skip
         return found
+
+
+def of_mean(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+    """The workloads that the means of each metric are over: those that have both numbers wherever
+    any has, else those that have ours wherever any has. One set for all designs and x, so that no
+    step between two means is one between two sets; none if there are fewer than two."""
+    found = {}
+    for metric in dict.fromkeys(row.metric for row in rows):
+        every = [row for row in rows if row.metric == metric and row.workload not in MEANS]
+        both = _complete(every, lambda row: row.ours is not None and row.published is not None)
+        found[metric] = both or _complete(every, lambda row: row.ours is not None)
+    return found
+
+
+def _complete(rows: Sequence[Row], is_known: Callable[[Row], bool]) -> tuple[str, ...]:
+    points = {(row.design, row.x) for row in rows if is_known(row)}
+    lacking = {row.workload for row in rows if (row.design, row.x) in points and not is_known(row)}
+    names = dict.fromkeys(row.workload for row in rows if points)
+    whole = tuple(name for name in names if name not in lacking)
+    return whole if len(whole) > 1 else ()
+
+
+def _whole(kind: str, values: Sequence[float | None]) -> float | None:
+    """The mean, if no value is missing."""
+    known = [value for value in values if value is not None]
+    return mean(kind, known) if len(known) == len(values) else None
 
 
 def mean(kind: str, values: Sequence[float]) -> float | None:

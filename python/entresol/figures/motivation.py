@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import bars, frames, ink, lines
 from entresol.figures.frames import Rows
-from entresol.figures.paper import published
+from entresol.figures.paper import published, upper_edge
 from entresol.figures.plan import MOTIVATION, Results, Settings, Want, quotient, want
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def latencies(results: Results) -> polars.DataFrame:
             for latency, count in points:
                 rows.add(name, design, "share_of_accesses", count / total, None, latency / 1000)
             for latency, share in paper.curve(name, design, "cumulative_fraction_of_accesses"):
-                rows.add(name, design, "share_of_accesses", None, share, latency)
+                rows.add(name, design, "share_of_accesses", None, share, upper_edge(latency))
     return rows.frame(means=())
 
 

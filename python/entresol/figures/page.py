@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import tables
 from entresol.figures.catalogue import Figure
-from entresol.figures.plan import Results
+from entresol.figures.plan import WORKLOADS, Results, Settings
 
 if TYPE_CHECKING:
     import polars
@@ -54,10 +54,8 @@ def _lead(results: Results) -> str:
         "Solid bars and lines are ours; hatched bars and dashed lines are what was published. "
         f"Machine {escape(of.machine)} ({sizes}), fidelity {escape(of.fidelity)}, mode "
         f"{escape(of.mode)}, {len(of.workloads)} workloads. A ratio is ours ÷ published; it is "
-        "marked where they are more than 25 % apart. A mean is over the workloads that have both "
-        "numbers; there is no geometric mean where a value is zero. Why it differs is a person's "
-        "sentence about scale small and the paper's fidelity; entresol reproduction measures the "
-        "causes."
+        "marked where ours is more than 25 % away. The means of a metric are over one set of "
+        "workloads, those without a hole; there is no geometric mean where a value is zero."
     )
 
 
@@ -69,14 +67,26 @@ def _size(svg: bytes) -> str:
     return f"max-width:{width * SCREEN:.0f}px;min-width:{width * SCREEN_LEAST:.0f}px"
 
 
+def _why(figure: Figure, of: Settings) -> str:
+    """A person's sentence, under the conditions that it is about only."""
+    if not figure.why or (of.scale, of.fidelity, of.workloads) != ("small", "paper", WORKLOADS):
+        return ""
+    return (f'<p class="why"><b>Why it differs</b> (a person\'s sentence; entresol reproduction '
+            f"measures the causes). {escape(figure.why)}</p>")  # fmt: skip
+
+
 def _section(figure: Figure, results: Results, frame: polars.DataFrame, svg: bytes) -> str:
     wants, walks = figure.wants(results.settings), figure.walks(results.settings)
     picture = base64.b64encode(svg).decode("ascii")
     files = "".join(f'<a href="{figure.stem}.{suffix}">{suffix.upper()}</a> '
                     for suffix in ("svg", "pdf", "csv"))  # fmt: skip
     mean = "" if figure.mean == "none" else f" The paper's mean: {figure.mean}."
-    why = f'<p class="why"><b>Why it differs.</b> {escape(figure.why)}</p>' if figure.why else ""
-    warned = [*tables.without_ratio(frame, results), *tables.warnings(results, wants, walks)]
+    why = _why(figure, results.settings)
+    warned = [
+        *tables.without_ratio(frame, results),
+        *tables.partial_means(frame),
+        *tables.warnings(results, wants, walks),
+    ]
     alarms = "".join(f"<li>{escape(sentence)}</li>" for sentence in warned)
     warnings = f'<div class="warnings"><ul>{alarms}</ul></div>' if alarms else ""
     return (

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from entresol import core
 from entresol.core import Json
 from entresol.errors import UserError, did_you_mean
 
 WORKLOADS = ("bc", "bfs-dense", "dlrm", "radix", "srad", "tpcc", "ycsb")
 """Table I, in the order of the paper's figures."""
 SCALES = ("small", "paper")
+MODES = ("detailed", "fast")
 SHRINK = {"small": 16, "paper": 1}
 """By how much what holds data is smaller than in Table II."""
 MACHINES = {"small": "small", "paper": "table2"}
@@ -86,10 +88,14 @@ class Settings:
 
 
 def settings(scale: str, fidelity: str, mode: str, workloads: Sequence[str]) -> Settings:
-    """Checked settings. Raises `UserError` for an unknown scale or workload."""
+    """Checked settings. Raises `UserError` for an unknown scale, mode or workload, and
+    `ConfigError` for an unknown fidelity."""
     if scale not in SCALES:
         raise UserError(f"--scale is {' or '.join(SCALES)}, not {scale}.")
-    names = [name for text in workloads or ["all"] for name in text.split(",")]
+    if mode not in MODES:
+        raise UserError(f"--mode is {' or '.join(MODES)}, not {mode}.")
+    core.fidelity_names(fidelity)
+    names = [name.strip() for text in workloads or ["all"] for name in text.split(",")]
     for name in names:
         if name != "all" and name not in WORKLOADS:
             hint = did_you_mean(name, WORKLOADS) or f" Choose from {', '.join(WORKLOADS)}, or all."

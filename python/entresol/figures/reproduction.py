@@ -219,11 +219,19 @@ def confirmed(claim: Claim, cause: Cause, evidence: Evidence) -> bool:
     before, after = _distance(start, claim), _distance(evidence.shown.get(cause), claim)
     if before is None or after is None:
         return False
-    return after > before * (1 + NEARER) if is_taken_out else after < before * (1 - NEARER)
+    if is_taken_out:  # And to the side on which the paper's is.
+        return abs(after) > abs(before) * (1 + NEARER) and _is_beside(after, claim, evidence)
+    return abs(after) < abs(before) * (1 - NEARER)
 
 
 def _distance(value: float | None, claim: Claim) -> float | None:
-    return None if not value else abs(math.log(value / claim.published))
+    """From the published number to ours, of logarithms: below it negative."""
+    return None if not value else math.log(value / claim.published)
+
+
+def _is_beside(distance: float, claim: Claim, evidence: Evidence) -> bool:
+    paper = _distance(text.ours(claim, evidence.paper), claim)
+    return paper is not None and (distance > 0) == (paper > 0)
 
 
 def _conditions(cause: Cause) -> str:

@@ -11,13 +11,14 @@ import typer
 
 from entresol import place
 from entresol.errors import UserError
-from entresol.figures import plan, reproduction, simulate
+from entresol.figures import paper, plan, reproduction, simulate
 from entresol.figures.command import (
     CapturesOption,
     ScaleOption,
     SchedulerOption,
     Watcher,
     WorkloadsOption,
+    conditions,
     say,
 )
 from entresol.options import JobsOption, ModeOption, StoreOption
@@ -44,6 +45,7 @@ def reproduction_command(
 ) -> None:
     """Set every number of the SkyByte paper's text beside ours, with the causes of differences."""
     settings = plan.settings(scale, reproduction.PAPER, mode, workloads or [])
+    paper.check()
     reasons = [cause for cause in reproduction.causes() if cause.scale in (None, scale)]
     kept = place.store_directory(store)
     source = simulate.source_of(captures, settings, kept)
@@ -59,15 +61,8 @@ def reproduction_command(
         if not evidence.paper.runs:
             first = next(iter(evidence.paper.failures.values()), "no run was asked for")
             raise UserError(f"nothing could be simulated: {first}")
-        content = reproduction.render(evidence, reasons, _command(settings))
+        command = shlex.join(["entresol", "reproduction", *conditions(settings, captures)])
+        content = reproduction.render(evidence, reasons, command)
         page.temporary.write_text(content, encoding="utf-8")
         page.commit()
     typer.echo(f"page: {output}")
-
-
-def _command(settings: plan.Settings) -> str:
-    words = ["entresol", "reproduction", "--scale", settings.scale]
-    words += [] if settings.mode == "detailed" else ["--mode", settings.mode]
-    if settings.workloads != plan.WORKLOADS:
-        words += ["--workloads", ",".join(settings.workloads)]
-    return shlex.join(words)

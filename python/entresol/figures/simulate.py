@@ -116,6 +116,17 @@ class Simulation:
 
     def run(self, wanted: Plan) -> Results:
         """Captures first, then every point and analysis; what fails is in the results."""
+        try:
+            return self._run(wanted)
+        except KeyboardInterrupt as error:
+            if self.store is None:
+                raise
+            raise Stopped(
+                "interrupted; the store keeps the captures and runs that had ended, and the same "
+                "command goes on from there."
+            ) from error
+
+    def _run(self, wanted: Plan) -> Results:
         failures: dict[Want | Walk, str] = {}
         opened = self._capture(wanted, failures)
         wants = [item for item in wanted.wants if (item.workload, item.threads) in opened]
@@ -124,7 +135,7 @@ class Simulation:
                         setup_of(item, wanted.settings))
             for item in wants
         ]  # fmt: skip
-        outcomes = self._execute(points)
+        outcomes = point.execute(points, self.store, self.jobs, self.scheduler, self.watch)
         runs: dict[Want, Json] = {}
         for item, outcome in zip(wants, outcomes, strict=True):
             if outcome.result is None:
@@ -133,17 +144,6 @@ class Simulation:
                 runs[item] = outcome.result
         walks = self._walk(wanted, opened, failures)
         return Results(wanted.settings, runs, walks, failures)
-
-    def _execute(self, points: Sequence[point.Point]) -> list[point.Outcome]:
-        try:
-            return point.execute(points, self.store, self.jobs, self.scheduler, self.watch)
-        except KeyboardInterrupt as error:
-            if self.store is None:
-                raise
-            raise Stopped(
-                "interrupted; the store keeps the runs that had ended, and the same command goes "
-                "on from there."
-            ) from error
 
     def _capture(
         self, wanted: Plan, failures: dict[Want | Walk, str]
@@ -173,7 +173,8 @@ class Simulation:
             capture = opened.get((item.workload, item.threads))
             if capture is None:
                 continue
-            setup = Setup(wanted.settings.machine)
+            of = wanted.settings
+            setup = Setup(of.machine, None, (), of.overrides, of.fidelity)
             try:
                 run = core.Run(capture.path, setup, "base-cssd", None, False)
                 walks[item] = run.page_locality(item.shares)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from entresol.figures import motivation, plan
-from entresol.figures.paper import Published, published
+from entresol.figures.paper import Published, published, upper_edge
 from entresol.figures.plan import Results, want
 
 
@@ -134,7 +134,7 @@ class Theirs:
     def within(self, workload: str, design: str, nanoseconds: float) -> float | None:
         """As `Source`."""
         points = self._curves.curve(workload, design, "cumulative_fraction_of_accesses")
-        below = [share for latency, share in points if latency <= nanoseconds]
+        below = [share for latency, share in points if upper_edge(latency) <= nanoseconds]
         return below[-1] if below else None
 
     def index_bytes(self, workload: str) -> float | None:

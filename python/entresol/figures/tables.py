@@ -10,7 +10,7 @@ from entresol import quantity
 from entresol.core import Json
 from entresol.figures import frames, ink
 from entresol.figures.frames import Row
-from entresol.figures.plan import Results, Walk, Want
+from entresol.figures.plan import Results, Walk, Want, threads_of
 
 if TYPE_CHECKING:
     import polars
@@ -86,7 +86,7 @@ def _numbers(row: Row | None) -> str:
     if row is None:
         return f"<td>{quantity.NOTHING}</td>" * len(NUMBERS)
     ratio = None if row.ours is None or not row.published else row.ours / row.published
-    far = ratio is not None and not 0.8 <= ratio <= 1.25
+    far = ratio is not None and not 0.75 <= ratio <= 1.25
     mark = ' class="far"' if far else ""
     return (
         f"<td>{_number(row.ours)}</td><td>{_number(row.published)}</td>"
@@ -114,6 +114,21 @@ def warnings(results: Results, wants: Sequence[Want], walks: Sequence[Walk]) -> 
             for sentence, names in found.items()]  # fmt: skip
 
 
+def partial_means(frame: polars.DataFrame) -> list[str]:
+    """Sentences on means that are not over all workloads, or that there are none."""
+    rows = frames.read(frame)
+    every = list(dict.fromkeys(row.workload for row in rows if row.workload not in frames.MEANS))
+    if not any(row.workload in frames.MEANS for row in rows):
+        return []
+    found: dict[str, list[str]] = {}
+    for metric, chosen in frames.of_mean(rows).items():
+        if len(chosen) < len(every):
+            whose = f"are over {', '.join(chosen)} alone" if chosen else "do not exist"
+            found.setdefault(whose, []).append(metric.replace("_", " "))
+    return [f"means {whose}, since others lack numbers: {', '.join(metrics)}"
+            for whose, metrics in found.items()]  # fmt: skip
+
+
 def without_ratio(frame: polars.DataFrame, results: Results) -> list[str]:
     """Sentences on ratios that do not exist because what is divided by is zero."""
     failed = {item.workload for item in results.failures}
@@ -137,7 +152,9 @@ def name_of(item: Want | Walk) -> str:
     """A run as a reader knows it."""
     if isinstance(item, Walk):
         return item.workload
-    changed = ", ".join((*item.overrides, *([item.nand] if item.nand else [])))
+    usual = threads_of(item.design)
+    threads = [] if item.threads == usual else [f"{item.threads} threads"]
+    changed = ", ".join((*threads, *item.overrides, *([item.nand] if item.nand else [])))
     return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
 
 
@@ -153,7 +170,8 @@ def settings(results: Results, wants: Sequence[Want]) -> str:
     of = results.settings
     runs = results.among(wants)
     work = [run["instructions"] for run in runs.values()]
-    parts = [f"machine {of.machine}", f"fidelity {of.fidelity}", f"mode {of.mode}"]
+    parts = [f"machine {of.machine}", f"fidelity {of.fidelity}"]
+    parts += [f"mode {of.mode}"] if wants else []
     if work:
         most, least = quantity.count(max(work)), quantity.count(min(work))
         parts.append(f"{len(runs)} runs of {least} to {most} measured instructions")
