@@ -180,3 +180,18 @@ def test_the_command_writes_the_page(
     written = "Written by `entresol reproduction --scale small --workloads bc --captures DIR`"
     assert written in page
     assert "| VI-B | P over Base | x | 1.84 | 1.80 | " in page
+
+
+def test_at_scale_small_the_artifact_is_without_the_echo_and_nowhere_else() -> None:
+    cause = Cause(FULL, "paper", "So.", "artifact,-clean_victims_programmed")
+    small, paper = TWO, replace(TWO, scale="paper")
+    conditions = [plan.settings.fidelity for plan in reproduction.plans(small, [cause])]
+    assert conditions == [
+        "paper",
+        "artifact,-write_back_echo",
+        "artifact,-write_back_echo,-clean_victims_programmed",
+    ]
+    conditions = [plan.settings.fidelity for plan in reproduction.plans(paper, [cause])]
+    assert conditions == ["paper", "artifact", "artifact,-clean_victims_programmed"]
+    page = reproduction.render(_evidence(), [], "entresol reproduction")
+    assert "without `write_back_echo`" in page
