@@ -17,3 +17,10 @@ def file_digest(path: Path) -> str:
 def _file_digest(path: Path, *_status: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=16)
+def core_digest(library: Path) -> str:
+    """SHA-256 of the core that this process runs: of its file when first asked for. A file that
+    was rebuilt since is another core, and not the one that was loaded."""
+    return file_digest(library)

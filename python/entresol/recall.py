@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from entresol import point, store
 from entresol.core import Json
-from entresol.errors import Failed
+from entresol.errors import Failed, UserError
 from entresol.point import Point
 from entresol.store import Store
 from entresol.study import Job, Study
@@ -53,6 +53,9 @@ def recall(wanted: Study, kept: Store) -> Recalled:
 class _Job(Job):
     def __init__(self, wanted: Study, each: Point, inputs: Json, keeper: _Keeper) -> None:
         super().__init__(wanted, each.trace, each.design)
+        # It was read whole just now, so what was read is what the key says.
+        if point.captures_of(each.trace) != inputs["captures"]:
+            raise UserError(f"{each.trace.source}: has changed meanwhile; start the command again.")
         self._kept = (each, inputs, keeper)
 
     def execute(self) -> None:

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 
 from entresol import core
 from entresol.core import Json, Progress, Setup
-from entresol.digest import file_digest
+from entresol.digest import core_digest, file_digest
 from entresol.errors import UserError
 
 REPORT_SECONDS = 0.25
@@ -31,7 +31,7 @@ def request_of(
 ) -> Json:
     """A point as it is sent to a worker."""
     return {
-        "core": file_digest(core.library()),
+        "core": core_digest(core.library()),
         "trace": str(trace),
         "digests": digests,
         "setup": {name: getattr(setup, name) for name in setup.__dataclass_fields__},
@@ -46,7 +46,7 @@ def simulate(request: Json, made: Callable[[core.Run], None] = lambda _run: None
 
     Raises `UserError` where core or captures are not the ones that are meant.
     """
-    if file_digest(core.library()) != request["core"]:
+    if core_digest(core.library()) != request["core"]:
         raise UserError(
             f"{core.library()}: is another build than the one that asks; "
             "start the command again, or install the same build here."
@@ -94,6 +94,7 @@ def watch_run(run: core.Run, watch: Watch, done: threading.Event) -> None:
 
 
 def _serve() -> None:
+    core_digest(core.library())  # Before it can be rebuilt.
     requests: SimpleQueue[str] = SimpleQueue()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # Whatever else prints must not cut into the answers.

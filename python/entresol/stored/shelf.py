@@ -11,7 +11,7 @@ from typing import Any
 
 from entresol import core, store
 from entresol.core import Config, Setup
-from entresol.digest import file_digest
+from entresol.digest import core_digest
 from entresol.errors import UserError
 from entresol.store import Entry, Store
 
@@ -33,7 +33,7 @@ class Item:
     @property
     def is_current(self) -> bool:
         """Whether this build of the core would take it."""
-        return bool(self.entry.inputs["core"] == file_digest(core.library()))
+        return bool(self.entry.inputs["core"] == core_digest(core.library()))
 
     def changes(self) -> dict[str, str]:
         """Parameters that have not the value of the machine and the design as shipped."""
