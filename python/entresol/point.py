@@ -12,7 +12,7 @@ from itertools import count
 from entresol import core, worker
 from entresol.backend import Advanced, Backend, Event, Finished
 from entresol.core import Json, Setup
-from entresol.digest import file_digest
+from entresol.digest import core_digest, file_digest
 from entresol.errors import UserError
 from entresol.interruption import POLL_SECONDS, Interruption
 from entresol.processes import Processes
@@ -71,7 +71,7 @@ def inputs_of(point: Point) -> Json:
     """
     setup = point.setup
     return {
-        "core": file_digest(core.library()),
+        "core": core_digest(core.library()),
         "captures": captures_of(point.trace),
         "design": point.design,
         "config": core.effective_config(setup, point.design),
@@ -128,6 +128,8 @@ def execute(
     (`tcp://…`). Raises `Failed` when results can no longer be stored and
     `KeyboardInterrupt` on Ctrl-C; what was done by then is in the store.
     """
+    if jobs is not None and (type(jobs) is not int or jobs < 1):
+        raise UserError(f"jobs: {jobs} is not a number from 1.")
     with nullcontext() if store is None else store.in_use():
         run = _Execution(points, store, watch or (lambda _progress: None))
         if run.pending:
@@ -201,8 +203,8 @@ class _Execution:
             self.pending[key] = None
         return key
 
-    def _find(self, key: str) -> bool:
-        result = None if self.store is None else self.store.find(key)
+    def _find(self, key: str, *, again: bool = False) -> bool:
+        result = None if self.store is None else self.store.find(key, again=again)
         if result is None:
             return False
         self._results[key] = result
@@ -216,9 +218,9 @@ class _Execution:
                 self._submit(backend)
                 for event in backend.poll(POLL_SECONDS):
                     self._note(event)
+                self._tell()
                 if stop.requested:
                     raise KeyboardInterrupt
-                self._tell()
         finally:
             for key in self._running.values():
                 self._release(key)
@@ -251,7 +253,7 @@ class _Execution:
             claim = self.store.claim(key)
             if claim is None:  # Another process computes it: look again later.
                 return False
-            if self._find(key):  # It was computed by another process since we looked.
+            if self._find(key, again=True):  # It was computed by another process since we looked.
                 claim.release()
                 del self.pending[key]
                 return False

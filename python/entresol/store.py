@@ -49,6 +49,10 @@ class DamagedError(Exception):
     """A file of the store cannot be believed. The message says why."""
 
 
+def _why(error: OSError | DamagedError) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
 def complain(sentence: str) -> None:
     """Says on stderr what a store found wrong."""
     print(f"entresol: {sentence}", file=sys.stderr)
@@ -65,18 +69,17 @@ class Store:
         """Where the result of this key is, or would be."""
         return self.root / key[:2] / f"{key}.json"
 
-    def find(self, key: str) -> Json | None:
-        """The result of these inputs, if it is here and whole; notes that it was of use."""
+    def find(self, key: str, *, again: bool = False) -> Json | None:
+        """The result of these inputs, if it is here and whole; notes that it was of use. Who looks
+        `again` has heard already what is wrong with it."""
         path = self.path(key)
         try:
             result = read(path).result
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            self._doubt(path, error.strerror or str(error))
-            return None
-        except DamagedError as error:
-            self._doubt(path, str(error))
+        except (OSError, DamagedError) as error:
+            if not again:
+                self._doubt(path, _why(error))
             return None
         with suppress(OSError):  # A store that may only be read is of use all the same.
             os.utime(path)
@@ -96,10 +99,14 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             _write(path, to_bytes(inputs, label, result))
         except OSError as error:
-            why = error.strerror or str(error)
+            why = _why(error)
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            hope = (
+                "when there is room" if is_full else "when it can be written, or with --store DIR"
+            )
             raise Failed(
                 f"{path.parent}: a result cannot be stored: {why}; "
-                "everything stored before is kept, so repeat the command when there is room."
+                f"everything stored before is kept, so repeat the command {hope}."
             ) from error
         return key
 
@@ -117,10 +124,8 @@ class Store:
                 yield read(self.path(key))
             except FileNotFoundError:
                 continue  # Removed meanwhile.
-            except OSError as error:
-                self._doubt(self.path(key), error.strerror or str(error))
-            except DamagedError as error:
-                self._doubt(self.path(key), str(error))
+            except (OSError, DamagedError) as error:
+                self._doubt(self.path(key), _why(error))
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

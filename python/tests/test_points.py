@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Entresol
 
-from entresol import backend, core, point, store, study, worker
+from entresol import backend, core, point, recall, store, study, worker
+from entresol.digest import file_digest
 from entresol.errors import UserError
 from entresol.point import Point, Progress, execute
 from entresol.store import Store
@@ -112,6 +113,49 @@ def test_a_worker_refuses_another_capture_and_another_core_than_is_meant(
     monkeypatch.setattr(core, "library", lambda: captures[0].path)
     with pytest.raises(UserError, match="is another build"):
         worker.simulate(request)
+
+
+def test_a_core_that_was_rebuilt_meanwhile_is_not_taken_for_the_one_that_runs(
+    captures: tuple[study.Capture, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "core.so"
+    library.write_bytes(b"what runs")
+    monkeypatch.setattr(core, "library", lambda: library)
+    loaded = worker.request_of(captures[0].path, [], SETUP, "dram-only", 1, False)["core"]
+    library.write_bytes(b"another build")
+    again = worker.request_of(captures[0].path, [], SETUP, "dram-only", 1, False)["core"]
+    assert again == loaded != file_digest(library)
+    with pytest.raises(UserError, match="is another build"):
+        worker.simulate({"core": file_digest(library)})
+
+
+def test_damage_is_said_once_and_mended(
+    captures: tuple[study.Capture, ...], tmp_path: Path
+) -> None:
+    said: list[str] = []
+    kept = Store(tmp_path / "store", said.append)
+    one = _points(captures)[0]
+    (first,) = execute([one], kept, jobs=1)
+    kept.path(first.key or "").write_bytes(b"damaged")
+    (again,) = execute([one], kept, jobs=1)
+    assert len(said) == 1 and again.result == first.result and not again.was_stored
+    assert execute([one], kept)[0].was_stored
+
+
+def test_a_run_refuses_a_capture_that_changes_while_it_is_planned(
+    captures: tuple[study.Capture, ...], kept: Store, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    copy = tmp_path / "copy.etr"
+    copy.write_bytes(captures[0].path.read_bytes())
+    wanted = study.Study(study.open_captures([copy]), ("dram-only",), SETUP, 1, False)
+
+    def change(*_: object) -> None:
+        copy.write_bytes(captures[1].path.read_bytes())
+
+    monkeypatch.setattr(Store, "find", change)
+    with pytest.raises(UserError, match="has changed"):
+        recall.recall(wanted, kept)
 
 
 def _victim(progress: Progress) -> None:

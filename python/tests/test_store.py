@@ -122,6 +122,12 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_store_as_it_was(
     assert [each for each in kept.root.rglob("*") if each.is_file()] == [path]
 
 
+def test_a_store_that_cannot_be_written_is_not_called_full(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(Failed, match=r"Not a directory.*with --store DIR"):
+        Store(tmp_path / "file").keep(INPUTS, {}, RESULT)
+
+
 def test_a_claim_is_one_process_s_and_ends_with_it(kept: Store, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from entresol.store import Store;"
