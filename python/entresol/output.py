@@ -7,6 +7,7 @@ removes.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -14,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from entresol.errors import UserError
+from entresol.errors import Failed, UserError
 
 PREFIX = ".entresol-"
 FRESH_SECONDS = 60.0
@@ -35,8 +36,9 @@ class OutputDirectory:
     def __enter__(self) -> OutputDirectory:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._staging.remove()
+        _explain(self.path, error)
 
     def file(self, name: str) -> Path:
         """Where to write the file of this name."""
@@ -51,6 +53,16 @@ class OutputDirectory:
                 (self._staging.path / name).replace(self.path / name)
         except OSError as error:
             raise UserError(f"{self.path}: cannot write the results: {error.strerror}.") from error
+
+
+def _explain(path: Path, error: BaseException | None) -> None:
+    """Raises `Failed` for a disk that is full: the errors of a write name no file."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        why = os.strerror(error.errno)
+        raise Failed(
+            f"{path}: cannot be written: {why}; nothing of it was, so repeat the command when "
+            "there is room."
+        ) from error
 
 
 def _make_staging(path: Path) -> _Staging:
@@ -122,8 +134,9 @@ class OutputFile:
     def __enter__(self) -> OutputFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._staging.remove()
+        _explain(self.path, error)
 
     def commit(self) -> None:
         """Gives the file, or the directory that was made in its place, its name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -171,4 +172,17 @@ def test_a_simulation_that_fails_is_one_line_and_leaves_nothing(
     assert outcome.code == 1
     assert outcome.err.splitlines()[-1] == "entresol: audit: a request was answered twice"
     assert "Traceback" not in outcome.err
+    assert _names(tmp_path) == ["sort.etr"]
+
+
+def test_a_full_disk_below_the_output_is_one_sentence_that_names_it(
+    entresol_command: Entresol, capture_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # As a write does: without a name.
+
+    monkeypatch.setattr(Path, "write_text", full)
+    outcome = entresol_command("run", capture_file, "--design", "base-cssd", "-o", tmp_path / "out")
+    said = outcome.err.splitlines()[-1]
+    assert outcome.code == 1 and f"{tmp_path / 'out'}: cannot be written: No space" in said
     assert _names(tmp_path) == ["sort.etr"]
