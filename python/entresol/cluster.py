@@ -6,6 +6,7 @@ that the command was given if it has the same content there, and is sent the cap
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import tempfile
@@ -13,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -147,6 +149,7 @@ def _connect(address: str) -> Any:
         raise UserError(
             f"--scheduler {address}: needs the package distributed; install entresol[dask]."
         ) from error
+    _check_address(address)
     try:
         make: Any = distributed.Client
         client = make(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -160,6 +163,29 @@ def _connect(address: str) -> Any:
         client.close()
         raise UserError(f"--scheduler {address}: has no workers; start some.") from error
     return client
+
+
+def _check_address(address: str) -> None:
+    """Raises `UserError` if no Dask answers there. A client that could not connect prints a
+    traceback when it is thrown away, or hangs, so none is made."""
+    from distributed.comm.core import connect
+    from distributed.security import Security
+
+    async def greet() -> None:
+        make: Any = Security
+        call: Any = connect
+        arguments = make().get_connection_args("client")
+        answer = call(address, timeout=CONNECT_SECONDS, **arguments)
+        (await asyncio.wait_for(answer, CONNECT_SECONDS)).abort()
+
+    try:
+        # In a thread of its own, because a notebook has a loop in this one.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: asyncio.run(greet())).result()
+    except (OSError, ValueError, TypeError, TimeoutError) as error:
+        raise UserError(
+            f"--scheduler {address}: no Dask scheduler answers there; write it as tcp://HOST:PORT."
+        ) from error
 
 
 def _sentence(error: BaseException | None) -> str:

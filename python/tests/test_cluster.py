@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -165,6 +167,20 @@ def _wait_for(path: Path) -> None:
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert path.exists(), path.name
+
+
+def test_something_else_that_listens_is_no_scheduler_and_nothing_hangs(
+    entresol_command: Entresol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("entresol.cluster.CONNECT_SECONDS", 1)
+    file = tmp_path / "s.toml"
+    file.write_text(SWEEP)
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        said = one_line(entresol_command("sweep", file, "--scheduler", address))
+    gc.collect()  # What a client of Dask says when it is thrown away.
+    assert "no Dask scheduler answers there" in said and time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://"])
