@@ -9,7 +9,8 @@ from typing import Any
 from entresol.core import Json
 
 IDENTITY = (
-    "trace", "design", "threads", "seed", "config_digest", "instructions", "execution_time_ps",
+    "trace", "design", "mode", "threads", "seed", "config_digest", "instructions",
+    "execution_time_ps",
 )  # fmt: skip
 
 
