@@ -20,5 +20,5 @@ class Stopped(Exception):
 
 def did_you_mean(word: str, candidates: Sequence[str]) -> str:
     """` Did you mean …?` for the candidate nearest to a word, or nothing."""
-    near = difflib.get_close_matches(word.lower(), candidates, n=1, cutoff=0.55)
+    near = difflib.get_close_matches(str(word).lower(), candidates, n=1, cutoff=0.55)
     return f" Did you mean {near[0]}?" if near else ""

@@ -109,6 +109,16 @@ def test_what_is_wrong_is_a_sentence_before_anything_runs(own_store: Path) -> No
         (lambda: es.run(XZ, parameters={"ssd.x": 1}), "unknown key ssd.x"),
         (lambda: es.sweep({"desing": "all"}), "Did you mean design?"),
         (lambda: es.sweep("none.toml"), "cannot be read"),
+        (lambda: es.sweep(None), "neither a mapping nor the path"),  # type: ignore[arg-type]
+        (lambda: es.sweep({"trace": XZ, "points": [3]}), "no list of mappings"),
+        (lambda: es.sweep({"trace": XZ, 3: 4}), "unknown key 3"),  # type: ignore[dict-item]
+        (lambda: es.run(XZ, []), "design: has no value"),
+        (lambda: es.run(XZ, jobs=0), "jobs: 0 is not a number from 1"),
+        (lambda: es.run(XZ, jobs=-1), "jobs: -1 is not a number from 1"),
+        (lambda: es.run(XZ, store=True), "store: True is no directory"),  # type: ignore[arg-type]
+        (lambda: es.run(XZ, parameters={"machine": "demo"}), "machine is no parameter"),
+        (lambda: es.run(XZ, parameters=["a=b"]), "no mapping"),  # type: ignore[arg-type]
+        (lambda: es.design("base-cssd").with_("a"), "no mapping"),  # type: ignore[arg-type]
     ]
     for call, said in wrong:
         with pytest.raises(es.UserError, match=said):

@@ -28,6 +28,8 @@ class Design:
 
         Raises `UserError` for a key that does not exist and for a value that no machine takes.
         """
+        if not isinstance(parameters or {}, Mapping):
+            raise UserError(f"{self.name}: {parameters} is no mapping from keys to values.")
         given = {**(parameters or {}), **more}
         for key, value in given.items():
             _check(self.name, key, value)

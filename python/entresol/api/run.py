@@ -16,7 +16,7 @@ from entresol.point import Point
 from entresol.store import Store
 from entresol.sweeps import grid, plan
 from entresol.sweeps.captures import Captures
-from entresol.sweeps.grid import LISTED, Source, Value
+from entresol.sweeps.grid import CHOICES, LISTED, Source, Value
 from entresol.sweeps.progress import Watcher
 
 Trace = str | Path | Mapping[str, Any]
@@ -53,7 +53,7 @@ def run(
         "fidelity": fidelity,
         "mode": mode,
         "audit": audit,
-        **(parameters or {}),
+        **_parameters(parameters or {}),
     }
     optional = {"nand": nand, "threads": threads, "config": config}
     given |= {key: value for key, value in optional.items() if value is not None}
@@ -81,8 +81,27 @@ def sweep(
     """
     if isinstance(what, Mapping):
         return _execute("sweep", what, store, jobs, scheduler, progress)
+    if not isinstance(what, str | Path):
+        raise UserError(f"sweep: {what} is neither a mapping nor the path of a file.")
     source, grids = grid.read(Path(what))
     return _carry_out(source, grids, store, jobs, scheduler, progress)
+
+
+def _parameters(given: Mapping[str, Value]) -> Mapping[str, Value]:
+    if not isinstance(given, Mapping):
+        raise UserError(f"parameters: {given} is no mapping from keys to values.")
+    for key in given:
+        if key in (*CHOICES, LISTED):
+            raise UserError(f"parameters: {key} is no parameter; give it as an argument.")
+    return given
+
+
+def _directory(store: Kept) -> Path | None:
+    if store is None or store is False:
+        return None
+    if not isinstance(store, str | Path):
+        raise UserError(f"store: {store} is no directory; leave it out for the usual one.")
+    return Path(store)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -98,7 +117,7 @@ def _execute(
     scheduler: str | None,
     progress: bool,
 ) -> Results:
-    tables = given.get(LISTED)
+    tables = _tables(given)
     rest = {key: value for key, value in given.items() if key != LISTED}
     documents = [rest | dict(table) for table in tables] if tables is not None else [rest]
     documents = [part for document in documents for part in _by_design(document)]
@@ -106,6 +125,15 @@ def _execute(
     source = Source(name, Path(), text)
     grids = grid.grids({LISTED: documents}, source)
     return _carry_out(source, grids, store, jobs, scheduler, progress)
+
+
+def _tables(given: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
+    tables = given.get(LISTED)
+    if tables is None or (
+        isinstance(tables, list | tuple) and all(isinstance(each, Mapping) for each in tables)
+    ):
+        return tables
+    raise UserError(f"sweep: {LISTED}: {tables} is no list of mappings.")
 
 
 def _by_design(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -123,6 +151,8 @@ def _by_design(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         if twice:
             raise UserError(f"{each.name}: has a {twice[0]} of its own; leave out the other.")
         parts.append({**document, **dict(each.parameters), "design": [each.name]})
+    if not parts:
+        raise UserError("design: has no value; name at least one.")
     return parts
 
 
@@ -134,7 +164,7 @@ def _carry_out(
     scheduler: str | None,
     progress: bool,
 ) -> Results:
-    directory = None if store is False or store is None else Path(store)
+    directory = _directory(store)
     planned = plan.plan(source, grids, Captures(source, directory))
     kept = None if store is False else Store(place.store_directory(directory))
     labels = {id(row.point): row.label() for row in planned.rows}

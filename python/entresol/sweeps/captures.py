@@ -42,6 +42,9 @@ def single(named: Any) -> list[Any]:
     if WORKLOAD not in named:
         raise UserError(f"{shown(named)}: names no workload; write workload = NAME.")
     lists = [value if isinstance(value, list | tuple) else [value] for value in named.values()]
+    for key, values in zip(named, lists, strict=True):
+        if not values:
+            raise UserError(f"{key} of a workload: has no value; name at least one.")
     tables = [dict(zip(named, values, strict=True)) for values in itertools.product(*lists)]
     for table in tables:
         _check_kinds(table)

@@ -94,7 +94,7 @@ def check_kind(key: str, value: Any, where: str) -> None:
     elif key == "audit":
         fits, wanted = isinstance(value, bool), "true or false"
     elif key == "trace":
-        fits, wanted = isinstance(value, str | dict | Path), "a path, or a workload"
+        fits, wanted = value != "" and isinstance(value, str | dict | Path), "a path, or a workload"
     elif key in CHOICES:
         fits, wanted = isinstance(value, str | Path), "text"
     else:

@@ -63,10 +63,11 @@ def capture(
     footprint: int | None = None,
     seed: int = 1,
     work: int | None = None,
-    store: Path | None = None,
+    store: Path | str | None = None,
 ) -> Path:
     """The capture of a program, made if it is not in the store yet."""
-    return record(Wanted(name, threads, scale, footprint, seed, work), store).path
+    directory = None if store is None else Path(store)
+    return record(Wanted(name, threads, scale, footprint, seed, work), directory).path
 
 
 def record(wanted: Wanted, store: Path | None = None) -> Recording:
@@ -76,6 +77,8 @@ def record(wanted: Wanted, store: Path | None = None) -> Recording:
     """
     if wanted.scale not in SCALES:
         raise UserError(f"--scale {wanted.scale}: is {' or '.join(SCALES)}.")
+    if wanted.footprint is not None and wanted.footprint < 1:
+        raise UserError(f"--footprint {wanted.footprint}B: give a size above 0.")
     (program,) = catalogue.choose([wanted.name])
     words = _words(program, wanted)
     tools = recorder.tools()
@@ -103,7 +106,7 @@ def _words(program: catalogue.Program, wanted: Wanted) -> list[str]:
     footprint = program.small_footprint_bytes if small else program.footprint_bytes
     work = program.small_work if small else program.paper_work
     values = {
-        "footprint": wanted.footprint or footprint,
+        "footprint": footprint if wanted.footprint is None else wanted.footprint,
         "threads": wanted.threads,
         "seed": wanted.seed,
         "work": work if wanted.work is None else wanted.work,
