@@ -42,7 +42,7 @@ impl Mode {
         (self == Self::Fast).then(|| {
             format!(
                 "fast mode: nine of ten ratios of execution times are within {:.1} % of the detailed \
-                 mode's in the study of docs/fast-mode.md, the worst is 16.2 % off; time bound by \
+                 mode's in the study of docs/fast-mode.md, the worst is 28 % off; time bound by \
                  memory or compute and counts of L1 are estimates",
                 self.error_milli() as f64 / 10.0
             )
