@@ -58,6 +58,21 @@ def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path) -> None:
     assert list(key.parent.iterdir()) == [key]
 
 
+@pytest.mark.parametrize("part", ["radix.etr", "about.json"])
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"ETR"])
+@pytest.mark.usefixtures("tools")
+def test_a_capture_that_is_damaged_is_made_anew(
+    tmp_path: Path, part: str, content: bytes | None
+) -> None:
+    path = record(TINY, tmp_path).path
+    damaged = path.parent / part
+    damaged.unlink()
+    if content is not None:
+        damaged.write_bytes(content)
+    assert record(TINY, tmp_path).made
+    assert core.trace_info(path)["threads"] == 3 and not record(TINY, tmp_path).made
+
+
 @pytest.mark.usefixtures("tools")
 def test_other_inputs_give_another_capture(tmp_path: Path) -> None:
     keys = {

@@ -104,13 +104,18 @@ def _complain(planned: plan.Sweep, outcomes: Sequence[Outcome]) -> None:
     for row, outcome in wrong:
         print(f"entresol: {row.label()}: {outcome.error}", file=sys.stderr)
     if wrong:
-        raise Failed(f"{len(wrong)} of {len(outcomes)} points failed; the others are done.")
+        rest = "; the others are done" if len(wrong) < len(outcomes) else ""
+        raise Failed(f"{len(wrong)} of {_points(len(outcomes))} failed{rest}.")
+
+
+def _points(number: int) -> str:
+    return f"{number} {'point' if number == 1 else 'points'}"
 
 
 def _print(planned: plan.Sweep, outcomes: Sequence[Outcome]) -> None:
     varied = [key for key in planned.varied if key not in ("trace", "design")]
     stored = sum(outcome.was_stored for outcome in outcomes)
-    caption = f"{len(outcomes)} points, {stored} of them from the store"
+    caption = f"{_points(len(outcomes))}, {stored} of them from the store"
     table = Table(title=caption, title_justify="left", title_style="bold", pad_edge=False)
     for name in ("trace", "design", *varied):
         table.add_column(name, no_wrap=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from entresol import capture as recorder
-from entresol import quantity
+from entresol import core, quantity
 from entresol.core import Json
 from entresol.digest import file_digest
 from entresol.errors import Failed, UserError
@@ -128,11 +128,14 @@ def _key(tools: recorder.Tools, words: list[str]) -> str:
 
 
 def _found(place: Path, name: str) -> Recording | None:
+    """What is there and whole; none else, so that it is made anew."""
+    path = place / f"{name}.etr"
     try:
         about = json.loads((place / "about.json").read_text())
-    except (OSError, ValueError):
+        core.trace_info(path, blocks=False)
+        return Recording(path, int(about["footprint"]), str(about["said"]), False)
+    except (OSError, ValueError, KeyError, TypeError, core.TraceError):
         return None
-    return Recording(place / f"{name}.etr", about["footprint"], about["said"], False)
 
 
 @contextmanager
