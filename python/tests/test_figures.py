@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import re
 import shutil
@@ -345,6 +346,24 @@ def test_the_command_makes_a_figure_from_captures(
     assert float(numbers[1].split(",")[4]) > 0
     assert numbers[2].startswith("ycsb,skybyte-wp,,flash_read_latency_us,,3.3")
     assert "did not run" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_full_disk_is_one_sentence_that_says_what_is_kept(
+    entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    is_kept: bool,
+) -> None:  # fmt: skip
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ink, "save", full)
+    (tmp_path / "radix-8.etr").symlink_to(captured)
+    words = ["figure", "table3", "--workloads", "radix", "--captures", tmp_path]
+    outcome = entresol_command(*words, *([] if is_kept else ["--no-store"]), "-o", tmp_path / "out")
+    last = outcome.err.splitlines()[-1]
+    assert outcome.code == 1 and "out: cannot be written: No space left on device" in last
+    assert ("the runs are in the store" in last) is is_kept
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_interrupted_command_says_that_the_store_keeps_what_had_ended(

@@ -12,7 +12,7 @@ from conftest import Entresol
 
 from entresol.errors import UserError
 from entresol.figures import claims as text
-from entresol.figures import paper, reproduction
+from entresol.figures import paper, reproduction, switching
 from entresol.figures.claims import Claim
 from entresol.figures.plan import Results, Settings, want
 from entresol.figures.reproduction import Cause, Evidence
@@ -195,3 +195,18 @@ def test_at_scale_small_the_artifact_is_without_the_echo_and_nowhere_else() -> N
     assert conditions == ["paper", "artifact", "artifact,-clean_victims_programmed"]
     page = reproduction.render(_evidence(), [], "entresol reproduction")
     assert "without `write_back_echo`" in page
+
+
+def test_a_run_that_failed_is_on_the_page_and_in_the_exit_code(
+    entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduction, "causes", lambda: [])
+    monkeypatch.setattr(text, "wants", switching.request_wants)
+    place = tmp_path / "captures"
+    place.mkdir()
+    (place / "bc-8.etr").symlink_to(captured)
+    words = ["reproduction", "--workloads", "bc,tpcc", "--captures", place]
+    outcome = entresol_command(*words, "-o", tmp_path / "page.md")
+    assert outcome.code == 1
+    assert "tpcc-8.etr: no such capture" in outcome.err.splitlines()[-1]
+    assert "2 runs failed, the first:" in (tmp_path / "page.md").read_text(encoding="utf-8")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from entresol import place, point
-from entresol.errors import UserError
+from entresol.errors import Failed, UserError
 from entresol.figures import ink, page, paper, plan, simulate
 from entresol.figures.catalogue import FIGURES, Figure, choose
 from entresol.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
@@ -88,12 +89,24 @@ def figure_command(
             results = simulation.run(wanted)
         if not results.runs and not results.walks and results.failures:
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
-        write(directory, chosen, results, _command(figures, settings, captures))
+        with writing(output, kept):
+            write(directory, chosen, results, _command(figures, settings, captures))
     for item, why in results.failures.items():
         say(f"{item.workload}: {why}")
     typer.echo(f"figures: {output / 'index.html'}")
     if results.failures:
         raise typer.Exit(1)
+
+
+@contextmanager
+def writing(output: Path, kept: Store | None) -> Iterator[None]:
+    """A full disk is a sentence that says that no simulation is lost."""
+    try:
+        yield
+    except OSError as error:
+        lost = "" if kept is None else "; the runs are in the store, so make room and start again"
+        why = error.strerror or str(error)
+        raise Failed(f"{output}: cannot be written: {why}{lost}.") from error
 
 
 def check(figure: Figure) -> None:

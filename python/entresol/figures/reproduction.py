@@ -92,6 +92,9 @@ class Evidence:
     shown: Mapping[Cause, float | None]
     """What the claim of a cause is under the cause's conditions."""
 
+    failures: tuple[str, ...] = ()
+    """What did not run, of all conditions."""
+
     def of(self, which: str) -> Results:
         """The results with one of the two fidelities."""
         return self.paper if which == PAPER else self.artifact
@@ -149,7 +152,8 @@ def gather(settings: Settings, reasons: Sequence[Cause], simulation: Simulation)
         for cause in reasons
         if (conditions := cause.settings(settings)) is not None
     }
-    return Evidence(sides[PAPER], sides[ARTIFACT], shown)
+    failures = tuple(why for results in found.values() for why in results.failures.values())
+    return Evidence(sides[PAPER], sides[ARTIFACT], shown, failures)
 
 
 def render(evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
@@ -159,7 +163,7 @@ def render(evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
     far = [_far(claim, evidence, reasons) for claim in every]
     differences = [block for block in far if block]
     of = evidence.paper.settings
-    missing = [*evidence.paper.failures.values(), *evidence.artifact.failures.values()]
+    missing = evidence.failures
     failed = f"\n{len(missing)} runs failed, the first: {missing[0]}.\n" if missing else ""
     return "\n".join([
         "# Reproduction", "",
@@ -169,6 +173,7 @@ def render(evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
         "*Published*: the text of the SkyByte paper. *Their data*: the same from the artifact's",
         "files, where they hold it. *Paper* and *artifact*: ours with that",
         "[fidelity](fidelity.md)." + _without_echo(of.scale),
+        "A dash: not published, or these runs have nothing to compute it from.",
         "A number in bold is more than 25 % away from the published one; its causes are below.", "",
         "| § | claim | unit | published | their data | paper | artifact | how |",
         "|---|---|---|---|---|---|---|---|", *rows, "",

@@ -20,6 +20,7 @@ from entresol.figures.command import (
     WorkloadsOption,
     conditions,
     say,
+    writing,
 )
 from entresol.options import JobsOption, ModeOption, StoreOption
 from entresol.output import OutputFile
@@ -63,6 +64,11 @@ def reproduction_command(
             raise UserError(f"nothing could be simulated: {first}")
         command = shlex.join(["entresol", "reproduction", *conditions(settings, captures)])
         content = reproduction.render(evidence, reasons, command)
-        page.temporary.write_text(content, encoding="utf-8")
-        page.commit()
+        with writing(output, simulation.store):
+            page.temporary.write_text(content, encoding="utf-8")
+            page.commit()
     typer.echo(f"page: {output}")
+    for why in dict.fromkeys(evidence.failures):
+        say(why)
+    if evidence.failures:
+        raise typer.Exit(1)
