@@ -142,6 +142,12 @@ class _Request:
         self.attempt = 0
 
 
+def reach(address: str) -> None:
+    """Raises `UserError` if no scheduler with workers answers there, before long work that needs
+    it."""
+    _connect(address).close()
+
+
 def _connect(address: str) -> Any:
     try:
         import distributed

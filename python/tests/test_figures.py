@@ -70,6 +70,11 @@ def test_a_mean_is_over_the_workloads_that_have_both_numbers() -> None:
     assert found[frames.ARITHMETIC].ours == pytest.approx(5.0)
 
 
+def test_an_estimate_counts_walks() -> None:
+    wanted = simulate.plan(catalogue.choose(["5", "16"]), TWO)
+    assert wanted.estimate(2).startswith("2 runs and 2 walks of 2 captures; about ")
+
+
 def test_all_means_of_a_metric_are_over_one_set_of_workloads() -> None:
     rows = frames.Rows()
     for x, published in ((1.0, {"a": 1.0, "b": 4.0, "c": 8.0}), (2.0, {"a": 1.0, "b": 4.0})):
@@ -171,6 +176,7 @@ def test_every_published_row_that_a_figure_needs_is_there(figure: catalogue.Figu
         (["14", "--scale", "huge"], "--scale is small or paper, not huge."),
         (["14", "--fidelity", "poetic"], "poetic"),
         (["14", "--mode", "quick"], "--mode is detailed or fast, not quick."),
+        (["14", "--scheduler", "foo"], "--scheduler foo: no Dask scheduler answers there"),
         (["0"], "unknown figure 0. Choose from 2, 3"),
         ([""], "unknown figure ''. Choose from 2, 3"),
         (["14", "--captures", "nowhere"], "nowhere: no such directory."),

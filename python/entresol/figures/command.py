@@ -81,6 +81,7 @@ def figure_command(
     for figure in chosen:
         check(figure)
     paper.check()
+    simulate.reach(scheduler)
     with OutputDirectory(output) as directory:
         say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
         kept = None if no_store else Store(place_of_results)

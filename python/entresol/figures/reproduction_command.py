@@ -47,6 +47,7 @@ def reproduction_command(
     """Set every number of the SkyByte paper's text beside ours, with the causes of differences."""
     settings = plan.settings(scale, reproduction.PAPER, mode, workloads or [])
     paper.check()
+    simulate.reach(scheduler)
     reasons = [cause for cause in reproduction.causes() if cause.scale in (None, scale)]
     kept = place.store_directory(store)
     source = simulate.source_of(captures, settings, kept)

@@ -52,8 +52,9 @@ class Plan:
         window = WINDOW[self.settings.scale]
         seconds = len(self.wants) * window / pace / workers
         seconds += len(self.captures) * RECORDING[self.settings.scale]
+        walks = f" and {len(self.walks)} walks" if self.walks else ""
         return (
-            f"{len(self.wants)} runs of {len(self.captures)} captures; about "
+            f"{len(self.wants)} runs{walks} of {len(self.captures)} captures; about "
             f"{max(seconds / 60, 1):.0f} minutes on {workers} cores if nothing is stored yet"
         )
 
@@ -96,6 +97,14 @@ def from_directory(place: Path) -> Captures:
         return path
 
     return capture
+
+
+def reach(scheduler: str | None) -> None:
+    """Raises `UserError` if there is no such cluster, before captures are recorded for it."""
+    if scheduler is not None:
+        from entresol import cluster
+
+        cluster.reach(scheduler)
 
 
 def source_of(captures: Path | None, settings: Settings, store: Path) -> Captures:
