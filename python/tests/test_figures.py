@@ -20,6 +20,7 @@ from entresol.figures import (
     command,
     frames,
     ink,
+    overall,
     page,
     paper,
     plan,
@@ -68,6 +69,16 @@ def test_a_mean_is_over_the_workloads_that_have_both_numbers() -> None:
     assert found[frames.GEOMETRIC].ours == pytest.approx(4.0)
     assert found[frames.GEOMETRIC].published == pytest.approx(2.0)
     assert found[frames.ARITHMETIC].ours == pytest.approx(5.0)
+
+
+def test_means_of_parts_add_up() -> None:
+    figure = _of("17")
+    rows = frames.read(figure.frame(synthetic_figures.results([figure], Settings())))
+    parts = {metric for metric, *_ in overall.AMAT_PARTS}
+    of = {kind: [row for row in rows if (row.workload, row.design) == (kind, "skybyte-wp")
+                 and row.metric in parts] for kind in frames.MEANS}  # fmt: skip
+    assert of[frames.GEOMETRIC] == []
+    assert sum(row.published or 0 for row in of[frames.ARITHMETIC]) == pytest.approx(1, abs=0.01)
 
 
 def test_an_estimate_counts_walks() -> None:

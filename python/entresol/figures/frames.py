@@ -47,13 +47,22 @@ class Rows:
         """Adds a value."""
         self.rows.append(Row(workload, design, x, metric, ours, published))
 
-    def frame(self, means: Sequence[str] = MEANS) -> polars.DataFrame:
+    def frame(self, means: Sequence[str] = MEANS, parts: Sequence[str] = ()) -> polars.DataFrame:
         """The frame, with a mean over workloads per design, x and metric for each kind asked for.
 
-        All means of a metric are over the same workloads (`of_mean`)."""
+        All means of a metric are over the same workloads (`of_mean`). `parts` are metrics that add
+        up, which geometric means do not."""
         several = len({row.workload for row in self.rows}) > 1
         kinds = means if several else ()  # One workload is its own mean.
-        rows = [*self.rows, *(row for kind in kinds for row in self._means(kind))]
+        rows = [
+            *self.rows,
+            *(
+                row
+                for kind in kinds
+                for row in self._means(kind)
+                if kind != GEOMETRIC or row.metric not in parts
+            ),
+        ]
         return _frame(rows)
 
     def _means(self, kind: str) -> list[Row]:

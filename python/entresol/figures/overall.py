@@ -72,7 +72,7 @@ def access_times(results: Results) -> polars.DataFrame:
                 part = paper.value(name, design, f"amat_component_{metric}")
                 share = quotient(results.number(item, "amat", *keys), ours)
                 rows.add(name, design, metric, share, part / theirs)
-    return rows.frame()
+    return rows.frame(parts=[metric for metric, *_ in AMAT_PARTS])
 
 
 def draw_access_times(frame: polars.DataFrame) -> Figure:
