@@ -166,8 +166,11 @@ def _connect(address: str) -> Any:
     try:
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     except TimeoutError as error:
-        client.close()
+        with contextlib.suppress(Exception):  # The scheduler may be gone, which is as good.
+            client.close()
         raise UserError(f"--scheduler {address}: has no workers; start some.") from error
+    except OSError as error:
+        raise Failed(f"--scheduler {address}: is gone; start the command again later.") from error
     return client
 
 

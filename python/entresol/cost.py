@@ -121,6 +121,8 @@ def parse(text: str | None) -> Prices:
         if name not in names:
             hint = did_you_mean(name, names) or f" Choose from {', '.join(names)}."
             raise UserError(f"--cost {item}: there is no {name or 'name'}.{hint}")
+        if name in values:
+            raise UserError(f"--cost {item}: {name} is there twice; leave one out.")
         values[name] = _positive(item, number, zero_allowed=name == "device_dram")
     return Prices(**values)
 

@@ -20,6 +20,8 @@ from conftest import ROOT, Entresol, one_line
 
 import entresol
 from entresol import core, study
+from entresol.cluster import Cluster
+from entresol.errors import Failed
 from entresol.point import Point, Progress, execute
 from entresol.store import Store
 
@@ -181,6 +183,21 @@ def test_something_else_that_listens_is_no_scheduler_and_nothing_hangs(
         said = one_line(entresol_command("sweep", file, "--scheduler", address))
     gc.collect()  # What a client of Dask says when it is thrown away.
     assert "no Dask scheduler answers there" in said and time.monotonic() - began < 10
+
+
+def test_a_scheduler_that_goes_while_workers_are_awaited_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Gone:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def wait_for_workers(self, *_: object, **__: object) -> None:
+            raise OSError("Timed out trying to connect")
+
+    monkeypatch.setattr("entresol.cluster._check_address", lambda _: None)
+    monkeypatch.setattr("distributed.Client", Gone)
+    with pytest.raises(Failed, match=r"--scheduler tcp://x:1: is gone"):
+        Cluster("tcp://x:1")
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://"])

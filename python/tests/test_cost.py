@@ -111,6 +111,7 @@ def test_a_frame_has_a_row_for_each_run() -> None:
         ("dram=inf", "above 0"),
         ("pe_cycles=many", "above 0"),
         ("dram=1,,flash=2", "no name"),
+        ("dram=1,dram=2", "dram is there twice"),
     ],
 )
 def test_a_price_that_is_none_is_refused_in_one_sentence(text: str, said: str) -> None:

@@ -75,6 +75,19 @@ def test_filters_choose(
     assert len(listed) == count
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--design", "skybyte-ful"), "--design skybyte-ful: is not known. Did you mean skybyte-f"),
+        (("--where", "ssd.write_lg=1"), "--where ssd.write_lg: is not known. Did you mean ssd.wr"),
+    ],
+)
+def test_a_filter_by_what_does_not_exist_is_refused(
+    entresol_command: Entresol, words: tuple[str, str], said: str
+) -> None:
+    assert said in one_line(entresol_command("results", "list", *words))
+
+
 def test_a_result_of_another_build_is_called_so(
     entresol_command: Entresol, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -143,7 +156,7 @@ def test_an_export_has_a_row_for_each_result(
     assert entresol_command(*words, tmp_path / "x.json").code == 0
     assert len(json.loads((tmp_path / "x.json").read_text())) == 2
     assert "ends in neither" in one_line(entresol_command(*words, tmp_path / "x.txt"))
-    none = ("results", "export", "--design", "zzz", "-o", tmp_path / "y.json")
+    none = ("results", "export", "--design", "skybyte-p", "-o", tmp_path / "y.json")
     assert "no result in the store fits" in one_line(entresol_command(*none))
     assert not (tmp_path / "y.json").exists()
 

@@ -12,11 +12,13 @@ from typing import Any
 from entresol import core, store
 from entresol.core import Config, Setup
 from entresol.digest import core_digest
-from entresol.errors import UserError
+from entresol.errors import UserError, did_you_mean
 from entresol.store import Entry, Store
 
 _SPANS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SPAN = re.compile(r"(\d+)(s|min|h|d|w)")
+_PLAIN = ("threads", "audit", "mode", "fidelity", "design", "core")
+"""Inputs that are no parameters."""
 SHORT = 12
 """Digits of a key where there is little room."""
 
@@ -128,9 +130,14 @@ def seconds(text: str, option: str) -> float:
 
 
 def items(kept: Store, wanted: Filter) -> list[Item]:
-    """The results that are meant, the last used last."""
+    """The results that are meant, the last used last. Raises `UserError` for a design or a
+    parameter that neither this build nor any result knows."""
     found = []
+    designs = {design.name for design in core.designs()}
+    keys = {parameter.key for parameter in core.parameters()} | set(_PLAIN)
     for entry in kept.entries():
+        designs.add(entry.inputs["design"])
+        keys.update(key for key, _ in wanted.where if value_of(entry.inputs, key) is not None)
         try:
             status = kept.path(entry.key).stat()
         except FileNotFoundError:
@@ -138,7 +145,16 @@ def items(kept: Store, wanted: Filter) -> list[Item]:
         item = Item(entry, status.st_mtime, status.st_size)
         if wanted.fits(item):
             found.append(item)
+    _check_known("--design", wanted.designs, sorted(designs))
+    _check_known("--where", [key for key, _ in wanted.where], sorted(keys))
     return sorted(found, key=lambda item: (item.used, item.entry.key))
+
+
+def _check_known(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or " entresol config show and designs have all."
+            raise UserError(f"{option} {name}: is not known.{hint}")
 
 
 def one(kept: Store, text: str) -> Item:
