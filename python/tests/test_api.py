@@ -154,6 +154,15 @@ def test_a_comparison_is_with_the_reference_that_fits() -> None:
         results.compare("dram-only")
 
 
+def test_a_fast_run_is_not_compared_with_a_detailed_one() -> None:
+    points = [{"design": "base-cssd"}, {"design": "skybyte-w", "mode": "fast"}]
+    grid = {"trace": str(XZ), "machine": "demo", "threads": 1, "points": points}
+    frame = es.sweep(grid, progress=False).compare()
+    assert frame["normalised"].to_list() == [1.0, None]
+    points.append({"design": "base-cssd", "mode": "fast"})
+    assert es.sweep(grid, progress=False).compare()["normalised"].null_count() == 0
+
+
 def test_failures_of_a_sweep_are_told_and_those_of_a_run_are_raised() -> None:
     grid = {
         "trace": str(XZ), "machine": "demo", "threads": 1, "design": ["base-cssd", "skybyte-w"],

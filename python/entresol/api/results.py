@@ -76,7 +76,8 @@ class Results:
         """Execution times over those of a design on the same trace with the same choices.
 
         Columns: trace, design, what else varies, `time_ps`, `normalised` (below 1 is faster),
-        `speedup`. A reference for which a key was not set serves all values of it. Raises
+        `speedup`. A reference for which a parameter was not set serves all values of it,
+        but none on another machine or in another mode. Raises
         `UserError` if the design was not run.
         """
         import polars
@@ -107,6 +108,7 @@ class Results:
             for other, outcome in self._pairs()
             if other.point.design == design
             and other.point.trace.name == row.point.trace.name
+            and _circumstances(other) == _circumstances(row)
             and all(value in (None, mine[key]) for key, value in self._others(other).items())
         ]
         return _time(fits[0]) if len(fits) == 1 else None
@@ -149,6 +151,12 @@ class Results:
         ]
         cells += "".join(f"<td style='text-align:right'>{number}</td>" for number in numbers)
         return f"<tr>{cells}</tr>"
+
+
+def _circumstances(row: Row) -> tuple[object, ...]:
+    """What has to be the same in both, whether it was set or is the default."""
+    setup = row.point.setup
+    return setup.mode, setup.machine, setup.nand, setup.fidelity, row.point.threads
 
 
 def _time(outcome: Outcome) -> int | None:
