@@ -21,7 +21,7 @@ pub const PROGRAM: Program = Program {
     check: "every node's score is exactly that of a serial run",
     work_unit: "edges followed",
     footprint: Bytes::new(8_180_000_000),
-    small_work: 1_300_000,
+    small_work: 3_200_000,
     paper_work: 6_500_000,
     run: program::execute::<Bc>,
 };

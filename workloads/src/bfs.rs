@@ -19,7 +19,7 @@ pub const PROGRAM: Program = Program {
     check: "every node's level is that of a serial search",
     work_unit: "edges followed",
     footprint: Bytes::new(9_130_000_000),
-    small_work: 2_100_000,
+    small_work: 8_400_000,
     paper_work: 10_500_000,
     run: program::execute::<Bfs>,
 };

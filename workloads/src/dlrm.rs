@@ -43,7 +43,7 @@ pub const PROGRAM: Program = Program {
     check: "losses, weights and embeddings are to the bit those of a plain serial training",
     work_unit: "samples",
     footprint: Bytes::new(12_350_000_000),
-    small_work: 144,
+    small_work: 576,
     paper_work: 576,
     run: execute::<Dlrm>,
 };

@@ -19,7 +19,7 @@ pub const PROGRAM: Program = Program {
     check: "the keys are in order and are those that were drawn",
     work_unit: "keys counted or moved",
     footprint: Bytes::new(9_600_000_000),
-    small_work: 2_500_000,
+    small_work: 10_000_000,
     paper_work: 12_500_000,
     run: program::execute::<Radix>,
 };

@@ -22,7 +22,7 @@ pub const PROGRAM: Program = Program {
     check: "coefficients and pixels are exactly those of a serial run",
     work_unit: "pixels, half of them given coefficients and half updated",
     footprint: Bytes::new(8_160_000_000),
-    small_work: 550_000,
+    small_work: 2_200_000,
     paper_work: 2_750_000,
     run: program::execute::<Srad>,
 };

@@ -52,7 +52,7 @@ pub const PROGRAM: Program = Program {
     check: "consistency conditions 1 to 4, every transaction's effect in the tables, journals whole",
     work_unit: "transactions",
     footprint: Bytes::new(15_770_000_000),
-    small_work: 256,
+    small_work: 1_024,
     paper_work: 1_024,
     run: execute::<Tpcc>,
 };

@@ -24,7 +24,7 @@ pub const PROGRAM: Program = Program {
     check: "every record whole, every update counted in its record's version",
     work_unit: "requests",
     footprint: Bytes::new(9_610_000_000),
-    small_work: 120_000,
+    small_work: 480_000,
     paper_work: 240_000,
     run: execute::<Ycsb>,
 };

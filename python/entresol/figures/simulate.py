@@ -18,7 +18,7 @@ MIPS = 3.5
 """Instructions of a run per microsecond of a processor core, about, of a detailed run."""
 FAST = 5
 """How much quicker a fast run is, about."""
-WINDOW = {"small": 24e6, "paper": 100e6}
+WINDOW = {"small": 100e6, "paper": 100e6}
 """Instructions of a capture, about."""
 RECORDING = {"small": 6, "paper": 180}
 """Seconds for a capture, about."""
