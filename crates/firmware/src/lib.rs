@@ -16,6 +16,7 @@ extern crate alloc;
 pub mod config;
 pub mod controller;
 pub mod data_cache;
+pub mod durable;
 pub mod flight_map;
 pub mod ftl;
 pub mod log_index;
@@ -31,6 +32,7 @@ pub use config::{
     PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 pub use controller::{Controller, Copies};
+pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
 pub use ftl::{EstimatorKind, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};
 pub use platform::{
     Answer, Breakdown, BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Request,

@@ -3,6 +3,7 @@
 //! One trait to the outside. Observation and disturbance are wrappers that implement [`Platform`]
 //! by holding another one; the firmware itself has no test hook and no logger.
 
+use crate::durable::Record;
 use units::{
     BlockAddr, Bytes, CoreId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa,
     RequestId, Time,
@@ -245,6 +246,15 @@ pub trait Platform {
     /// no use for it: nothing is done if this is left out.
     fn page_arrived(&mut self, at: Time, lpa: Lpa) {
         let _ = (at, lpa);
+    }
+
+    /// Changes what survives a power cut beside the bytes. Comes after the copies that it vouches
+    /// for, and before the answer that relies on it. Takes no time of its own: the device DRAM that
+    /// holds it is battery-backed and written in passing. A platform whose power never fails keeps
+    /// nothing.
+    #[inline]
+    fn record(&mut self, record: Record) {
+        let _ = record;
     }
 
     /// Asks for `Controller::on_timer` at `at`.

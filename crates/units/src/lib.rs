@@ -23,7 +23,7 @@ pub mod time;
 
 pub use address::{LineAddr, LineInPage, Lpa, PageSize};
 pub use flash::{BlockAddr, FlashGeometry, Ppa};
-pub use id::{ChannelId, CoreId, DieId, FrameId, LogSlot, RequestId, ThreadId};
+pub use id::{ChannelId, CoreId, DieId, FrameId, LogSlot, RequestId, ThreadId, TxId};
 pub use line_mask::LineMask;
 pub use quantity::ParseQuantityError;
 pub use ratio::Ratio;

@@ -1,0 +1,126 @@
+//! What survives a power cut: the records that the firmware leaves in battery-backed DRAM, and how
+//! they are read again.
+//!
+//! Bytes survive where they are (log slots, page buffers, flash); what they mean is in the
+//! firmware's tables, which do not. So every change of meaning is a [`Record`], handed to
+//! [`Platform::record`](crate::Platform::record): small, wholly there or not at all after a cut, and
+//! never before the copies that came before it. Recovery reads the tables that the records make up
+//! through [`Durable`] and builds the firmware's own anew. A record never says how the firmware
+//! arranges its tables, so an index or a policy can change and an image stays readable.
+//!
+//! Which of two copies of a line is newer is decided by [`WriteOrder`] alone.
+//!
+//! Sources: ByteFS §4.3 (TxID with the entry, TxLog), §4.7 (recovery); the rest is ours: the papers
+//! say that DRAM is battery-backed and not how its tables are found again.
+
+use crate::platform::BufferId;
+use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
+
+/// When something was written, in the order of writes of the device's whole life: 48 bits, at a
+/// billion writes a second three days short of a year, at a million 8.9 years.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[repr(transparent)]
+pub struct WriteOrder(u64);
+
+impl WriteOrder {
+    /// The write with this number.
+    #[inline]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+    /// Its number.
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// The write after this one.
+    #[inline]
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// What a slot of the log holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoggedLine {
+    /// Of which page.
+    pub lpa: Lpa,
+    /// Which line of it.
+    pub line: LineInPage,
+    /// Under which transaction it was written.
+    pub tx: TxId,
+    /// When.
+    pub order: WriteOrder,
+}
+
+/// What a page buffer holds that the host has been told is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BufferedPage {
+    /// Which page.
+    pub lpa: Lpa,
+    /// When it was written: log lines of the page that are older count no more.
+    pub order: WriteOrder,
+}
+
+/// What is known of an erase block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRecord {
+    /// Erases so far.
+    pub wear: u32,
+    /// Something may have been programmed since the last erase.
+    pub is_opened: bool,
+    /// It is never used again.
+    pub is_retired: bool,
+}
+
+/// One change of what survives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// The slot, which counted for nothing, holds this line from now on.
+    Logged(LogSlot, LoggedLine),
+    /// The slot counts for nothing: a newer committed copy of its line is durable, or its
+    /// transaction was given up.
+    Dropped(LogSlot),
+    /// The buffer, which counted for nothing, holds this page from now on.
+    Buffered(BufferId, BufferedPage),
+    /// The buffer counts for nothing: its page is on flash and mapped, or was written anew.
+    Unbuffered(BufferId),
+    /// Entry `at` of the TxLog says that the transaction is committed (ByteFS §4.3).
+    Committed {
+        /// Which entry.
+        at: u32,
+        /// Which transaction.
+        tx: TxId,
+    },
+    /// Entry `at` of the TxLog is free: nothing of its transaction is left in the log.
+    Forgotten {
+        /// Which entry.
+        at: u32,
+    },
+    /// The page is on flash there, and no longer where it was.
+    Mapped(Lpa, Ppa),
+    /// The page is nowhere: it reads as zeroes.
+    Unmapped(Lpa),
+    /// The block is about to be programmed for the first time since its last erase.
+    Opened(BlockAddr),
+    /// The block was erased, so often by now.
+    Erased(BlockAddr, u32),
+    /// The block is never used again.
+    Retired(BlockAddr),
+}
+
+/// The tables that records make up, as found after a power cut. Each iteration is in ascending order
+/// of the first item.
+pub trait Durable {
+    /// Slots that count.
+    fn logged(&self) -> impl Iterator<Item = (LogSlot, LoggedLine)>;
+    /// Buffers that count.
+    fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)>;
+    /// Entries of the TxLog that are not free.
+    fn committed(&self) -> impl Iterator<Item = (u32, TxId)>;
+    /// Pages that are mapped.
+    fn mapped(&self) -> impl Iterator<Item = (Lpa, Ppa)>;
+    /// Blocks that were ever opened, erased or retired.
+    fn blocks(&self) -> impl Iterator<Item = (BlockAddr, BlockRecord)>;
+}
