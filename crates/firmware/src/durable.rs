@@ -3,10 +3,10 @@
 //!
 //! Bytes survive where they are (log slots, page buffers, flash); what they mean is in the
 //! firmware's tables, which do not. So every change of meaning is a [`Record`], handed to
-//! [`Platform::record`](crate::Platform::record): small, wholly there or not at all after a cut, and
-//! never before the copies that came before it. Recovery reads the tables that the records make up
-//! through [`Durable`] and builds the firmware's own anew. A record never says how the firmware
-//! arranges its tables, so an index or a policy can change and an image stays readable.
+//! [`Platform::record`](crate::Platform::record): small, wholly there or not at all after a cut,
+//! and never before the copies that came before it. Recovery reads the tables that the records
+//! make up through [`Durable`] and builds the firmware's own anew. A record never says how the
+//! firmware arranges its tables, so an index or a policy can change and an image stays readable.
 //!
 //! Which of two copies of a line is newer is decided by [`WriteOrder`] alone.
 //!
@@ -16,8 +16,8 @@
 use crate::platform::BufferId;
 use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
 
-/// When something was written, in the order of writes of the device's whole life: 48 bits, at a
-/// billion writes a second three days short of a year, at a million 8.9 years.
+/// When something was written, in the order of writes of the device's whole life. 48 bits: 8.9
+/// years of a million writes a second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(transparent)]
 pub struct WriteOrder(u64);
@@ -110,8 +110,8 @@ pub enum Record {
     Retired(BlockAddr),
 }
 
-/// The tables that records make up, as found after a power cut. Each iteration is in ascending order
-/// of the first item.
+/// The tables that records make up, as found after a power cut. Each iteration is in ascending
+/// order of the first item.
 pub trait Durable {
     /// Slots that count.
     fn logged(&self) -> impl Iterator<Item = (LogSlot, LoggedLine)>;

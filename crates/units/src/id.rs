@@ -55,8 +55,8 @@ ids! {
     ThreadId, "thread";
     /// A request in flight between host and device; reused once answered.
     RequestId, "request";
-    /// A transaction, named by the host (ByteFS §4.3: 4 B). The first one, 0, stands for none: what
-    /// is written under it is committed at once.
+    /// A transaction, named by the host (ByteFS §4.3: 4 B). The first one, 0, stands for none:
+    /// what is written under it is committed at once.
     TxId, "transaction";
 }
 
