@@ -189,12 +189,41 @@ def performance(panel: Panel, run: Run) -> float | None:
 
 
 def frame(results: Json | Sequence[Json], prices: Prices = PAPER) -> polars.DataFrame:
-    """One row per run of a summary, or of a list of runs; `null` where a value has no meaning."""
+    """One row per run of a summary, or of a list of runs; `null` where a value has no meaning.
+
+    Performance is relative to DRAM-Only in the same mode, with the same fidelity, threads and host;
+    if there are several, to that with the same configuration, and to none if there is none.
+    """
     import polars
 
     runs: Sequence[Json] = results["runs"] if isinstance(results, dict) else results
-    rows = [_row(panel, run, prices) for panel in view.panels({"runs": runs}) for run in panel.runs]
+    panels = view.panels({"runs": runs})
+    rows = [_row(_beside(panel, run), run, prices) for panel in panels for run in panel.runs]
     return polars.DataFrame(rows, infer_schema_length=None)
+
+
+def _beside(panel: Panel, run: Run) -> Panel:
+    """A run and the DRAM-Only that it may be compared with."""
+    if not run.is_device:
+        return Panel(run.trace, (run,))
+    fits = [other for other in panel.runs
+            if not other.is_device and _circumstances(other) == _circumstances(run)]  # fmt: skip
+    if len(fits) > 1:
+        fits = [other for other in fits if _parameters(other) == _parameters(run)][:1]
+    return Panel(run.trace, (run, *fits))
+
+
+def _circumstances(run: Run) -> tuple[object, ...]:
+    """What decides the time of a run on DRAM-Only."""
+    config = run.json["config"]
+    names = ("mode", "fidelity", "threads", "seed", "instructions")
+    host = (config.get(section) for section in ("run", "cpu", "os", "numa", "host_dram"))
+    return (*(run.json.get(name) for name in names), *host)
+
+
+def _parameters(run: Run) -> Json:
+    """All parameters but the design's own."""
+    return {name: keys for name, keys in run.json["config"].items() if name != "design"}
 
 
 def _row(panel: Panel, run: Run, prices: Prices) -> dict[str, object]:

@@ -156,3 +156,23 @@ def test_prices_change_the_report_and_no_result(
         assert (made == other) is equal, name
     page = (tmp_path / "b" / "report.html").read_text(encoding="utf-8")
     assert "SSD at $0.5 per GB." in page and "--cost flash=0.5" in page
+
+
+def test_a_fast_run_has_no_performance_beside_a_detailed_dram_only() -> None:
+    runs = [synthetic.run("kv", name) for name in ("skybyte-full", "dram-only", "skybyte-full")]
+    for run, mode, time in zip(runs, ("detailed", "detailed", "fast"), (4, 3, 2), strict=True):
+        run |= {"mode": mode, "execution_time_ps": time * 10**9}
+    assert cost.frame(runs)["performance"].to_list() == [0.75, 1.0, None]
+
+
+def test_of_several_dram_only_that_with_the_same_parameters_is_the_reference() -> None:
+    def made(design: str, time: int, log: str) -> dict[str, Any]:
+        run = synthetic.run("kv", design) | {"execution_time_ps": time * 10**9}
+        config = run["config"]
+        return run | {"config": config | {"ssd": config["ssd"] | {"write_log": log}}}
+
+    full = [made("skybyte-full", 8, log) for log in ("1MiB", "2MiB", "4MiB")]
+    ideals = [made("dram-only", 4, "1MiB"), made("dram-only", 2, "2MiB")]
+    assert cost.frame([*full, *ideals])["performance"].to_list()[:3] == [0.5, 0.25, None]
+    # One alone serves all values of a parameter that was not set for it.
+    assert cost.frame([*full, ideals[0]])["performance"].to_list()[:3] == [0.5, 0.5, 0.5]

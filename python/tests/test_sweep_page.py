@@ -154,3 +154,42 @@ def test_numbers_in_a_row_are_a_range(numbers: list[int], text: str) -> None:
 
 def test_equal_sweeps_have_equal_pages() -> None:
     assert sweep(grid()) == sweep(grid())
+
+
+def modes() -> list[report.Point]:
+    return [
+        point("a", "base-cssd", 10, mode="detailed", log="1"),
+        point("a", "base-cssd", 8, mode="detailed", log="2"),
+        point("a", "skybyte-w", 4, mode="fast", log="1"),
+        point("a", "skybyte-w", 3, mode="fast", log="2"),
+    ]
+
+
+def test_points_of_another_mode_are_no_reference() -> None:
+    groups = sweep_points.comparable(done(modes()))
+    assert {name: [point.number for point in some] for name, some in groups.items()} == {
+        "a, mode = detailed": [0, 1],
+        "a, mode = fast": [2, 3],
+    }
+    text = sweep(modes())
+    assert text.count("for each mode by itself") == 2
+    body = text[text.index("<caption>Points<") :]
+    relative = re.findall(r"<tr.*?</tr>", body[: body.index("</tbody>")])[1:]
+    assert ["1.25" in row for row in relative] == [True, False, False, False]
+    assert ["1.33" in row for row in relative] == [False, False, True, False]
+    assert sum("best" in row for row in relative) == 2
+    assert "<b>log</b>" not in text and "a, mode = fast: log" in text
+
+
+def test_an_effect_compares_designs_of_one_mode() -> None:
+    lines = {
+        name: effects.effects("log", "12", some)
+        for name, some in sweep_points.comparable(done(modes()), "log").items()
+    }
+    assert [line.values for line in lines["a, mode = detailed"]] == [pytest.approx((1, 0.8))]
+    assert [line.values for line in lines["a, mode = fast"]] == [pytest.approx((1, 0.75))]
+
+
+def test_a_circumstance_is_compared_on_its_own_axis() -> None:
+    (some,) = sweep_points.comparable(done(modes()), "mode").values()
+    assert len(some) == 4

@@ -10,7 +10,7 @@ from html import escape
 from entresol import quantity, svg, svg_trend
 from entresol.report import cells, html, palette
 from entresol.report.html import Row, Section
-from entresol.report.sweep_points import Axes, Done, by_trace
+from entresol.report.sweep_points import CIRCUMSTANCES, Axes, Done, comparable
 from entresol.view import BASE
 
 _NAMES = ("trace", "design")
@@ -30,7 +30,7 @@ def sections(done: Sequence[Done], axes: Axes) -> list[Section]:
              if len(values) > 1 and name not in _NAMES}  # fmt: skip
     if not shown or not done:
         return []
-    others = len(shown) > 1
+    others = len(shown) > 1 and any(axis not in CIRCUMSTANCES for axis in shown)
     mean = ", geometric mean over the other parameters" if others else ""
     note = (
         f"Execution time of each design{mean}, relative to that of {_reference(done)} at the first "
@@ -50,30 +50,30 @@ def _reference(done: Sequence[Done]) -> str:
 
 
 def _axis(name: str, values: Sequence[str], done: Sequence[Done]) -> str:
-    traces = by_trace(done)
-    found = {trace: effects(name, values, some) for trace, some in traces.items()}
-    width = html.panel_width(len(traces))
+    groups = comparable(done, name)
+    found = {group: effects(name, values, some) for group, some in groups.items()}
+    width = html.panel_width(len(groups))
     pictures = [
-        (f"{trace}: {name}", html.picture(_draw(name, trace, values, lines), width))
-        for trace, lines in found.items()
+        (f"{group}: {name}", html.picture(_draw(name, group, values, lines), width))
+        for group, lines in found.items()
     ]
-    missing = "".join(_missing(trace, traces[trace], lines) for trace, lines in found.items())
-    tables = "".join(_table(name, trace, values, lines) for trace, lines in found.items())
+    missing = "".join(_missing(group, groups[group], lines) for group, lines in found.items())
+    tables = "".join(_table(name, group, values, lines) for group, lines in found.items())
     return html.panels(pictures) + missing + html.details(f"{name} as numbers", tables)
 
 
-def _missing(trace: str, done: Sequence[Done], lines: Sequence[Effect]) -> str:
+def _missing(group: str, done: Sequence[Done], lines: Sequence[Effect]) -> str:
     shown = {line.design for line in lines}
     without = [run for run in dict.fromkeys(point.run.design for point in done) if run not in shown]
     if not without:
         return ""
     names = ", ".join(without)
-    text = f"{trace}: no line for {names}; no place has a point for every value."
+    text = f"{group}: no line for {names}; no place has a point for every value."
     return f'<p class="note">{escape(text)}</p>'
 
 
-def _draw(name: str, trace: str, values: Sequence[str], lines: Sequence[Effect]) -> html.Draw:
-    identity = "".join(c if c.isalnum() else "-" for c in f"effect-{name}-{trace}")
+def _draw(name: str, group: str, values: Sequence[str], lines: Sequence[Effect]) -> html.Draw:
+    identity = "".join(c if c.isalnum() else "-" for c in f"effect-{name}-{group}")
     words = "; ".join(
         f"{line.design}: " + ", ".join(
             f"{value} {quantity.NOTHING if time is None else quantity.significant(time)}"
@@ -89,22 +89,22 @@ def _draw(name: str, trace: str, values: Sequence[str], lines: Sequence[Effect])
 
     def draw(width: int, suffix: str) -> str:
         caption = svg.Caption(
-            identity + suffix, f"{trace}: relative execution time by {name}", words
+            identity + suffix, f"{group}: relative execution time by {name}", words
         )
         return svg_trend.trend(caption, values, drawn, width, quantity.significant)
 
     return draw
 
 
-def _table(name: str, trace: str, values: Sequence[str], lines: Sequence[Effect]) -> str:
+def _table(name: str, group: str, values: Sequence[str], lines: Sequence[Effect]) -> str:
     rows = [Row(line.design, tuple(cells.ratio(time) for time in line.values)) for line in lines]
-    return html.table(f"{trace}: relative execution time by {name}", ("design", *values), rows)
+    return html.table(f"{group}: relative execution time by {name}", ("design", *values), rows)
 
 
 def effects(name: str, values: Sequence[str], done: Sequence[Done]) -> list[Effect]:
-    """The lines of one capture. A design has the values for which it has a point anywhere; only
-    places that have a point for each of these count, so that a mean never compares different
-    places. A design without such a place has no line."""
+    """The lines of points that may be compared. A design has the values for which it has a point
+    anywhere; only places that have a point for each of these count, so that a mean never compares
+    different places. A design without such a place has no line."""
     groups: dict[str, dict[tuple[tuple[str, str], ...], dict[str, int]]] = {}
     for point in done:
         place = groups.setdefault(point.run.design, {}).setdefault(point.elsewhere(name), {})

@@ -11,7 +11,7 @@ from entresol.cost import PAPER, Prices
 from entresol.report import configuration, economy, effects, html, page, sweep_tables
 from entresol.report.definitions import MAIN
 from entresol.report.html import Section
-from entresol.report.sweep_points import Axes, Done, name
+from entresol.report.sweep_points import CIRCUMSTANCES, Axes, Done, name
 from entresol.report.sweep_points import axes as axes_of
 from entresol.view import Run
 
@@ -101,10 +101,19 @@ def _failure(text: str, some: Sequence[tuple[int, Point]]) -> str:
     )
 
 
+def _apart(axes: Axes) -> str:
+    """Says what is compared only with its like."""
+    words = [key for key in CIRCUMSTANCES if len(axes.get(key, ())) > 1]
+    return f", for each {', '.join(words)} by itself" if words else ""
+
+
 def _fastest(done: Sequence[Done], axes: Axes) -> list[Section]:
     if len(done) < 2:
         return []
-    note = "The fastest point of each capture, its fastest device design, and the slowest point."
+    note = (
+        "The fastest point of each capture, its fastest device design, and the slowest point"
+        f"{_apart(axes)}."
+    )
     table = sweep_tables.extremes(done, axes)
     return [Section("fastest", "Fastest and slowest", note, table, "Fastest")]
 
@@ -114,7 +123,7 @@ def _points(done: Sequence[Done], axes: Axes) -> list[Section]:
         return []
     note = (
         "Every point, in the order of the sweep. Relative time: execution time divided by that of "
-        "the fastest point of the capture."
+        f"the fastest point of the capture{_apart(axes)}."
     )
     return [Section("points", "Points", note, sweep_tables.points(done, axes))]
 

@@ -9,6 +9,9 @@ from entresol.view import Panel, Run
 
 Axes = Mapping[str, Sequence[str]]
 """Names of what is varied, in order, each with its values in order of appearance."""
+CIRCUMSTANCES = ("mode", "machine", "nand", "fidelity", "threads")
+"""What two points must have in common for their times to be compared, besides the capture."""
+Group = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,16 @@ class Done:
         """The place of the point on every axis: capture, design, and what else is varied."""
         return {"trace": self.run.trace, "design": self.run.design} | dict(self.varied)
 
-    def elsewhere(self, axis: str) -> tuple[tuple[str, str], ...]:
+    def elsewhere(self, axis: str) -> Group:
         """The place of the point on every axis but one."""
         return tuple((key, text) for key, text in self.settings.items() if key != axis)
+
+    def group(self, axis: str = "") -> Group:
+        """Where the points are that it may be compared with: the capture and the circumstances,
+        `axis` aside."""
+        named = ("trace", *CIRCUMSTANCES)
+        return tuple((key, text) for key, text in self.settings.items()
+                     if key in named and key != axis)  # fmt: skip
 
 
 def axes(settings: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
@@ -41,18 +51,24 @@ def axes(settings: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
 
 def beside(done: Sequence[Done]) -> list[Panel]:
     """For each point the points that differ from it in the design only, as a panel."""
-    groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    groups: dict[Group, list[Run]] = {}
     for point in done:
         groups.setdefault(point.elsewhere("design"), []).append(point.run)
     return [Panel(point.run.trace, tuple(groups[point.elsewhere("design")])) for point in done]
 
 
-def by_trace(done: Sequence[Done]) -> dict[str, list[Done]]:
-    """The points of each capture."""
-    found: dict[str, list[Done]] = {}
+def comparable(done: Sequence[Done], axis: str = "") -> dict[str, list[Done]]:
+    """The points whose times may be compared with each other, by what sets them apart from the
+    others in words; `axis` is what is compared."""
+    groups: dict[Group, list[Done]] = {}
     for point in done:
-        found.setdefault(point.run.trace, []).append(point)
-    return found
+        groups.setdefault(point.group(axis), []).append(point)
+    values = axes([dict(group) for group in groups])
+    return {
+        name({key: text for key, text in group
+              if key == "trace" or (text and len(values[key]) > 1)}): some
+        for group, some in groups.items()
+    }  # fmt: skip
 
 
 def name(settings: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from entresol.report import cells, economy, html
 from entresol.report.cells import Cell
 from entresol.report.definitions import MAIN
 from entresol.report.html import Row
-from entresol.report.sweep_points import Axes, Done, beside, by_trace
+from entresol.report.sweep_points import Axes, Done, beside, comparable
 
 _HEADS = ("execution time", "relative time", "IPC", "AMAT", "p99", "flash programs", "WAF",
           "log fills", "GCs", "switches", "warnings")  # fmt: skip
@@ -22,18 +22,19 @@ _table = partial(html.table, glossary=MAIN)
 
 def points(done: Sequence[Done], axes: Axes) -> str:
     """Every point: where it is, and its main numbers; the fastest device design stands out."""
-    fastest = {trace: min(point.run.time_ps for point in some) or 1
-               for trace, some in by_trace(done).items()}  # fmt: skip
-    best = {
-        trace: min((point for point in some if point.run.is_device), key=_time, default=None)
-        for trace, some in by_trace(done).items()
-    }
+    fastest: dict[int, int] = {}
+    best: set[int] = set()
+    for some in comparable(done).values():
+        least = min(point.run.time_ps for point in some) or 1
+        fastest |= {point.number: least for point in some}
+        devices = [point for point in some if point.run.is_device]
+        best |= {min(devices, key=_time).number} if devices and len(some) > 1 else set()
     names = _varying(axes)
     rows = [
         Row(
             str(point.number),
-            (*_place(point, names), *_numbers(point, fastest[point.run.trace])),
-            point is best.get(point.run.trace) and len(done) > 1,
+            (*_place(point, names), *_numbers(point, fastest[point.number])),
+            point.number in best,
         )
         for point in done
     ]
@@ -63,17 +64,17 @@ def _numbers(point: Done, fastest: int) -> tuple[Cell, ...]:
 
 
 def extremes(done: Sequence[Done], axes: Axes) -> str:
-    """Of each capture the fastest point, the fastest with a device, and the slowest."""
+    """Of points that may be compared the fastest, the fastest with a device, and the slowest."""
     names = [name for name in _varying(axes) if name != "trace"]
     rows: list[Row] = []
-    for trace, some in by_trace(done).items():
+    for group, some in comparable(done).items():
         order = sorted(some, key=_time)
         devices = [point for point in order if point.run.is_device]
         chosen = {"fastest": order[0], "slowest": order[-1]}
         if devices and devices[0] is not order[0]:
             chosen = {"fastest": order[0], "fastest device": devices[0], "slowest": order[-1]}
         rows += [
-            Row(trace, (
+            Row(group, (
                 Cell(what), Cell(str(point.number), value=point.number),
                 *_place(point, names), cells.duration(point.run.time_ps),
                 cells.ratio(point.run.time_ps / (order[0].run.time_ps or 1)),

@@ -125,11 +125,18 @@ def write(
     output.commit()
 
 
+def _shown(row: Row, key: str) -> str:
+    """The value of a key as the page has it: what a point is compared under is said also where
+    it is the default."""
+    value, setup = row.values[key], row.point.setup
+    known = {"mode": setup.mode, "machine": setup.machine, "fidelity": setup.fidelity}
+    return known.get(key, "" if value is None else shown(value))
+
+
 def _page(sweep: Sweep, outcomes: Sequence[Outcome], command: str) -> report.Sweep:
     points = [
         report.Point(
-            _identity(row)
-            | {key: "" if value is None else shown(value) for key, value in row.values.items()},
+            _identity(row) | {key: _shown(row, key) for key in row.values},
             outcome.result,
             outcome.error or "",
         )
