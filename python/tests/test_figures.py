@@ -432,3 +432,17 @@ def test_one_workload_is_its_own_mean() -> None:
 def test_a_figure_without_any_number_can_be_drawn(name: str) -> None:
     figure = _of(name)
     figure.draw(figure.frame(Results(TWO, {})))
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_said"),
+    [(Settings(fidelity="artifact"), True), (Settings(fidelity="artifact,-write_back_echo"), False),
+     (Settings(scale="paper", fidelity="artifact"), False), (Settings(), False)],
+)  # fmt: skip
+def test_a_page_whose_artifact_feeds_itself_says_so(settings: Settings, is_said: bool) -> None:
+    figure = _of("14")
+    results = Results(settings, {})
+    made = {"14": (figure.frame(results), b'<svg width="10pt">')}
+    shown = page.render([figure], results, made, "")
+    assert ("write_back_echo is on, which feeds itself" in shown) is is_said
+    assert "captures made again give other numbers" in shown

@@ -197,6 +197,11 @@ def test_at_scale_small_the_artifact_is_without_the_echo_and_nowhere_else() -> N
     assert "without `write_back_echo`" in page
 
 
+def test_the_page_says_that_captures_made_again_give_a_new_result() -> None:
+    page = reproduction.render(_evidence(), [], "entresol reproduction")
+    assert "on captures made again the numbers\nare a new result" in page
+
+
 def test_a_run_that_failed_is_on_the_page_and_in_the_exit_code(
     entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

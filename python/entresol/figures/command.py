@@ -84,6 +84,8 @@ def figure_command(
     simulate.reach(scheduler)
     with OutputDirectory(output) as directory:
         say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
+        if settings.echoes and wanted.wants:
+            say(page.ECHOES)
         kept = None if no_store else Store(place_of_results)
         with Watcher() as watcher:
             simulation = simulate.Simulation(kept, source, jobs, scheduler, watcher.watch, say)

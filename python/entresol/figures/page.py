@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import tables
 from entresol.figures.catalogue import Figure
-from entresol.figures.plan import WORKLOADS, Results, Settings
+from entresol.figures.plan import ECHO, WORKLOADS, Results, Settings
 
 if TYPE_CHECKING:
     import polars
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 SCREEN = 1.84
 """Pixels for a point of a picture: one across the page then fills the column."""
 SCREEN_LEAST = 1.08
+ECHOES = (
+    f"{ECHO} is on, which feeds itself in the L3 of scale small (written lines come back dirty and "
+    "drive each other out), so what is shown says little of the designs; "
+    f"--fidelity artifact,-{ECHO} is the artifact without it."
+)
 
 
 def render(
@@ -37,7 +42,7 @@ def render(
         f"<title>Figures of SkyByte · Entresol</title><style>{style}</style></head><body>"
         '<a class="skip" href="#figures">To the figures</a>'
         '<header><p class="mark">Entresol</p><h1>Figures of the SkyByte paper, made anew</h1>'
-        f"<p>{_lead(results)}</p><pre>{escape(command)}</pre>"
+        f"<p>{_lead(results)}</p>{_echo(results.settings)}<pre>{escape(command)}</pre>"
         f'<nav aria-label="Figures"><ul>{links}</ul></nav></header>'
         f'<main id="figures">{sections}</main></body></html>\n'
     )
@@ -55,8 +60,17 @@ def _lead(results: Results) -> str:
         f"Machine {escape(of.machine)} ({sizes}), fidelity {escape(of.fidelity)}, mode "
         f"{escape(of.mode)}, {len(of.workloads)} workloads. A ratio is ours ÷ published; it is "
         "marked where ours is more than 25 % away. The means of a metric are over one set of "
-        "workloads, those without a hole; there is no geometric mean where a value is zero."
+        "workloads, those without a hole; there is no geometric mean where a value is zero. "
+        "Threads interleave anew in every capture that is made, so captures made again give other "
+        "numbers, near these."
     )
+
+
+def _echo(of: Settings) -> str:
+    """What makes all numbers meaningless, said before the first of them."""
+    if not of.echoes:
+        return ""
+    return f'<div class="warnings"><ul><li>{escape(ECHOES)}</li></ul></div>'
 
 
 def _size(svg: bytes) -> str:

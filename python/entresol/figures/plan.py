@@ -22,6 +22,9 @@ PLAIN = 8
 """Threads of designs that do not."""
 MOTIVATION = 4
 """Threads and cores of §II-C."""
+ECHO = "write_back_echo"
+"""The switch that feeds itself in the L3 of scale small, a sixteenth of Table II's: written lines
+come back dirty and drive each other out, and a run takes some hundred times as long."""
 _SWITCHING_DESIGNS = frozenset({
     "skybyte-c", "skybyte-cp", "skybyte-ct", "skybyte-wct", "skybyte-full", "astriflash-cxl",
 })  # fmt: skip
@@ -81,6 +84,11 @@ class Settings:
     def shrink(self) -> int:
         """By how much sizes are smaller than the paper's."""
         return SHRINK[self.scale]
+
+    @property
+    def echoes(self) -> bool:
+        """Whether `ECHO` is on where it feeds itself."""
+        return self.scale == "small" and ECHO in core.fidelity_names(self.fidelity)
 
     def size(self, mib: float) -> str:
         """A size of the paper at this scale, as a parameter's text."""

@@ -14,13 +14,10 @@ from entresol.core import Json
 from entresol.errors import UserError
 from entresol.figures import claims as text
 from entresol.figures.claims import Claim
-from entresol.figures.plan import Results, Settings, Want
+from entresol.figures.plan import ECHO, Results, Settings, Want
 from entresol.figures.simulate import Plan, Simulation
 
 PAPER, ARTIFACT = "paper", "artifact"
-ECHO = "write_back_echo"
-"""The switch that feeds itself in the L3 of scale small, a sixteenth of Table II's: written lines
-come back dirty and drive each other out, and a run takes some hundred times as long."""
 NEARER = 0.1
 """By how much of the way, as a ratio, a cause has to bring our number to the published one."""
 _FIELDS = {"claim", "of", "says", "fidelity", "set", "scale"}
@@ -173,6 +170,8 @@ def render(evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
         "*Published*: the text of the SkyByte paper. *Their data*: the same from the artifact's",
         "files, where they hold it. *Paper* and *artifact*: ours with that",
         "[fidelity](fidelity.md)." + _without_echo(of.scale),
+        "Threads interleave anew in every capture that is made: on captures made again the numbers",
+        "are a new result, near these and not equal to them ([workloads](workloads.md#captures)).",
         "A dash: not published, or these runs have nothing to compute it from.",
         "A number in bold is more than 25 % away from the published one; its causes are below.", "",
         "| § | claim | unit | published | their data | paper | artifact | how |",
