@@ -8,6 +8,40 @@ use core::str::FromStr;
 /// Size of a line, the unit of CXL.mem and of the write log.
 pub const LINE_BYTES: Bytes = Bytes::new(64);
 
+/// A byte of the device's logical space.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct ByteAddr(u64);
+
+impl ByteAddr {
+    /// The byte with this number.
+    #[inline]
+    pub const fn new(byte: u64) -> Self {
+        Self(byte)
+    }
+    /// The number of the byte.
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// The line that holds the byte.
+    #[inline]
+    pub const fn line(self) -> LineAddr {
+        LineAddr(self.0 / LINE_BYTES.get())
+    }
+    /// The byte `size` further on, if there can be one.
+    #[inline]
+    pub fn checked_add(self, size: Bytes) -> Option<Self> {
+        self.0.checked_add(size.get()).map(Self)
+    }
+}
+
+impl fmt::Display for ByteAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
 /// A line of the device's logical space: page number × lines of a page + line in the page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(transparent)]
@@ -23,6 +57,11 @@ impl LineAddr {
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
+    }
+    /// The line's first byte.
+    #[inline]
+    pub const fn byte(self) -> ByteAddr {
+        ByteAddr(self.0 * LINE_BYTES.get())
     }
     /// The page that holds the line.
     #[inline]
@@ -167,6 +206,15 @@ mod tests {
             let line = LineAddr::new(123_457);
             assert_eq!(line.lpa(page).line(page, line.in_page(page)), line);
         }
+    }
+
+    #[test]
+    fn a_byte_lies_in_the_line_that_starts_at_or_before_it() {
+        let line = LineAddr::new(3);
+        assert_eq!(line.byte(), ByteAddr::new(192));
+        assert_eq!(ByteAddr::new(255).line(), line);
+        assert_eq!(ByteAddr::new(256).line(), LineAddr::new(4));
+        assert_eq!(ByteAddr::new(u64::MAX).checked_add(Bytes::new(1)), None);
     }
 
     #[test]

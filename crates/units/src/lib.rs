@@ -21,7 +21,7 @@ pub mod size;
 pub mod stream;
 pub mod time;
 
-pub use address::{LineAddr, LineInPage, Lpa, PageSize};
+pub use address::{ByteAddr, LineAddr, LineInPage, Lpa, PageSize};
 pub use flash::{BlockAddr, FlashGeometry, Ppa};
 pub use id::{ChannelId, CoreId, DieId, FrameId, LogSlot, RequestId, ThreadId, TxId};
 pub use line_mask::LineMask;

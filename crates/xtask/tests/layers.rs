@@ -4,13 +4,14 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("nand", &["units"]),
     ("dram", &["units"]),
     ("cxl", &["units"]),
     ("firmware", &["units"]),
+    ("port", &["units"]),
     ("host", &["units", "trace", "dram"]),
     ("sim", &["*"]),
     ("bindings", &["*"]),

@@ -1,0 +1,87 @@
+//! What a device refuses, and why.
+
+use alloc::string::String;
+use thiserror::Error;
+use units::{ByteAddr, Bytes, TxId};
+
+/// Why a request was not done. Each is one sentence: what, where, what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum DeviceError {
+    /// The range does not lie within the logical space.
+    #[error("{size} at byte {at} reach beyond the device's {capacity}; ask for less")]
+    OutOfRange {
+        /// First byte.
+        at: ByteAddr,
+        /// How many.
+        size: Bytes,
+        /// Of how many there are.
+        capacity: Bytes,
+    },
+    /// The block port was asked for something else than whole blocks.
+    #[error(
+        "{size} at byte {at} are not whole blocks of {block}; use the byte port or align the request"
+    )]
+    NotBlocks {
+        /// First byte.
+        at: ByteAddr,
+        /// How many.
+        size: Bytes,
+        /// The size of a block.
+        block: Bytes,
+    },
+    /// Another open transaction has written there.
+    #[error("byte {at} was written by a transaction that is still open; commit or abort it first")]
+    Locked {
+        /// First byte of the line or block.
+        at: ByteAddr,
+    },
+    /// No such transaction is open.
+    #[error("{tx} is not open; it was never begun, or is committed or aborted already")]
+    UnknownTransaction {
+        /// Its name.
+        tx: TxId,
+    },
+    /// As many transactions are open as the device takes.
+    #[error("{open} transactions are open, as many as the device takes; commit or abort one first")]
+    TooManyTransactions {
+        /// How many are open.
+        open: u32,
+    },
+    /// The device has no transactions.
+    #[error("the device has no write log and so no transactions; create one with ssd.write_log")]
+    NoTransactions,
+    /// The bytes are lost, which the device knows: it never answers with wrong ones.
+    #[error("the flash has lost the block at byte {at}; write it anew or restore it from a copy")]
+    Lost {
+        /// First byte of the block.
+        at: ByteAddr,
+    },
+    /// The device has stopped and answers nothing any more; what it acknowledged is in its image.
+    #[error("the device has stopped: {reason}")]
+    Stopped {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn an_error_says_what_where_and_what_to_do() {
+        let error = DeviceError::NotBlocks {
+            at: ByteAddr::new(512),
+            size: Bytes::from_kib(1),
+            block: Bytes::from_kib(4),
+        };
+        assert_eq!(
+            error.to_string(),
+            "1KiB at byte 512 are not whole blocks of 4KiB; use the byte port or align the request"
+        );
+        let tx = TxId::new(7);
+        let error = DeviceError::UnknownTransaction { tx }.to_string();
+        assert!(error.starts_with("transaction 7 is not open;"), "{error}");
+    }
+}

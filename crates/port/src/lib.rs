@@ -1,0 +1,22 @@
+//! What a memory-semantic SSD offers to those above it: one trait, [`Device`].
+//!
+//! Knows no device: the same file system runs over the real-time device below FUSE and over the
+//! simulated one in virtual time (architecture B9). Knows no runtime either: a method gives a
+//! future that makes progress whenever it is polled, so any executor will do, and the shortest one
+//! is [`block_on`].
+//!
+//! Two ports lead to one logical space of bytes. The *byte port* reads and writes any range;
+//! writes are posted, and [`Device::persist`] waits for them (ByteFS §4.2). The *block port* reads
+//! and writes whole blocks. Transactions belong to the byte port (ByteFS §4.3, D21).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod device;
+mod error;
+mod stats;
+
+pub use device::{Acknowledge, Atomicity, Completion, Device, Shape, block_on};
+pub use error::DeviceError;
+pub use stats::{DeviceStats, FlashTraffic, PortTraffic};

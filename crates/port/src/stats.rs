@@ -1,0 +1,56 @@
+//! What a device says of itself. Counters only grow; rates are differences of two readings.
+
+use units::{Bytes, Picos, Time};
+
+/// What a device has done since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeviceStats {
+    /// The device's clock: accounted time, which goes on while it has work (and, where it is told
+    /// to wait, as the wall clock does).
+    pub clock: Time,
+    /// The byte port.
+    pub byte_port: PortTraffic,
+    /// The block port.
+    pub block_port: PortTraffic,
+    /// Persist barriers and flushes.
+    pub barriers: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Transactions aborted.
+    pub aborts: u64,
+    /// The flash.
+    pub flash: FlashTraffic,
+}
+
+/// What went through a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortTraffic {
+    /// Reads that were answered.
+    pub reads: u64,
+    /// Writes that were answered.
+    pub writes: u64,
+    /// Bytes from device to host: whole lines or blocks, those that the host reads in order to
+    /// write a part of them included.
+    pub to_host: Bytes,
+    /// Bytes from host to device, likewise.
+    pub to_device: Bytes,
+    /// Time of reads from being asked to being answered, added up.
+    pub read_time: Picos,
+    /// Time of writes, added up.
+    pub write_time: Picos,
+}
+
+/// What the flash did, of the host's and the firmware's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlashTraffic {
+    /// Pages read.
+    pub reads: u64,
+    /// Pages programmed.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Bytes of the pages read.
+    pub read_bytes: Bytes,
+    /// Bytes of the pages programmed.
+    pub programmed_bytes: Bytes,
+}
