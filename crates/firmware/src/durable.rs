@@ -68,8 +68,8 @@ pub struct BufferedPage {
 pub struct BlockRecord {
     /// Erases so far.
     pub wear: u32,
-    /// Something may have been programmed since the last erase.
-    pub is_opened: bool,
+    /// Pages from its first on that may have been programmed since the last erase.
+    pub begun: u32,
     /// It is never used again.
     pub is_retired: bool,
 }
@@ -102,9 +102,10 @@ pub enum Record {
     Mapped(Lpa, Ppa),
     /// The page is nowhere: it reads as zeroes.
     Unmapped(Lpa),
-    /// The block is about to be programmed for the first time since its last erase.
-    Opened(BlockAddr),
-    /// The block was erased, so often by now.
+    /// The page is about to be programmed. Whatever became of it, it is not programmed again before
+    /// its block is erased: a cut may have torn it. Blocks are programmed from their first page on.
+    Begun(Ppa),
+    /// The block was erased, so often by now; no page of it has begun.
     Erased(BlockAddr, u32),
     /// The block is never used again.
     Retired(BlockAddr),
@@ -121,6 +122,6 @@ pub trait Durable {
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)>;
     /// Pages that are mapped.
     fn mapped(&self) -> impl Iterator<Item = (Lpa, Ppa)>;
-    /// Blocks that were ever opened, erased or retired.
+    /// Blocks that ever began, were erased or retired.
     fn blocks(&self) -> impl Iterator<Item = (BlockAddr, BlockRecord)>;
 }

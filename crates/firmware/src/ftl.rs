@@ -19,6 +19,7 @@ mod tests;
 
 pub use config::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
 
+use crate::durable::Record;
 use crate::platform::{BufferId, NandCommand, NandOp, NandTag, PagePlace, Platform};
 use alloc::collections::VecDeque;
 use allocator::Allocator;
@@ -295,10 +296,11 @@ impl<M: Mapping> Ftl<M> {
     }
 
     /// Forgets a page; programs of it that are in flight come to nothing.
-    pub fn trim(&mut self, lpa: Lpa) {
+    pub fn trim<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
         self.watches.trim(lpa);
         if let Some(before) = self.mapping.lookup(lpa) {
             self.mapping.update(lpa, None);
+            platform.record(Record::Unmapped(lpa));
             self.allocator
                 .release_page(self.geometry.die_of_page(before));
         }
@@ -397,6 +399,7 @@ impl<M: Mapping> Ftl<M> {
             .block_mut(self.geometry.block_of(ppa))
             .programs -= 1;
         let invalid = if self.watches.end_program(lpa, sequence) {
+            platform.record(Record::Mapped(lpa, ppa));
             self.mapping.update(lpa, Some(ppa))
         } else {
             Some(ppa)
@@ -452,6 +455,7 @@ impl<M: Mapping> Ftl<M> {
             sequence,
         };
         let op = NandOp::Program { ppa, lpa, from };
+        platform.record(Record::Begun(ppa));
         self.submit_for(at, operation, op, is_compaction, platform);
         let opened_a_block = self.geometry.page_in_block(ppa) == 0;
         if opened_a_block && self.config.gc == GcKind::Bulk {

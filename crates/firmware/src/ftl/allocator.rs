@@ -176,8 +176,8 @@ impl Allocator {
         self.refresh(die);
     }
 
-    /// A block has been erased.
-    pub(super) fn release_block(&mut self, block: BlockAddr) {
+    /// A block has been erased; returns how often by now.
+    pub(super) fn release_block(&mut self, block: BlockAddr) -> u32 {
         let erased = self.block_mut(block);
         assert!(
             erased.state == BlockState::Victim,
@@ -185,10 +185,12 @@ impl Allocator {
         );
         erased.state = BlockState::Free;
         erased.wear += 1;
+        let wear = erased.wear;
         let die = self.geometry.die_of(block);
         self.dies[die.index()].free.push_back(block);
         self.free_block_count += 1;
         self.refresh(die);
+        wear
     }
 
     fn open_block(&mut self, die: DieId) -> Open {

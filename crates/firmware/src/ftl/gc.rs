@@ -13,6 +13,7 @@ use super::estimator::OpKind;
 use super::mapping::Mapping;
 use super::operation::Operation;
 use super::{Done, Ftl};
+use crate::durable::Record;
 use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform, Unit};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -314,6 +315,7 @@ impl<M: Mapping> Ftl<M> {
             ppa,
             buffer,
         };
+        platform.record(Record::Begun(ppa));
         self.submit(
             ready,
             operation,
@@ -337,6 +339,7 @@ impl<M: Mapping> Ftl<M> {
             .programs -= 1;
         if self.mapping.reverse(source) == Some(lpa) {
             self.mapping.update(lpa, Some(ppa));
+            platform.record(Record::Mapped(lpa, ppa));
         } else {
             self.stats.gc_drops += 1;
         }
@@ -356,7 +359,8 @@ impl<M: Mapping> Ftl<M> {
         let collector = &mut self.gc.collectors[die.index()];
         collector.victim = None;
         collector.quota = collector.quota.saturating_sub(1);
-        self.allocator.release_block(block);
+        let wear = self.allocator.release_block(block);
+        platform.record(Record::Erased(block, wear));
         self.submit_waiting(now, platform);
         self.advance_gc(now, die, platform);
         Done::Internal

@@ -141,7 +141,7 @@ impl<M: Mapping> Bench<M> {
             order: self.order,
             token: None,
         };
-        self.ftl.trim(lpa);
+        self.ftl.trim(lpa, &mut self.flash);
     }
 
     fn finish(&mut self) {
