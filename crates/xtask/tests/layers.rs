@@ -4,7 +4,7 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("nand", &["units"]),
@@ -12,6 +12,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("cxl", &["units"]),
     ("firmware", &["units"]),
     ("port", &["units"]),
+    ("crash", &["units", "firmware"]),
     ("host", &["units", "trace", "dram"]),
     ("sim", &["*"]),
     ("bindings", &["*"]),

@@ -1,0 +1,256 @@
+//! Small devices: the firmware with so little of everything that each mechanism runs all the time.
+
+use crate::flash::Flash;
+use crate::media::Media;
+use crate::tables::Tables;
+use firmware::{
+    BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
+    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogMode, PrefetcherKind,
+    PromotionCounts, SsdConfig, VictimOrder,
+};
+use units::address::LINE_BYTES;
+use units::{BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
+
+/// What distinguishes one small device from another. In a script: `device key=value …`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Device {
+    /// Lines of a page: a power of two.
+    pub page_lines: u32,
+    /// Lines of half the log.
+    pub half_lines: u32,
+    /// Frames of the data cache.
+    pub frames: u32,
+    /// Page buffers of the controller.
+    pub buffers: u32,
+    /// Pages that compaction has in flight.
+    pub batch: u32,
+    /// Dies, each on a channel of its own.
+    pub dies: u32,
+    /// Blocks of a die.
+    pub blocks: u32,
+    /// Pages of a block.
+    pub block_pages: u32,
+    /// Buffers of garbage collection.
+    pub gc_buffers: u32,
+    /// Pages that garbage collection of a die has in flight.
+    pub gc_pages: u32,
+    /// A page write is answered when it is on flash (1) or when a buffer has it (0).
+    pub ack_programmed: u32,
+}
+
+/// Blocks of a die that are not exported: garbage collection of the FTL wants that many.
+const SPARE_BLOCKS: u32 = 5;
+
+impl Default for Device {
+    fn default() -> Self {
+        Self {
+            page_lines: 4,
+            half_lines: 8,
+            frames: 4,
+            buffers: 2,
+            batch: 2,
+            dies: 2,
+            blocks: 8,
+            block_pages: 4,
+            gc_buffers: 2,
+            gc_pages: 1,
+            ack_programmed: 0,
+        }
+    }
+}
+
+impl Device {
+    /// One of many, by chance.
+    pub fn random(random: &mut Stream) -> Self {
+        let mut pick = |from: &[u32]| from[random.below(from.len() as u64) as usize];
+        Self {
+            page_lines: pick(&[2, 4, 4, 8]),
+            half_lines: pick(&[3, 8, 8, 20]),
+            frames: pick(&[1, 4, 16]),
+            buffers: pick(&[1, 2, 3]),
+            batch: pick(&[1, 2, 3]),
+            dies: pick(&[1, 2]),
+            blocks: pick(&[7, 8, 9]),
+            block_pages: pick(&[2, 4]),
+            gc_buffers: pick(&[1, 2]),
+            gc_pages: pick(&[1, 2]),
+            ack_programmed: pick(&[0, 0, 1]),
+        }
+    }
+
+    /// Every key with the place of its value, in the order of the script.
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 11] {
+        [
+            ("page_lines", &mut self.page_lines),
+            ("half_lines", &mut self.half_lines),
+            ("frames", &mut self.frames),
+            ("buffers", &mut self.buffers),
+            ("batch", &mut self.batch),
+            ("dies", &mut self.dies),
+            ("blocks", &mut self.blocks),
+            ("block_pages", &mut self.block_pages),
+            ("gc_buffers", &mut self.gc_buffers),
+            ("gc_pages", &mut self.gc_pages),
+            ("ack_programmed", &mut self.ack_programmed),
+        ]
+    }
+
+    /// What is wrong with it, as sentences.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (key, value) in self.clone().fields_mut() {
+            let range = match key {
+                "page_lines" => 2..=64,
+                "blocks" => SPARE_BLOCKS + 1..=64,
+                "ack_programmed" => 0..=1,
+                _ => 1..=64,
+            };
+            if !range.contains(value) {
+                let (low, high) = (range.start(), range.end());
+                problems.push(format!("{key} is {value}; it must be {low} to {high}"));
+            }
+        }
+        if !self.page_lines.is_power_of_two() {
+            let lines = self.page_lines;
+            problems.push(format!("page_lines is {lines}; it must be a power of two"));
+        }
+        if problems.is_empty() {
+            problems = self.config().validate();
+        }
+        problems
+    }
+
+    /// What the firmware is told.
+    ///
+    /// # Panics
+    /// If there are [`Device::problems`].
+    pub fn config(&self) -> ControllerConfig {
+        let page_size = LINE_BYTES * u64::from(self.page_lines);
+        ControllerConfig {
+            ssd: self.ssd(),
+            ftl: self.ftl(),
+            geometry: FlashGeometry {
+                channel_count: self.dies,
+                chips_per_channel: 1,
+                dies_per_chip: 1,
+                planes_per_die: 1,
+                blocks_per_plane: self.blocks,
+                pages_per_block: self.block_pages,
+                page_size: PageSize::new(page_size).expect("a power of two lines"),
+            },
+            timing: FlashTiming {
+                read: Picos::from_micros(3),
+                program: Picos::from_micros(100),
+                erase: Picos::from_micros(1000),
+            },
+            delay_enabled: false,
+            promotion_enabled: false,
+            switch_threshold: Picos::from_micros(2),
+        }
+    }
+
+    fn ssd(&self) -> SsdConfig {
+        let write_log = LINE_BYTES * (2 * u64::from(self.half_lines));
+        let frame = LINE_BYTES * u64::from(self.page_lines);
+        SsdConfig {
+            dram: write_log + frame * u64::from(self.frames),
+            write_log,
+            cache_ways: self.frames,
+            cache_policy: CachePolicy::Lru,
+            log_design_share: Ratio::percent(100),
+            log_entry: LINE_BYTES,
+            log_mode: LogMode::Halves,
+            log_write_updates_cache: true,
+            write_lookup: Cost::Charged,
+            merge_on_fill: Cost::Charged,
+            clean_victims: CleanVictims::Drop,
+            victim_order: VictimOrder::BeforeRead,
+            buffer_hits: true,
+            delay_answer_cost: Picos::ZERO,
+            dram_access: DramAccess::Timed,
+            dram_latency: Picos::from_nanos(46),
+            compaction_copies: Cost::Charged,
+            promotion_counts: PromotionCounts::Uses,
+            mshr_count: 4,
+            prefetcher: PrefetcherKind::None,
+            prefetch_pages: 0,
+            prefetch_on_first_use: false,
+            prefetch_reserve: 0,
+            prefetch_streams: 1,
+            prefetch_regions: 1,
+            log_lookup: Picos::from_nanos(72),
+            cache_lookup: Picos::from_nanos(49),
+            read_rate: BytesPerSec::UNLIMITED,
+            write_rate: BytesPerSec::UNLIMITED,
+            buffers: self.buffers,
+            firmware_cores: 1,
+            compaction_page_cost: Picos::from_nanos(500),
+            compaction_batch: self.batch,
+            block_write_ack: match self.ack_programmed {
+                0 => BlockWriteAck::Buffered,
+                _ => BlockWriteAck::Programmed,
+            },
+            promotion_threshold: 1_000_000,
+        }
+    }
+
+    fn ftl(&self) -> FtlConfig {
+        FtlConfig {
+            over_provisioning: Ratio::new(SPARE_BLOCKS.into(), self.blocks.into()),
+            fill: Ratio::percent(0),
+            overwritten: Ratio::percent(0),
+            placement: 0,
+            first_write: FirstWrite::FirstDie,
+            gc: GcKind::Incremental,
+            gc_start_blocks: 2,
+            gc_pages: self.gc_pages,
+            gc_foreground_pages: self.gc_pages,
+            gc_buffers: self.gc_buffers,
+            gc_page_cost: Picos::ZERO,
+            gc_threshold: Ratio::percent(80),
+            gc_bulk_blocks: 1,
+            estimator: EstimatorKind::Die,
+        }
+    }
+
+    /// The exported pages.
+    pub fn page_count(&self) -> usize {
+        let controller = Controller::new(&self.config());
+        usize::try_from(controller.logical_page_count()).expect("a small device")
+    }
+
+    /// What a device that was never used holds.
+    pub fn new_media(&self) -> Media {
+        let config = self.config();
+        let slots = 2 * self.half_lines as usize;
+        let buffers = (self.buffers + self.gc_buffers) as usize;
+        let tables = Tables::new(config.geometry, slots, buffers, self.page_count());
+        let flash = Flash::new(config.geometry);
+        Media::new(flash, slots, buffers, tables, config.geometry.page_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_random_device_is_one_that_the_firmware_takes() {
+        let mut random = Stream::new(1, "device");
+        for _ in 0..200 {
+            let device = Device::random(&mut random);
+            assert_eq!(device.problems(), Vec::<String>::new(), "{device:?}");
+            assert!(device.page_count() >= 2);
+        }
+    }
+
+    #[test]
+    fn a_device_that_cannot_be_is_refused_in_sentences() {
+        let wrong = Device {
+            page_lines: 3,
+            buffers: 0,
+            ..Device::default()
+        };
+        assert_eq!(wrong.problems().len(), 2, "{:?}", wrong.problems());
+    }
+}

@@ -1,0 +1,179 @@
+//! Flash that refuses what real flash refuses, and what a power cut does to it.
+//!
+//! A page is programmed once between two erases, in the order of its block, in which pages may be
+//! left out for good, and read only if it was. A cut in the middle of a program leaves a page whose
+//! content is undefined; in the middle of an erase, a block that must be erased again. Pages
+//! programmed before are not harmed.
+
+use crate::token::{Digest, Token};
+use units::{BlockAddr, FlashGeometry, Lpa, Ppa};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Erased,
+    /// With the page that its spare area names.
+    Programmed(Lpa),
+    /// A program or an erase of it was cut short.
+    Torn,
+}
+
+/// The pages of the device.
+#[derive(Clone, Debug)]
+pub struct Flash {
+    geometry: FlashGeometry,
+    states: Vec<State>,
+    tokens: Vec<Token>,
+    /// By block: the page to be programmed next; none if it must be erased first.
+    next_pages: Vec<Option<u32>>,
+}
+
+impl Flash {
+    /// Erased flash.
+    pub fn new(geometry: FlashGeometry) -> Self {
+        let pages = usize::try_from(geometry.page_count()).expect("a small device");
+        let lines = usize::from(geometry.page_size.line_count());
+        Self {
+            geometry,
+            states: vec![State::Erased; pages],
+            tokens: vec![Token::ZERO; pages * lines],
+            next_pages: vec![Some(0); geometry.block_count() as usize],
+        }
+    }
+
+    fn index(&self, ppa: Ppa) -> usize {
+        usize::try_from(ppa.get()).expect("a small device")
+    }
+
+    fn tokens_mut(&mut self, ppa: Ppa) -> &mut [Token] {
+        let lines = usize::from(self.geometry.page_size.line_count());
+        let first = self.index(ppa) * lines;
+        &mut self.tokens[first..first + lines]
+    }
+
+    /// What the page holds, whatever its state: a torn page holds [`Token::GARBAGE`].
+    pub fn tokens(&self, ppa: Ppa) -> &[Token] {
+        let lines = usize::from(self.geometry.page_size.line_count());
+        let first = self.index(ppa) * lines;
+        &self.tokens[first..first + lines]
+    }
+
+    /// The page that the spare area names, if the page was programmed to its end.
+    pub fn spare(&self, ppa: Ppa) -> Option<Lpa> {
+        match self.states[self.index(ppa)] {
+            State::Programmed(lpa) => Some(lpa),
+            State::Erased | State::Torn => None,
+        }
+    }
+
+    /// Whether the firmware may read the page.
+    ///
+    /// # Errors
+    /// A sentence, if nothing was programmed there since the last erase.
+    pub fn may_read(&self, ppa: Ppa) -> Result<(), String> {
+        match self.states[self.index(ppa)] {
+            State::Erased => Err(format!("{ppa} is read while erased")),
+            State::Programmed(_) | State::Torn => Ok(()),
+        }
+    }
+
+    /// Programs a page.
+    ///
+    /// # Errors
+    /// A sentence, if flash would refuse it.
+    pub fn program(&mut self, ppa: Ppa, lpa: Lpa, tokens: &[Token]) -> Result<(), String> {
+        self.take_turn(ppa)?;
+        let index = self.index(ppa);
+        self.states[index] = State::Programmed(lpa);
+        self.tokens_mut(ppa).copy_from_slice(tokens);
+        Ok(())
+    }
+
+    /// Begins to program a page and loses power.
+    ///
+    /// # Errors
+    /// A sentence, if flash would refuse it.
+    pub fn tear_program(&mut self, ppa: Ppa) -> Result<(), String> {
+        self.take_turn(ppa)?;
+        let index = self.index(ppa);
+        self.states[index] = State::Torn;
+        self.tokens_mut(ppa).fill(Token::GARBAGE);
+        Ok(())
+    }
+
+    fn take_turn(&mut self, ppa: Ppa) -> Result<(), String> {
+        let (block, page) = (
+            self.geometry.block_of(ppa).index(),
+            self.geometry.page_in_block(ppa),
+        );
+        match self.next_pages[block] {
+            Some(next) if next <= page => {
+                self.next_pages[block] = Some(page + 1);
+                Ok(())
+            }
+            Some(_) => Err(format!("{ppa} is programmed twice or out of order")),
+            None => Err(format!(
+                "{ppa} is programmed after an erase that was cut short"
+            )),
+        }
+    }
+
+    /// Erases a block.
+    pub fn erase(&mut self, block: BlockAddr) {
+        self.fill(block, State::Erased, Token::ZERO);
+        self.next_pages[block.index()] = Some(0);
+    }
+
+    /// Begins to erase a block and loses power.
+    pub fn tear_erase(&mut self, block: BlockAddr) {
+        self.fill(block, State::Torn, Token::GARBAGE);
+        self.next_pages[block.index()] = None;
+    }
+
+    fn fill(&mut self, block: BlockAddr, state: State, token: Token) {
+        for page in 0..self.geometry.pages_per_block {
+            let ppa = self.geometry.page_on(block, page);
+            let index = self.index(ppa);
+            self.states[index] = state;
+            self.tokens_mut(ppa).fill(token);
+        }
+    }
+
+    /// Adds everything to a digest.
+    pub fn digest(&self, digest: &mut Digest) {
+        for state in &self.states {
+            digest.add(match state {
+                State::Erased => 0,
+                State::Torn => 1,
+                State::Programmed(lpa) => 2 + lpa.get(),
+            });
+        }
+        digest.add_tokens(&self.tokens);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+
+    #[test]
+    fn flash_takes_a_page_once_and_in_order_and_is_not_read_while_erased() {
+        let geometry = Device::default().config().geometry;
+        let mut flash = Flash::new(geometry);
+        let block = BlockAddr::new(1);
+        let page = |nth| geometry.page_on(block, nth);
+        let tokens = vec![Token::new(7); usize::from(geometry.page_size.line_count())];
+        let lpa = Lpa::new(3);
+        assert!(flash.may_read(page(0)).is_err());
+        assert_eq!(flash.program(page(0), lpa, &tokens), Ok(()));
+        assert!(flash.program(page(0), lpa, &tokens).is_err());
+        assert_eq!(flash.spare(page(0)), Some(lpa));
+        assert_eq!(flash.tear_program(page(2)), Ok(()));
+        assert_eq!(flash.tokens(page(2))[0], Token::GARBAGE);
+        assert!(flash.program(page(1), lpa, &tokens).is_err());
+        flash.tear_erase(block);
+        assert!(flash.program(page(0), lpa, &tokens).is_err());
+        flash.erase(block);
+        assert_eq!(flash.program(page(0), lpa, &tokens), Ok(()));
+    }
+}

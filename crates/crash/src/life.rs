@@ -1,0 +1,112 @@
+//! A device from the moment its power comes on: firmware and machine, driven event by event.
+
+use crate::device::Device;
+use crate::machine::Machine;
+use crate::power_cutter::{Cut, Fates, PowerCutter};
+use firmware::{Controller, ControllerConfig, Request, Response};
+use units::{DieId, Picos, Time};
+
+/// A small device and what follows from it.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The device.
+    pub device: Device,
+    /// What its firmware is told.
+    pub config: ControllerConfig,
+    /// Its exported pages.
+    pub page_count: usize,
+}
+
+impl Setup {
+    /// Of a device without problems.
+    pub fn new(device: Device) -> Self {
+        Self {
+            config: device.config(),
+            page_count: device.page_count(),
+            device,
+        }
+    }
+
+    /// Its lines.
+    pub fn line_count(&self) -> usize {
+        self.page_count * self.device.page_lines as usize
+    }
+}
+
+/// What the firmware stands on.
+pub type Bench = PowerCutter<Machine>;
+
+/// Firmware and machine.
+#[allow(missing_debug_implementations, reason = "the controller has none")]
+pub struct Life {
+    /// The firmware.
+    pub controller: Controller,
+    /// What it stands on.
+    pub bench: Bench,
+    now: Time,
+}
+
+/// What an event did.
+#[derive(Debug)]
+pub struct Event {
+    /// What would be left at every action, in the order of time.
+    pub cuts: Vec<Cut>,
+    /// The answers, in the order in which they were given.
+    pub answers: Vec<Response>,
+}
+
+impl Life {
+    /// A device that was never used.
+    pub fn new(setup: &Setup, fates: Fates) -> Self {
+        let machine = Machine::new(&setup.device, setup.device.new_media());
+        Self {
+            controller: Controller::new(&setup.config),
+            bench: PowerCutter::new(machine, fates),
+            now: Time::ZERO,
+        }
+    }
+
+    /// Lets the firmware do something.
+    fn event(&mut self, act: impl FnOnce(&mut Controller, Time, &mut Bench)) -> Event {
+        self.now += Picos::from_nanos(100);
+        self.bench.begin();
+        act(&mut self.controller, self.now, &mut self.bench);
+        Event {
+            cuts: self.bench.end(),
+            answers: std::mem::take(&mut self.bench.inner.responses),
+        }
+    }
+
+    /// A request arrives.
+    pub fn send(&mut self, request: Request) -> Event {
+        self.event(|controller, now, bench| controller.on_request(now, request, bench))
+    }
+
+    /// Everything that is logged is to go to flash.
+    pub fn drain(&mut self) -> Event {
+        self.event(|controller, now, bench| controller.drain_log(now, Vec::new(), bench))
+    }
+
+    /// The oldest operation of a die ends, if it has any.
+    pub fn finish(&mut self, die: DieId) -> Option<Event> {
+        let tag = self.bench.inner.finish_oldest(die)?;
+        let event = self.event(|controller, now, bench| controller.on_nand_done(now, tag, bench));
+        self.bench.inner.forget_register(tag);
+        Some(event)
+    }
+
+    /// The oldest timer rings, if there is any.
+    pub fn ring(&mut self) -> Option<Event> {
+        let timer = self.bench.inner.next_timer()?;
+        Some(self.event(|controller, now, bench| controller.on_timer(now, timer, bench)))
+    }
+
+    /// Whatever is due next: a timer, or the end of an operation; none if nothing is.
+    pub fn go_on(&mut self) -> Option<Event> {
+        let ring = self.ring();
+        ring.or_else(|| {
+            let die = self.bench.inner.busy_die()?;
+            self.finish(die)
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! The machine below the firmware: bytes that survive and bytes that do not, NAND operations that
+//! end when somebody says so, and requests with their payloads.
+
+use crate::device::Device;
+use crate::lab::REQUESTS;
+use crate::media::Media;
+use crate::power_cutter::{Cuttable, Fate};
+use crate::token::Token;
+use firmware::{
+    BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
+    Unit,
+};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, Picos, RequestId, Time};
+
+/// A NAND operation in the queue of its die, with the bytes it took along.
+#[derive(Clone, Debug)]
+struct Queued {
+    command: NandCommand,
+    bytes: Vec<Token>,
+}
+
+/// The platform of the lab.
+#[derive(Debug)]
+pub struct Machine {
+    media: Media,
+    geometry: FlashGeometry,
+    line_count: usize,
+    /// Payloads by request, a page each.
+    host: Vec<Token>,
+    frames: Vec<Token>,
+    registers: BTreeMap<NandTag, Vec<Token>>,
+    dies: Vec<VecDeque<Queued>>,
+    timers: VecDeque<Timer>,
+    /// Answers since they were last taken.
+    pub responses: Vec<Response>,
+    /// The first thing that the firmware did and no machine allows.
+    pub violation: Option<String>,
+    /// Changes whenever what a cut would leave does.
+    version: u64,
+}
+
+impl Machine {
+    /// A machine that holds `media` and is otherwise empty, as after power has come back.
+    pub fn new(device: &Device, media: Media) -> Self {
+        let config = device.config();
+        let line_count = device.page_lines as usize;
+        let dies = config.geometry.die_count();
+        Self {
+            media,
+            geometry: config.geometry,
+            line_count,
+            host: vec![Token::ZERO; REQUESTS * line_count],
+            frames: vec![Token::GARBAGE; device.frames as usize * line_count],
+            registers: BTreeMap::new(),
+            dies: (0..dies).map(|_| VecDeque::new()).collect(),
+            timers: VecDeque::new(),
+            responses: Vec::new(),
+            violation: None,
+            version: 0,
+        }
+    }
+
+    /// What survives a cut now, if no NAND operation has begun.
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
+
+    /// The payload of a request.
+    pub fn payload(&mut self, request: RequestId) -> &mut [Token] {
+        let first = request.index() * self.line_count;
+        &mut self.host[first..first + self.line_count]
+    }
+
+    /// The timer that was set first and has not rung.
+    pub fn next_timer(&mut self) -> Option<Timer> {
+        self.timers.pop_front()
+    }
+
+    /// A die with an operation in flight.
+    pub fn busy_die(&self) -> Option<DieId> {
+        let busy = self.dies.iter().position(|queue| !queue.is_empty());
+        busy.map(DieId::from_index)
+    }
+
+    /// Ends the oldest operation of a die, if it has any; the caller hands the tag to the
+    /// controller and then calls [`Machine::forget_register`].
+    pub fn finish_oldest(&mut self, die: DieId) -> Option<NandTag> {
+        let queued = self.dies.get_mut(die.index())?.pop_front()?;
+        self.version += 1;
+        let tag = queued.command.tag;
+        if let NandOp::Read { ppa } = queued.command.op {
+            let allowed = self.media.flash.may_read(ppa);
+            self.check(allowed);
+            self.registers
+                .insert(tag, self.media.flash.tokens(ppa).to_vec());
+        } else {
+            let done = finish(&mut self.media, &queued);
+            self.check(done);
+        }
+        Some(tag)
+    }
+
+    /// The register of a read is used no longer.
+    pub fn forget_register(&mut self, tag: NandTag) {
+        self.registers.remove(&tag);
+    }
+
+    fn check(&mut self, result: Result<(), String>) {
+        if let Err(what) = result {
+            self.violation.get_or_insert(what);
+        }
+    }
+
+    fn page_tokens(&mut self, place: PagePlace) -> &mut [Token] {
+        let first = |index: usize| index * self.line_count;
+        let (tokens, first) = match place {
+            PagePlace::Frame(frame) => (&mut self.frames, first(frame.index())),
+            PagePlace::Buffer(buffer) => (&mut self.media.buffers, first(buffer.index())),
+            PagePlace::Host(request) => (&mut self.host, first(request.index())),
+            PagePlace::Register(tag) => {
+                let register = self.registers.get_mut(&tag);
+                (
+                    register.expect("a register is used while its read is handled"),
+                    0,
+                )
+            }
+            PagePlace::Zero => panic!("nothing is written to the zero page"),
+        };
+        &mut tokens[first..first + self.line_count]
+    }
+
+    fn read_page(&mut self, place: PagePlace) -> Vec<Token> {
+        match place {
+            PagePlace::Zero => vec![Token::ZERO; self.line_count],
+            place => self.page_tokens(place).to_vec(),
+        }
+    }
+
+    fn cell(&mut self, cell: Cell) -> Token {
+        match cell {
+            Cell::Host(request) => self.payload(request)[0],
+            Cell::Log(slot) => self.media.log[slot.index()],
+            Cell::Page(PagePlace::Zero, _) => Token::ZERO,
+            Cell::Page(place, line) => self.page_tokens(place)[line.index()],
+        }
+    }
+}
+
+/// What the end of a program or erase does to the media.
+fn finish(media: &mut Media, queued: &Queued) -> Result<(), String> {
+    match queued.command.op {
+        NandOp::Read { .. } => {}
+        NandOp::Program { ppa, lpa, .. } => media.flash.program(ppa, lpa, &queued.bytes)?,
+        NandOp::Erase { block } => media.flash.erase(block),
+    }
+    Ok(())
+}
+
+/// What a cut in the middle of a program or erase does to the media.
+fn tear(media: &mut Media, queued: &Queued) -> Result<(), String> {
+    match queued.command.op {
+        NandOp::Read { .. } => {}
+        NandOp::Program { ppa, .. } => media.flash.tear_program(ppa)?,
+        NandOp::Erase { block } => media.flash.tear_erase(block),
+    }
+    Ok(())
+}
+
+impl Platform for Machine {
+    fn charge(&mut self, at: Time, _unit: Unit, latency: Picos, _occupancy: Picos) -> Time {
+        at + latency
+    }
+
+    fn dram(&mut self, at: Time, _address: Bytes, _size: Bytes, _is_write: bool) -> Time {
+        at
+    }
+
+    fn copy_line(&mut self, from: Cell, to: Cell) {
+        self.version += u64::from(survives(to));
+        let token = self.cell(from);
+        match to {
+            Cell::Host(request) => self.payload(request)[0] = token,
+            Cell::Log(slot) => self.media.log[slot.index()] = token,
+            Cell::Page(place, line) => self.page_tokens(place)[line.index()] = token,
+        }
+    }
+
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        self.version += u64::from(matches!(to, PagePlace::Buffer(_)));
+        let source = self.read_page(from);
+        let target = self.page_tokens(to);
+        for line in lines.iter() {
+            target[line.index()] = source[line.index()];
+        }
+    }
+
+    fn nand(&mut self, _at: Time, command: NandCommand) {
+        self.version += 1;
+        let (die, bytes) = match command.op {
+            NandOp::Read { ppa } => (self.geometry.die_of_page(ppa), Vec::new()),
+            NandOp::Program { ppa, from, .. } => {
+                (self.geometry.die_of_page(ppa), self.read_page(from))
+            }
+            NandOp::Erase { block } => (self.geometry.die_of(block), Vec::new()),
+        };
+        self.dies[die.index()].push_back(Queued { command, bytes });
+    }
+
+    fn respond(&mut self, response: Response) {
+        self.version += 1;
+        self.responses.push(response);
+    }
+
+    fn request_promotion(&mut self, _at: Time, _lpa: Lpa) {}
+
+    fn record(&mut self, record: Record) {
+        self.version += 1;
+        let applied = self.media.tables.apply(record);
+        self.check(applied);
+    }
+
+    fn wake_at(&mut self, _at: Time, timer: Timer) {
+        self.timers.push_back(timer);
+    }
+}
+
+fn survives(cell: Cell) -> bool {
+    matches!(cell, Cell::Log(_) | Cell::Page(PagePlace::Buffer(_), _))
+}
+
+impl Cuttable for Machine {
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn answers(&self) -> usize {
+        self.responses.len()
+    }
+
+    fn is_programming(&self) -> bool {
+        let heads = self.dies.iter().filter_map(VecDeque::front);
+        heads
+            .map(|head| head.command.op)
+            .any(|op| !matches!(op, NandOp::Read { .. }))
+    }
+
+    fn cut(&mut self, fate: Fate) -> Media {
+        let mut media = self.media.clone();
+        let mut result = Ok(());
+        for (nth, queue) in self.dies.iter().enumerate() {
+            let of_die = match fate {
+                Fate::Mixed if nth % 2 == 0 => Fate::Finished,
+                Fate::Mixed => Fate::Torn,
+                fate => fate,
+            };
+            // A die does one operation after the other: only the first can have begun.
+            match (of_die, queue.front()) {
+                (Fate::Torn, Some(head)) => result = result.and(tear(&mut media, head)),
+                (Fate::Finished, _) => {
+                    let all = queue.iter().map(|queued| finish(&mut media, queued));
+                    result = all.fold(result, Result::and);
+                }
+                _ => {}
+            }
+        }
+        self.check(result);
+        media
+    }
+
+    fn cut_in_line(&mut self, to: Cell) -> Option<Media> {
+        let mut media = survives(to).then(|| self.media.clone())?;
+        match to {
+            Cell::Log(slot) => media.log[slot.index()] = Token::GARBAGE,
+            Cell::Page(PagePlace::Buffer(buffer), line) => {
+                media.buffer_mut(buffer.index())[line.index()] = Token::GARBAGE;
+            }
+            Cell::Page(..) | Cell::Host(_) => {}
+        }
+        Some(media)
+    }
+
+    fn cut_in_page(&mut self, to: BufferId, lines: LineMask) -> Media {
+        let mut media = self.media.clone();
+        media.tear_buffer(to.index(), lines);
+        media
+    }
+}

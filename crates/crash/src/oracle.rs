@@ -1,0 +1,392 @@
+//! What the host may find after a power cut.
+//!
+//! Of every line the oracle knows what a read returns now, and what is there after a cut. A write
+//! that was answered is there. One that was not is there or not, line by line; of a page write,
+//! the page as a whole. Lines of a transaction are there once its commit was answered; before the
+//! commit was asked for, none of them is; in between, all or none. Nothing else is ever there.
+
+use crate::token::{Digest, Token};
+use std::collections::{BTreeMap, BTreeSet};
+use units::{RequestId, TxId};
+
+/// Lines, counted over the device, and what they are to hold.
+pub type Lines = Vec<(usize, Token)>;
+
+/// What the host has asked for and not been answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// To read this line and those after it.
+    Read {
+        /// The first.
+        first: usize,
+        /// How many.
+        count: usize,
+    },
+    /// To write, outside of transactions.
+    Write {
+        /// What.
+        lines: Lines,
+        /// After a cut all of the lines are new or none is.
+        is_whole: bool,
+    },
+    /// To write under a transaction.
+    WriteUnder(TxId, Lines),
+    /// To make everything that was written under the transaction count.
+    Commit(TxId),
+    /// To forget everything that was written under it.
+    Abort(TxId),
+    /// To make what was answered survive where batteries do not.
+    Flush,
+}
+
+impl Asked {
+    /// The lines that it writes.
+    pub fn written(&self) -> &[(usize, Token)] {
+        match self {
+            Self::Write { lines, .. } | Self::WriteUnder(_, lines) => lines,
+            _ => &[],
+        }
+    }
+
+    fn touches(&self, line: usize) -> bool {
+        match self {
+            Self::Read { first, count } => (*first..first + count).contains(&line),
+            _ => self.written().iter().any(|(written, _)| *written == line),
+        }
+    }
+
+    fn tx(&self) -> Option<TxId> {
+        match self {
+            Self::WriteUnder(tx, _) | Self::Commit(tx) | Self::Abort(tx) => Some(*tx),
+            _ => None,
+        }
+    }
+}
+
+/// The oracle.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    /// What a read returns.
+    seen: Vec<Token>,
+    /// What is there after a cut, but for what was asked and not answered.
+    safe: Vec<Token>,
+    asked: BTreeMap<RequestId, Asked>,
+    /// Transactions that have begun, and what was written under them.
+    open: BTreeMap<TxId, BTreeMap<usize, Token>>,
+    /// Those that have ended, which are not used again.
+    ended: BTreeSet<TxId>,
+}
+
+impl Oracle {
+    /// A device that was never written.
+    pub fn new(line_count: usize) -> Self {
+        Self {
+            seen: vec![Token::ZERO; line_count],
+            safe: vec![Token::ZERO; line_count],
+            asked: BTreeMap::new(),
+            open: BTreeMap::new(),
+            ended: BTreeSet::new(),
+        }
+    }
+
+    /// What a read of every line returns.
+    pub fn seen(&self) -> &[Token] {
+        &self.seen
+    }
+
+    /// Whether nothing is asked for.
+    pub fn is_idle(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// Whether a transaction with this name may still do something.
+    pub fn may_go_on(&self, tx: TxId) -> bool {
+        !self.ended.contains(&tx)
+    }
+
+    /// Transactions under which something was written and that have not ended.
+    pub fn open(&self) -> impl Iterator<Item = TxId> {
+        self.open.keys().copied()
+    }
+
+    /// The open transaction that has written the line last, if one has.
+    pub fn holder_of(&self, line: usize) -> Option<TxId> {
+        let mut held = self
+            .open
+            .iter()
+            .filter(|(_, lines)| lines.contains_key(&line));
+        held.next().map(|(tx, _)| *tx)
+    }
+
+    /// Whether the host may ask now: never for a line that is being written, or to write one that
+    /// is being read; nothing under a transaction while its end is asked for.
+    pub fn may_ask(&self, asked: &Asked) -> bool {
+        self.asked.values().all(|before| {
+            let same_tx = asked.tx().is_some() && asked.tx() == before.tx();
+            let ends = matches!(before, Asked::Commit(_) | Asked::Abort(_))
+                || matches!(asked, Asked::Commit(_) | Asked::Abort(_));
+            let collides = match asked {
+                Asked::Read { first, count } => {
+                    let written = before.written().iter();
+                    written
+                        .into_iter()
+                        .any(|(line, _)| (*first..first + count).contains(line))
+                }
+                _ => asked
+                    .written()
+                    .iter()
+                    .any(|(line, _)| before.touches(*line)),
+            };
+            !(collides || same_tx && ends)
+        })
+    }
+
+    /// The host asks.
+    pub fn ask(&mut self, id: RequestId, asked: Asked) {
+        if let Asked::WriteUnder(tx, _) = asked {
+            self.open.entry(tx).or_default();
+        }
+        let before = self.asked.insert(id, asked);
+        assert!(before.is_none(), "{id} is asked once");
+    }
+
+    /// What was asked is answered and done.
+    ///
+    /// # Errors
+    /// A sentence, if it was not asked.
+    pub fn done(&mut self, id: RequestId) -> Result<Asked, String> {
+        let asked = self.take(id)?;
+        match &asked {
+            Asked::Read { .. } | Asked::Flush => {}
+            Asked::Write { lines, .. } => {
+                for (line, token) in lines {
+                    (self.seen[*line], self.safe[*line]) = (*token, *token);
+                }
+            }
+            Asked::WriteUnder(tx, lines) => {
+                for (line, token) in lines {
+                    self.seen[*line] = *token;
+                }
+                self.open
+                    .entry(*tx)
+                    .or_default()
+                    .extend(lines.iter().copied());
+            }
+            Asked::Commit(tx) => {
+                for (line, token) in self.end(*tx) {
+                    self.safe[line] = token;
+                }
+            }
+            Asked::Abort(tx) => {
+                for (line, _) in self.end(*tx) {
+                    self.seen[line] = self.safe[line];
+                }
+            }
+        }
+        Ok(asked)
+    }
+
+    /// What was asked is refused: nothing of it is done.
+    ///
+    /// # Errors
+    /// A sentence, if it was not asked.
+    pub fn refused(&mut self, id: RequestId) -> Result<Asked, String> {
+        let asked = self.take(id)?;
+        if let Asked::WriteUnder(tx, _) = asked
+            && self.open.get(&tx).is_some_and(BTreeMap::is_empty)
+        {
+            self.open.remove(&tx);
+        }
+        Ok(asked)
+    }
+
+    fn take(&mut self, id: RequestId) -> Result<Asked, String> {
+        let asked = self.asked.remove(&id);
+        asked.ok_or_else(|| format!("{id} is answered although nothing is asked by that name"))
+    }
+
+    fn end(&mut self, tx: TxId) -> BTreeMap<usize, Token> {
+        self.ended.insert(tx);
+        self.open.remove(&tx).unwrap_or_default()
+    }
+
+    /// Whether `reading` may be what is there after a cut now.
+    ///
+    /// # Errors
+    /// A sentence with the first line that may not hold what it does.
+    pub fn judge(&self, reading: &[Token]) -> Result<(), String> {
+        let mut is_free = vec![false; reading.len()];
+        for asked in self.asked.values() {
+            match asked {
+                Asked::Write { lines, is_whole } => {
+                    self.judge_lines(reading, lines.iter().copied(), *is_whole)?;
+                    lines.iter().for_each(|(line, _)| is_free[*line] = true);
+                }
+                Asked::Commit(tx) => {
+                    let lines = self.open.get(tx).into_iter().flatten();
+                    let lines = lines.map(|(line, token)| (*line, *token));
+                    self.judge_lines(reading, lines.clone(), true)
+                        .map_err(|what| format!("of the transaction {}, {what}", tx.get()))?;
+                    lines.for_each(|(line, _)| is_free[line] = true);
+                }
+                _ => {}
+            }
+        }
+        let wrong =
+            (0..reading.len()).find(|line| !is_free[*line] && reading[*line] != self.safe[*line]);
+        wrong.map_or(Ok(()), |line| {
+            let (found, safe) = (reading[line], self.safe[line]);
+            Err(format!("line {line} holds {found}; it must hold {safe}"))
+        })
+    }
+
+    fn judge_lines(
+        &self,
+        reading: &[Token],
+        lines: impl Iterator<Item = (usize, Token)>,
+        is_whole: bool,
+    ) -> Result<(), String> {
+        let (mut new, mut old) = (None, None);
+        for (line, token) in lines {
+            let (found, safe) = (reading[line], self.safe[line]);
+            if found != token && found != safe {
+                return Err(format!(
+                    "line {line} holds {found}; it may hold {safe} or {token}"
+                ));
+            }
+            // A line that holds the same before and after says nothing.
+            if token != safe {
+                *(if found == token { &mut new } else { &mut old }) = Some(line);
+            }
+        }
+        match (new, old) {
+            (Some(new), Some(old)) if is_whole => Err(format!(
+                "line {new} is new and line {old} is old; all or none may be new"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Power is back: what was found is what is there, and nothing is asked or open.
+    pub fn settle_on(&mut self, reading: &[Token]) {
+        self.seen.copy_from_slice(reading);
+        self.safe.copy_from_slice(reading);
+        self.asked.clear();
+        self.ended
+            .extend(std::mem::take(&mut self.open).into_keys());
+    }
+
+    /// Adds everything that [`Oracle::judge`] looks at to a digest.
+    pub fn digest(&self, digest: &mut Digest) {
+        digest.add_tokens(&self.safe);
+        for asked in self.asked.values() {
+            let (kind, lines): (u64, Lines) = match asked {
+                Asked::Write { lines, is_whole } => (u64::from(*is_whole), lines.clone()),
+                Asked::Commit(tx) => {
+                    let lines = self.open.get(tx).into_iter().flatten();
+                    (2, lines.map(|(line, token)| (*line, *token)).collect())
+                }
+                _ => continue,
+            };
+            digest.add(kind);
+            for (line, token) in lines {
+                digest.add(line as u64);
+                digest.add(token.get().into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: RequestId = RequestId::new(0);
+    const B: RequestId = RequestId::new(1);
+    const TX: TxId = TxId::new(5);
+
+    fn lines(from: &[(usize, u32)]) -> Lines {
+        let tokens = from.iter().map(|(line, token)| (*line, Token::new(*token)));
+        tokens.collect()
+    }
+
+    fn write(from: &[(usize, u32)], is_whole: bool) -> Asked {
+        Asked::Write {
+            lines: lines(from),
+            is_whole,
+        }
+    }
+
+    fn judge(oracle: &Oracle, reading: [u32; 4]) -> bool {
+        oracle.judge(&reading.map(Token::new)).is_ok()
+    }
+
+    #[test]
+    fn a_write_may_be_there_before_its_answer_and_must_be_after() {
+        let mut oracle = Oracle::new(4);
+        oracle.ask(A, write(&[(1, 7), (2, 8)], false));
+        for reading in [[0, 0, 0, 0], [0, 7, 0, 0], [0, 7, 8, 0]] {
+            assert!(judge(&oracle, reading), "{reading:?}");
+        }
+        assert!(!judge(&oracle, [0, 9, 8, 0]), "what was never written");
+        assert!(!judge(&oracle, [7, 7, 8, 0]), "another line");
+        assert!(oracle.done(A).is_ok());
+        assert!(!judge(&oracle, [0, 7, 0, 0]));
+        assert!(judge(&oracle, [0, 7, 8, 0]));
+        assert!(oracle.done(A).is_err(), "it is answered once");
+    }
+
+    #[test]
+    fn a_page_is_whole_and_a_line_that_does_not_change_says_nothing() {
+        let mut oracle = Oracle::new(4);
+        oracle.ask(A, write(&[(0, 7), (1, 8), (2, 0)], true));
+        assert!(judge(&oracle, [7, 8, 0, 0]) && judge(&oracle, [0, 0, 0, 0]));
+        assert!(!judge(&oracle, [7, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_transaction_is_there_whole_or_not_at_all() {
+        let mut oracle = Oracle::new(4);
+        oracle.ask(A, Asked::WriteUnder(TX, lines(&[(0, 7), (3, 8)])));
+        assert!(judge(&oracle, [0; 4]) && !judge(&oracle, [7, 0, 0, 0]));
+        assert!(oracle.done(A).is_ok());
+        assert_eq!(oracle.seen()[3], Token::new(8));
+        assert_eq!(oracle.holder_of(3), Some(TX));
+        assert!(judge(&oracle, [0; 4]) && !judge(&oracle, [7, 0, 0, 8]));
+        let aborted = {
+            let mut other = oracle.clone();
+            other.ask(B, Asked::Abort(TX));
+            assert!(other.done(B).is_ok() && other.seen()[3] == Token::ZERO);
+            other
+        };
+        assert!(judge(&aborted, [0; 4]) && !aborted.may_go_on(TX));
+        oracle.ask(B, Asked::Commit(TX));
+        assert!(judge(&oracle, [0; 4]) && judge(&oracle, [7, 0, 0, 8]));
+        assert!(!judge(&oracle, [7, 0, 0, 0]));
+        assert!(oracle.done(B).is_ok());
+        assert!(judge(&oracle, [7, 0, 0, 8]) && !judge(&oracle, [0; 4]));
+    }
+
+    #[test]
+    fn the_host_keeps_its_side_of_the_contract() {
+        let mut oracle = Oracle::new(4);
+        oracle.ask(A, write(&[(1, 7)], false));
+        let read = |first| Asked::Read { first, count: 2 };
+        assert!(!oracle.may_ask(&read(0)) && oracle.may_ask(&read(2)));
+        assert!(!oracle.may_ask(&write(&[(1, 8)], false)));
+        assert!(oracle.may_ask(&write(&[(2, 8)], false)));
+        oracle.ask(B, Asked::WriteUnder(TX, lines(&[(3, 8)])));
+        assert!(!oracle.may_ask(&Asked::Commit(TX)));
+        assert!(oracle.may_ask(&Asked::WriteUnder(TX, lines(&[(2, 8)]))));
+    }
+
+    #[test]
+    fn after_a_cut_what_was_found_is_what_is_there() {
+        let mut oracle = Oracle::new(4);
+        oracle.ask(A, write(&[(1, 7)], false));
+        oracle.ask(B, Asked::WriteUnder(TX, lines(&[(3, 8)])));
+        oracle.settle_on(&[0, 7, 0, 0].map(Token::new));
+        assert!(oracle.is_idle() && !oracle.may_go_on(TX) && oracle.holder_of(3).is_none());
+        assert!(judge(&oracle, [0, 7, 0, 0]) && !judge(&oracle, [0; 4]));
+    }
+}

@@ -1,0 +1,235 @@
+//! Cuts the power before, after and in the middle of every action of the firmware.
+//!
+//! Nothing that is done after a cut survives it, so what a cut leaves is what survives at that
+//! moment: the cutter copies it at every action and lets the firmware go on. A cut after an action
+//! is one before the next.
+
+use crate::media::Media;
+use firmware::{
+    BufferId, Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Unit,
+};
+use units::{Bytes, LineMask, Lpa, Picos, Time};
+
+/// What became of the NAND operations that were in flight when the power went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// None had begun.
+    Pending,
+    /// The oldest of each die had begun.
+    Torn,
+    /// All were done, and nobody was told.
+    Finished,
+    /// All were done on every other die, and begun on the rest.
+    Mixed,
+}
+
+impl Fate {
+    /// All of them, with their names in scripts.
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Pending, "pending"),
+        (Self::Torn, "torn"),
+        (Self::Finished, "finished"),
+        (Self::Mixed, "mixed"),
+    ];
+
+    /// Its name in scripts.
+    pub fn name(self) -> &'static str {
+        let named = Self::ALL.iter().find(|(fate, _)| *fate == self);
+        named.map_or("", |(_, name)| name)
+    }
+}
+
+impl core::str::FromStr for Fate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::ALL.iter().find(|(_, name)| *name == text);
+        let names = Self::ALL.map(|(_, name)| name).join(", ");
+        named.map_or_else(
+            || {
+                Err(format!(
+                    "{text:?} is not what becomes of flash operations: {names}"
+                ))
+            },
+            |(fate, _)| Ok(*fate),
+        )
+    }
+}
+
+/// A platform of which it can be said what a cut would leave.
+pub trait Cuttable: Platform {
+    /// Changes whenever what a cut leaves, or what was answered, may have.
+    fn version(&self) -> u64;
+    /// Answers given since they were last taken.
+    fn answers(&self) -> usize;
+    /// Whether a program or erase may have begun.
+    fn is_programming(&self) -> bool;
+    /// What a cut leaves now.
+    fn cut(&mut self, fate: Fate) -> Media;
+    /// What a cut leaves in the middle of a copy to this cell, if the cell survives.
+    fn cut_in_line(&mut self, to: Cell) -> Option<Media>;
+    /// What a cut leaves in the middle of a copy of these lines to a buffer.
+    fn cut_in_page(&mut self, to: BufferId, lines: LineMask) -> Media;
+}
+
+/// Where in the work of an event the power was cut.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// Before this action of the firmware, counted from 0 in each event.
+    pub action: u32,
+    /// In the middle of it instead.
+    pub is_within: bool,
+}
+
+/// A cut: where, what was in flight, and what is left.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// Where.
+    pub place: Place,
+    /// What became of the flash operations in flight.
+    pub fate: Fate,
+    /// How many answers of the event had been given.
+    pub answers: usize,
+    /// What is left.
+    pub media: Media,
+}
+
+/// Which fates are tried at each cut with a program or erase in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fates {
+    /// One after the other in turn.
+    InTurn,
+    /// All of them.
+    Each,
+}
+
+/// The decorator.
+#[derive(Debug)]
+pub struct PowerCutter<P> {
+    /// What does the work.
+    pub inner: P,
+    fates: Fates,
+    action: u32,
+    turn: usize,
+    last_version: Option<u64>,
+    cuts: Vec<Cut>,
+}
+
+impl<P: Cuttable> PowerCutter<P> {
+    /// Cuts the power of `inner`.
+    pub fn new(inner: P, fates: Fates) -> Self {
+        Self {
+            inner,
+            fates,
+            action: 0,
+            turn: 0,
+            last_version: None,
+            cuts: Vec::new(),
+        }
+    }
+
+    /// The firmware is about to be called: actions are counted from here.
+    pub fn begin(&mut self) {
+        self.action = 0;
+        self.cuts.clear();
+        self.cut_before();
+    }
+
+    /// The firmware has returned: every cut of the event, in the order of time.
+    pub fn end(&mut self) -> Vec<Cut> {
+        self.cut_before();
+        std::mem::take(&mut self.cuts)
+    }
+
+    /// A cut that would leave the same as the last one is not made.
+    fn cut_before(&mut self) {
+        let version = self.inner.version();
+        if self.last_version.replace(version) == Some(version) {
+            return;
+        }
+        if !self.inner.is_programming() {
+            return self.cut_with(Fate::Pending);
+        }
+        match self.fates {
+            Fates::InTurn => {
+                self.turn = (self.turn + 1) % Fate::ALL.len();
+                self.cut_with(Fate::ALL[self.turn].0);
+            }
+            Fates::Each => Fate::ALL.iter().for_each(|(fate, _)| self.cut_with(*fate)),
+        }
+    }
+
+    fn cut_with(&mut self, fate: Fate) {
+        let media = self.inner.cut(fate);
+        self.push(false, fate, media);
+    }
+
+    fn push(&mut self, is_within: bool, fate: Fate, media: Media) {
+        self.cuts.push(Cut {
+            place: Place {
+                action: self.action,
+                is_within,
+            },
+            fate,
+            answers: self.inner.answers(),
+            media,
+        });
+    }
+
+    fn act<T>(&mut self, action: impl FnOnce(&mut P) -> T) -> T {
+        self.cut_before();
+        self.action += 1;
+        action(&mut self.inner)
+    }
+}
+
+impl<P: Cuttable> Platform for PowerCutter<P> {
+    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time {
+        self.inner.charge(at, unit, latency, occupancy)
+    }
+
+    fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
+        self.inner.dram(at, address, size, is_write)
+    }
+
+    fn copy_line(&mut self, from: Cell, to: Cell) {
+        self.cut_before();
+        if let Some(media) = self.inner.cut_in_line(to) {
+            self.push(true, Fate::Pending, media);
+        }
+        self.act(|inner| inner.copy_line(from, to));
+    }
+
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        self.cut_before();
+        if let PagePlace::Buffer(buffer) = to {
+            let media = self.inner.cut_in_page(buffer, lines);
+            self.push(true, Fate::Pending, media);
+        }
+        self.act(|inner| inner.copy_page(from, to, lines));
+    }
+
+    fn nand(&mut self, at: Time, command: NandCommand) {
+        self.act(|inner| inner.nand(at, command));
+    }
+
+    fn expected_end(&self, tag: NandTag) -> Option<Time> {
+        self.inner.expected_end(tag)
+    }
+
+    fn respond(&mut self, response: Response) {
+        self.act(|inner| inner.respond(response));
+    }
+
+    fn request_promotion(&mut self, at: Time, lpa: Lpa) {
+        self.inner.request_promotion(at, lpa);
+    }
+
+    fn record(&mut self, record: Record) {
+        self.act(|inner| inner.record(record));
+    }
+
+    fn wake_at(&mut self, at: Time, timer: Timer) {
+        self.inner.wake_at(at, timer);
+    }
+}

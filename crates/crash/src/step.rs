@@ -1,0 +1,119 @@
+//! The steps of a workload, and their text in scripts.
+//!
+//! A step says what the host or the world does next: ask for something, let the oldest operation
+//! of a die end, let a timer ring, cut the power. A step that cannot be done at its moment (the
+//! host would break the contract, the die is idle) is passed over, so that any part of a workload
+//! is a workload.
+
+use crate::power_cutter::Fate;
+use units::{DieId, TxId};
+
+/// One step. Lines and pages are counted over the device; those beyond its end wrap round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The host writes lines of one page: `count` from `line` on, as far as the page goes.
+    Write {
+        /// The first line.
+        line: u32,
+        /// How many; one is a plain write.
+        count: u32,
+        /// Under which transaction.
+        tx: TxId,
+    },
+    /// The host writes a page through the block port.
+    WritePage {
+        /// Which.
+        page: u32,
+    },
+    /// The host reads lines of one page.
+    Read {
+        /// The first line.
+        line: u32,
+        /// How many.
+        count: u32,
+    },
+    /// The host reads a page through the block port.
+    ReadPage {
+        /// Which.
+        page: u32,
+    },
+    /// The oldest NAND operation of a die ends.
+    Finish {
+        /// Which die.
+        die: DieId,
+    },
+    /// The timer that was set first rings.
+    Ring,
+    /// Everything that is logged is to go to flash.
+    Drain,
+    /// Everything ends, one operation after the other.
+    Settle,
+    /// The power goes and comes back.
+    PowerCut {
+        /// What becomes of the flash operations in flight.
+        fate: Fate,
+    },
+}
+
+impl core::fmt::Display for Step {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {
+            Self::Write { line, count, tx } if tx == TxId::NONE => {
+                write!(f, "write {line} {count}")
+            }
+            Self::Write { line, count, tx } => write!(f, "write {line} {count} tx {}", tx.get()),
+            Self::WritePage { page } => write!(f, "write_page {page}"),
+            Self::Read { line, count } => write!(f, "read {line} {count}"),
+            Self::ReadPage { page } => write!(f, "read_page {page}"),
+            Self::Finish { die } => write!(f, "finish {}", die.get()),
+            Self::Ring => f.write_str("ring"),
+            Self::Drain => f.write_str("drain"),
+            Self::Settle => f.write_str("settle"),
+            Self::PowerCut { fate } => write!(f, "power_cut {}", fate.name()),
+        }
+    }
+}
+
+impl core::str::FromStr for Step {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let number = |word: &str| {
+            word.parse::<u32>()
+                .map_err(|_| format!("{word:?} is not a number from 0 to 4294967295"))
+        };
+        Ok(match words[..] {
+            ["write", line, count] => Self::Write {
+                line: number(line)?,
+                count: number(count)?,
+                tx: TxId::NONE,
+            },
+            ["write", line, count, "tx", tx] => Self::Write {
+                line: number(line)?,
+                count: number(count)?,
+                tx: TxId::new(number(tx)?),
+            },
+            ["write_page", page] => Self::WritePage {
+                page: number(page)?,
+            },
+            ["read", line, count] => Self::Read {
+                line: number(line)?,
+                count: number(count)?,
+            },
+            ["read_page", page] => Self::ReadPage {
+                page: number(page)?,
+            },
+            ["finish", die] => Self::Finish {
+                die: DieId::new(number(die)?),
+            },
+            ["ring"] => Self::Ring,
+            ["drain"] => Self::Drain,
+            ["settle"] => Self::Settle,
+            ["power_cut", fate] => Self::PowerCut {
+                fate: fate.parse()?,
+            },
+            _ => return Err(format!("{text:?} is not a step")),
+        })
+    }
+}

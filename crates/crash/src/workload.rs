@@ -1,0 +1,96 @@
+//! Workloads by chance: steps with much of what is hard.
+
+use crate::device::Device;
+use crate::step::Step;
+use units::{DieId, Stream, TxId};
+
+/// A device and what is done with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Workload {
+    /// The device.
+    pub device: Device,
+    /// In order.
+    pub steps: Vec<Step>,
+}
+
+impl Workload {
+    /// The workload of a seed, on a device of its own.
+    pub fn random(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash");
+        let device = Device::random(&mut random);
+        Self::draw(random, device, step_count, true)
+    }
+
+    /// The workload of a seed that uses the block port alone, each page answered from flash.
+    pub fn of_pages(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/pages");
+        let device = Device {
+            ack_programmed: 1,
+            ..Device::random(&mut random)
+        };
+        Self::draw(random, device, step_count, false)
+    }
+
+    fn draw(mut random: Stream, device: Device, step_count: usize, has_lines: bool) -> Self {
+        let mut draw = Draw {
+            page_lines: device.page_lines,
+            dies: device.dies,
+            hot_pages: 1 + random.below(4) as u32,
+            pages: device.page_count() as u32,
+            has_lines,
+            random,
+        };
+        let steps = (0..step_count).map(|_| draw.step()).collect();
+        Self { device, steps }
+    }
+}
+
+struct Draw {
+    random: Stream,
+    page_lines: u32,
+    pages: u32,
+    dies: u32,
+    hot_pages: u32,
+    has_lines: bool,
+}
+
+impl Draw {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.random.below(bound.into()) as u32
+    }
+
+    /// A page: three of four times one of a few.
+    fn page(&mut self) -> u32 {
+        let pages = match self.below(4) {
+            0 => self.pages,
+            _ => self.hot_pages.min(self.pages),
+        };
+        self.below(pages)
+    }
+
+    fn line(&mut self) -> u32 {
+        self.page() * self.page_lines + self.below(self.page_lines)
+    }
+
+    fn step(&mut self) -> Step {
+        match self.below(100) {
+            0..30 if self.has_lines => Step::Write {
+                line: self.line(),
+                count: 1,
+                tx: TxId::NONE,
+            },
+            0..42 => Step::WritePage { page: self.page() },
+            42..46 => Step::Read {
+                line: self.line(),
+                count: 1,
+            },
+            46..50 => Step::ReadPage { page: self.page() },
+            50..52 => Step::Drain,
+            52..53 => Step::Settle,
+            53..70 => Step::Ring,
+            _ => Step::Finish {
+                die: DieId::new(self.below(self.dies)),
+            },
+        }
+    }
+}
