@@ -64,7 +64,7 @@ pub struct BufferedPage {
 }
 
 /// What is known of an erase block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockRecord {
     /// Erases so far.
     pub wear: u32,

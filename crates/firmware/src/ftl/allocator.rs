@@ -9,6 +9,8 @@
 //! the host never takes the last free block of a die, and a die never holds more valid pages
 //! (programs in flight included) than three blocks less than it has.
 
+mod restored;
+
 use super::mapping::Mapping;
 use super::precondition::Precondition;
 use alloc::collections::VecDeque;
@@ -34,6 +36,8 @@ pub(super) enum BlockState {
     Full,
     /// Full, and GC is moving its valid pages away or erasing it.
     Victim,
+    /// Never used again.
+    Retired,
 }
 
 /// An erase block.
@@ -61,6 +65,8 @@ struct Die {
     gc_open: Option<Open>,
     /// Valid pages and host programs in flight.
     committed: u32,
+    /// Most pages that the host may fill.
+    limit: u32,
 }
 
 /// Blocks of all dies and the round-robin over them.
@@ -73,8 +79,6 @@ pub(super) struct Allocator {
     ready: Vec<u64>,
     /// The die whose turn it is.
     next_die: u32,
-    /// Most pages a die may hold.
-    commit_limit: u32,
     free_block_count: u32,
 }
 
@@ -91,7 +95,6 @@ impl Allocator {
             dies: Vec::with_capacity(geometry.die_count() as usize),
             ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
             next_die: 0,
-            commit_limit: (geometry.blocks_per_die() - SPARE_BLOCKS) * geometry.pages_per_block,
             free_block_count: 0,
         };
         for die in 0..geometry.die_count() {
@@ -125,6 +128,7 @@ impl Allocator {
             host_open,
             gc_open: None,
             committed,
+            limit: limit(&self.geometry, self.geometry.blocks_per_die()),
         });
         self.refresh(die);
     }
@@ -137,6 +141,17 @@ impl Allocator {
     }
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks
+    }
+    /// Pages of a block, from its first on, that have been handed out since its last erase.
+    pub(super) fn begun(&self, block: BlockAddr) -> u32 {
+        let die = &self.dies[self.geometry.die_of(block).index()];
+        let is_it = |open: &&Open| open.block == block;
+        let open = die.host_open.iter().chain(&die.gc_open).find(is_it);
+        match (self.block(block).state, open) {
+            (BlockState::Free, _) => 0,
+            (_, Some(open)) => open.next,
+            (_, None) => self.geometry.pages_per_block,
+        }
     }
     /// Erased blocks of a die.
     pub(super) fn free_blocks(&self, die: DieId) -> usize {
@@ -151,23 +166,57 @@ impl Allocator {
     pub(super) fn take_host_page(&mut self) -> Option<Ppa> {
         let die = self.next_ready_die()?;
         self.next_die = (die.get() + 1) % self.geometry.die_count();
+        Some(self.take_page_on(die))
+    }
+
+    /// The next page of a die that has room.
+    #[inline]
+    fn take_page_on(&mut self, die: DieId) -> Ppa {
         let open = self.dies[die.index()].host_open.take();
         let open = open.unwrap_or_else(|| self.open_block(die));
         let (page, rest) = self.advance(open);
         self.dies[die.index()].host_open = rest;
         self.dies[die.index()].committed += 1;
         self.refresh(die);
-        Some(page)
+        page
     }
 
-    /// The next page for a relocation within a die. There always is one (see the module).
-    pub(super) fn take_gc_page(&mut self, die: DieId) -> Ppa {
+    /// The next page for a relocation of a page of the die: on the die, where there always is one
+    /// (see the module) unless blocks or pages of it have been lost.
+    pub(super) fn take_gc_page(&mut self, die: DieId) -> Option<Ppa> {
+        let state = &mut self.dies[die.index()];
+        let has_place = state.gc_open.is_some() || !state.free.is_empty();
+        if !has_place || state.committed > state.limit {
+            return self.take_refuge(die, has_place);
+        }
+        Some(self.take_own_gc_page(die))
+    }
+
+    fn take_own_gc_page(&mut self, die: DieId) -> Ppa {
         let open = self.dies[die.index()].gc_open.take();
         let open = open.unwrap_or_else(|| self.open_block(die));
         let (page, rest) = self.advance(open);
         self.dies[die.index()].gc_open = rest;
         self.refresh(die);
         page
+    }
+
+    /// As [`Allocator::take_gc_page`] for a die that has too little left for what it holds, or
+    /// whose GC had begun the last free block when the power was cut: on another die that has room,
+    /// where the page counts as committed; else in the host's block.
+    #[cold]
+    fn take_refuge(&mut self, die: DieId, has_place: bool) -> Option<Ppa> {
+        let is_over = self.dies[die.index()].committed > self.dies[die.index()].limit;
+        if let Some(open) = self.dies[die.index()].host_open.take_if(|_| !is_over) {
+            let (page, rest) = self.advance(open);
+            self.dies[die.index()].host_open = rest;
+            self.refresh(die);
+            return Some(page);
+        }
+        match self.next_ready_die() {
+            Some(other) => Some(self.take_page_on(other)),
+            None => has_place.then(|| self.take_own_gc_page(die)),
+        }
     }
 
     /// A valid page of the die has become invalid, or a program into it came to nothing.
@@ -214,8 +263,7 @@ impl Allocator {
 
     fn has_room(&self, die: DieId) -> bool {
         let die = &self.dies[die.index()];
-        die.committed < self.commit_limit
-            && (die.host_open.is_some() || die.free.len() > RESERVED_BLOCKS)
+        die.committed < die.limit && (die.host_open.is_some() || die.free.len() > RESERVED_BLOCKS)
     }
 
     fn refresh(&mut self, die: DieId) {
@@ -266,7 +314,7 @@ impl Allocator {
             match self.block(block).state {
                 BlockState::Free => free += 1,
                 BlockState::Open => open += 1,
-                BlockState::Full | BlockState::Victim => {}
+                BlockState::Full | BlockState::Victim | BlockState::Retired => {}
             }
             valid += mapping.valid_count(block);
         }
@@ -287,7 +335,7 @@ impl Allocator {
             "{die}: committed pages are the valid ones and the host programs in flight"
         );
         assert!(
-            state.committed <= self.commit_limit,
+            state.committed <= state.limit,
             "{die} holds more pages than GC can move"
         );
         let bit = self.ready[die.index() / 64] >> (die.get() % 64) & 1;
@@ -297,6 +345,11 @@ impl Allocator {
             "{die}: the ready bit says whether it has room"
         );
     }
+}
+
+/// Most pages that the host may fill on a die with this many blocks to use.
+fn limit(geometry: &FlashGeometry, usable_blocks: u32) -> u32 {
+    usable_blocks.saturating_sub(SPARE_BLOCKS) * geometry.pages_per_block
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ const FULL_CHECK_PAGES: u64 = 1 << 20;
 struct InFlight {
     reads: u16,
     programs: u16,
+    /// Of the host, and relocations from another die: pages that will count as valid here besides
+    /// those that do.
     host_programs: u32,
 }
 
@@ -77,7 +79,12 @@ impl<M: Mapping> Ftl<M> {
                 OpKind::Program => count.programs += 1,
                 OpKind::Erase => {}
             }
-            count.host_programs += u32::from(kind == OpKind::Program && !is_gc);
+            let home = match *operation {
+                Operation::GcProgram { source, .. } => Some(self.geometry.die_of_page(source)),
+                _ => None,
+            };
+            let is_here = home == Some(self.geometry.die_of(block));
+            count.host_programs += u32::from(kind == OpKind::Program && !is_here);
         }
         assert_eq!(
             recount, self.estimator,

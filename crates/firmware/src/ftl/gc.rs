@@ -60,6 +60,8 @@ struct Collector {
     /// Bulk: blocks still to erase.
     quota: u32,
     waits_for_buffer: bool,
+    /// No die has a place for a page of the victim.
+    waits_for_room: bool,
 }
 
 /// GC of all dies and the buffers they share.
@@ -70,6 +72,7 @@ pub(super) struct Gc {
     buffer_count: usize,
     /// Dies that want a buffer, in order.
     waiting: VecDeque<DieId>,
+    are_waiting_for_room: bool,
 }
 
 impl Gc {
@@ -83,6 +86,7 @@ impl Gc {
             buffers: buffers.collect(),
             buffer_count: buffer_count as usize,
             waiting: VecDeque::with_capacity(dies),
+            are_waiting_for_room: false,
         }
     }
 
@@ -220,6 +224,9 @@ impl<M: Mapping> Ftl<M> {
             self.config.gc_foreground_pages
         };
         while self.gc.victim_mut(die).in_flight < limit {
+            if self.gc.collectors[die.index()].waits_for_room {
+                return;
+            }
             let Some((lpa, source)) = self.next_valid_page(die) else {
                 return;
             };
@@ -298,17 +305,20 @@ impl<M: Mapping> Ftl<M> {
             self.end_relocation(now, die, buffer, platform);
             return Done::Internal;
         }
+        let Some(ppa) = self.allocator.take_gc_page(die) else {
+            self.put_off_relocation(now, source, buffer, platform);
+            return Done::Internal;
+        };
         let lines = LineMask::full(self.geometry.page_size);
         let from = PagePlace::Buffer(buffer);
         platform.copy_page(PagePlace::Register(tag), from, lines);
         let cost = self.config.gc_page_cost;
         let ready = platform.charge(now, Unit::FirmwareCore, cost, cost);
-        let ppa = self.allocator.take_gc_page(die);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs += 1;
+        let block = self.geometry.block_of(ppa);
+        self.allocator.block_mut(block).programs += 1;
         self.stats.gc_programs += 1;
-        self.estimator.enter(die, OpKind::Program, true);
+        self.estimator
+            .enter(self.geometry.die_of(block), OpKind::Program, true);
         let operation = Operation::GcProgram {
             lpa,
             source,
@@ -332,19 +342,65 @@ impl<M: Mapping> Ftl<M> {
         (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
         platform: &mut P,
     ) -> Done {
-        let die = self.geometry.die_of_page(ppa);
+        let (die, home) = (
+            self.geometry.die_of_page(ppa),
+            self.geometry.die_of_page(source),
+        );
         self.estimator.leave(die, OpKind::Program, true);
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs -= 1;
-        if self.mapping.reverse(source) == Some(lpa) {
+        let is_valid = self.mapping.reverse(source) == Some(lpa);
+        if is_valid {
             self.mapping.update(lpa, Some(ppa));
             platform.record(Record::Mapped(lpa, ppa));
         } else {
             self.stats.gc_drops += 1;
         }
-        self.end_relocation(now, die, buffer, platform);
+        if die != home {
+            // It counted on both dies.
+            self.allocator
+                .release_page(if is_valid { home } else { die });
+            self.advance_gc(now, die, platform);
+        }
+        self.end_relocation(now, home, buffer, platform);
         Done::Internal
+    }
+
+    /// A page stays where it is until a block of the device has been erased.
+    #[cold]
+    fn put_off_relocation<P: Platform>(
+        &mut self,
+        now: Time,
+        source: Ppa,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        let die = self.geometry.die_of_page(source);
+        let page = self.geometry.page_in_block(source);
+        let victim = self.gc.victim_mut(die);
+        victim.cursor = victim.cursor.min(page);
+        self.gc.collectors[die.index()].waits_for_room = true;
+        self.gc.are_waiting_for_room = true;
+        self.end_relocation(now, die, buffer, platform);
+    }
+
+    /// There may be room again for what had none.
+    #[inline]
+    pub(super) fn retry_relocations<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if self.gc.are_waiting_for_room {
+            self.find_room(now, platform);
+        }
+    }
+
+    #[cold]
+    fn find_room<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        self.gc.are_waiting_for_room = false;
+        for die in 0..self.geometry.die_count() {
+            if core::mem::take(&mut self.gc.collectors[die as usize].waits_for_room) {
+                self.advance_gc(now, DieId::new(die), platform);
+            }
+        }
     }
 
     /// A victim has been erased.
@@ -361,6 +417,7 @@ impl<M: Mapping> Ftl<M> {
         collector.quota = collector.quota.saturating_sub(1);
         let wear = self.allocator.release_block(block);
         platform.record(Record::Erased(block, wear));
+        self.retry_relocations(now, platform);
         self.submit_waiting(now, platform);
         self.advance_gc(now, die, platform);
         Done::Internal

@@ -82,6 +82,24 @@ impl ImplicitMapping {
         }
     }
 
+    /// Maps a page that is mapped nowhere; quicker than [`Mapping::update`].
+    ///
+    /// # Errors
+    /// The page that is mapped there already.
+    pub(super) fn fill_in(&mut self, lpa: Lpa, to: Ppa) -> Result<(), Lpa> {
+        let at = index(to.get());
+        if self.holders[at] != 0 {
+            return Err(Lpa::new(u64::from(self.holders[at] - 1)));
+        }
+        self.holders[at] = key(lpa.get()) + 1;
+        self.valid_counts[self.geometry.block_of(to).index()] += 1;
+        self.places[index(lpa.get())] = key(to.get()) + FIRST_PLACE;
+        let region = index(lpa.get()) / REGION;
+        self.touched[region / 64] |= 1 << (region % 64);
+        self.changed_page_count += 1;
+        Ok(())
+    }
+
     /// Pages that have been programmed or trimmed since the start.
     pub fn changed_page_count(&self) -> u64 {
         self.changed_page_count

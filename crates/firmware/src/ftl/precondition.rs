@@ -12,7 +12,7 @@
 
 use super::config::{FtlConfig, GcKind};
 use alloc::vec::Vec;
-use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa};
+use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Ratio};
 
 /// How the pages of one die are laid out at the start; the same for every die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,6 +103,15 @@ impl Precondition {
             inverse,
             placement: config.placement,
         }
+    }
+
+    /// A device that holds nothing, with the logical space of `config`.
+    pub fn empty(geometry: FlashGeometry, config: &FtlConfig) -> Self {
+        let nothing = FtlConfig {
+            fill: Ratio::percent(0),
+            ..config.clone()
+        };
+        Self::new(geometry, &nothing)
     }
 
     /// Pages of the exported logical space: a whole number of stripes over the dies.

@@ -1,7 +1,12 @@
 //! A small flash under the FTL in tests: real bytes (one token per page), a FIFO per die, and any
 //! order across dies.
 
+mod tables;
+
+pub use tables::Tables;
+
 use super::{EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind};
+use crate::durable::Record;
 use crate::platform::{
     BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit,
 };
@@ -9,7 +14,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use units::{
-    Bytes, DieId, FlashGeometry, LineMask, Lpa, PageSize, Picos, Ppa, Ratio, Stream, Time,
+    BlockAddr, Bytes, DieId, FlashGeometry, LineMask, Lpa, PageSize, Picos, Ppa, Ratio, Stream,
+    Time,
 };
 
 /// Two channels of two dies, 16 blocks of 8 pages each.
@@ -64,6 +70,10 @@ pub struct Flash {
     buffers: BTreeMap<BufferId, Token>,
     /// Whether operations of one die may finish in any order too.
     reorders: bool,
+    /// What the FTL has recorded.
+    pub tables: Tables,
+    /// After how many more records the power is cut: from then on nothing happens any more.
+    pub cut_after: Option<u64>,
     /// What a page reads as that was never written here; without it, such a read is an error.
     unwritten: Option<Token>,
 }
@@ -80,6 +90,8 @@ impl Flash {
             registers,
             buffers,
             reorders: false,
+            tables: Tables::default(),
+            cut_after: None,
             unwritten: None,
         }
     }
@@ -137,13 +149,44 @@ impl Flash {
                     "{ppa} is programmed twice without an erase"
                 );
             }
-            NandOp::Erase { block } => {
-                for page in 0..self.geometry.pages_per_block {
-                    self.pages.remove(&self.geometry.page_on(block, page));
-                }
-            }
+            NandOp::Erase { block } => self.erase(block, None),
         }
         Some(command.tag)
+    }
+    /// Whether the power is cut.
+    pub fn is_dead(&self) -> bool {
+        self.cut_after == Some(0)
+    }
+    /// The bytes that a mapped page has on flash.
+    pub fn content(&self, ppa: Ppa) -> Option<(Lpa, Token)> {
+        self.pages.get(&ppa).copied()
+    }
+    /// The flash after a power cut. What was in flight was done, half done, or not begun.
+    pub fn power_up(mut self, stream: &mut Stream) -> Self {
+        self.cut_after = None;
+        let in_flight: Vec<(NandCommand, Token)> =
+            self.dies.iter_mut().flat_map(|die| die.drain(..)).collect();
+        for (command, token) in in_flight {
+            let (how, torn) = (stream.below(3), (Lpa::new(0), Token::MAX));
+            match command.op {
+                NandOp::Program { ppa, lpa, .. } if how > 0 => {
+                    let content = if how == 1 { torn } else { (lpa, token) };
+                    self.pages.insert(ppa, content);
+                }
+                NandOp::Erase { block } if how > 0 => self.erase(block, (how == 1).then_some(torn)),
+                _ => {}
+            }
+        }
+        self
+    }
+    fn erase(&mut self, block: BlockAddr, leaves: Option<(Lpa, Token)>) {
+        for page in 0..self.geometry.pages_per_block {
+            let page = self.geometry.page_on(block, page);
+            match leaves {
+                None => self.pages.remove(&page),
+                Some(torn) => self.pages.insert(page, torn),
+            };
+        }
     }
     /// Operations queued on a die.
     pub fn queue(&self, die: DieId) -> impl Iterator<Item = &NandCommand> {
@@ -162,7 +205,19 @@ impl Platform for Flash {
         };
         self.buffers.insert(buffer, self.bytes(from));
     }
+    fn record(&mut self, record: Record) {
+        if self.is_dead() {
+            return;
+        }
+        self.tables.apply(&self.geometry, record);
+        if let Some(left) = &mut self.cut_after {
+            *left -= 1;
+        }
+    }
     fn nand(&mut self, _: Time, command: NandCommand) {
+        if self.is_dead() {
+            return;
+        }
         let (block, token) = match command.op {
             NandOp::Read { ppa } => (self.geometry.block_of(ppa), 0),
             NandOp::Program { ppa, from, .. } => (self.geometry.block_of(ppa), self.bytes(from)),

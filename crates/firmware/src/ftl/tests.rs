@@ -9,9 +9,9 @@ use super::testing::{self, Flash, GEOMETRY, TIMING, Token};
 use super::*;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use units::{Ratio, Stream};
+use units::{Ppa, Ratio, Stream};
 
-const HOST_BUFFERS: u32 = 64;
+pub(super) const HOST_BUFFERS: u32 = 64;
 
 /// What the model knows of a page: the newest program or trim that took effect.
 #[derive(Clone, Copy, Default)]
@@ -35,10 +35,10 @@ enum Pending {
 }
 
 /// FTL, flash and model, driven by random operations.
-struct Bench<M> {
-    ftl: Ftl<M>,
-    flash: Flash,
-    stream: Stream,
+pub(super) struct Bench<M> {
+    pub(super) ftl: Ftl<M>,
+    pub(super) flash: Flash,
+    pub(super) stream: Stream,
     model: Vec<ModelPage>,
     pending: BTreeMap<Owner, Pending>,
     free_buffers: Vec<BufferId>,
@@ -62,7 +62,7 @@ fn initial_pages(config: &FtlConfig) -> BTreeMap<Ppa, (Lpa, Token)> {
     flash
 }
 
-fn implicit(config: &FtlConfig) -> Ftl {
+pub(super) fn implicit(config: &FtlConfig) -> Ftl {
     assert_eq!(
         config.validate(&GEOMETRY),
         Vec::<alloc::string::String>::new()
@@ -71,16 +71,25 @@ fn implicit(config: &FtlConfig) -> Ftl {
 }
 
 impl<M: Mapping> Bench<M> {
-    fn new(ftl: Ftl<M>, config: &FtlConfig, seed: u64) -> Self {
-        let mapped = ftl.preconditioned_page_count();
+    pub(super) fn new(ftl: Ftl<M>, config: &FtlConfig, seed: u64) -> Self {
+        let flash = Flash::new(GEOMETRY, initial_pages(config));
+        Self::on(ftl, flash, seed)
+    }
+
+    /// A bench on which nothing is in flight, with the bytes that `flash` has.
+    pub(super) fn on(ftl: Ftl<M>, flash: Flash, seed: u64) -> Self {
         let page = |lpa: u64| ModelPage {
             order: 0,
-            token: (lpa < mapped).then_some(lpa),
+            token: ftl.mapping.lookup(Lpa::new(lpa)).map(|ppa| {
+                let (holder, token) = flash.content(ppa).expect("a mapped page is on flash");
+                assert_eq!(holder, Lpa::new(lpa), "{ppa} holds another page");
+                token
+            }),
         };
         Self {
             model: (0..ftl.logical_page_count()).map(page).collect(),
             ftl,
-            flash: Flash::new(GEOMETRY, initial_pages(config)),
+            flash,
             stream: Stream::new(seed, "ftl/tests"),
             pending: BTreeMap::new(),
             free_buffers: (0..HOST_BUFFERS).map(BufferId::new).collect(),
@@ -199,7 +208,7 @@ impl<M: Mapping> Bench<M> {
         }
     }
 
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         // Half of the operations go to an eighth of the pages, so that they meet in flight.
         let pages = self.ftl.logical_page_count();
         let bound = if self.stream.chance(Ratio::percent(50)) {
@@ -241,7 +250,7 @@ impl<M: Mapping> Bench<M> {
         assert_eq!(self.ftl.estimate(lpa).latency, latency + TIMING.read);
     }
 
-    fn run(&mut self, steps: u64) {
+    pub(super) fn run(&mut self, steps: u64) {
         for step in 0..steps {
             self.step();
             if step % 32 == 0 {

@@ -1,0 +1,92 @@
+//! Blocks as records describe them after a power cut.
+//!
+//! A block of which some pages have begun is written on behind them. A die had at most two of them,
+//! one of the host and one of GC; which was whose does not matter, but that there is room in both
+//! does: GC of a die without a free block goes on where it was. Further ones, whose writing ended
+//! early, are closed.
+
+use super::{Allocator, Block, BlockState, Die, Open, limit};
+use crate::durable::BlockRecord;
+use crate::ftl::mapping::Mapping;
+use alloc::vec;
+use alloc::vec::Vec;
+use units::{BlockAddr, DieId, FlashGeometry};
+
+impl Allocator {
+    /// The blocks of a device of which `records` are known, by block, and that holds what `mapping`
+    /// says.
+    pub(in crate::ftl) fn restored<M: Mapping>(
+        geometry: FlashGeometry,
+        records: &[BlockRecord],
+        mapping: &M,
+    ) -> Self {
+        let mut allocator = Self {
+            geometry,
+            blocks: records
+                .iter()
+                .map(|record| as_recorded(&geometry, record))
+                .collect(),
+            dies: Vec::with_capacity(geometry.die_count() as usize),
+            ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
+            next_die: 0,
+            free_block_count: 0,
+        };
+        for die in (0..geometry.die_count()).map(DieId::new) {
+            allocator.restore_die(die, records, mapping);
+            allocator.refresh(die);
+        }
+        allocator
+    }
+
+    fn in_state(&self, blocks: &[BlockAddr], state: BlockState) -> Vec<BlockAddr> {
+        let is_so = |block: &&BlockAddr| self.block(**block).state == state;
+        blocks.iter().filter(is_so).copied().collect()
+    }
+
+    fn restore_die<M: Mapping>(&mut self, die: DieId, records: &[BlockRecord], mapping: &M) {
+        let on_die = 0..self.geometry.blocks_per_die();
+        let blocks: Vec<BlockAddr> = on_die.map(|nth| self.geometry.block_on(die, nth)).collect();
+        let mut free = self.in_state(&blocks, BlockState::Free);
+        let mut open = self.in_state(&blocks, BlockState::Open);
+        let usable = blocks.len() - self.in_state(&blocks, BlockState::Retired).len();
+        let committed = blocks.iter().map(|block| mapping.valid_count(*block)).sum();
+        // In what order they were freed is not known; the least worn come first.
+        free.sort_by_key(|block| self.block(*block).wear);
+        open.sort_by_key(|block| records[block.index()].begun);
+        for early in open.split_off(open.len().min(2)) {
+            self.block_mut(early).state = BlockState::Full;
+        }
+        // The host has room in a free block as long as there are two.
+        let mut open = open.into_iter().map(|block| Open {
+            block,
+            next: records[block.index()].begun,
+        });
+        let gc_open = if free.len() < 2 { open.next() } else { None };
+        let host_open = open.next();
+        self.free_block_count += free.len() as u32;
+        self.dies.push(Die {
+            free: free.into(),
+            host_open,
+            gc_open: gc_open.or_else(|| open.next()),
+            committed,
+            limit: limit(&self.geometry, usable as u32),
+        });
+    }
+}
+
+fn as_recorded(geometry: &FlashGeometry, record: &BlockRecord) -> Block {
+    let state = if record.is_retired {
+        BlockState::Retired
+    } else if record.begun == 0 {
+        BlockState::Free
+    } else if record.begun < geometry.pages_per_block {
+        BlockState::Open
+    } else {
+        BlockState::Full
+    };
+    Block {
+        state,
+        programs: 0,
+        wear: record.wear,
+    }
+}

@@ -1,0 +1,159 @@
+//! The FTL after a power cut, from what survived it.
+//!
+//! Mapping, wear and retired blocks are as recorded. What was in flight is gone: a program without
+//! its `Mapped` came to nothing, whatever is on flash, and the next program of its block goes
+//! behind it; an erase without its `Erased` is done again, for nothing in the block is valid. So is
+//! the emptying of a block that GC was at. See docs/ftl.md.
+
+use super::allocator::Allocator;
+use super::estimator::Estimator;
+use super::gc::Gc;
+use super::mapping::{ImplicitMapping, Mapping};
+use super::operation::{Operations, Watches};
+use super::precondition::Precondition;
+use super::{FlashTiming, Ftl, FtlConfig, FtlStats};
+use crate::durable::{BlockRecord, Durable, Record};
+use crate::platform::{BufferId, Platform};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Time};
+
+/// Why tables are none that an FTL on this flash has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnsoundTables {
+    /// The logical page is beyond the exported space.
+    NoSuchPage(Lpa),
+    /// The page is mapped to a place that the flash does not have.
+    NoSuchPlace(Lpa, Ppa),
+    /// Two pages are mapped to one place.
+    PlaceTwice(Lpa, Lpa, Ppa),
+    /// The page is mapped to a place where no program has begun, or to a retired block.
+    NothingThere(Lpa, Ppa),
+    /// The flash does not have the block, or not so many pages in it.
+    NoSuchBlock(BlockAddr),
+}
+
+impl fmt::Display for UnsoundTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the tables of the flash translation layer are damaged, or of another flash: ",
+        )?;
+        match self {
+            Self::NoSuchPage(lpa) => write!(f, "{lpa} is beyond the exported space"),
+            Self::NoSuchPlace(lpa, ppa) => write!(f, "{lpa} is at {ppa}, beyond the flash"),
+            Self::PlaceTwice(one, other, ppa) => write!(f, "{one} and {other} are both at {ppa}"),
+            Self::NothingThere(lpa, ppa) => {
+                write!(f, "{lpa} is at {ppa}, which is not programmed")
+            }
+            Self::NoSuchBlock(block) => write!(f, "{block:?} is beyond the flash or too full"),
+        }
+    }
+}
+
+impl core::error::Error for UnsoundTables {}
+
+impl Ftl {
+    /// The FTL of a device that `durable` has survived of, with the other arguments of
+    /// [`Ftl::new`]; what `config` says of the state before the run does not count. GC that a cut
+    /// interrupted goes on at `now`.
+    ///
+    /// # Errors
+    /// If the tables are damaged or of another flash.
+    pub fn restore<D: Durable, P: Platform>(
+        (geometry, config, timing): (FlashGeometry, &FtlConfig, FlashTiming),
+        first_buffer: BufferId,
+        durable: &D,
+        now: Time,
+        platform: &mut P,
+    ) -> Result<Self, UnsoundTables> {
+        let precondition = Precondition::empty(geometry, config);
+        let logical_page_count = precondition.logical_page_count();
+        let blocks = block_records(&geometry, durable)?;
+        let mut mapping = ImplicitMapping::new(geometry, precondition);
+        for (lpa, ppa) in durable.mapped() {
+            check_place(&geometry, logical_page_count, &blocks, (lpa, ppa))?;
+            mapping
+                .fill_in(lpa, ppa)
+                .map_err(|other| UnsoundTables::PlaceTwice(other, lpa, ppa))?;
+        }
+        let mut ftl = Self {
+            geometry,
+            allocator: Allocator::restored(geometry, &blocks, &mapping),
+            mapping,
+            gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
+            operations: Operations::default(),
+            watches: Watches::default(),
+            estimator: Estimator::new(config.estimator, geometry, timing),
+            waiting: VecDeque::new(),
+            logical_page_count,
+            mapped_page_count: 0,
+            stats: FtlStats::default(),
+            config: config.clone(),
+        };
+        for die in (0..geometry.die_count()).map(DieId::new) {
+            ftl.advance_gc(now, die, platform);
+        }
+        Ok(ftl)
+    }
+}
+
+impl<M: Mapping> Ftl<M> {
+    /// Records the present state of a device that has kept no records so far, as one that is
+    /// preconditioned. Nothing is in flight.
+    pub fn record_state<P: Platform>(&self, platform: &mut P) {
+        assert!(self.is_idle(), "what is in flight cannot be recorded");
+        for block in (0..self.geometry.block_count()).map(BlockAddr::new) {
+            if self.allocator.block(block).wear > 0 {
+                platform.record(Record::Erased(block, self.allocator.block(block).wear));
+            }
+            if let Some(last) = self.allocator.begun(block).checked_sub(1) {
+                platform.record(Record::Begun(self.geometry.page_on(block, last)));
+            }
+        }
+        for lpa in (0..self.logical_page_count).map(Lpa::new) {
+            if let Some(ppa) = self.mapping.lookup(lpa) {
+                platform.record(Record::Mapped(lpa, ppa));
+            }
+        }
+    }
+}
+
+/// What is known of each block; of most that they are as the factory made them.
+fn block_records<D: Durable>(
+    geometry: &FlashGeometry,
+    durable: &D,
+) -> Result<Vec<BlockRecord>, UnsoundTables> {
+    let mut blocks = vec![BlockRecord::default(); geometry.block_count() as usize];
+    for (block, record) in durable.blocks() {
+        match blocks.get_mut(block.index()) {
+            Some(known) if record.begun <= geometry.pages_per_block => *known = record,
+            _ => return Err(UnsoundTables::NoSuchBlock(block)),
+        }
+    }
+    Ok(blocks)
+}
+
+#[inline]
+fn check_place(
+    geometry: &FlashGeometry,
+    logical_page_count: u64,
+    blocks: &[BlockRecord],
+    (lpa, ppa): (Lpa, Ppa),
+) -> Result<(), UnsoundTables> {
+    if lpa.get() >= logical_page_count {
+        return Err(UnsoundTables::NoSuchPage(lpa));
+    }
+    if ppa.get() >= geometry.page_count() {
+        return Err(UnsoundTables::NoSuchPlace(lpa, ppa));
+    }
+    let block = &blocks[geometry.block_of(ppa).index()];
+    if block.is_retired || geometry.page_in_block(ppa) >= block.begun {
+        return Err(UnsoundTables::NothingThere(lpa, ppa));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
