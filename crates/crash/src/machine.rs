@@ -140,6 +140,7 @@ impl Machine {
     fn cell(&mut self, cell: Cell) -> Token {
         match cell {
             Cell::Host(request) => self.payload(request)[0],
+            Cell::HostLine(request, line) => self.payload(request)[line.index()],
             Cell::Log(slot) => self.media.log[slot.index()],
             Cell::Page(PagePlace::Zero, _) => Token::ZERO,
             Cell::Page(place, line) => self.page_tokens(place)[line.index()],
@@ -181,6 +182,7 @@ impl Platform for Machine {
         let token = self.cell(from);
         match to {
             Cell::Host(request) => self.payload(request)[0] = token,
+            Cell::HostLine(request, line) => self.payload(request)[line.index()] = token,
             Cell::Log(slot) => self.media.log[slot.index()] = token,
             Cell::Page(place, line) => self.page_tokens(place)[line.index()] = token,
         }
@@ -275,7 +277,7 @@ impl Cuttable for Machine {
             Cell::Page(PagePlace::Buffer(buffer), line) => {
                 media.buffer_mut(buffer.index())[line.index()] = Token::GARBAGE;
             }
-            Cell::Page(..) | Cell::Host(_) => {}
+            Cell::Page(..) | Cell::Host(_) | Cell::HostLine(..) => {}
         }
         Some(media)
     }

@@ -9,18 +9,20 @@
 //! together always hold every acknowledged line; the copies of a line in log and resident frame are
 //! equal; a line leaves the log only when its page is on flash or has gone to the host.
 
+mod commands;
 mod compaction;
+mod constants;
 mod fetches;
 mod pages;
 mod promotion;
 mod reads;
+mod runs;
 mod writes;
 
-use crate::config::{
-    BlockWriteAck, CleanVictims, ControllerConfig, Cost, PromotionCounts, VictimOrder,
-};
+use crate::config::ControllerConfig;
 use crate::data_cache::DataCache;
-use crate::ftl::{Done, EstimatorKind, Ftl, FtlStats};
+use crate::ftl::{Done, Ftl, FtlStats};
+use crate::log_index::{LogIndex, TwoLevelHash};
 use crate::mshr::{MshrFile, Pending};
 use crate::page_buffers::PageBuffers;
 use crate::platform::{
@@ -33,10 +35,10 @@ use crate::write_log::WriteLog;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use compaction::{AtHand, Compaction};
+use constants::Constants;
 use units::address::LINE_BYTES;
-use units::{
-    Bytes, DieId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, PageSize, Picos, Time,
-};
+use units::{Bytes, DieId, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
+use writes::StalledWrite;
 
 /// Where the copies of a line in device DRAM are; all of them are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,57 +49,13 @@ pub struct Copies {
     pub frame: Option<FrameId>,
 }
 
-/// What does not change in a run, taken from the configuration.
-#[derive(Clone)]
-struct Constants {
-    page: PageSize,
-    all_lines: LineMask,
-    /// The data cache lies behind the log in device DRAM.
-    frames_base: Bytes,
-    log_lookup: Picos,
-    cache_lookup: Picos,
-    read_occupancy: Picos,
-    write_occupancy: Picos,
-    /// What the SkyByte-Delay answer takes.
-    delay_answer_cost: Picos,
-    /// A write to the log waits for the lookups.
-    write_lookup_charged: bool,
-    /// A write to the log updates and touches the page in the data cache.
-    log_write_updates_cache: bool,
-    /// Log lines merged into a page that comes occupy device DRAM.
-    merge_charged: bool,
-    /// Clean pages that leave the data cache are programmed.
-    programs_clean_victims: bool,
-    /// Pages that leave for another one are sent to flash behind the read of that one.
-    victims_go_behind: bool,
-    buffer_hits: bool,
-    compaction_page_cost: Picos,
-    /// Compaction's copies occupy device DRAM.
-    compaction_copies_charged: bool,
-    compaction_batch: u32,
-    prefetch_pages: u32,
-    prefetch_on_first_use: bool,
-    prefetch_reserve: usize,
-    block_write_ack: BlockWriteAck,
-    /// None: SkyByte-Delay is not used.
-    delay_threshold: Option<Picos>,
-    /// The flash is asked when a page will come.
-    knows_ends: bool,
-    /// What remains is too long if it is longer than the threshold less this.
-    delay_margin: Picos,
-    /// None: pages are not offered to the host.
-    promotion_threshold: Option<u32>,
-    /// Only what the data cache serves at once makes a page hot.
-    only_hits_count: bool,
-}
-
 /// The controller of a memory-semantic SSD. Owns the FTL.
 #[derive(Clone)]
-pub struct Controller {
+pub struct Controller<I = TwoLevelHash> {
     constants: Constants,
     cache: DataCache,
     prefetcher: AnyPrefetcher,
-    log: Option<WriteLog>,
+    log: Option<WriteLog<I>>,
     mshrs: MshrFile,
     buffers: PageBuffers,
     compaction: Compaction,
@@ -105,7 +63,7 @@ pub struct Controller {
     at_hand: AtHand,
     stalled_misses: VecDeque<Pending>,
     /// Writes that wait for room in the log, in order of arrival.
-    stalled_writes: VecDeque<(Request, Time)>,
+    stalled_writes: VecDeque<StalledWrite>,
     /// By buffer: the page write that is answered when its program is done, and since when it has
     /// had the buffer.
     page_writers: Vec<Option<(Pending, Time)>>,
@@ -123,16 +81,26 @@ pub struct Controller {
 const COMPACTION_OWNER: u32 = 1 << 31;
 
 impl Controller {
+    /// A preconditioned device with empty DRAM and the log index of SkyByte.
+    ///
+    /// # Panics
+    /// If `config.validate()` has problems.
+    pub fn new(config: &ControllerConfig) -> Self {
+        Self::with_index(config)
+    }
+}
+
+impl<I: LogIndex> Controller<I> {
     /// The next program goes where page `lpa` would be, behind all pages of the program.
     pub fn write_as_behind(&mut self, lpa: Lpa) {
         self.ftl.write_as_behind(lpa);
     }
 
-    /// A preconditioned device with empty DRAM.
+    /// As [`Controller::new`], with another index of the log.
     ///
     /// # Panics
     /// If `config.validate()` has problems.
-    pub fn new(config: &ControllerConfig) -> Self {
+    pub fn with_index(config: &ControllerConfig) -> Self {
         let problems = config.validate();
         assert!(problems.is_empty(), "{}", problems.join("; "));
         let (ssd, page) = (&config.ssd, config.geometry.page_size);
@@ -185,7 +153,10 @@ impl Controller {
             | RequestOp::ReadPage => {
                 self.on_read(now, request, platform);
             }
-            RequestOp::WritePage => self.on_page_write(now, request, platform),
+            RequestOp::WritePage | RequestOp::WritePageThrough => {
+                self.on_page_write(now, request, platform);
+            }
+            _ => self.on_command(now, request, platform),
         }
     }
 
@@ -375,12 +346,16 @@ impl Controller {
         platform: &mut P,
     ) {
         let from = PagePlace::Frame(frame);
-        if pending.request.op == RequestOp::ReadPage {
-            let to = PagePlace::Host(pending.request.id);
-            platform.copy_page(from, to, self.constants.all_lines);
-        } else {
-            let (_, line) = self.split(pending.request.line);
-            platform.copy_line(Cell::Page(from, line), Cell::Host(pending.request.id));
+        match pending.request.op {
+            RequestOp::ReadPage => {
+                let to = PagePlace::Host(pending.request.id);
+                platform.copy_page(from, to, self.constants.all_lines);
+            }
+            RequestOp::ReadRun { .. } => self.copy_run(pending.request, from, platform),
+            _ => {
+                let (_, line) = self.split(pending.request.line);
+                platform.copy_line(Cell::Page(from, line), Cell::Host(pending.request.id));
+            }
         }
         self.answer_read(pending, answer, platform);
     }
@@ -422,12 +397,13 @@ impl Controller {
     /// Serves a looked-up request now, unless there is no room; says whether it did.
     fn resolve<P: Platform>(&mut self, now: Time, pending: &Pending, platform: &mut P) -> bool {
         match pending.request.op {
-            RequestOp::Write => self.resolve_write(now, pending, platform),
-            RequestOp::Read { .. }
-            | RequestOp::Own { .. }
-            | RequestOp::PromotionRead
-            | RequestOp::ReadPage => self.resolve_read(now, pending, platform),
-            RequestOp::WritePage => self.resolve_page_write(now, pending, platform),
+            RequestOp::Write | RequestOp::WriteRun { .. } => {
+                self.resolve_write(now, pending, platform)
+            }
+            RequestOp::WritePage | RequestOp::WritePageThrough => {
+                self.resolve_page_write(now, pending, platform)
+            }
+            _ => self.resolve_read(now, pending, platform),
         }
     }
 
@@ -450,43 +426,5 @@ impl Controller {
     /// The first byte of a line of a frame in device DRAM.
     fn line_address(&self, frame: FrameId, line: LineInPage) -> Bytes {
         self.frame_address(frame) + LINE_BYTES * u64::from(line.get())
-    }
-}
-
-impl Constants {
-    fn new(config: &ControllerConfig) -> Self {
-        let ssd = &config.ssd;
-        Self {
-            page: config.geometry.page_size,
-            all_lines: LineMask::full(config.geometry.page_size),
-            frames_base: ssd.write_log,
-            log_lookup: ssd.log_lookup,
-            cache_lookup: ssd.cache_lookup,
-            read_occupancy: ssd.read_rate.time_for(LINE_BYTES),
-            write_occupancy: ssd.write_rate.time_for(LINE_BYTES),
-            delay_answer_cost: ssd.delay_answer_cost,
-            write_lookup_charged: ssd.write_lookup == Cost::Charged,
-            log_write_updates_cache: ssd.log_write_updates_cache,
-            merge_charged: ssd.merge_on_fill == Cost::Charged,
-            victims_go_behind: ssd.victim_order == VictimOrder::BehindRead,
-            programs_clean_victims: ssd.clean_victims == CleanVictims::Program
-                && ssd.half_slot_count() == 0,
-            buffer_hits: ssd.buffer_hits,
-            compaction_page_cost: ssd.compaction_page_cost,
-            compaction_copies_charged: ssd.compaction_copies == Cost::Charged,
-            compaction_batch: ssd.compaction_batch,
-            prefetch_pages: ssd.prefetch_pages,
-            prefetch_on_first_use: ssd.prefetch_on_first_use,
-            prefetch_reserve: ssd.prefetch_reserve as usize,
-            block_write_ack: ssd.block_write_ack,
-            delay_threshold: config.delay_enabled.then_some(config.switch_threshold),
-            knows_ends: config.delay_enabled && config.ftl.estimator == EstimatorKind::Exact,
-            delay_margin: match config.ftl.estimator {
-                EstimatorKind::Exact => Picos::new(1),
-                EstimatorKind::Channel | EstimatorKind::Die => Picos::ZERO,
-            },
-            promotion_threshold: config.promotion_enabled.then_some(ssd.promotion_threshold),
-            only_hits_count: ssd.promotion_counts == PromotionCounts::CacheHits,
-        }
     }
 }

@@ -35,7 +35,7 @@ pub use controller::{Controller, Copies};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
 pub use ftl::{EstimatorKind, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};
 pub use platform::{
-    Answer, Breakdown, BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Request,
-    RequestOp, Response, Served, Timer, Unit,
+    Answer, Breakdown, BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Refusal,
+    Request, RequestOp, Response, Served, Timer, Unit,
 };
 pub use stats::{ControllerStats, ServedCounts};

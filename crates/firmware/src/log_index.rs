@@ -4,13 +4,15 @@ pub mod two_level_hash;
 
 pub use two_level_hash::TwoLevelHash;
 
-use units::{LineInPage, LogSlot, Lpa};
+use units::{LineInPage, LogSlot, Lpa, PageSize};
 
 /// Index of one half of the write log.
 ///
 /// Pages keep the order in which they were first logged, so that compaction scans them in an order
 /// that depends on nothing but the writes.
 pub trait LogIndex {
+    /// The index of a half whose slots start at `first_slot`.
+    fn new(page: PageSize, first_slot: LogSlot) -> Self;
     /// Makes `slot` the place of a line; returns the slot that it replaces.
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot>;
     /// The slot of a line.

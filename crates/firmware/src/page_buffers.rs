@@ -74,6 +74,11 @@ impl PageBuffers {
         self.newest.get(&lpa).copied()
     }
 
+    /// No buffer holds the page any more: what is on its way to flash counts for nothing.
+    pub(crate) fn forget(&mut self, lpa: Lpa) {
+        self.newest.remove(&lpa);
+    }
+
     /// Page and purpose of a buffer in use.
     pub(crate) fn job(&self, buffer: BufferId) -> (Lpa, Job) {
         self.jobs[buffer.index()].expect("a buffer in use has a job")

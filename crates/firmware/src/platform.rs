@@ -5,8 +5,8 @@
 
 use crate::durable::Record;
 use units::{
-    BlockAddr, Bytes, CoreId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa,
-    RequestId, Time,
+    BlockAddr, Bytes, CoreId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, PageSize,
+    Picos, Ppa, RequestId, Time, TxId,
 };
 
 units::ids! {
@@ -18,7 +18,7 @@ units::ids! {
     Timer, "timer";
 }
 
-/// What the host asks of one line.
+/// What the host asks of a line, of consecutive lines of one page, of a page, or of all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestOp {
     /// CXL.mem MemRd. If `delay_allowed`, the device may answer [`Answer::Delay`] instead of data
@@ -39,29 +39,85 @@ pub enum RequestOp {
     },
     /// CXL.mem MemWr of a whole line.
     Write,
+    /// The byte port reads lines of one page: `Request::line` and those after it.
+    ReadRun {
+        /// How many; the last one is in the same page.
+        count: u16,
+    },
+    /// The byte port writes lines of one page: `Request::line` and those after it. Each line is
+    /// written or not when power fails; all of a transaction's or none if it is of one.
+    WriteRun {
+        /// How many; the last one is in the same page.
+        count: u16,
+        /// The transaction that the lines are of, which the first run of it opens;
+        /// [`TxId::NONE`]: of none, committed by being written.
+        tx: TxId,
+    },
     /// The block port reads the page that `Request::line` is the first line of.
     ReadPage,
-    /// The block port writes that page as a whole.
+    /// The block port writes that page as a whole. Not part of a transaction (ByteFS §4.4).
     WritePage,
+    /// As `WritePage`; what it is answered with survives a power cut (FUA).
+    WritePageThrough,
+    /// The block port gives the page up: it reads as zeroes from now on.
+    Trim,
+    /// What was answered as written before survives a power cut once this is answered.
+    /// `Request::line` says nothing.
+    Flush,
+    /// ByteFS §4.3, COMMIT(TxID): the transaction's lines are written, all of them.
+    /// `Request::line` says nothing.
+    Commit {
+        /// Which one.
+        tx: TxId,
+    },
+    /// The transaction's lines are as if never written. `Request::line` says nothing.
+    Abort {
+        /// Which one.
+        tx: TxId,
+    },
 }
 
 impl RequestOp {
     /// Whether bytes change.
     #[inline]
     pub const fn is_write(self) -> bool {
-        matches!(self, Self::Write | Self::Own { .. } | Self::WritePage)
+        matches!(
+            self,
+            Self::Write
+                | Self::Own { .. }
+                | Self::WriteRun { .. }
+                | Self::WritePage
+                | Self::WritePageThrough
+                | Self::Trim
+        )
     }
     /// Whether it is of a whole page, through the block port.
     #[inline]
     pub const fn is_page(self) -> bool {
-        matches!(self, Self::ReadPage | Self::WritePage)
+        matches!(
+            self,
+            Self::ReadPage | Self::WritePage | Self::WritePageThrough | Self::Trim
+        )
+    }
+    /// Lines that it is of, beginning with `Request::line`, on a device with pages of `page`.
+    #[inline]
+    pub const fn line_count(self, page: PageSize) -> u16 {
+        match self {
+            Self::Read { .. } | Self::PromotionRead | Self::Own { .. } | Self::Write => 1,
+            Self::ReadRun { count } | Self::WriteRun { count, .. } => count,
+            Self::ReadPage | Self::WritePage | Self::WritePageThrough | Self::Trim => {
+                page.line_count()
+            }
+            Self::Flush | Self::Commit { .. } | Self::Abort { .. } => 0,
+        }
     }
 }
 
 /// A host request that has arrived at the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Name under which it is answered, exactly once; also names its payload ([`Cell::Host`]).
+    /// Name under which it is answered, exactly once; also names its payload: [`Cell::Host`] of a
+    /// line, [`Cell::HostLine`] of a run, [`PagePlace::Host`] of a page.
     pub id: RequestId,
     /// What is asked.
     pub op: RequestOp,
@@ -80,6 +136,33 @@ pub enum Answer {
     Written,
     /// S2M NDR SkyByte-Delay (111b): the data will take longer than the threshold.
     Delay,
+    /// Nothing was done, for this reason.
+    Refused(Refusal),
+    /// Flash has lost bytes that were asked for: no data, or such as must not be used (S2M DRS with
+    /// the poison bit).
+    Poison,
+}
+
+/// Why a request was not done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The run has no line or goes beyond its page.
+    BadRun,
+    /// The device has nothing that does it: no write log for transactions.
+    Unsupported,
+    /// A line of it was written by a transaction that is open, and is not of it.
+    Conflict {
+        /// The transaction that has to end first.
+        with: TxId,
+    },
+    /// No transaction of that name has written anything since the last one of that name ended.
+    UnknownTransaction,
+    /// A transaction of that name is committed and still in the TxLog: another name is needed.
+    NameInUse,
+    /// The transaction is larger than what the log keeps of transactions that are open.
+    TooLarge,
+    /// Transactions that are open take up what the log keeps of them; one has to end first.
+    NoRoom,
 }
 
 /// Where the answer came from, for the request breakdown (SkyByte Fig. 16).
@@ -134,6 +217,8 @@ pub struct Response {
 pub enum Cell {
     /// The payload of a host request: source of a write, destination of a read.
     Host(RequestId),
+    /// A line of the payload of a run, counted from its first.
+    HostLine(RequestId, LineInPage),
     /// A slot of the write log.
     Log(LogSlot),
     /// A line of a page-sized place.

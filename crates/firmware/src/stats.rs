@@ -59,6 +59,16 @@ pub struct ControllerStats {
     pub page_reads: u64,
     /// Writes of whole pages through the block port that arrived.
     pub page_writes: u64,
+    /// Reads of runs of lines that arrived.
+    pub run_reads: u64,
+    /// Writes of runs of lines that arrived.
+    pub run_writes: u64,
+    /// Pages given up by the host that arrived.
+    pub trims: u64,
+    /// Flushes that arrived.
+    pub flushes: u64,
+    /// Requests that were refused.
+    pub refusals: u64,
     /// Reads of a page under promotion that arrived.
     pub promotion_reads: u64,
     /// Requests answered with data or as written, promotion reads left out.

@@ -15,16 +15,16 @@ use alloc::vec::Vec;
 use units::{LineInPage, LineMask, LogSlot, Lpa, PageSize};
 
 #[derive(Clone)]
-struct Half {
-    index: TwoLevelHash,
+struct Half<I> {
+    index: I,
     first_slot: u32,
     used: u32,
 }
 
 /// The write log.
 #[derive(Clone)]
-pub struct WriteLog {
-    halves: [Half; 2],
+pub struct WriteLog<I = TwoLevelHash> {
+    halves: [Half<I>; 2],
     active: usize,
     /// Lines after which a half is sealed.
     half_slots: u32,
@@ -40,14 +40,14 @@ pub struct WriteLog {
 /// A ring that is being compacted counts as empty when it holds less than this part of its lines.
 const EMPTY_PART: u64 = 10_000;
 
-impl WriteLog {
+impl<I: LogIndex> WriteLog<I> {
     /// An empty log with `half_slots` lines in each half.
     pub fn new(half_slots: u32, page: PageSize, mode: LogMode) -> Self {
         assert!(half_slots > 0, "a half of the log holds at least one line");
         let is_ring = mode == LogMode::Ring;
         let (second, stride) = if is_ring { (1, 2) } else { (half_slots, 1) };
         let half = |first_slot| Half {
-            index: TwoLevelHash::new(page, LogSlot::new(first_slot)),
+            index: I::new(page, LogSlot::new(first_slot)),
             first_slot,
             used: 0,
         };
@@ -64,13 +64,13 @@ impl WriteLog {
         }
     }
 
-    fn active(&self) -> &Half {
+    fn active(&self) -> &Half<I> {
         &self.halves[self.active]
     }
-    fn other(&self) -> &Half {
+    fn other(&self) -> &Half<I> {
         &self.halves[1 - self.active]
     }
-    fn other_mut(&mut self) -> &mut Half {
+    fn other_mut(&mut self) -> &mut Half<I> {
         &mut self.halves[1 - self.active]
     }
 
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_active_half_is_newer_than_the_sealed_one() {
-        let mut log = WriteLog::new(2, PageSize::KIB_4, LogMode::Halves);
+        let mut log = WriteLog::<TwoLevelHash>::new(2, PageSize::KIB_4, LogMode::Halves);
         log.append(Lpa::new(3), A);
         log.append(Lpa::new(3), B);
         log.seal();
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_empty_log_has_nothing_to_drain() {
-        let mut log = WriteLog::new(2, PageSize::KIB_4, LogMode::Ring);
+        let mut log = WriteLog::<TwoLevelHash>::new(2, PageSize::KIB_4, LogMode::Ring);
         log.drain();
         log.append(Lpa::new(3), A);
         assert!(!log.should_seal(), "what comes later is not drained");
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn halves_take_turns_and_forget_what_was_dropped() {
-        let mut log = WriteLog::new(1, PageSize::KIB_4, LogMode::Halves);
+        let mut log = WriteLog::<TwoLevelHash>::new(1, PageSize::KIB_4, LogMode::Halves);
         for turn in 0..4u32 {
             let slot = log.append(Lpa::new(7), A);
             assert_eq!(slot, LogSlot::new(turn % 2));
@@ -309,7 +309,7 @@ mod tests {
     /// in the way of the first.
     #[test]
     fn a_ring_is_sealed_half_full_and_takes_more_than_it_has() {
-        let mut log = WriteLog::new(1, PageSize::KIB_4, LogMode::Ring);
+        let mut log = WriteLog::<TwoLevelHash>::new(1, PageSize::KIB_4, LogMode::Ring);
         assert_eq!(log.append(Lpa::new(7), A), LogSlot::new(0));
         assert!(log.should_seal() && log.has_room());
         log.seal();
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_log_that_is_drained_is_sealed_before_it_is_full_and_only_once() {
-        let mut log = WriteLog::new(4, PageSize::KIB_4, LogMode::Halves);
+        let mut log = WriteLog::<TwoLevelHash>::new(4, PageSize::KIB_4, LogMode::Halves);
         log.append(Lpa::new(7), A);
         assert!(!log.should_seal());
         log.drain();
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "one half is compacted at a time")]
     fn a_half_is_not_sealed_while_the_other_is_compacted() {
-        let mut log = WriteLog::new(1, PageSize::KIB_4, LogMode::Halves);
+        let mut log = WriteLog::<TwoLevelHash>::new(1, PageSize::KIB_4, LogMode::Halves);
         log.append(Lpa::new(1), A);
         log.seal();
         log.append(Lpa::new(1), A);

@@ -145,6 +145,7 @@ fn random_mix(random: &mut Stream) -> Mix {
         writes: pick(random, &[10, 25]),
         migrations: pick(random, &[0, 8, 8]),
         pages: pick(random, &[0, 5, 15]),
+        runs: pick(random, &[0, 5, 15]),
         hot_pages: pick(random, &[2, 8, 30]),
     }
 }
@@ -154,6 +155,7 @@ fn random_mix(random: &mut Stream) -> Mix {
 struct Activity {
     checked_reads: u64,
     checked_page_reads: u64,
+    checked_run_reads: u64,
     delays: u64,
     clean_demotions: u64,
     erases: u64,
@@ -180,7 +182,10 @@ fn run(seed: u64, activity: &mut Activity) {
     while operations < OPERATIONS_PER_RUN {
         operations += u64::from(lab.step());
         attempts += 1;
-        assert!(attempts < 1000 + 20 * operations, "the device is stuck");
+        assert!(
+            attempts < 1000 + 50 * operations,
+            "the device is stuck after {operations} operations"
+        );
         if operations % OPERATIONS_PER_AUDIT == 0 {
             lab.controller.audit();
         }
@@ -188,6 +193,7 @@ fn run(seed: u64, activity: &mut Activity) {
     lab.settle();
     activity.checked_reads += lab.checked_reads;
     activity.checked_page_reads += lab.checked_page_reads;
+    activity.checked_run_reads += lab.checked_run_reads;
     activity.delays += lab.delays;
     activity.clean_demotions += lab.clean_demotions;
     activity.erases += lab.bench.erases;
@@ -209,6 +215,10 @@ fn ten_million_random_operations_agree_with_a_map() {
         ("reads compared", activity.checked_reads),
         ("page reads compared", activity.checked_page_reads),
         ("page writes", activity.sum(|s| s.page_writes)),
+        ("run reads compared", activity.checked_run_reads),
+        ("run writes", activity.sum(|s| s.run_writes)),
+        ("trims", activity.sum(|s| s.trims)),
+        ("flushes", activity.sum(|s| s.flushes)),
         ("delays", activity.delays),
         ("clean demotions", activity.clean_demotions),
         ("erases", activity.erases),

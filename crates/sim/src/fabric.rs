@@ -289,12 +289,12 @@ impl Fabric {
     /// Hands a request to the link.
     fn transmit(&mut self, mut pending: Pending, at: Time) {
         let class = match pending.op {
-            RequestOp::Write => MessageClass::MemWr,
+            RequestOp::Write | RequestOp::WritePage => MessageClass::MemWr,
             RequestOp::Read { .. }
             | RequestOp::Own { .. }
             | RequestOp::PromotionRead
             | RequestOp::ReadPage => MessageClass::MemRd,
-            RequestOp::WritePage => MessageClass::MemWr,
+            op => unreachable!("no simulated host sends {op:?}"),
         };
         pending.sent = at;
         pending.arrived = self.send_messages(at, class, pending.op == RequestOp::WritePage);
@@ -433,6 +433,7 @@ impl Fabric {
         let class = match response.answer {
             Answer::Data => MessageClass::Drs,
             Answer::Written | Answer::Delay => MessageClass::Ndr,
+            answer => unreachable!("no request of a simulated host is answered with {answer:?}"),
         };
         let arrival = self.send_messages(now, class, is_page);
         let back = self.hop_home(source).back;

@@ -13,7 +13,7 @@
 
 use super::{COMPACTION_OWNER, Controller};
 use crate::ftl::Owner;
-use crate::log_index::IndexCursor;
+use crate::log_index::{IndexCursor, LogIndex};
 use crate::page_buffers::Job;
 use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer, Unit};
 use crate::write_log::WriteLog;
@@ -53,39 +53,59 @@ impl AtHand {
     }
 }
 
-impl Controller {
+impl<I: LogIndex> Controller<I> {
     /// Does what the log asks for: seals a full half, launches pages, frees a half that is done,
     /// lets waiting writes in. Does nothing, quickly, while the active half has room and no half
     /// is sealed.
     #[inline]
     pub(super) fn pump_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        let Some(log) = &self.log else { return };
-        if log.should_seal()
-            || !log.has_room()
-            || log.is_compacting() && self.compaction.in_flight == 0
-        {
+        if self.log_wants_turn() {
             self.turn_log(now, platform);
         }
     }
 
+    #[inline]
+    fn log_wants_turn(&self) -> bool {
+        let Some(log) = &self.log else { return false };
+        log.should_seal()
+            || !log.has_room()
+            || log.is_compacting() && self.compaction.in_flight == 0
+    }
+
+    /// As [`Self::turn_log`], and lets waiting writes in.
     pub(super) fn turn_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        loop {
+            self.turn_halves(now, platform);
+            if !self.has_room() || !self.resume_write(now, platform) {
+                return;
+            }
+        }
+    }
+
+    /// Launches pages, frees a half that is done, seals a full one.
+    fn turn_halves<P: Platform>(&mut self, now: Time, platform: &mut P) {
         loop {
             self.launch_pages(now, platform);
             self.release_half(now);
-            if self.seal_half(now) {
-                continue;
-            }
-            let has_room = self.log.as_ref().is_some_and(|log| log.has_room());
-            match self.stalled_writes.front().copied() {
-                Some((request, arrived)) if has_room => {
-                    self.stalled_writes.pop_front();
-                    let so_far = self.stats.log_stall_time;
-                    self.stats.log_stall_time = so_far.saturating_add(now - arrived);
-                    self.write_to_log(now, arrived, request, platform);
-                }
-                _ => return,
+            if !self.seal_half(now) {
+                return;
             }
         }
+    }
+
+    /// Does what the log asks for while a write is being appended: as [`Self::pump_log`] without
+    /// the writes that wait.
+    #[inline]
+    pub(super) fn pump_halves<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if self.log_wants_turn() {
+            self.turn_halves(now, platform);
+        }
+    }
+
+    /// Whether the active half of the log takes another line.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.log.as_ref().is_some_and(WriteLog::has_room)
     }
 
     /// Seals the active half if it is full and the other one is free; says whether it did.
@@ -256,11 +276,12 @@ impl Controller {
         self.merge(now, lpa, PagePlace::Register(tag), buffer, platform);
     }
 
-    /// The page went to the host meanwhile: nothing is left to program.
+    /// The page went to the host or was given up meanwhile: nothing is left to program.
     fn give_up_page<P: Platform>(&mut self, now: Time, buffer: BufferId, platform: &mut P) {
         self.buffers.release(buffer);
         self.compaction.in_flight -= 1;
         self.turn_log(now, platform);
+        self.resume_misses(now, platform);
     }
 
     /// L4 and L5: the page's older bytes and the half's lines of it are put together and

@@ -4,6 +4,7 @@ use super::Controller;
 use super::promotion::Use;
 use crate::data_cache::MshrId;
 use crate::ftl::Owner;
+use crate::log_index::LogIndex;
 use crate::mshr::{Mshr, Waiter};
 use crate::page_buffers::Job;
 use crate::platform::{
@@ -13,7 +14,7 @@ use crate::prefetch::{Plan, Prefetcher, Trigger};
 use units::address::LINE_BYTES;
 use units::{CoreId, FrameId, LineMask, Lpa, Time};
 
-impl Controller {
+impl<I: LogIndex> Controller<I> {
     /// From now on page 0, 1, 2, … has the set in the data cache that the page with the first,
     /// second, … of these numbers would have: a host that does not number its pages by their
     /// place. The cache is empty.

@@ -12,6 +12,7 @@ use super::Controller;
 use super::promotion::Use;
 use super::reads::hit_breakdown;
 use crate::config::BlockWriteAck;
+use crate::log_index::LogIndex;
 use crate::mshr::Pending;
 use crate::page_buffers::Job;
 use crate::platform::{
@@ -20,7 +21,7 @@ use crate::platform::{
 use units::address::LINE_BYTES;
 use units::{Lpa, Time};
 
-impl Controller {
+impl<I: LogIndex> Controller<I> {
     /// A write of a whole page has arrived.
     pub(super) fn on_page_write<P: Platform>(
         &mut self,

@@ -6,6 +6,7 @@
 //! bytes of both.
 
 use super::Controller;
+use crate::log_index::LogIndex;
 use crate::platform::{Cell, PagePlace, Platform, Request};
 use units::{FrameId, Lpa, Time};
 
@@ -18,7 +19,7 @@ pub(super) enum Use {
     Late,
 }
 
-impl Controller {
+impl<I: LogIndex> Controller<I> {
     /// A resident page was used: for the eviction policy, the prefetcher's record and hotness.
     #[inline]
     pub(super) fn use_frame<P: Platform>(

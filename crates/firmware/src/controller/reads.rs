@@ -6,6 +6,7 @@
 use super::Controller;
 use super::promotion::Use;
 use crate::data_cache::MshrId;
+use crate::log_index::LogIndex;
 use crate::mshr::{Pending, Waiter};
 use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
@@ -16,12 +17,13 @@ use units::{FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
 /// only a threshold beyond every GC, which stands for no switching at all, keeps it waiting.
 const GC_WAIT: Picos = Picos::from_micros(1_000_000);
 
-impl Controller {
+impl<I: LogIndex> Controller<I> {
     #[inline]
     pub(super) fn on_read<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         match request.op {
             RequestOp::PromotionRead => self.stats.promotion_reads += 1,
             RequestOp::ReadPage => self.stats.page_reads += 1,
+            RequestOp::ReadRun { .. } => self.stats.run_reads += 1,
             _ => self.stats.reads += 1,
         }
         let pending = self.look_up(now, request, self.constants.read_occupancy, platform);
@@ -70,8 +72,10 @@ impl Controller {
             self.serve_from_frame(at, pending, frame, platform);
             return true;
         }
-        if pending.request.op == RequestOp::ReadPage {
-            return false;
+        match pending.request.op {
+            RequestOp::ReadPage => return false,
+            RequestOp::ReadRun { .. } => return self.serve_run_from_log(now, pending, platform),
+            _ => {}
         }
         if let Some(slot) = self.find_in_log(lpa, line) {
             self.serve_from_log(now.max(pending.log_ready), pending, slot, platform);
@@ -90,6 +94,9 @@ impl Controller {
                 let written = self.mshrs.get(mshr).written;
                 match op {
                     RequestOp::ReadPage => written == self.constants.all_lines,
+                    RequestOp::ReadRun { .. } => {
+                        self.lines_from(line, op).all(|line| written.contains(line))
+                    }
                     _ => written.contains(line),
                 }
             }
@@ -105,11 +112,16 @@ impl Controller {
         platform: &mut P,
     ) {
         let (_, line) = self.split(pending.request.line);
-        let done = if pending.request.op == RequestOp::ReadPage {
-            let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
-            platform.dram(at, address, size, false)
-        } else {
-            Self::move_line(at, self.line_address(frame, line), false, platform)
+        let done = match pending.request.op {
+            RequestOp::ReadPage => {
+                let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+                platform.dram(at, address, size, false)
+            }
+            RequestOp::ReadRun { .. } => {
+                let size = self.bytes_of(pending.request);
+                platform.dram(at, self.line_address(frame, line), size, false)
+            }
+            _ => Self::move_line(at, self.line_address(frame, line), false, platform),
         };
         let breakdown = hit_breakdown(pending, pending.cache_ready, at, done);
         let answer = (done, Served::CacheHit, breakdown);
@@ -169,8 +181,10 @@ impl Controller {
     /// The page was never on flash. A line of it is not in the log either; of the whole page some
     /// may be.
     fn answer_unmapped<P: Platform>(&mut self, at: Time, pending: &Pending, platform: &mut P) {
-        if pending.request.op == RequestOp::ReadPage {
-            return self.answer_unmapped_page(at, pending, platform);
+        match pending.request.op {
+            RequestOp::ReadPage => return self.answer_unmapped_page(at, pending, platform),
+            RequestOp::ReadRun { .. } => return self.answer_unmapped_run(at, pending, platform),
+            _ => {}
         }
         let (_, line) = self.split(pending.request.line);
         let from = Cell::Page(PagePlace::Zero, line);

@@ -7,11 +7,41 @@
 
 use super::Controller;
 use super::promotion::Use;
+use crate::log_index::LogIndex;
 use crate::mshr::Pending;
-use crate::platform::{Answer, Breakdown, Cell, PagePlace, Platform, Request, Response, Served};
-use units::{FrameId, Time};
+use crate::platform::{
+    Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
+};
+use units::{FrameId, LineInPage, Time};
 
-impl Controller {
+/// A write that waits for room in the log, or a run that is being appended.
+#[derive(Clone, Copy)]
+pub(super) struct StalledWrite {
+    pub(super) request: Request,
+    pub(super) arrived: Time,
+    /// Since when it has been waiting.
+    pub(super) since: Time,
+    has_waited: bool,
+    /// Lines that are in the log.
+    pub(super) appended: u16,
+    /// When they are there.
+    pub(super) stored: Time,
+}
+
+impl StalledWrite {
+    pub(super) fn new(request: Request, arrived: Time) -> Self {
+        Self {
+            request,
+            arrived,
+            since: arrived,
+            has_waited: false,
+            appended: 0,
+            stored: arrived,
+        }
+    }
+}
+
+impl<I: LogIndex> Controller<I> {
     #[inline]
     pub(super) fn on_write<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.stats.writes += 1;
@@ -20,11 +50,20 @@ impl Controller {
                 self.write_to_log(now, now, request, platform);
                 self.pump_log(now, platform);
             } else {
-                self.stats.log_stalls += 1;
-                self.stalled_writes.push_back((request, now));
+                self.stall_write(StalledWrite::new(request, now));
             }
             return;
         }
+        self.write_to_frame(now, request, platform);
+    }
+
+    /// A write on a device without a log.
+    pub(super) fn write_to_frame<P: Platform>(
+        &mut self,
+        now: Time,
+        request: Request,
+        platform: &mut P,
+    ) {
         let pending = self.look_up(now, request, self.constants.write_occupancy, platform);
         let (lpa, _) = self.split(request.line);
         let overtakes = !self.stalled_misses.is_empty() && self.cache.find(lpa).is_none();
@@ -47,16 +86,7 @@ impl Controller {
             Pending::ready_at(now, request)
         };
         let (lpa, line) = self.split(request.line);
-        let log = self
-            .log
-            .as_mut()
-            .expect("only a device with a log writes to it");
-        let slot = log.append(lpa, line);
-        self.stats.log_appends += 1;
-        self.stats.index_bytes_peak = self.stats.index_bytes_peak.max(log.index_memory());
-        platform.copy_line(Cell::Host(request.id), Cell::Log(slot));
-        let slot_address = Self::slot_address(slot);
-        let done = Self::move_line(pending.log_ready, slot_address, true, platform);
+        let done = self.append_line(pending.log_ready, request, line, platform);
         if let Some(frame) = self.cache.find(lpa) {
             if self.constants.log_write_updates_cache {
                 self.update_frame(pending.cache_ready, frame, request, platform);
@@ -73,7 +103,56 @@ impl Controller {
         self.answer_write(request, done, breakdown, platform);
     }
 
-    /// Writes the line into a frame, resident or in flight; returns when it is there.
+    /// Appends a line of a write to the active half, which has room; returns when it is there.
+    #[inline]
+    pub(super) fn append_line<P: Platform>(
+        &mut self,
+        at: Time,
+        request: Request,
+        line: LineInPage,
+        platform: &mut P,
+    ) -> Time {
+        let (lpa, _) = self.split(request.line);
+        let log = self
+            .log
+            .as_mut()
+            .expect("only a device with a log writes to it");
+        let slot = log.append(lpa, line);
+        self.stats.log_appends += 1;
+        self.stats.index_bytes_peak = self.stats.index_bytes_peak.max(log.index_memory());
+        platform.copy_line(self.payload(request, line), Cell::Log(slot));
+        Self::move_line(at, Self::slot_address(slot), true, platform)
+    }
+
+    /// Lets a write wait for room in the log behind those that already wait.
+    pub(super) fn stall_write(&mut self, write: StalledWrite) {
+        self.stats.log_stalls += 1;
+        self.stalled_writes.push_back(write);
+    }
+
+    /// Lets a run that there was not room enough for wait before all others.
+    pub(super) fn stall_rest(&mut self, write: StalledWrite) {
+        self.stats.log_stalls += u64::from(!write.has_waited);
+        self.stalled_writes.push_front(write);
+    }
+
+    /// Goes on with the write that has waited longest for room in the log; says whether there is
+    /// one.
+    pub(super) fn resume_write<P: Platform>(&mut self, now: Time, platform: &mut P) -> bool {
+        let Some(mut write) = self.stalled_writes.pop_front() else {
+            return false;
+        };
+        let so_far = self.stats.log_stall_time;
+        self.stats.log_stall_time = so_far.saturating_add(now - write.since);
+        write.has_waited = true;
+        match write.request.op {
+            RequestOp::WriteRun { .. } => self.append_run(now, write, platform),
+            _ => self.write_to_log(now, write.arrived, write.request, platform),
+        }
+        true
+    }
+
+    /// Writes the lines into a frame, resident or in flight; returns when it is there.
     fn update_frame<P: Platform>(
         &mut self,
         at: Time,
@@ -81,8 +160,9 @@ impl Controller {
         request: Request,
         platform: &mut P,
     ) -> Time {
-        let (_, line) = self.split(request.line);
-        let done = Self::move_line(at, self.line_address(frame, line), true, platform);
+        let (_, first) = self.split(request.line);
+        let (address, size) = (self.line_address(frame, first), self.bytes_of(request));
+        let done = platform.dram(at, address, size, true);
         if !self.copy_to_frame(frame, request, platform) {
             let kind = match self.log {
                 Some(_) => Use::Late,
@@ -94,22 +174,33 @@ impl Controller {
     }
 
     /// Data plane of a write to a frame; says whether the frame is in flight.
-    fn copy_to_frame<P: Platform>(
+    pub(super) fn copy_to_frame<P: Platform>(
         &mut self,
         frame: FrameId,
         request: Request,
         platform: &mut P,
     ) -> bool {
-        let (_, line) = self.split(request.line);
+        for line in self.lines_of(request) {
+            self.copy_line_to_frame(frame, request, line, platform);
+        }
+        self.cache.mshr_of(frame).is_some()
+    }
+
+    #[inline]
+    pub(super) fn copy_line_to_frame<P: Platform>(
+        &mut self,
+        frame: FrameId,
+        request: Request,
+        line: LineInPage,
+        platform: &mut P,
+    ) {
         let to = Cell::Page(PagePlace::Frame(frame), line);
-        platform.copy_line(Cell::Host(request.id), to);
-        let Some(mshr) = self.cache.mshr_of(frame) else {
-            return false;
-        };
-        let entry = self.mshrs.get_mut(mshr);
-        entry.written.insert(line);
-        entry.is_unwanted = false;
-        true
+        platform.copy_line(self.payload(request, line), to);
+        if let Some(mshr) = self.cache.mshr_of(frame) {
+            let entry = self.mshrs.get_mut(mshr);
+            entry.written.insert(line);
+            entry.is_unwanted = false;
+        }
     }
 
     /// A write without a log. Says whether there was room.
@@ -171,7 +262,7 @@ impl Controller {
         Some((frame, at))
     }
 
-    fn answer_write<P: Platform>(
+    pub(super) fn answer_write<P: Platform>(
         &mut self,
         request: Request,
         at: Time,

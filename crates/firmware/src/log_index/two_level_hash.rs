@@ -55,20 +55,6 @@ pub struct TwoLevelHash {
 }
 
 impl TwoLevelHash {
-    /// The index of a half whose slots start at `first_slot`.
-    pub fn new(page: PageSize, first_slot: LogSlot) -> Self {
-        let mut arenas = Vec::new();
-        arenas.resize_with(usize::from(page.line_bits()) + 1, Arena::default);
-        Self {
-            positions: HashMap::with_hasher(FxBuildHasher),
-            pages: Vec::new(),
-            arenas,
-            entry_count: 0,
-            first_slot,
-            line_bits: page.line_bits(),
-        }
-    }
-
     fn page(&self, lpa: Lpa) -> Option<&Page> {
         let position = *self.positions.get(&lpa)?;
         Some(&self.pages[position as usize])
@@ -162,6 +148,19 @@ impl TwoLevelHash {
 }
 
 impl LogIndex for TwoLevelHash {
+    fn new(page: PageSize, first_slot: LogSlot) -> Self {
+        let mut arenas = Vec::new();
+        arenas.resize_with(usize::from(page.line_bits()) + 1, Arena::default);
+        Self {
+            positions: HashMap::with_hasher(FxBuildHasher),
+            pages: Vec::new(),
+            arenas,
+            entry_count: 0,
+            first_slot,
+            line_bits: page.line_bits(),
+        }
+    }
+
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot> {
         let position = self.position_of(lpa);
         let code = self.code(line, slot);

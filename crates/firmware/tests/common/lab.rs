@@ -5,6 +5,7 @@
 //! unless both are reads, and it takes a page over when its requests for the page are answered.
 
 mod migration;
+mod ports;
 
 use crate::common::{Bench, Costs, Token};
 use firmware::{
@@ -42,14 +43,16 @@ struct HostPage {
     is_dirty: bool,
 }
 
-/// How often what happens, in shares of 100.
+/// How often what happens, in shares of 100 and the share of runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
     pub reads: u64,
     pub writes: u64,
     pub migrations: u64,
-    /// Reads and writes of whole pages, half of them each.
+    /// Reads and writes of whole pages, half of them each; an eighth of the writes are trims.
     pub pages: u64,
+    /// Reads and writes of runs of lines, half of them each; some flushes.
+    pub runs: u64,
     /// Pages of the small set that half of the accesses go to.
     pub hot_pages: u64,
 }
@@ -61,6 +64,7 @@ pub struct Lab {
     pub clean_demotions: u64,
     pub checked_reads: u64,
     pub checked_page_reads: u64,
+    pub checked_run_reads: u64,
     page: PageSize,
     die_count: usize,
     now: Time,
@@ -90,6 +94,7 @@ impl Lab {
             clean_demotions: 0,
             checked_reads: 0,
             checked_page_reads: 0,
+            checked_run_reads: 0,
             page,
             die_count: config.geometry.die_count() as usize,
             now: Time::ZERO,
@@ -108,15 +113,23 @@ impl Lab {
     /// host copy of a page saw anything of it.
     pub fn step(&mut self) -> bool {
         self.now += Picos::new(self.random.below(200_000));
-        let draw = self.random.below(100);
-        if draw < self.mix.reads {
+        let mut draw = self.random.below(100 + self.mix.runs);
+        let mut is_drawn = |share: u64| {
+            let is_drawn = draw < share;
+            draw = draw.wrapping_sub(share);
+            is_drawn
+        };
+        let mix = self.mix;
+        if is_drawn(mix.reads) {
             self.access(false)
-        } else if draw < self.mix.reads + self.mix.writes {
+        } else if is_drawn(mix.writes) {
             self.access(true)
-        } else if draw < self.mix.reads + self.mix.writes + self.mix.migrations {
+        } else if is_drawn(mix.migrations) {
             self.migrate()
-        } else if draw < self.mix.reads + self.mix.writes + self.mix.migrations + self.mix.pages {
+        } else if is_drawn(mix.pages) {
             self.access_page()
+        } else if is_drawn(mix.runs) {
+            self.access_run()
         } else {
             // One choice beyond the dies: the oldest timer rings.
             let choice = self.random.below(self.die_count as u64 + 1) as usize;
@@ -233,30 +246,9 @@ impl Lab {
         }
     }
 
-    /// A read or write of a whole page; a written page has a token and those after it.
-    fn access_page(&mut self) -> bool {
-        let line = self.pick_line();
-        let (lpa, in_page) = self.split(line);
-        if self.is_at_host(lpa) {
-            return false;
-        }
-        let token = self.next_token;
-        self.next_token += u64::from(self.page.line_count());
-        let op = match self.random.below(2) {
-            0 => RequestOp::ReadPage,
-            _ => RequestOp::WritePage,
-        };
-        self.send(line - in_page as u64, op, token)
-    }
-
     /// The lines that a request is of.
     fn lines_of(&self, line: u64, op: RequestOp) -> std::ops::Range<usize> {
-        let count = if op.is_page() {
-            usize::from(self.page.line_count())
-        } else {
-            1
-        };
-        line as usize..line as usize + count
+        line as usize..line as usize + usize::from(op.line_count(self.page))
     }
 
     /// Sends a request if the contract allows it now; says whether it did.
@@ -280,7 +272,7 @@ impl Lab {
             self.has_writer[index] = is_write;
             self.readers[index] += u16::from(!is_write);
         }
-        if op.is_page() {
+        if op.is_page() || matches!(op, RequestOp::ReadRun { .. } | RequestOp::WriteRun { .. }) {
             let payload = self.bench.page(PagePlace::Host(request.id));
             for (nth, place) in payload.iter_mut().enumerate() {
                 *place = if is_write { token + nth as u64 } else { 0 };
@@ -297,7 +289,9 @@ impl Lab {
         self.controller
             .on_request(self.now, request, &mut self.bench);
         self.take_answers();
-        self.compare_copies(line);
+        for line in lines {
+            self.compare_copies(line as u64);
+        }
         true
     }
 
@@ -329,7 +323,6 @@ impl Lab {
             .take()
             .expect("a request is answered once");
         let line = request.line.get();
-        let index = line as usize;
         let parts = response.breakdown;
         let sum = parts.stall + parts.index + parts.dram + parts.flash;
         assert_eq!(response.at - arrived, sum, "the parts add up: {response:?}");
@@ -338,27 +331,9 @@ impl Lab {
             "an answer leaves after the call: {response:?}"
         );
         match (response.answer, request.op) {
-            (Answer::Written, RequestOp::Write) => {
-                self.model[index] = token;
-                self.has_writer[index] = false;
-                return;
-            }
-            (Answer::Written, RequestOp::WritePage) => {
-                for (nth, index) in self.lines_of(line, request.op).enumerate() {
-                    self.model[index] = token + nth as u64;
-                    self.has_writer[index] = false;
-                }
-                return;
-            }
-            (Answer::Data, RequestOp::ReadPage) => {
-                self.checked_page_reads += 1;
-                let lines = self.lines_of(line, request.op);
-                let got = self.bench.page(PagePlace::Host(response.request));
-                let expected = &self.model[lines];
-                assert_eq!(
-                    got, expected,
-                    "the page of line {line} is not what was written last: {response:?}"
-                );
+            (Answer::Written, op) => return self.take_written(line, op, token),
+            (Answer::Data, RequestOp::ReadPage | RequestOp::ReadRun { .. }) => {
+                self.check_lines(line, request.op, response);
             }
             (Answer::Data, RequestOp::Read { .. }) => self.check_read(id, line, response),
             (

@@ -33,7 +33,7 @@ pub struct Bench {
     costs: Costs,
     /// Payloads by request.
     pub host: Vec<Token>,
-    /// Payloads of page requests, by request.
+    /// Payloads of requests of pages and runs, by request.
     pub host_pages: Vec<Page>,
     log: Vec<Token>,
     frames: Vec<Page>,
@@ -133,6 +133,7 @@ impl Bench {
     pub fn peek(&mut self, cell: Cell) -> Token {
         match cell {
             Cell::Host(request) => self.host[request.index()],
+            Cell::HostLine(request, line) => self.page(PagePlace::Host(request))[line.index()],
             Cell::Log(slot) => self.log[slot.index()],
             Cell::Page(PagePlace::Zero, _) => 0,
             Cell::Page(place, line) => self.page(place)[line.index()],
@@ -183,6 +184,9 @@ impl Platform for Bench {
         let token = self.peek(from);
         match to {
             Cell::Host(request) => self.host[request.index()] = token,
+            Cell::HostLine(request, line) => {
+                self.page(PagePlace::Host(request))[line.index()] = token;
+            }
             Cell::Log(slot) => {
                 if self.log.len() <= slot.index() {
                     self.log.resize(slot.index() + 1, 0);

@@ -69,7 +69,7 @@ fn access(record: &AccessRecord) -> Value {
         "core": record.core.map(units::CoreId::get),
         "answer": match record.answer {
             Answer::Delay => "delay",
-            Answer::Data | Answer::Written => "data",
+            _ => "data",
         },
         "served": served(record.served),
         "first_ps": record.first.as_picos(),

@@ -1,0 +1,114 @@
+//! Requests other than reads and writes of lines and pages: runs, trim, flush, transactions.
+
+use super::Controller;
+use super::reads::hit_breakdown;
+use crate::log_index::LogIndex;
+use crate::mshr::Pending;
+use crate::platform::{
+    Answer, Breakdown, PagePlace, Platform, Refusal, Request, RequestOp, Response, Served,
+};
+use units::{Lpa, Time};
+
+impl<I: LogIndex> Controller<I> {
+    /// What the simulated host of SkyByte does not ask for.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_command<P: Platform>(
+        &mut self,
+        now: Time,
+        request: Request,
+        platform: &mut P,
+    ) {
+        match request.op {
+            RequestOp::ReadRun { .. } => self.on_run_read(now, request, platform),
+            RequestOp::WriteRun { tx, .. } => self.on_run_write(now, request, tx, platform),
+            RequestOp::Trim => self.on_trim(now, request, platform),
+            RequestOp::Flush => self.on_flush(now, request, platform),
+            RequestOp::Commit { .. } | RequestOp::Abort { .. } => {
+                self.refuse(now, request, Refusal::Unsupported, platform);
+            }
+            _ => unreachable!("reads and writes of lines and pages have their own ways"),
+        }
+    }
+
+    /// Answers a request that is not done.
+    pub(super) fn refuse<P: Platform>(
+        &mut self,
+        now: Time,
+        request: Request,
+        why: Refusal,
+        platform: &mut P,
+    ) {
+        self.stats.refusals += 1;
+        let response = Response {
+            request: request.id,
+            answer: Answer::Refused(why),
+            at: now,
+            served: Served::Write,
+            breakdown: Breakdown::default(),
+        };
+        self.answer(response, platform);
+    }
+
+    /// With a log everything that was answered is in battery-backed DRAM already. Without one the
+    /// data cache has dirty pages, which nothing brings to flash on demand.
+    fn on_flush<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
+        self.stats.flushes += 1;
+        if self.log.is_none() {
+            return self.refuse(now, request, Refusal::Unsupported, platform);
+        }
+        let pending = Pending::ready_at(now, request);
+        self.answer_command(now, &pending, platform);
+    }
+
+    /// A page is given up: every copy of it goes, and programs that are on their way come to
+    /// nothing.
+    fn on_trim<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
+        self.stats.trims += 1;
+        let occupancy = self.constants.write_occupancy;
+        let pending = self.look_up(now, request, occupancy, platform);
+        let (lpa, _) = self.split(request.line);
+        self.forget_frame(lpa, platform);
+        self.buffers.forget(lpa);
+        self.ftl.trim(lpa, platform);
+        if let Some(log) = self.log.as_mut() {
+            log.drop_page(lpa);
+        }
+        self.answer_command(pending.miss_ready(), &pending, platform);
+        self.pump_log(now, platform);
+        self.resume_misses(now, platform);
+    }
+
+    /// A page that is being fetched, ahead or for a read that was answered with SkyByte-Delay,
+    /// comes as zeroes; one that is here leaves.
+    fn forget_frame<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+        let Some(frame) = self.cache.find(lpa) else {
+            return;
+        };
+        let Some(mshr) = self.cache.mshr_of(frame) else {
+            return self.cache.remove(frame);
+        };
+        let all = self.constants.all_lines;
+        platform.copy_page(PagePlace::Zero, PagePlace::Frame(frame), all);
+        self.cache.mark_clean(frame);
+        self.mshrs.get_mut(mshr).written = all;
+    }
+
+    /// Answers a request that nothing is to be brought for, at `at`.
+    pub(super) fn answer_command<P: Platform>(
+        &mut self,
+        at: Time,
+        pending: &Pending,
+        platform: &mut P,
+    ) {
+        self.stats.served.count(Served::Write);
+        let response = Response {
+            request: pending.request.id,
+            answer: Answer::Written,
+            at,
+            served: Served::Write,
+            breakdown: hit_breakdown(pending, pending.miss_ready(), at, at),
+        };
+        self.answer(response, platform);
+    }
+}
