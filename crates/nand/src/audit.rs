@@ -70,7 +70,7 @@ impl Nand {
             let service = self.service_time(kind) * stats.completed;
             assert_eq!(
                 stats.latency,
-                stats.wait + stats.channel_wait + stats.suspended + service,
+                stats.wait + stats.channel_wait + stats.suspended + stats.retry_time + service,
                 "the parts of {kind:?} time add up"
             );
         }

@@ -1,5 +1,6 @@
 //! What goes into the flash and what comes out of it.
 
+use crate::Fault;
 use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
 
 /// One operation on one page or block, with the caller's name for it.
@@ -114,6 +115,8 @@ pub struct Completion {
     pub started: Time,
     /// When it ended; a read's page is then in the controller.
     pub finished: Time,
+    /// How it failed, if it did. It took its time all the same.
+    pub fault: Option<Fault>,
 }
 
 impl Completion {

@@ -5,6 +5,7 @@
 //! Buses are granted in the order in which dies ask for them. Invariants: `docs/nand.md`.
 
 use crate::die::{Bus, Phase, Suspended, Unit};
+use crate::faults::{Faults, fault_of};
 use crate::list::{Op, OpId, Slab};
 use crate::split::{Chain, Clocks};
 use crate::{
@@ -25,6 +26,8 @@ pub struct Nand {
     geometry: FlashGeometry,
     timing: Timing,
     parallelism: Parallelism,
+    /// None: nothing fails.
+    faults: Option<Box<Faults>>,
     /// By unit; empty unless commands go to `submit_split`.
     pub(crate) clocks: Vec<Clocks>,
     pub(crate) chain: Chain,
@@ -67,12 +70,32 @@ impl Nand {
                 suspend: config.suspend.then_some(config.t_suspend),
             },
             parallelism: config.parallelism,
+            faults: None,
             clocks: match config.scheduling {
                 Scheduling::Split => vec![Clocks::default(); unit_count as usize],
                 Scheduling::Fifo | Scheduling::ReadPriority => Vec::new(),
             },
             chain: Chain::default(),
         }
+    }
+
+    /// A flash in which this goes wrong. Not with `scheduling = split`.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> Self {
+        assert!(!self.is_split(), "two clocks know no faults");
+        Self {
+            faults: Some(Box::new(faults)),
+            ..self
+        }
+    }
+
+    /// What goes wrong; None if nothing does.
+    pub fn faults(&self) -> Option<&Faults> {
+        self.faults.as_deref()
+    }
+    /// As [`Nand::faults`], to let days pass or to restore what blocks have been through.
+    pub fn faults_mut(&mut self) -> Option<&mut Faults> {
+        self.faults.as_deref_mut()
     }
 
     /// How the flash is organised.
@@ -201,8 +224,14 @@ impl Nand {
     }
 
     fn enter_array(&mut self, now: Time, unit: u32, id: OpId, events: &mut Vec<(Time, NandEvent)>) {
-        let kind = self.slab[id].command.operation.kind();
-        let end = now + self.timing.array[kind.index()];
+        let operation = self.slab[id].command.operation;
+        let mut end = now + self.timing.array[operation.kind().index()];
+        if let (Some(faults), Operation::Read(page)) = (&self.faults, operation) {
+            let outcome = faults.read(page);
+            let op = &mut self.slab[id];
+            (op.retries, op.is_lost) = (outcome.retries, !outcome.is_corrected);
+            end += self.timing.array[Kind::Read.index()] * u64::from(outcome.retries);
+        }
         self.enter(now, unit, Phase::Array(id), end, events);
     }
 
@@ -291,7 +320,13 @@ impl Nand {
     ) {
         let op = self.slab.remove(id);
         let operation = op.command.operation;
-        self.record(now, &op);
+        let is_failed = match (&mut self.faults, operation) {
+            (None, _) => false,
+            (Some(_), Operation::Read(_)) => op.is_lost,
+            (Some(faults), Operation::Program(page)) => !faults.program(page),
+            (Some(faults), Operation::Erase(block)) => !faults.erase(block),
+        };
+        self.record(now, &op, is_failed);
         if operation.kind() != Kind::Read {
             let block = operation.block(&self.geometry);
             if let Some(changes) = self.changes_of_block.get_mut(block.index()) {
@@ -304,16 +339,21 @@ impl Nand {
             submitted: op.submitted,
             started: op.started,
             finished: now,
+            fault: is_failed.then(|| fault_of(operation.kind())),
         });
         self.start_next(now, unit, events);
     }
 
-    fn record(&mut self, now: Time, op: &Op) {
+    fn record(&mut self, now: Time, op: &Op, is_failed: bool) {
+        let retry_time = self.timing.array[Kind::Read.index()] * u64::from(op.retries);
         let stats = self.stats.of_mut(op.command.operation.kind());
         stats.completed += 1;
         stats.wait += op.started - op.submitted;
         stats.channel_wait += op.channel_wait;
         stats.suspended += op.suspended;
+        stats.retries += u64::from(op.retries);
+        stats.retry_time += retry_time;
+        stats.failed += u64::from(is_failed);
         stats.latency += now - op.submitted;
     }
 

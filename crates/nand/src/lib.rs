@@ -12,6 +12,7 @@ mod audit;
 pub mod command;
 pub mod config;
 mod die;
+pub mod faults;
 mod flash;
 mod list;
 mod split;
@@ -20,5 +21,6 @@ pub mod stats;
 
 pub use command::{Command, Completion, Kind, NandEvent, Operation};
 pub use config::{NandConfig, Parallelism, Scheduling};
+pub use faults::{Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
 pub use flash::Nand;
 pub use stats::{KindStats, NandStats};

@@ -19,6 +19,9 @@ pub(crate) struct Op {
     pub started: Time,
     pub channel_wait: Picos,
     pub suspended: Picos,
+    /// Of a read: how often it is read again, and whether in vain.
+    pub retries: u32,
+    pub is_lost: bool,
     /// The next in the die's list, or in the free list.
     next: u32,
 }
@@ -48,6 +51,8 @@ impl Slab {
             started: submitted,
             channel_wait: Picos::ZERO,
             suspended: Picos::ZERO,
+            retries: 0,
+            is_lost: false,
             next: NIL,
         };
         self.live_count += 1;

@@ -4,7 +4,7 @@ use crate::Kind;
 use units::Picos;
 
 /// Counters of one kind of operation. For completed commands
-/// `latency = wait + channel_wait + suspended + completed × (service without waiting)`.
+/// `latency = wait + channel_wait + suspended + retry_time + completed × (service without waiting)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KindStats {
     /// Commands submitted.
@@ -18,6 +18,12 @@ pub struct KindStats {
     /// Sum over completed commands of the time they were suspended, suspension and resumption
     /// included.
     pub suspended: Picos,
+    /// Times that completed commands read their page again.
+    pub retries: u64,
+    /// Time that took.
+    pub retry_time: Picos,
+    /// Completed commands that failed.
+    pub failed: u64,
     /// Sum over completed commands of the time from submission to end.
     pub latency: Picos,
 }
