@@ -78,6 +78,23 @@ impl Device {
         }
     }
 
+    /// The one with least of everything.
+    pub fn simplest() -> Self {
+        Self {
+            page_lines: 2,
+            half_lines: 2,
+            frames: 1,
+            buffers: 1,
+            batch: 1,
+            dies: 1,
+            blocks: SPARE_BLOCKS + 2,
+            block_pages: 2,
+            gc_buffers: 1,
+            gc_pages: 1,
+            ack_programmed: 0,
+        }
+    }
+
     /// Every key with the place of its value, in the order of the script.
     pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 11] {
         [

@@ -1,12 +1,16 @@
 //! Runs a workload and cuts the power at every step of it.
 
+use crate::catch::catch;
 use crate::device::Device;
 use crate::life::{Event, Life, Setup};
 use crate::media::span;
-use crate::oracle::{Asked, Oracle};
+use crate::oracle::{Asked, Lines, Oracle};
 use crate::power_cutter::{Cut, Fate, Fates, Place};
+use crate::sabotage::Bug;
 use crate::step::Step;
 use crate::token::{Digest, Token};
+use crate::workload::Workload;
+use core::ops::Range;
 use firmware::{Answer, Request, RequestOp, Response};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
@@ -17,13 +21,33 @@ pub const REQUESTS: usize = 8;
 /// Events after which a device that still works is stuck.
 const MOST_EVENTS: usize = 10_000;
 
+/// One cut among those of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CutName {
+    /// Where, and what became of the flash operations in flight.
+    pub first: (Place, Fate),
+    /// The same of a second cut, while the firmware recovers from the first.
+    pub second: Option<(Place, Fate)>,
+}
+
+/// How a workload is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Which fates of flash operations are tried.
+    pub fates: Fates,
+    /// The bug that is planted, if one is.
+    pub bug: Option<Bug>,
+    /// The only cut that is judged, and in which step; none: all.
+    pub only: Option<(usize, CutName)>,
+}
+
 /// What was wrong, and when.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// In which step of the workload, counted from 0.
     pub step: usize,
     /// After which cut; none if the power was on.
-    pub cut: Option<(Place, Fate)>,
+    pub cut: Option<CutName>,
     /// What, as a sentence.
     pub what: String,
 }
@@ -91,14 +115,30 @@ pub struct Lab<'a> {
     step: usize,
     next_token: u32,
     outstanding: [bool; REQUESTS],
+    options: Options,
 }
 
 impl<'a> Lab<'a> {
+    /// Runs a workload to its end or to the first thing that is wrong.
+    ///
+    /// # Errors
+    /// What was found.
+    pub fn run(workload: &Workload, options: Options, tally: &'a mut Tally) -> Result<(), Finding> {
+        let mut lab = Lab::new(workload.device.clone(), options, tally);
+        for (nth, step) in workload.steps.iter().enumerate() {
+            lab.step = nth;
+            let done = catch(|| lab.step(step));
+            done.unwrap_or_else(|what| Err(lab.finding(what)))?;
+        }
+        Ok(())
+    }
+
     /// A lab around a new device.
-    pub fn new(device: Device, fates: Fates, tally: &'a mut Tally) -> Self {
+    pub fn new(device: Device, options: Options, tally: &'a mut Tally) -> Self {
         let setup = Setup::new(device);
         Self {
-            life: Life::new(&setup, fates),
+            life: Life::new(&setup, options.bug, options.fates),
+            options,
             oracle: Oracle::new(setup.line_count()),
             setup,
             tally,
@@ -113,7 +153,8 @@ impl<'a> Lab<'a> {
     /// # Errors
     /// What was found.
     pub fn step(&mut self, step: &Step) -> Result<(), Finding> {
-        let done = match *step {
+        self.life.bench.inner.begin_step();
+        match *step {
             Step::Finish { die } => {
                 let event = self.life.finish(die);
                 event.map_or(Ok(()), |event| self.take(event))
@@ -128,10 +169,7 @@ impl<'a> Lab<'a> {
             }
             Step::Settle => self.settle(),
             step => self.send(step),
-        };
-        done?;
-        self.step += 1;
-        Ok(())
+        }
     }
 
     fn finding(&self, what: String) -> Finding {
@@ -154,7 +192,7 @@ impl<'a> Lab<'a> {
             return Ok(());
         }
         let id = RequestId::from_index(free);
-        let payload = self.life.bench.inner.payload(id);
+        let payload = self.life.machine().payload(id);
         payload.fill(Token::GARBAGE);
         for (place, (_, token)) in payload.iter_mut().zip(asked.written()) {
             *place = *token;
@@ -174,53 +212,68 @@ impl<'a> Lab<'a> {
     fn asking(&mut self, step: Step) -> Option<(RequestOp, usize, Asked)> {
         let (pages, lines) = (self.setup.page_count, self.setup.device.page_lines as usize);
         let page_of = |page: u32| span(Lpa::new(u64::from(page) % pages as u64), lines);
-        let line_of = |line: u32| line as usize % (pages * lines);
+        let run_of = |line: u32, count: u32| {
+            let first = line as usize % (pages * lines);
+            let end = (first / lines + 1) * lines;
+            first..(first + count.max(1) as usize).min(end)
+        };
         Some(match step {
-            Step::Write {
-                line,
-                count: 1,
-                tx: TxId::NONE,
-            } => {
-                let line = line_of(line);
-                let asked = self.write(line..line + 1, false);
-                (RequestOp::Write, line, asked)
-            }
-            Step::WritePage { page } => {
-                let page = page_of(page);
-                let asked = self.write(page.clone(), true);
-                (RequestOp::WritePage, page.start, asked)
-            }
-            Step::Read { line, count: 1 } => {
-                let first = line_of(line);
-                let op = RequestOp::Read {
-                    delay_allowed: false,
+            Step::Write { line, count, tx } => {
+                let lines = run_of(line, count);
+                let op = match (lines.len(), tx) {
+                    (1, TxId::NONE) => RequestOp::Write,
+                    (count, tx) => RequestOp::WriteRun {
+                        count: count as u16,
+                        tx,
+                    },
                 };
-                (op, first, Asked::Read { first, count: 1 })
+                let lines = self.with_tokens(lines);
+                (op, lines[0].0, Asked::lines(tx, lines))
+            }
+            Step::WritePage { page, is_through } => {
+                let op = match is_through {
+                    true => RequestOp::WritePageThrough,
+                    false => RequestOp::WritePage,
+                };
+                let page = page_of(page);
+                (op, page.start, Asked::page(self.with_tokens(page)))
+            }
+            Step::Trim { page } => {
+                let page = page_of(page);
+                let zeroes = page.clone().map(|line| (line, Token::ZERO));
+                let asked = Asked::lines(TxId::NONE, zeroes.collect());
+                (RequestOp::Trim, page.start, asked)
+            }
+            Step::Read { line, count } => {
+                let lines = run_of(line, count);
+                let op = match lines.len() {
+                    1 => RequestOp::Read {
+                        delay_allowed: false,
+                    },
+                    count => RequestOp::ReadRun {
+                        count: count as u16,
+                    },
+                };
+                (op, lines.start, Asked::read(lines))
             }
             Step::ReadPage { page } => {
-                let first = page_of(page).start;
-                (
-                    RequestOp::ReadPage,
-                    first,
-                    Asked::Read {
-                        first,
-                        count: lines,
-                    },
-                )
+                let page = page_of(page);
+                (RequestOp::ReadPage, page.start, Asked::read(page))
             }
+            Step::Flush => (RequestOp::Flush, 0, Asked::Flush),
+            Step::Commit { tx } => (RequestOp::Commit { tx }, 0, Asked::Commit(tx)),
+            Step::Abort { tx } => (RequestOp::Abort { tx }, 0, Asked::Abort(tx)),
             _ => return None,
         })
     }
 
-    fn write(&mut self, lines: core::ops::Range<usize>, is_whole: bool) -> Asked {
-        let lines = lines.map(|line| {
+    /// Each line with something new to hold.
+    fn with_tokens(&mut self, lines: Range<usize>) -> Lines {
+        let tokens = lines.map(|line| {
             self.next_token += 1;
             (line, Token::new(self.next_token))
         });
-        Asked::Write {
-            lines: lines.collect(),
-            is_whole,
-        }
+        tokens.collect()
     }
 
     /// Lets everything end.
@@ -239,7 +292,7 @@ impl<'a> Lab<'a> {
 
     /// Judges the cuts of an event, each with the answers that had been given before it.
     fn take(&mut self, event: Event) -> Result<(), Finding> {
-        if let Some(what) = self.life.bench.inner.violation.take() {
+        if let Some(what) = self.life.machine().violation.take() {
             return Err(self.finding(what));
         }
         let mut answers = event.answers.into_iter();
@@ -256,18 +309,26 @@ impl<'a> Lab<'a> {
 
     fn take_answer(&mut self, response: Response) -> Result<(), Finding> {
         let id = response.request;
-        let asked = self.oracle.done(id).map_err(|what| self.finding(what))?;
+        let asked = match response.answer {
+            Answer::Refused(why) => self.oracle.refused(id, why),
+            _ => self.oracle.done(id),
+        };
+        let asked = asked.map_err(|what| self.finding(what))?;
         self.outstanding[id.index()] = false;
         match (response.answer, asked) {
             (Answer::Data, Asked::Read { first, count }) => self.check_read(id, first, count),
-            (Answer::Written, Asked::Write { .. }) => Ok(()),
-            (answer, asked) => Err(self.finding(format!("{asked:?} is answered by {answer:?}"))),
+            (Answer::Written, Asked::Read { .. })
+            | (Answer::Data | Answer::Delay | Answer::Poison, _) => {
+                let answer = response.answer;
+                Err(self.finding(format!("{id} is answered by {answer:?}")))
+            }
+            _ => Ok(()),
         }
     }
 
     fn check_read(&mut self, id: RequestId, first: usize, count: usize) -> Result<(), Finding> {
         self.tally.reads += 1;
-        let got = &self.life.bench.inner.payload(id)[..count];
+        let got = &self.life.machine().payload(id)[..count];
         let seen = &self.oracle.seen()[first..first + count];
         let wrong = got.iter().zip(seen).position(|(got, seen)| got != seen);
         let what = wrong.map(|nth| {
@@ -279,13 +340,21 @@ impl<'a> Lab<'a> {
 
     /// Judges what a cut leaves.
     fn judge(&mut self, cut: &Cut) -> Result<(), Finding> {
-        if !self.tally.note(cut, &self.oracle) {
+        let name = CutName {
+            first: (cut.place, cut.fate),
+            second: None,
+        };
+        let is_chosen = match self.options.only {
+            None => self.tally.note(cut, &self.oracle),
+            Some((step, only)) => (step, only.first) == (self.step, name.first),
+        };
+        if !is_chosen {
             return Ok(());
         }
         let reading = cut.media.reading(self.setup.page_count);
         let judged = reading.and_then(|reading| self.oracle.judge(&reading));
         judged.map_err(|what| Finding {
-            cut: Some((cut.place, cut.fate)),
+            cut: Some(name),
             ..self.finding(what)
         })
     }

@@ -10,6 +10,7 @@
 //! [`power_cutter`], [`oracle`], [`step`], [`lab`], then [`sabotage`]. See docs/crash-lab.md.
 #![forbid(unsafe_code)]
 
+mod catch;
 pub mod device;
 pub mod flash;
 pub mod lab;
@@ -18,12 +19,17 @@ pub mod machine;
 pub mod media;
 pub mod oracle;
 pub mod power_cutter;
+pub mod sabotage;
+pub mod script;
+pub mod shrink;
 pub mod step;
 pub mod tables;
 pub mod token;
 pub mod workload;
 
 pub use device::Device;
-pub use lab::{Finding, Lab, Tally};
+pub use lab::{CutName, Finding, Lab, Options, Tally};
+pub use sabotage::Bug;
+pub use script::Script;
 pub use step::Step;
 pub use workload::Workload;

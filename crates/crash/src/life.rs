@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::machine::Machine;
 use crate::power_cutter::{Cut, Fates, PowerCutter};
+use crate::sabotage::{Bug, Sabotage};
 use firmware::{Controller, ControllerConfig, Request, Response};
 use units::{DieId, Picos, Time};
 
@@ -34,7 +35,7 @@ impl Setup {
 }
 
 /// What the firmware stands on.
-pub type Bench = PowerCutter<Machine>;
+pub type Bench = Sabotage<PowerCutter<Machine>>;
 
 /// Firmware and machine.
 #[allow(missing_debug_implementations, reason = "the controller has none")]
@@ -56,24 +57,30 @@ pub struct Event {
 }
 
 impl Life {
-    /// A device that was never used.
-    pub fn new(setup: &Setup, fates: Fates) -> Self {
+    /// A device that was never used, and whose firmware has a bug.
+    pub fn new(setup: &Setup, bug: Option<Bug>, fates: Fates) -> Self {
         let machine = Machine::new(&setup.device, setup.device.new_media());
+        let cutter = PowerCutter::new(machine, fates);
         Self {
             controller: Controller::new(&setup.config),
-            bench: PowerCutter::new(machine, fates),
+            bench: Sabotage::new(cutter, bug, &setup.device, false),
             now: Time::ZERO,
         }
+    }
+
+    /// The machine.
+    pub fn machine(&mut self) -> &mut Machine {
+        &mut self.bench.inner.inner
     }
 
     /// Lets the firmware do something.
     fn event(&mut self, act: impl FnOnce(&mut Controller, Time, &mut Bench)) -> Event {
         self.now += Picos::from_nanos(100);
-        self.bench.begin();
+        self.bench.inner.begin();
         act(&mut self.controller, self.now, &mut self.bench);
         Event {
-            cuts: self.bench.end(),
-            answers: std::mem::take(&mut self.bench.inner.responses),
+            cuts: self.bench.inner.end(),
+            answers: std::mem::take(&mut self.machine().responses),
         }
     }
 
@@ -89,15 +96,15 @@ impl Life {
 
     /// The oldest operation of a die ends, if it has any.
     pub fn finish(&mut self, die: DieId) -> Option<Event> {
-        let tag = self.bench.inner.finish_oldest(die)?;
+        let tag = self.machine().finish_oldest(die)?;
         let event = self.event(|controller, now, bench| controller.on_nand_done(now, tag, bench));
-        self.bench.inner.forget_register(tag);
+        self.machine().forget_register(tag);
         Some(event)
     }
 
     /// The oldest timer rings, if there is any.
     pub fn ring(&mut self) -> Option<Event> {
-        let timer = self.bench.inner.next_timer()?;
+        let timer = self.machine().next_timer()?;
         Some(self.event(|controller, now, bench| controller.on_timer(now, timer, bench)))
     }
 
@@ -105,7 +112,7 @@ impl Life {
     pub fn go_on(&mut self) -> Option<Event> {
         let ring = self.ring();
         ring.or_else(|| {
-            let die = self.bench.inner.busy_die()?;
+            let die = self.machine().busy_die()?;
             self.finish(die)
         })
     }

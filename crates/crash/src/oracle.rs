@@ -6,6 +6,7 @@
 //! commit was asked for, none of them is; in between, all or none. Nothing else is ever there.
 
 use crate::token::{Digest, Token};
+use firmware::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{RequestId, TxId};
 
@@ -40,6 +41,33 @@ pub enum Asked {
 }
 
 impl Asked {
+    /// To write lines, each of which is there or not after a cut.
+    pub fn lines(tx: TxId, lines: Lines) -> Self {
+        match tx {
+            TxId::NONE => Self::Write {
+                lines,
+                is_whole: false,
+            },
+            tx => Self::WriteUnder(tx, lines),
+        }
+    }
+
+    /// To write a page.
+    pub fn page(lines: Lines) -> Self {
+        Self::Write {
+            lines,
+            is_whole: true,
+        }
+    }
+
+    /// To read lines.
+    pub fn read(lines: core::ops::Range<usize>) -> Self {
+        Self::Read {
+            first: lines.start,
+            count: lines.len(),
+        }
+    }
+
     /// The lines that it writes.
     pub fn written(&self) -> &[(usize, Token)] {
         match self {
@@ -73,8 +101,8 @@ pub struct Oracle {
     asked: BTreeMap<RequestId, Asked>,
     /// Transactions that have begun, and what was written under them.
     open: BTreeMap<TxId, BTreeMap<usize, Token>>,
-    /// Those that have ended, which are not used again.
-    ended: BTreeSet<TxId>,
+    /// Those that were committed at some time.
+    committed: BTreeSet<TxId>,
 }
 
 impl Oracle {
@@ -85,7 +113,7 @@ impl Oracle {
             safe: vec![Token::ZERO; line_count],
             asked: BTreeMap::new(),
             open: BTreeMap::new(),
-            ended: BTreeSet::new(),
+            committed: BTreeSet::new(),
         }
     }
 
@@ -99,23 +127,20 @@ impl Oracle {
         self.asked.is_empty()
     }
 
-    /// Whether a transaction with this name may still do something.
-    pub fn may_go_on(&self, tx: TxId) -> bool {
-        !self.ended.contains(&tx)
-    }
-
-    /// Transactions under which something was written and that have not ended.
-    pub fn open(&self) -> impl Iterator<Item = TxId> {
-        self.open.keys().copied()
-    }
-
     /// The open transaction that has written the line last, if one has.
     pub fn holder_of(&self, line: usize) -> Option<TxId> {
-        let mut held = self
-            .open
-            .iter()
-            .filter(|(_, lines)| lines.contains_key(&line));
-        held.next().map(|(tx, _)| *tx)
+        let mut open = self.open.iter();
+        let held = open.find(|(_, lines)| lines.contains_key(&line));
+        held.map(|(tx, _)| *tx)
+    }
+
+    /// The open transaction that keeps the host from writing this, if one does.
+    fn holder_against(&self, asked: &Asked) -> Option<TxId> {
+        let mut lines = asked.written().iter();
+        lines.find_map(|(line, _)| {
+            let holder = self.holder_of(*line);
+            holder.filter(|holder| Some(*holder) != asked.tx())
+        })
     }
 
     /// Whether the host may ask now: never for a line that is being written, or to write one that
@@ -143,9 +168,6 @@ impl Oracle {
 
     /// The host asks.
     pub fn ask(&mut self, id: RequestId, asked: Asked) {
-        if let Asked::WriteUnder(tx, _) = asked {
-            self.open.entry(tx).or_default();
-        }
         let before = self.asked.insert(id, asked);
         assert!(before.is_none(), "{id} is asked once");
     }
@@ -153,9 +175,14 @@ impl Oracle {
     /// What was asked is answered and done.
     ///
     /// # Errors
-    /// A sentence, if it was not asked.
+    /// A sentence, if it was not asked or should have been refused.
     pub fn done(&mut self, id: RequestId) -> Result<Asked, String> {
         let asked = self.take(id)?;
+        if let Some(holder) = self.holder_against(&asked) {
+            return Err(format!(
+                "{id} writes lines that {holder} holds, which is open, and is not refused"
+            ));
+        }
         match &asked {
             Asked::Read { .. } | Asked::Flush => {}
             Asked::Write { lines, .. } => {
@@ -167,18 +194,17 @@ impl Oracle {
                 for (line, token) in lines {
                     self.seen[*line] = *token;
                 }
-                self.open
-                    .entry(*tx)
-                    .or_default()
-                    .extend(lines.iter().copied());
+                let written = self.open.entry(*tx).or_default();
+                written.extend(lines.iter().copied());
             }
             Asked::Commit(tx) => {
-                for (line, token) in self.end(*tx) {
+                self.committed.insert(*tx);
+                for (line, token) in self.end(id, *tx)? {
                     self.safe[line] = token;
                 }
             }
             Asked::Abort(tx) => {
-                for (line, _) in self.end(*tx) {
+                for (line, _) in self.end(id, *tx)? {
                     self.seen[line] = self.safe[line];
                 }
             }
@@ -189,15 +215,23 @@ impl Oracle {
     /// What was asked is refused: nothing of it is done.
     ///
     /// # Errors
-    /// A sentence, if it was not asked.
-    pub fn refused(&mut self, id: RequestId) -> Result<Asked, String> {
+    /// A sentence, if it was not asked or there is no such reason.
+    pub fn refused(&mut self, id: RequestId, why: Refusal) -> Result<Asked, String> {
         let asked = self.take(id)?;
-        if let Asked::WriteUnder(tx, _) = asked
-            && self.open.get(&tx).is_some_and(BTreeMap::is_empty)
-        {
-            self.open.remove(&tx);
+        let tx = asked.tx();
+        let is_right = match why {
+            Refusal::Conflict { with } => self.holder_against(&asked) == Some(with),
+            Refusal::UnknownTransaction => tx.is_some_and(|tx| !self.open.contains_key(&tx)),
+            Refusal::NameInUse => tx.is_some_and(|tx| self.committed.contains(&tx)),
+            Refusal::TooLarge | Refusal::NoRoom => tx.is_some(),
+            _ => false,
+        };
+        match is_right {
+            true => Ok(asked),
+            false => Err(format!(
+                "{id} is refused: {why:?}, and {asked:?} is no reason"
+            )),
         }
-        Ok(asked)
     }
 
     fn take(&mut self, id: RequestId) -> Result<Asked, String> {
@@ -205,9 +239,9 @@ impl Oracle {
         asked.ok_or_else(|| format!("{id} is answered although nothing is asked by that name"))
     }
 
-    fn end(&mut self, tx: TxId) -> BTreeMap<usize, Token> {
-        self.ended.insert(tx);
-        self.open.remove(&tx).unwrap_or_default()
+    fn end(&mut self, id: RequestId, tx: TxId) -> Result<BTreeMap<usize, Token>, String> {
+        let lines = self.open.remove(&tx);
+        lines.ok_or_else(|| format!("{id} ends {tx}, which is not open, and is not refused"))
     }
 
     /// Whether `reading` may be what is there after a cut now.
@@ -272,8 +306,7 @@ impl Oracle {
         self.seen.copy_from_slice(reading);
         self.safe.copy_from_slice(reading);
         self.asked.clear();
-        self.ended
-            .extend(std::mem::take(&mut self.open).into_keys());
+        self.open.clear();
     }
 
     /// Adds everything that [`Oracle::judge`] looks at to a digest.
@@ -359,7 +392,7 @@ mod tests {
             assert!(other.done(B).is_ok() && other.seen()[3] == Token::ZERO);
             other
         };
-        assert!(judge(&aborted, [0; 4]) && !aborted.may_go_on(TX));
+        assert!(judge(&aborted, [0; 4]) && aborted.holder_of(3).is_none());
         oracle.ask(B, Asked::Commit(TX));
         assert!(judge(&oracle, [0; 4]) && judge(&oracle, [7, 0, 0, 8]));
         assert!(!judge(&oracle, [7, 0, 0, 0]));
@@ -381,12 +414,35 @@ mod tests {
     }
 
     #[test]
+    fn who_writes_what_another_holds_must_be_refused_and_nobody_else() {
+        let mut oracle = Oracle::new(4);
+        oracle.ask(A, Asked::WriteUnder(TX, lines(&[(0, 7)])));
+        assert!(oracle.done(A).is_ok());
+        let conflict = Refusal::Conflict { with: TX };
+        let refused = |asked: Asked, why| {
+            let mut oracle = oracle.clone();
+            oracle.ask(A, asked);
+            (
+                oracle.clone().refused(A, why).is_ok(),
+                oracle.done(A).is_ok(),
+            )
+        };
+        assert_eq!(refused(write(&[(0, 9)], false), conflict), (true, false));
+        assert_eq!(refused(write(&[(1, 9)], false), conflict), (false, true));
+        let more = Asked::WriteUnder(TX, lines(&[(0, 9)]));
+        assert_eq!(refused(more, conflict), (false, true));
+        let unknown = Refusal::UnknownTransaction;
+        assert_eq!(refused(Asked::Commit(TX), unknown), (false, true));
+        assert_eq!(refused(Asked::Abort(TxId::new(6)), unknown), (true, false));
+    }
+
+    #[test]
     fn after_a_cut_what_was_found_is_what_is_there() {
         let mut oracle = Oracle::new(4);
         oracle.ask(A, write(&[(1, 7)], false));
         oracle.ask(B, Asked::WriteUnder(TX, lines(&[(3, 8)])));
         oracle.settle_on(&[0, 7, 0, 0].map(Token::new));
-        assert!(oracle.is_idle() && !oracle.may_go_on(TX) && oracle.holder_of(3).is_none());
+        assert!(oracle.is_idle() && oracle.holder_of(3).is_none());
         assert!(judge(&oracle, [0, 7, 0, 0]) && !judge(&oracle, [0; 4]));
     }
 }

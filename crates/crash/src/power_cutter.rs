@@ -72,10 +72,12 @@ pub trait Cuttable: Platform {
     fn cut_in_page(&mut self, to: BufferId, lines: LineMask) -> Media;
 }
 
-/// Where in the work of an event the power was cut.
+/// Where in the work of a step the power was cut.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {
-    /// Before this action of the firmware, counted from 0 in each event.
+    /// In which call of the firmware, counted from 0 in each step.
+    pub event: u32,
+    /// Before this action of the firmware, counted from 0 in each call.
     pub action: u32,
     /// In the middle of it instead.
     pub is_within: bool,
@@ -109,6 +111,7 @@ pub struct PowerCutter<P> {
     /// What does the work.
     pub inner: P,
     fates: Fates,
+    event: u32,
     action: u32,
     turn: usize,
     last_version: Option<u64>,
@@ -121,11 +124,17 @@ impl<P: Cuttable> PowerCutter<P> {
         Self {
             inner,
             fates,
+            event: 0,
             action: 0,
             turn: 0,
             last_version: None,
             cuts: Vec::new(),
         }
+    }
+
+    /// A step begins: calls are counted from here.
+    pub fn begin_step(&mut self) {
+        self.event = 0;
     }
 
     /// The firmware is about to be called: actions are counted from here.
@@ -138,6 +147,7 @@ impl<P: Cuttable> PowerCutter<P> {
     /// The firmware has returned: every cut of the event, in the order of time.
     pub fn end(&mut self) -> Vec<Cut> {
         self.cut_before();
+        self.event += 1;
         std::mem::take(&mut self.cuts)
     }
 
@@ -167,6 +177,7 @@ impl<P: Cuttable> PowerCutter<P> {
     fn push(&mut self, is_within: bool, fate: Fate, media: Media) {
         self.cuts.push(Cut {
             place: Place {
+                event: self.event,
                 action: self.action,
                 is_within,
             },

@@ -24,6 +24,25 @@ pub enum Step {
     WritePage {
         /// Which.
         page: u32,
+        /// It wants the answer only when the page survives a cut (FUA).
+        is_through: bool,
+    },
+    /// The host gives a page up.
+    Trim {
+        /// Which.
+        page: u32,
+    },
+    /// The host wants to know that what was answered survives.
+    Flush,
+    /// The host commits a transaction.
+    Commit {
+        /// Which.
+        tx: TxId,
+    },
+    /// The host gives a transaction up.
+    Abort {
+        /// Which.
+        tx: TxId,
     },
     /// The host reads lines of one page.
     Read {
@@ -62,7 +81,15 @@ impl core::fmt::Display for Step {
                 write!(f, "write {line} {count}")
             }
             Self::Write { line, count, tx } => write!(f, "write {line} {count} tx {}", tx.get()),
-            Self::WritePage { page } => write!(f, "write_page {page}"),
+            Self::WritePage {
+                page,
+                is_through: false,
+            } => write!(f, "write_page {page}"),
+            Self::WritePage { page, .. } => write!(f, "write_page_through {page}"),
+            Self::Trim { page } => write!(f, "trim {page}"),
+            Self::Flush => f.write_str("flush"),
+            Self::Commit { tx } => write!(f, "commit {}", tx.get()),
+            Self::Abort { tx } => write!(f, "abort {}", tx.get()),
             Self::Read { line, count } => write!(f, "read {line} {count}"),
             Self::ReadPage { page } => write!(f, "read_page {page}"),
             Self::Finish { die } => write!(f, "finish {}", die.get()),
@@ -94,8 +121,19 @@ impl core::str::FromStr for Step {
                 count: number(count)?,
                 tx: TxId::new(number(tx)?),
             },
-            ["write_page", page] => Self::WritePage {
+            [name @ ("write_page" | "write_page_through"), page] => Self::WritePage {
                 page: number(page)?,
+                is_through: name == "write_page_through",
+            },
+            ["trim", page] => Self::Trim {
+                page: number(page)?,
+            },
+            ["flush"] => Self::Flush,
+            ["commit", tx] => Self::Commit {
+                tx: TxId::new(number(tx)?),
+            },
+            ["abort", tx] => Self::Abort {
+                tx: TxId::new(number(tx)?),
             },
             ["read", line, count] => Self::Read {
                 line: number(line)?,

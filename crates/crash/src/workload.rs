@@ -72,17 +72,29 @@ impl Draw {
         self.page() * self.page_lines + self.below(self.page_lines)
     }
 
+    /// Of the lines of a run: every other time one.
+    fn count(&mut self) -> u32 {
+        match self.below(2) {
+            0 => 1,
+            _ => 1 + self.below(self.page_lines),
+        }
+    }
+
     fn step(&mut self) -> Step {
         match self.below(100) {
             0..30 if self.has_lines => Step::Write {
                 line: self.line(),
-                count: 1,
+                count: self.count(),
                 tx: TxId::NONE,
             },
-            0..42 => Step::WritePage { page: self.page() },
+            0..40 => Step::WritePage {
+                page: self.page(),
+                is_through: self.below(4) == 0,
+            },
+            40..42 => Step::Trim { page: self.page() },
             42..46 => Step::Read {
                 line: self.line(),
-                count: 1,
+                count: self.count(),
             },
             46..50 => Step::ReadPage { page: self.page() },
             50..52 => Step::Drain,

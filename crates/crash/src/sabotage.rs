@@ -1,0 +1,482 @@
+//! Deliberate bugs: what a firmware with the bug would do to the world, done to a firmware without.
+//!
+//! The firmware has no hook for it. A forgotten record is a record that does not get through, a
+//! wrong order is an action that is held back, a recovery that overlooks a table is given one with
+//! nothing in it. Each of them must be found; docs/crash-lab.md says after how many crash points.
+
+mod misreading;
+
+pub use misreading::Misreading;
+
+use crate::device::Device;
+use firmware::{
+    Cell, LoggedLine, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
+    Unit, WriteOrder,
+};
+use std::collections::BTreeMap;
+use units::{Bytes, LineMask, LogSlot, Lpa, Picos, Ppa, Time, TxId};
+
+macro_rules! bugs {
+    ($($(#[doc = $doc:expr])+ $name:ident = $key:literal,)+) => {
+        /// A bug that can be planted. Its doc says what the firmware would have done.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Bug { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Bug {
+            /// All of them, with the names that scripts and the lab's page use.
+            pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $key),)+];
+        }
+    };
+}
+
+bugs! {
+    /// Overwriting a line that is in the log, it updated its index and forgot the record.
+    LoggedForgotten = "logged_forgotten",
+    /// It recorded a line before it had copied it.
+    LoggedBeforeCopy = "logged_before_copy",
+    /// It answered a write before it had recorded it.
+    AnsweredBeforeLogged = "answered_before_logged",
+    /// Its compaction left the slots of a page that is on flash as they were.
+    DroppedForgotten = "dropped_forgotten",
+    /// Its compaction gave slots up when the page's program began.
+    DroppedBeforeMapped = "dropped_before_mapped",
+    /// It mapped a page when the program began.
+    MappedBeforeProgrammed = "mapped_before_programmed",
+    /// Its garbage collection forgot to map a page that it moved.
+    MoveForgotten = "move_forgotten",
+    /// Its garbage collection erased first and mapped what it had moved then.
+    ErasedBeforeMapped = "erased_before_mapped",
+    /// It forgot to record a page in a buffer that it answered for.
+    BufferedForgotten = "buffered_forgotten",
+    /// It recorded a buffer before the page was in it.
+    BufferedBeforeCopy = "buffered_before_copy",
+    /// It gave a buffer up before it mapped its page.
+    UnbufferedBeforeMapped = "unbuffered_before_mapped",
+    /// It gave a buffer up when its program began.
+    UnbufferedBeforeProgrammed = "unbuffered_before_programmed",
+    /// It put the older page over the logged lines, not the lines over the page.
+    MergedInWrongOrder = "merged_in_wrong_order",
+    /// Its compaction took an older version of a line: its index was stale.
+    MergedFromStaleSlot = "merged_from_stale_slot",
+    /// It did not record which pages it was about to program.
+    BegunForgotten = "begun_forgotten",
+    /// It recorded an erase when it began.
+    ErasedTooEarly = "erased_too_early",
+    /// A write to the log left the frame of its page as it was.
+    FrameForgotten = "frame_forgotten",
+    /// After recovery it numbered writes from the beginning.
+    OrderRestarted = "order_restarted",
+    /// Its recovery overlooked the page buffers.
+    BuffersOverlooked = "buffers_overlooked",
+    /// Its recovery took the slot with the highest number for the newest.
+    OrderOverlooked = "order_overlooked",
+    /// Its recovery believed that blocks are as on a new device.
+    BlocksOverlooked = "blocks_overlooked",
+    /// Its recovery overlooked the second half of the log.
+    HalfOverlooked = "half_overlooked",
+    /// It forgot to record a commit.
+    CommitForgotten = "commit_forgotten",
+    /// It recorded the commit of a transaction with its first line.
+    CommitBeforeData = "commit_before_data",
+    /// It answered a commit before it had recorded it.
+    AnsweredBeforeCommit = "answered_before_commit",
+    /// It freed the entry of the TxLog while lines of the transaction were in the log.
+    CommitLostEarly = "commit_lost_early",
+    /// Its recovery took every logged line for committed.
+    TxLogOverlooked = "tx_log_overlooked",
+    /// A trimmed page stayed mapped.
+    TrimForgotten = "trim_forgotten",
+    /// The logged lines of a trimmed page stayed in the log.
+    TrimKeptLog = "trim_kept_log",
+}
+
+impl Bug {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let named = Self::ALL.iter().find(|(bug, _)| *bug == self);
+        named.map_or("", |(_, name)| name)
+    }
+}
+
+/// Something that the firmware does to the world.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    CopyLine(Cell, Cell),
+    CopyPage(PagePlace, PagePlace, LineMask),
+    Nand(Time, NandCommand),
+    Respond(Response),
+    Record(Record),
+}
+
+/// The decorator; without a bug it only passes on.
+#[derive(Debug)]
+pub struct Sabotage<P> {
+    /// What does the work.
+    pub inner: P,
+    bug: Option<Bug>,
+    held: Vec<Action>,
+    logged: BTreeMap<LogSlot, LoggedLine>,
+    /// Slots whose lines are in a page buffer since the last program.
+    merged: Vec<LogSlot>,
+    /// The last page copied to a buffer.
+    older: Option<(PagePlace, PagePlace)>,
+    mapped: BTreeMap<Lpa, Ppa>,
+    moving: Option<Ppa>,
+    early: Option<TxId>,
+    trimmed: Option<Lpa>,
+    committed: Option<u32>,
+    /// What an order that restarted is less than a right one.
+    order_less: Option<u64>,
+    is_recovered: bool,
+    first_gc_buffer: u32,
+    all_lines: LineMask,
+}
+
+impl<P: Platform> Sabotage<P> {
+    /// Plants a bug between the firmware of a device and `inner`.
+    pub fn new(inner: P, bug: Option<Bug>, device: &Device, is_recovered: bool) -> Self {
+        Self {
+            inner,
+            bug,
+            held: Vec::new(),
+            logged: BTreeMap::new(),
+            merged: Vec::new(),
+            older: None,
+            mapped: BTreeMap::new(),
+            moving: None,
+            early: None,
+            trimmed: None,
+            committed: None,
+            order_less: None,
+            is_recovered,
+            first_gc_buffer: device.buffers,
+            all_lines: LineMask::full(device.config().geometry.page_size),
+        }
+    }
+
+    /// Knows what was logged and mapped before.
+    pub fn remember(
+        &mut self,
+        logged: impl Iterator<Item = (LogSlot, LoggedLine)>,
+        mapped: impl Iterator<Item = (Lpa, Ppa)>,
+    ) {
+        self.logged = logged.collect();
+        self.mapped = mapped.collect();
+    }
+
+    fn pass(&mut self, action: Action) {
+        match action {
+            Action::CopyLine(from, to) => self.inner.copy_line(from, to),
+            Action::CopyPage(from, to, lines) => self.inner.copy_page(from, to, lines),
+            Action::Nand(at, command) => self.inner.nand(at, command),
+            Action::Respond(response) => self.inner.respond(response),
+            Action::Record(record) => self.inner.record(record),
+        }
+    }
+
+    fn release(&mut self) {
+        for action in std::mem::take(&mut self.held) {
+            self.pass(action);
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        let Some(bug) = self.bug else {
+            return self.pass(action);
+        };
+        match bug {
+            Bug::LoggedForgotten
+            | Bug::LoggedBeforeCopy
+            | Bug::AnsweredBeforeLogged
+            | Bug::FrameForgotten
+            | Bug::OrderRestarted => self.spoil_writes(bug, action),
+            Bug::DroppedForgotten
+            | Bug::DroppedBeforeMapped
+            | Bug::MergedInWrongOrder
+            | Bug::MergedFromStaleSlot => self.spoil_compaction(bug, action),
+            Bug::MappedBeforeProgrammed
+            | Bug::MoveForgotten
+            | Bug::ErasedBeforeMapped
+            | Bug::BegunForgotten
+            | Bug::ErasedTooEarly => self.spoil_flash(bug, action),
+            Bug::BufferedForgotten
+            | Bug::BufferedBeforeCopy
+            | Bug::UnbufferedBeforeMapped
+            | Bug::UnbufferedBeforeProgrammed => self.spoil_buffers(bug, action),
+            Bug::CommitForgotten
+            | Bug::CommitBeforeData
+            | Bug::AnsweredBeforeCommit
+            | Bug::CommitLostEarly
+            | Bug::TrimForgotten
+            | Bug::TrimKeptLog => self.spoil_commands(bug, action),
+            // Recovery is given spoiled tables; nothing is done to actions.
+            Bug::BuffersOverlooked
+            | Bug::OrderOverlooked
+            | Bug::BlocksOverlooked
+            | Bug::HalfOverlooked
+            | Bug::TxLogOverlooked => self.pass(action),
+        }
+        self.learn(action);
+    }
+
+    /// Keeps account of what is logged and mapped.
+    fn learn(&mut self, action: Action) {
+        match action {
+            Action::Record(Record::Logged(slot, line)) => {
+                self.logged.insert(slot, line);
+            }
+            Action::Record(Record::Dropped(slot)) => {
+                self.logged.remove(&slot);
+            }
+            Action::Record(Record::Mapped(lpa, ppa)) => {
+                self.mapped.insert(lpa, ppa);
+            }
+            _ => {}
+        }
+    }
+
+    fn spoil_writes(&mut self, bug: Bug, action: Action) {
+        match (bug, action) {
+            (Bug::LoggedForgotten, Action::Record(Record::Logged(_, line))) if self.holds(line) => {
+            }
+            (Bug::LoggedBeforeCopy, Action::CopyLine(_, Cell::Log(_)))
+            | (Bug::AnsweredBeforeLogged, Action::Record(Record::Logged(..))) => {
+                self.held.push(action);
+            }
+            (Bug::FrameForgotten, Action::CopyLine(_, Cell::Page(PagePlace::Frame(_), _))) => {}
+            (Bug::LoggedBeforeCopy, Action::Record(Record::Logged(..)))
+            | (Bug::AnsweredBeforeLogged, Action::Respond(_)) => {
+                self.pass(action);
+                self.release();
+            }
+            (Bug::OrderRestarted, Action::Record(Record::Logged(slot, line)))
+                if self.is_recovered =>
+            {
+                let first = *self.order_less.get_or_insert(line.order.get());
+                let order = WriteOrder::new(line.order.get() - first);
+                self.pass(Action::Record(Record::Logged(
+                    slot,
+                    LoggedLine { order, ..line },
+                )));
+            }
+            _ => self.pass(action),
+        }
+    }
+
+    fn holds(&self, line: LoggedLine) -> bool {
+        let same = |other: &LoggedLine| (other.lpa, other.line) == (line.lpa, line.line);
+        self.logged.values().any(same)
+    }
+
+    fn spoil_compaction(&mut self, bug: Bug, action: Action) {
+        match (bug, action) {
+            (Bug::DroppedForgotten, Action::Record(Record::Dropped(slot)))
+                if self
+                    .logged
+                    .get(&slot)
+                    .is_some_and(|line| self.is_mapped(line.lpa)) => {}
+            (Bug::DroppedBeforeMapped, Action::CopyLine(Cell::Log(slot), to)) if is_buffer(to) => {
+                self.merged.push(slot);
+                self.pass(action);
+            }
+            (Bug::DroppedBeforeMapped, Action::Nand(_, command)) if command.is_compaction => {
+                self.pass(action);
+                for slot in std::mem::take(&mut self.merged) {
+                    self.pass(Action::Record(Record::Dropped(slot)));
+                }
+            }
+            (Bug::MergedInWrongOrder, Action::CopyPage(from, to @ PagePlace::Buffer(_), _)) => {
+                self.older = Some((from, to));
+                self.pass(action);
+            }
+            (Bug::MergedInWrongOrder, Action::Nand(_, command)) if command.is_compaction => {
+                if let Some((from, to)) = self.older.take() {
+                    self.pass(Action::CopyPage(from, to, self.all_lines));
+                }
+                self.pass(action);
+            }
+            (Bug::MergedFromStaleSlot, Action::CopyLine(Cell::Log(slot), to)) if is_buffer(to) => {
+                let stale = self.oldest_of(slot);
+                self.pass(Action::CopyLine(Cell::Log(stale), to));
+            }
+            _ => self.pass(action),
+        }
+    }
+
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.mapped.contains_key(&lpa)
+    }
+
+    /// The slot with the oldest version of what this one holds.
+    fn oldest_of(&self, slot: LogSlot) -> LogSlot {
+        let Some(line) = self.logged.get(&slot) else {
+            return slot;
+        };
+        let same = |other: &LoggedLine| (other.lpa, other.line) == (line.lpa, line.line);
+        let versions = self.logged.iter().filter(|(_, other)| same(other));
+        versions
+            .min_by_key(|(_, other)| other.order)
+            .map_or(slot, |(slot, _)| *slot)
+    }
+
+    fn spoil_flash(&mut self, bug: Bug, action: Action) {
+        match (bug, action) {
+            (Bug::MappedBeforeProgrammed, Action::Nand(_, command)) => {
+                self.pass(action);
+                if let NandOp::Program { ppa, lpa, .. } = command.op {
+                    self.pass(Action::Record(Record::Mapped(lpa, ppa)));
+                }
+            }
+            (Bug::MoveForgotten | Bug::ErasedBeforeMapped, Action::Nand(_, command)) => {
+                if let NandOp::Program { ppa, from, .. } = command.op
+                    && self.is_gc_buffer(from)
+                {
+                    self.moving = Some(ppa);
+                }
+                self.pass(action);
+            }
+            (Bug::MoveForgotten, Action::Record(Record::Mapped(_, ppa)))
+                if self.moving == Some(ppa) => {}
+            (Bug::ErasedBeforeMapped, Action::Record(Record::Mapped(_, ppa)))
+                if self.moving == Some(ppa) =>
+            {
+                self.held.push(action);
+            }
+            (Bug::ErasedBeforeMapped, Action::Record(Record::Erased(..))) => {
+                self.pass(action);
+                self.release();
+            }
+            (Bug::BegunForgotten, Action::Record(Record::Begun(_))) => {}
+            (Bug::ErasedTooEarly, Action::Nand(_, command)) => {
+                self.pass(action);
+                if let NandOp::Erase { block } = command.op {
+                    self.pass(Action::Record(Record::Erased(block, u32::MAX)));
+                }
+            }
+            (Bug::ErasedTooEarly, Action::Record(Record::Erased(..))) => {}
+            _ => self.pass(action),
+        }
+    }
+
+    fn is_gc_buffer(&self, place: PagePlace) -> bool {
+        matches!(place, PagePlace::Buffer(buffer) if buffer.get() >= self.first_gc_buffer)
+    }
+
+    fn spoil_buffers(&mut self, bug: Bug, action: Action) {
+        match (bug, action) {
+            (Bug::BufferedForgotten, Action::Record(Record::Buffered(..))) => {}
+            (
+                Bug::BufferedBeforeCopy,
+                Action::CopyPage(PagePlace::Host(_), PagePlace::Buffer(_), _),
+            )
+            | (Bug::UnbufferedBeforeMapped, Action::Record(Record::Mapped(..))) => {
+                self.held.push(action);
+            }
+            (Bug::BufferedBeforeCopy, Action::Record(Record::Buffered(..))) => {
+                self.pass(action);
+                self.release();
+            }
+            (Bug::UnbufferedBeforeProgrammed, Action::Nand(_, command)) => {
+                self.pass(action);
+                if let NandOp::Program { from, .. } = command.op
+                    && let PagePlace::Buffer(buffer) = from
+                    && !self.is_gc_buffer(from)
+                {
+                    self.pass(Action::Record(Record::Unbuffered(buffer)));
+                }
+            }
+            (Bug::UnbufferedBeforeMapped, _) => {
+                self.pass(action);
+                self.release();
+            }
+            _ => self.pass(action),
+        }
+    }
+
+    fn spoil_commands(&mut self, bug: Bug, action: Action) {
+        match (bug, action) {
+            (Bug::CommitForgotten, Action::Record(Record::Committed { .. }))
+            | (Bug::TrimForgotten, Action::Record(Record::Unmapped(_))) => {}
+            (Bug::CommitBeforeData, Action::Record(Record::Logged(_, line)))
+                if line.tx != TxId::NONE && self.early != Some(line.tx) =>
+            {
+                self.early = Some(line.tx);
+                self.pass(action);
+                let (at, tx) = (u32::MAX - line.tx.get(), line.tx);
+                self.pass(Action::Record(Record::Committed { at, tx }));
+            }
+            (Bug::AnsweredBeforeCommit, Action::Record(Record::Committed { .. })) => {
+                self.held.push(action);
+            }
+            (Bug::AnsweredBeforeCommit, Action::Respond(_)) => {
+                self.pass(action);
+                self.release();
+            }
+            (Bug::CommitLostEarly, Action::Record(record)) => {
+                self.pass(action);
+                if let Record::Committed { at, .. } = record {
+                    self.committed = Some(at);
+                } else if let Some(at) = self.committed.take() {
+                    self.pass(Action::Record(Record::Forgotten { at }));
+                }
+            }
+            (Bug::TrimKeptLog, Action::Record(Record::Unmapped(lpa))) => {
+                self.trimmed = Some(lpa);
+                self.pass(action);
+            }
+            (Bug::TrimKeptLog, Action::Record(Record::Dropped(slot)))
+                if self.logged.get(&slot).map(|line| line.lpa) == self.trimmed => {}
+            (Bug::TrimKeptLog, Action::Respond(_)) => {
+                self.trimmed = None;
+                self.pass(action);
+            }
+            _ => self.pass(action),
+        }
+    }
+}
+
+fn is_buffer(cell: Cell) -> bool {
+    matches!(cell, Cell::Page(PagePlace::Buffer(_), _))
+}
+
+impl<P: Platform> Platform for Sabotage<P> {
+    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time {
+        self.inner.charge(at, unit, latency, occupancy)
+    }
+
+    fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
+        self.inner.dram(at, address, size, is_write)
+    }
+
+    fn copy_line(&mut self, from: Cell, to: Cell) {
+        self.act(Action::CopyLine(from, to));
+    }
+
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        self.act(Action::CopyPage(from, to, lines));
+    }
+
+    fn nand(&mut self, at: Time, command: NandCommand) {
+        self.act(Action::Nand(at, command));
+    }
+
+    fn expected_end(&self, tag: NandTag) -> Option<Time> {
+        self.inner.expected_end(tag)
+    }
+
+    fn respond(&mut self, response: Response) {
+        self.act(Action::Respond(response));
+    }
+
+    fn request_promotion(&mut self, at: Time, lpa: Lpa) {
+        self.inner.request_promotion(at, lpa);
+    }
+
+    fn record(&mut self, record: Record) {
+        self.act(Action::Record(record));
+    }
+
+    fn wake_at(&mut self, at: Time, timer: Timer) {
+        self.inner.wake_at(at, timer);
+    }
+}

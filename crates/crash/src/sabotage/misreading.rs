@@ -1,0 +1,57 @@
+//! Tables as a recovery with a bug would see them.
+
+use super::Bug;
+use crate::tables::Tables;
+use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, WriteOrder};
+use units::{BlockAddr, LogSlot, Lpa, Ppa, TxId};
+
+/// The decorator of [`Durable`].
+#[derive(Debug)]
+pub struct Misreading<'a> {
+    /// What is there.
+    pub tables: &'a Tables,
+    /// What is wrong with who reads it.
+    pub bug: Option<Bug>,
+    /// The first slot of the second half of the log.
+    pub second_half: u32,
+}
+
+impl Misreading<'_> {
+    fn misread(&self, (slot, line): (LogSlot, LoggedLine)) -> Option<(LogSlot, LoggedLine)> {
+        let line = match self.bug {
+            Some(Bug::HalfOverlooked) if slot.get() >= self.second_half => return None,
+            Some(Bug::OrderOverlooked) => LoggedLine {
+                order: WriteOrder::new(slot.get().into()),
+                ..line
+            },
+            Some(Bug::TxLogOverlooked) => LoggedLine {
+                tx: TxId::NONE,
+                ..line
+            },
+            _ => line,
+        };
+        Some((slot, line))
+    }
+}
+
+impl Durable for Misreading<'_> {
+    fn logged(&self) -> impl Iterator<Item = (LogSlot, LoggedLine)> {
+        self.tables
+            .logged()
+            .filter_map(|logged| self.misread(logged))
+    }
+    fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)> {
+        let is_seen = self.bug != Some(Bug::BuffersOverlooked);
+        self.tables.buffered().filter(move |_| is_seen)
+    }
+    fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
+        self.tables.committed()
+    }
+    fn mapped(&self) -> impl Iterator<Item = (Lpa, Ppa)> {
+        self.tables.mapped()
+    }
+    fn blocks(&self) -> impl Iterator<Item = (BlockAddr, BlockRecord)> {
+        let is_seen = self.bug != Some(Bug::BlocksOverlooked);
+        self.tables.blocks().filter(move |_| is_seen)
+    }
+}

@@ -1,0 +1,231 @@
+//! Scripts: a workload, and perhaps the one cut that is to be judged, as text. docs/formats has the
+//! format.
+
+use crate::device::Device;
+use crate::lab::{CutName, Finding, Lab, Options, Tally};
+use crate::power_cutter::{Fate, Fates, Place};
+use crate::sabotage::Bug;
+use crate::workload::Workload;
+use core::fmt;
+use core::str::FromStr;
+
+/// The first line of a script.
+const HEADER: &str = "entresol crash script 1";
+
+/// What a script says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Script {
+    /// The device and what is done with it.
+    pub workload: Workload,
+    /// The bug that is planted, if one is.
+    pub bug: Option<Bug>,
+    /// The cut of the last step that is judged; none: every cut of every step.
+    pub cut: Option<CutName>,
+}
+
+impl Script {
+    /// Runs it; says what was wrong first, if anything was.
+    pub fn replay(&self, tally: &mut Tally) -> Result<(), Finding> {
+        let last = self.workload.steps.len().saturating_sub(1);
+        let options = Options {
+            fates: Fates::Each,
+            bug: self.bug,
+            only: self.cut.map(|cut| (last, cut)),
+        };
+        Lab::run(&self.workload, options, tally)
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEADER}")?;
+        write!(f, "device")?;
+        for (key, value) in self.workload.device.clone().fields_mut() {
+            write!(f, " {key}={value}")?;
+        }
+        writeln!(f)?;
+        if let Some(bug) = self.bug {
+            writeln!(f, "bug {}", bug.name())?;
+        }
+        for step in &self.workload.steps {
+            writeln!(f, "{step}")?;
+        }
+        if let Some(cut) = self.cut {
+            writeln!(f, "cut {} {}", cut.first.0, cut.first.1.name())?;
+            if let Some((place, fate)) = cut.second {
+                writeln!(f, "cut_again {place} {}", fate.name())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let when = if self.is_within { "within" } else { "before" };
+        write!(f, "{when} {} {}", self.event, self.action)
+    }
+}
+
+impl FromStr for Script {
+    type Err = String;
+
+    /// One sentence that names the line, if the text is not a script.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines().enumerate().map(|(index, line)| {
+            let code = line.split('#').next().unwrap_or("");
+            (index + 1, code.trim())
+        });
+        let first = lines.next().map_or("", |(_, line)| line);
+        if first != HEADER {
+            return Err(format!(
+                "line 1 is {first:?}; a crash script begins with {HEADER:?}"
+            ));
+        }
+        let mut script = Self {
+            workload: Workload {
+                device: Device::default(),
+                steps: Vec::new(),
+            },
+            bug: None,
+            cut: None,
+        };
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+            let taken = script.take_line(line);
+            taken.map_err(|reason| format!("line {number}: {reason}"))?;
+        }
+        match script.workload.device.problems().as_slice() {
+            [] => Ok(script),
+            problems => Err(format!("the device cannot be: {}", problems.join("; "))),
+        }
+    }
+}
+
+impl Script {
+    fn take_line(&mut self, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "device" => rest
+                .split_whitespace()
+                .try_for_each(|setting| self.set(setting)),
+            "bug" => {
+                let named = Bug::ALL.iter().find(|(_, name)| *name == rest.trim());
+                let (bug, _) = named.ok_or_else(|| format!("{rest:?} is not a bug"))?;
+                self.bug = Some(*bug);
+                Ok(())
+            }
+            "cut" => {
+                let first = cut(rest)?;
+                self.cut = Some(CutName {
+                    first,
+                    second: None,
+                });
+                Ok(())
+            }
+            "cut_again" => {
+                let second = cut(rest)?;
+                let before = self.cut.as_mut();
+                before.ok_or("cut_again comes after cut")?.second = Some(second);
+                Ok(())
+            }
+            _ if self.cut.is_some() => Err("steps come before the cut".into()),
+            _ => {
+                self.workload.steps.push(line.parse()?);
+                Ok(())
+            }
+        }
+    }
+
+    fn set(&mut self, setting: &str) -> Result<(), String> {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let mut fields = self.workload.device.fields_mut();
+        let field = fields.iter_mut().find(|(name, _)| *name == key);
+        let (_, field) = field.ok_or_else(|| format!("a device has no {key:?}"))?;
+        **field = value
+            .parse()
+            .map_err(|_| format!("{key} is {value:?}; it must be a number"))?;
+        Ok(())
+    }
+}
+
+/// `before|within EVENT ACTION FATE`.
+fn cut(text: &str) -> Result<(Place, Fate), String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [when, event, action, fate] = words[..] else {
+        return Err(format!(
+            "{text:?} is not a cut: before or within, call, action, and pending, torn, finished \
+             or mixed"
+        ));
+    };
+    let number = |word: &str| {
+        let parsed = word.parse::<u32>();
+        parsed.map_err(|_| format!("{word:?} is not a number"))
+    };
+    let is_within = match when {
+        "before" => false,
+        "within" => true,
+        _ => return Err(format!("{when:?} is neither before nor within")),
+    };
+    let (event, action) = (number(event)?, number(action)?);
+    let place = Place {
+        event,
+        action,
+        is_within,
+    };
+    Ok((place, fate.parse()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Stream;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for seed in 0..20 {
+            let mut random = Stream::new(seed, "script");
+            let place = |random: &mut Stream| Place {
+                event: random.below(9) as u32,
+                action: random.below(9) as u32,
+                is_within: random.below(2) == 0,
+            };
+            let second = (random.below(2) == 0).then(|| (place(&mut random), Fate::Mixed));
+            let cut = (random.below(2) == 0).then(|| CutName {
+                first: (place(&mut random), Fate::Torn),
+                second,
+            });
+            let script = Script {
+                workload: Workload::random(seed, 60),
+                bug: (seed % 2 == 0).then_some(Bug::CommitForgotten),
+                cut,
+            };
+            assert_eq!(script.to_string().parse(), Ok(script));
+        }
+    }
+
+    #[test]
+    fn what_is_no_script_is_refused_in_a_sentence() {
+        let of = |rest: &str| format!("{HEADER}\n{rest}\n").parse::<Script>();
+        for (text, reason) in [
+            ("frobnicate", "line 2: \"frobnicate\" is not a step"),
+            ("write 1", "is not a step"),
+            ("write 1 x", "\"x\" is not a number"),
+            ("finish -1", "is not a number"),
+            ("power_cut soon", "is not what becomes of"),
+            ("device colour=1", "has no \"colour\""),
+            ("device blocks=many", "must be a number"),
+            ("device blocks=0", "the device cannot be"),
+            ("device page_lines=4294967295", "the device cannot be"),
+            ("bug none", "is not a bug"),
+            ("cut before 1", "is not a cut"),
+            ("cut_again before 1 1 torn", "comes after cut"),
+            ("cut before 1 1 torn\nring", "line 3: steps come before"),
+        ] {
+            let refused = of(text).expect_err(text);
+            assert!(refused.contains(reason), "{text}: {refused}");
+        }
+        let refused = "".parse::<Script>().expect_err("no header");
+        assert!(refused.contains("line 1"), "{refused}");
+        assert!(of("# nothing\n\n ring # now").is_ok());
+    }
+}

@@ -1,0 +1,101 @@
+//! Makes a workload that fails as small as it gets: steps are taken out and the device is made
+//! simpler for as long as something is still wrong.
+
+use crate::device::Device;
+use crate::lab::{Finding, Lab, Options, Tally};
+use crate::power_cutter::Fates;
+use crate::sabotage::Bug;
+use crate::script::Script;
+use crate::workload::Workload;
+
+/// The smallest script found that fails, with what is wrong; none if the workload does not fail
+/// with every fate of the flash operations tried.
+pub fn shrink(workload: &Workload, bug: Option<Bug>) -> Option<(Script, Finding)> {
+    let mut shrinker = Shrinker {
+        workload: workload.clone(),
+        bug,
+        finding: failure(workload, bug)?,
+    };
+    shrinker.cut_off();
+    loop {
+        let before = shrinker.workload.clone();
+        shrinker.take_out_steps();
+        shrinker.simplify_device();
+        if shrinker.workload == before {
+            break;
+        }
+    }
+    let script = Script {
+        workload: shrinker.workload,
+        bug,
+        cut: shrinker.finding.cut,
+    };
+    Some((script, shrinker.finding))
+}
+
+fn failure(workload: &Workload, bug: Option<Bug>) -> Option<Finding> {
+    let options = Options {
+        fates: Fates::Each,
+        bug,
+        only: None,
+    };
+    Lab::run(workload, options, &mut Tally::default()).err()
+}
+
+struct Shrinker {
+    workload: Workload,
+    bug: Option<Bug>,
+    finding: Finding,
+}
+
+impl Shrinker {
+    /// Takes `smaller` if it fails; says whether it does.
+    fn try_with(&mut self, smaller: Workload) -> bool {
+        let Some(finding) = failure(&smaller, self.bug) else {
+            return false;
+        };
+        (self.workload, self.finding) = (smaller, finding);
+        self.cut_off();
+        true
+    }
+
+    /// Nothing after the failure matters.
+    fn cut_off(&mut self) {
+        self.workload.steps.truncate(self.finding.step + 1);
+    }
+
+    /// Takes out halves, quarters, … and single steps.
+    fn take_out_steps(&mut self) {
+        let mut size = self.workload.steps.len().div_ceil(2);
+        loop {
+            let mut first = 0;
+            while first < self.workload.steps.len() {
+                let mut smaller = self.workload.clone();
+                let end = smaller.steps.len().min(first + size);
+                smaller.steps.drain(first..end);
+                if !self.try_with(smaller) {
+                    first += size;
+                }
+            }
+            if size <= 1 {
+                return;
+            }
+            size = size.div_ceil(2);
+        }
+    }
+
+    /// Tries the simplest value of every setting.
+    fn simplify_device(&mut self) {
+        let simplest = Device::simplest();
+        for nth in 0..simplest.clone().fields_mut().len() {
+            let mut smaller = self.workload.clone();
+            let mut wanted = simplest.clone();
+            let (_, value) = &wanted.fields_mut()[nth];
+            let value = **value;
+            *smaller.device.fields_mut()[nth].1 = value;
+            if smaller != self.workload && smaller.device.problems().is_empty() {
+                self.try_with(smaller);
+            }
+        }
+    }
+}
