@@ -52,7 +52,7 @@ struct Pending {
 }
 
 /// Which record brought a line of L1D, for which piece, and when it is there.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Brought {
     record: u32,
     piece: u32,
@@ -73,7 +73,7 @@ impl Brought {
 }
 
 /// A store that loads may still find in flight.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Forward {
     word: u64,
     piece: u32,
@@ -175,7 +175,7 @@ impl Filter {
             piece: 2 * config.rob,
             slot: 0,
             code_line: HostLine::NONE,
-            registers: Box::new([Origin::at(0); 256]),
+            registers: Box::new([const { Origin::at(0) }; 256]),
             forwards: vec![nothing; WORDS],
             pending: Pending::default(),
             last_slot: 0,
@@ -257,7 +257,9 @@ impl Filter {
 
     fn mispredict(&mut self, done: &Origin) {
         self.counts.mispredicts += 1;
-        self.hold_front(&done.delayed_to(done.ready + self.penalty, self.penalty));
+        let mut done = done.clone();
+        done.delay_to(done.ready + self.penalty, self.penalty);
+        self.hold_front(&done);
     }
 
     /// Nothing more is dispatched before a value is there.
@@ -323,61 +325,59 @@ impl Filter {
         if drains {
             self.emit(Kind::Drain, 0, 0, &Origin::at(0));
         }
-        let mut ready = self.operands(&op.reads, at + 1);
-        let address = self.operands(&op.address, at + 1);
-        let value = match step.load {
+        let mut value = Origin::at(at + 1);
+        self.join_registers(&mut value, &op.reads);
+        match step.load {
             Some(load) => {
-                let issue = self.calendar.book(Port::Load, address.ready);
-                self.load(load, address.delayed_to(issue, 0))
+                let mut loaded = Origin::at(at + 1);
+                self.join_registers(&mut loaded, &op.address);
+                let issue = self.calendar.book(Port::Load, loaded.ready);
+                loaded.delay_to(issue, 0);
+                self.load(load, &mut loaded);
+                value.join(&loaded, self.oldest());
             }
-            None => address,
-        };
-        ready.join(&value, self.oldest());
-        let mut value = match op.is(Op::EXECUTES) {
-            true => {
-                let done = self.calendar.execute(op, ready.ready);
-                ready.delayed_to(done, u64::from(op.latency))
-            }
-            false => ready,
-        };
+            None => self.join_registers(&mut value, &op.address),
+        }
+        if op.is(Op::EXECUTES) {
+            let done = self.calendar.execute(op, value.ready);
+            value.delay_to(done, u64::from(op.latency));
+        }
         if let Some(store) = step.store {
             let issue = self.calendar.book(Port::Store, value.ready);
-            value = value.delayed_to(issue + 1, 1);
-            self.store(store, value);
+            value.delay_to(issue + 1, 1);
+            self.store(store, &value);
         }
         for register in op.writes {
             if register != SINK_REG {
-                self.registers[usize::from(register)] = value;
+                self.registers[usize::from(register)].set(&value);
             }
         }
         if op.is(Op::SPECIAL) {
-            self.steer(step, op, value);
+            self.steer(step, op, &value);
         }
         self.retire(value.ready);
     }
 
-    fn operands(&self, registers: &[u8], floor: u64) -> Origin {
-        let mut origin = Origin::at(floor);
+    fn join_registers(&self, origin: &mut Origin, registers: &[u8]) {
         for register in registers {
             if *register != READY_REG {
                 origin.join(&self.registers[usize::from(*register)], self.oldest());
             }
         }
-        origin
     }
 
-    fn steer(&mut self, step: &Step, op: &Op, done: Origin) {
+    fn steer(&mut self, step: &Step, op: &Op, done: &Origin) {
         if op.is(Op::CONDITIONAL) {
             self.counts.branches += 1;
             if !self.predictor.direction(op.pc, step.taken) {
-                self.mispredict(&done);
+                self.mispredict(done);
             }
         }
         if op.is(Op::INDIRECT) {
-            self.target = Some((self.predictor.target(op.pc), done));
+            self.target = Some((self.predictor.target(op.pc), done.clone()));
         }
         if op.is(Op::SERIALISES) {
-            self.hold_front(&done);
+            self.hold_front(done);
         }
     }
 }

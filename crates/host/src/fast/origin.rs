@@ -19,7 +19,10 @@ const NONE: Source = Source {
 
 /// When a value is there: the cycle, if every miss of L1 is found in L2, and the youngest records
 /// that it waits for, the youngest first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// Not `Copy`, and changed in place: the compiler would copy it in pieces other than those it was
+/// written in, for which a host core waits. That took half of the filter's time.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Origin {
     pub(super) ready: u64,
     sources: [Source; MOST_DEPENDENCES],
@@ -45,6 +48,18 @@ impl Origin {
         };
         origin.count = 1;
         origin
+    }
+    /// Becomes another one.
+    #[inline]
+    pub(super) fn set(&mut self, other: &Self) {
+        self.ready = other.ready;
+        self.count = other.count;
+        for (at, source) in other.sources.iter().enumerate() {
+            if at == usize::from(other.count) {
+                break;
+            }
+            self.sources[at] = *source;
+        }
     }
     /// The later of two. Pieces before `oldest` have retired and hold nothing up.
     #[inline]
@@ -76,12 +91,11 @@ impl Origin {
     }
     /// The value is there at `ready`, which the filter knows; so much later than its sources are.
     #[inline]
-    pub(super) fn delayed_to(mut self, ready: u64, latency: u64) -> Self {
+    pub(super) fn delay_to(&mut self, ready: u64, latency: u64) {
         self.ready = ready;
         for source in &mut self.sources[..usize::from(self.count)] {
             source.after += latency as u32;
         }
-        self
     }
     /// Whether everything that `other` waits for, from piece `oldest` on, is waited for here too.
     pub(super) fn covers(&self, other: &Self, oldest: u32) -> bool {
