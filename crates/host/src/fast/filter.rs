@@ -4,7 +4,10 @@
 //! executed on the spot, and beside the cycle in which a value is there the filter knows the
 //! records that it would wait for if their lines came later.
 
+mod functional;
 mod memory;
+#[cfg(test)]
+mod tests;
 
 use super::origin::Origin;
 use super::stream::{FilterCounts, Kind, MOST_DEPENDENCES, Record, Stream};
@@ -24,10 +27,15 @@ const WORDS: usize = 1024;
 /// Pieces after which a line that L1D has is asked for again: another thread may have been on the
 /// core meanwhile.
 const RENEWAL: u32 = 1024;
+/// Instructions at the end of warm-up that the filter executes as those behind, so that what waits
+/// for what is known where time begins.
+const RUN_UP: u64 = 4096;
 
-/// Filters a thread from its start to its end. `config` is one that the fast mode accepts.
-pub fn filter<S: InstructionSource>(source: &mut S, config: &CpuConfig) -> Stream {
+/// Filters a thread from its start to its end. Its first `warmup` instructions are for functional
+/// warm-up alone. `config` is one that the fast mode accepts.
+pub fn filter<S: InstructionSource>(source: &mut S, config: &CpuConfig, warmup: u64) -> Stream {
     let mut filter = Filter::new(config);
+    filter.pass(source, warmup.saturating_sub(RUN_UP));
     while let Some(step) = source.peek() {
         let op = source.program().op(step.inst);
         filter.resolve_target(&step);
@@ -93,15 +101,16 @@ impl Slots {
             (self.cycle, self.used) = (cycle, 0);
         }
     }
-    /// Takes the first slot and gives its number.
+    /// Takes the first slot and gives its cycle.
     fn take(&mut self) -> u64 {
-        let slot = self.cycle * self.width + self.used;
+        let cycle = self.cycle;
         self.used += 1;
         if self.used == self.width {
             (self.cycle, self.used) = (self.cycle + 1, 0);
         }
-        slot
+        cycle
     }
+    /// The number of the first slot that is free.
     fn now(&self) -> u64 {
         self.cycle * self.width + self.used
     }
@@ -124,6 +133,8 @@ struct Filter {
     retirement: Slots,
     /// From when on the slot of each of the last `rob` pieces is free.
     free_from: Vec<u64>,
+    /// Which of them is the slot of the piece that is being dispatched.
+    place: usize,
     /// The piece that is being dispatched.
     piece: u32,
     /// The slot in which the latest piece was dispatched.
@@ -171,6 +182,7 @@ impl Filter {
             front: slots(),
             retirement: slots(),
             free_from: vec![0; config.rob as usize],
+            place: 0,
             // So that nothing is recent at the start.
             piece: 2 * config.rob,
             slot: 0,
@@ -296,27 +308,31 @@ impl Filter {
 
     /// Takes a slot of the front end for the piece, at this cycle or later.
     fn dispatch(&mut self, from: u64) -> u64 {
-        let place = (self.piece % self.rob) as usize;
-        self.front.not_before(from.max(self.free_from[place]));
-        self.slot = self.front.take();
-        self.slot / self.front.width
+        self.front.not_before(from.max(self.free_from[self.place]));
+        self.slot = self.front.now();
+        self.front.take()
     }
 
     fn retire(&mut self, done: u64) {
         self.retirement.not_before(done);
-        let cycle = self.retirement.take() / self.retirement.width;
-        let place = (self.piece % self.rob) as usize;
-        self.free_from[place] = cycle + 1;
+        self.free_from[self.place] = self.retirement.take() + 1;
+        self.place += 1;
+        if self.place == self.free_from.len() {
+            self.place = 0;
+        }
     }
 
     fn sync(&mut self, event: SyncEvent) {
-        self.dispatch(self.retirement.cycle);
+        let cycle = self.dispatch(self.retirement.cycle);
+        self.emit_sync(event);
+        self.retire(cycle);
+        self.front.not_before(cycle);
+    }
+
+    fn emit_sync(&mut self, event: SyncEvent) {
         let number = self.stream.syncs.len() as u32;
         self.stream.syncs.push(event);
         self.emit(Kind::Sync, number, 0, &Origin::at(0));
-        let cycle = self.slot / self.front.width;
-        self.retire(cycle);
-        self.front.not_before(cycle);
     }
 
     fn execute(&mut self, step: &Step, op: &Op) {

@@ -15,7 +15,8 @@ const MOST_BYTES: usize = 1 << 30;
 
 type Slot = Arc<OnceLock<Arc<Stream>>>;
 
-/// Filtered threads by what they are made of: a capture, a thread and the cores above L2. Whoever
+/// Filtered threads by what they are made of: a capture, a thread, the part of it
+/// that warms up, and the cores above L2. Whoever
 /// needs one first filters it; others wait for that.
 #[derive(Debug, Default)]
 pub struct Filters {
@@ -36,15 +37,16 @@ impl Filters {
     ) -> Result<Vec<(FilteredThread, ThreadOrigin)>, SimError> {
         let above = above_l2(config);
         let content = guest.content();
-        let sources = guest.sources(config).into_iter().enumerate();
+        let warmup = guest.counts().map(|count| config.run.warmup.of(count));
+        let sources = guest.sources(config).into_iter().zip(warmup).enumerate();
         sources
-            .map(|(thread, (mut source, origin))| {
+            .map(|(thread, ((mut source, origin), warmup))| {
                 let is_present = origin != ThreadOrigin::Absent;
-                let slot = self.slot(format!("{content} {is_present} {thread} {above}"));
+                let slot = self.slot(format!("{content} {is_present} {thread} {warmup} {above}"));
                 let program = source.shared_program();
                 let stream = slot.get_or_init(|| {
                     Arc::new(match is_present {
-                        true => filter(&mut source, &config.cpu),
+                        true => filter(&mut source, &config.cpu, warmup),
                         false => Stream::default(),
                     })
                 });
