@@ -15,9 +15,8 @@ const MOST_BYTES: usize = 1 << 30;
 
 type Slot = Arc<OnceLock<Arc<Stream>>>;
 
-/// Filtered threads by what they are made of: a capture, a thread, the part of it
-/// that warms up, and the cores above L2. Whoever
-/// needs one first filters it; others wait for that.
+/// Filtered threads by what they are made of: a capture, a thread, the part of it that warms up,
+/// and the cores above L2. Whoever needs one first filters it; others wait for that.
 #[derive(Debug, Default)]
 pub struct Filters {
     /// The one used last at the end.
