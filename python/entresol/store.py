@@ -49,6 +49,10 @@ class DamagedError(Exception):
     """A file of the store cannot be believed. The message says why."""
 
 
+class ForeignError(DamagedError):
+    """A file of another version: nothing to this program, and whole for another."""
+
+
 def _why(error: OSError | DamagedError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
@@ -127,6 +131,20 @@ class Store:
             except (OSError, DamagedError) as error:
                 self._doubt(self.path(key), _why(error))
 
+    def damaged(self) -> list[Path]:
+        """The files that cannot be believed, in order; not those of another version."""
+        found = []
+        for key in self.list_keys():
+            try:
+                read(self.path(key))
+            except ForeignError:
+                continue
+            except DamagedError:
+                found.append(self.path(key))
+            except OSError:
+                continue  # Removed meanwhile, or not ours to read.
+        return found
+
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Says, until it ends, that somebody is at work who may need what he uses."""
@@ -164,7 +182,7 @@ def read(path: Path) -> Entry:
     if head is None or not text.endswith(b"}\n"):
         raise DamagedError("is damaged or no result of Entresol")
     if int(head[1]) != VERSION:
-        raise DamagedError(f"has version {int(head[1])}, and this program reads {VERSION}")
+        raise ForeignError(f"has version {int(head[1])}, and this program reads {VERSION}")
     body = text[head.end() : -2]
     if hashlib.sha256(body).hexdigest().encode() != head[2]:
         raise DamagedError("is damaged: its content does not have its digest")

@@ -222,7 +222,7 @@ def test_files_that_were_never_finished_are_cleared_when_they_are_old(
     old = kept.path(made[0]).parent / ".new-old"
     os.utime(old, (0, 0))
     said = entresol_command("results", "gc", "--older", "30d", "--delete").out
-    assert "1 files that were never finished" in said
+    assert "1 file that was never finished" in said
     assert not old.exists() and old.with_name(".new-young").exists()
 
 

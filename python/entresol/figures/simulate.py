@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,7 +127,9 @@ class Simulation:
     def run(self, wanted: Plan) -> Results:
         """Captures first, then every point and analysis; what fails is in the results."""
         try:
-            return self._run(wanted)
+            # Captures too are in use from the beginning.
+            with nullcontext() if self.store is None else self.store.in_use():
+                return self._run(wanted)
         except KeyboardInterrupt as error:
             if self.store is None:
                 raise

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from entresol import store
 from entresol.errors import Failed
 from entresol.store import TEMPORARY, Store
 from entresol.stored import shelf
@@ -26,6 +27,8 @@ class Plan:
     total_size: int
     spared: int
     """Results that fit but that a command at work may need."""
+    damaged: tuple[Path, ...] = ()
+    """Files that cannot be believed."""
 
     @property
     def size(self) -> int:
@@ -33,7 +36,7 @@ class Plan:
         return sum(item.size for item in self.items)
 
 
-def plan(kept: Store, wanted: Filter | None, most: int | None) -> Plan:
+def plan(kept: Store, wanted: Filter | None, most: int | None, *, damaged: bool = False) -> Plan:
     """What to remove: what fits, and of the rest the longest unused until at most `most` bytes
     are left. A result that was used since a command now at work began is never removed."""
     everything = shelf.items(kept, Filter())
@@ -48,7 +51,8 @@ def plan(kept: Store, wanted: Filter | None, most: int | None) -> Plan:
     spared = [item for item in chosen if since is not None and item.used >= since]
     free = [item for item in chosen if item not in spared]
     size = sum(item.size for item in everything)
-    return Plan(tuple(free), tuple(_litter(kept)), len(everything), size, len(spared))
+    broken = tuple(kept.damaged()) if damaged else ()
+    return Plan(tuple(free), tuple(_litter(kept)), len(everything), size, len(spared), broken)
 
 
 def _litter(kept: Store) -> Sequence[Path]:
@@ -59,8 +63,28 @@ def _litter(kept: Store) -> Sequence[Path]:
 
 def remove(kept: Store, planned: Plan) -> None:
     """Removes what was planned. Raises `Failed`."""
+    for path in planned.damaged:
+        claim = kept.claim(path.stem)
+        if claim is not None:  # Else somebody computes it, and puts a whole one in its place.
+            try:
+                _remove_damaged(path)
+            finally:
+                claim.release()
     for path in [*planned.litter, *(kept.path(item.entry.key) for item in planned.items)]:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise Failed(f"{path}: cannot be removed: {error.strerror}.") from error
+        _unlink(path)
+
+
+def _remove_damaged(path: Path) -> None:
+    try:
+        store.read(path)
+    except store.DamagedError:
+        _unlink(path)
+    except OSError:
+        return  # It is gone.
+
+
+def _unlink(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Failed(f"{path}: cannot be removed: {error.strerror}.") from error

@@ -16,10 +16,9 @@ from entresol.errors import UserError
 from entresol.options import JsonOption, StoreOption
 from entresol.output import OutputFile
 from entresol.store import Entry, Store
-from entresol.stored import clearing, difference, shelf
+from entresol.stored import difference, gc, shelf
 from entresol.stored.difference import Change
 from entresol.stored.shelf import SHORT, Item
-from entresol.sweeps import measure
 
 SHOWN = 40
 """Numbers that `diff` shows unless it is asked for all."""
@@ -51,6 +50,7 @@ KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="A key, or how i
 
 def register(parent: typer.Typer) -> None:
     """Adds the commands."""
+    app.command("gc")(gc.gc_command)
     parent.add_typer(app, name="results")
 
 
@@ -147,8 +147,7 @@ def show_command(key: KeyArgument, store: StoreOption = None, as_json: JsonOptio
     item = shelf.one(_kept(store), key)
     entry = item.entry
     if as_json:
-        body: Json = {"key": entry.key, "label": entry.label, "inputs": entry.inputs}
-        sys.stdout.write(summary.to_text(body | {"result": entry.result}))
+        sys.stdout.write(summary.to_text(_exported(item)))
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("key", entry.key)
@@ -255,44 +254,3 @@ def _row(item: Item) -> dict[str, Any]:
         **entry.inputs["setup"],
         **parquet.flatten(entry.result),
     }
-
-
-@app.command("gc")
-def gc_command(
-    older: OlderFilter = None,
-    other_core: OtherCore = False,
-    keep: Annotated[
-        str | None,
-        typer.Option("--keep", metavar="SIZE", help="The last used ones up to this size."),
-    ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Do it; otherwise only say it.")] = False,
-    store: StoreOption = None,
-) -> None:
-    """Remove results: not used for a time, of other builds, or beyond a size.
-
-    Without --delete it only says what it would remove. It never removes what was used since a
-    sweep began that is still at work.
-    """
-    if older is None and keep is None and not other_core:
-        raise UserError("say what may go: --older SPAN, --other-core or --keep SIZE.")
-    most = None if keep is None else measure.size(keep)
-    if keep is not None and most is None:
-        raise UserError(f"--keep {keep}: is no size such as 500MiB.")
-    has_filter = older is not None or other_core
-    wanted = shelf.filter_of(None, None, None, older, None, other_core) if has_filter else None
-    kept = _kept(store)
-    planned = clearing.plan(kept, wanted, most)
-    if delete:
-        clearing.remove(kept, planned)
-    typer.echo(_cleared(planned, delete))
-
-
-def _cleared(planned: clearing.Plan, is_done: bool) -> str:
-    verb = "removed" if is_done else "would remove"
-    sizes = f"{quantity.size(planned.size)} of {quantity.size(planned.total_size)}"
-    text = f"{verb} {len(planned.items)} of {planned.total} results, {sizes}"
-    if planned.litter:
-        text += f", and {len(planned.litter)} files that were never finished"
-    if planned.spared:
-        text += f"; spared {planned.spared} that a command at work may need"
-    return text + ("." if is_done else "; --delete does it.")

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,11 +128,13 @@ def _key(tools: recorder.Tools, words: list[str]) -> str:
 
 
 def _found(place: Path, name: str) -> Recording | None:
-    """What is there and whole; none else, so that it is made anew."""
+    """What is there and whole, noting that it was of use; none else, so that it is made anew."""
     path = place / f"{name}.etr"
     try:
         about = json.loads((place / "about.json").read_text())
         core.trace_info(path, blocks=False)
+        with suppress(OSError):  # A store that may only be read is of use all the same.
+            os.utime(place / "about.json")
         return Recording(path, int(about["footprint"]), str(about["said"]), False)
     except (OSError, ValueError, KeyError, TypeError, core.TraceError):
         return None

@@ -81,17 +81,19 @@ def rows(
 
     Raises `Failed` for the first run that came to nothing.
     """
-    recordings = []
-    for each in wanted:
-        watch(f"capturing {each.name}")
-        recordings.append(capturing.record(each, store))
-    opened = study.open_captures([recording.path for recording in recordings])
-    points = [
-        Point(trace, DESIGN, core.Setup(MACHINES[each.scale]))
-        for trace, each in zip(opened, wanted, strict=True)
-    ]
-    watch(f"running {len(points)} captures on {DESIGN}")
-    outcomes = execute(points, Store(store_directory(store)), jobs)
+    kept = Store(store_directory(store))
+    with kept.in_use():
+        recordings = []
+        for each in wanted:
+            watch(f"capturing {each.name}")
+            recordings.append(capturing.record(each, store))
+        opened = study.open_captures([recording.path for recording in recordings])
+        points = [
+            Point(trace, DESIGN, core.Setup(MACHINES[each.scale]))
+            for trace, each in zip(opened, wanted, strict=True)
+        ]
+        watch(f"running {len(points)} captures on {DESIGN}")
+        outcomes = execute(points, kept, jobs)
     found = []
     for recording, outcome in zip(recordings, outcomes, strict=True):
         if outcome.result is None:
