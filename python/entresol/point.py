@@ -125,14 +125,17 @@ def execute(
 
     A point that fails does not stop the others. `jobs` worker processes work on this machine, one
     per core if left out; the workers of a Dask cluster instead, if `scheduler` is its address
-    (`tcp://…`). Raises `Failed` when results can no longer be stored and
-    `KeyboardInterrupt` on Ctrl-C; what was done by then is in the store.
+    (`tcp://…`). Raises `Failed` when results cannot be stored, before anything is simulated
+    where that is known then, and `KeyboardInterrupt` on Ctrl-C; what was done by then is in the
+    store.
     """
     if jobs is not None and (type(jobs) is not int or jobs < 1):
         raise UserError(f"jobs: {jobs} is not a number from 1.")
     with nullcontext() if store is None else store.in_use():
         run = _Execution(points, store, watch or (lambda _progress: None))
         if run.pending:
+            if store is not None:
+                store.check()
             with _backend(scheduler, jobs, len(run.pending)) as backend, _interruption() as stop:
                 run.work(backend, stop)
     return run.outcomes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from entresol import point, store
@@ -47,6 +47,8 @@ def recall(wanted: Study, kept: Store) -> Recalled:
             found.append(None if result is None else point.named(result, capture))
             if result is None:
                 jobs.append(_Job(wanted, each, inputs, keeper))
+    if jobs:
+        keeper.check()
     return Recalled(tuple(found), jobs)
 
 
@@ -73,9 +75,16 @@ class _Keeper:
         self._lock = threading.Lock()
         self._has_failed = False
 
+    def check(self) -> None:
+        """Says before the first run that none will be kept."""
+        self._try(self._store.check)
+
     def keep(self, inputs: Json, label: Json, result: Json) -> None:
+        self._try(lambda: self._store.keep(inputs, label, result))
+
+    def _try(self, write: Callable[[], object]) -> None:
         try:
-            self._store.keep(inputs, label, result)
+            write()
         except Failed as error:
             with self._lock:
                 if not self._has_failed:

@@ -26,6 +26,8 @@ VERSION = 1
 _HEAD = re.compile(rb'\{"entresol":"result","version":(\d+),"sha256":"([0-9a-f]{64})","body":')
 _KEY = re.compile(r"[0-9a-f]{64}")
 TEMPORARY = ".new-"
+PROBE_BYTES = 1 << 16
+"""More than most results have."""
 USER = "user-"
 
 
@@ -99,20 +101,20 @@ class Store:
         """
         key = key_of(inputs)
         path = self.path(key)
-        try:
+        with _explained(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
             _write(path, to_bytes(inputs, label, result))
-        except OSError as error:
-            why = _why(error)
-            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            hope = (
-                "when there is room" if is_full else "when it can be written, or with --store DIR"
-            )
-            raise Failed(
-                f"{path.parent}: a result cannot be stored: {why}; "
-                f"everything stored before is kept, so repeat the command {hope}."
-            ) from error
         return key
+
+    def check(self) -> None:
+        """Raises `Failed` if a result could not be kept now: to be asked before work for it."""
+        with _explained(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f"{TEMPORARY}{uuid.uuid4().hex}"
+            try:
+                _put(probe, bytes(PROBE_BYTES))
+            finally:
+                probe.unlink(missing_ok=True)
 
     def list_keys(self) -> list[str]:
         """The keys of all files, whole or not, in order."""
@@ -202,14 +204,32 @@ def to_bytes(inputs: Json, label: Json, result: Json) -> bytes:
     return head.encode() + body + b"}\n"
 
 
+@contextmanager
+def _explained(place: Path) -> Iterator[None]:
+    """Says of a write that failed what is kept and what to do."""
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hope = "when there is room" if is_full else "when it can be written, or with --store DIR"
+        raise Failed(
+            f"{place}: a result cannot be stored: {_why(error)}; "
+            f"everything stored before is kept, so repeat the command {hope}."
+        ) from error
+
+
+def _put(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        _put(temporary, content)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

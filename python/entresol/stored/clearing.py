@@ -57,8 +57,8 @@ def plan(kept: Store, wanted: Filter | None, most: int | None, *, damaged: bool 
 
 def _litter(kept: Store) -> Sequence[Path]:
     old = time.time() - LITTER_SECONDS
-    return [path for path in sorted(kept.root.glob(f"??/{TEMPORARY}*"))
-            if path.stat().st_mtime < old]  # fmt: skip
+    found = (path for where in ("", "??/") for path in kept.root.glob(f"{where}{TEMPORARY}*"))
+    return [path for path in sorted(found) if path.stat().st_mtime < old]
 
 
 def remove(kept: Store, planned: Plan) -> None:

@@ -87,10 +87,7 @@ def record(wanted: Wanted, store: Path | None = None) -> Recording:
     place = captures / key
     if (found := _found(place, program.name)) is not None:
         return found
-    try:
-        captures.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{captures}: cannot be made: {error.strerror}.") from error
+    _check_place(captures)
     with _alone(captures / f".{key}.lock"):
         if (found := _found(place, program.name)) is not None:
             return found
@@ -99,6 +96,17 @@ def record(wanted: Wanted, store: Path | None = None) -> Recording:
     if made is None:
         raise Failed(f"{place}: the capture vanished as it was made; try again.")
     return Recording(made.path, made.footprint, made.said, True)
+
+
+def _check_place(captures: Path) -> None:
+    """Raises `UserError` if no capture could be written, before minutes go into making one."""
+    try:
+        captures.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=captures) as probe:
+            probe.write(bytes(1 << 16))
+            probe.flush()
+    except OSError as error:
+        raise UserError(f"{captures}: cannot be written: {error.strerror}.") from error
 
 
 def _words(program: catalogue.Program, wanted: Wanted) -> list[str]:

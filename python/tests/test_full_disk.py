@@ -1,0 +1,157 @@
+"""A disk that is really full, or may not be written: a small file system of the test's own."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Entresol, Outcome
+
+from entresol import core, store
+from entresol.store import Store
+
+Mount = Callable[[str], Path]
+ROOM = "96k"
+"""Takes the probe and some of the results of `GRID`, and not all."""
+GRID = f"""
+trace = "{ROOT}/traces/xz.etr"
+machine = "demo"
+threads = 1
+design = ["base-cssd", "skybyte-w"]
+ssd.write_log = ["64KiB", "96KiB", "128KiB", "192KiB"]
+"""
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Mount]:
+    """Mounts a file system of its own, or says with other options that it changes."""
+    place = tmp_path / "small"
+    place.mkdir()
+
+    def mount(options: str) -> Path:
+        word = f"remount,{options}" if place.is_mount() else options
+        command = ["mount", "-t", "tmpfs", "-o", word, "tmpfs", str(place)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            why = done.stderr.strip() if done.returncode else ""
+        except FileNotFoundError as error:
+            why = str(error)
+        if why:
+            print(f"not tested, since nothing may be mounted here: {why}")
+            pytest.skip(f"nothing may be mounted here: {why}")
+        return place
+
+    yield mount
+    if place.is_mount():
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    file = tmp_path / "grid.toml"
+    file.write_text(GRID)
+    return file
+
+
+def test_a_disk_that_fills_stops_a_sweep_with_a_sentence_and_loses_nothing(
+    entresol_command: Entresol, tmp_path: Path, grid: Path, mount: Mount
+) -> None:
+    place = mount(f"size={ROOM}")
+    words = ("sweep", grid, "--jobs", "1", "--store", place)
+    stopped = entresol_command(*words, "-o", tmp_path / "out")
+    assert stopped.code == 1 and stopped.out == ""
+    last = stopped.err.splitlines()[-1]
+    assert "No space left on device; everything stored before is kept" in last
+    assert not (tmp_path / "out").exists()
+    kept = Store(place).list_keys()
+    assert 0 < len(kept) < 8 and all(store.read(Store(place).path(key)) for key in kept)
+    assert list(place.rglob(f"{store.TEMPORARY}*")) == []
+    mount("size=10m")
+    resumed = entresol_command(*words, "-o", tmp_path / "out")
+    assert resumed.code == 0 and f"{len(kept)} of them from the store" in resumed.out
+    entresol_command("sweep", grid, "-o", tmp_path / "undisturbed")
+    for name in ("results.parquet", "sweep.json", "report.html"):
+        both = {(tmp_path / out / name).read_bytes() for out in ("out", "undisturbed")}
+        assert len(both) == 1, name
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [("size=32k", "No space left on device"), ("ro", "Read-only file system")],
+)
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_simulated(
+    entresol_command: Entresol,
+    tmp_path: Path,
+    grid: Path,
+    mount: Mount,
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    why: str,
+) -> None:
+    place = mount(options)
+    _no_worker(monkeypatch)
+    said = _sentence(entresol_command("sweep", grid, "--store", place, "-o", tmp_path / "out"))
+    assert why in said and "repeat the command when" in said
+    assert [path for path in place.rglob("*") if path.is_file()] == []
+
+
+def test_a_file_in_the_place_of_the_store_is_told_before_anything_is_simulated(
+    entresol_command: Entresol, tmp_path: Path, grid: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    _no_worker(monkeypatch)
+    said = _sentence(entresol_command("sweep", grid, "--store", file, "-o", tmp_path / "out"))
+    assert "Not a directory" in said and "with --store DIR" in said
+
+
+def test_a_figure_is_told_before_anything_is_captured_or_simulated(
+    entresol_command: Entresol,
+    tmp_path: Path,
+    captured: Path,
+    mount: Mount,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = mount("size=32k")
+    _no_worker(monkeypatch)
+    (tmp_path / "bc-8.etr").symlink_to(captured)
+    words = ("figure", "table3", "--workloads", "bc", "--store", place, "-o", tmp_path / "out")
+    told = entresol_command(*words, "--captures", tmp_path)
+    assert told.code == 1 and "No space left on device" in told.err.splitlines()[-1]
+    told = entresol_command(*words)
+    assert told.code == 2 and "nothing could be simulated" in told.err.splitlines()[-1]
+    assert f"{place}/captures: cannot be written: No space left" in told.err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_says_first_that_it_will_not_be_kept(
+    entresol_command: Entresol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    told: list[str] = []
+    monkeypatch.setattr(store, "complain", told.append)
+
+    def execute(*_: object) -> list[core.Json]:
+        told.append("run")
+        return []
+
+    monkeypatch.setattr("entresol.terminal.execute", execute)
+    entresol_command("run", ROOT / "traces" / "xz.etr", "--machine", "demo", "--threads", "1",
+                     "--design", "base-cssd", "--store", file, "--json")  # fmt: skip
+    assert "cannot be stored" in told[0] and told[1] == "run"
+
+
+def _sentence(outcome: Outcome) -> str:
+    assert outcome.code == 1 and outcome.out == "" and outcome.err.count("\n") == 1, outcome
+    return outcome.err
+
+
+def _no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_count: int) -> None:
+        raise AssertionError("something would be simulated")
+
+    monkeypatch.setattr("entresol.point.Processes", refuse)
+    monkeypatch.setattr("entresol.workload.capturing._make", refuse)
