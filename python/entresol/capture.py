@@ -15,6 +15,7 @@ from pathlib import Path
 from entresol import core
 from entresol.core import Json
 from entresol.errors import UserError
+from entresol.interruption import signal_name
 from entresol.output import OutputFile
 
 QEMU = "qemu-x86_64"
@@ -116,7 +117,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _ending(status: int) -> str:
     if status < 0:
-        return f"ended by signal {signal.Signals(-status).name}"
+        return f"ended by signal {signal_name(-status)}"
     return f"ended with status {status}"
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while the core works."""
+"""Ctrl-C and SIGTERM while the core works, and names of signals."""
 
 from __future__ import annotations
 
@@ -34,12 +34,22 @@ class Interruption:
         self.requested = True
 
 
+def signal_name(number: int) -> str:
+    """`SIGKILL`; of a signal for real time, `SIGRTMIN+3`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN{number - signal.SIGRTMIN:+d}"
+
+
 def interruptible(work: Callable[[], Answer]) -> Answer:
     """Does work that cannot be cancelled; raises `KeyboardInterrupt` soon after Ctrl-C.
 
     The work then goes on in a thread that ends with the process, so what it writes has to have a
-    temporary name.
+    temporary name. Only the main thread hears of Ctrl-C; another just does the work.
     """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
     future: Future[Answer] = Future()
 
     def run() -> None:

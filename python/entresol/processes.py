@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from entresol import core
 from entresol.backend import Advanced, Event, Finished, Stopped
 from entresol.core import Json
 from entresol.errors import Failed
+from entresol.interruption import signal_name
 
 ATTEMPTS = 2
 """How often a point is tried whose worker dies under it."""
@@ -189,7 +189,7 @@ class _Worker:
 
 def _how(code: int) -> str:
     if code < 0:
-        name = signal.Signals(-code).name
+        name = signal_name(-code)
         memory = ", perhaps for want of memory: take fewer --jobs" if name == "SIGKILL" else ""
         return f"its worker was ended by {name} {ATTEMPTS} times{memory}."
     return f"its worker ended with code {code} {ATTEMPTS} times."

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import re
 import shutil
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -400,13 +403,36 @@ def test_an_interrupted_command_says_that_the_store_keeps_what_had_ended(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_interruption_while_capturing_says_so_too() -> None:
+def test_an_interruption_while_capturing_says_so_too(tmp_path: Path) -> None:
     def interrupted(_name: str, _threads: int) -> Path:
         raise KeyboardInterrupt
 
     wanted = simulate.plan([_of("table3")], TWO)
     with pytest.raises(Stopped, match="the store keeps the captures"):
-        simulate.Simulation(Store(Path("nowhere")), interrupted).run(wanted)
+        simulate.Simulation(Store(tmp_path), interrupted).run(wanted)
+
+
+def test_a_walk_ends_soon_after_ctrl_c(
+    captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    class Run:
+        def __init__(self, *_: object) -> None: ...
+
+        def page_locality(self, _shares: tuple[int, ...]) -> core.Json:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert go_on.wait(60), "the walk was waited for"
+            return {"caches": []}
+
+    monkeypatch.setattr(core, "Run", Run)
+    wanted = simulate.plan([_of("5")], Settings(workloads=("bc",)))
+    kept = Store(tmp_path)
+    try:
+        with pytest.raises(Stopped, match="the store keeps"):
+            simulate.Simulation(kept, lambda _name, _threads: captured).run(wanted)
+    finally:
+        go_on.set()
 
 
 def test_a_ratio_to_nothing_is_said_to_be_none() -> None:

@@ -12,7 +12,7 @@ import fake_core
 import pytest
 from conftest import Entresol
 
-from entresol.interruption import interruptible
+from entresol.interruption import interruptible, signal_name
 
 
 def test_the_answer_and_the_error_of_the_work_are_given_on() -> None:
@@ -22,6 +22,13 @@ def test_the_answer_and_the_error_of_the_work_are_given_on() -> None:
     assert interruptible(lambda: 7) == 7
     with pytest.raises(TimeoutError, match="of the work itself"):
         interruptible(fail)
+
+
+def test_every_signal_has_a_name_those_for_real_time_too() -> None:
+    every = [signal_name(number) for number in range(1, signal.SIGRTMAX + 1)]
+    assert every[signal.SIGKILL - 1] == "SIGKILL"
+    assert every[signal.SIGRTMIN + 5] == "SIGRTMIN+6"
+    assert len(set(every)) == len(every)
 
 
 @pytest.mark.usefixtures("fake")

@@ -175,6 +175,8 @@ def test_all_designs_are_the_default(tmp_path: Path) -> None:
         ("audit = 1", "audit: 1 is not true or false"),
         ("ssd.write_log = 1.5", "ssd.write_log: 1.5 is not text with a unit"),
         ("ssd.write_log = 'x'", 'ssd.write_log=x: "x" is not a size'),
+        ("ssd.dram = true", 'ssd.dram=true: true is not a size such as "64MiB"'),
+        ("ssd.cache_policy = true", 'ssd.cache_policy=true: true is not one of "lru", '),
         ("ssd.write_log = ['64KiB', '64KiB']", "ssd.write_log: has 64KiB twice"),
         ("trace = ", "is not TOML"),
     ],
@@ -247,6 +249,14 @@ def test_a_run_uses_what_a_sweep_made(entresol_command: Entresol, tmp_path: Path
     words = ("--machine", "demo", "--threads", "1", "--set", "ssd.write_log=64KiB", "--json")
     run = entresol_command("run", TRACES / "xz.etr", "--design", "base-cssd", *words)
     assert "from the store" in run.err
+
+
+def test_a_trace_whose_format_has_to_be_named_is_to_become_a_capture(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    (tmp_path / "plain").write_text("no mark\n")
+    message = one_line(entresol_command("sweep", _file(tmp_path, "trace = 'plain'")))
+    assert f"entresol trace import {tmp_path}/plain -o NAME.etr --format FORMAT" in message
 
 
 def test_a_full_disk_is_one_sentence_and_what_is_stored_stays(

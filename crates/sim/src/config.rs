@@ -9,6 +9,7 @@ pub mod fidelity;
 pub mod layers;
 pub mod presets;
 mod sections;
+mod value;
 
 pub use fidelity::Fidelity;
 pub use layers::{Layer, effective_table};

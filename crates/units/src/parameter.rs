@@ -79,6 +79,20 @@ macro_rules! parameters {
                     doc: concat!($($doc, " "),*),
                 },)*
             ];
+
+            /// Reads a value as the parameter of this name, to hear what is wrong with it; `None`
+            /// if the section has no such parameter.
+            pub fn read<'de, D: serde::Deserializer<'de>>(
+                name: &str,
+                value: D,
+            ) -> Option<Result<(), D::Error>> {
+                match name {
+                    $(stringify!($field) => {
+                        Some(<$kind as serde::Deserialize>::deserialize(value).map(drop))
+                    })*
+                    _ => None,
+                }
+            }
         }
     };
 }

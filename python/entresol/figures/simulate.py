@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from entresol import core, point, study, worker
@@ -13,6 +14,7 @@ from entresol.core import Json, Setup
 from entresol.errors import Failed, Stopped, UserError
 from entresol.figures.catalogue import Figure
 from entresol.figures.plan import Results, Settings, Walk, Want
+from entresol.interruption import interruptible
 from entresol.store import Store
 
 MIPS = 3.5
@@ -188,11 +190,14 @@ class Simulation:
             of = wanted.settings
             setup = Setup(of.machine, None, (), of.overrides, of.fidelity)
             try:
-                run = core.Run(capture.path, setup, "base-cssd", None, False)
-                walks[item] = run.page_locality(item.shares)
+                walks[item] = interruptible(partial(_locality, capture.path, setup, item.shares))
             except core.EntresolError as error:
                 failures[item] = str(error)
         return walks
+
+
+def _locality(capture: Path, setup: Setup, shares: tuple[int, ...]) -> Json:
+    return core.Run(capture, setup, "base-cssd", None, False).page_locality(shares)
 
 
 def _refuse(

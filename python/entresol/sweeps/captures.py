@@ -78,7 +78,16 @@ class Captures:
         with located(self.source, "trace"):
             if isinstance(named, dict):
                 return self._workload(named)
-            (capture,) = study.open_captures([self._place(str(named))])
+            path = self._place(str(named))
+            try:
+                (capture,) = study.open_captures([path])
+            except core.TraceError as error:
+                if "--format" not in str(error):
+                    raise
+                raise UserError(
+                    f"{path}: is in no format that its content tells; make a capture of it with "
+                    f"entresol trace import {path} -o NAME.etr --format FORMAT."
+                ) from error
             return capture
 
     def _place(self, named: str) -> Path:

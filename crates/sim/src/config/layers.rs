@@ -1,6 +1,6 @@
 //! Layers of configuration and how they are put over each other.
 
-use super::SECTIONS;
+use super::{SECTIONS, value};
 use crate::error::SimError;
 use toml::{Table, Value};
 
@@ -79,11 +79,11 @@ impl Layer {
     }
 }
 
-/// All layers put over each other; a layer's keys must be known, and are checked layer by layer so
-/// that the message names the layer.
+/// All layers put over each other; a layer's keys must be known and its values of their kinds, which
+/// is checked layer by layer so that the message names the layer.
 ///
 /// # Errors
-/// A layer that is not TOML, or unknown keys.
+/// A layer that is not TOML, unknown keys, or values of another kind than the parameter's.
 pub fn effective_table(layers: &[Layer]) -> Result<Table, SimError> {
     let mut effective = Table::new();
     let mut problems = Vec::new();
@@ -105,6 +105,10 @@ pub fn effective_table(layers: &[Layer]) -> Result<Table, SimError> {
             for (key, value) in values {
                 let path = format!("{section}.{key}");
                 if keys.contains(&path.as_str()) {
+                    problems.extend(
+                        value::problem(&section, &key, &value)
+                            .map(|problem| self::problem(&layer.name, &path, &problem)),
+                    );
                     let target = effective
                         .entry(section.clone())
                         .or_insert_with(|| Value::Table(Table::new()));
@@ -139,6 +143,15 @@ pub(super) fn blame(layers: &[Layer], message: &str) -> String {
     match culprit {
         Some(layer) => format!("{}: {}", layer.name, message.trim().replace('\n', " ")),
         None => message.trim().replace('\n', " "),
+    }
+}
+
+/// A problem of a value; what `--set` says names the key already.
+fn problem(layer: &str, path: &str, problem: &str) -> String {
+    if layer.starts_with("--set ") {
+        format!("{layer}: {problem}")
+    } else {
+        format!("{layer}: {path}: {problem}")
     }
 }
 
@@ -215,6 +228,19 @@ mod tests {
             let start = format!("configuration: --set {assignment}: {problem}");
             assert!(error.starts_with(&start), "{error}");
         }
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_names_the_layer_that_set_it_and_its_key() {
+        let layers = [
+            Layer::new("my.toml", "[ssd]\ndram = true"),
+            Layer::from_override("ssd.cache_ways=true").unwrap(),
+        ];
+        assert_eq!(
+            effective_table(&layers).unwrap_err().to_string(),
+            "configuration: my.toml: ssd.dram: true is not a size such as \"64MiB\"; --set \
+             ssd.cache_ways=true: true is not a whole number from 0 to 4294967295"
+        );
     }
 
     #[test]
