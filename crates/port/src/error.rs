@@ -47,9 +47,15 @@ pub enum DeviceError {
         /// How many are open.
         open: u32,
     },
-    /// The device has no transactions.
-    #[error("the device has no write log and so no transactions; create one with ssd.write_log")]
-    NoTransactions,
+    /// The device has no write log, without which it cannot do this.
+    #[error("the device has no write log and cannot {what}; create one with ssd.write_log")]
+    NoLog {
+        /// What it cannot do.
+        what: &'static str,
+    },
+    /// What open transactions have written fills the log.
+    #[error("the lines of open transactions fill the log; commit or abort one first")]
+    LogFull,
     /// The bytes are lost, which the device knows: it never answers with wrong ones.
     #[error("the flash has lost the block at byte {at}; write it anew or restore it from a copy")]
     Lost {

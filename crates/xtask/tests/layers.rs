@@ -4,7 +4,7 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("nand", &["units"]),
@@ -15,6 +15,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("crash", &["units", "firmware"]),
     ("host", &["units", "trace", "dram"]),
     ("sim", &["*"]),
+    ("device", &["units", "nand", "firmware", "port"]),
     ("bindings", &["*"]),
     ("tracer", &["units", "trace"]),
     ("workloads", &["units"]),

@@ -1,0 +1,264 @@
+//! What a device is made of: four sections of TOML, layered, every key known.
+//!
+//! Layers, later ones win: the machine `table2` (its sections `ssd`, `ftl` and `nand` are what they
+//! are in the simulator), `configs/devices/base.toml`, a preset, the user's files, `--set`. The
+//! effective values are written into the image and never change in its life.
+
+mod layers;
+mod presets;
+
+pub use layers::Layer;
+pub use presets::{PRESETS, Preset, preset};
+
+use crate::error::DeviceFileError;
+use serde::{Deserialize, Serialize};
+use units::parameter::Parameter;
+use units::{Bytes, BytesPerSec, PageSize, Picos};
+
+units::parameters! {
+    /// What lies between host and device, and what the host may have under way.
+    pub struct PortConfig: "device" {
+        /// A load of a line, there and back, beyond what the device itself takes.
+        line_read: Picos, "at most 1ms", "ByteFS Table 4 (4.8us in all), §5.6 (175ns in all); SkyByte Table II (40ns)";
+        /// What a posted store of a line takes until the device has it, which is when the host goes
+        /// on.
+        line_write: Picos, "at most 1ms", "ByteFS Table 4 (0.6us); half of line_read over CXL";
+        /// Loads that one request has under way at a time.
+        line_reads: u32, "1 to 64", "ours: 1 over PCIe, whose uncached loads are ordered; 10 over CXL, the line fill buffers of a core";
+        /// Stores that one request has under way at a time.
+        line_writes: u32, "1 to 64", "ours: 10, the line fill buffers of a core";
+        /// A block command without its data, there and back: submission, doorbell, completion.
+        block_command: Picos, "at most 10ms", "ours: 5us; the papers give none";
+        /// Bandwidth from device to host.
+        read_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "ByteFS Table 4 (3.5GB/s); SkyByte Table II (16GB/s)";
+        /// Bandwidth from host to device.
+        write_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "ByteFS Table 4 (2.5GB/s); SkyByte Table II (16GB/s)";
+        /// Bandwidth of the device's DRAM; an access takes ssd.dram_latency besides.
+        dram_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "SkyByte Table II: two channels of LPDDR4-3200, 2B wide";
+        /// Transactions that may be open at a time.
+        transactions: u32, "1 to 1048576", "ours";
+    }
+}
+
+impl PortConfig {
+    /// Everything that is out of range, one sentence each.
+    pub fn validate(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (key, value, most) in [
+            ("line_reads", self.line_reads, 64),
+            ("line_writes", self.line_writes, 64),
+            ("transactions", self.transactions, 1 << 20),
+        ] {
+            if !(1..=most).contains(&value) {
+                problems.push(format!("device.{key} is {value}; it must be 1 to {most}"));
+            }
+        }
+        for (key, span, most) in [
+            ("line_read", self.line_read, 1_000),
+            ("line_write", self.line_write, 1_000),
+            ("block_command", self.block_command, 10_000),
+        ] {
+            let longest = Picos::from_micros(most);
+            if span > longest {
+                problems.push(format!(
+                    "device.{key} is {span}; it must be at most {longest}"
+                ));
+            }
+        }
+        for (key, rate) in [
+            ("read_bandwidth", self.read_bandwidth),
+            ("write_bandwidth", self.write_bandwidth),
+            ("dram_bandwidth", self.dram_bandwidth),
+        ] {
+            let is_finite = (1_000_000..=1_000_000_000_000).contains(&rate.get());
+            if !is_finite && rate != BytesPerSec::UNLIMITED {
+                problems.push(format!(
+                    "device.{key} is {rate}; it must be 1MB/s to 1000GB/s, or unlimited"
+                ));
+            }
+        }
+        problems
+    }
+}
+
+/// Every parameter of a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Its ports.
+    pub device: PortConfig,
+    /// Its controller.
+    pub ssd: firmware::SsdConfig,
+    /// Its flash translation layer.
+    pub ftl: firmware::FtlConfig,
+    /// Its flash.
+    pub nand: nand::NandConfig,
+}
+
+/// The sections with the documentation of their parameters.
+pub const SECTIONS: &[(&str, &[Parameter])] = &[
+    ("device", PortConfig::PARAMETERS),
+    ("ssd", firmware::SsdConfig::PARAMETERS),
+    ("ftl", firmware::FtlConfig::PARAMETERS),
+    ("nand", nand::NandConfig::PARAMETERS),
+];
+
+impl DeviceConfig {
+    /// The effective configuration of a preset with the user's layers over it.
+    ///
+    /// # Errors
+    /// An unknown preset; a layer that is not TOML, an unknown key, a value of the wrong kind or
+    /// out of range.
+    pub fn of_preset(name: &str, layers: &[Layer]) -> Result<Self, DeviceFileError> {
+        let preset = preset(name)?;
+        let mut all = presets::base_layers();
+        all.push(preset.layer());
+        all.extend_from_slice(layers);
+        Self::from_table(layers::effective_table(&all)?)
+    }
+
+    /// The configuration that [`DeviceConfig::to_toml`] wrote.
+    ///
+    /// # Errors
+    /// As [`DeviceConfig::of_preset`].
+    pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
+        let wrong = |error: toml::de::Error| {
+            DeviceFileError::Config(vec![error.message().lines().collect::<Vec<_>>().join(" ")])
+        };
+        Self::from_table(toml::from_str(text).map_err(wrong)?)
+    }
+
+    fn from_table(table: toml::Table) -> Result<Self, DeviceFileError> {
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+            DeviceFileError::Config(vec![error.message().lines().collect::<Vec<_>>().join(" ")])
+        })?;
+        let problems = config.validate();
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(DeviceFileError::Config(problems))
+        }
+    }
+
+    /// The effective values as TOML with sorted keys.
+    pub fn to_toml(&self) -> String {
+        let table = toml::Table::try_from(self).expect("a configuration is a table");
+        toml::to_string(&table).expect("a table of strings, numbers and switches is TOML")
+    }
+
+    /// What the firmware is told.
+    pub fn controller(&self) -> firmware::ControllerConfig {
+        firmware::ControllerConfig {
+            ssd: self.ssd.clone(),
+            ftl: self.ftl.clone(),
+            geometry: self.nand.geometry(),
+            timing: firmware::FlashTiming {
+                read: self.nand.t_r,
+                program: self.nand.t_prog,
+                erase: self.nand.t_bers,
+            },
+            // Nobody switches threads or takes pages over (SkyByte §III-A, §III-C).
+            delay_enabled: false,
+            promotion_enabled: false,
+            switch_threshold: Picos::MAX,
+        }
+    }
+
+    /// The size of a page, which is a block of the block port.
+    pub fn page(&self) -> PageSize {
+        self.nand.page_size
+    }
+
+    /// Bytes of the logical space.
+    pub fn capacity(&self) -> Bytes {
+        let pages = self.ftl.exported_pages(&self.nand.geometry());
+        Bytes::new(pages * self.page().bytes().get())
+    }
+
+    fn validate(&self) -> Vec<String> {
+        let mut problems = self.device.validate();
+        let nand_problems = self.nand.validate();
+        if nand_problems.is_empty() {
+            problems.extend(self.controller().validate());
+        }
+        problems.extend(nand_problems);
+        problems.extend(self.beyond_the_sections());
+        problems
+    }
+
+    /// What a device of real bytes cannot be.
+    fn beyond_the_sections(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (key, share) in [
+            ("fill", self.ftl.fill),
+            ("overwritten", self.ftl.overwritten),
+        ] {
+            if share.numerator() != 0 {
+                problems.push(format!(
+                    "ftl.{key} is {share}; a device of real bytes begins empty, so it must be 0%"
+                ));
+            }
+        }
+        if self.ssd.log_mode == firmware::LogMode::Ring {
+            problems.push(
+                "ssd.log_mode is ring, which takes any number of lines and is for simulation \
+                 alone; it must be halves"
+                    .to_owned(),
+            );
+        }
+        if self.nand.scheduling == nand::Scheduling::Split {
+            problems.push(
+                "nand.scheduling is split, an artifact's order for simulation alone; it must be \
+                 fifo or read_priority"
+                    .to_owned(),
+            );
+        }
+        if self.ftl.estimator == firmware::EstimatorKind::Exact {
+            problems.push(
+                "ftl.estimator is exact, which nobody asks here; it must be channel or die"
+                    .to_owned(),
+            );
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(set: &str) -> String {
+        let layers = [Layer::assignment(set).unwrap()];
+        let error = DeviceConfig::of_preset("bytefs", &layers).unwrap_err();
+        error.to_string()
+    }
+
+    #[test]
+    fn every_preset_is_a_device() {
+        for preset in PRESETS {
+            let config = DeviceConfig::of_preset(preset.name, &[]).unwrap();
+            let again = DeviceConfig::from_toml(&config.to_toml()).unwrap();
+            assert_eq!(config, again, "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn the_bytefs_preset_is_table_4() {
+        let config = DeviceConfig::of_preset("bytefs", &[]).unwrap();
+        assert_eq!(config.capacity(), Bytes::from_mib(32 * 1024));
+        let table_4 = (config.nand.channels, config.nand.t_r, config.nand.t_prog);
+        let expected = (8, Picos::from_micros(40), Picos::from_micros(60));
+        assert_eq!(table_4, expected);
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_key() {
+        assert!(problems("device.line_reads=0").contains("device.line_reads is 0"));
+        assert!(problems("ftl.fill=10%").contains("begins empty"));
+        assert!(problems("ssd.log_mode=ring").contains("must be halves"));
+        assert!(problems("nand.colour=red").contains("colour"));
+        assert!(problems("cpu.cores=8").contains("cpu"));
+        let unknown = DeviceConfig::of_preset("optane", &[]).unwrap_err();
+        assert!(unknown.to_string().contains("bytefs"), "{unknown}");
+    }
+}

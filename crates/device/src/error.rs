@@ -1,0 +1,102 @@
+//! What can be wrong with an image.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why an image cannot be made, opened or used. One sentence: what, where, what to do. The image
+/// is as it was.
+#[derive(Debug, Error)]
+pub enum DeviceFileError {
+    /// The configuration is wrong; each problem is one clause.
+    #[error("configuration: {}", .0.join("; "))]
+    Config(Vec<String>),
+    /// There is something where an image is to be made.
+    #[error("{} exists already; choose another name, or remove it", .0.display())]
+    Exists(PathBuf),
+    /// There is no image.
+    #[error(
+        "{} is not a device image: there is no {file} in it; make one with \
+         `entresol device create`", .path.display()
+    )]
+    Missing {
+        /// The image.
+        path: PathBuf,
+        /// The file.
+        file: &'static str,
+    },
+    /// The file is something else.
+    #[error(
+        "{}: this is not a {what} of a device image; name the directory that \
+         `entresol device create` made", .path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it should be.
+        what: &'static str,
+    },
+    /// The file was written by a newer version.
+    #[error(
+        "{}: the file has version {found}, and this Entresol reads version {known} and older; \
+         use a newer Entresol", .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest one that is read.
+        known: u32,
+    },
+    /// The file does not say what was written.
+    #[error("{}: {what}; restore the image from a copy", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// The two files are of different images.
+    #[error(
+        "{} holds the media file of one image and the DRAM file of another; put the two together \
+         that were made together", .0.display()
+    )]
+    Mixed(PathBuf),
+    /// Another process has the image.
+    #[error("{} is open in another process; stop that one first", .0.display())]
+    Locked(PathBuf),
+    /// The operating system refuses.
+    #[error("{}: cannot {doing}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What it says.
+        source: io::Error,
+    },
+}
+
+impl DeviceFileError {
+    /// One problem of the configuration.
+    pub(crate) fn config(problem: String) -> Self {
+        Self::Config(vec![problem])
+    }
+    /// What the operating system said, for `map_err`.
+    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            path,
+            doing,
+            source,
+        }
+    }
+    /// A file whose content is wrong.
+    pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+}

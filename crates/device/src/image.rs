@@ -1,0 +1,251 @@
+//! An image: a directory with the media file and the DRAM file of one device.
+//!
+//! Made under another name and renamed, so that there is a whole image or none. One process has it
+//! open at a time, which holds a lock of the media file.
+
+use crate::config::DeviceConfig;
+use crate::counters::Counters;
+use crate::error::DeviceFileError;
+use crate::layout::Layout;
+use crate::mapped::Mapped;
+use crate::media::Media;
+use crate::superblock::{ImageId, Role, SUPERBLOCK_BYTES, Superblock, SuperblockError, VERSION};
+use crate::tables::{Tables, first_problem};
+use nix::fcntl::{FallocateFlags, fallocate};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use units::Bytes;
+
+/// An open image.
+#[derive(Debug)]
+pub struct Image {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its name.
+    pub id: ImageId,
+    /// What its device is made of.
+    pub config: DeviceConfig,
+    /// Where things are.
+    pub layout: Layout,
+    /// Battery-backed DRAM.
+    pub tables: Tables,
+    /// Flash.
+    pub media: Media,
+    /// Whether the process that had it before was killed.
+    pub was_cut_off: bool,
+}
+
+/// What can be said of an image without opening it, while another process has it too.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// Its name.
+    pub id: ImageId,
+    /// What its device is made of.
+    pub config: DeviceConfig,
+    /// Bytes that its files take on the disk.
+    pub disk_bytes: Bytes,
+    /// Whether a process has it open.
+    pub is_open: bool,
+    /// What the device has done.
+    pub counters: Counters,
+}
+
+impl Image {
+    /// Makes an image of an empty device at `path`, where nothing is.
+    ///
+    /// # Errors
+    /// Something is there; the operating system refuses, which leaves nothing behind.
+    pub fn create(path: &Path, config: &DeviceConfig) -> Result<ImageId, DeviceFileError> {
+        if path.symlink_metadata().is_ok() {
+            return Err(DeviceFileError::Exists(path.to_owned()));
+        }
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(format!(".new-{}", std::process::id()));
+        let unfinished = PathBuf::from(unfinished);
+        fs::create_dir(&unfinished).map_err(DeviceFileError::io(path, "make the directory"))?;
+        let made = write_files(&unfinished, config).and_then(|id| {
+            fs::rename(&unfinished, path)
+                .map_err(DeviceFileError::io(path, "give the image its name"))?;
+            Ok(id)
+        });
+        if made.is_err() {
+            // The first error is the one that says something.
+            let _ = fs::remove_dir_all(&unfinished);
+        }
+        made
+    }
+
+    /// Opens an image.
+    ///
+    /// # Errors
+    /// It is none, damaged, newer, or open elsewhere.
+    pub fn open(path: &Path) -> Result<Self, DeviceFileError> {
+        let (media, superblock) = open_file(path, Role::Media)?;
+        lock(path, &media)?;
+        let (dram, config) = checked(path, &superblock)?;
+        let layout = Layout::new(&config);
+        check_length(path, Role::Media, &media, layout.media_bytes)?;
+        check_length(path, Role::Dram, &dram, layout.dram_bytes)?;
+        let (media_path, dram_path) = (file_path(path, Role::Media), file_path(path, Role::Dram));
+        let map = Mapped::new(&dram).map_err(DeviceFileError::io(&dram_path, "map it"))?;
+        let mut tables = Tables::new(map, layout);
+        if let Some(problem) = first_problem(&tables) {
+            return Err(DeviceFileError::damaged(&dram_path, problem));
+        }
+        let media =
+            Media::new(media, layout).map_err(DeviceFileError::io(&media_path, "map it"))?;
+        let was_cut_off = Counters::open(tables.map_mut());
+        Ok(Self {
+            path: path.to_owned(),
+            id: superblock.id,
+            config,
+            layout,
+            tables,
+            media,
+            was_cut_off,
+        })
+    }
+
+    /// What can be said of an image without opening it.
+    ///
+    /// # Errors
+    /// It is none, damaged or newer.
+    pub fn describe(path: &Path) -> Result<Description, DeviceFileError> {
+        use std::os::unix::fs::MetadataExt;
+        let (media, superblock) = open_file(path, Role::Media)?;
+        let is_open = media.try_lock_shared().is_err();
+        let (mut dram, config) = checked(path, &superblock)?;
+        let dram_path = file_path(path, Role::Dram);
+        let counters = Counters::read_file(&mut dram)
+            .map_err(DeviceFileError::io(&dram_path, "read its counters"))?;
+        let disk_bytes = [&media, &dram]
+            .into_iter()
+            .filter_map(|file| file.metadata().ok())
+            .map(|metadata| metadata.blocks() * 512)
+            .sum();
+        Ok(Description {
+            id: superblock.id,
+            config,
+            disk_bytes: Bytes::new(disk_bytes),
+            is_open,
+            counters,
+        })
+    }
+}
+
+/// Writes both files of an image into a directory.
+fn write_files(directory: &Path, config: &DeviceConfig) -> Result<ImageId, DeviceFileError> {
+    let layout = Layout::new(config);
+    let mut id = [0; 16];
+    let random = Path::new("/dev/urandom");
+    File::open(random)
+        .and_then(|mut file| file.read_exact(&mut id))
+        .map_err(DeviceFileError::io(random, "read 16 random bytes"))?;
+    let superblock = Superblock {
+        id: ImageId(id),
+        config: config.to_toml(),
+    };
+    for (role, size) in [
+        (Role::Media, layout.media_bytes),
+        (Role::Dram, layout.dram_bytes),
+    ] {
+        let path = file_path(directory, role);
+        let bytes = superblock.encode(role).ok_or_else(|| {
+            DeviceFileError::config("the configuration does not fit into a superblock".to_owned())
+        })?;
+        write_file(role, &path, &bytes, size)
+            .map_err(DeviceFileError::io(&path, "write the file"))?;
+    }
+    Ok(superblock.id)
+}
+
+fn write_file(role: Role, path: &Path, superblock: &[u8], size: usize) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(superblock)?;
+    file.set_len(size as u64)?;
+    if role == Role::Dram {
+        let size = i64::try_from(size).map_err(std::io::Error::other)?;
+        fallocate(&file, FallocateFlags::empty(), 0, size)?;
+    }
+    file.sync_all()
+}
+
+fn file_path(image: &Path, role: Role) -> PathBuf {
+    image.join(role.file_name())
+}
+
+/// Opens one of the files and reads its superblock.
+fn open_file(image: &Path, role: Role) -> Result<(File, Superblock), DeviceFileError> {
+    let path = file_path(image, role);
+    let opened = OpenOptions::new().read(true).write(true).open(&path);
+    let file = opened.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+            DeviceFileError::Missing {
+                path: image.to_owned(),
+                file: role.file_name(),
+            }
+        }
+        _ => DeviceFileError::io(&path, "open it")(error),
+    })?;
+    let mut bytes = Vec::with_capacity(SUPERBLOCK_BYTES);
+    (&file)
+        .take(SUPERBLOCK_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(DeviceFileError::io(&path, "read it"))?;
+    let superblock = Superblock::decode(&bytes, role).map_err(|error| match error {
+        SuperblockError::Foreign => DeviceFileError::Foreign {
+            path: path.clone(),
+            what: role.word(),
+        },
+        SuperblockError::Newer(found) => DeviceFileError::Newer {
+            path: path.clone(),
+            found,
+            known: VERSION,
+        },
+        SuperblockError::Damaged(what) => {
+            DeviceFileError::damaged(&path, format!("the superblock is damaged: {what}"))
+        }
+    })?;
+    Ok((file, superblock))
+}
+
+/// The DRAM file that belongs to the media file with this superblock, and their configuration.
+fn checked(path: &Path, media: &Superblock) -> Result<(File, DeviceConfig), DeviceFileError> {
+    let (file, dram) = open_file(path, Role::Dram)?;
+    if dram != *media {
+        return Err(DeviceFileError::Mixed(path.to_owned()));
+    }
+    let config = DeviceConfig::from_toml(&media.config).map_err(|error| {
+        let media_path = file_path(path, Role::Media);
+        DeviceFileError::damaged(
+            &media_path,
+            format!("its device is none that this Entresol makes ({error})"),
+        )
+    })?;
+    Ok((file, config))
+}
+
+fn check_length(
+    path: &Path,
+    role: Role,
+    file: &File,
+    expected: usize,
+) -> Result<(), DeviceFileError> {
+    let path = file_path(path, role);
+    let metadata = file
+        .metadata()
+        .map_err(DeviceFileError::io(&path, "see how long it is"))?;
+    if metadata.len() == expected as u64 {
+        return Ok(());
+    }
+    let what = format!("it has {} B and should have {expected} B", metadata.len());
+    Err(DeviceFileError::damaged(&path, what))
+}
+
+fn lock(path: &Path, file: &File) -> Result<(), DeviceFileError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => DeviceFileError::Locked(path.to_owned()),
+        TryLockError::Error(error) => DeviceFileError::io(path, "lock it")(error),
+    })
+}

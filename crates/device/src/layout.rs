@@ -1,0 +1,210 @@
+//! Where things are in the two files of an image. `docs/formats/image.md` is this file in words.
+
+use crate::config::DeviceConfig;
+use crate::superblock::SUPERBLOCK_BYTES;
+use firmware::BufferId;
+use units::address::LINE_BYTES;
+use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa};
+
+/// Entries of the TxLog: 2 MB of 4 B each (ByteFS §4.3, D21).
+pub const TX_LOG_ENTRIES: usize = 524_288;
+/// Bytes of the header of a slot of the log, of a page buffer, and of a page's spare area.
+pub const HEADER_BYTES: usize = 16;
+/// Bytes of the region of counters.
+pub const COUNTER_BYTES: usize = 4096;
+/// Regions begin at multiples of this.
+const ALIGNMENT: usize = 4096;
+
+/// Where the regions begin; all in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Bytes of a page.
+    pub page: usize,
+    /// Lines of the log, both halves.
+    pub slots: usize,
+    /// Page buffers of controller and GC.
+    pub buffers: usize,
+    /// Entries of the TxLog.
+    pub tx_entries: usize,
+    /// Logical pages.
+    pub logical_pages: usize,
+    /// Erase blocks.
+    pub blocks: usize,
+    /// Physical pages of a block.
+    pub block_pages: usize,
+    slot_headers_at: usize,
+    slots_at: usize,
+    buffer_headers_at: usize,
+    buffers_at: usize,
+    tx_log_at: usize,
+    mapping_at: usize,
+    blocks_at: usize,
+    /// Length of the DRAM file.
+    pub dram_bytes: usize,
+    pages_at: usize,
+    /// Length of the media file.
+    pub media_bytes: usize,
+}
+
+impl Layout {
+    /// Of a device.
+    pub fn new(config: &DeviceConfig) -> Self {
+        let geometry = config.nand.geometry();
+        let page = index(geometry.page_size.bytes().get());
+        let slots = index(2 * config.ssd.half_slot_count());
+        let buffers = index(u64::from(config.ssd.buffers) + u64::from(config.ftl.gc_buffers));
+        let tx_entries = if slots == 0 { 0 } else { TX_LOG_ENTRIES };
+        let logical_pages = index(config.ftl.exported_pages(&geometry));
+        let (blocks, block_pages) = (
+            geometry.block_count() as usize,
+            geometry.pages_per_block as usize,
+        );
+        let mut next = SUPERBLOCK_BYTES + COUNTER_BYTES;
+        let mut region = |size: usize| {
+            let at = next;
+            next = (at + size).next_multiple_of(ALIGNMENT);
+            at
+        };
+        let slot_headers_at = region(slots * HEADER_BYTES);
+        let slots_at = region(slots * line_bytes());
+        let buffer_headers_at = region(buffers * HEADER_BYTES);
+        let buffers_at = region(buffers * page);
+        let tx_log_at = region(tx_entries * 4);
+        let mapping_at = region(logical_pages * 4);
+        let blocks_at = region(blocks * 8);
+        let pages = blocks * block_pages;
+        let pages_at = (SUPERBLOCK_BYTES + pages * HEADER_BYTES).next_multiple_of(ALIGNMENT);
+        Self {
+            page,
+            slots,
+            buffers,
+            tx_entries,
+            logical_pages,
+            blocks,
+            block_pages,
+            slot_headers_at,
+            slots_at,
+            buffer_headers_at,
+            buffers_at,
+            tx_log_at,
+            mapping_at,
+            blocks_at,
+            dram_bytes: next,
+            pages_at,
+            media_bytes: pages_at + pages * page,
+        }
+    }
+
+    /// A counter, in the DRAM file.
+    #[inline]
+    pub const fn counter(number: usize) -> usize {
+        SUPERBLOCK_BYTES + number * 8
+    }
+    /// The header of a slot.
+    #[inline]
+    pub const fn slot_header(&self, slot: LogSlot) -> usize {
+        self.slot_headers_at + slot.index() * HEADER_BYTES
+    }
+    /// The line of a slot.
+    #[inline]
+    pub const fn slot(&self, slot: LogSlot) -> usize {
+        self.slots_at + slot.index() * line_bytes()
+    }
+    /// The header of a buffer.
+    #[inline]
+    pub const fn buffer_header(&self, buffer: BufferId) -> usize {
+        self.buffer_headers_at + buffer.index() * HEADER_BYTES
+    }
+    /// A line of a buffer.
+    #[inline]
+    pub const fn buffer_line(&self, buffer: BufferId, line: LineInPage) -> usize {
+        self.buffers_at + buffer.index() * self.page + line.index() * line_bytes()
+    }
+    /// An entry of the TxLog.
+    #[inline]
+    pub const fn tx_entry(&self, at: u32) -> usize {
+        self.tx_log_at + at as usize * 4
+    }
+    /// Where a logical page is.
+    #[inline]
+    pub fn mapping(&self, lpa: Lpa) -> usize {
+        self.mapping_at + index(lpa.get()) * 4
+    }
+    /// What is known of an erase block.
+    #[inline]
+    pub const fn block(&self, block: BlockAddr) -> usize {
+        self.blocks_at + block.index() * 8
+    }
+    /// The block of a page, and how many pages of it have begun when this one has.
+    #[inline]
+    pub fn begun(&self, ppa: Ppa) -> (BlockAddr, u64) {
+        let pages = self.block_pages as u64;
+        let block = u32::try_from(ppa.get() / pages).expect("blocks have 32-bit numbers");
+        (BlockAddr::new(block), ppa.get() % pages + 1)
+    }
+    /// The spare area of a physical page, in the media file.
+    #[inline]
+    pub fn spare(&self, ppa: Ppa) -> usize {
+        SUPERBLOCK_BYTES + index(ppa.get()) * HEADER_BYTES
+    }
+    /// A physical page.
+    #[inline]
+    pub fn physical_page(&self, ppa: Ppa) -> usize {
+        self.pages_at + index(ppa.get()) * self.page
+    }
+    /// The first page of an erase block.
+    #[inline]
+    pub const fn first_page(&self, block: BlockAddr) -> Ppa {
+        Ppa::new((block.index() * self.block_pages) as u64)
+    }
+}
+
+/// Bytes of a line.
+pub const fn line_bytes() -> usize {
+    LINE_BYTES.get() as usize
+}
+
+/// A number as an index.
+#[inline]
+pub fn index(number: u64) -> usize {
+    usize::try_from(number).expect("what is in memory has an index")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_follow_each_other_and_do_not_overlap() {
+        let config = DeviceConfig::of_preset("bytefs", &[]).unwrap();
+        let layout = Layout::new(&config);
+        let ends = [
+            (layout.slot_headers_at, layout.slots * 16, layout.slots_at),
+            (layout.slots_at, layout.slots * 64, layout.buffer_headers_at),
+            (
+                layout.buffer_headers_at,
+                layout.buffers * 16,
+                layout.buffers_at,
+            ),
+            (layout.buffers_at, layout.buffers * 4096, layout.tx_log_at),
+            (layout.tx_log_at, 2 << 20, layout.mapping_at),
+            (
+                layout.mapping_at,
+                layout.logical_pages * 4,
+                layout.blocks_at,
+            ),
+            (layout.blocks_at, layout.blocks * 8, layout.dram_bytes),
+        ];
+        for (at, size, next) in ends {
+            assert!(
+                at + size <= next && next - (at + size) < ALIGNMENT,
+                "{at} {size} {next}"
+            );
+        }
+        assert_eq!(layout.slots, 4 << 20);
+        assert_eq!(layout.logical_pages, 8 << 20);
+        let last = Ppa::new((layout.blocks * layout.block_pages - 1) as u64);
+        assert_eq!(layout.physical_page(last) + 4096, layout.media_bytes);
+        assert!(layout.spare(last) + 16 <= layout.pages_at);
+    }
+}

@@ -1,0 +1,40 @@
+//! The device as a program: the same firmware as in the simulator, with real bytes.
+//!
+//! An image on the disk holds the flash (media file) and the battery-backed DRAM (DRAM file); a
+//! killed process is a power cut. [`DeviceEngine`] moves firmware, flash and link in virtual time
+//! and says when each request is done on the device's clock; [`RealDevice`] is the same behind
+//! [`port::Device`]. Nothing here waits for device time unless it is told to ([`Pace::Real`]).
+//!
+//! Knows no network, no FUSE and no file system. See `docs/device.md`; the files are specified in
+//! `docs/formats/image.md`.
+#![deny(unsafe_code)]
+
+mod answers;
+mod command;
+pub mod config;
+mod counters;
+mod data;
+mod engine;
+mod error;
+mod image;
+mod layout;
+mod mapped;
+mod media;
+mod pace;
+mod real;
+mod recovery;
+mod superblock;
+mod tables;
+mod transactions;
+mod wire;
+mod world;
+
+pub use command::Ask;
+pub use config::DeviceConfig;
+pub use counters::Counters;
+pub use engine::{DeviceEngine, Step, Ticket};
+pub use error::DeviceFileError;
+pub use image::{Description, Image};
+pub use pace::Pace;
+pub use real::RealDevice;
+pub use superblock::ImageId;

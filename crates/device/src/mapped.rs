@@ -1,0 +1,110 @@
+//! Files as memory: the one place with unsafe code.
+//!
+//! A store into a shared mapping is in the kernel's page cache when it is executed, so it outlives
+//! the process, as a store into battery-backed DRAM outlives the host's power. A process is killed
+//! between two instructions: what it stored before is there, what came after is not. So order is a
+//! matter of the compiler alone, and [`Mapped::store`] keeps it: a word is stored by one aligned
+//! instruction, after everything before it in the program and before everything after it.
+//!
+//! The kernel delivers SIGBUS if a mapped page has no room on the disk; so the DRAM file is
+//! allocated as a whole, and the media file block by block before a block is programmed. It also
+//! does if somebody shortens the file meanwhile, against which there is no help; the lock keeps
+//! other devices away.
+#![allow(unsafe_code)]
+
+use memmap2::{MmapMut, MmapOptions};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+
+/// A file in memory, shared with nobody.
+#[derive(Debug)]
+pub struct Mapped {
+    map: MmapMut,
+}
+
+impl Mapped {
+    /// Maps a whole file, which the caller has locked.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn new(file: &File) -> io::Result<Self> {
+        // SAFETY: the file is locked, so no other device stores into it; a process that does so in
+        // spite of the lock changes bytes under references to `u8`, whose every value is valid.
+        let map = unsafe { MmapOptions::new().map_mut(file)? };
+        Ok(Self { map })
+    }
+
+    /// Bytes of the file.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Some bytes.
+    #[inline]
+    pub fn bytes(&self, at: usize, size: usize) -> &[u8] {
+        &self.map[at..at + size]
+    }
+
+    /// Some bytes, to be changed.
+    #[inline]
+    pub fn bytes_mut(&mut self, at: usize, size: usize) -> &mut [u8] {
+        &mut self.map[at..at + size]
+    }
+
+    /// Copies bytes from one place to another.
+    #[inline]
+    pub fn copy(&mut self, from: usize, to: usize, size: usize) {
+        self.map.copy_within(from..from + size, to);
+    }
+
+    /// Stores eight bytes at once: after everything before, before everything after.
+    #[inline]
+    pub fn store(&mut self, at: usize, word: u64) {
+        assert!(at.is_multiple_of(8), "a word is aligned");
+        let place = self.map[at..at + 8].as_mut_ptr().cast::<u64>();
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the place is within the mapping, which begins at a page, and aligned; `&mut self`
+        // excludes other references to it.
+        unsafe { AtomicU64::from_ptr(place) }.store(word.to_le(), Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Stores four bytes at once, likewise.
+    #[inline]
+    pub fn store_half(&mut self, at: usize, word: u32) {
+        assert!(at.is_multiple_of(4), "half a word is aligned");
+        let place = self.map[at..at + 4].as_mut_ptr().cast::<u32>();
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: as in `store`.
+        unsafe { AtomicU32::from_ptr(place) }.store(word.to_le(), Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Eight bytes at once.
+    #[inline]
+    pub fn load(&self, at: usize) -> u64 {
+        assert!(at.is_multiple_of(8), "a word is aligned");
+        let place = self.map[at..at + 8].as_ptr().cast::<u64>().cast_mut();
+        // SAFETY: the place is within the mapping and aligned, and nothing is stored through it;
+        // another mapping of the file stores whole words ([`Mapped::store`]).
+        u64::from_le(unsafe { AtomicU64::from_ptr(place) }.load(Ordering::Relaxed))
+    }
+
+    /// Four bytes at once.
+    #[inline]
+    pub fn load_half(&self, at: usize) -> u32 {
+        assert!(at.is_multiple_of(4), "half a word is aligned");
+        let place = self.map[at..at + 4].as_ptr().cast::<u32>().cast_mut();
+        // SAFETY: as in `load`.
+        u32::from_le(unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed))
+    }
+
+    /// Waits until the disk has everything. Only the machine's own crash needs it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn sync(&self) -> io::Result<()> {
+        self.map.flush()
+    }
+}

@@ -1,0 +1,154 @@
+//! The media file: NAND pages, each with a spare area that says whose bytes they are.
+//!
+//! A page's spare holds its logical address and a checksum of both, made when the page is
+//! programmed and checked whenever it is read: end to end, so that a page that the disk changed,
+//! lost or put elsewhere is known for what it is. A block takes room on the disk from its first
+//! program on.
+
+use crate::layout::{HEADER_BYTES, Layout};
+use crate::mapped::Mapped;
+use nix::fcntl::{FallocateFlags, fallocate};
+use std::fs::File;
+use std::io;
+use units::{BlockAddr, Lpa, Ppa};
+
+/// The media file in memory.
+#[derive(Debug)]
+pub struct Media {
+    file: File,
+    map: Mapped,
+    layout: Layout,
+    /// By block: its pages have room on the disk.
+    has_room: Vec<bool>,
+}
+
+/// What is wrong with a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PageFault {
+    /// Nothing was programmed there since the last erase.
+    Erased,
+    /// Its bytes are not those that were programmed.
+    Damaged,
+    /// It is another logical page.
+    Misplaced,
+}
+
+impl Media {
+    /// The file is locked, and has the length that the layout says.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn new(file: File, layout: Layout) -> io::Result<Self> {
+        let map = Mapped::new(&file)?;
+        assert_eq!(map.len(), layout.media_bytes, "the file has been checked");
+        Ok(Self {
+            file,
+            map,
+            layout,
+            has_room: vec![false; layout.blocks],
+        })
+    }
+
+    /// Takes room on the disk for the pages of the block of this one.
+    ///
+    /// # Errors
+    /// What the operating system says: above all, that the disk is full.
+    #[inline]
+    pub fn make_room(&mut self, ppa: Ppa) -> io::Result<()> {
+        let (block, _) = self.layout.begun(ppa);
+        if self.has_room[block.index()] {
+            return Ok(());
+        }
+        self.allocate(block)
+    }
+
+    #[cold]
+    fn allocate(&mut self, block: BlockAddr) -> io::Result<()> {
+        let (first, count) = (self.layout.first_page(block), self.layout.block_pages);
+        for (at, size) in [
+            (self.layout.spare(first), count * HEADER_BYTES),
+            (self.layout.physical_page(first), count * self.layout.page),
+        ] {
+            let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
+            fallocate(
+                &self.file,
+                FallocateFlags::empty(),
+                as_offset(at)?,
+                as_offset(size)?,
+            )?;
+        }
+        self.has_room[block.index()] = true;
+        Ok(())
+    }
+
+    /// Programs a page, whose block has room.
+    ///
+    /// # Panics
+    /// If the page was programmed since the last erase of its block: NAND cannot.
+    pub fn program(&mut self, ppa: Ppa, lpa: Lpa, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.layout.page, "a page is programmed whole");
+        let spare = self.layout.spare(ppa);
+        assert_eq!(self.map.load(spare), 0, "{ppa} is programmed twice");
+        let page = self.layout.physical_page(ppa);
+        self.map.bytes_mut(page, bytes.len()).copy_from_slice(bytes);
+        self.map.store(spare, holder(lpa));
+        let sum = u64::from(checksum(lpa, bytes));
+        self.map.store(spare + 8, sum);
+    }
+
+    /// Checks what a page holds.
+    ///
+    /// # Errors
+    /// If it is not what was programmed for `lpa`.
+    pub fn check(&self, ppa: Ppa, lpa: Lpa) -> Result<(), PageFault> {
+        let spare = self.layout.spare(ppa);
+        match self.map.load(spare) {
+            0 => Err(PageFault::Erased),
+            word if word != holder(lpa) => Err(PageFault::Misplaced),
+            _ if self.map.load(spare + 8) != u64::from(checksum(lpa, self.page(ppa))) => {
+                Err(PageFault::Damaged)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whose page it is, as far as its spare says; None if it is erased.
+    pub fn holder(&self, ppa: Ppa) -> Option<Lpa> {
+        self.map
+            .load(self.layout.spare(ppa))
+            .checked_sub(1)
+            .map(Lpa::new)
+    }
+
+    /// The bytes of a page.
+    #[inline]
+    pub fn page(&self, ppa: Ppa) -> &[u8] {
+        self.map
+            .bytes(self.layout.physical_page(ppa), self.layout.page)
+    }
+
+    /// Erases a block: its pages can be programmed again.
+    pub fn erase(&mut self, block: BlockAddr) {
+        let spare = self.layout.spare(self.layout.first_page(block));
+        let size = self.layout.block_pages * HEADER_BYTES;
+        self.map.bytes_mut(spare, size).fill(0);
+    }
+
+    /// Waits until the disk has everything.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn sync(&self) -> io::Result<()> {
+        self.map.sync()
+    }
+}
+
+/// The first word of a spare area.
+fn holder(lpa: Lpa) -> u64 {
+    lpa.get() + 1
+}
+
+/// Of the bytes and of whose they are.
+fn checksum(lpa: Lpa, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(bytes), &lpa.get().to_le_bytes())
+}

@@ -1,0 +1,267 @@
+//! Battery-backed DRAM: bytes of log and buffers, and what they mean.
+//!
+//! Every [`Record`] is one table entry, made valid or void by one aligned store, which is the last
+//! one of the record: a process that is killed leaves it wholly there or not at all. The bytes it
+//! vouches for were stored before it, in program order ([`Mapped::store`]).
+
+use crate::layout::{Layout, index, line_bytes};
+use crate::mapped::Mapped;
+use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
+use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
+
+/// Bit of the first word of a header: it counts.
+const COUNTS: u64 = 1;
+/// Where the order begins in that word, above flags and line.
+const ORDER_SHIFT: u32 = 16;
+/// Where the line is in that word.
+const LINE_SHIFT: u32 = 8;
+/// Where the pages that have begun are in the word of a block, above its wear.
+const BEGUN_SHIFT: u32 = 32;
+/// Bit of that word: the block is retired.
+const RETIRED: u64 = 1 << 63;
+
+/// The DRAM file in memory.
+#[derive(Debug)]
+pub struct Tables {
+    map: Mapped,
+    layout: Layout,
+}
+
+impl Tables {
+    /// The file has the length that the layout says.
+    pub fn new(map: Mapped, layout: Layout) -> Self {
+        assert_eq!(map.len(), layout.dram_bytes, "the file has been checked");
+        Self { map, layout }
+    }
+
+    /// The file, for what lies outside the tables.
+    pub fn map_mut(&mut self) -> &mut Mapped {
+        &mut self.map
+    }
+
+    /// The line of a slot.
+    #[inline]
+    pub fn slot(&self, slot: LogSlot) -> &[u8] {
+        self.map.bytes(self.layout.slot(slot), line_bytes())
+    }
+    /// The line of a slot, to be written.
+    #[inline]
+    pub fn slot_mut(&mut self, slot: LogSlot) -> &mut [u8] {
+        self.map.bytes_mut(self.layout.slot(slot), line_bytes())
+    }
+    /// Lines of a buffer, from `line` on.
+    #[inline]
+    pub fn buffer(&self, buffer: BufferId, line: LineInPage, size: usize) -> &[u8] {
+        let at = self.layout.buffer_line(buffer, line);
+        self.map.bytes(at, size)
+    }
+    /// Lines of a buffer, from `line` on, to be written.
+    #[inline]
+    pub fn buffer_mut(&mut self, buffer: BufferId, line: LineInPage, size: usize) -> &mut [u8] {
+        let at = self.layout.buffer_line(buffer, line);
+        self.map.bytes_mut(at, size)
+    }
+    /// Copies a line from a slot into a buffer.
+    #[inline]
+    pub fn slot_to_buffer(&mut self, slot: LogSlot, buffer: BufferId, line: LineInPage) {
+        let (from, to) = (
+            self.layout.slot(slot),
+            self.layout.buffer_line(buffer, line),
+        );
+        self.map.copy(from, to, line_bytes());
+    }
+    /// Copies a line from a slot to another.
+    #[inline]
+    pub fn slot_to_slot(&mut self, from: LogSlot, to: LogSlot) {
+        let (from, to) = (self.layout.slot(from), self.layout.slot(to));
+        self.map.copy(from, to, line_bytes());
+    }
+    /// Copies bytes from a buffer to another.
+    #[inline]
+    pub fn buffer_to_buffer(
+        &mut self,
+        from: BufferId,
+        to: BufferId,
+        line: LineInPage,
+        size: usize,
+    ) {
+        let (from, to) = (
+            self.layout.buffer_line(from, line),
+            self.layout.buffer_line(to, line),
+        );
+        self.map.copy(from, to, size);
+    }
+
+    /// Where a logical page is.
+    #[inline]
+    pub fn place_of(&self, lpa: Lpa) -> Option<Ppa> {
+        match self.map.load_half(self.layout.mapping(lpa)) {
+            0 => None,
+            place => Some(Ppa::new(u64::from(place - 1))),
+        }
+    }
+
+    /// Whether a logical page exists and is there.
+    #[inline]
+    pub fn knows(&self, lpa: Lpa, ppa: Ppa) -> bool {
+        lpa.get() < self.layout.logical_pages as u64 && self.place_of(lpa) == Some(ppa)
+    }
+
+    /// Applies a record.
+    #[inline]
+    pub fn record(&mut self, record: Record) {
+        match record {
+            Record::Logged(slot, line) => self.log(slot, &line),
+            Record::Dropped(slot) => self.map.store(self.layout.slot_header(slot), 0),
+            Record::Buffered(buffer, page) => self.buffer_page(buffer, page),
+            Record::Unbuffered(buffer) => self.map.store(self.layout.buffer_header(buffer), 0),
+            Record::Committed { at, tx } => {
+                self.map.store_half(self.layout.tx_entry(at), tx.get());
+            }
+            Record::Forgotten { at } => self.map.store_half(self.layout.tx_entry(at), 0),
+            Record::Mapped(lpa, ppa) => {
+                let place = u32::try_from(ppa.get() + 1).expect("a page has a 32-bit number");
+                self.map.store_half(self.layout.mapping(lpa), place);
+            }
+            Record::Unmapped(lpa) => self.map.store_half(self.layout.mapping(lpa), 0),
+            Record::Begun(ppa) => {
+                let (block, begun) = self.layout.begun(ppa);
+                self.change_block(block, |word| {
+                    let wear = word & (RETIRED | u64::from(u32::MAX));
+                    wear | begun << BEGUN_SHIFT
+                });
+            }
+            Record::Erased(block, wear) => {
+                self.change_block(block, |word| word & RETIRED | u64::from(wear));
+            }
+            Record::Retired(block) => self.change_block(block, |word| word | RETIRED),
+        }
+    }
+
+    #[inline]
+    fn log(&mut self, slot: LogSlot, line: &LoggedLine) {
+        let at = self.layout.slot_header(slot);
+        let lpa = u32::try_from(line.lpa.get()).expect("a page has a 32-bit number");
+        self.map
+            .store(at + 8, u64::from(line.tx.get()) << 32 | u64::from(lpa));
+        let place = u64::from(line.line.get()) << LINE_SHIFT;
+        self.map
+            .store(at, line.order.get() << ORDER_SHIFT | place | COUNTS);
+    }
+
+    fn buffer_page(&mut self, buffer: BufferId, page: BufferedPage) {
+        let at = self.layout.buffer_header(buffer);
+        self.map.store(at + 8, page.lpa.get());
+        self.map.store(at, page.order.get() << ORDER_SHIFT | COUNTS);
+    }
+
+    fn change_block(&mut self, block: BlockAddr, change: impl FnOnce(u64) -> u64) {
+        let at = self.layout.block(block);
+        let word = self.map.load(at);
+        self.map.store(at, change(word));
+    }
+
+    /// What a header says: its order and line, and its second word; None if it does not count.
+    fn header(&self, at: usize) -> Option<(WriteOrder, LineInPage, u64)> {
+        let word = self.map.load(at);
+        (word & COUNTS != 0).then(|| {
+            let line = u16::from((word >> LINE_SHIFT) as u8);
+            (
+                WriteOrder::new(word >> ORDER_SHIFT),
+                LineInPage::new(line),
+                self.map.load(at + 8),
+            )
+        })
+    }
+}
+
+impl Durable for Tables {
+    fn logged(&self) -> impl Iterator<Item = (LogSlot, LoggedLine)> {
+        (0..self.layout.slots).filter_map(|slot| {
+            let slot = LogSlot::from_index(slot);
+            let (order, line, word) = self.header(self.layout.slot_header(slot))?;
+            let logged = LoggedLine {
+                lpa: Lpa::new(word & u64::from(u32::MAX)),
+                line,
+                tx: TxId::new((word >> 32) as u32),
+                order,
+            };
+            Some((slot, logged))
+        })
+    }
+
+    fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)> {
+        (0..self.layout.buffers).filter_map(|buffer| {
+            let buffer = BufferId::from_index(buffer);
+            let (order, _, word) = self.header(self.layout.buffer_header(buffer))?;
+            let lpa = Lpa::new(word);
+            Some((buffer, BufferedPage { lpa, order }))
+        })
+    }
+
+    fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
+        (0..self.layout.tx_entries).filter_map(|at| {
+            let at = u32::try_from(at).expect("the TxLog is short");
+            let tx = self.map.load_half(self.layout.tx_entry(at));
+            (tx != 0).then(|| (at, TxId::new(tx)))
+        })
+    }
+
+    fn mapped(&self) -> impl Iterator<Item = (Lpa, Ppa)> {
+        (0..self.layout.logical_pages).filter_map(|lpa| {
+            let lpa = Lpa::new(lpa as u64);
+            Some((lpa, self.place_of(lpa)?))
+        })
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = (BlockAddr, BlockRecord)> {
+        (0..self.layout.blocks).filter_map(|block| {
+            let block = BlockAddr::new(u32::try_from(block).expect("blocks have 32-bit numbers"));
+            let word = self.map.load(self.layout.block(block));
+            (word != 0).then(|| {
+                let record = BlockRecord {
+                    wear: word as u32,
+                    begun: ((word & !RETIRED) >> BEGUN_SHIFT) as u32,
+                    is_retired: word & RETIRED != 0,
+                };
+                (block, record)
+            })
+        })
+    }
+}
+
+/// What is out of its range in the tables, which only damage can bring about: one sentence.
+pub fn first_problem(tables: &Tables) -> Option<String> {
+    let layout = &tables.layout;
+    let lines = layout.page / line_bytes();
+    let physical = (layout.blocks * layout.block_pages) as u64;
+    let beyond = |lpa: Lpa| index(lpa.get()) >= layout.logical_pages;
+    for (slot, logged) in tables.logged() {
+        if beyond(logged.lpa) || logged.line.index() >= lines {
+            return Some(format!(
+                "{slot} of the log names a line that does not exist"
+            ));
+        }
+    }
+    for (buffer, page) in tables.buffered() {
+        if beyond(page.lpa) {
+            return Some(format!("{buffer} names a page that does not exist"));
+        }
+    }
+    let mut taken = vec![0u64; index(physical).div_ceil(64)];
+    for (lpa, ppa) in tables.mapped() {
+        if ppa.get() >= physical {
+            return Some(format!(
+                "page {lpa} is mapped to a place that does not exist"
+            ));
+        }
+        let (word, bit) = (index(ppa.get()) / 64, ppa.get() % 64);
+        if taken[word] >> bit & 1 != 0 {
+            return Some(format!(
+                "page {lpa} is mapped to {ppa}, where another page is"
+            ));
+        }
+        taken[word] |= 1 << bit;
+    }
+    None
+}

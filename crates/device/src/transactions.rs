@@ -1,0 +1,154 @@
+//! Transactions as the host names them, and as the firmware knows them.
+//!
+//! The host numbers its transactions (ByteFS §4.3: 4 B, ascending). A transaction that does not fit
+//! into the log goes on under another number once the part before is committed (D21), so the name
+//! that the firmware knows may differ from the host's.
+
+use port::DeviceError;
+use std::collections::{BTreeMap, BTreeSet};
+use units::TxId;
+
+/// A transaction that is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// What the firmware calls it now.
+    pub name: TxId,
+    /// Parts that have been committed.
+    pub parts: u32,
+    /// The firmware knows of it: something was written under the name.
+    pub has_written: bool,
+    /// The host has asked for its end.
+    pub is_closing: bool,
+}
+
+/// All that are open.
+#[derive(Clone, Debug)]
+pub struct Transactions {
+    open: BTreeMap<TxId, Open>,
+    /// Names that the firmware has for them where these are not the host's.
+    others: BTreeSet<TxId>,
+    next: u32,
+    most: u32,
+    is_supported: bool,
+}
+
+impl Transactions {
+    /// None; the first name is `next`. At most `most` are open at a time.
+    pub fn new(next: u32, most: u32, is_supported: bool) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            others: BTreeSet::new(),
+            next,
+            most,
+            is_supported,
+        }
+    }
+
+    /// Opens one.
+    ///
+    /// # Errors
+    /// No transactions, or too many.
+    pub fn begin(&mut self) -> Result<TxId, DeviceError> {
+        if !self.is_supported {
+            let what = "have transactions";
+            return Err(DeviceError::NoLog { what });
+        }
+        let open = u32::try_from(self.open.len()).expect("bounded by most");
+        if open >= self.most {
+            return Err(DeviceError::TooManyTransactions { open });
+        }
+        let name = self.fresh_name();
+        let opened = Open {
+            name,
+            parts: 0,
+            has_written: false,
+            is_closing: false,
+        };
+        self.open.insert(name, opened);
+        Ok(name)
+    }
+
+    /// What is known of a transaction that the host may go on with.
+    ///
+    /// # Errors
+    /// It is not open, or its end was asked for.
+    pub fn get(&self, tx: TxId) -> Result<&Open, DeviceError> {
+        self.open
+            .get(&tx)
+            .filter(|open| !open.is_closing)
+            .ok_or(DeviceError::UnknownTransaction { tx })
+    }
+
+    /// The same, to be changed, also when its end was asked for.
+    pub fn get_mut(&mut self, tx: TxId) -> &mut Open {
+        let open = self.open.get_mut(&tx);
+        open.expect("a transaction is open until its end begins")
+    }
+
+    /// The name of a transaction with the firmware.
+    pub fn name(&self, tx: TxId) -> TxId {
+        self.open.get(&tx).map_or(TxId::NONE, |open| open.name)
+    }
+
+    /// Forgets a transaction.
+    pub fn close(&mut self, tx: TxId) -> Open {
+        let open = self.open.remove(&tx);
+        let open = open.expect("a transaction is open until its end begins");
+        self.others.remove(&open.name);
+        open
+    }
+
+    /// Gives a transaction another name with the firmware, under which nothing was written.
+    pub fn rename(&mut self, tx: TxId) {
+        let name = self.fresh_name();
+        let open = self.get_mut(tx);
+        let before = std::mem::replace(&mut open.name, name);
+        open.has_written = false;
+        self.others.remove(&before);
+        self.others.insert(name);
+    }
+
+    /// A number that no open transaction has with host or firmware.
+    fn fresh_name(&mut self) -> TxId {
+        loop {
+            let name = TxId::new(self.next);
+            self.next = self.next.wrapping_add(1).max(1);
+            let is_taken = self.open.contains_key(&name) || self.others.contains(&name);
+            if name != TxId::NONE && !is_taken {
+                return name;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_round_and_pass_over_what_is_open_and_none() {
+        let mut transactions = Transactions::new(u32::MAX, 3, true);
+        let first = transactions.begin().unwrap();
+        assert_eq!(first, TxId::new(u32::MAX));
+        let second = transactions.begin().unwrap();
+        assert_eq!(second, TxId::new(1));
+        transactions.next = u32::MAX;
+        transactions.rename(first);
+        assert_eq!(transactions.name(first), TxId::new(2));
+        assert_eq!(transactions.begin(), Ok(TxId::new(3)));
+        let full = DeviceError::TooManyTransactions { open: 3 };
+        assert_eq!(transactions.begin(), Err(full));
+    }
+
+    #[test]
+    fn what_is_closed_or_closing_is_unknown() {
+        let mut transactions = Transactions::new(1, 3, true);
+        let tx = transactions.begin().unwrap();
+        transactions.get_mut(tx).is_closing = true;
+        assert!(transactions.get(tx).is_err());
+        transactions.close(tx);
+        assert_eq!(transactions.name(tx), TxId::NONE);
+        let none = Transactions::new(1, 3, false).begin();
+        assert!(matches!(none, Err(DeviceError::NoLog { .. })));
+    }
+}

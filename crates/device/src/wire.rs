@@ -1,0 +1,81 @@
+//! What lies between host and device: bandwidth in each direction, and the time of a command.
+
+use crate::config::PortConfig;
+use units::address::LINE_BYTES;
+use units::{Bytes, Time};
+
+/// The way to the device and back.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    config: PortConfig,
+    /// When each direction is free: to the device, to the host.
+    free: [Time; 2],
+    /// When the last posted line will be in the device.
+    posted_until: Time,
+}
+
+impl Wire {
+    /// Idle at `now`.
+    pub fn new(config: &PortConfig, now: Time) -> Self {
+        Self {
+            config: config.clone(),
+            free: [now; 2],
+            posted_until: now,
+        }
+    }
+
+    /// Sends `size` bytes that are ready at `at`; when the last one has left.
+    fn send(&mut self, direction: usize, at: Time, size: Bytes) -> Time {
+        let rate = match direction {
+            0 => self.config.write_bandwidth,
+            _ => self.config.read_bandwidth,
+        };
+        let free = &mut self.free[direction];
+        *free = (*free).max(at) + rate.time_for(size);
+        *free
+    }
+
+    /// When a store of `lines` lines at `at` has reached the device.
+    pub fn store(&mut self, at: Time, lines: u64) -> Time {
+        let rounds = lines.div_ceil(self.config.line_writes.into());
+        let sent = self.send(0, at, LINE_BYTES * lines);
+        sent + self.config.line_write * rounds
+    }
+
+    /// When the host goes on after a store, of which the device answers at `answered` and did not
+    /// wait for room, or did.
+    pub fn stored(&mut self, reached: Time, answered: Time, has_waited: bool) -> Time {
+        self.posted_until = self.posted_until.max(answered);
+        if has_waited { answered } else { reached }
+    }
+
+    /// When a load at `at` has reached the device.
+    pub fn load(&self, at: Time) -> Time {
+        at + self.config.line_read / 2
+    }
+
+    /// When the host has `lines` lines that the device answers with at `answered`.
+    pub fn loaded(&mut self, answered: Time, lines: u64) -> Time {
+        let rounds = lines.div_ceil(self.config.line_reads.into()).max(1);
+        let back = self.config.line_read - self.config.line_read / 2;
+        let sent = self.send(1, answered, LINE_BYTES * lines);
+        sent + back + self.config.line_read * (rounds - 1)
+    }
+
+    /// When a read that pushes all stores before it is answered (write-verify read, ByteFS §4.2).
+    pub fn pushed(&self, at: Time) -> Time {
+        let back = self.config.line_read - self.config.line_read / 2;
+        self.load(at).max(self.posted_until) + back
+    }
+
+    /// When a block command at `at`, with `size` bytes for the device, has reached it.
+    pub fn command(&mut self, at: Time, size: Bytes) -> Time {
+        self.send(0, at, size) + self.config.block_command / 2
+    }
+
+    /// When the host knows that it is done, and has `size` bytes of it.
+    pub fn commanded(&mut self, answered: Time, size: Bytes) -> Time {
+        let back = self.config.block_command - self.config.block_command / 2;
+        self.send(1, answered, size) + back
+    }
+}
