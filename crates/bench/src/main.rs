@@ -6,6 +6,7 @@
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
+//! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
 //! instructions; `--fast` and `--threads N` are those of `entresol run`;
 //! `--count` leaves the clocks alone, for runs under callgrind.
@@ -13,6 +14,7 @@
 
 mod capture;
 mod fast;
+mod nbd;
 mod replay;
 
 use serde_json::{Value, json};
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
             let threads = options.threads;
             fast::compare(trace, machine, designs, threads, settings)
         }
+        ["nbd-memory", place, size] => nbd::memory(place, size),
         ["write", path, words @ ..] => capture::write(path, words),
         ["loop", instructions] => {
             let instructions = number(instructions)?;
@@ -57,7 +60,7 @@ fn main() -> ExitCode {
         _ => Err("usage: bench [--json] [--limit N] [--count] \
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
-                  write FILE [NAME=VALUE…]"
+                  write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE"
             .to_string()),
     });
     match outcome {

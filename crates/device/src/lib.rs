@@ -5,7 +5,7 @@
 //! and says when each request is done on the device's clock; [`RealDevice`] is the same behind
 //! [`port::Device`]. Nothing here waits for device time unless it is told to ([`Pace::Real`]).
 //!
-//! Knows no network, no FUSE and no file system. See `docs/device.md`; the files are specified in
+//! [`nbd`] serves any [`port::Device`] to other programs. Knows no FUSE and no file system. See `docs/device.md`; the files are specified in
 //! `docs/formats/image.md`.
 #![deny(unsafe_code)]
 
@@ -20,7 +20,9 @@ mod image;
 mod layout;
 mod mapped;
 mod media;
+pub mod nbd;
 mod pace;
+mod ram;
 mod real;
 mod recovery;
 mod superblock;
@@ -36,5 +38,6 @@ pub use engine::{DeviceEngine, Step, Ticket};
 pub use error::DeviceFileError;
 pub use image::{Description, Image};
 pub use pace::Pace;
+pub use ram::Ram;
 pub use real::RealDevice;
 pub use superblock::ImageId;

@@ -1,0 +1,327 @@
+//! A client's socket: bytes that came and bytes that wait to go.
+
+use super::request::{Command, Refusal, Request};
+use super::session::{Event, Session};
+use super::tasks::{Answer, Done};
+use super::{Export, reply};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+/// Bytes that are read from a socket at once: what a unix socket holds.
+const INPUT: usize = 256 << 10;
+/// Requests of one client that are with the device at once.
+const MOST_REQUESTS: usize = 256;
+/// Bytes that a client may have asked for and not taken before no more of it is read.
+const MOST_OWED: usize = 16 << 20;
+/// Answers that are sent with one call.
+const GATHER: usize = 64;
+/// A buffer larger than this is not kept for the next request.
+const MOST_SPARE: usize = 1 << 20;
+const SPARES: usize = 256;
+
+const _: () = assert!(INPUT >= Session::MOST_AT_ONCE);
+
+/// A socket of either kind.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Self {
+        Self::Unix(stream)
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Self {
+        Self::Tcp(stream)
+    }
+}
+
+impl Stream {
+    fn prepare(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)
+            }
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(into),
+            Self::Tcp(stream) => stream.read(into),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write_vectored(slices),
+            Self::Tcp(stream) => stream.write_vectored(slices),
+        }
+    }
+}
+
+/// Buffers of requests that are over.
+#[derive(Default)]
+pub(super) struct Spares(Vec<Vec<u8>>);
+
+impl Spares {
+    pub fn take(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    fn give(&mut self, buffer: Vec<u8>) {
+        if (1..=MOST_SPARE).contains(&buffer.capacity()) && self.0.len() < SPARES {
+            self.0.push(buffer);
+        }
+    }
+}
+
+/// Bytes that wait to go.
+struct Piece {
+    bytes: Vec<u8>,
+    sent: usize,
+    /// Whether small answers may be added to it.
+    is_open: bool,
+}
+
+/// What a client wants of the device, or of nobody.
+pub(super) enum Wish {
+    Request(Request, usize),
+    Refused(Refusal),
+}
+
+pub(super) struct Connection {
+    stream: Stream,
+    session: Session,
+    input: Box<[u8]>,
+    start: usize,
+    end: usize,
+    output: VecDeque<Piece>,
+    unsent: usize,
+    requests: usize,
+    owed: usize,
+    /// Bytes that were read may hold wishes for which there was no room.
+    is_stalled: bool,
+    /// Nothing more will come from the client.
+    has_ended: bool,
+    /// Nothing more will go to it.
+    is_gone: bool,
+}
+
+impl Connection {
+    pub fn new(stream: Stream, export: Export) -> io::Result<Self> {
+        stream.prepare()?;
+        let (session, greeting) = Session::new(export);
+        let mut connection = Self {
+            stream,
+            session,
+            input: vec![0; INPUT].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            output: VecDeque::new(),
+            unsent: 0,
+            requests: 0,
+            owed: 0,
+            is_stalled: false,
+            has_ended: false,
+            is_gone: false,
+        };
+        connection.small(|out| out.extend(greeting));
+        Ok(connection)
+    }
+
+    pub fn is_past_handshake(&self) -> bool {
+        self.session.is_past_handshake()
+    }
+
+    /// Whether it can be forgotten: the device has nothing of it, and the client waits for nothing.
+    pub fn is_over(&self) -> bool {
+        self.requests == 0
+            && (self.is_gone || self.has_ended && self.unsent == 0 && !self.is_stalled)
+    }
+
+    /// Whether there is room again for wishes that were read.
+    pub fn can_go_on(&self) -> bool {
+        self.is_stalled && !self.is_gone && self.has_room()
+    }
+
+    /// Whether nothing is on its way in either direction.
+    pub fn is_quiet(&self) -> bool {
+        self.is_gone || self.requests == 0 && self.unsent == 0
+    }
+
+    /// Whether its client may be listened to.
+    pub fn wants_input(&self) -> bool {
+        !self.has_ended && !self.is_gone && self.has_room()
+    }
+
+    pub fn wants_output(&self) -> bool {
+        self.unsent > 0 && !self.is_gone
+    }
+
+    fn has_room(&self) -> bool {
+        self.requests < MOST_REQUESTS && self.owed + self.unsent < MOST_OWED
+    }
+
+    pub fn give_up(&mut self) {
+        self.is_gone = true;
+    }
+
+    /// Reads once from the socket.
+    pub fn receive(&mut self) {
+        self.input.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == INPUT {
+            return;
+        }
+        match self.stream.read(&mut self.input[self.end..]) {
+            Ok(0) => self.has_ended = true,
+            Ok(count) => self.end += count,
+            Err(error) if is_passing(&error) => {}
+            Err(_) => self.is_gone = true,
+        }
+    }
+
+    /// The next wish in what was read, if there is room for it.
+    pub fn next(&mut self, spares: &mut Spares) -> Option<Wish> {
+        self.is_stalled = false;
+        while self.has_room() && !self.is_gone {
+            if self.session.kept() == 0 {
+                self.session.lend(spares.take());
+            }
+            let mut out = Vec::new();
+            let input = &self.input[self.start..self.end];
+            let (taken, event) = self.session.step(input, &mut out);
+            self.start += taken;
+            if !out.is_empty() {
+                self.small(|piece| piece.append(&mut out));
+            }
+            match event {
+                Event::Went => {}
+                Event::More => return None,
+                Event::Refused(refusal) => return Some(Wish::Refused(refusal)),
+                Event::Request(request) => {
+                    let weight = weight(&request.command);
+                    self.requests += 1;
+                    self.owed += weight;
+                    return Some(Wish::Request(request, weight));
+                }
+                Event::End(_) => {
+                    self.has_ended = true;
+                    return None;
+                }
+            }
+        }
+        self.is_stalled = true;
+        None
+    }
+
+    /// Takes the answer to a request.
+    pub fn answer(&mut self, mut done: Done, spares: &mut Spares) {
+        self.requests -= 1;
+        self.owed -= done.weight;
+        if self.is_gone {
+            return spares.give(done.buffer);
+        }
+        let is_structured = self.session.is_structured();
+        match done.outcome {
+            Ok(Answer::Read(at)) => {
+                let sent = reply::read(&mut done.buffer, is_structured, done.cookie, at);
+                self.unsent += done.buffer.len() - sent;
+                self.output.push_back(Piece {
+                    bytes: done.buffer,
+                    sent,
+                    is_open: false,
+                });
+                return;
+            }
+            Ok(Answer::Done) => self.small(|out| reply::done(out, is_structured, done.cookie)),
+            Err(refusal) => self.refuse(&refusal),
+        }
+        spares.give(done.buffer);
+    }
+
+    /// Answers what was not done.
+    pub fn refuse(&mut self, refusal: &Refusal) {
+        let is_structured = self.session.is_structured();
+        self.small(|out| reply::refused(out, is_structured, refusal));
+    }
+
+    fn small(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
+        if !self.output.back().is_some_and(|piece| piece.is_open) {
+            self.output.push_back(Piece {
+                bytes: Vec::new(),
+                sent: 0,
+                is_open: true,
+            });
+        }
+        let piece = self.output.back_mut().expect("there is one");
+        let before = piece.bytes.len();
+        add(&mut piece.bytes);
+        self.unsent += piece.bytes.len() - before;
+    }
+
+    /// Sends what the socket takes.
+    pub fn send(&mut self, spares: &mut Spares) {
+        while self.wants_output() {
+            let mut slices = [IoSlice::new(&[]); GATHER];
+            let count = self.output.len().min(GATHER);
+            for (slice, piece) in slices.iter_mut().zip(&self.output) {
+                *slice = IoSlice::new(&piece.bytes[piece.sent..]);
+            }
+            match self.stream.write_vectored(&slices[..count]) {
+                Ok(0) => self.is_gone = true,
+                Ok(sent) => self.was_sent(sent, spares),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if is_passing(&error) => {}
+                Err(_) => self.is_gone = true,
+            }
+        }
+    }
+
+    fn was_sent(&mut self, mut count: usize, spares: &mut Spares) {
+        self.unsent -= count;
+        while let Some(piece) = self.output.front_mut() {
+            let left = piece.bytes.len() - piece.sent;
+            if count < left {
+                piece.sent += count;
+                return;
+            }
+            count -= left;
+            if let Some(piece) = self.output.pop_front() {
+                spares.give(piece.bytes);
+            }
+        }
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// Bytes that a request holds while it is with the device.
+fn weight(command: &Command) -> usize {
+    match command {
+        Command::Read { size, .. } => size.get() as usize,
+        Command::Write { bytes, .. } => bytes.len(),
+        Command::Flush | Command::Trim { .. } | Command::Zero { .. } => 0,
+    }
+}

@@ -1,0 +1,185 @@
+//! Requests that are with the device.
+
+use super::reply::ROOM;
+use super::request::{Command, Cookie, Refusal, Request};
+use super::wire::Errno;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use port::{Acknowledge, Device, DeviceError};
+use units::{ByteAddr, Bytes};
+
+/// Ranges without payload reach up to 4 GiB: they are done in pieces, between which others get
+/// their turn. A multiple of every size of block.
+const PIECE: Bytes = Bytes::from_kib(256);
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+
+/// What has become of a request.
+pub(super) struct Done {
+    /// Whose it was.
+    pub connection: usize,
+    pub cookie: Cookie,
+    pub outcome: Result<Answer, Refusal>,
+    /// Bytes that were read, behind room for the answer's head; else nobody needs it any more.
+    pub buffer: Vec<u8>,
+    /// What it counted for with its connection.
+    pub weight: usize,
+}
+
+/// How a request ended that was done.
+#[derive(Clone, Copy)]
+pub(super) enum Answer {
+    /// Bytes from here on.
+    Read(ByteAddr),
+    Done,
+}
+
+/// Futures of requests. The device makes progress when they are polled, so all are polled again
+/// and again; none is woken.
+pub(super) struct Tasks<'d, D> {
+    device: &'d D,
+    pending: Vec<Pin<Box<dyn Future<Output = Done> + 'd>>>,
+}
+
+impl<'d, D: Device> Tasks<'d, D> {
+    pub fn new(device: &'d D) -> Self {
+        Self {
+            device,
+            pending: Vec::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Hands a request to the device: now, for the device serves in the order of first polls.
+    /// `spare` is a buffer for what is read.
+    pub fn submit(
+        &mut self,
+        connection: usize,
+        request: Request,
+        weight: usize,
+        spare: Vec<u8>,
+    ) -> Option<Done> {
+        let device = self.device;
+        let mut task = Box::pin(async move {
+            let cookie = request.cookie;
+            let mut buffer = spare;
+            let outcome = perform(device, request.command, &mut buffer).await;
+            Done {
+                connection,
+                cookie,
+                outcome: outcome.map_err(|error| refusal(cookie, &error)),
+                buffer,
+                weight,
+            }
+        });
+        match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => {
+                self.pending.push(task);
+                None
+            }
+        }
+    }
+
+    /// Polls everything once.
+    pub fn poll(&mut self, finished: &mut Vec<Done>) {
+        let mut context = Context::from_waker(Waker::noop());
+        self.pending
+            .retain_mut(|task| match task.as_mut().poll(&mut context) {
+                Poll::Ready(done) => {
+                    finished.push(done);
+                    false
+                }
+                Poll::Pending => true,
+            });
+    }
+}
+
+async fn perform(
+    device: &impl Device,
+    command: Command,
+    buffer: &mut Vec<u8>,
+) -> Result<Answer, DeviceError> {
+    match command {
+        Command::Read { at, size } => {
+            // Bounded by the largest payload.
+            buffer.resize(ROOM + size.get() as usize, 0);
+            device.read_blocks(at, &mut buffer[ROOM..]).await?;
+            return Ok(Answer::Read(at));
+        }
+        Command::Write { at, bytes, when } => {
+            *buffer = bytes;
+            device.write_blocks(at, buffer, when).await?;
+        }
+        Command::Flush => {
+            device.flush().await?;
+        }
+        Command::Trim { at, size, when } => {
+            for (at, size) in pieces(at, size, PIECE) {
+                device.trim(at, size).await?;
+                others_turn().await;
+            }
+            persist(device, when).await?;
+        }
+        Command::Zero { at, size, when } => {
+            for (at, size) in pieces(at, size, Bytes::new(ZEROES.len() as u64)) {
+                let zeroes = &ZEROES[..size.get() as usize];
+                device
+                    .write_blocks(at, zeroes, Acknowledge::Accepted)
+                    .await?;
+                others_turn().await;
+            }
+            persist(device, when).await?;
+        }
+    }
+    Ok(Answer::Done)
+}
+
+async fn persist(device: &impl Device, when: Acknowledge) -> Result<(), DeviceError> {
+    if when == Acknowledge::Durable {
+        device.flush().await?;
+    }
+    Ok(())
+}
+
+fn pieces(at: ByteAddr, size: Bytes, piece: Bytes) -> impl Iterator<Item = (ByteAddr, Bytes)> {
+    let step = piece.get();
+    (0..size.get().div_ceil(step)).map(move |index| {
+        let done = index * step;
+        let size = Bytes::new(step.min(size.get() - done));
+        (ByteAddr::new(at.get() + done), size)
+    })
+}
+
+/// Not ready once.
+async fn others_turn() {
+    let mut has_waited = false;
+    poll_fn(|_| {
+        if has_waited {
+            return Poll::Ready(());
+        }
+        has_waited = true;
+        Poll::Pending
+    })
+    .await;
+}
+
+fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
+    let errno = match error {
+        DeviceError::OutOfRange { .. } | DeviceError::NotBlocks { .. } => Errno::Invalid,
+        DeviceError::Locked { .. } => Errno::NotPermitted,
+        DeviceError::Stopped { .. } => Errno::Shutdown,
+        DeviceError::UnknownTransaction { .. }
+        | DeviceError::TooManyTransactions { .. }
+        | DeviceError::NoTransactions
+        | DeviceError::Lost { .. } => Errno::Io,
+    };
+    Refusal {
+        cookie,
+        errno,
+        message: error.to_string(),
+    }
+}

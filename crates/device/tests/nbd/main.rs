@@ -1,0 +1,10 @@
+//! The NBD server, from bytes to sockets. Numbers are written out here, so that a wrong constant
+//! of the server is not compared with itself.
+
+mod client;
+mod handshake;
+mod hostile;
+mod probe;
+mod requests;
+mod serving;
+mod stopping;

@@ -1,0 +1,197 @@
+//! A device that notes what it is asked, takes its time and fails when told; and a server of it.
+
+use core::cell::{Cell, RefCell};
+use core::future::poll_fn;
+use core::task::Poll;
+use device::Ram;
+use device::nbd::{Address, Export, Listener, Served, Turn, serve};
+use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use units::{ByteAddr, Bytes, TxId};
+
+pub const BLOCK: u64 = 4096;
+pub const SIZE: Bytes = Bytes::from_mib(64);
+/// A block that is lost, and one at which the device stops.
+pub const LOST: u64 = 100 * BLOCK;
+pub const FATAL: u64 = 101 * BLOCK;
+
+/// How the device behaves.
+#[derive(Clone, Copy, Default)]
+pub struct Manner {
+    /// Polls until a read is done.
+    pub read_polls: u32,
+    /// Polls until a write is done.
+    pub write_polls: u32,
+}
+
+pub struct Probe {
+    ram: Ram,
+    manner: Manner,
+    log: RefCell<Vec<String>>,
+    under_way: Cell<u32>,
+    most_under_way: Cell<u32>,
+    is_stopped: Cell<bool>,
+}
+
+/// What is left of a server.
+pub struct Ended {
+    pub served: Served,
+    pub log: Vec<String>,
+    pub most_under_way: u32,
+}
+
+impl Probe {
+    async fn enter(&self, at: ByteAddr, note: String, polls: u32) -> Result<(), DeviceError> {
+        self.log.borrow_mut().push(note);
+        self.under_way.set(self.under_way.get() + 1);
+        let most = self.most_under_way.get().max(self.under_way.get());
+        self.most_under_way.set(most);
+        let mut left = polls;
+        poll_fn(|_| {
+            if left == 0 {
+                return Poll::Ready(());
+            }
+            left -= 1;
+            Poll::Pending
+        })
+        .await;
+        self.under_way.set(self.under_way.get() - 1);
+        self.is_stopped
+            .set(self.is_stopped.get() || at.get() == FATAL);
+        if self.is_stopped.get() {
+            let reason = "told to".to_string();
+            return Err(DeviceError::Stopped { reason });
+        }
+        if at.get() == LOST {
+            return Err(DeviceError::Lost { at });
+        }
+        Ok(())
+    }
+}
+
+impl Device for Probe {
+    fn shape(&self) -> Shape {
+        self.ram.shape()
+    }
+
+    async fn read(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
+        self.ram.read(at, into).await
+    }
+
+    async fn write(&self, at: ByteAddr, bytes: &[u8], tx: TxId) -> Result<Completion, DeviceError> {
+        self.ram.write(at, bytes, tx).await
+    }
+
+    async fn persist(&self) -> Result<Completion, DeviceError> {
+        self.ram.persist().await
+    }
+
+    async fn read_blocks(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
+        let note = format!("read {at}+{}", into.len());
+        self.enter(at, note, self.manner.read_polls).await?;
+        self.ram.read_blocks(at, into).await
+    }
+
+    async fn write_blocks(
+        &self,
+        at: ByteAddr,
+        bytes: &[u8],
+        when: Acknowledge,
+    ) -> Result<Completion, DeviceError> {
+        let note = format!("write {at}+{} {when:?}", bytes.len());
+        self.enter(at, note, self.manner.write_polls).await?;
+        self.ram.write_blocks(at, bytes, when).await
+    }
+
+    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
+        let note = format!("trim {at}+{}", size.get());
+        self.enter(at, note, self.manner.write_polls).await?;
+        self.ram.trim(at, size).await
+    }
+
+    async fn flush(&self) -> Result<Completion, DeviceError> {
+        let nowhere = ByteAddr::new(1);
+        self.enter(nowhere, "flush".to_string(), self.manner.write_polls)
+            .await?;
+        self.ram.flush().await
+    }
+
+    fn begin(&self) -> Result<TxId, DeviceError> {
+        self.ram.begin()
+    }
+
+    async fn commit(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
+        self.ram.commit(tx).await
+    }
+
+    async fn abort(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
+        self.ram.abort(tx).await
+    }
+
+    fn stats(&self) -> DeviceStats {
+        self.ram.stats()
+    }
+}
+
+/// A server in a thread of its own, at a socket of its own.
+pub struct Serving {
+    pub path: String,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Ended, String>>,
+}
+
+impl Serving {
+    pub fn new(manner: Manner) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("entresol-nbd-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name).display().to_string();
+        let address = Address::parse(&format!("unix:{path}"), false).expect("an address");
+        let listener = Listener::bind(&address).expect("listens");
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || run(listener, manner, &told));
+        Self { path, stop, thread }
+    }
+
+    /// Tells it to stop, as a signal would.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Stops it and says what it did.
+    pub fn end(self) -> Ended {
+        self.end_or_fail().expect("ends well")
+    }
+
+    pub fn end_or_fail(self) -> Result<Ended, String> {
+        self.stop();
+        self.thread.join().expect("does not panic")
+    }
+}
+
+fn run(listener: Listener, manner: Manner, told: &AtomicBool) -> Result<Ended, String> {
+    let probe = Probe {
+        ram: Ram::new(SIZE, Bytes::new(BLOCK)),
+        manner,
+        log: RefCell::default(),
+        under_way: Cell::new(0),
+        most_under_way: Cell::new(0),
+        is_stopped: Cell::new(false),
+    };
+    let export = Export::new("probe", probe.shape()).expect("an export");
+    let served = serve(&probe, listener, export, || {
+        if told.load(Ordering::Relaxed) {
+            Turn::Stop
+        } else {
+            Turn::On
+        }
+    });
+    Ok(Ended {
+        served: served.map_err(|error| error.to_string())?,
+        log: probe.log.take(),
+        most_under_way: probe.most_under_way.get(),
+    })
+}
