@@ -5,7 +5,8 @@
 //! and says when each request is done on the device's clock; [`RealDevice`] is the same behind
 //! [`port::Device`]. Nothing here waits for device time unless it is told to ([`Pace::Real`]).
 //!
-//! [`nbd`] serves any [`port::Device`] to other programs. Knows no FUSE and no file system. See `docs/device.md`; the files are specified in
+//! [`nbd`] serves any [`port::Device`] to other programs. Knows no FUSE and no file system. See
+//! `docs/device.md` and `docs/nbd.md`; the files are specified in
 //! `docs/formats/image.md`.
 #![deny(unsafe_code)]
 

@@ -12,6 +12,9 @@ pub struct Ram {
     stats: Cell<DeviceStats>,
 }
 
+const NO_LOG: DeviceError = DeviceError::NoLog {
+    what: "have transactions",
+};
 const NOW: Completion = Completion {
     submitted: Time::ZERO,
     finished: Time::ZERO,
@@ -75,7 +78,7 @@ impl Device for Ram {
 
     async fn write(&self, at: ByteAddr, bytes: &[u8], tx: TxId) -> Result<Completion, DeviceError> {
         if tx != TxId::NONE {
-            return Err(DeviceError::NoTransactions);
+            return Err(NO_LOG);
         }
         let range = self.range(at, bytes.len())?;
         self.bytes.borrow_mut()[range].copy_from_slice(bytes);
@@ -122,15 +125,15 @@ impl Device for Ram {
     }
 
     fn begin(&self) -> Result<TxId, DeviceError> {
-        Err(DeviceError::NoTransactions)
+        Err(NO_LOG)
     }
 
     async fn commit(&self, _tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        Err(DeviceError::NoTransactions)
+        Err(NO_LOG)
     }
 
     async fn abort(&self, _tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        Err(DeviceError::NoTransactions)
+        Err(NO_LOG)
     }
 
     fn stats(&self) -> DeviceStats {

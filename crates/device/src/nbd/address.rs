@@ -40,7 +40,7 @@ pub enum AddressError {
         address: SocketAddr,
     },
     /// The system has no room for the path.
-    #[error("{path}: is longer than the {most} bytes of a socket's path; choose a shorter one", most = MOST_PATH)]
+    #[error("{path}: is longer than the {MOST_PATH} bytes of a socket's path; take a shorter one")]
     LongPath {
         /// Which.
         path: PathBuf,

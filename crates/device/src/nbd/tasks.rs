@@ -170,11 +170,11 @@ async fn others_turn() {
 fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
     let errno = match error {
         DeviceError::OutOfRange { .. } | DeviceError::NotBlocks { .. } => Errno::Invalid,
-        DeviceError::Locked { .. } => Errno::NotPermitted,
+        DeviceError::Locked { .. } | DeviceError::LogFull => Errno::NotPermitted,
         DeviceError::Stopped { .. } => Errno::Shutdown,
         DeviceError::UnknownTransaction { .. }
         | DeviceError::TooManyTransactions { .. }
-        | DeviceError::NoTransactions
+        | DeviceError::NoLog { .. }
         | DeviceError::Lost { .. } => Errno::Io,
     };
     Refusal {
