@@ -13,7 +13,8 @@ pub fn memory(place: &str, size: &str) -> Result<(), String> {
     let address = Address::parse(place, false).map_err(|error| error.to_string())?;
     let listener = Listener::bind(&address).map_err(|error| error.to_string())?;
     println!("{}", listener.place());
-    let served = serve(&device, listener, export, || Turn::On).map_err(|error| error.to_string())?;
+    let served =
+        serve(&device, listener, export, || Turn::On).map_err(|error| error.to_string())?;
     println!("{served:?}");
     Ok(())
 }
