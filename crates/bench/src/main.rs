@@ -5,6 +5,7 @@
 //! being those of `entresol replay`;
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
+//! `bench [OPTION…] device PRESET DIRECTORY [NAME=VALUE…]` persists lines on a device (`device.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
@@ -13,6 +14,7 @@
 //! `scripts/bench` runs all of them and prints the table.
 
 mod capture;
+mod device;
 mod fast;
 mod nbd;
 mod replay;
@@ -44,6 +46,9 @@ fn main() -> ExitCode {
         }
         ["replay", machine, design, words @ ..] => {
             replay::measure(spec("replay", machine, design, &[]), words, &options)
+        }
+        ["device", preset, directory, words @ ..] => {
+            device::measure(preset, directory, words, &options)
         }
         ["compare", trace, machine, designs, settings @ ..] => {
             let threads = options.threads;

@@ -8,7 +8,7 @@ use crate::counters::Counters;
 use crate::error::DeviceFileError;
 use crate::layout::Layout;
 use crate::mapped::Mapped;
-use crate::media::Media;
+use crate::media::{Media, fill};
 use crate::superblock::{ImageId, Role, SUPERBLOCK_BYTES, Superblock, SuperblockError, VERSION};
 use crate::tables::{Tables, first_problem};
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -165,10 +165,11 @@ fn write_file(role: Role, path: &Path, superblock: &[u8], size: usize) -> std::i
     file.write_all(superblock)?;
     file.set_len(size as u64)?;
     if role == Role::Dram {
-        let size = i64::try_from(size).map_err(std::io::Error::other)?;
-        fallocate(&file, FallocateFlags::empty(), 0, size)?;
+        let length = i64::try_from(size).map_err(std::io::Error::other)?;
+        fallocate(&file, FallocateFlags::empty(), 0, length)?;
+        fill(&file, superblock.len(), size - superblock.len())?;
     }
-    file.sync_all()
+    Ok(())
 }
 
 fn file_path(image: &Path, role: Role) -> PathBuf {

@@ -10,6 +10,7 @@ use crate::mapped::Mapped;
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use units::{BlockAddr, Lpa, Ppa};
 
 /// The media file in memory.
@@ -77,6 +78,16 @@ impl Media {
                 as_offset(size)?,
             )?;
         }
+        let spares = self
+            .map
+            .bytes(self.layout.spare(first), count * HEADER_BYTES);
+        if spares.iter().all(|byte| *byte == 0) {
+            fill(
+                &self.file,
+                self.layout.physical_page(first),
+                count * self.layout.page,
+            )?;
+        }
         self.has_room[block.index()] = true;
         Ok(())
     }
@@ -141,6 +152,22 @@ impl Media {
     pub fn sync(&self) -> io::Result<()> {
         self.map.sync()
     }
+}
+
+/// Writes zeroes in large pieces. Stores into a mapped file that it has never seen cost the kernel
+/// ten times what they do after this: 9 us a page against 0.9 us.
+///
+/// # Errors
+/// What the operating system says.
+pub fn fill(file: &File, at: usize, size: usize) -> io::Result<()> {
+    let zeroes = vec![0; size.min(1 << 20)];
+    let mut done = 0;
+    while done < size {
+        let piece = &zeroes[..zeroes.len().min(size - done)];
+        file.write_all_at(piece, (at + done) as u64)?;
+        done += piece.len();
+    }
+    Ok(())
 }
 
 /// The first word of a spare area.
