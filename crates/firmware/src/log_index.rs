@@ -1,15 +1,19 @@
-//! Finds the slot of the write log that holds the newest copy of a line (SkyByte §III-B).
+//! Finds the slot of the write log that holds the newest copy of a line (SkyByte §III-B, ByteFS
+//! §4.3).
 
+#[cfg(test)]
+mod model;
+pub mod skip_list;
 pub mod two_level_hash;
 
+pub use skip_list::SkipList;
 pub use two_level_hash::TwoLevelHash;
 
 use units::{LineInPage, LogSlot, Lpa, PageSize};
 
 /// Index of one half of the write log.
 ///
-/// Pages keep the order in which they were first logged, so that compaction scans them in an order
-/// that depends on nothing but the writes.
+/// Pages are scanned in an order that depends on nothing but the writes.
 pub trait LogIndex {
     /// The index of a half whose slots start at `first_slot`.
     fn new(page: PageSize, first_slot: LogSlot) -> Self;
@@ -21,9 +25,11 @@ pub trait LogIndex {
     fn has_page(&self, lpa: Lpa) -> bool;
     /// The logged lines of a page, each once.
     fn lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_;
+    /// Forgets a line, and with its last line the page; returns its slot.
+    fn remove_line(&mut self, lpa: Lpa, line: LineInPage) -> Option<LogSlot>;
     /// Forgets a page; says whether it was there.
     fn remove_page(&mut self, lpa: Lpa) -> bool;
-    /// The first page at or after `cursor` in the order of first logging; moves `cursor` past it.
+    /// The first page at or after `cursor` in the order of the index; moves `cursor` past it.
     fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa>;
     /// Pages with a logged line.
     fn page_count(&self) -> usize;
@@ -32,8 +38,8 @@ pub trait LogIndex {
     /// # Panics
     /// If a page is still there.
     fn reset(&mut self);
-    /// Memory in bytes as the paper counts it (SkyByte §III-B): 16 B per page, 4 B per entry of
-    /// its second-level table.
+    /// Memory in bytes of what is in use: of the hash as the paper counts it (SkyByte §III-B: 16 B
+    /// per page, 4 B per entry of its second-level table), of the skip list as it is.
     fn memory(&self) -> u64;
 }
 

