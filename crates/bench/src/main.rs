@@ -6,6 +6,7 @@
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
 //! `bench [OPTION…] device PRESET DIRECTORY [NAME=VALUE…]` persists lines on a device (`device.rs`);
+//! `bench log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
@@ -16,6 +17,7 @@
 mod capture;
 mod device;
 mod fast;
+mod log;
 mod nbd;
 mod replay;
 
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
             fast::compare(trace, machine, designs, threads, settings)
         }
         ["nbd-memory", place, size] => nbd::memory(place, size),
+        ["log", words @ ..] => log::measure(words, options.is_json),
         ["write", path, words @ ..] => capture::write(path, words),
         ["loop", instructions] => {
             let instructions = number(instructions)?;
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         _ => Err("usage: bench [--json] [--limit N] [--count] \
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
+                  log INDEX MIB [LINES] | \
                   write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE"
             .to_string()),
     });

@@ -59,7 +59,12 @@ fn link(page: u32, node: Node) -> u64 {
 /// Levels of the node of a page, from 1 on.
 #[inline]
 fn height(lpa: Lpa) -> usize {
-    let hash = lpa.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    // Twice, or pages at some distances would be of one height.
+    let mixed = lpa
+        .get()
+        .wrapping_add(1)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let hash = (mixed ^ mixed >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     (hash.trailing_zeros() as usize / 2 + 1).min(MOST_LEVELS)
 }
 
