@@ -30,6 +30,7 @@ from entresol import (
     summary,
     terminal,
 )
+from entresol.device import command as device_command
 from entresol.errors import Failed, Stopped, UserError
 from entresol.explain import command as explain_command
 from entresol.figures import command as figure_command
@@ -83,6 +84,7 @@ app.add_typer(trace_app, name="trace")
 cli_foreign.register(trace_app)
 app.add_typer(config_app, name="config")
 app.add_typer(fidelity_app, name="fidelity")
+app.add_typer(device_command.app, name="device")
 
 
 def _version(wanted: bool) -> None:
@@ -324,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code == INTERRUPTED:  # Typer turns KeyboardInterrupt into this.
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
-    except (UserError, core.TraceError, core.ConfigError) as error:
+    except (UserError, core.TraceError, core.ConfigError, core.ImageError) as error:
         return _complain(str(error), BAD_INPUT)
     except typer.TyperException as error:
         return _complain(error.format_message(), BAD_INPUT)

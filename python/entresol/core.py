@@ -18,9 +18,13 @@ TraceError = _core.TraceError
 ConfigError = _core.ConfigError
 SimulationError = _core.SimulationError
 Interrupted = _core.Interrupted
+ImageError = _core.ImageError
 
 Json = dict[str, Any]
 """An object as the core writes it."""
+
+Listening = Callable[[Json], None]
+"""Is told where a server listens, for whom, and what it serves."""
 
 Config = dict[str, dict[str, str]]
 """Effective values by section and key, as text with units."""
@@ -348,6 +352,20 @@ def effective_config(setup: Setup, design: str) -> Config:
             list(setup.overrides),
         )
     )
+
+
+def device_serve(
+    image: Path, address: str, *, allow_remote: bool, real_pace: bool, listening: Listening
+) -> Json:
+    """Serves an image over NBD until a signal's handler raises; what was done.
+
+    Raises `ImageError`, and `ConfigError` for the address.
+    """
+
+    def told(text: str) -> None:
+        listening(_object(text))
+
+    return _object(_core.device_serve(str(image), address, allow_remote, real_pace, told))
 
 
 def _object(text: str) -> Json:

@@ -11,12 +11,20 @@ import synthetic
 from entresol._core import (
     ConfigError,
     EntresolError,
+    ImageError,
     Interrupted,
     SimulationError,
     TraceError,
 )
 
-__all__ = ["ConfigError", "EntresolError", "Interrupted", "SimulationError", "TraceError"]
+__all__ = [
+    "ConfigError",
+    "EntresolError",
+    "ImageError",
+    "Interrupted",
+    "SimulationError",
+    "TraceError",
+]
 MAGIC = b"\x89ETR"
 KEYS = {
     f"{section}.{key}" for section, keys in synthetic.config("skybyte-full").items() for key in keys
@@ -37,6 +45,10 @@ def reset() -> None:
 
 def version() -> str:
     return "0.0.0-synthetic"
+
+
+def device_serve(*_: object) -> str:
+    raise ImageError("there are no made-up devices")
 
 
 def trace_info(path: str, blocks: bool) -> str:

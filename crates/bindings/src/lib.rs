@@ -4,9 +4,9 @@
 //! Everything crosses as text, numbers or JSON. Each Rust error has its exception. A run releases
 //! the interpreter lock; its progress is read, and its cancellation asked for, from other threads.
 
-mod replay;
-
 mod foreign;
+mod replay;
+mod serve;
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -410,6 +410,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ConfigError", py.get_type::<ConfigError>())?;
     module.add("SimulationError", py.get_type::<SimulationError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
+    serve::add(module)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(trace_head, module)?)?;

@@ -1,0 +1,1 @@
+"""Devices of real bytes: `entresol device`."""
