@@ -26,8 +26,8 @@ use crate::log_index::{LogIndex, TwoLevelHash};
 use crate::mshr::{MshrFile, Pending};
 use crate::page_buffers::PageBuffers;
 use crate::platform::{
-    Answer, Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp, Response,
-    Served, Timer, Unit,
+    Answer, Breakdown, BufferId, Cell, NandFault, NandTag, PagePlace, Platform, Refusal, Request,
+    RequestOp, Response, Served, Timer, Unit,
 };
 use crate::prefetch::AnyPrefetcher;
 use crate::stats::ControllerStats;
@@ -144,6 +144,9 @@ impl<I: LogIndex> Controller<I> {
     #[inline]
     pub fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.outstanding += 1;
+        if self.ftl.is_read_only() && request.op.is_write() {
+            return self.refuse(now, request, Refusal::ReadOnly, platform);
+        }
         match request.op {
             RequestOp::Write => self.on_write(now, request, platform),
             RequestOp::Own { .. } if self.log.is_some() => self.on_write(now, request, platform),
@@ -166,7 +169,29 @@ impl<I: LogIndex> Controller<I> {
         // compacted, and `finish_page` has put its lines into the frame in flight; without a log a
         // page in a buffer is taken from there, so no fetch of it is in flight. A page write gives
         // all of its lines to a frame in flight.
-        match self.ftl.on_nand_done(now, tag, platform) {
+        let done = self.ftl.on_nand_done(now, tag, platform);
+        self.go_on(now, tag, done, platform);
+    }
+
+    /// A NAND operation has failed. Programs are done again elsewhere and blocks that fail are
+    /// retired; of a read that cannot be corrected the register holds poison, which goes where its
+    /// bytes go.
+    #[cold]
+    pub fn on_nand_failed<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        fault: NandFault,
+        platform: &mut P,
+    ) {
+        let done = self.ftl.on_nand_failed(now, tag, fault, platform);
+        self.go_on(now, tag, done, platform);
+    }
+
+    /// Does what the end of a NAND operation allows.
+    #[inline]
+    fn go_on<P: Platform>(&mut self, now: Time, tag: NandTag, done: Done, platform: &mut P) {
+        match done {
             Done::Internal => return,
             Done::Read { owner, .. } if owner.get() & COMPACTION_OWNER != 0 => {
                 let buffer = BufferId::new(owner.get() & !COMPACTION_OWNER);
@@ -373,7 +398,10 @@ impl<I: LogIndex> Controller<I> {
         }
         let response = Response {
             request: pending.request.id,
-            answer: Answer::Data,
+            answer: match platform.is_poisoned(pending.request.id) {
+                false => Answer::Data,
+                true => Answer::Poison,
+            },
             at,
             served,
             breakdown,

@@ -8,6 +8,7 @@ mod allocator;
 mod audit;
 pub mod config;
 pub mod estimator;
+mod failures;
 pub mod gc;
 mod host;
 pub mod mapping;
@@ -20,6 +21,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use config::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
+pub use failures::Failures;
 pub use restore::UnsoundTables;
 
 use crate::durable::Record;
@@ -29,7 +31,7 @@ use allocator::Allocator;
 use estimator::{Estimator, OpKind};
 use gc::Gc;
 use mapping::{ImplicitMapping, Mapping};
-use operation::{Operation, Operations, Sequence, Watches};
+use operation::{Operation, Operations, Program, Watches};
 use precondition::Precondition;
 use units::{DieId, FlashGeometry, Lpa, Picos, Time};
 
@@ -100,6 +102,8 @@ pub struct FtlStats {
     pub gc_victims: u64,
     /// Block erases submitted.
     pub erases: u64,
+    /// Blocks chosen as victims only because they are worn too little.
+    pub wear_victims: u64,
     /// Host programs that had to wait for GC to make room.
     pub waits: u64,
     /// Time they waited, all together.
@@ -121,11 +125,7 @@ pub struct Wear {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since: Time,
-    lpa: Lpa,
-    from: PagePlace,
-    owner: Owner,
-    sequence: Sequence,
-    is_compaction: bool,
+    program: Program,
 }
 
 /// The flash translation layer.
@@ -141,9 +141,13 @@ pub struct Ftl<M = ImplicitMapping> {
     estimator: Estimator,
     /// In order of submission.
     waiting: VecDeque<Waiting>,
+    /// Those that wait are being submitted.
+    is_submitting: bool,
     logical_page_count: u64,
     mapped_page_count: u64,
     stats: FtlStats,
+    failures: Failures,
+    is_read_only: bool,
 }
 
 impl Ftl {
@@ -178,18 +182,23 @@ impl<M: Mapping> Ftl<M> {
         mapping: M,
     ) -> Self {
         let precondition = Precondition::new(geometry, config);
+        let mut allocator = Allocator::new(geometry, &precondition);
+        allocator.level_wear(config.wear_spread > 0);
         Self {
             geometry,
             mapping,
-            allocator: Allocator::new(geometry, &precondition),
+            allocator,
             gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
             operations: Operations::default(),
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),
             waiting: VecDeque::new(),
+            is_submitting: false,
             logical_page_count: precondition.logical_page_count(),
             mapped_page_count: precondition.mapped_page_count(),
             stats: FtlStats::default(),
+            failures: Failures::default(),
+            is_read_only: false,
             config: config.clone(),
         }
     }
@@ -283,8 +292,7 @@ impl<M: Mapping> Ftl<M> {
             "{lpa} is beyond the exported space"
         );
         let sequence = self.watches.begin_program(lpa);
-        let program = Waiting {
-            since: at,
+        let program = Program {
             lpa,
             from,
             owner,
@@ -294,7 +302,7 @@ impl<M: Mapping> Ftl<M> {
         self.stats.host_programs += 1;
         if !self.waiting.is_empty() || !self.submit_program(at, program, platform) {
             self.stats.waits += 1;
-            self.waiting.push_back(program);
+            self.waiting.push_back(Waiting { since: at, program });
             self.retry_relocations(at, platform);
         }
     }
@@ -326,13 +334,9 @@ impl<M: Mapping> Ftl<M> {
                     stale: self.watches.end_read(lpa, seen),
                 }
             }
-            Operation::HostProgram {
-                lpa,
-                ppa,
-                owner,
-                sequence,
-            } => {
-                self.on_host_program(now, (lpa, ppa, sequence), platform);
+            Operation::HostProgram { ppa, program } => {
+                let Program { lpa, owner, .. } = program;
+                self.on_host_program(now, (lpa, ppa, program.sequence), platform);
                 Done::Programmed { owner, lpa }
             }
             Operation::GcRead {

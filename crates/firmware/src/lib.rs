@@ -33,9 +33,12 @@ pub use config::{
 };
 pub use controller::{Controller, Copies};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
-pub use ftl::{EstimatorKind, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind};
+pub use ftl::{
+    EstimatorKind, Failures, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind,
+    UnsoundTables,
+};
 pub use platform::{
-    Answer, Breakdown, BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Refusal,
-    Request, RequestOp, Response, Served, Timer, Unit,
+    Answer, Breakdown, BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace,
+    Platform, Refusal, Request, RequestOp, Response, Served, Timer, Unit,
 };
 pub use stats::{ControllerStats, ServedCounts};

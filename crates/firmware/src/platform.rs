@@ -146,6 +146,8 @@ pub enum Answer {
 /// Why a request was not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
+    /// So many blocks of the flash are lost that nothing more may be written.
+    ReadOnly,
     /// The run has no line or goes beyond its page.
     BadRun,
     /// The device has nothing that does it: no write log for transactions.
@@ -277,6 +279,17 @@ pub struct NandCommand {
     pub is_compaction: bool,
 }
 
+/// How a NAND operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NandFault {
+    /// The page was not programmed; it is not read, nor programmed before its block is erased.
+    ProgramFailed,
+    /// The block was not erased; it is not used any more.
+    EraseFailed,
+    /// The page cannot be corrected, however it is read: every line of the register is poison.
+    Uncorrectable,
+}
+
 /// Hardware and firmware units whose work is charged (D16).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Unit {
@@ -309,7 +322,7 @@ pub trait Platform {
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask);
 
     /// Starts a NAND operation at `at` (now or later). Its end comes back as
-    /// `Controller::on_nand_done` with the tag.
+    /// `Controller::on_nand_done`, or `Controller::on_nand_failed`, with the tag.
     fn nand(&mut self, at: Time, command: NandCommand);
 
     /// When the operation with this tag, handed over before, will be done, if that is certain.
@@ -317,6 +330,19 @@ pub trait Platform {
     fn expected_end(&self, tag: NandTag) -> Option<Time> {
         let _ = tag;
         None
+    }
+
+    /// Whether a line that the payload of this read has been given is poison.
+    ///
+    /// Data plane only, and where poison lives: the bytes of every place may be poison, line by
+    /// line. Those in the register of a read that failed are ([`NandFault::Uncorrectable`]). A copy
+    /// carries poison along, and bytes that are not poison clear it where they go; a program puts
+    /// it into the page's spare area, from where a read brings it back. So the firmware merges and
+    /// moves poison like any bytes, and it ends where the line is written anew.
+    #[inline]
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        let _ = request;
+        false
     }
 
     /// Answers a request, once.

@@ -45,6 +45,7 @@ fn random_ftl(random: &mut Stream) -> FtlConfig {
         gc_page_cost: Picos::from_nanos(500),
         gc_threshold: Ratio::percent(80),
         gc_bulk_blocks: 8,
+        wear_spread: pick(random, &[0, 2]),
         estimator: pick(random, &[EstimatorKind::Channel, EstimatorKind::Die]),
     }
 }

@@ -9,6 +9,7 @@
 //! the host never takes the last free block of a die, and a die never holds more valid pages
 //! (programs in flight included) than three blocks less than it has.
 
+mod lost;
 mod restored;
 
 use super::mapping::Mapping;
@@ -44,6 +45,9 @@ pub(super) enum BlockState {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) state: BlockState,
+    /// A program of it has failed: nothing more is written to it, and once GC has moved its valid
+    /// pages away it is retired.
+    pub(super) is_condemned: bool,
     /// Programs in flight: it is no victim before they are done.
     pub(super) programs: u16,
     /// Erases since the start.
@@ -57,6 +61,13 @@ struct Open {
     next: u32,
 }
 
+/// What a block is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum For {
+    Host,
+    Gc,
+}
+
 /// The writing side of one die.
 #[derive(Clone, Debug)]
 struct Die {
@@ -67,6 +78,7 @@ struct Die {
     committed: u32,
     /// Most pages that the host may fill.
     limit: u32,
+    condemned: u32,
 }
 
 /// Blocks of all dies and the round-robin over them.
@@ -80,12 +92,17 @@ pub(super) struct Allocator {
     /// The die whose turn it is.
     next_die: u32,
     free_block_count: u32,
+    /// The host takes the least worn free block and GC the most worn, instead of the oldest.
+    levels_wear: bool,
+    /// Blocks whose writing ended early and that have not been taken note of.
+    closed: Vec<BlockAddr>,
 }
 
 impl Allocator {
     pub(super) fn new(geometry: FlashGeometry, precondition: &Precondition) -> Self {
         let block = Block {
             state: BlockState::Free,
+            is_condemned: false,
             programs: 0,
             wear: 0,
         };
@@ -96,6 +113,8 @@ impl Allocator {
             ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
             next_die: 0,
             free_block_count: 0,
+            levels_wear: false,
+            closed: Vec::new(),
         };
         for die in 0..geometry.die_count() {
             allocator.add_die(DieId::new(die), precondition);
@@ -129,6 +148,7 @@ impl Allocator {
             gc_open: None,
             committed,
             limit: limit(&self.geometry, self.geometry.blocks_per_die()),
+            condemned: 0,
         });
         self.refresh(die);
     }
@@ -173,7 +193,7 @@ impl Allocator {
     #[inline]
     fn take_page_on(&mut self, die: DieId) -> Ppa {
         let open = self.dies[die.index()].host_open.take();
-        let open = open.unwrap_or_else(|| self.open_block(die));
+        let open = open.unwrap_or_else(|| self.open_block(die, For::Host));
         let (page, rest) = self.advance(open);
         self.dies[die.index()].host_open = rest;
         self.dies[die.index()].committed += 1;
@@ -194,7 +214,7 @@ impl Allocator {
 
     fn take_own_gc_page(&mut self, die: DieId) -> Ppa {
         let open = self.dies[die.index()].gc_open.take();
-        let open = open.unwrap_or_else(|| self.open_block(die));
+        let open = open.unwrap_or_else(|| self.open_block(die, For::Gc));
         let (page, rest) = self.advance(open);
         self.dies[die.index()].gc_open = rest;
         self.refresh(die);
@@ -242,7 +262,10 @@ impl Allocator {
         wear
     }
 
-    fn open_block(&mut self, die: DieId) -> Open {
+    fn open_block(&mut self, die: DieId, whose: For) -> Open {
+        if self.levels_wear {
+            self.bring_forward(die, whose);
+        }
         let free = self.dies[die.index()].free.pop_front();
         let block = free.unwrap_or_else(|| panic!("{die} has no free block to open"));
         self.free_block_count -= 1;
@@ -314,7 +337,7 @@ impl Allocator {
             match self.block(block).state {
                 BlockState::Free => free += 1,
                 BlockState::Open => open += 1,
-                BlockState::Full | BlockState::Victim | BlockState::Retired => {}
+                _ => {}
             }
             valid += mapping.valid_count(block);
         }
@@ -334,8 +357,15 @@ impl Allocator {
             valid + host_programs,
             "{die}: committed pages are the valid ones and the host programs in flight"
         );
+        let usable = self.usable_blocks(die);
+        assert_eq!(
+            state.limit,
+            limit(&self.geometry, usable),
+            "{die}: its limit"
+        );
+        let has_lost = usable < self.geometry.blocks_per_die();
         assert!(
-            state.committed <= state.limit,
+            has_lost || state.committed <= state.limit,
             "{die} holds more pages than GC can move"
         );
         let bit = self.ready[die.index() / 64] >> (die.get() % 64) & 1;

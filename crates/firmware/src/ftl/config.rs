@@ -75,6 +75,9 @@ units::parameters! {
         gc_threshold: Ratio, "above fill × exported share, at most 100%", "SkyByte Table II";
         /// Bulk: blocks that one GC erases, spread evenly over the dies.
         gc_bulk_blocks: u32, "at least 1", "SkyByte Table II";
+        /// Erases by which the most worn block of a die may be ahead of the least worn one that
+        /// holds data, before that one is emptied for its sake; 0: however many.
+        wear_spread: u32, "0, or 1 to 10000000", "ours: 0, since a run of milliseconds wears nothing out";
         /// Whose queue the delay estimate adds up.
         estimator: EstimatorKind, "channel, die or exact", "SkyByte Algorithm 1; D14; its artifact: exact";
     }
@@ -134,6 +137,13 @@ impl FtlConfig {
             format!(
                 "ftl.gc_page_cost is {}; it must be at most {longest}",
                 self.gc_page_cost
+            ),
+        );
+        require(
+            self.wear_spread <= 10_000_000,
+            format!(
+                "ftl.wear_spread is {}; it must be at most 10000000",
+                self.wear_spread
             ),
         );
         let threshold = self.gc_threshold;

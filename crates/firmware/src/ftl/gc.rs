@@ -6,6 +6,7 @@
 //! overwrites meanwhile is dropped on the way.
 
 pub mod greedy;
+mod relocation;
 
 use super::allocator::BlockState;
 use super::config::GcKind;
@@ -14,12 +15,12 @@ use super::mapping::Mapping;
 use super::operation::Operation;
 use super::{Done, Ftl};
 use crate::durable::Record;
-use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform, Unit};
+use crate::platform::{BufferId, NandOp, Platform};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use greedy::Greedy;
-use units::{BlockAddr, DieId, FlashGeometry, LineMask, Lpa, Ppa, Time};
+use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Time};
 
 /// A block that GC may collect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,6 +121,26 @@ impl Gc {
         victim.map(|victim| victim.host_reads -= 1).is_some()
     }
 
+    /// The die's victim has been erased or retired.
+    pub(super) fn end_victim(&mut self, die: DieId) {
+        let collector = &mut self.collectors[die.index()];
+        collector.victim = None;
+        collector.quota = collector.quota.saturating_sub(1);
+    }
+
+    /// Whether the die is collecting a block.
+    pub(super) fn has_victim(&self, die: DieId) -> bool {
+        self.collectors[die.index()].victim.is_some()
+    }
+
+    /// The block that the die is collecting.
+    pub(super) fn victim_of(&self, die: DieId) -> BlockAddr {
+        let victim = self.collectors[die.index()].victim;
+        victim
+            .expect("a die that empties a block has a victim")
+            .block
+    }
+
     /// Blocks being collected and host reads of each that it counts, for the audit.
     pub(super) fn victims(&self) -> impl Iterator<Item = (BlockAddr, u32)> {
         self.collectors
@@ -174,6 +195,9 @@ impl<M: Mapping> Ftl<M> {
 
     /// Picks a victim if the die should collect and has something to gain.
     fn start_victim(&mut self, die: DieId) -> bool {
+        if self.allocator.has_condemned(die) && self.start_condemned(die) {
+            return true;
+        }
         if !self.wants_gc(die) {
             return false;
         }
@@ -183,28 +207,32 @@ impl<M: Mapping> Ftl<M> {
             let block = self.geometry.block_on(die, nth);
             let state = allocator.block(block);
             let valid = mapping.valid_count(block);
-            (state.state == BlockState::Full && state.programs == 0 && valid < pages).then_some(
-                Candidate {
-                    block,
-                    valid,
-                    wear: state.wear,
-                },
-            )
+            let is_full = state.state == BlockState::Full && !state.is_condemned;
+            (is_full && state.programs == 0 && valid < pages).then_some(Candidate {
+                block,
+                valid,
+                wear: state.wear,
+            })
         });
         let Some(chosen) = Greedy.choose(candidates) else {
             self.gc.collectors[die.index()].quota = 0;
             return false;
         };
-        self.allocator.block_mut(chosen.block).state = BlockState::Victim;
         self.stats.gc_victims += 1;
+        self.begin_victim(die, chosen.block);
+        true
+    }
+
+    /// The die collects the block from now on.
+    pub(super) fn begin_victim(&mut self, die: DieId, block: BlockAddr) {
+        self.allocator.block_mut(block).state = BlockState::Victim;
         self.gc.collectors[die.index()].victim = Some(Victim {
-            block: chosen.block,
+            block,
             cursor: 0,
             in_flight: 0,
-            host_reads: self.host_reads_of(chosen.block),
+            host_reads: self.host_reads_of(block),
             is_erasing: false,
         });
-        true
     }
 
     /// Looks at everything in flight: once for each block that is collected.
@@ -278,6 +306,9 @@ impl<M: Mapping> Ftl<M> {
             "{:?} is erased with valid pages in it",
             victim.block
         );
+        if self.allocator.block(victim.block).is_condemned {
+            return self.retire_victim(now, die, platform);
+        }
         self.gc.victim_mut(die).is_erasing = true;
         self.stats.erases += 1;
         self.estimator.enter(die, OpKind::Erase, true);
@@ -290,119 +321,6 @@ impl<M: Mapping> Ftl<M> {
         );
     }
 
-    /// A page of a victim is in the register: buffer it and program it elsewhere on the die,
-    /// unless it has been overwritten since.
-    pub(super) fn on_gc_read<P: Platform>(
-        &mut self,
-        now: Time,
-        (tag, lpa, source, buffer): (NandTag, Lpa, Ppa, BufferId),
-        platform: &mut P,
-    ) -> Done {
-        let die = self.geometry.die_of_page(source);
-        self.estimator.leave(die, OpKind::Read, true);
-        if self.mapping.reverse(source) != Some(lpa) {
-            self.stats.gc_drops += 1;
-            self.end_relocation(now, die, buffer, platform);
-            return Done::Internal;
-        }
-        let Some(ppa) = self.allocator.take_gc_page(die) else {
-            self.put_off_relocation(now, source, buffer, platform);
-            return Done::Internal;
-        };
-        let lines = LineMask::full(self.geometry.page_size);
-        let from = PagePlace::Buffer(buffer);
-        platform.copy_page(PagePlace::Register(tag), from, lines);
-        let cost = self.config.gc_page_cost;
-        let ready = platform.charge(now, Unit::FirmwareCore, cost, cost);
-        let block = self.geometry.block_of(ppa);
-        self.allocator.block_mut(block).programs += 1;
-        self.stats.gc_programs += 1;
-        self.estimator
-            .enter(self.geometry.die_of(block), OpKind::Program, true);
-        let operation = Operation::GcProgram {
-            lpa,
-            source,
-            ppa,
-            buffer,
-        };
-        platform.record(Record::Begun(ppa));
-        self.submit(
-            ready,
-            operation,
-            NandOp::Program { ppa, lpa, from },
-            platform,
-        );
-        Done::Internal
-    }
-
-    /// A page has been relocated: it is mapped, unless it has been overwritten since.
-    pub(super) fn on_gc_program<P: Platform>(
-        &mut self,
-        now: Time,
-        (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
-        platform: &mut P,
-    ) -> Done {
-        let (die, home) = (
-            self.geometry.die_of_page(ppa),
-            self.geometry.die_of_page(source),
-        );
-        self.estimator.leave(die, OpKind::Program, true);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs -= 1;
-        let is_valid = self.mapping.reverse(source) == Some(lpa);
-        if is_valid {
-            self.mapping.update(lpa, Some(ppa));
-            platform.record(Record::Mapped(lpa, ppa));
-        } else {
-            self.stats.gc_drops += 1;
-        }
-        if die != home {
-            // It counted on both dies.
-            self.allocator
-                .release_page(if is_valid { home } else { die });
-            self.advance_gc(now, die, platform);
-        }
-        self.end_relocation(now, home, buffer, platform);
-        Done::Internal
-    }
-
-    /// A page stays where it is until a block of the device has been erased.
-    #[cold]
-    fn put_off_relocation<P: Platform>(
-        &mut self,
-        now: Time,
-        source: Ppa,
-        buffer: BufferId,
-        platform: &mut P,
-    ) {
-        let die = self.geometry.die_of_page(source);
-        let page = self.geometry.page_in_block(source);
-        let victim = self.gc.victim_mut(die);
-        victim.cursor = victim.cursor.min(page);
-        self.gc.collectors[die.index()].waits_for_room = true;
-        self.gc.are_waiting_for_room = true;
-        self.end_relocation(now, die, buffer, platform);
-    }
-
-    /// There may be room again for what had none.
-    #[inline]
-    pub(super) fn retry_relocations<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        if self.gc.are_waiting_for_room {
-            self.find_room(now, platform);
-        }
-    }
-
-    #[cold]
-    fn find_room<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        self.gc.are_waiting_for_room = false;
-        for die in 0..self.geometry.die_count() {
-            if core::mem::take(&mut self.gc.collectors[die as usize].waits_for_room) {
-                self.advance_gc(now, DieId::new(die), platform);
-            }
-        }
-    }
-
     /// A victim has been erased.
     pub(super) fn on_erased<P: Platform>(
         &mut self,
@@ -412,34 +330,15 @@ impl<M: Mapping> Ftl<M> {
     ) -> Done {
         let die = self.geometry.die_of(block);
         self.estimator.leave(die, OpKind::Erase, true);
-        let collector = &mut self.gc.collectors[die.index()];
-        collector.victim = None;
-        collector.quota = collector.quota.saturating_sub(1);
+        self.gc.end_victim(die);
         let wear = self.allocator.release_block(block);
         platform.record(Record::Erased(block, wear));
         self.retry_relocations(now, platform);
         self.submit_waiting(now, platform);
-        self.advance_gc(now, die, platform);
-        Done::Internal
-    }
-
-    fn end_relocation<P: Platform>(
-        &mut self,
-        now: Time,
-        die: DieId,
-        buffer: BufferId,
-        platform: &mut P,
-    ) {
-        self.gc.victim_mut(die).in_flight -= 1;
-        self.gc.buffers.push(buffer);
-        // Those that wait come first, so that a busy die cannot keep the buffers to itself.
-        while !self.gc.buffers.is_empty() {
-            let Some(first) = self.gc.waiting.pop_front() else {
-                break;
-            };
-            self.gc.collectors[first.index()].waits_for_buffer = false;
-            self.advance_gc(now, first, platform);
+        if self.config.wear_spread > 0 {
+            self.level_wear(die);
         }
         self.advance_gc(now, die, platform);
+        Done::Internal
     }
 }

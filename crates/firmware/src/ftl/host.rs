@@ -1,11 +1,10 @@
 //! Reads and programs of the controller: where they go, and what their end means.
 
 use super::Ftl;
-use super::Waiting;
 use super::config::GcKind;
 use super::estimator::OpKind;
 use super::mapping::Mapping;
-use super::operation::{Operation, Sequence};
+use super::operation::{Operation, Program, Sequence};
 use crate::durable::Record;
 use crate::platform::{NandCommand, NandOp, NandTag, Platform};
 use units::{Lpa, Ppa, Time};
@@ -49,31 +48,34 @@ impl<M: Mapping> Ftl<M> {
 
     /// Submits host programs for which there is room now.
     pub(super) fn submit_waiting<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        // A block that is retired on the way comes here again.
+        if core::mem::replace(&mut self.is_submitting, true) {
+            return;
+        }
         while let Some(first) = self.waiting.front().copied() {
             let at = now.max(first.since);
-            if !self.submit_program(at, first, platform) {
-                return;
+            if !self.submit_program(at, first.program, platform) {
+                break;
             }
             self.stats.wait_time += at - first.since;
             self.waiting.pop_front();
         }
+        self.is_submitting = false;
     }
 
     /// Submits a host program if a die has room.
     pub(super) fn submit_program<P: Platform>(
         &mut self,
         at: Time,
-        program: Waiting,
+        program: Program,
         platform: &mut P,
     ) -> bool {
         let Some(ppa) = self.allocator.take_host_page() else {
             return false;
         };
-        let Waiting {
+        let Program {
             lpa,
             from,
-            owner,
-            sequence,
             is_compaction,
             ..
         } = program;
@@ -82,12 +84,7 @@ impl<M: Mapping> Ftl<M> {
             .block_mut(self.geometry.block_of(ppa))
             .programs += 1;
         self.estimator.enter(die, OpKind::Program, false);
-        let operation = Operation::HostProgram {
-            lpa,
-            ppa,
-            owner,
-            sequence,
-        };
+        let operation = Operation::HostProgram { ppa, program };
         let op = NandOp::Program { ppa, lpa, from };
         platform.record(Record::Begun(ppa));
         self.submit_for(at, operation, op, is_compaction, platform);

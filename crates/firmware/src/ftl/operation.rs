@@ -2,12 +2,22 @@
 
 use super::Owner;
 use crate::flight_map::{FlightMap, Leaves};
-use crate::platform::{BufferId, NandTag};
+use crate::platform::{BufferId, NandTag, PagePlace};
 use alloc::vec::Vec;
 use units::{BlockAddr, Lpa, Ppa};
 
 /// Order in which programs and trims were submitted; zero is before all.
 pub(super) type Sequence = u64;
+
+/// What the controller has programmed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program {
+    pub(super) lpa: Lpa,
+    pub(super) from: PagePlace,
+    pub(super) owner: Owner,
+    pub(super) sequence: Sequence,
+    pub(super) is_compaction: bool,
+}
 
 /// What a NAND operation in flight is for.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +30,8 @@ pub(super) enum Operation {
         seen: Sequence,
     },
     HostProgram {
-        lpa: Lpa,
         ppa: Ppa,
-        owner: Owner,
-        sequence: Sequence,
+        program: Program,
     },
     GcRead {
         lpa: Lpa,

@@ -11,7 +11,7 @@ use super::gc::Gc;
 use super::mapping::{ImplicitMapping, Mapping};
 use super::operation::{Operations, Watches};
 use super::precondition::Precondition;
-use super::{FlashTiming, Ftl, FtlConfig, FtlStats};
+use super::{Failures, FlashTiming, Ftl, FtlConfig, FtlStats};
 use crate::durable::{BlockRecord, Durable, Record};
 use crate::platform::{BufferId, Platform};
 use alloc::collections::VecDeque;
@@ -78,20 +78,29 @@ impl Ftl {
                 .fill_in(lpa, ppa)
                 .map_err(|other| UnsoundTables::PlaceTwice(other, lpa, ppa))?;
         }
+        let mut allocator = Allocator::restored(geometry, &blocks, &mapping);
+        allocator.level_wear(config.wear_spread > 0);
+        for early in allocator.take_closed() {
+            platform.record(Record::Begun(last_page(&geometry, early)));
+        }
         let mut ftl = Self {
             geometry,
-            allocator: Allocator::restored(geometry, &blocks, &mapping),
+            allocator,
             mapping,
             gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
             operations: Operations::default(),
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),
             waiting: VecDeque::new(),
+            is_submitting: false,
             logical_page_count,
             mapped_page_count: 0,
             stats: FtlStats::default(),
+            failures: Failures::default(),
+            is_read_only: false,
             config: config.clone(),
         };
+        ftl.count_capacity();
         for die in (0..geometry.die_count()).map(DieId::new) {
             ftl.advance_gc(now, die, platform);
         }
@@ -133,6 +142,11 @@ fn block_records<D: Durable>(
         }
     }
     Ok(blocks)
+}
+
+/// As far as a block can begin.
+pub(super) fn last_page(geometry: &FlashGeometry, block: BlockAddr) -> Ppa {
+    geometry.page_on(block, geometry.pages_per_block - 1)
 }
 
 #[inline]

@@ -8,9 +8,10 @@ pub use tables::Tables;
 use super::{EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind};
 use crate::durable::Record;
 use crate::platform::{
-    BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit,
+    BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Response, Timer,
+    Unit,
 };
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use units::{
@@ -52,12 +53,24 @@ pub fn config() -> FtlConfig {
         gc_page_cost: Picos::from_nanos(500),
         gc_threshold: Ratio::percent(80),
         gc_bulk_blocks: 8,
+        wear_spread: 0,
         estimator: EstimatorKind::Channel,
     }
 }
 
 /// The bytes of a page, as far as tests care.
 pub type Token = u64;
+
+/// What a page reads as that cannot be corrected.
+pub const POISON: Token = Token::MAX - 1;
+
+/// How often what fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Misfortune {
+    pub programs: Ratio,
+    pub erases: Ratio,
+    pub reads: Ratio,
+}
 
 /// A flash that finishes operations when told to.
 #[derive(Clone, Debug)]
@@ -74,6 +87,13 @@ pub struct Flash {
     pub tables: Tables,
     /// After how many more records the power is cut: from then on nothing happens any more.
     pub cut_after: Option<u64>,
+    pub misfortune: Option<Misfortune>,
+    /// How the operation failed that finished last.
+    pub fault: Option<NandFault>,
+    /// Blocks of which a program or erase has failed.
+    pub failed: BTreeSet<BlockAddr>,
+    /// Pages that a read could not correct.
+    pub poisoned: BTreeSet<Lpa>,
     /// What a page reads as that was never written here; without it, such a read is an error.
     unwritten: Option<Token>,
 }
@@ -92,6 +112,10 @@ impl Flash {
             reorders: false,
             tables: Tables::default(),
             cut_after: None,
+            misfortune: None,
+            fault: None,
+            failed: BTreeSet::new(),
+            poisoned: BTreeSet::new(),
             unwritten: None,
         }
     }
@@ -135,6 +159,11 @@ impl Flash {
             0
         };
         let (command, token) = queue.remove(nth)?;
+        self.fault = self.draw_fault(&command, stream);
+        if let Some(fault) = self.fault {
+            self.fail(&command, fault);
+            return Some(command.tag);
+        }
         match command.op {
             NandOp::Read { ppa } => {
                 let token = self.pages.get(&ppa).map(|(_, token)| *token);
@@ -153,6 +182,36 @@ impl Flash {
         }
         Some(command.tag)
     }
+    fn draw_fault(&self, command: &NandCommand, stream: &mut Stream) -> Option<NandFault> {
+        let misfortune = self.misfortune?;
+        let (chance, fault) = match command.op {
+            NandOp::Read { .. } => (misfortune.reads, NandFault::Uncorrectable),
+            NandOp::Program { .. } => (misfortune.programs, NandFault::ProgramFailed),
+            NandOp::Erase { .. } => (misfortune.erases, NandFault::EraseFailed),
+        };
+        stream.chance(chance).then_some(fault)
+    }
+    fn fail(&mut self, command: &NandCommand, fault: NandFault) {
+        match command.op {
+            NandOp::Read { ppa } => {
+                let content = self
+                    .pages
+                    .get_mut(&ppa)
+                    .expect("what is read was programmed");
+                content.1 = POISON;
+                self.poisoned.insert(content.0);
+                self.registers.insert(command.tag, POISON);
+            }
+            NandOp::Program { ppa, .. } => {
+                self.pages.insert(ppa, (Lpa::new(0), Token::MAX));
+                self.failed.insert(self.geometry.block_of(ppa));
+            }
+            NandOp::Erase { block } => {
+                assert_eq!(fault, NandFault::EraseFailed);
+                self.failed.insert(block);
+            }
+        }
+    }
     /// Whether the power is cut.
     pub fn is_dead(&self) -> bool {
         self.cut_after == Some(0)
@@ -164,6 +223,8 @@ impl Flash {
     /// The flash after a power cut. What was in flight was done, half done, or not begun.
     pub fn power_up(mut self, stream: &mut Stream) -> Self {
         self.cut_after = None;
+        // That a program of a block failed is not recorded: it will fail again.
+        self.failed.clear();
         let in_flight: Vec<(NandCommand, Token)> =
             self.dies.iter_mut().flat_map(|die| die.drain(..)).collect();
         for (command, token) in in_flight {
@@ -223,6 +284,11 @@ impl Platform for Flash {
             NandOp::Program { ppa, from, .. } => (self.geometry.block_of(ppa), self.bytes(from)),
             NandOp::Erase { block } => (block, 0),
         };
+        let changes = !matches!(command.op, NandOp::Read { .. });
+        assert!(
+            !(changes && self.failed.contains(&block)),
+            "{block:?} has failed and is used"
+        );
         self.dies[self.geometry.die_of(block).index()].push_back((command, token));
     }
     fn dram(&mut self, _: Time, _: Bytes, _: Bytes, _: bool) -> Time {

@@ -44,6 +44,7 @@ pub(super) struct Bench<M> {
     free_buffers: Vec<BufferId>,
     order: u64,
     stale_reads: u64,
+    pub(super) poisoned_reads: u64,
 }
 
 fn initial_pages(config: &FtlConfig) -> BTreeMap<Ppa, (Lpa, Token)> {
@@ -95,6 +96,7 @@ impl<M: Mapping> Bench<M> {
             free_buffers: (0..HOST_BUFFERS).map(BufferId::new).collect(),
             order: 0,
             stale_reads: 0,
+            poisoned_reads: 0,
         }
     }
 
@@ -103,7 +105,7 @@ impl<M: Mapping> Bench<M> {
         Owner::new(self.order as u32)
     }
 
-    fn read(&mut self, lpa: Lpa) {
+    pub(super) fn read(&mut self, lpa: Lpa) {
         let state = self.model[lpa.get() as usize];
         assert_eq!(self.ftl.is_mapped(lpa), state.token.is_some());
         if state.token.is_some() {
@@ -119,7 +121,7 @@ impl<M: Mapping> Bench<M> {
         }
     }
 
-    fn program(&mut self, lpa: Lpa) {
+    pub(super) fn program(&mut self, lpa: Lpa) {
         let Some(buffer) = self.free_buffers.pop() else {
             return self.finish();
         };
@@ -153,7 +155,13 @@ impl<M: Mapping> Bench<M> {
         self.ftl.trim(lpa, &mut self.flash);
     }
 
-    fn finish(&mut self) {
+    pub(super) fn finish_all(&mut self) {
+        while !self.pending.is_empty() {
+            self.finish();
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
         let Some(tag) = self.flash.finish_one(&mut self.stream) else {
             assert!(
                 self.pending.is_empty(),
@@ -161,7 +169,13 @@ impl<M: Mapping> Bench<M> {
             );
             return;
         };
-        match self.ftl.on_nand_done(Time::ZERO, tag, &mut self.flash) {
+        let done = match self.flash.fault {
+            None => self.ftl.on_nand_done(Time::ZERO, tag, &mut self.flash),
+            Some(fault) => self
+                .ftl
+                .on_nand_failed(Time::ZERO, tag, fault, &mut self.flash),
+        };
+        match done {
             Done::Read { owner, lpa, stale } => self.check_read(owner, lpa, stale, tag),
             Done::Programmed { owner, lpa } => self.model_program(owner, lpa),
             Done::Internal => {}
@@ -181,6 +195,10 @@ impl<M: Mapping> Bench<M> {
         self.stale_reads += u64::from(stale);
         if !stale {
             let found = self.flash.bytes(PagePlace::Register(tag));
+            if found == testing::POISON && self.flash.poisoned.contains(&lpa) {
+                self.poisoned_reads += 1;
+                return;
+            }
             assert_eq!(Some(found), state.token, "{lpa} reads as last programmed");
         }
     }
@@ -220,6 +238,8 @@ impl<M: Mapping> Bench<M> {
         self.check_estimate(lpa);
         match self.stream.below(100) {
             0..20 => self.read(lpa),
+            // The controller takes no writes then.
+            20..=45 if self.ftl.is_read_only() => self.finish(),
             20..45 => self.program(lpa),
             45 => self.trim(lpa),
             _ => self.finish(),

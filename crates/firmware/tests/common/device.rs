@@ -37,6 +37,7 @@ pub fn ftl() -> FtlConfig {
         gc_page_cost: Picos::ZERO,
         gc_threshold: Ratio::percent(80),
         gc_bulk_blocks: 1,
+        wear_spread: 0,
         estimator: EstimatorKind::Channel,
     }
 }

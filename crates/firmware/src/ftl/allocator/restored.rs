@@ -30,6 +30,8 @@ impl Allocator {
             ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
             next_die: 0,
             free_block_count: 0,
+            levels_wear: false,
+            closed: Vec::new(),
         };
         for die in (0..geometry.die_count()).map(DieId::new) {
             allocator.restore_die(die, records, mapping);
@@ -55,6 +57,7 @@ impl Allocator {
         open.sort_by_key(|block| records[block.index()].begun);
         for early in open.split_off(open.len().min(2)) {
             self.block_mut(early).state = BlockState::Full;
+            self.closed.push(early);
         }
         // The host has room in a free block as long as there are two.
         let mut open = open.into_iter().map(|block| Open {
@@ -70,6 +73,7 @@ impl Allocator {
             gc_open: gc_open.or_else(|| open.next()),
             committed,
             limit: limit(&self.geometry, usable as u32),
+            condemned: 0,
         });
     }
 }
@@ -86,6 +90,7 @@ fn as_recorded(geometry: &FlashGeometry, record: &BlockRecord) -> Block {
     };
     Block {
         state,
+        is_condemned: false,
         programs: 0,
         wear: record.wear,
     }

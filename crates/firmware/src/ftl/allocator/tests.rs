@@ -101,6 +101,8 @@ fn blocks_freed_first_are_used_first_and_wear_counts_erases() {
     allocator.release_block(victim);
     assert_eq!(allocator.block(victim).wear, 1);
     let free = allocator.free_blocks(die);
-    let opened: Vec<BlockAddr> = (0..free).map(|_| allocator.open_block(die).block).collect();
+    let opened: Vec<BlockAddr> = (0..free)
+        .map(|_| allocator.open_block(die, For::Host).block)
+        .collect();
     assert_eq!(opened.last(), Some(&victim));
 }

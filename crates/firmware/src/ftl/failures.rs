@@ -1,0 +1,211 @@
+//! What the FTL does when flash fails, and against wearing out early.
+//!
+//! - A program that fails is done again elsewhere, from its buffer. Its block is *condemned*:
+//!   nothing more is written to it, GC empties it before others once the die has two free blocks,
+//!   and it is retired.
+//! - A block that cannot be erased is empty by then and is retired at once.
+//! - A read that cannot be corrected is done as far as the FTL is concerned: that the register
+//!   holds poison is a matter of the bytes, which carry it along ([`Platform::is_poisoned`]).
+//! - Blocks that are lost leave over-provisioning smaller. When all dies together have room for
+//!   less than the exported pages and two blocks more, the device takes no more writes.
+//! - When the most worn block of a die is `wear_spread` erases ahead of the least worn one that
+//!   holds data, that one is emptied, whatever it holds: the cold pages in it go to a worn block.
+
+use super::Ftl;
+use super::allocator::BlockState;
+use super::estimator::OpKind;
+use super::mapping::Mapping;
+use super::operation::{Operation, Program};
+use super::restore::last_page;
+use super::{Done, Waiting};
+use crate::durable::Record;
+use crate::platform::{NandFault, NandTag, Platform};
+use units::{DieId, Ppa, Time};
+
+/// What has failed since the power came on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Failures {
+    /// Programs.
+    pub programs: u64,
+    /// Erases.
+    pub erases: u64,
+    /// Reads that could not be corrected.
+    pub reads: u64,
+}
+
+impl<M: Mapping> Ftl<M> {
+    /// A NAND operation has failed.
+    #[cold]
+    pub fn on_nand_failed<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        fault: NandFault,
+        platform: &mut P,
+    ) -> Done {
+        if fault == NandFault::Uncorrectable {
+            self.failures.reads += 1;
+            return self.on_nand_done(now, tag, platform);
+        }
+        match self.operations.finish(tag) {
+            Operation::HostProgram { ppa, program } => {
+                self.on_host_program_failed(now, ppa, program, platform);
+            }
+            Operation::GcProgram {
+                lpa,
+                source,
+                ppa,
+                buffer,
+            } => self.on_gc_program_failed(now, (lpa, source, ppa, buffer), platform),
+            Operation::Erase { block } => {
+                self.failures.erases += 1;
+                let die = self.geometry.die_of(block);
+                self.estimator.leave(die, OpKind::Erase, true);
+                self.retire_victim(now, die, platform);
+            }
+            operation => panic!("{tag} failed as {fault:?}, but is {operation:?}"),
+        }
+        Done::Internal
+    }
+
+    fn on_host_program_failed<P: Platform>(
+        &mut self,
+        now: Time,
+        ppa: Ppa,
+        program: Program,
+        platform: &mut P,
+    ) {
+        let die = self.end_failed_program(ppa, false, platform);
+        self.allocator.release_page(die);
+        self.waiting.push_front(Waiting {
+            since: now,
+            program,
+        });
+        self.advance_gc(now, die, platform);
+        self.retry_relocations(now, platform);
+        self.submit_waiting(now, platform);
+    }
+
+    /// A program came to nothing and its block is condemned; returns the die it was on.
+    pub(super) fn end_failed_program<P: Platform>(
+        &mut self,
+        ppa: Ppa,
+        is_gc: bool,
+        platform: &mut P,
+    ) -> DieId {
+        self.failures.programs += 1;
+        let block = self.geometry.block_of(ppa);
+        let die = self.geometry.die_of(block);
+        self.estimator.leave(die, OpKind::Program, is_gc);
+        self.allocator.block_mut(block).programs -= 1;
+        if self.allocator.begun(block) < self.geometry.pages_per_block {
+            // After a power cut nothing must be written behind what has failed.
+            platform.record(Record::Begun(last_page(&self.geometry, block)));
+        }
+        self.allocator.condemn(block);
+        self.count_capacity();
+        die
+    }
+
+    /// Takes up a condemned block of the die, if it can be emptied: into blocks that the die has in
+    /// reserve, or because its collection has nothing to gain elsewhere.
+    #[cold]
+    pub(super) fn start_condemned(&mut self, die: DieId) -> bool {
+        let blocks =
+            (0..self.geometry.blocks_per_die()).map(|nth| self.geometry.block_on(die, nth));
+        let condemned = blocks.filter(|block| {
+            let state = self.allocator.block(*block);
+            state.is_condemned && state.state == BlockState::Full && state.programs == 0
+        });
+        let Some(block) = condemned.min_by_key(|block| self.mapping.valid_count(*block)) else {
+            return false;
+        };
+        let has_reserve = self.allocator.free_blocks(die) >= 2;
+        if !has_reserve && self.mapping.valid_count(block) > 0 && self.can_gain(die) {
+            return false;
+        }
+        self.begin_victim(die, block);
+        true
+    }
+
+    /// Whether GC of the die would free a block in the usual way.
+    fn can_gain(&self, die: DieId) -> bool {
+        let pages = self.geometry.pages_per_block;
+        let mut blocks =
+            (0..self.geometry.blocks_per_die()).map(|nth| self.geometry.block_on(die, nth));
+        blocks.any(|block| {
+            let state = self.allocator.block(block);
+            let is_full = state.state == BlockState::Full && !state.is_condemned;
+            is_full && (state.programs > 0 || self.mapping.valid_count(block) < pages)
+        })
+    }
+
+    /// The die's victim is empty and never used again.
+    #[cold]
+    pub(super) fn retire_victim<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
+        let block = self.gc.victim_of(die);
+        self.gc.end_victim(die);
+        self.allocator.retire(block);
+        platform.record(Record::Retired(block));
+        self.count_capacity();
+        self.retry_relocations(now, platform);
+        self.submit_waiting(now, platform);
+        self.advance_gc(now, die, platform);
+    }
+
+    /// Takes up the least worn block of the die that holds data, if it is too far behind.
+    #[cold]
+    pub(super) fn level_wear(&mut self, die: DieId) {
+        if self.gc.has_victim(die) || self.allocator.free_blocks(die) < 2 {
+            return;
+        }
+        let blocks = || {
+            let all =
+                (0..self.geometry.blocks_per_die()).map(|nth| self.geometry.block_on(die, nth));
+            all.map(|block| (block, *self.allocator.block(block)))
+        };
+        let resting = blocks().filter(|(_, state)| {
+            state.state == BlockState::Full && !state.is_condemned && state.programs == 0
+        });
+        let serving = blocks().filter(|(_, state)| state.state != BlockState::Retired);
+        let coldest = resting.min_by_key(|(_, state)| state.wear);
+        let most = serving.map(|(_, state)| state.wear).max();
+        if let (Some((block, state)), Some(most)) = (coldest, most)
+            && most - state.wear > self.config.wear_spread
+        {
+            self.stats.wear_victims += 1;
+            self.begin_victim(die, block);
+        }
+    }
+
+    /// What has failed since the power came on.
+    pub fn failures(&self) -> Failures {
+        self.failures
+    }
+
+    /// Whether so many blocks are lost that no more may be written.
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Pages that the dies have room for beyond the exported ones, and how many there are on flash
+    /// without a bad block.
+    pub(super) fn spare_pages(&self) -> (u64, u64) {
+        let beyond = |capacity: u64| capacity.saturating_sub(self.logical_page_count);
+        (
+            beyond(self.allocator.capacity()),
+            beyond(self.allocator.full_capacity()),
+        )
+    }
+
+    /// Blocks have been lost.
+    pub(super) fn count_capacity(&mut self) {
+        // What has been accepted needs room for one page beyond the exported ones, and another
+        // block may fail before all of it is on flash.
+        self.is_read_only = self.spare_pages().0 < 2 * u64::from(self.geometry.pages_per_block);
+    }
+}
+
+#[cfg(test)]
+mod tests;

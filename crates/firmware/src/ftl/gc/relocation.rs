@@ -1,0 +1,187 @@
+//! A page of a victim on its way: read, buffer, firmware core, program.
+
+use crate::durable::Record;
+use crate::ftl::allocator::BlockState;
+use crate::ftl::estimator::OpKind;
+use crate::ftl::mapping::Mapping;
+use crate::ftl::operation::Operation;
+use crate::ftl::{Done, Ftl};
+use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform, Unit};
+use units::{DieId, LineMask, Lpa, Ppa, Time};
+
+impl<M: Mapping> Ftl<M> {
+    /// A page of a victim is in the register: buffer it and program it elsewhere on the die,
+    /// unless it has been overwritten since.
+    pub(in crate::ftl) fn on_gc_read<P: Platform>(
+        &mut self,
+        now: Time,
+        (tag, lpa, source, buffer): (NandTag, Lpa, Ppa, BufferId),
+        platform: &mut P,
+    ) -> Done {
+        let die = self.geometry.die_of_page(source);
+        self.estimator.leave(die, OpKind::Read, true);
+        if self.mapping.reverse(source) != Some(lpa) {
+            self.stats.gc_drops += 1;
+            self.end_relocation(now, die, buffer, platform);
+            return Done::Internal;
+        }
+        let lines = LineMask::full(self.geometry.page_size);
+        let to = PagePlace::Buffer(buffer);
+        platform.copy_page(PagePlace::Register(tag), to, lines);
+        let cost = self.config.gc_page_cost;
+        let ready = platform.charge(now, Unit::FirmwareCore, cost, cost);
+        self.program_relocated(now, ready, (lpa, source, buffer), platform);
+        Done::Internal
+    }
+
+    /// Programs a page of a victim from its buffer, at `ready`.
+    fn program_relocated<P: Platform>(
+        &mut self,
+        now: Time,
+        ready: Time,
+        (lpa, source, buffer): (Lpa, Ppa, BufferId),
+        platform: &mut P,
+    ) {
+        let home = self.geometry.die_of_page(source);
+        let Some(ppa) = self.allocator.take_gc_page(home) else {
+            return self.put_off_relocation(now, source, buffer, platform);
+        };
+        let from = PagePlace::Buffer(buffer);
+        let block = self.geometry.block_of(ppa);
+        self.allocator.block_mut(block).programs += 1;
+        self.stats.gc_programs += 1;
+        self.estimator
+            .enter(self.geometry.die_of(block), OpKind::Program, true);
+        let operation = Operation::GcProgram {
+            lpa,
+            source,
+            ppa,
+            buffer,
+        };
+        platform.record(Record::Begun(ppa));
+        self.submit(
+            ready,
+            operation,
+            NandOp::Program { ppa, lpa, from },
+            platform,
+        );
+    }
+
+    /// The program of a relocation has failed: once more, elsewhere, if there is still a reason.
+    #[cold]
+    pub(in crate::ftl) fn on_gc_program_failed<P: Platform>(
+        &mut self,
+        now: Time,
+        (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
+        platform: &mut P,
+    ) {
+        let home = self.geometry.die_of_page(source);
+        let die = self.end_failed_program(ppa, true, platform);
+        if die != home {
+            self.allocator.release_page(die);
+        }
+        if self.mapping.reverse(source) == Some(lpa) {
+            self.program_relocated(now, now, (lpa, source, buffer), platform);
+        } else {
+            self.stats.gc_drops += 1;
+            self.end_relocation(now, home, buffer, platform);
+        }
+        self.advance_gc(now, die, platform);
+    }
+
+    /// A page has been relocated: it is mapped, unless it has been overwritten since.
+    pub(in crate::ftl) fn on_gc_program<P: Platform>(
+        &mut self,
+        now: Time,
+        (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
+        platform: &mut P,
+    ) -> Done {
+        let (die, home) = (
+            self.geometry.die_of_page(ppa),
+            self.geometry.die_of_page(source),
+        );
+        self.estimator.leave(die, OpKind::Program, true);
+        self.allocator
+            .block_mut(self.geometry.block_of(ppa))
+            .programs -= 1;
+        let is_valid = self.mapping.reverse(source) == Some(lpa);
+        if is_valid {
+            self.mapping.update(lpa, Some(ppa));
+            platform.record(Record::Mapped(lpa, ppa));
+        } else {
+            self.stats.gc_drops += 1;
+        }
+        if die != home {
+            // It counted on both dies.
+            self.allocator
+                .release_page(if is_valid { home } else { die });
+            self.advance_gc(now, die, platform);
+        }
+        self.end_relocation(now, home, buffer, platform);
+        Done::Internal
+    }
+
+    /// A page stays where it is until a block of the device has been erased.
+    #[cold]
+    fn put_off_relocation<P: Platform>(
+        &mut self,
+        now: Time,
+        source: Ppa,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        let die = self.geometry.die_of_page(source);
+        let page = self.geometry.page_in_block(source);
+        let victim = self.gc.victim_mut(die);
+        victim.cursor = victim.cursor.min(page);
+        self.gc.collectors[die.index()].waits_for_room = true;
+        self.gc.are_waiting_for_room = true;
+        self.end_relocation(now, die, buffer, platform);
+    }
+
+    /// There may be room again for what had none.
+    #[inline]
+    pub(in crate::ftl) fn retry_relocations<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if self.gc.are_waiting_for_room {
+            self.find_room(now, platform);
+        }
+    }
+
+    #[cold]
+    fn find_room<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        self.gc.are_waiting_for_room = false;
+        for die in 0..self.geometry.die_count() {
+            let die = DieId::new(die);
+            let collector = &mut self.gc.collectors[die.index()];
+            if !core::mem::take(&mut collector.waits_for_room) {
+                continue;
+            }
+            // Another block may have become the better choice.
+            let idle = collector.victim.take_if(|victim| victim.in_flight == 0);
+            if let Some(victim) = idle {
+                self.allocator.block_mut(victim.block).state = BlockState::Full;
+            }
+            self.advance_gc(now, die, platform);
+        }
+    }
+
+    fn end_relocation<P: Platform>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        self.gc.victim_mut(die).in_flight -= 1;
+        self.gc.buffers.push(buffer);
+        // Those that wait come first, so that a busy die cannot keep the buffers to itself.
+        while !self.gc.buffers.is_empty() {
+            let Some(first) = self.gc.waiting.pop_front() else {
+                break;
+            };
+            self.gc.collectors[first.index()].waits_for_buffer = false;
+            self.advance_gc(now, first, platform);
+        }
+        self.advance_gc(now, die, platform);
+    }
+}
