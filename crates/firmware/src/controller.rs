@@ -302,6 +302,10 @@ impl<I: LogIndex> Controller<I> {
         &self.stats
     }
 
+    pub(crate) fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
     /// Counters of the FTL since the last reset.
     pub fn ftl_stats(&self) -> &FtlStats {
         self.ftl.stats()

@@ -27,7 +27,7 @@ pub use restore::UnsoundTables;
 use crate::durable::Record;
 use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform};
 use alloc::collections::VecDeque;
-use allocator::Allocator;
+use allocator::{Allocator, BlockState};
 use estimator::{Estimator, OpKind};
 use gc::Gc;
 use mapping::{ImplicitMapping, Mapping};
@@ -110,7 +110,7 @@ pub struct FtlStats {
     pub wait_time: Picos,
 }
 
-/// Erases per block since the start of the run.
+/// Erases per block that serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wear {
     /// Of the least worn block.
@@ -376,13 +376,19 @@ impl<M: Mapping> Ftl<M> {
     pub fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
     }
-    /// Erases per block since the start.
+    /// Erases of the blocks that serve, since they were made.
     pub fn wear(&self) -> Wear {
-        let wears = self.allocator.blocks().iter().map(|block| block.wear);
+        let serving = self.allocator.blocks().iter();
+        let serving = serving.filter(|block| block.state != BlockState::Retired);
+        let wears = serving.map(|block| block.wear);
         Wear {
             min: wears.clone().min().unwrap_or(0),
             max: wears.clone().max().unwrap_or(0),
             total: wears.map(u64::from).sum(),
         }
+    }
+    /// How the flash is organised.
+    pub fn geometry(&self) -> &FlashGeometry {
+        &self.geometry
     }
 }

@@ -19,6 +19,7 @@ pub mod data_cache;
 pub mod durable;
 pub mod flight_map;
 pub mod ftl;
+pub mod health;
 pub mod log_index;
 mod mshr;
 mod page_buffers;
@@ -37,6 +38,7 @@ pub use ftl::{
     EstimatorKind, Failures, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind,
     UnsoundTables,
 };
+pub use health::Health;
 pub use platform::{
     Answer, Breakdown, BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace,
     Platform, Refusal, Request, RequestOp, Response, Served, Timer, Unit,

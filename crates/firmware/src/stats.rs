@@ -63,6 +63,8 @@ pub struct ControllerStats {
     pub run_reads: u64,
     /// Writes of runs of lines that arrived.
     pub run_writes: u64,
+    /// Lines of them.
+    pub run_lines: u64,
     /// Pages given up by the host that arrived.
     pub trims: u64,
     /// Flushes that arrived.

@@ -40,6 +40,7 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         self.stats.run_writes += 1;
+        self.stats.run_lines += u64::from(request.op.line_count(self.constants.page));
         if self.is_bad_run(request) {
             return self.refuse(now, request, Refusal::BadRun, platform);
         }

@@ -204,9 +204,9 @@ impl Allocator {
     /// The next page for a relocation of a page of the die: on the die, where there always is one
     /// (see the module) unless blocks or pages of it have been lost.
     pub(super) fn take_gc_page(&mut self, die: DieId) -> Option<Ppa> {
-        let state = &mut self.dies[die.index()];
+        let state = &self.dies[die.index()];
         let has_place = state.gc_open.is_some() || !state.free.is_empty();
-        if !has_place || state.committed > state.limit {
+        if !has_place || self.is_over(die) {
             return self.take_refuge(die, has_place);
         }
         Some(self.take_own_gc_page(die))
@@ -226,7 +226,7 @@ impl Allocator {
     /// where the page counts as committed; else in the host's block.
     #[cold]
     fn take_refuge(&mut self, die: DieId, has_place: bool) -> Option<Ppa> {
-        let is_over = self.dies[die.index()].committed > self.dies[die.index()].limit;
+        let is_over = self.is_over(die);
         if let Some(open) = self.dies[die.index()].host_open.take_if(|_| !is_over) {
             let (page, rest) = self.advance(open);
             self.dies[die.index()].host_open = rest;

@@ -189,6 +189,17 @@ impl<M: Mapping> Ftl<M> {
         self.is_read_only
     }
 
+    /// Blocks that are never used again.
+    pub fn retired_blocks(&self) -> u32 {
+        self.allocator.retired_count()
+    }
+
+    /// Room beyond the exported pages, in percent of what flash without a bad block has.
+    pub fn available_spare(&self) -> u32 {
+        let (left, whole) = self.spare_pages();
+        u32::try_from(left * 100 / whole.max(1)).expect("at most 100")
+    }
+
     /// Pages that the dies have room for beyond the exported ones, and how many there are on flash
     /// without a bad block.
     pub(super) fn spare_pages(&self) -> (u64, u64) {

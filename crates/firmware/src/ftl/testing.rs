@@ -90,8 +90,10 @@ pub struct Flash {
     pub misfortune: Option<Misfortune>,
     /// How the operation failed that finished last.
     pub fault: Option<NandFault>,
-    /// Blocks of which a program or erase has failed.
+    /// Blocks of which a program or erase has failed since the power came on.
     pub failed: BTreeSet<BlockAddr>,
+    /// Blocks of which a program has failed since their last erase.
+    half_written: BTreeSet<BlockAddr>,
     /// Pages that a read could not correct.
     pub poisoned: BTreeSet<Lpa>,
     /// What a page reads as that was never written here; without it, such a read is an error.
@@ -115,6 +117,7 @@ impl Flash {
             misfortune: None,
             fault: None,
             failed: BTreeSet::new(),
+            half_written: BTreeSet::new(),
             poisoned: BTreeSet::new(),
             unwritten: None,
         }
@@ -205,6 +208,7 @@ impl Flash {
             NandOp::Program { ppa, .. } => {
                 self.pages.insert(ppa, (Lpa::new(0), Token::MAX));
                 self.failed.insert(self.geometry.block_of(ppa));
+                self.half_written.insert(self.geometry.block_of(ppa));
             }
             NandOp::Erase { block } => {
                 assert_eq!(fault, NandFault::EraseFailed);
@@ -241,6 +245,7 @@ impl Flash {
         self
     }
     fn erase(&mut self, block: BlockAddr, leaves: Option<(Lpa, Token)>) {
+        self.half_written.remove(&block);
         for page in 0..self.geometry.pages_per_block {
             let page = self.geometry.page_on(block, page);
             match leaves {
@@ -289,6 +294,13 @@ impl Platform for Flash {
             !(changes && self.failed.contains(&block)),
             "{block:?} has failed and is used"
         );
+        if let NandOp::Program { .. } = command.op {
+            let is_half_written = self.half_written.contains(&block);
+            assert!(
+                !is_half_written,
+                "{block:?} is written behind what has failed"
+            );
+        }
         self.dies[self.geometry.die_of(block).index()].push_back((command, token));
     }
     fn dram(&mut self, _: Time, _: Bytes, _: Bytes, _: bool) -> Time {

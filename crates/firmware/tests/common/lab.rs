@@ -7,9 +7,10 @@
 mod migration;
 mod ports;
 
-use crate::common::{Bench, Costs, Token};
+use crate::common::{Bench, Costs, POISON, Token};
 use firmware::{
-    Answer, Cell, Controller, ControllerConfig, NandTag, PagePlace, Request, RequestOp, Response,
+    Answer, Cell, Controller, ControllerConfig, NandTag, PagePlace, Refusal, Request, RequestOp,
+    Response,
 };
 use std::collections::BTreeMap;
 use units::{CoreId, LineAddr, LineInPage, PageSize, Picos, RequestId, Stream, Time};
@@ -64,6 +65,8 @@ pub struct Lab {
     pub clean_demotions: u64,
     pub checked_reads: u64,
     pub checked_page_reads: u64,
+    pub poisoned_reads: u64,
+    pub refused_writes: u64,
     pub checked_run_reads: u64,
     page: PageSize,
     die_count: usize,
@@ -94,6 +97,8 @@ impl Lab {
             clean_demotions: 0,
             checked_reads: 0,
             checked_page_reads: 0,
+            poisoned_reads: 0,
+            refused_writes: 0,
             checked_run_reads: 0,
             page,
             die_count: config.geometry.die_count() as usize,
@@ -195,7 +200,12 @@ impl Lab {
     /// The NAND operation with this tag has ended, if there is one; says whether there is.
     fn end_operation(&mut self, tag: Option<NandTag>) -> bool {
         let Some(tag) = tag else { return false };
-        self.controller.on_nand_done(self.now, tag, &mut self.bench);
+        match self.bench.fault {
+            None => self.controller.on_nand_done(self.now, tag, &mut self.bench),
+            Some(fault) => self
+                .controller
+                .on_nand_failed(self.now, tag, fault, &mut self.bench),
+        }
         self.bench.forget_register(tag);
         self.take_answers();
         true
@@ -277,8 +287,11 @@ impl Lab {
             for (nth, place) in payload.iter_mut().enumerate() {
                 *place = if is_write { token + nth as u64 } else { 0 };
             }
+            self.bench.host[id] = 0;
         } else {
             self.bench.host[id] = token;
+            let payload = self.bench.page(PagePlace::Host(request.id));
+            payload.fill(0);
         }
         let arrived = self.now;
         self.outstanding[id] = Some(Outstanding {
@@ -353,11 +366,54 @@ impl Lab {
                 page.lines[in_page] = token;
                 page.is_copied[in_page] = true;
             }
+            (Answer::Refused(Refusal::ReadOnly), op) if op.is_write() => {
+                self.refused_writes += 1;
+                return self.lines_of(line, op).for_each(|index| {
+                    self.has_writer[index] = false;
+                });
+            }
+            (Answer::Poison, op) => self.check_poison(id, line, op),
             (answer, op) => panic!("{op:?} is answered with {answer:?}"),
         }
         for index in self.lines_of(line, request.op) {
             self.readers[index] -= 1;
         }
+    }
+
+    /// Of what was asked for a line is poison at least, and the others are right.
+    fn check_poison(&mut self, id: usize, line: u64, op: RequestOp) {
+        self.poisoned_reads += 1;
+        let lines = self.lines_of(line, op);
+        let got = match op {
+            RequestOp::ReadPage | RequestOp::ReadRun { .. } => {
+                self.bench.page(PagePlace::Host(RequestId::from_index(id)))[..lines.len()].to_vec()
+            }
+            _ => vec![self.bench.host[id]],
+        };
+        assert!(got.contains(&POISON), "poison without need at line {line}");
+        for (token, expected) in got.iter().zip(&self.model[lines]) {
+            assert!(
+                token == expected || *token == POISON,
+                "wrong beside poison at line {line}"
+            );
+        }
+    }
+
+    /// Writes everything anew, on flash that fails no longer: nothing is poison after that.
+    pub fn heal(&mut self) {
+        self.bench.misfortune = None;
+        for line in 0..self.model.len() {
+            let token = self.next_token;
+            self.next_token += 1;
+            self.send(line as u64, RequestOp::Write, token);
+            self.drain();
+        }
+        let before = self.poisoned_reads;
+        self.settle();
+        assert_eq!(
+            self.poisoned_reads, before,
+            "a line is poison though written anew"
+        );
     }
 
     fn check_read(&mut self, id: usize, line: u64, response: Response) {

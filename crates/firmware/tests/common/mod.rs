@@ -4,14 +4,30 @@
 //! The flash refuses what real flash refuses: reading a page that is erased, programming one that
 //! is not or out of order.
 
-use firmware::{Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit};
-use std::collections::{BTreeMap, VecDeque};
-use units::{Bytes, FlashGeometry, LineInPage, LineMask, Lpa, Picos, Ppa, Time};
+use firmware::{
+    Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Response, Timer, Unit,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use units::{
+    BlockAddr, Bytes, FlashGeometry, LineInPage, LineMask, Lpa, Picos, Ppa, Ratio, RequestId,
+    Stream, Time,
+};
 
 /// What a line holds.
 pub type Token = u64;
 /// One token per line.
 pub type Page = Vec<Token>;
+
+/// A line that cannot be read.
+pub const POISON: Token = Token::MAX;
+
+/// How often programs, erases and reads fail.
+#[derive(Clone, Copy)]
+pub struct Misfortune {
+    pub programs: Ratio,
+    pub erases: Ratio,
+    pub reads: Ratio,
+}
 
 /// What charges and moves cost on this platform.
 #[derive(Clone, Copy)]
@@ -55,6 +71,12 @@ pub struct Bench {
     #[allow(dead_code, reason = "not every test asks")]
     pub last_program: Option<Time>,
     pub erases: u64,
+    /// Draws whether an operation fails.
+    pub misfortune: Option<(Misfortune, Stream)>,
+    /// How the operation failed that ended last.
+    pub fault: Option<NandFault>,
+    /// Blocks of which a program or erase has failed.
+    failed: BTreeSet<BlockAddr>,
 }
 
 impl Bench {
@@ -77,6 +99,9 @@ impl Bench {
             nand_reads: 0,
             last_program: None,
             erases: 0,
+            misfortune: None,
+            fault: None,
+            failed: BTreeSet::new(),
         }
     }
 
@@ -90,6 +115,11 @@ impl Bench {
     /// controller and then calls [`Self::forget_register`].
     pub fn finish_oldest(&mut self, die: usize) -> Option<NandTag> {
         let Queued { command, bytes } = self.dies[die].pop_front()?;
+        self.fault = self.draw_fault(command.op);
+        if self.fault.is_some() {
+            self.fail(command);
+            return Some(command.tag);
+        }
         match command.op {
             NandOp::Read { ppa } => {
                 self.nand_reads += 1;
@@ -123,6 +153,41 @@ impl Bench {
             }
         }
         Some(command.tag)
+    }
+
+    fn draw_fault(&mut self, op: NandOp) -> Option<NandFault> {
+        let (misfortune, stream) = self.misfortune.as_mut()?;
+        let (chance, fault) = match op {
+            NandOp::Read { .. } => (misfortune.reads, NandFault::Uncorrectable),
+            NandOp::Program { .. } => (misfortune.programs, NandFault::ProgramFailed),
+            NandOp::Erase { .. } => (misfortune.erases, NandFault::EraseFailed),
+        };
+        stream.chance(chance).then_some(fault)
+    }
+
+    /// The operation fails; a page that cannot be read cannot be read again.
+    fn fail(&mut self, command: NandCommand) {
+        let lines = usize::from(self.geometry.page_size.line_count());
+        match command.op {
+            NandOp::Read { ppa } => {
+                let lpa = self.flash.get(&ppa).map_or(Lpa::new(0), |(lpa, _)| *lpa);
+                self.flash.insert(ppa, (lpa, vec![POISON; lines]));
+                let register = vec![POISON; lines];
+                self.registers.insert(command.tag.get(), register);
+            }
+            NandOp::Program { ppa, .. } => {
+                self.flash
+                    .insert(ppa, (Lpa::new(0), vec![Token::MAX / 2; lines]));
+                let block = self.geometry.block_of(ppa);
+                self.failed.insert(block);
+                if let Some(next) = &mut self.next_page[block.index()] {
+                    *next += 1;
+                }
+            }
+            NandOp::Erase { block } => {
+                self.failed.insert(block);
+            }
+        }
     }
 
     pub fn forget_register(&mut self, tag: NandTag) {
@@ -216,7 +281,19 @@ impl Platform for Bench {
             }
             NandOp::Erase { block } => (self.geometry.die_of(block), None),
         };
+        let changed = match command.op {
+            NandOp::Read { .. } => None,
+            NandOp::Program { ppa, .. } => Some(self.geometry.block_of(ppa)),
+            NandOp::Erase { block } => Some(block),
+        };
+        let has_failed = changed.is_some_and(|block| self.failed.contains(&block));
+        assert!(!has_failed, "{changed:?} has failed and is used");
         self.dies[die.index()].push_back(Queued { command, bytes });
+    }
+
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        let page = self.host_pages.get(request.index());
+        self.host[request.index()] == POISON || page.is_some_and(|page| page.contains(&POISON))
     }
 
     fn respond(&mut self, response: Response) {

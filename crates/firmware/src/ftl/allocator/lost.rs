@@ -73,6 +73,13 @@ impl Allocator {
         self.dies[die.index()].condemned > 0
     }
 
+    /// Whether the die holds more pages than it should, after the loss of a block.
+    #[inline]
+    pub(in crate::ftl) fn is_over(&self, die: DieId) -> bool {
+        let die = &self.dies[die.index()];
+        die.committed > die.limit
+    }
+
     /// Blocks of the die that serve.
     pub(super) fn usable_blocks(&self, die: DieId) -> u32 {
         let blocks = 0..self.geometry.blocks_per_die();

@@ -106,3 +106,20 @@ fn blocks_freed_first_are_used_first_and_wear_counts_erases() {
         .collect();
     assert_eq!(opened.last(), Some(&victim));
 }
+
+#[test]
+fn with_levelling_gc_writes_the_most_worn_block_and_the_host_the_least() {
+    let mut allocator = empty(GEOMETRY);
+    allocator.level_wear(true);
+    let die = DieId::new(1);
+    for nth in 0..GEOMETRY.blocks_per_die() {
+        // 7 and 16 have no common divisor: every wear from 0 to 15 once.
+        allocator.block_mut(GEOMETRY.block_on(die, nth)).wear = nth * 7 % 16;
+    }
+    let mut wear_of = |whose| {
+        let open = allocator.open_block(die, whose);
+        allocator.block(open.block).wear
+    };
+    let wears = [For::Gc, For::Host, For::Gc, For::Host].map(&mut wear_of);
+    assert_eq!(wears, [15, 0, 14, 1]);
+}

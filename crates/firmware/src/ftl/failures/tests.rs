@@ -118,9 +118,8 @@ fn everything_at_once_and_power_cuts_besides_loses_nothing_that_can_be_read() {
 }
 
 #[test]
-fn one_die_empties_a_failed_block_into_what_it_has() {
+fn pages_of_a_die_that_has_lost_blocks_go_to_others() {
     let mut bench = bench(&testing::config(), 5, [0, 0, 0]);
-    // Everything on one die fails: its pages go to the other dies, until those are full.
     let die = DieId::new(1);
     for _ in 0..20_000 {
         bench.step();
@@ -142,6 +141,10 @@ fn one_die_empties_a_failed_block_into_what_it_has() {
     bench.flash.misfortune = None;
     bench.run(5_000);
     assert!(retired(&bench) >= 6);
+    assert!(
+        !bench.ftl.allocator.is_over(die),
+        "the pages it has no room for have gone elsewhere"
+    );
 }
 
 /// Nine of ten writes go to a tenth of the pages.
