@@ -226,6 +226,7 @@ impl Device {
             gc_page_cost: Picos::ZERO,
             gc_threshold: Ratio::percent(80),
             gc_bulk_blocks: 1,
+            wear_spread: 0,
             estimator: EstimatorKind::Die,
         }
     }

@@ -3,8 +3,8 @@
 use crate::Kind;
 use units::Picos;
 
-/// Counters of one kind of operation. For completed commands
-/// `latency = wait + channel_wait + suspended + retry_time + completed × (service without waiting)`.
+/// Counters of one kind of operation. For completed commands `latency = wait + channel_wait +
+/// suspended + retry_time + completed × (service without waiting)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KindStats {
     /// Commands submitted.
