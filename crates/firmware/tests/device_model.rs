@@ -203,44 +203,53 @@ fn run(seed: u64, activity: &mut Activity) {
     activity.ftl.push(*lab.controller.ftl_stats());
 }
 
-/// Programs, erases and reads fail now and then: no line is wrong, some are poison until they are
-/// written again, and a device that has lost too many blocks only reads.
+/// A run on flash of which programs, erases and reads fail now and then.
+fn run_on_failing_flash(seed: u64) -> Lab {
+    let mut random = Stream::new(seed, "device_model/failing");
+    let mut config = random_config(&mut random);
+    config.promotion_enabled = false;
+    println!("MODEL_SEED={seed}, failing: {config:?}");
+    let mix = Mix {
+        migrations: 0,
+        ..random_mix(&mut random)
+    };
+    let mut lab = Lab::new(&config, mix, seed);
+    let often = pick(&mut random, &[1, 1, 10]);
+    let misfortune = Misfortune {
+        programs: Ratio::new(often, 1000),
+        erases: Ratio::new(often, 200),
+        reads: Ratio::new(1, 100),
+    };
+    lab.bench.misfortune = Some((misfortune, Stream::new(seed, "misfortune")));
+    for step in 0..20_000 {
+        lab.step();
+        if step % OPERATIONS_PER_AUDIT == 0 {
+            lab.controller.audit();
+        }
+        if lab.controller.health().is_read_only {
+            lab.bench.misfortune = None;
+        }
+    }
+    lab.settle();
+    if !lab.controller.health().is_read_only {
+        lab.heal();
+    }
+    lab
+}
+
+/// No line is wrong, some are poison until they are written again, and a device that has lost too
+/// many blocks only reads.
 #[test]
 fn on_flash_that_fails_no_line_is_wrong() {
+    if let Ok(seed) = std::env::var("MODEL_SEED") {
+        run_on_failing_flash(seed.parse().expect("a seed is a number"));
+        return;
+    }
     let (mut poisoned, mut refused, mut retired) = (0, 0, 0);
-    for seed in 1_000..1_060 {
-        let mut random = Stream::new(seed, "device_model");
-        let mut config = random_config(&mut random);
-        config.promotion_enabled = false;
-        println!("seed {seed}: {config:?}");
-        let mix = Mix {
-            migrations: 0,
-            ..random_mix(&mut random)
-        };
-        let mut lab = Lab::new(&config, mix, seed);
-        let often = pick(&mut random, &[1, 1, 10]);
-        let misfortune = Misfortune {
-            programs: Ratio::new(often, 1000),
-            erases: Ratio::new(often, 200),
-            reads: Ratio::new(1, 100),
-        };
-        lab.bench.misfortune = Some((misfortune, Stream::new(seed, "misfortune")));
-        for step in 0..20_000 {
-            lab.step();
-            if step % OPERATIONS_PER_AUDIT == 0 {
-                lab.controller.audit();
-            }
-            if lab.controller.health().is_read_only {
-                lab.bench.misfortune = None;
-            }
-        }
-        lab.settle();
+    for lab in (0..60).map(run_on_failing_flash) {
         poisoned += lab.poisoned_reads;
         refused += lab.refused_writes;
         retired += lab.controller.health().retired_blocks;
-        if !lab.controller.health().is_read_only {
-            lab.heal();
-        }
     }
     println!("{poisoned} poisoned, {refused} refused, {retired} retired");
     assert!(poisoned > 1000 && refused > 1000 && retired > 100);
