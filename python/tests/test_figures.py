@@ -416,11 +416,15 @@ def test_a_walk_ends_soon_after_ctrl_c(
     captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
+    at_work: list[threading.Thread] = []
 
     class Run:
         def __init__(self, *_: object) -> None: ...
 
         def page_locality(self, _shares: tuple[int, ...]) -> core.Json:
+            # The core does not return to the interpreter before it ends, so the main thread would
+            # hear of the signal then.
+            at_work.append(threading.current_thread())
             os.kill(os.getpid(), signal.SIGINT)
             assert go_on.wait(60), "the walk was waited for"
             return {"caches": []}
@@ -433,6 +437,7 @@ def test_a_walk_ends_soon_after_ctrl_c(
             simulate.Simulation(kept, lambda _name, _threads: captured).run(wanted)
     finally:
         go_on.set()
+    assert at_work and threading.main_thread() not in at_work
 
 
 def test_a_ratio_to_nothing_is_said_to_be_none() -> None:
