@@ -75,6 +75,20 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class LogIndex:
+    """Constants of the two-level hash of SkyByte §III-B."""
+
+    first_table_entries: int
+    """Of a new second-level table."""
+    fullest_milli: int
+    """Load factor beyond which a table doubles, in thousandths."""
+    page_bytes: int
+    """Of a first-level entry."""
+    entry_bytes: int
+    """Of a second-level entry."""
+
+
+@dataclass(frozen=True)
 class Setup:
     """What is run on: everything that decides the effective configuration, save the design.
 
@@ -338,6 +352,11 @@ def fidelity_names(text: str) -> list[str]:
 def parameters() -> list[Parameter]:
     """All parameters, by section in the order of declaration."""
     return [Parameter(**entry) for entry in json.loads(_core.parameters())]
+
+
+def log_index() -> LogIndex:
+    """What is built into the index of the write log."""
+    return LogIndex(**json.loads(_core.log_index()))
 
 
 def effective_config(setup: Setup, design: str) -> Config:

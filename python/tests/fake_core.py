@@ -127,6 +127,12 @@ def parameters() -> str:
     ])  # fmt: skip
 
 
+def log_index() -> str:
+    return json.dumps(
+        {"first_table_entries": 8, "fullest_milli": 500, "page_bytes": 16, "entry_bytes": 4}
+    )
+
+
 def fidelity_switches() -> str:
     return json.dumps([
         {"name": "no_prefetch", "title": "No prefetcher", "summary": "What it does.",

@@ -10,6 +10,7 @@ import pytest
 import synthetic_figures
 from conftest import Entresol
 
+from entresol import core
 from entresol.errors import UserError
 from entresol.figures import claims as text
 from entresol.figures import paper, reproduction, switching
@@ -215,3 +216,19 @@ def test_a_run_that_failed_is_on_the_page_and_in_the_exit_code(
     assert outcome.code == 1
     assert "tpcc-8.etr: no such capture" in outcome.err.splitlines()[-1]
     assert "2 runs failed, the first:" in (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
+def test_settings_of_the_index_are_read_from_the_firmware(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = core.LogIndex(first_table_entries=8, fullest_milli=500, page_bytes=16, entry_bytes=4)
+    monkeypatch.setattr(core, "log_index", lambda: other)
+    found = [
+        text.ours(_claim(quantity), Results(TWO, {}))
+        for quantity in (
+            "second-level table load-factor limit",
+            "second-level table initial entries",
+            "write-log index memory, worst case with resizing",
+        )
+    ]
+    assert found == [0.5, 8, 48]

@@ -211,6 +211,19 @@ fn parameters() -> String {
     Value::Array(list).to_string()
 }
 
+/// What is built into the log index, as JSON: sizes in bytes, the load factor in thousandths.
+#[pyfunction]
+fn log_index() -> String {
+    use firmware::log_index::two_level_hash as index;
+    json!({
+        "first_table_entries": index::FIRST_TABLE_ENTRIES,
+        "fullest_milli": index::FULLEST.0 * 1000 / index::FULLEST.1,
+        "page_bytes": index::FIRST_LEVEL_ENTRY_BYTES,
+        "entry_bytes": index::SECOND_LEVEL_ENTRY_BYTES,
+    })
+    .to_string()
+}
+
 fn texts_json(config: &Config) -> Value {
     let sections = config.texts().into_iter().map(|(section, keys)| {
         let keys = keys
@@ -422,6 +435,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fidelity_names, module)?)?;
     module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(effective_config, module)?)?;
+    module.add_function(wrap_pyfunction!(log_index, module)?)?;
     module.add_class::<replay::Replay>()?;
     module.add_class::<Run>()
 }

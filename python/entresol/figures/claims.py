@@ -130,8 +130,9 @@ def _compaction(source: Source) -> float | None:
 
 
 def _worst_index(entries: int) -> float:
-    """A log of 64 MiB whose lines are all of different pages: 16 B a page, 4 B an entry."""
-    return (64 << 20) / 64 * (16 + 4 * entries) / (1 << 20)
+    """A log of 64 MiB whose lines are all of different pages, with tables of so many entries."""
+    index = core.log_index()
+    return (64 << 20) / 64 * (index.page_bytes + index.entry_bytes * entries) / (1 << 20)
 
 
 def _constant(value: float | None) -> Callable[[Source], float | None]:
@@ -206,14 +207,17 @@ _TABLE: dict[str, Entry] = {
     "cores and threads of the motivation study": (SETTING, "as in Figures 2 to 4",
                                                   _constant(plan.MOTIVATION)),
     "write-log index memory, worst case with fixed 64-entry tables": (
-        COMPUTED, "each of 2²⁰ lines in a page of its own", _constant(_worst_index(64))),
+        COMPUTED, "each of 2²⁰ lines in a page of its own", lambda _source: _worst_index(64)),
     "write-log index memory, worst case with resizing": (
-        COMPUTED, "likewise, tables of 4 entries", _constant(_worst_index(4))),
+        COMPUTED, "likewise, tables as they begin",
+        lambda _source: _worst_index(core.log_index().first_table_entries)),
     "write-log index memory, average": (
         SIMULATED, "mean over workloads of SkyByte-W's peak, times the scale", _index),
     "second-level table load-factor limit": (SETTING, "`firmware`, the log index",
-                                             _constant(0.75)),
-    "second-level table initial entries": (SETTING, "`firmware`, the log index", _constant(4)),
+                                             lambda _source: core.log_index().fullest_milli / 1000),
+    "second-level table initial entries": (
+        SETTING, "`firmware`, the log index",
+        lambda _source: float(core.log_index().first_table_entries)),
     "log compaction duration, average": (
         SIMULATED, "mean over workloads of SkyByte-W: a half of the log", _compaction),
     "PLB entries": (SETTING, "`host.plb`", _parameter("host.plb")),

@@ -16,12 +16,17 @@ use units::{LineInPage, LogSlot, Lpa, PageSize};
 
 /// Entries of a new second-level table, base-two logarithm.
 const FIRST_TABLE_BITS: u8 = 2;
+/// Entries of a new second-level table (SkyByte §III-B).
+pub const FIRST_TABLE_ENTRIES: u32 = 1 << FIRST_TABLE_BITS;
+/// The load factor beyond which a second-level table doubles, numerator and denominator (SkyByte
+/// §III-B).
+pub const FULLEST: (u32, u32) = (3, 4);
 /// An unused entry. No line and slot have this code: `ControllerConfig::validate` sees to it.
 const EMPTY: u32 = u32::MAX;
-/// SkyByte §III-B: 8 B LPA and 8 B pointer.
-const FIRST_LEVEL_ENTRY_BYTES: u64 = 16;
-/// SkyByte §III-B: 6 bits of line, 26 bits of slot.
-const SECOND_LEVEL_ENTRY_BYTES: u64 = 4;
+/// Bytes of a first-level entry. SkyByte §III-B: 8 B LPA and 8 B pointer.
+pub const FIRST_LEVEL_ENTRY_BYTES: u64 = 16;
+/// Bytes of a second-level entry. SkyByte §III-B: 6 bits of line, 26 bits of slot.
+pub const SECOND_LEVEL_ENTRY_BYTES: u64 = 4;
 
 /// A page of the first level. `line_count` 0 marks a page that was removed.
 #[derive(Clone)]
@@ -189,7 +194,7 @@ impl LogIndex for TwoLevelHash {
         let found = table[at];
         if found == EMPTY {
             self.pages[position].line_count += 1;
-            if (count + 1) * 4 > size * 3 && size < 1 << self.line_bits {
+            if (count + 1) * FULLEST.1 > size * FULLEST.0 && size < 1 << self.line_bits {
                 self.grow(position);
                 at = Self::probe(self.table(&self.pages[position]), line, self.line_bits);
             }
