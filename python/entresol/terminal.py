@@ -20,6 +20,19 @@ from entresol.view import Panel, Run, panels, warnings
 WIDTH_WITHOUT_TERMINAL = 132
 
 
+def bars(console: Console) -> Progress:
+    """Bars with a word on their state, gone when they end; none without a terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[state]}", style="dim"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+
+
 class Watcher:
     """Progress of a study: a bar per run with simulated MIPS and the time left.
 
@@ -31,15 +44,7 @@ class Watcher:
         self._started: dict[Job, float] = {}
         self._ended: set[Job] = set()
         self._console = Console(stderr=True)
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[state]}", style="dim"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-            transient=True,
-        )
+        self._bars = bars(self._console)
         self._tasks: dict[Job, TaskID] = {}
 
     def __enter__(self) -> Watcher:

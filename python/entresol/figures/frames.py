@@ -163,3 +163,10 @@ def cells(
         for row in read(frame)
         if row.metric == metric
     }
+
+
+def parts(frame: polars.DataFrame) -> dict[tuple[str, str, str], Cell]:
+    """Ours and published by (workload, design, metric), for stacks."""
+    return {
+        (row.workload, row.design, row.metric): (row.ours, row.published) for row in read(frame)
+    }

@@ -125,8 +125,7 @@ def draw_boundedness(frame: polars.DataFrame) -> Figure:
         bars.Series("memory_bound", "bound by memory", "", ink.PARTS["memory"]),
         bars.Series("compute_bound", "bound by compute", "", ink.PARTS["compute"]),
     ]
-    values = {(row.workload, row.design, row.metric): (row.ours, row.published)
-              for row in frames.read(frame)}  # fmt: skip
+    values = frames.parts(frame)
     with ink.style():
         drawn = ink.figure(ink.PAGE, 2.5)
         axes = drawn.subplots()

@@ -81,8 +81,7 @@ def draw_access_times(frame: polars.DataFrame) -> Figure:
     names = [group for group in groups if group not in frames.MEANS]
     series = bars.of_designs(AMAT_DESIGNS)
     parts = [bars.Series(key, name, "", ink.PARTS[hue]) for key, name, hue, _ in AMAT_PARTS]
-    values = {(row.workload, row.design, row.metric): (row.ours, row.published)
-              for row in frames.read(frame)}  # fmt: skip
+    values = frames.parts(frame)
     with ink.style():
         drawn = ink.figure(ink.PAGE, 6.4)
         top, bottom = drawn.subfigures(2, 1, squeeze=False)[:, 0]

@@ -253,8 +253,7 @@ def requests(results: Results) -> polars.DataFrame:
 def draw_requests(frame: polars.DataFrame) -> Figure:
     """A bar of four parts per workload."""
     parts = [bars.Series(key, name, "", ink.PARTS[hue]) for key, name, hue, _ in REQUESTS]
-    values = {(row.workload, row.design, row.metric): (row.ours, row.published)
-              for row in frames.read(frame)}  # fmt: skip
+    values = frames.parts(frame)
     with ink.style():
         drawn = ink.figure(ink.COLUMN * 1.35, 2.3)
         axes = drawn.subplots()

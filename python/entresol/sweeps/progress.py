@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
-from rich.progress import Progress as Bars
+from rich.progress import TaskID
 
+from entresol import terminal
 from entresol.point import Point, Progress
 from entresol.quantity import count
 
@@ -40,15 +40,7 @@ class Watcher:
         self._began = time.monotonic()
         self._said = self._began
         self._console = Console(stderr=True)
-        self._bars = Bars(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[state]}", style="dim"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-            transient=True,
-        )
+        self._bars = terminal.bars(self._console)
         self._all = self._bars.add_task("points", state="")
         self._tasks: dict[int, TaskID] = {}
 
