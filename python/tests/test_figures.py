@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -477,3 +478,28 @@ def test_a_page_whose_artifact_feeds_itself_says_so(settings: Settings, is_said:
     shown = page.render([figure], results, made, "")
     assert ("write_back_echo is on, which feeds itself" in shown) is is_said
     assert "captures made again give other numbers" in shown
+
+
+def test_a_panel_without_a_curve_of_ours_says_that_nothing_is_written() -> None:
+    figure = _of("20")
+    results = synthetic_figures.results([figure], TWO)
+    for item, run in results.runs.items():
+        if item.workload == "bc":
+            run["statistics"]["flash"]["program_pages"] = 0
+    drawn = figure.draw(figure.frame(results))
+    said = {axes.get_title(): [text.get_text() for text in axes.texts] for axes in drawn.axes}
+    assert said["bc"] == ["Entresol writes nothing"]
+    assert said["tpcc"] == [""]
+    for run in results.runs.values():
+        run["statistics"]["flash"]["program_pages"] = 0
+    titles = [axes.get_title() for axes in figure.draw(figure.frame(results)).axes]
+    assert titles == ["bc", "tpcc"]  # A mean of nothing has no panel.
+
+
+def test_a_figure_that_agrees_is_not_said_to_differ() -> None:
+    figure = replace(_of("10"), why="No: all is well.")
+    results = Results(Settings(), {})
+    made = {"10": (figure.frame(results), b'<svg width="10pt">')}
+    shown = page.render([figure], results, made, "")
+    assert "Does it differ?" in shown and "Why it differs" not in shown
+    assert all(each.why for each in catalogue.FIGURES if each.name not in ("5", "6"))

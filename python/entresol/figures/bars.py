@@ -127,6 +127,10 @@ def _names(
         _name(axes, group, sum(places) / len(places), below)
 
 
+NAME_ASCENT = 5.3
+"""From the top of a group's name to its line, in points."""
+
+
 def _below(codes: Sequence[str], *, turned: bool) -> float:
     """How far below the axis the name of a group begins, in points."""
     longest = max(map(len, codes), default=0)
@@ -136,8 +140,10 @@ def _below(codes: Sequence[str], *, turned: bool) -> float:
 def _name(axes: Axes, group: str, middle: float, below: float) -> None:
     is_mean = "mean" in group
     axes.annotate(group.replace(" ", "\n") if is_mean else group, (middle, 0),
-                  xycoords=("data", "axes fraction"), xytext=(0, below),
-                  textcoords="offset points", ha="center", va="top", fontsize=7, linespacing=0.95,
+                  xycoords=("data", "axes fraction"),
+                  xytext=(0, below if is_mean else below - NAME_ASCENT),
+                  textcoords="offset points", ha="center", va="top" if is_mean else "baseline",
+                  fontsize=7, linespacing=0.95,
                   fontweight="bold" if is_mean else "normal")  # fmt: skip
 
 

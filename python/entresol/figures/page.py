@@ -85,7 +85,8 @@ def _why(figure: Figure, of: Settings) -> str:
     """A person's sentence, under the conditions that it is about only."""
     if not figure.why or (of.scale, of.fidelity, of.workloads) != ("small", "paper", WORKLOADS):
         return ""
-    return (f'<p class="why"><b>Why it differs</b> (a person\'s sentence; entresol reproduction '
+    head = "Does it differ?" if figure.why.startswith("No") else "Why it differs"
+    return (f'<p class="why"><b>{head}</b> (a person\'s sentence; entresol reproduction '
             f"measures the causes). {escape(figure.why)}</p>")  # fmt: skip
 
 

@@ -82,9 +82,10 @@ def draw_log_writes(frame: polars.DataFrame) -> Figure:
 
 
 def _draw_logs(frame: polars.DataFrame, metric: str, label: str) -> Figure:
-    names = frames.distinct(frame, "workload")
-    names = [name for name in names if name != frames.ARITHMETIC]
     rows = [row for row in frames.read(frame) if row.metric == metric]
+    known = {row.workload for row in rows if row.ours is not None or row.published is not None}
+    names = [name for name in frames.distinct(frame, "workload") if name != frames.ARITHMETIC]
+    names = [name for name in names if name in known or name not in frames.MEANS] or names
     columns = lines.columns_for(len(names))
     with ink.style():
         drawn, panels = lines.panels(len(names), 1.45, ink.PAGE)
@@ -100,11 +101,28 @@ def _draw_logs(frame: polars.DataFrame, metric: str, label: str) -> Figure:
             ink.log_axis(axes, least=0.8, most=1.25)
             axes.set_title(name)
             ink.grid(axes)
+            if name not in known:
+                axes.set_yticks(())
+                axes.set_yticks((), minor=True)
+            axes.text(0.97, 0.95, _nothing(frame, name, metric), transform=axes.transAxes,
+                      ha="right", va="top", fontsize=6, color=ink.SOFT)  # fmt: skip
         for axes in panels[::columns]:
             axes.set_ylabel(label)
         drawn.supxlabel("Write log (MB in the paper)", fontsize=7.5)
         lines.legend(drawn, [("SkyByte-WP", ink.colour("skybyte-wp"), 0)], twins=True)
     return drawn
+
+
+def _nothing(frame: polars.DataFrame, workload: str, metric: str) -> str:
+    """Why there is no curve of ours, where it is that nothing was written."""
+    if metric != "normalised_writes" or workload in frames.MEANS:
+        return ""
+    rows = [row for row in frames.read(frame) if row.workload == workload]
+    pages = [row.ours for row in rows if row.metric == "pages" and row.ours is not None]
+    if not pages or any(row.ours is not None for row in rows if row.metric == metric):
+        return ""
+    where = f"\nwith {DEFAULT_LOG} MB" if any(pages) else ""
+    return f"Entresol writes nothing{where}"
 
 
 def _host(settings: Settings, workload: str, design: str, gigabytes: float) -> Want:
