@@ -24,6 +24,7 @@ pub mod log_index;
 mod mshr;
 mod page_buffers;
 pub mod platform;
+pub mod poison;
 pub mod prefetch;
 pub mod stats;
 pub mod write_log;
@@ -43,4 +44,5 @@ pub use platform::{
     Answer, Breakdown, BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace,
     Platform, Refusal, Request, RequestOp, Response, Served, Timer, Unit,
 };
+pub use poison::PoisonMarks;
 pub use stats::{ControllerStats, ServedCounts};

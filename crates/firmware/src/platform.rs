@@ -228,7 +228,7 @@ pub enum Cell {
 }
 
 /// A place that holds one page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PagePlace {
     /// A frame of the data cache.
     Frame(FrameId),
