@@ -5,11 +5,11 @@ use crate::media::Media;
 use crate::tables::Tables;
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
-    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogMode, PrefetcherKind,
-    PromotionCounts, SsdConfig, VictimOrder,
+    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode,
+    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 use units::address::LINE_BYTES;
-use units::{BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
 
 /// What distinguishes one small device from another. In a script: `device key=value …`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,6 +177,9 @@ impl Device {
             log_design_share: Ratio::percent(100),
             log_entry: LINE_BYTES,
             log_mode: LogMode::Halves,
+            log_seal_at: Ratio::percent(100),
+            log_index: LogIndexKind::TwoLevelHash,
+            tx_log: Bytes::ZERO,
             log_write_updates_cache: true,
             write_lookup: Cost::Charged,
             merge_on_fill: Cost::Charged,

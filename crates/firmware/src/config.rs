@@ -12,6 +12,9 @@ use units::{Bytes, BytesPerSec, FlashGeometry, Picos, Ratio};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CachePolicy {
+    /// Every page, as soon as its readers are answered: it passes through a frame and no more
+    /// (ByteFS §4.3, coordinated caching).
+    None,
     /// The least recently used one.
     Lru,
     /// The first one, in turn, that was not used since its last turn.
@@ -36,6 +39,16 @@ pub enum PrefetcherKind {
     BestOffset,
     /// Those of the region that were asked for last time.
     Spatial,
+}
+
+/// How the newest copy of a line in the log is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogIndexKind {
+    /// SkyByte's: a hash table of pages, each with one of its lines.
+    TwoLevelHash,
+    /// ByteFS's: partitions, each with a skip list of pages, each with ordered runs of lines.
+    SkipList,
 }
 
 /// When a write of a whole page through the block port is answered.
@@ -126,6 +139,14 @@ units::parameters! {
         /// lines (33 million in each half): ssd.write_log only says when it is compacted. So it is
         /// for simulation alone.
         log_mode: LogMode, "halves or ring", "SkyByte III-B (halves); its artifact: ring";
+        /// Share of a half of the log after which it is compacted, if the other half is free: what
+        /// lies beyond is room for writes while that is busy.
+        log_seal_at: Ratio, "above 0%, at most 100%", "SkyByte III-B (100%); ByteFS 4.3 (85%)";
+        /// How the newest copy of a line in the log is found. The simulator has two_level_hash: the
+        /// other one makes no difference to it but the order of compaction.
+        log_index: LogIndexKind, "two_level_hash or skip_list", "SkyByte III-B (two_level_hash); ByteFS 4.3 (skip_list)";
+        /// Commits that the log of transactions has room for, 4 B each; 0B means no transactions.
+        tx_log: Bytes, "0B, or 4B to 64MiB; with a write_log only", "ByteFS 4.3 (2MiB)";
         /// Whether a write to the log also updates and touches its page in the data cache.
         log_write_updates_cache: bool, "true or false", "SkyByte III-B, W2 (true); its artifact: false";
         /// Whether a write to the log waits for the index lookups.
@@ -142,7 +163,7 @@ units::parameters! {
         /// otherwise from flash.
         buffer_hits: bool, "true or false", "ours (true); SkyByte's artifact has no buffers: false";
         /// Which page leaves a full set.
-        cache_policy: CachePolicy, "lru, clock, two_q or s3_fifo", "SkyByte Table II (lru)";
+        cache_policy: CachePolicy, "none, lru, clock, two_q or s3_fifo; none with a write_log only", "SkyByte Table II (lru); ByteFS 4.3 (none)";
         /// Pages that may be on their way from flash to the data cache at one time.
         mshr_count: u32, "1 to 65536", "SkyByte Table II";
         /// Which pages are fetched ahead.
@@ -265,7 +286,55 @@ impl SsdConfig {
                 "ssd.write_log is {log}; it must be 0B, or two entries up to 2GiB"
             ));
         }
+        let sealed = self.log_seal_at;
+        if sealed.numerator() == 0 || !sealed.is_at_most_one() {
+            problems.push(format!(
+                "ssd.log_seal_at is {sealed}; it must be above 0%, at most 100%"
+            ));
+        }
+        problems.extend(self.validate_log_design());
         problems
+    }
+
+    /// What goes with a log only, and what does not go with each other.
+    fn validate_log_design(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.tx_log > Bytes::from_mib(64) || (1..4).contains(&self.tx_log.get()) {
+            problems.push(format!(
+                "ssd.tx_log is {}; it must be 0B, or 4B to 64MiB",
+                self.tx_log
+            ));
+        }
+        let has_log = self.half_slot_count() > 0;
+        if self.tx_log > Bytes::ZERO
+            && (!has_log || self.log_mode == LogMode::Ring || !self.buffer_hits)
+        {
+            problems.push(
+                "ssd.tx_log needs ssd.write_log, ssd.log_mode = halves and ssd.buffer_hits = true"
+                    .into(),
+            );
+        }
+        if self.cache_policy == CachePolicy::None && !has_log {
+            problems.push(
+                "ssd.cache_policy is none and there is no ssd.write_log to take lines".into(),
+            );
+        }
+        if self.cache_policy == CachePolicy::None
+            && self.prefetcher != PrefetcherKind::None
+            && self.prefetch_pages > 0
+        {
+            problems.push(
+                "ssd.cache_policy is none, so nothing can be fetched ahead: set ssd.prefetcher to \
+                 none"
+                    .into(),
+            );
+        }
+        problems
+    }
+
+    /// Lines of a half of the log after which it is sealed.
+    pub fn seal_slot_count(&self) -> u64 {
+        self.log_seal_at.of(self.half_slot_count()).max(1)
     }
 }
 
@@ -302,6 +371,11 @@ impl ControllerConfig {
                 self.ssd.dram, self.ssd.write_log
             ));
         }
+        if self.ssd.tx_log > Bytes::ZERO && self.promotion_enabled {
+            problems.push(
+                "ssd.tx_log is not 0B, so pages cannot go to the host: switch promotion off".into(),
+            );
+        }
         // The log index packs line and slot into 32 bits (SkyByte III-B), all ones meaning empty.
         if self.ssd.half_slot_count() >= 1 << (32 - page.line_bits()) {
             problems.push(format!(
@@ -327,6 +401,9 @@ mod tests {
             log_design_share: Ratio::percent(100),
             log_entry: LINE_BYTES,
             log_mode: LogMode::Halves,
+            log_seal_at: Ratio::percent(100),
+            log_index: LogIndexKind::TwoLevelHash,
+            tx_log: Bytes::ZERO,
             log_write_updates_cache: true,
             write_lookup: Cost::Charged,
             merge_on_fill: Cost::Charged,

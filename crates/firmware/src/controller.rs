@@ -21,6 +21,7 @@ mod writes;
 
 use crate::config::ControllerConfig;
 use crate::data_cache::DataCache;
+use crate::durable::{Record, WriteOrder};
 use crate::ftl::{Done, Ftl, FtlStats};
 use crate::log_index::{LogIndex, TwoLevelHash};
 use crate::mshr::{MshrFile, Pending};
@@ -73,6 +74,8 @@ pub struct Controller<I = TwoLevelHash> {
     offered_pages: Vec<Lpa>,
     /// Requests that arrived and have not been answered.
     outstanding: u64,
+    /// Of the latest line or page that was taken.
+    write_order: WriteOrder,
     ftl: Ftl,
     stats: ControllerStats,
 }
@@ -120,7 +123,10 @@ impl<I: LogIndex> Controller<I> {
                 ssd.cache_policy,
             ),
             prefetcher: AnyPrefetcher::new(ssd),
-            log: (half_slots > 0).then(|| WriteLog::new(half_slots, page, ssd.log_mode)),
+            log: (half_slots > 0).then(|| {
+                WriteLog::new(half_slots, page, ssd.log_mode)
+                    .sealed_at(in_32_bits(ssd.seal_slot_count()))
+            }),
             mshrs: MshrFile::new(ssd.mshr_count),
             buffers: PageBuffers::new(ssd.buffers),
             compaction: Compaction::default(),
@@ -131,6 +137,7 @@ impl<I: LogIndex> Controller<I> {
             page_writes_in_flight: 0,
             offered_pages: Vec::new(),
             outstanding: 0,
+            write_order: WriteOrder::default(),
             ftl,
             stats: ControllerStats::default(),
         }
@@ -321,6 +328,22 @@ impl<I: LogIndex> Controller<I> {
     fn split(&self, line: LineAddr) -> (Lpa, LineInPage) {
         let page = self.constants.page;
         (line.lpa(page), line.in_page(page))
+    }
+
+    /// The order of the next line or page.
+    #[inline]
+    fn next_order(&mut self) -> WriteOrder {
+        self.write_order = self.write_order.next();
+        self.write_order
+    }
+
+    /// A page leaves the log. What is older of a line goes first, so that no cut brings it back.
+    fn drop_logged<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+        let Some(log) = self.log.as_mut() else { return };
+        for slot in log.slots(lpa) {
+            platform.record(Record::Dropped(slot));
+        }
+        log.drop_page(lpa);
     }
 
     #[inline]

@@ -30,8 +30,8 @@ pub mod stats;
 pub mod write_log;
 
 pub use config::{
-    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogMode,
-    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
+    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogIndexKind,
+    LogMode, PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 pub use controller::{Controller, Copies};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};

@@ -30,6 +30,11 @@ pub(crate) struct PageBuffers {
     free: Vec<BufferId>,
     /// The buffer with the newest bytes of a page on its way to flash; never iterated.
     newest: HashMap<Lpa, BufferId, FxBuildHasher>,
+    /// The buffer that counts for a page after a power cut; never iterated.
+    kept: HashMap<Lpa, BufferId, FxBuildHasher>,
+    /// By buffer, in the order of taking.
+    ages: Vec<u64>,
+    taken: u64,
 }
 
 impl PageBuffers {
@@ -38,6 +43,9 @@ impl PageBuffers {
             jobs: vec![None; count as usize],
             free: (0..count).rev().map(BufferId::new).collect(),
             newest: HashMap::with_capacity_and_hasher(count as usize, FxBuildHasher),
+            kept: HashMap::with_hasher(FxBuildHasher),
+            ages: vec![0; count as usize],
+            taken: 0,
         }
     }
 
@@ -56,6 +64,8 @@ impl PageBuffers {
             .pop()
             .expect("a job starts only when a buffer is free");
         self.jobs[buffer.index()] = Some((lpa, job));
+        self.taken += 1;
+        self.ages[buffer.index()] = self.taken;
         buffer
     }
 
@@ -77,6 +87,22 @@ impl PageBuffers {
     /// No buffer holds the page any more: what is on its way to flash counts for nothing.
     pub(crate) fn forget(&mut self, lpa: Lpa) {
         self.newest.remove(&lpa);
+    }
+
+    /// The buffer counts for its page after a power cut; returns the one that did so before.
+    pub(crate) fn keep(&mut self, lpa: Lpa, buffer: BufferId) -> Option<BufferId> {
+        self.kept.insert(lpa, buffer)
+    }
+
+    /// No buffer counts for the page after a power cut; returns the one that did.
+    pub(crate) fn forget_kept(&mut self, lpa: Lpa) -> Option<BufferId> {
+        self.kept.remove(&lpa)
+    }
+
+    /// Whether the buffer that counts for the page is this one or was taken before it.
+    pub(crate) fn keeps_older(&self, lpa: Lpa, buffer: BufferId) -> bool {
+        let kept = self.kept.get(&lpa);
+        kept.is_some_and(|kept| self.ages[kept.index()] <= self.ages[buffer.index()])
     }
 
     /// Page and purpose of a buffer in use.

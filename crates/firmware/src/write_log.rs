@@ -28,6 +28,8 @@ pub struct WriteLog<I = TwoLevelHash> {
     active: usize,
     /// Lines after which a half is sealed.
     half_slots: u32,
+    /// Lines after which it is sealed if the other one is free.
+    seal_slots: u32,
     /// Lines that a half takes at most: as many, or in a ring what its index can name.
     most_slots: u32,
     /// How far apart the slots of a half are: those of a ring's halves alternate.
@@ -57,11 +59,19 @@ impl<I: LogIndex> WriteLog<I> {
             halves: [half(0), half(second)],
             active: 0,
             half_slots,
+            seal_slots: half_slots,
             most_slots: if is_ring { nameable } else { half_slots },
             stride,
             is_ring,
             is_draining: false,
         }
+    }
+
+    /// The same, whose halves are sealed after `slots` lines, at most all.
+    #[must_use]
+    pub fn sealed_at(self, slots: u32) -> Self {
+        let seal_slots = slots.clamp(1, self.half_slots);
+        Self { seal_slots, ..self }
     }
 
     fn active(&self) -> &Half<I> {
@@ -85,7 +95,7 @@ impl<I: LogIndex> WriteLog<I> {
     #[inline]
     pub fn should_seal(&self) -> bool {
         !self.is_compacting()
-            && (self.active().used >= self.half_slots || self.is_draining && self.active().used > 0)
+            && (self.active().used >= self.seal_slots || self.is_draining && self.active().used > 0)
     }
 
     /// Everything that is logged now is to go to flash.
@@ -93,11 +103,12 @@ impl<I: LogIndex> WriteLog<I> {
         self.is_draining = self.active().used > 0;
     }
 
-    /// Appends a line to the active half and indexes it (W1, W3).
+    /// Appends a line to the active half and indexes it (W1, W3). Returns its slot and the one that
+    /// it replaces in the same half.
     ///
     /// # Panics
     /// If the half is full.
-    pub fn append(&mut self, lpa: Lpa, line: LineInPage) -> LogSlot {
+    pub fn append(&mut self, lpa: Lpa, line: LineInPage) -> (LogSlot, Option<LogSlot>) {
         assert!(
             self.has_room(),
             "a line is appended only where there is room"
@@ -105,8 +116,8 @@ impl<I: LogIndex> WriteLog<I> {
         let half = &mut self.halves[self.active];
         let slot = LogSlot::new(half.first_slot + half.used * self.stride);
         half.used += 1;
-        half.index.insert(lpa, line, slot);
-        slot
+        let replaced = half.index.insert(lpa, line, slot);
+        (slot, replaced)
     }
 
     /// The slot with the newest copy of a line.
@@ -134,6 +145,12 @@ impl<I: LogIndex> WriteLog<I> {
         older
             .filter(move |(line, _)| active.find(lpa, *line).is_none())
             .chain(active.lines(lpa))
+    }
+
+    /// The slots of every copy of a page's lines, an older one before the newer one of its line.
+    pub fn slots(&self, lpa: Lpa) -> impl Iterator<Item = LogSlot> + '_ {
+        let active = self.active().index.lines(lpa);
+        self.sealed_lines(lpa).chain(active).map(|(_, slot)| slot)
     }
 
     /// Forgets a page in both halves (D20); says whether any line of it was there.
@@ -269,7 +286,7 @@ mod tests {
         log.append(Lpa::new(3), A);
         log.append(Lpa::new(3), B);
         log.seal();
-        let newer = log.append(Lpa::new(3), A);
+        let newer = log.append(Lpa::new(3), A).0;
         assert_eq!(log.find(Lpa::new(3), A), Some(newer));
         assert_eq!(log.find(Lpa::new(3), B), Some(LogSlot::new(1)));
         let mut lines: Vec<_> = log.newest_lines(Lpa::new(3)).collect();
@@ -293,7 +310,7 @@ mod tests {
     fn halves_take_turns_and_forget_what_was_dropped() {
         let mut log = WriteLog::<TwoLevelHash>::new(1, PageSize::KIB_4, LogMode::Halves);
         for turn in 0..4u32 {
-            let slot = log.append(Lpa::new(7), A);
+            let (slot, _) = log.append(Lpa::new(7), A);
             assert_eq!(slot, LogSlot::new(turn % 2));
             assert!(!log.has_room());
             log.seal();
@@ -310,12 +327,12 @@ mod tests {
     #[test]
     fn a_ring_is_sealed_half_full_and_takes_more_than_it_has() {
         let mut log = WriteLog::<TwoLevelHash>::new(1, PageSize::KIB_4, LogMode::Ring);
-        assert_eq!(log.append(Lpa::new(7), A), LogSlot::new(0));
+        assert_eq!(log.append(Lpa::new(7), A), (LogSlot::new(0), None));
         assert!(log.should_seal() && log.has_room());
         log.seal();
         for slot in [1, 3, 5, 7] {
             assert!(log.has_room() && !log.should_seal());
-            assert_eq!(log.append(Lpa::new(7), B), LogSlot::new(slot));
+            assert_eq!(log.append(Lpa::new(7), B).0, LogSlot::new(slot));
         }
         log.append(Lpa::new(8), A);
         let taken: Vec<_> = log.lines_to_compact(Lpa::new(7)).collect();

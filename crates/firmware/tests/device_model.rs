@@ -12,12 +12,12 @@ mod lab;
 use common::Misfortune;
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, ControllerStats, Cost, DramAccess,
-    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, FtlStats, GcKind, LogMode, PrefetcherKind,
-    PromotionCounts, SsdConfig, VictimOrder,
+    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, FtlStats, GcKind, LogIndexKind, LogMode,
+    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 use lab::{Lab, Mix};
 use units::address::LINE_BYTES;
-use units::{BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
 
 /// Operations that were done; those that could not be are not counted.
 const OPERATIONS_PER_RUN: u64 = 50_000;
@@ -100,6 +100,9 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         log_design_share: Ratio::percent(100),
         log_entry: LINE_BYTES,
         log_mode: pick(random, &[LogMode::Halves, LogMode::Ring]),
+        log_seal_at: Ratio::percent(pick(random, &[100, 100, 50])),
+        log_index: LogIndexKind::TwoLevelHash,
+        tx_log: Bytes::ZERO,
         log_write_updates_cache: pick(random, &[true, true, false]),
         write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
         merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
@@ -176,6 +179,10 @@ fn run(seed: u64, activity: &mut Activity) {
     let mut config = random_config(&mut random);
     if seed % 2 == 1 {
         config.ssd.victim_order = VictimOrder::BehindRead;
+    }
+    if seed % 5 == 0 && config.ssd.half_slot_count() > 0 {
+        config.ssd.cache_policy = CachePolicy::None;
+        config.ssd.prefetcher = PrefetcherKind::None;
     }
     println!("MODEL_SEED={seed}: {config:?}");
     assert_eq!(config.validate(), Vec::<String>::new());

@@ -209,6 +209,13 @@ impl Config {
         problems.extend(self.host_dram.validate());
         problems.extend(self.link.validate());
         problems.extend(self.ssd_dram.validate());
+        if self.ssd.log_index == firmware::LogIndexKind::SkipList {
+            problems.push(
+                "ssd.log_index is skip_list, which is for devices; of a simulated one only \
+                 ssd.log_lookup tells: set that"
+                    .to_string(),
+            );
+        }
         let nand_problems = self.nand.validate();
         if nand_problems.is_empty() {
             problems.extend(self.controller().validate());

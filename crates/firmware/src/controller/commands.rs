@@ -69,11 +69,11 @@ impl<I: LogIndex> Controller<I> {
         let pending = self.look_up(now, request, occupancy, platform);
         let (lpa, _) = self.split(request.line);
         self.forget_frame(lpa, platform);
-        self.buffers.forget(lpa);
+        // The oldest copy goes first: whatever a cut leaves of a line is then its newest copy.
         self.ftl.trim(lpa, platform);
-        if let Some(log) = self.log.as_mut() {
-            log.drop_page(lpa);
-        }
+        self.buffers.forget(lpa);
+        self.unbuffer(lpa, platform);
+        self.drop_logged(lpa, platform);
         self.answer_command(pending.miss_ready(), &pending, platform);
         self.pump_log(now, platform);
         self.resume_misses(now, platform);

@@ -12,6 +12,7 @@
 //! `ssd.compaction_page_cost`.
 
 use super::{COMPACTION_OWNER, Controller};
+use crate::durable::Record;
 use crate::ftl::Owner;
 use crate::log_index::{IndexCursor, LogIndex};
 use crate::page_buffers::Job;
@@ -251,8 +252,7 @@ impl<I: LogIndex> Controller<I> {
     fn take_from_ring<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
         if self.log.as_ref().is_some_and(WriteLog::is_ring) {
             self.merge_into_fetch(lpa, platform);
-            let log = self.log.as_mut().expect("as above");
-            log.drop_page(lpa);
+            self.drop_logged(lpa, platform);
         }
     }
 
@@ -317,6 +317,9 @@ impl<I: LogIndex> Controller<I> {
         if !self.log.as_ref().is_some_and(WriteLog::is_ring) {
             self.merge_into_fetch(lpa, platform);
             let log = self.log.as_mut().expect("only a log is compacted");
+            for (_, slot) in log.sealed_lines(lpa) {
+                platform.record(Record::Dropped(slot));
+            }
             log.drop_sealed_page(lpa);
         }
         self.stats.compacted_pages += 1;

@@ -1,7 +1,7 @@
 //! What the controller takes from its configuration once.
 
 use crate::config::{
-    BlockWriteAck, CleanVictims, ControllerConfig, Cost, PromotionCounts, VictimOrder,
+    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, PromotionCounts, VictimOrder,
 };
 use crate::ftl::EstimatorKind;
 use units::address::LINE_BYTES;
@@ -31,6 +31,8 @@ pub(super) struct Constants {
     /// Pages that leave for another one are sent to flash behind the read of that one.
     pub(super) victims_go_behind: bool,
     pub(super) buffer_hits: bool,
+    /// Pages only pass through the data cache.
+    pub(super) keeps_nothing: bool,
     pub(super) compaction_page_cost: Picos,
     /// Compaction's copies occupy device DRAM.
     pub(super) compaction_copies_charged: bool,
@@ -70,6 +72,7 @@ impl Constants {
             programs_clean_victims: ssd.clean_victims == CleanVictims::Program
                 && ssd.half_slot_count() == 0,
             buffer_hits: ssd.buffer_hits,
+            keeps_nothing: ssd.cache_policy == CachePolicy::None,
             compaction_page_cost: ssd.compaction_page_cost,
             compaction_copies_charged: ssd.compaction_copies == Cost::Charged,
             compaction_batch: ssd.compaction_batch,

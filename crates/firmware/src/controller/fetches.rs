@@ -3,6 +3,7 @@
 use super::Controller;
 use super::promotion::Use;
 use crate::data_cache::MshrId;
+use crate::durable::{BufferedPage, Record};
 use crate::ftl::Owner;
 use crate::log_index::LogIndex;
 use crate::mshr::{Mshr, Waiter};
@@ -138,8 +139,31 @@ impl<I: LogIndex> Controller<I> {
         let buffer = self.buffers.take(lpa, Job::WriteBack);
         let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
         platform.copy_page(from, to, self.constants.all_lines);
+        self.record_buffer(lpa, buffer, platform);
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
         (platform.dram(at, address, size, false), buffer)
+    }
+
+    /// What a buffer has of a page survives a power cut from now on, in place of what an earlier
+    /// one has.
+    pub(super) fn record_buffer<P: Platform>(
+        &mut self,
+        lpa: Lpa,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        let order = self.next_order();
+        platform.record(Record::Buffered(buffer, BufferedPage { lpa, order }));
+        if let Some(older) = self.buffers.keep(lpa, buffer) {
+            platform.record(Record::Unbuffered(older));
+        }
+    }
+
+    /// No buffer has anything of the page that flash or log do not have in a newer version.
+    pub(super) fn unbuffer<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+        if let Some(buffer) = self.buffers.forget_kept(lpa) {
+            platform.record(Record::Unbuffered(buffer));
+        }
     }
 
     /// Programs the page in a buffer, which now holds its newest bytes.
@@ -165,6 +189,11 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         let (lpa, job) = self.buffers.job(buffer);
+        // The page is mapped, here or by a later program; what is dropped from the log now must
+        // not be covered by an earlier write of the page.
+        if self.buffers.keeps_older(lpa, buffer) {
+            self.unbuffer(lpa, platform);
+        }
         self.buffers.release(buffer);
         match job {
             Job::WriteBack => {}
@@ -194,6 +223,12 @@ impl<I: LogIndex> Controller<I> {
         let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
         platform.copy_page(from, to, self.constants.all_lines);
         self.complete_frame(at, lpa, frame, platform)
+    }
+
+    /// Whether a page leaves its frame when those who wait for it are answered.
+    #[inline]
+    pub(super) fn only_passes(&self, _lpa: Lpa) -> bool {
+        self.constants.keeps_nothing
     }
 
     /// Merges the page's newest logged lines into a frame that has just been given the page's
@@ -243,6 +278,7 @@ impl<I: LogIndex> Controller<I> {
         }
         self.cache.settle(frame);
         self.prefetcher.on_fill(lpa, mshr.is_prefetch);
+        mshr.is_unwanted |= self.only_passes(lpa);
         while let Some(waiter) = self.mshrs.next_waiter(&mut mshr) {
             self.answer_waiter(now, done, &waiter, &mshr, platform);
         }

@@ -53,6 +53,8 @@ impl<I: LogIndex> Controller<I> {
         let buffer = self.buffers.take(lpa, Job::BlockWrite);
         let from = PagePlace::Host(pending.request.id);
         platform.copy_page(from, PagePlace::Buffer(buffer), self.constants.all_lines);
+        // From here on the buffer is the page, whatever the log has of it: its order says so.
+        self.record_buffer(lpa, buffer, platform);
         self.replace_copies(at, lpa, pending.request, platform);
         self.page_writes_in_flight += 1;
         self.submit(at, buffer, platform);
@@ -72,9 +74,7 @@ impl<I: LogIndex> Controller<I> {
         request: Request,
         platform: &mut P,
     ) {
-        if let Some(log) = self.log.as_mut() {
-            log.drop_page(lpa);
-        }
+        self.drop_logged(lpa, platform);
         let Some(frame) = self.cache.find(lpa) else {
             return;
         };

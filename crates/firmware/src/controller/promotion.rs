@@ -85,9 +85,7 @@ impl<I: LogIndex> Controller<I> {
                 }
             }
         }
-        if let Some(log) = self.log.as_mut() {
-            log.drop_page(lpa);
-        }
+        self.drop_logged(lpa, platform);
         self.stats.promotions_dirty += u64::from(is_dirty);
         self.pump_log(now, platform);
         self.resume_misses(now, platform);

@@ -166,7 +166,9 @@ impl<I: LogIndex> Controller<I> {
             let breakdown = hit_breakdown(pending, pending.miss_ready(), at, done);
             let answer = (done, Served::BufferHit, breakdown);
             self.answer_from_frame(pending, frame, answer, platform);
-            if pending.request.op != RequestOp::PromotionRead {
+            if self.only_passes(lpa) {
+                self.cache.remove(frame);
+            } else if pending.request.op != RequestOp::PromotionRead {
                 self.use_frame(at, frame, pending.request, Use::Late, platform);
             }
             return true;

@@ -7,12 +7,13 @@
 
 use super::Controller;
 use super::promotion::Use;
+use crate::durable::{LoggedLine, Record};
 use crate::log_index::LogIndex;
 use crate::mshr::Pending;
 use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
-use units::{FrameId, LineInPage, Time};
+use units::{FrameId, LineInPage, Time, TxId};
 
 /// A write that waits for room in the log, or a run that is being appended.
 #[derive(Clone, Copy)]
@@ -113,14 +114,27 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) -> Time {
         let (lpa, _) = self.split(request.line);
+        let order = self.next_order();
         let log = self
             .log
             .as_mut()
             .expect("only a device with a log writes to it");
-        let slot = log.append(lpa, line);
+        let (slot, replaced) = log.append(lpa, line);
         self.stats.log_appends += 1;
         self.stats.index_bytes_peak = self.stats.index_bytes_peak.max(log.index_memory());
         platform.copy_line(self.payload(request, line), Cell::Log(slot));
+        let tx = TxId::NONE;
+        let logged = LoggedLine {
+            lpa,
+            line,
+            tx,
+            order,
+        };
+        // The old copy goes when the new one counts: between the two, the order decides.
+        platform.record(Record::Logged(slot, logged));
+        if let Some(replaced) = replaced {
+            platform.record(Record::Dropped(replaced));
+        }
         Self::move_line(at, Self::slot_address(slot), true, platform)
     }
 

@@ -110,7 +110,7 @@ pub(super) enum Policy {
 impl Policy {
     pub(super) fn new(name: CachePolicy, shape: Shape) -> Self {
         match name {
-            CachePolicy::Lru => Self::Lru(Lru::new(shape)),
+            CachePolicy::Lru | CachePolicy::None => Self::Lru(Lru::new(shape)),
             CachePolicy::Clock => Self::Clock(Clock::new(shape)),
             CachePolicy::TwoQ => Self::TwoQ(TwoQ::new(shape)),
             CachePolicy::S3Fifo => Self::S3Fifo(S3Fifo::new(shape)),

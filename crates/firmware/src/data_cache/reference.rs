@@ -223,7 +223,7 @@ impl Model for S3FifoModel {
 /// Four ways.
 fn model(policy: CachePolicy) -> Box<dyn Model> {
     match policy {
-        CachePolicy::Lru => Box::new(LruModel::default()),
+        CachePolicy::Lru | CachePolicy::None => Box::new(LruModel::default()),
         CachePolicy::Clock => Box::new(ClockModel {
             ring: vec![None; 4],
             hand: 0,

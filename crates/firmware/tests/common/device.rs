@@ -3,8 +3,8 @@
 use crate::common::{Bench, Costs};
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
-    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogMode, PrefetcherKind,
-    PromotionCounts, Request, RequestOp, Response, SsdConfig, VictimOrder,
+    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode,
+    PrefetcherKind, PromotionCounts, Request, RequestOp, Response, SsdConfig, VictimOrder,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -54,6 +54,9 @@ pub fn config(half: u64) -> ControllerConfig {
             log_design_share: Ratio::percent(100),
             log_entry: Bytes::new(64),
             log_mode: LogMode::Halves,
+            log_seal_at: Ratio::percent(100),
+            log_index: LogIndexKind::TwoLevelHash,
+            tx_log: Bytes::ZERO,
             log_write_updates_cache: true,
             write_lookup: Cost::Charged,
             merge_on_fill: Cost::Charged,
