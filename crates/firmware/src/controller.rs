@@ -16,6 +16,7 @@ mod fetches;
 mod pages;
 mod promotion;
 mod reads;
+mod recovery;
 mod runs;
 mod writes;
 
@@ -37,6 +38,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use compaction::{AtHand, Compaction};
 use constants::Constants;
+pub use recovery::UnsoundState;
 use units::address::LINE_BYTES;
 use units::{Bytes, DieId, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
 use writes::StalledWrite;
@@ -104,11 +106,17 @@ impl<I: LogIndex> Controller<I> {
     /// # Panics
     /// If `config.validate()` has problems.
     pub fn with_index(config: &ControllerConfig) -> Self {
+        Self::with_ftl(config, |config| {
+            let first_gc_buffer = BufferId::new(config.ssd.buffers);
+            Ftl::new(config.geometry, &config.ftl, config.timing, first_gc_buffer)
+        })
+    }
+
+    fn with_ftl(config: &ControllerConfig, ftl: impl FnOnce(&ControllerConfig) -> Ftl) -> Self {
         let problems = config.validate();
         assert!(problems.is_empty(), "{}", problems.join("; "));
         let (ssd, page) = (&config.ssd, config.geometry.page_size);
-        let first_gc_buffer = BufferId::new(ssd.buffers);
-        let ftl = Ftl::new(config.geometry, &config.ftl, config.timing, first_gc_buffer);
+        let ftl = ftl(config);
         assert!(
             ftl.logical_page_count() < u64::from(u32::MAX),
             "the data cache names pages by 32 bits"

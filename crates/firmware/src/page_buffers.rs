@@ -53,6 +53,10 @@ impl PageBuffers {
         !self.free.is_empty()
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.jobs.len()
+    }
+
     pub(crate) fn in_use(&self) -> usize {
         self.jobs.len() - self.free.len()
     }
@@ -67,6 +71,18 @@ impl PageBuffers {
         self.taken += 1;
         self.ages[buffer.index()] = self.taken;
         buffer
+    }
+
+    /// Takes a buffer that held a page when power failed; says whether there is such a one.
+    pub(crate) fn retake(&mut self, buffer: BufferId, lpa: Lpa, job: Job) -> bool {
+        let Some(at) = self.free.iter().position(|free| *free == buffer) else {
+            return false;
+        };
+        self.free.remove(at);
+        self.jobs[buffer.index()] = Some((lpa, job));
+        self.taken += 1;
+        self.ages[buffer.index()] = self.taken;
+        true
     }
 
     /// The buffer holds the newest bytes of its page from now until it is released.

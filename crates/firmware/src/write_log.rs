@@ -120,6 +120,20 @@ impl<I: LogIndex> WriteLog<I> {
         (slot, replaced)
     }
 
+    /// Puts a line back that survived a power cut; returns the slot that it replaces in its half.
+    /// Lines come in the order of their writes, so the half of the last one is the active one.
+    pub fn restore(&mut self, slot: LogSlot, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
+        self.active = usize::from(slot.get() >= self.halves[1].first_slot);
+        let half = &mut self.halves[self.active];
+        half.used = half.used.max(slot.get() - half.first_slot + 1);
+        half.index.insert(lpa, line, slot)
+    }
+
+    /// Slots of both halves.
+    pub fn slot_count(&self) -> u32 {
+        2 * self.half_slots
+    }
+
     /// The slot with the newest copy of a line.
     #[inline]
     pub fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
@@ -173,6 +187,7 @@ impl<I: LogIndex> WriteLog<I> {
         assert!(!self.is_compacting(), "one half is compacted at a time");
         assert!(self.should_seal(), "a half is sealed when it is full");
         self.active = 1 - self.active;
+        self.is_draining &= self.is_ring;
     }
 
     /// Whether compaction of a page takes its lines of both halves, at once.
@@ -239,7 +254,9 @@ impl<I: LogIndex> WriteLog<I> {
         half.index.reset();
         half.used = 0;
         let lines = u64::from(self.half_slots) * 2;
-        self.is_draining = self.is_ring && u64::from(self.active().used) * EMPTY_PART > lines;
+        if self.is_ring {
+            self.is_draining = u64::from(self.active().used) * EMPTY_PART > lines;
+        }
     }
 
     /// Memory of both indices in bytes, as the paper counts it.

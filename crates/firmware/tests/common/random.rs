@@ -1,0 +1,142 @@
+//! Small devices of random shape.
+
+use crate::lab::Mix;
+use firmware::{
+    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, EstimatorKind,
+    FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode, PrefetcherKind,
+    PromotionCounts, SsdConfig, VictimOrder,
+};
+use units::address::LINE_BYTES;
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
+
+pub fn pick<T: Copy>(random: &mut Stream, choices: &[T]) -> T {
+    choices[random.below(choices.len() as u64) as usize]
+}
+
+fn random_ftl(random: &mut Stream) -> FtlConfig {
+    FtlConfig {
+        over_provisioning: Ratio::percent(pick(random, &[40, 50])),
+        fill: Ratio::percent(pick(random, &[100, 100, 60, 0])),
+        overwritten: Ratio::percent(pick(random, &[100, 0])),
+        placement: 0,
+        first_write: FirstWrite::FirstDie,
+        gc: pick(
+            random,
+            &[GcKind::Incremental, GcKind::Incremental, GcKind::Bulk],
+        ),
+        gc_start_blocks: pick(random, &[2, 3]),
+        gc_pages: pick(random, &[1, 2]),
+        gc_foreground_pages: pick(random, &[2, 4]),
+        gc_buffers: pick(random, &[1, 3, 8]),
+        gc_page_cost: Picos::from_nanos(500),
+        gc_threshold: Ratio::percent(80),
+        gc_bulk_blocks: 8,
+        wear_spread: pick(random, &[0, 2]),
+        estimator: pick(random, &[EstimatorKind::Channel, EstimatorKind::Die]),
+    }
+}
+
+fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
+    let log_lines = pick(random, &[0, 0, 2, 16, 64, 200, 400]);
+    let write_log = LINE_BYTES * log_lines;
+    let frames = pick(random, &[1, 4, 16, 40, 400]);
+    SsdConfig {
+        dram: write_log + page.bytes() * frames,
+        write_log,
+        cache_ways: pick(random, &[1, 2, 4, 16]),
+        cache_policy: pick(
+            random,
+            &[
+                CachePolicy::Lru,
+                CachePolicy::Clock,
+                CachePolicy::TwoQ,
+                CachePolicy::S3Fifo,
+            ],
+        ),
+        mshr_count: pick(random, &[1, 2, 8, 64]),
+        prefetcher: pick(
+            random,
+            &[
+                PrefetcherKind::NextN,
+                PrefetcherKind::NextN,
+                PrefetcherKind::Stride,
+                PrefetcherKind::BestOffset,
+                PrefetcherKind::Spatial,
+            ],
+        ),
+        prefetch_pages: pick(random, &[0, 1, 3]),
+        prefetch_on_first_use: random.below(2) == 0,
+        prefetch_reserve: pick(random, &[0, 0, 1]),
+        prefetch_streams: pick(random, &[1, 4]),
+        prefetch_regions: pick(random, &[1, 8]),
+        log_lookup: Picos::from_nanos(72),
+        cache_lookup: Picos::from_nanos(49),
+        read_rate: BytesPerSec::new(11_930_000_000),
+        write_rate: BytesPerSec::new(9_370_000_000),
+        buffers: pick(random, &[1, 2, 8]),
+        firmware_cores: 4,
+        compaction_page_cost: Picos::from_micros(1),
+        compaction_batch: pick(random, &[1, 3, 16]),
+        promotion_threshold: pick(random, &[1, 5, 30]),
+        block_write_ack: pick(
+            random,
+            &[BlockWriteAck::Buffered, BlockWriteAck::Programmed],
+        ),
+        log_design_share: Ratio::percent(100),
+        log_entry: LINE_BYTES,
+        log_mode: pick(random, &[LogMode::Halves, LogMode::Ring]),
+        log_seal_at: Ratio::percent(pick(random, &[100, 100, 50])),
+        log_index: LogIndexKind::TwoLevelHash,
+        tx_log: Bytes::ZERO,
+        log_write_updates_cache: pick(random, &[true, true, false]),
+        write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
+        merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
+        clean_victims: pick(random, &[CleanVictims::Drop, CleanVictims::Program]),
+        victim_order: VictimOrder::BeforeRead,
+        buffer_hits: pick(random, &[true, true, false]),
+        delay_answer_cost: pick(random, &[Picos::ZERO, Picos::from_nanos(46)]),
+        dram_access: DramAccess::Timed,
+        dram_latency: Picos::from_nanos(46),
+        compaction_copies: pick(random, &[Cost::Charged, Cost::Free]),
+        promotion_counts: pick(random, &[PromotionCounts::Uses, PromotionCounts::CacheHits]),
+    }
+}
+
+pub fn random_config(random: &mut Stream) -> ControllerConfig {
+    let lines = pick(random, &[2, 8, 8, 8, 64]);
+    let page = PageSize::new(LINE_BYTES * lines).expect("a power of two");
+    let geometry = FlashGeometry {
+        channel_count: 2,
+        chips_per_channel: 1,
+        dies_per_chip: pick(random, &[1, 2]),
+        planes_per_die: 1,
+        blocks_per_plane: 16,
+        pages_per_block: pick(random, &[4, 8]),
+        page_size: page,
+    };
+    ControllerConfig {
+        ssd: random_ssd(random, page),
+        ftl: random_ftl(random),
+        delay_enabled: random.below(2) == 0,
+        promotion_enabled: random.below(2) == 0,
+        geometry,
+        timing: FlashTiming {
+            read: Picos::from_micros(3),
+            program: Picos::from_micros(100),
+            erase: Picos::from_micros(1000),
+        },
+        switch_threshold: pick(random, &[Picos::from_micros(2), Picos::from_micros(50)]),
+    }
+}
+
+#[allow(dead_code, reason = "not every test wants a host like this")]
+pub fn random_mix(random: &mut Stream) -> Mix {
+    Mix {
+        reads: pick(random, &[20, 35]),
+        writes: pick(random, &[10, 25]),
+        migrations: pick(random, &[0, 8, 8]),
+        pages: pick(random, &[0, 5, 15]),
+        runs: pick(random, &[0, 5, 15]),
+        hot_pages: pick(random, &[2, 8, 30]),
+    }
+}
