@@ -49,6 +49,15 @@ class Preset:
 
 
 @dataclass(frozen=True)
+class DevicePreset:
+    """A device that images can be made of, and where its values come from."""
+
+    name: str
+    summary: str
+    about: str
+
+
+@dataclass(frozen=True)
 class Switch:
     """A fidelity switch: what its file says of it, and the parameters it sets.
 
@@ -385,6 +394,48 @@ def device_serve(
         listening(_object(text))
 
     return _object(_core.device_serve(str(image), address, allow_remote, real_pace, told))
+
+
+def device_presets() -> list[DevicePreset]:
+    """All devices that images can be made of."""
+    return [DevicePreset(**entry) for entry in json.loads(_core.device_presets())]
+
+
+def device_parameters() -> list[Parameter]:
+    """All parameters of a device, by section in the order of declaration."""
+    return [Parameter(**entry) for entry in json.loads(_core.device_parameters())]
+
+
+def device_config(
+    preset: str, files: Sequence[tuple[str, str]] = (), overrides: Sequence[str] = ()
+) -> Config:
+    """The values a device would have: preset < file < override. Raises `ConfigError`."""
+    return _object(_core.device_config(preset, list(files), list(overrides)))
+
+
+def device_create(
+    path: Path,
+    preset: str,
+    files: Sequence[tuple[str, str]] = (),
+    overrides: Sequence[str] = (),
+) -> str:
+    """Makes an image of an empty device; its random name. Raises `ConfigError`, `ImageError`."""
+    return _core.device_create(str(path), preset, list(files), list(overrides))
+
+
+def device_info(path: Path) -> Json:
+    """What an image is and what its device has done; it may be in use. Raises `ImageError`."""
+    return _object(_core.device_info(str(path)))
+
+
+def device_prometheus(path: Path, label: str) -> str:
+    """What an image's device has done, as Prometheus text. Raises `ImageError`."""
+    return _core.device_prometheus(str(path), label)
+
+
+def device_fsck(path: Path) -> Json:
+    """Checks an image that is not in use; what was found. Raises `ImageError`."""
+    return _object(_guarded(lambda: _core.device_fsck(str(path))))
 
 
 def _object(text: str) -> Json:

@@ -15,6 +15,13 @@ from entresol._core import (
     Interrupted,
     SimulationError,
     TraceError,
+    device_config,
+    device_create,
+    device_fsck,
+    device_info,
+    device_parameters,
+    device_presets,
+    device_prometheus,
 )
 
 __all__ = [
@@ -24,6 +31,13 @@ __all__ = [
     "Interrupted",
     "SimulationError",
     "TraceError",
+    "device_config",
+    "device_create",
+    "device_fsck",
+    "device_info",
+    "device_parameters",
+    "device_presets",
+    "device_prometheus",
 ]
 MAGIC = b"\x89ETR"
 KEYS = {

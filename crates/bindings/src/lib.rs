@@ -4,6 +4,7 @@
 //! Everything crosses as text, numbers or JSON. Each Rust error has its exception. A run releases
 //! the interpreter lock; its progress is read, and its cancellation asked for, from other threads.
 
+mod device;
 mod foreign;
 mod replay;
 mod serve;
@@ -428,6 +429,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(trace_head, module)?)?;
     foreign::add(module)?;
+    device::add(module)?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(nand_types, module)?)?;

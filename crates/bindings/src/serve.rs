@@ -1,29 +1,18 @@
 //! Serving a device's block port to other programs.
 
-use crate::{ConfigError, EntresolError};
+use crate::ConfigError;
+use crate::device::{ImageError, to_python};
 use device::nbd::{Address, AddressError, Export, Listener, Served, ServerError, Turn, serve};
-use device::{DeviceFileError, Pace, RealDevice};
+use device::{Pace, RealDevice};
 use port::Device;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::Path;
 
-pyo3::create_exception!(
-    _core,
-    ImageError,
-    EntresolError,
-    "A device image cannot be made or used."
-);
-
 /// Adds these functions to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("ImageError", module.py().get_type::<ImageError>())?;
     module.add_function(wrap_pyfunction!(device_serve, module)?)
-}
-
-fn file_error(error: DeviceFileError) -> PyErr {
-    ImageError::new_err(error.to_string())
 }
 
 fn wrong_address(error: AddressError) -> PyErr {
@@ -48,7 +37,7 @@ fn device_serve(
     let address = Address::parse(address, allow_remote).map_err(wrong_address)?;
     let pace = if real_pace { Pace::Real } else { Pace::None };
     let open = || RealDevice::open(Path::new(image), pace);
-    let device = py.detach(open).map_err(file_error)?;
+    let device = py.detach(open).map_err(to_python)?;
     let path = Path::new(image).file_name().unwrap_or_default();
     let export = Export::new(&path.to_string_lossy(), device.shape()).map_err(wrong)?;
     let listener = Listener::bind(&address).map_err(wrong_address)?;
@@ -63,7 +52,7 @@ fn device_serve(
     let clock = device.stats().clock;
     let closed = py.detach(|| device.close());
     let served = served.map_err(wrong)?;
-    closed.map_err(file_error)?;
+    closed.map_err(to_python)?;
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         _ => Ok(json!({

@@ -122,15 +122,13 @@ impl DeviceConfig {
     /// # Errors
     /// As [`DeviceConfig::of_preset`].
     pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
-        let wrong = |error: toml::de::Error| {
-            DeviceFileError::Config(vec![error.message().lines().collect::<Vec<_>>().join(" ")])
-        };
+        let wrong = |error: toml::de::Error| DeviceFileError::config(error.message().to_owned());
         Self::from_table(toml::from_str(text).map_err(wrong)?)
     }
 
     fn from_table(table: toml::Table) -> Result<Self, DeviceFileError> {
-        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
-            DeviceFileError::Config(vec![error.message().lines().collect::<Vec<_>>().join(" ")])
+        let config: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
+            DeviceFileError::config(layers::blame(&table, error.message()))
         })?;
         let problems = config.validate();
         if problems.is_empty() {
@@ -144,6 +142,27 @@ impl DeviceConfig {
     pub fn to_toml(&self) -> String {
         let table = toml::Table::try_from(self).expect("a configuration is a table");
         toml::to_string(&table).expect("a table of strings, numbers and switches is TOML")
+    }
+
+    /// The values as text, by section and key, in the order of declaration.
+    pub fn texts(&self) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
+        let table = toml::Table::try_from(self).expect("a configuration is a table");
+        let text = |section: &str, key: &str| match &table[section][key] {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        SECTIONS
+            .iter()
+            .map(|(section, parameters)| {
+                let keys = parameters
+                    .iter()
+                    .filter_map(|parameter| Some(parameter.key.split_once('.')?.1));
+                (
+                    *section,
+                    keys.map(|key| (key, text(section, key))).collect(),
+                )
+            })
+            .collect()
     }
 
     /// What the firmware is told.
@@ -256,6 +275,8 @@ mod tests {
         assert!(problems("device.line_reads=0").contains("device.line_reads is 0"));
         assert!(problems("ftl.fill=10%").contains("begins empty"));
         assert!(problems("ssd.log_mode=ring").contains("must be halves"));
+        assert!(problems("nand.t_r=soon").contains("nand.t_r"));
+        assert!(problems("nand.channels=many").contains("nand.channels"));
         assert!(problems("nand.colour=red").contains("colour"));
         assert!(problems("cpu.cores=8").contains("cpu"));
         let unknown = DeviceConfig::of_preset("optane", &[]).unwrap_err();

@@ -53,13 +53,18 @@ impl Counters {
 
     /// Notes that a process has the image; says whether the last one did not close it.
     pub fn open(map: &mut Mapped) -> bool {
-        let was_cut_off = map.load(Layout::counter(OPEN)) != 0;
+        let was_cut_off = Self::is_marked_open(map);
         if was_cut_off {
             let count = map.load(Layout::counter(UNSAFE_SHUTDOWNS));
             map.store(Layout::counter(UNSAFE_SHUTDOWNS), count.wrapping_add(1));
         }
         map.store(Layout::counter(OPEN), 1);
         was_cut_off
+    }
+
+    /// Whether a process has the image, or had it and did not close it.
+    pub fn is_marked_open(map: &Mapped) -> bool {
+        map.load(Layout::counter(OPEN)) != 0
     }
 
     /// Notes that the image is closed in order.

@@ -36,6 +36,15 @@ pub struct Image {
     pub was_cut_off: bool,
 }
 
+/// What an image is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// A device is to work with it.
+    Use,
+    /// It is looked at and stays as it is.
+    Check,
+}
+
 /// What can be said of an image without opening it, while another process has it too.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -76,11 +85,20 @@ impl Image {
         made
     }
 
-    /// Opens an image.
+    /// Opens an image for a device.
     ///
     /// # Errors
     /// It is none, damaged, newer, or open elsewhere.
     pub fn open(path: &Path) -> Result<Self, DeviceFileError> {
+        Self::open_for(path, Purpose::Use)
+    }
+
+    /// Opens an image.
+    ///
+    /// # Errors
+    /// It is none, newer, or open elsewhere; so damaged that nobody can say what it is; for use:
+    /// damaged so that the firmware cannot take it over.
+    pub fn open_for(path: &Path, purpose: Purpose) -> Result<Self, DeviceFileError> {
         let (media, superblock) = open_file(path, Role::Media)?;
         lock(path, &media)?;
         let (dram, config) = checked(path, &superblock)?;
@@ -90,12 +108,17 @@ impl Image {
         let (media_path, dram_path) = (file_path(path, Role::Media), file_path(path, Role::Dram));
         let map = Mapped::new(&dram).map_err(DeviceFileError::io(&dram_path, "map it"))?;
         let mut tables = Tables::new(map, layout);
-        if let Some(problem) = first_problem(&tables) {
+        if purpose == Purpose::Use
+            && let Some(problem) = first_problem(&tables)
+        {
             return Err(DeviceFileError::damaged(&dram_path, problem));
         }
         let media =
             Media::new(media, layout).map_err(DeviceFileError::io(&media_path, "map it"))?;
-        let was_cut_off = Counters::open(tables.map_mut());
+        let was_cut_off = match purpose {
+            Purpose::Use => Counters::open(tables.map_mut()),
+            Purpose::Check => Counters::is_marked_open(tables.map_mut()),
+        };
         Ok(Self {
             path: path.to_owned(),
             id: superblock.id,

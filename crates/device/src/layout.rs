@@ -152,6 +152,21 @@ impl Layout {
     pub fn physical_page(&self, ppa: Ppa) -> usize {
         self.pages_at + index(ppa.get()) * self.page
     }
+    /// Whether there is such a logical page.
+    #[inline]
+    pub const fn has_page(&self, lpa: Lpa) -> bool {
+        lpa.get() < self.logical_pages as u64
+    }
+    /// Whether there is such a line.
+    #[inline]
+    pub const fn has_line(&self, lpa: Lpa, line: LineInPage) -> bool {
+        self.has_page(lpa) && line.index() < self.page / line_bytes()
+    }
+    /// Whether there is such a physical page.
+    #[inline]
+    pub const fn has_place(&self, ppa: Ppa) -> bool {
+        ppa.get() < (self.blocks * self.block_pages) as u64
+    }
     /// The first page of an erase block.
     #[inline]
     pub const fn first_page(&self, block: BlockAddr) -> Ppa {

@@ -4,7 +4,7 @@
 //! one of the record: a process that is killed leaves it wholly there or not at all. The bytes it
 //! vouches for were stored before it, in program order ([`Mapped::store`]).
 
-use crate::layout::{Layout, index, line_bytes};
+use crate::layout::{Layout, line_bytes};
 use crate::mapped::Mapped;
 use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
 use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
@@ -104,7 +104,7 @@ impl Tables {
     /// Whether a logical page exists and is there.
     #[inline]
     pub fn knows(&self, lpa: Lpa, ppa: Ppa) -> bool {
-        lpa.get() < self.layout.logical_pages as u64 && self.place_of(lpa) == Some(ppa)
+        self.layout.has_page(lpa) && self.place_of(lpa) == Some(ppa)
     }
 
     /// Applies a record.
@@ -230,38 +230,21 @@ impl Durable for Tables {
     }
 }
 
-/// What is out of its range in the tables, which only damage can bring about: one sentence.
+/// What the log and the buffers name that does not exist, which only damage can bring about: one
+/// sentence. The firmware checks the other tables.
 pub fn first_problem(tables: &Tables) -> Option<String> {
     let layout = &tables.layout;
-    let lines = layout.page / line_bytes();
-    let physical = (layout.blocks * layout.block_pages) as u64;
-    let beyond = |lpa: Lpa| index(lpa.get()) >= layout.logical_pages;
-    for (slot, logged) in tables.logged() {
-        if beyond(logged.lpa) || logged.line.index() >= lines {
-            return Some(format!(
-                "{slot} of the log names a line that does not exist"
-            ));
-        }
+    let wrong_slot = tables
+        .logged()
+        .find(|(_, logged)| !layout.has_line(logged.lpa, logged.line));
+    if let Some((slot, _)) = wrong_slot {
+        return Some(format!(
+            "{slot} of the log names a line that does not exist"
+        ));
     }
-    for (buffer, page) in tables.buffered() {
-        if beyond(page.lpa) {
-            return Some(format!("{buffer} names a page that does not exist"));
-        }
-    }
-    let mut taken = vec![0u64; index(physical).div_ceil(64)];
-    for (lpa, ppa) in tables.mapped() {
-        if ppa.get() >= physical {
-            return Some(format!(
-                "page {lpa} is mapped to a place that does not exist"
-            ));
-        }
-        let (word, bit) = (index(ppa.get()) / 64, ppa.get() % 64);
-        if taken[word] >> bit & 1 != 0 {
-            return Some(format!(
-                "page {lpa} is mapped to {ppa}, where another page is"
-            ));
-        }
-        taken[word] |= 1 << bit;
-    }
-    None
+    let wrong_buffer = tables
+        .buffered()
+        .find(|(_, page)| !layout.has_page(page.lpa));
+    let (buffer, _) = wrong_buffer?;
+    Some(format!("{buffer} names a page that does not exist"))
 }

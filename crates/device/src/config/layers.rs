@@ -121,6 +121,24 @@ pub(super) fn effective_table(layers: &[Layer]) -> Result<Table, DeviceFileError
     }
 }
 
+/// A message about a value, with the keys that have it in front: the parser names only the value.
+pub(super) fn blame(table: &Table, message: &str) -> String {
+    let message = message.lines().collect::<Vec<_>>().join(" ");
+    let Some(quoted) = message.split('"').nth(1) else {
+        return message;
+    };
+    let mut keys = Vec::new();
+    for (section, values) in table {
+        let values = values.as_table().into_iter().flatten();
+        let with_it = values.filter(|(_, value)| value.as_str() == Some(quoted));
+        keys.extend(with_it.map(|(key, _)| format!("{section}.{key}")));
+    }
+    match keys.is_empty() {
+        true => message,
+        false => format!("{}: {message}", keys.join(" or ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,152 @@
+//! Checks everything that an image says of itself against itself; changes nothing.
+
+use crate::error::DeviceFileError;
+use crate::image::{Image, Purpose};
+use crate::media::PageFault;
+use firmware::Durable;
+use std::collections::BTreeMap;
+use std::path::Path;
+use units::{Lpa, Ppa};
+
+/// Problems that are written out; the others are counted.
+const WRITTEN_OUT: usize = 100;
+/// Pages between two calls of the observer.
+const PAGES_AT_A_TIME: u64 = 4096;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// The first problems, one sentence each.
+    pub problems: Vec<String>,
+    /// All of them.
+    pub problem_count: u64,
+    /// Pages on flash whose bytes were checked.
+    pub mapped_pages: u64,
+    /// Lines in the log that count.
+    pub logged_lines: u64,
+    /// Of these, lines of transactions that are not committed.
+    pub uncommitted_lines: u64,
+    /// Pages in buffers that count.
+    pub buffered_pages: u64,
+    /// Transactions in the TxLog.
+    pub committed_transactions: u64,
+    /// Blocks that were ever programmed or erased.
+    pub used_blocks: u64,
+    /// Blocks that are never used again.
+    pub retired_blocks: u64,
+    /// Erases of the most worn block.
+    pub most_wear: u32,
+    /// Whether the last process was killed.
+    pub was_cut_off: bool,
+}
+
+impl Findings {
+    fn complain(&mut self, problem: impl FnOnce() -> String) {
+        if self.problems.len() < WRITTEN_OUT {
+            self.problems.push(problem());
+        }
+        self.problem_count += 1;
+    }
+}
+
+/// Checks an image that no process has open. `observe` is told from time to time how many pages
+/// have been checked, and says whether to go on; what was found until then is given.
+///
+/// # Errors
+/// What cannot be opened cannot be checked.
+pub fn check(
+    path: &Path,
+    observe: &mut dyn FnMut(u64) -> bool,
+) -> Result<Findings, DeviceFileError> {
+    let image = Image::open_for(path, Purpose::Check)?;
+    let mut findings = Findings {
+        was_cut_off: image.was_cut_off,
+        ..Findings::default()
+    };
+    check_log(&image, &mut findings);
+    check_buffers(&image, &mut findings);
+    check_blocks(&image, &mut findings);
+    check_pages(&image, &mut findings, observe);
+    Ok(findings)
+}
+
+fn check_log(image: &Image, findings: &mut Findings) {
+    let (tables, layout) = (&image.tables, &image.layout);
+    let committed: BTreeMap<_, _> = tables.committed().map(|(at, tx)| (tx, at)).collect();
+    findings.committed_transactions = committed.len() as u64;
+    let mut newest = BTreeMap::new();
+    for (slot, line) in tables.logged() {
+        findings.logged_lines += 1;
+        if line.tx.get() != 0 && !committed.contains_key(&line.tx) {
+            findings.uncommitted_lines += 1;
+        }
+        if !layout.has_line(line.lpa, line.line) {
+            findings.complain(|| {
+                let (lpa, line) = (line.lpa, line.line.get());
+                format!("log: {slot} names line {line} of {lpa}, which does not exist")
+            });
+        }
+        if let Some(other) = newest.insert(line.order, slot) {
+            findings.complain(|| format!("log: {other} and {slot} have the same write order"));
+        }
+    }
+}
+
+fn check_buffers(image: &Image, findings: &mut Findings) {
+    for (buffer, page) in image.tables.buffered() {
+        findings.buffered_pages += 1;
+        if !image.layout.has_page(page.lpa) {
+            findings.complain(|| format!("{buffer} names {}, which does not exist", page.lpa));
+        }
+    }
+}
+
+fn check_blocks(image: &Image, findings: &mut Findings) {
+    for (block, record) in image.tables.blocks() {
+        findings.used_blocks += 1;
+        findings.retired_blocks += u64::from(record.is_retired);
+        findings.most_wear = findings.most_wear.max(record.wear);
+        if record.begun as usize > image.layout.block_pages {
+            let (begun, block) = (record.begun, block.get());
+            findings
+                .complain(|| format!("block {block} has begun {begun} pages, more than it has"));
+        }
+    }
+}
+
+/// Each page that is mapped, against the flash.
+fn check_pages(image: &Image, findings: &mut Findings, observe: &mut dyn FnMut(u64) -> bool) {
+    let mut holders: BTreeMap<Ppa, Lpa> = BTreeMap::new();
+    let blocks: BTreeMap<_, _> = image.tables.blocks().collect();
+    for (lpa, ppa) in image.tables.mapped() {
+        findings.mapped_pages += 1;
+        if findings.mapped_pages.is_multiple_of(PAGES_AT_A_TIME) && !observe(findings.mapped_pages)
+        {
+            return;
+        }
+        if !image.layout.has_place(ppa) {
+            findings.complain(|| format!("{lpa} is mapped to {ppa}, beyond the flash"));
+            continue;
+        }
+        if let Some(other) = holders.insert(ppa, lpa) {
+            findings.complain(|| format!("{lpa} and {other} are both mapped to {ppa}"));
+        }
+        let (block, begun) = image.layout.begun(ppa);
+        let record = blocks.get(&block).copied().unwrap_or_default();
+        if u64::from(record.begun) < begun {
+            findings.complain(|| format!("{lpa} is mapped to {ppa}, which has not begun"));
+        }
+        if let Err(fault) = image.media.check(ppa, lpa) {
+            findings.complain(|| describe(fault, lpa, ppa));
+        }
+    }
+    observe(findings.mapped_pages);
+}
+
+fn describe(fault: PageFault, lpa: Lpa, ppa: Ppa) -> String {
+    match fault {
+        PageFault::Erased => format!("{lpa} is mapped to {ppa}, which is erased"),
+        PageFault::Damaged => format!("{lpa} at {ppa}: the bytes are not those programmed"),
+        PageFault::Misplaced => format!("{lpa} is mapped to {ppa}, where another page is"),
+    }
+}

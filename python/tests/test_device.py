@@ -1,0 +1,137 @@
+"""Device images from the command line: made, looked at, checked, refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Entresol
+
+from entresol import core
+
+SMALL = (
+    "--set", "nand.channels=2", "--set", "nand.chips_per_channel=1", "--set",
+    "nand.dies_per_chip=1", "--set", "nand.blocks_per_plane=24", "--set", "nand.pages_per_block=8",
+    "--set", "ftl.over_provisioning=40%", "--set", "ssd.write_log=32KiB", "--set", "ssd.dram=96KiB",
+    "--set", "ssd.buffers=8", "--set", "ftl.gc_buffers=4",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    image = tmp_path_factory.mktemp("device") / "image"
+    overrides = [word for word in SMALL if word != "--set"]
+    core.device_create(image, "bytefs", overrides=overrides)
+    return image
+
+
+@pytest.fixture
+def image(made: Path, tmp_path: Path) -> Path:
+    """An image of the test's own."""
+    return Path(shutil.copytree(made, tmp_path / "image"))
+
+
+def test_an_image_is_made_described_and_sound(entresol_command: Entresol, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    outcome = entresol_command("device", "create", image, *SMALL)
+    assert (outcome.code, outcome.out) == (0, f"{image}\n")
+    about = json.loads(entresol_command("device", "info", image, "--json").out)
+    assert about["capacity_bytes"] == 232 * 4096
+    assert about["configuration"]["nand"]["t_prog"] == "60us"
+    assert not about["is_open"]
+    checked = entresol_command("device", "fsck", image)
+    assert checked.code == 0
+    assert "0 problems" in checked.out
+
+
+def test_a_config_file_and_set_change_a_preset(entresol_command: Entresol, tmp_path: Path) -> None:
+    layer = tmp_path / "mine.toml"
+    layer.write_text('[nand]\nt_r = "9us"\nt_prog = "90us"\n')
+    image = tmp_path / "image"
+    words = (*SMALL, "--preset", "cxl", "--config", layer, "--set", "nand.t_prog=91us")
+    assert entresol_command("device", "create", image, *words).code == 0
+    nand = core.device_info(image)["configuration"]["nand"]
+    assert (nand["t_r"], nand["t_prog"]) == ("9us", "91us")
+
+
+def test_statistics_have_three_forms(entresol_command: Entresol, image: Path) -> None:
+    numbers = json.loads(entresol_command("device", "stats", image, "--json").out)
+    assert numbers["clock_ps"] == 0
+    text = entresol_command("device", "stats", image, "--prometheus").out
+    samples = [line for line in text.splitlines() if not line.startswith("#")]
+    assert len(samples) == len(numbers)
+    assert f'entresol_device_clock_ps_total{{image="{image}"}} 0' in samples
+    assert "byte_port_reads" in entresol_command("device", "stats", image).out
+    both = entresol_command("device", "stats", image, "--json", "--prometheus")
+    assert both.code == 2
+
+
+def test_presets_say_where_their_values_come_from(entresol_command: Entresol) -> None:
+    presets = {preset.name: preset.about for preset in core.device_presets()}
+    assert set(presets) == {"bytefs", "skybyte", "cxl", "consumer-tlc"}
+    assert "Table 4" in presets["bytefs"]
+    assert "§5.6" in presets["cxl"]
+    assert "consumer-tlc" in entresol_command("device", "presets").out
+    keys = json.loads(entresol_command("device", "presets", "--keys", "--json").out)
+    assert {"device.line_read", "nand.t_r"} <= {entry["key"] for entry in keys}
+    assert len(keys) == sum(len(values) for values in core.device_config("bytefs").values())
+
+
+def _damage(image: Path, file: str, at: int, data: bytes) -> None:
+    with (image / file).open("r+b") as opened:
+        opened.seek(at)
+        opened.write(data)
+
+
+@pytest.mark.parametrize("command", ["info", "stats", "fsck"])
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda image: (image / "dram.bin").unlink(), "there is no dram.bin in it"),
+        (lambda image: _damage(image, "media.bin", 0, b"ELF"), "this is not a media file"),
+        (lambda image: _damage(image, "media.bin", 8, b"\x09"), "version 9"),
+        (lambda image: _damage(image, "dram.bin", 100, b"?"), "checksum"),
+        (lambda image: _damage(image, "dram.bin", 16, b"??"), "checksum"),
+    ],
+)
+def test_what_is_no_sound_image_is_one_sentence(
+    entresol_command: Entresol, image: Path, command: str, spoil: object, sentence: str
+) -> None:
+    assert callable(spoil)
+    spoil(image)
+    outcome = entresol_command("device", command, image)
+    assert outcome.code == 2
+    assert sentence in outcome.err
+    assert str(image) in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> None:
+    again = entresol_command("device", "create", image)
+    assert (again.code, "exists already" in again.err) == (2, True)
+    other = image.parent / "other"
+    for words, sentence in [
+        (("--preset", "optane"), "there are bytefs, skybyte"),
+        (("--set", "nand.t_r=soon"), "t_r"),
+        (("--set", "nand.channels=0"), "nand.channels is 0"),
+        (("--set", "cpu.cores=8"), "a device has no section cpu"),
+        (("--config", image / "none.toml"), "none.toml"),
+    ]:
+        outcome = entresol_command("device", "create", other, *words)
+        assert outcome.code == 2, words
+        assert sentence in outcome.err, outcome.err
+        assert not other.exists()
+
+
+def test_a_damaged_page_table_is_found(entresol_command: Entresol, image: Path) -> None:
+    # The first entry of the mapping, which lies before the blocks at the end of the file.
+    size = (image / "dram.bin").stat().st_size
+    _damage(image, "dram.bin", size - 4096 - 4096, (77).to_bytes(4, "little"))
+    outcome = entresol_command("device", "fsck", image, "--json")
+    found = json.loads(outcome.out)
+    assert outcome.code == 1
+    assert found["problem_count"] == len(found["problems"]) == 2
+    assert "has not begun" in found["problems"][0]
+    assert "erased" in found["problems"][1]
