@@ -96,11 +96,13 @@ impl DeviceEngine {
                 let id = RequestId::new(id);
                 self.operations[id.index()] = operation;
                 self.world.data.payloads.places[id.index()] = place;
+                self.world.lines[id.index()] = piece.lines;
                 id
             }
             None => {
                 self.operations.push(operation);
                 self.world.data.payloads.places.push(place);
+                self.world.lines.push(piece.lines);
                 RequestId::from_index(self.operations.len() - 1)
             }
         };
@@ -214,6 +216,7 @@ impl DeviceEngine {
             (Refusal::Conflict { .. }, _) => {
                 self.fail(index, DeviceError::Locked { at: line.byte() });
             }
+            (Refusal::ReadOnly, _) => self.fail(index, DeviceError::ReadOnly),
             (Refusal::NoRoom | Refusal::TooLarge, _) => self.fail(index, DeviceError::LogFull),
             (Refusal::Unsupported, Ask::Flush) => {
                 let what = "flush its data cache";

@@ -4,11 +4,11 @@ use crate::counters::Counters;
 use crate::error::DeviceFileError;
 use crate::layout::{index, line_bytes};
 use crate::media::Media;
-use crate::superblock::Role;
+use crate::superblock::{ImageId, Role};
 use crate::tables::Tables;
 use firmware::{Cell, NandTag, PagePlace};
 use std::path::Path;
-use units::{FrameId, LineInPage, LineMask, PageSize, Ppa, RequestId};
+use units::{FrameId, LineInPage, LineMask, PageSize, Ppa, RequestId, Stream};
 
 /// Bytes of a line.
 const LINE: usize = line_bytes();
@@ -24,12 +24,25 @@ pub struct Data {
     pub payloads: Payloads,
     /// The data cache, which a power cut empties.
     frames: Vec<u8>,
-    /// The page that a finished read has fetched, while the firmware is told so.
-    pub register: Option<(NandTag, Ppa)>,
+    /// What a finished read has fetched, while the firmware is told so.
+    pub register: Option<(NandTag, Fetched)>,
     page_bytes: usize,
     all_lines: LineMask,
+    /// A page of poison. Poison is a value of a line's bytes, drawn from the image's random name:
+    /// so it goes where bytes go, in every place and through a power cut, and costs nothing. That a
+    /// program writes it by chance is less likely than an undetected error of any memory.
+    poison: Vec<u8>,
     /// A page on its way from a place to another.
     bounce: Vec<u8>,
+}
+
+/// What a read of the flash brings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fetched {
+    /// The bytes that were programmed there.
+    Page(Ppa),
+    /// It cannot be read.
+    Poison,
 }
 
 /// Bytes of requests: each operation of the firmware has its place in the buffer of a command.
@@ -56,8 +69,9 @@ impl Payloads {
 
 impl Data {
     /// With an empty data cache of `frames` pages.
-    pub fn new(tables: Tables, media: Media, frames: u64, page: PageSize) -> Self {
+    pub fn new(tables: Tables, media: Media, id: ImageId, (frames, page): (u64, PageSize)) -> Self {
         let page_bytes = index(page.bytes().get());
+        let line = poison_of(id);
         Self {
             tables,
             media,
@@ -67,7 +81,16 @@ impl Data {
             page_bytes,
             all_lines: LineMask::full(page),
             bounce: vec![0; page_bytes],
+            poison: line.repeat(page_bytes / LINE),
         }
+    }
+
+    /// Whether one of the first lines of a request's payload is poison.
+    #[inline]
+    pub fn is_poisoned(&self, id: RequestId, lines: u64) -> bool {
+        let bytes = self.payloads.bytes(id, 0, index(lines) * LINE);
+        let poison = &self.poison[..LINE];
+        bytes.chunks_exact(LINE).any(|line| line == poison)
     }
 
     /// Copies one line.
@@ -111,7 +134,10 @@ impl Data {
             PagePlace::Frame(frame) => &self.frames[self.frame(frame)..][..size],
             PagePlace::Buffer(buffer) => self.tables.buffer(buffer, LineInPage::new(0), size),
             PagePlace::Host(id) => self.payloads.bytes(id, 0, size),
-            PagePlace::Register(tag) => self.media.page(self.fetched(tag)),
+            PagePlace::Register(tag) => match self.fetched(tag) {
+                Fetched::Page(ppa) => self.media.page(ppa),
+                Fetched::Poison => &self.poison,
+            },
             PagePlace::Zero => panic!("zeroes are nowhere; they are written where they go"),
         }
     }
@@ -154,6 +180,13 @@ impl Data {
         }
     }
 
+    /// Whether a page is what was programmed for the logical page that it belongs to.
+    pub fn is_sound(&self, ppa: Ppa) -> bool {
+        let holder = self.media.holder(ppa);
+        // The bytes of a page that was mapped elsewhere while it was read are as good as ever.
+        holder.is_some_and(|lpa| self.media.check(ppa, lpa).is_ok())
+    }
+
     /// Programs a physical page from a place.
     pub fn program(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
         let mut bounce = std::mem::take(&mut self.bounce);
@@ -167,9 +200,9 @@ impl Data {
         frame.index() * self.page_bytes
     }
 
-    fn fetched(&self, tag: NandTag) -> Ppa {
+    fn fetched(&self, tag: NandTag) -> Fetched {
         match self.register {
-            Some((fetched, ppa)) if fetched == tag => ppa,
+            Some((of, fetched)) if of == tag => fetched,
             _ => panic!("{tag} has fetched nothing just now"),
         }
     }
@@ -190,4 +223,14 @@ impl Data {
         Counters::close(map);
         map.sync().map_err(DeviceFileError::io(&dram, doing))
     }
+}
+
+/// The line that means poison in this image.
+fn poison_of(id: ImageId) -> [u8; LINE] {
+    let mut stream = Stream::new(0, &id.to_string());
+    let mut line = [0; LINE];
+    for bytes in line.chunks_exact_mut(8) {
+        bytes.copy_from_slice(&stream.bits().to_le_bytes());
+    }
+    line
 }

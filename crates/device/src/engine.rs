@@ -84,7 +84,7 @@ impl DeviceEngine {
         let next_tx = recovery::first_free_transaction(&image.tables);
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
-        let data = Data::new(image.tables, image.media, frames, page);
+        let data = Data::new(image.tables, image.media, image.id, (frames, page));
         let mut world = World::new(data, &config, stats.clock);
         let controller = recovery::start(&config, &mut world, path)?;
         Ok(Self {
@@ -370,9 +370,12 @@ impl DeviceEngine {
         let completions = self.world.on_nand(event);
         for completion in &completions {
             let tag = NandTag::new(completion.tag);
-            self.world.complete(tag);
-            let now = self.world.now();
-            self.controller.on_nand_done(now, tag, &mut self.world);
+            let fault = self.world.complete(tag, completion.fault);
+            let (now, world) = (self.world.now(), &mut self.world);
+            match fault {
+                None => self.controller.on_nand_done(now, tag, world),
+                Some(fault) => self.controller.on_nand_failed(now, tag, fault, world),
+            }
             self.world.settle();
         }
         self.world.give_back(completions);

@@ -4,11 +4,12 @@
 //! nothing here waits. What happens at a later time is an event in one queue, in the order (time,
 //! order of creation).
 
-use crate::data::Data;
+use crate::data::{Data, Fetched};
 use firmware::{
-    Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer, Unit,
+    Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
+    Unit,
 };
-use nand::{Command, Completion, Nand, NandEvent, Operation};
+use nand::{Command, Completion, Fault, Nand, NandEvent, Operation};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::{Bytes, BytesPerSec, LineMask, Lpa, Picos, RequestId, Time};
@@ -30,6 +31,14 @@ pub enum Event {
     Finish(usize),
 }
 
+/// A NAND command that is not over.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    command: NandCommand,
+    /// What is read is the page that the tables have there.
+    is_in_place: bool,
+}
+
 /// Everything that the firmware decides about.
 #[derive(Debug)]
 pub struct World {
@@ -37,7 +46,9 @@ pub struct World {
     pub data: Data,
     /// Answers of the firmware that nobody has looked at.
     pub answers: Vec<Response>,
-    /// Why the device must stop: the disk is full, or bytes are not what they were.
+    /// Lines that a request moves, by request.
+    pub lines: Vec<u64>,
+    /// Why the device must stop: the disk is full.
     pub fault: Option<String>,
     /// The time of the event being handled.
     now: Time,
@@ -45,7 +56,7 @@ pub struct World {
     next_event: u64,
     nand: Nand,
     /// By tag: what was asked of the flash.
-    commands: Vec<Option<NandCommand>>,
+    commands: Vec<Option<InFlight>>,
     nand_events: Vec<(Time, NandEvent)>,
     completions: Vec<Completion>,
     /// When the lookup pipelines take their next request: log, cache.
@@ -63,6 +74,7 @@ impl World {
         Self {
             data,
             answers: Vec::new(),
+            lines: Vec::new(),
             fault: None,
             now,
             queue: BinaryHeap::new(),
@@ -120,8 +132,8 @@ impl World {
 
     /// A NAND command that starts later starts.
     pub fn start(&mut self, tag: NandTag) {
-        let command = self.commands[tag.index()].expect("a command is kept until it is done");
-        self.submit(&command);
+        let in_flight = self.commands[tag.index()].expect("a command is kept until it is done");
+        self.submit(&in_flight.command);
     }
 
     fn submit(&mut self, command: &NandCommand) {
@@ -160,12 +172,24 @@ impl World {
         self.completions = completions;
     }
 
-    /// A NAND operation is done: what it fetched is in its register until [`World::settle`].
-    pub fn complete(&mut self, tag: NandTag) {
+    /// A NAND operation is over: how it failed, if it did. What it fetched is in its register until
+    /// [`World::settle`].
+    pub fn complete(&mut self, tag: NandTag, fault: Option<Fault>) -> Option<NandFault> {
         let command = self.commands[tag.index()].take();
-        let command = command.expect("a command is kept until it is done");
-        if let NandOp::Read { ppa, .. } = command.op {
-            self.data.register = Some((tag, ppa));
+        let in_flight = command.expect("a command is kept until it is done");
+        match in_flight.command.op {
+            NandOp::Read { ppa, .. } => {
+                let is_sound = in_flight.is_in_place && self.data.is_sound(ppa);
+                let is_lost = fault.is_some() || !is_sound;
+                let fetched = match is_lost {
+                    true => Fetched::Poison,
+                    false => Fetched::Page(ppa),
+                };
+                self.data.register = Some((tag, fetched));
+                is_lost.then_some(NandFault::Uncorrectable)
+            }
+            NandOp::Program { .. } => fault.map(|_| NandFault::ProgramFailed),
+            NandOp::Erase { .. } => fault.map(|_| NandFault::EraseFailed),
         }
     }
 
@@ -178,20 +202,13 @@ impl World {
         self.fault.get_or_insert(reason);
     }
 
-    /// The data plane of a NAND command; says whether it can be done.
+    /// The data plane of a NAND command; says whether a page that is read is the one that the
+    /// tables have there.
     fn move_bytes(&mut self, command: &NandCommand) -> bool {
         match command.op {
             NandOp::Read { ppa, .. } => {
                 let holder = self.data.media.holder(ppa);
-                let expected = holder.filter(|lpa| self.data.tables.knows(*lpa, ppa));
-                let checked = expected.map(|lpa| self.data.media.check(ppa, lpa));
-                if checked != Some(Ok(())) {
-                    self.stop(format!(
-                        "the media file does not hold at {ppa} what was programmed there; run \
-                         `entresol device fsck` and restore the image from a copy"
-                    ));
-                    return false;
-                }
+                return holder.is_some_and(|lpa| self.data.tables.knows(lpa, ppa));
             }
             NandOp::Program { ppa, lpa, from, .. } => self.data.program(ppa, lpa, from),
             NandOp::Erase { block } => self.data.media.erase(block),
@@ -234,21 +251,30 @@ impl Platform for World {
     }
 
     fn nand(&mut self, at: Time, command: NandCommand) {
-        if self.fault.is_some() || !self.move_bytes(&command) {
+        if self.fault.is_some() {
             return;
         }
+        let is_in_place = self.move_bytes(&command);
         let index = command.tag.index();
         if index >= self.commands.len() {
             self.commands.resize(index + 1, None);
         }
         let place = &mut self.commands[index];
         assert!(place.is_none(), "a tag names one operation at a time");
-        *place = Some(command);
+        *place = Some(InFlight {
+            command,
+            is_in_place,
+        });
         if at <= self.now {
             self.submit(&command);
         } else {
             self.schedule(at, Event::NandStart(command.tag));
         }
+    }
+
+    #[inline]
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        self.data.is_poisoned(request, self.lines[request.index()])
     }
 
     #[inline]

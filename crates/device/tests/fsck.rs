@@ -4,14 +4,21 @@ mod common;
 
 use common::{Place, made, small_log};
 use device::{Ask, DeviceEngine, fsck};
+use port::DeviceError;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use units::{ByteAddr, TxId};
+use units::{ByteAddr, Bytes, TxId};
 
 /// Writes until the log has been compacted some times.
 fn work(engine: &mut DeviceEngine) {
+    work_on(engine, 0);
+}
+
+/// As [`work`], from this byte on.
+fn work_on(engine: &mut DeviceEngine, first: u64) {
     for line in 0..4_000u64 {
-        let at = ByteAddr::new(line * 7 % 3_000 * 64);
+        let at = ByteAddr::new(first + line * 7 % 3_000 * 64);
         let ask = Ask::Write(TxId::NONE);
         let ticket = engine.submit_write(ask, at, &[line as u8; 64]).unwrap();
         engine.finish(ticket, &mut []).unwrap();
@@ -68,4 +75,51 @@ fn a_killed_process_is_seen() {
     let cut_off = findings(&place.path("image"));
     assert!(cut_off.was_cut_off);
     assert_eq!(cut_off.problems, Vec::<String>::new());
+}
+
+#[test]
+fn bytes_that_the_disk_changed_are_reported_and_never_given() {
+    let place = Place::new("lost");
+    let mut engine = made(&place, &small_log());
+    let page = [9; 4096];
+    let write = Ask::WriteBlocks(port::Acknowledge::Accepted);
+    let ticket = engine
+        .submit_write(write, ByteAddr::new(4096), &page)
+        .unwrap();
+    engine.finish(ticket, &mut []).unwrap();
+    engine.settle();
+    // The device has it open; the disk does what it likes.
+    let media = place.path("image").join("media.bin");
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&media)
+        .unwrap();
+    let length = file.metadata().unwrap().len();
+    for at in (length - 2 * 24 * 8 * 4096..length).step_by(4096) {
+        file.write_all_at(&[8], at + 100).unwrap();
+    }
+    let read = |engine: &mut DeviceEngine, at, into: &mut [u8]| {
+        let size = Bytes::new(into.len() as u64);
+        let ticket = engine.submit(Ask::Read, ByteAddr::new(at), size).unwrap();
+        engine.finish(ticket, into)
+    };
+    let mut line = [0; 64];
+    let lost = DeviceError::Lost {
+        at: ByteAddr::new(4096),
+    };
+    assert_eq!(read(&mut engine, 4096, &mut line), Err(lost.clone()));
+    assert_eq!(line, [0; 64], "bytes are given with the error");
+    // What is written anew is good; the rest of the page is not, also after it has moved.
+    let ask = Ask::Write(TxId::NONE);
+    let ticket = engine
+        .submit_write(ask, ByteAddr::new(4096 + 640), &[5; 64])
+        .unwrap();
+    engine.finish(ticket, &mut []).unwrap();
+    work_on(&mut engine, 16_384);
+    engine.settle();
+    read(&mut engine, 4096 + 640, &mut line).unwrap();
+    assert_eq!(line, [5; 64]);
+    assert_eq!(read(&mut engine, 4096 + 704, &mut line), Err(lost));
+    engine.audit();
 }

@@ -56,6 +56,9 @@ pub enum DeviceError {
     /// What open transactions have written fills the log.
     #[error("the lines of open transactions fill the log; commit or abort one first")]
     LogFull,
+    /// So many blocks of the flash have failed that nothing more may be written.
+    #[error("the flash is worn out and can only be read; copy what is on it to another device")]
+    ReadOnly,
     /// The bytes are lost, which the device knows: it never answers with wrong ones.
     #[error("the flash has lost the block at byte {at}; write it anew or restore it from a copy")]
     Lost {

@@ -170,7 +170,9 @@ async fn others_turn() {
 fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
     let errno = match error {
         DeviceError::OutOfRange { .. } | DeviceError::NotBlocks { .. } => Errno::Invalid,
-        DeviceError::Locked { .. } | DeviceError::LogFull => Errno::NotPermitted,
+        DeviceError::Locked { .. } | DeviceError::LogFull | DeviceError::ReadOnly => {
+            Errno::NotPermitted
+        }
         DeviceError::Stopped { .. } => Errno::Shutdown,
         DeviceError::UnknownTransaction { .. }
         | DeviceError::TooManyTransactions { .. }
