@@ -17,7 +17,7 @@ from entresol.figures.plan import Results, Settings, Walk, Want
 from entresol.interruption import interruptible
 from entresol.store import Store
 
-MIPS = 3.5
+MIPS = 12
 """Instructions of a run per microsecond of a processor core, about, of a detailed run."""
 FAST = 5
 """How much quicker a fast run is, about."""
