@@ -215,7 +215,8 @@ units::parameters! {
 impl SsdConfig {
     /// Frames of the data cache of a device with pages of `page`.
     pub fn frame_count(&self, page: Bytes) -> u64 {
-        Bytes::new(self.dram.get().saturating_sub(self.write_log.get())) / page
+        let beside = self.write_log.get() + self.tx_log.get();
+        Bytes::new(self.dram.get().saturating_sub(beside)) / page
     }
 
     /// Slots of one half of the write log; 0 without a log.

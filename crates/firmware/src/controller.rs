@@ -18,6 +18,7 @@ mod promotion;
 mod reads;
 mod recovery;
 mod runs;
+mod transactions;
 mod writes;
 
 use crate::config::ControllerConfig;
@@ -34,11 +35,13 @@ use crate::platform::{
 use crate::prefetch::AnyPrefetcher;
 use crate::stats::ControllerStats;
 use crate::write_log::WriteLog;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use compaction::{AtHand, Compaction};
 use constants::Constants;
 pub use recovery::UnsoundState;
+use transactions::Transactions;
 use units::address::LINE_BYTES;
 use units::{Bytes, DieId, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
 use writes::StalledWrite;
@@ -61,6 +64,8 @@ pub struct Controller<I = TwoLevelHash> {
     log: Option<WriteLog<I>>,
     mshrs: MshrFile,
     buffers: PageBuffers,
+    /// None: there are none, and nothing is paid for them.
+    transactions: Option<Box<Transactions>>,
     compaction: Compaction,
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
     at_hand: AtHand,
@@ -81,6 +86,9 @@ pub struct Controller<I = TwoLevelHash> {
     ftl: Ftl,
     stats: ControllerStats,
 }
+
+/// ByteFS §4.3: a commit takes 4 B of the TxLog.
+const TX_LOG_ENTRY: Bytes = Bytes::new(4);
 
 /// Who asked the FTL for a read: an MSHR, or compaction with this buffer.
 const COMPACTION_OWNER: u32 = 1 << 31;
@@ -134,6 +142,13 @@ impl<I: LogIndex> Controller<I> {
             log: (half_slots > 0).then(|| {
                 WriteLog::new(half_slots, page, ssd.log_mode)
                     .sealed_at(in_32_bits(ssd.seal_slot_count()))
+            }),
+            transactions: (ssd.tx_log >= TX_LOG_ENTRY).then(|| {
+                let seal_slots = in_32_bits(ssd.seal_slot_count());
+                Box::new(Transactions::new(
+                    in_32_bits(ssd.tx_log / TX_LOG_ENTRY),
+                    seal_slots,
+                ))
             }),
             mshrs: MshrFile::new(ssd.mshr_count),
             buffers: PageBuffers::new(ssd.buffers),
@@ -270,6 +285,7 @@ impl<I: LogIndex> Controller<I> {
         let waiting = self.mshrs.waiter_count()
             + self.stalled_misses.len()
             + self.stalled_writes.len()
+            + self.stalled_commits()
             + self.page_writers.iter().flatten().count();
         assert_eq!(
             self.outstanding, waiting as u64,
@@ -294,6 +310,7 @@ impl<I: LogIndex> Controller<I> {
         );
         if let Some(log) = &self.log {
             log.audit();
+            self.audit_transactions();
             for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {
                 assert!(
                     !self.cache.is_dirty(frame),

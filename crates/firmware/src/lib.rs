@@ -27,6 +27,7 @@ pub mod platform;
 pub mod poison;
 pub mod prefetch;
 pub mod stats;
+mod tx_log;
 pub mod write_log;
 
 pub use config::{

@@ -99,6 +99,14 @@ impl RequestOp {
             Self::ReadPage | Self::WritePage | Self::WritePageThrough | Self::Trim
         )
     }
+    /// The transaction that it writes under.
+    #[inline]
+    pub const fn transaction(self) -> TxId {
+        match self {
+            Self::WriteRun { tx, .. } => tx,
+            _ => TxId::NONE,
+        }
+    }
     /// Lines that it is of, beginning with `Request::line`, on a device with pages of `page`.
     #[inline]
     pub const fn line_count(self, page: PageSize) -> u16 {

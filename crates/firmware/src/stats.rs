@@ -69,6 +69,14 @@ pub struct ControllerStats {
     pub trims: u64,
     /// Flushes that arrived.
     pub flushes: u64,
+    /// Transactions that were to be committed.
+    pub commits: u64,
+    /// Of these, how often one waited for room in the TxLog.
+    pub commit_stalls: u64,
+    /// Transactions that were to be aborted.
+    pub aborts: u64,
+    /// Lines of open transactions that moved to the other half of the log.
+    pub migrated_lines: u64,
     /// Requests that were refused.
     pub refusals: u64,
     /// Reads of a page under promotion that arrived.

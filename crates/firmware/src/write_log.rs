@@ -147,6 +147,33 @@ impl<I: LogIndex> WriteLog<I> {
         })
     }
 
+    /// The slot of a line in the sealed half.
+    pub fn find_sealed(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
+        self.other().index.find(lpa, line)
+    }
+
+    /// Takes the newest copy of a line out of the active half; before it there was `older`.
+    pub fn retract(&mut self, lpa: Lpa, line: LineInPage, older: Option<LogSlot>) {
+        Self::put_back(&mut self.halves[self.active].index, lpa, line, older);
+    }
+
+    /// As [`Self::retract`], of the sealed half.
+    pub fn retract_sealed(&mut self, lpa: Lpa, line: LineInPage, older: Option<LogSlot>) {
+        Self::put_back(&mut self.other_mut().index, lpa, line, older);
+    }
+
+    fn put_back(index: &mut I, lpa: Lpa, line: LineInPage, older: Option<LogSlot>) {
+        match older {
+            Some(slot) => index.insert(lpa, line, slot),
+            None => index.remove_line(lpa, line),
+        };
+    }
+
+    /// Whether what is logged is to be compacted although it is not full.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
     /// Whether any line of the page is in the log.
     pub fn has_page(&self, lpa: Lpa) -> bool {
         self.active().index.has_page(lpa) || self.other().index.has_page(lpa)

@@ -12,7 +12,7 @@ mod random;
 use firmware::{CachePolicy, ControllerConfig, LogMode, PrefetcherKind};
 use lab::{Lab, Mix};
 use random::{pick, random_config};
-use units::{Ratio, Stream};
+use units::{Bytes, Ratio, Stream};
 
 const RUNS: u64 = 150;
 const STEPS: u64 = 6_000;
@@ -27,6 +27,10 @@ fn durable_config(random: &mut Stream) -> ControllerConfig {
         config.delay_enabled = false;
         config.ftl.fill = Ratio::percent(0);
         config.ssd.log_mode = LogMode::Halves;
+        config.ssd.buffer_hits = true;
+        config.ssd.tx_log = Bytes::new(4 * pick(random, &[1, 3, 100]));
+        config.ssd.dram += config.ssd.tx_log;
+        config.ssd.dram += Bytes::from_kib(4);
         if random.below(3) == 0 {
             config.ssd.cache_policy = CachePolicy::None;
             config.ssd.prefetcher = PrefetcherKind::None;
@@ -45,27 +49,43 @@ fn mix(random: &mut Stream) -> Mix {
         migrations: 0,
         pages: pick(random, &[5, 15]),
         runs: pick(random, &[5, 15]),
+        transactions: pick(random, &[0, 20, 40]),
         hot_pages: pick(random, &[2, 8]),
     }
 }
 
-fn run(seed: u64) -> [u64; 4] {
+fn run(seed: u64) -> [u64; 8] {
     let mut random = Stream::new(seed, "recovery");
     let config = durable_config(&mut random);
     println!("MODEL_SEED={seed}: {config:?}");
     let mut lab = Lab::new(&config, mix(&mut random), seed);
-    let (mut compactions, mut erases) = (0, 0);
+    let mut sums = [0; 4];
     for _ in 0..STEPS {
         if random.below(STEPS_PER_CUT) == 0 {
-            compactions += lab.controller.stats().compactions;
+            let stats = lab.controller.stats();
+            sums[0] += stats.compactions;
+            sums[1] += stats.migrated_lines;
+            sums[2] += stats.aborts;
+            sums[3] += stats.commit_stalls;
             lab.cut(&config);
         } else {
             lab.step();
         }
     }
-    erases += lab.bench.erases;
     lab.settle();
-    [lab.cuts, lab.checked_reads, compactions, erases]
+    let [compactions, migrated, aborts, stalls] = sums;
+    let of_lab = [lab.cuts, lab.checked_reads, lab.commits, lab.conflicts];
+    let [cuts, reads, commits, conflicts] = of_lab;
+    [
+        cuts,
+        reads,
+        commits,
+        conflicts,
+        compactions,
+        migrated,
+        aborts,
+        stalls,
+    ]
 }
 
 #[test]
@@ -75,12 +95,17 @@ fn what_was_acknowledged_survives_every_cut() {
         return;
     }
     let runs: Vec<_> = (0..RUNS).map(run).collect();
-    for (what, nth) in [
-        ("cuts", 0),
-        ("reads compared", 1),
-        ("compactions", 2),
-        ("erases", 3),
-    ] {
+    let names = [
+        "cuts",
+        "reads compared",
+        "commits",
+        "conflicts",
+        "compactions",
+        "lines migrated",
+        "aborts",
+        "commits that waited",
+    ];
+    for (nth, what) in names.into_iter().enumerate() {
         let count: u64 = runs.iter().map(|run| run[nth]).sum();
         println!("{count:>10} {what}");
         assert!(count > 1000, "{what} happened only {count} times");

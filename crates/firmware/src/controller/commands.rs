@@ -7,7 +7,7 @@ use crate::mshr::Pending;
 use crate::platform::{
     Answer, Breakdown, PagePlace, Platform, Refusal, Request, RequestOp, Response, Served,
 };
-use units::{Lpa, Time};
+use units::{Lpa, Time, TxId};
 
 impl<I: LogIndex> Controller<I> {
     /// What the simulated host of SkyByte does not ask for.
@@ -24,9 +24,8 @@ impl<I: LogIndex> Controller<I> {
             RequestOp::WriteRun { tx, .. } => self.on_run_write(now, request, tx, platform),
             RequestOp::Trim => self.on_trim(now, request, platform),
             RequestOp::Flush => self.on_flush(now, request, platform),
-            RequestOp::Commit { .. } | RequestOp::Abort { .. } => {
-                self.refuse(now, request, Refusal::Unsupported, platform);
-            }
+            RequestOp::Commit { tx } => self.on_commit(now, (request, tx), platform),
+            RequestOp::Abort { tx } => self.on_abort(now, (request, tx), platform),
             _ => unreachable!("reads and writes of lines and pages have their own ways"),
         }
     }
@@ -65,6 +64,9 @@ impl<I: LogIndex> Controller<I> {
     /// nothing.
     fn on_trim<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.stats.trims += 1;
+        if let Some(why) = self.conflict(request, TxId::NONE) {
+            return self.refuse(now, request, why, platform);
+        }
         let occupancy = self.constants.write_occupancy;
         let pending = self.look_up(now, request, occupancy, platform);
         let (lpa, _) = self.split(request.line);

@@ -77,7 +77,8 @@ impl<I: LogIndex> Controller<I> {
     pub(super) fn turn_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
         loop {
             self.turn_halves(now, platform);
-            if !self.has_room() || !self.resume_write(now, platform) {
+            let has_resumed = self.has_room() && self.resume_write(now, platform);
+            if !has_resumed && !self.resume_commit(now, platform) {
                 return;
             }
         }
@@ -87,8 +88,8 @@ impl<I: LogIndex> Controller<I> {
     fn turn_halves<P: Platform>(&mut self, now: Time, platform: &mut P) {
         loop {
             self.launch_pages(now, platform);
-            self.release_half(now);
-            if !self.seal_half(now) {
+            self.release_half(now, platform);
+            if !self.seal_half(now, platform) {
                 return;
             }
         }
@@ -110,7 +111,7 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Seals the active half if it is full and the other one is free; says whether it did.
-    fn seal_half(&mut self, now: Time) -> bool {
+    fn seal_half<P: Platform>(&mut self, now: Time, platform: &mut P) -> bool {
         let Some(log) = self.log.as_mut() else {
             return false;
         };
@@ -125,16 +126,18 @@ impl<I: LogIndex> Controller<I> {
             started: now,
             ..Compaction::default()
         };
+        self.migrate_open_lines(now, platform);
         true
     }
 
     /// Frees the sealed half if every page has left it.
-    fn release_half(&mut self, now: Time) {
+    fn release_half<P: Platform>(&mut self, now: Time, platform: &mut P) {
         let Some(log) = self.log.as_mut() else { return };
         if !log.is_compacting() || self.compaction.in_flight > 0 || !log.sealed_is_empty() {
             return;
         }
         log.release_sealed();
+        self.release_commits(platform);
         let time = now - self.compaction.started;
         self.stats.compactions += 1;
         self.stats.compaction_time += time;
@@ -343,13 +346,14 @@ impl<I: LogIndex> Controller<I> {
             return;
         };
         let log = self.log.as_ref().expect("only a log is compacted");
-        let written = &mut self.mshrs.get_mut(mshr).written;
+        let mut written = self.mshrs.get(mshr).written;
         for (line, sealed) in log.lines_to_compact(lpa) {
             if written.insert(line) {
-                let newest = log.find(lpa, line).unwrap_or(sealed);
+                let newest = self.find_committed(lpa, line).unwrap_or(sealed);
                 let to = Cell::Page(PagePlace::Frame(frame), line);
                 platform.copy_line(Cell::Log(newest), to);
             }
         }
+        self.mshrs.get_mut(mshr).written = written;
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Constants {
     pub(super) all_lines: LineMask,
     /// The data cache lies behind the log in device DRAM.
     pub(super) frames_base: Bytes,
+    /// The TxLog lies between the two.
+    pub(super) tx_log_base: Bytes,
     pub(super) log_lookup: Picos,
     pub(super) cache_lookup: Picos,
     pub(super) read_occupancy: Picos,
@@ -59,7 +61,8 @@ impl Constants {
         Self {
             page: config.geometry.page_size,
             all_lines: LineMask::full(config.geometry.page_size),
-            frames_base: ssd.write_log,
+            frames_base: ssd.write_log + ssd.tx_log,
+            tx_log_base: ssd.write_log,
             log_lookup: ssd.log_lookup,
             cache_lookup: ssd.cache_lookup,
             read_occupancy: ssd.read_rate.time_for(LINE_BYTES),

@@ -227,8 +227,8 @@ impl<I: LogIndex> Controller<I> {
 
     /// Whether a page leaves its frame when those who wait for it are answered.
     #[inline]
-    pub(super) fn only_passes(&self, _lpa: Lpa) -> bool {
-        self.constants.keeps_nothing
+    pub(super) fn only_passes(&self, lpa: Lpa) -> bool {
+        self.constants.keeps_nothing || self.has_open(lpa)
     }
 
     /// Merges the page's newest logged lines into a frame that has just been given the page's

@@ -19,7 +19,7 @@ use crate::platform::{
     Answer, Breakdown, BufferId, Cell, PagePlace, Platform, Request, Response, Served,
 };
 use units::address::LINE_BYTES;
-use units::{Lpa, Time};
+use units::{Lpa, Time, TxId};
 
 impl<I: LogIndex> Controller<I> {
     /// A write of a whole page has arrived.
@@ -30,6 +30,9 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         self.stats.page_writes += 1;
+        if let Some(why) = self.conflict(request, TxId::NONE) {
+            return self.refuse(now, request, why, platform);
+        }
         let occupancy = self.constants.write_occupancy;
         let pending = self.look_up(now, request, occupancy, platform);
         let overtakes = !self.stalled_misses.is_empty();

@@ -87,17 +87,22 @@ impl<I: LogIndex> Controller<I> {
     /// Whether the frame has the newest bytes of the line, or of the page, already.
     #[inline]
     fn holds(&self, frame: FrameId, line: LineInPage, op: RequestOp) -> bool {
+        let Some(lpa) = self.cache.page_in(frame) else {
+            return false;
+        };
         match self.cache.mshr_of(frame) {
             None => true,
             // With a log the line is served from there, until compaction takes it away.
             Some(mshr) => {
                 let written = self.mshrs.get(mshr).written;
                 match op {
-                    RequestOp::ReadPage => written == self.constants.all_lines,
-                    RequestOp::ReadRun { .. } => {
-                        self.lines_from(line, op).all(|line| written.contains(line))
+                    RequestOp::ReadPage => {
+                        written == self.constants.all_lines && !self.has_open(lpa)
                     }
-                    _ => written.contains(line),
+                    RequestOp::ReadRun { .. } => self
+                        .lines_from(line, op)
+                        .all(|line| written.contains(line) && !self.is_open(lpa, line)),
+                    _ => written.contains(line) && !self.is_open(lpa, line),
                 }
             }
         }

@@ -31,6 +31,8 @@ pub enum UnsoundState {
     NoSuchLine(LogSlot, Lpa),
     /// The buffer holds a page that the device does not have, or there is no such buffer.
     NoSuchBuffer(BufferId, Lpa),
+    /// The log of transactions has no room for what it holds.
+    NoSuchCommit,
 }
 
 impl fmt::Display for UnsoundState {
@@ -38,6 +40,9 @@ impl fmt::Display for UnsoundState {
         let what = match self {
             Self::Flash(unsound) => return unsound.fmt(f),
             Self::NoSuchSlot(slot) => return write!(f, "the write log has no {slot}: {DAMAGED}"),
+            Self::NoSuchCommit => {
+                return write!(f, "the TxLog has no room for its entries: {DAMAGED}");
+            }
             Self::NoSuchLine(slot, lpa) => (slot.get(), "slot", lpa),
             Self::NoSuchBuffer(buffer, lpa) => (buffer.get(), "buffer", lpa),
         };
@@ -78,6 +83,7 @@ impl<I: LogIndex> Controller<I> {
         let mut controller = Self::with_ftl(config, |_| ftl);
         controller.check_tables(durable)?;
         let survivors = controller.survivors(durable, platform);
+        controller.restore_commits(durable, survivors.lines.is_empty(), platform)?;
         controller.restore_log(&survivors.lines, platform);
         controller.restore_buffers(now, &survivors.buffers, platform);
         controller.pump_log(now, platform);
@@ -134,6 +140,27 @@ impl<I: LogIndex> Controller<I> {
         }
         lines.sort_unstable_by_key(|(_, logged)| logged.order);
         Survivors { lines, buffers }
+    }
+
+    /// What is committed counts until its lines are on flash; without lines it is forgotten.
+    fn restore_commits<D: Durable, P: Platform>(
+        &mut self,
+        durable: &D,
+        is_log_empty: bool,
+        platform: &mut P,
+    ) -> Result<(), UnsoundState> {
+        let committed: Vec<_> = durable.committed().collect();
+        let Some(transactions) = self.transactions.as_mut() else {
+            let is_sound = committed.is_empty();
+            return is_sound.then_some(()).ok_or(UnsoundState::NoSuchCommit);
+        };
+        if !transactions.restore(committed) {
+            return Err(UnsoundState::NoSuchCommit);
+        }
+        if is_log_empty {
+            transactions.forget(platform);
+        }
+        Ok(())
     }
 
     fn restore_log<P: Platform>(&mut self, lines: &[(LogSlot, LoggedLine)], platform: &mut P) {

@@ -44,8 +44,12 @@ impl<I: LogIndex> Controller<I> {
         if self.is_bad_run(request) {
             return self.refuse(now, request, Refusal::BadRun, platform);
         }
-        if tx != TxId::NONE {
-            return self.refuse(now, request, Refusal::Unsupported, platform);
+        let refused = self.conflict(request, tx).or_else(|| match tx {
+            TxId::NONE => None,
+            tx => self.admit(request, tx).err(),
+        });
+        if let Some(why) = refused {
+            return self.refuse(now, request, why, platform);
         }
         if self.log.is_some() {
             let run = StalledWrite::new(request, now);
@@ -210,7 +214,10 @@ impl<I: LogIndex> Controller<I> {
             run.stored = run.stored.max(stored);
             run.appended += 1;
             // Before compaction, which takes a cached page from its frame.
-            if let Some(frame) = self.cache.find(lpa) {
+            // A frame has committed lines only.
+            if self.is_open(lpa, line) {
+                self.clear_frame(lpa);
+            } else if let Some(frame) = self.cache.find(lpa) {
                 self.copy_line_to_frame(frame, request, line, platform);
             }
             self.pump_halves(now, platform);

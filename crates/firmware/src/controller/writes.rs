@@ -46,6 +46,9 @@ impl<I: LogIndex> Controller<I> {
     #[inline]
     pub(super) fn on_write<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.stats.writes += 1;
+        if let Some(why) = self.conflict(request, TxId::NONE) {
+            return self.refuse(now, request, why, platform);
+        }
         if let Some(log) = &self.log {
             if log.has_room() {
                 self.write_to_log(now, now, request, platform);
@@ -123,7 +126,7 @@ impl<I: LogIndex> Controller<I> {
         self.stats.log_appends += 1;
         self.stats.index_bytes_peak = self.stats.index_bytes_peak.max(log.index_memory());
         platform.copy_line(self.payload(request, line), Cell::Log(slot));
-        let tx = TxId::NONE;
+        let tx = request.op.transaction();
         let logged = LoggedLine {
             lpa,
             line,
@@ -132,8 +135,14 @@ impl<I: LogIndex> Controller<I> {
         };
         // The old copy goes when the new one counts: between the two, the order decides.
         platform.record(Record::Logged(slot, logged));
-        if let Some(replaced) = replaced {
-            platform.record(Record::Dropped(replaced));
+        let outdated = match self.transactions.as_mut() {
+            Some(transactions) if tx != TxId::NONE => {
+                transactions.add((lpa, line), tx, slot, replaced)
+            }
+            _ => replaced,
+        };
+        if let Some(outdated) = outdated {
+            platform.record(Record::Dropped(outdated));
         }
         Self::move_line(at, Self::slot_address(slot), true, platform)
     }

@@ -18,6 +18,7 @@ impl Lab {
             for (nth, index) in self.lines_of(line, op).enumerate() {
                 match op {
                     RequestOp::Trim => self.doubts[index].insert(0),
+                    RequestOp::WriteRun { tx, .. } if tx != units::TxId::NONE => continue,
                     op if op.is_write() => {
                         self.doubts[index].insert(outstanding.token + nth as u64)
                     }
@@ -25,6 +26,7 @@ impl Lab {
                 };
             }
         }
+        let in_doubt = self.cut_transactions();
         self.outstanding = vec![None; super::REQUESTS];
         self.readers.fill(0);
         self.has_writer.fill(false);
@@ -34,6 +36,7 @@ impl Lab {
         self.controller = recovered.expect("the firmware reads its own tables");
         self.controller.audit();
         self.cuts += 1;
+        self.check_atomic(in_doubt);
     }
 
     /// The line was read: it is what was acknowledged last, or what a cut has left in doubt.

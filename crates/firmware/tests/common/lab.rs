@@ -7,6 +7,7 @@
 mod cut;
 mod migration;
 mod ports;
+mod transactions;
 
 use crate::common::{Bench, Costs, POISON, Token};
 use firmware::{
@@ -45,7 +46,7 @@ struct HostPage {
     is_dirty: bool,
 }
 
-/// How often what happens, in shares of 100 and the share of runs.
+/// How often what happens, in shares of 100 and the shares of runs and transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
     pub reads: u64,
@@ -55,6 +56,8 @@ pub struct Mix {
     pub pages: u64,
     /// Reads and writes of runs of lines, half of them each; some flushes.
     pub runs: u64,
+    /// Runs, commits and aborts of transactions.
+    pub transactions: u64,
     /// Pages of the small set that half of the accesses go to.
     pub hot_pages: u64,
 }
@@ -81,6 +84,10 @@ pub struct Lab {
     outstanding: Vec<Option<Outstanding>>,
     host_pages: BTreeMap<u64, HostPage>,
     doubts: cut::Doubts,
+    open: BTreeMap<u32, transactions::Open>,
+    next_tx: u32,
+    pub commits: u64,
+    pub conflicts: u64,
     #[allow(dead_code, reason = "not every test cuts the power")]
     pub cuts: u64,
 }
@@ -116,6 +123,10 @@ impl Lab {
             outstanding: vec![None; REQUESTS],
             host_pages: BTreeMap::new(),
             doubts: vec![Default::default(); lines],
+            open: BTreeMap::new(),
+            next_tx: 0,
+            commits: 0,
+            conflicts: 0,
             cuts: 0,
         }
     }
@@ -124,7 +135,9 @@ impl Lab {
     /// host copy of a page saw anything of it.
     pub fn step(&mut self) -> bool {
         self.now += Picos::new(self.random.below(200_000));
-        let mut draw = self.random.below(100 + self.mix.runs);
+        let mut draw = self
+            .random
+            .below(100 + self.mix.runs + self.mix.transactions);
         let mut is_drawn = |share: u64| {
             let is_drawn = draw < share;
             draw = draw.wrapping_sub(share);
@@ -141,6 +154,8 @@ impl Lab {
             self.access_page()
         } else if is_drawn(mix.runs) {
             self.access_run()
+        } else if is_drawn(mix.transactions) {
+            self.access_transaction()
         } else {
             // One choice beyond the dies: the oldest timer rings.
             let choice = self.random.below(self.die_count as u64 + 1) as usize;
@@ -383,6 +398,7 @@ impl Lab {
                     self.has_writer[index] = false;
                 });
             }
+            (Answer::Refused(why), op) => return self.take_refusal(why, line, op),
             (Answer::Poison, op) => self.check_poison(id, line, op),
             (answer, op) => panic!("{op:?} is answered with {answer:?}"),
         }

@@ -7,7 +7,7 @@ use units::TxId;
 
 impl Lab {
     /// Tokens for the lines of a page.
-    fn tokens(&mut self) -> Token {
+    pub(super) fn tokens(&mut self) -> Token {
         let first = self.next_token;
         self.next_token += u64::from(self.page.line_count());
         first
@@ -55,6 +55,9 @@ impl Lab {
     /// Lines that were written, or given up, are so from now on.
     pub(super) fn take_written(&mut self, line: u64, op: RequestOp, token: Token) {
         for (nth, index) in self.lines_of(line, op).enumerate() {
+            if op.transaction() != TxId::NONE {
+                self.note_write(op.transaction(), index);
+            }
             self.model[index] = match op {
                 RequestOp::Trim => 0,
                 _ => token + nth as u64,
@@ -62,6 +65,7 @@ impl Lab {
             self.has_writer[index] = false;
             self.doubts[index].clear();
         }
+        self.take_end(op);
     }
 
     /// The payload of a page or run is what was written last.

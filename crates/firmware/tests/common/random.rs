@@ -137,6 +137,7 @@ pub fn random_mix(random: &mut Stream) -> Mix {
         migrations: pick(random, &[0, 8, 8]),
         pages: pick(random, &[0, 5, 15]),
         runs: pick(random, &[0, 5, 15]),
+        transactions: 0,
         hot_pages: pick(random, &[2, 8, 30]),
     }
 }
