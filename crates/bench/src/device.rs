@@ -2,8 +2,8 @@
 //! device time.
 //!
 //! `bench [--json] [--count] device PRESET DIRECTORY [NAME=VALUE…] [SETTING…]` makes an image in
-//! the directory and removes it. Names: `pattern` (`seq`, `random`, `same`), `writes`, `span` (bytes
-//! that they fall on).
+//! the directory and removes it. Names: `pattern` (`seq`, `random`, `same`), `writes`, `span`
+//! (bytes that they fall on).
 
 use crate::{Options, calibrate, cpu_seconds};
 use device::config::Layer;

@@ -5,7 +5,8 @@
 //! being those of `entresol replay`;
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
-//! `bench [OPTION…] device PRESET DIRECTORY [NAME=VALUE…]` persists lines on a device (`device.rs`);
+//! `bench [OPTION…] device PRESET DIRECTORY [NAME=VALUE…]` persists lines on a device
+//! (`device.rs`);
 //! `bench log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).

@@ -79,8 +79,8 @@ impl Layer {
     }
 }
 
-/// All layers put over each other; a layer's keys must be known and its values of their kinds, which
-/// is checked layer by layer so that the message names the layer.
+/// All layers put over each other; a layer's keys must be known and its values of their kinds,
+/// which is checked layer by layer so that the message names the layer.
 ///
 /// # Errors
 /// A layer that is not TOML, unknown keys, or values of another kind than the parameter's.
