@@ -13,10 +13,7 @@ from conftest import Entresol
 
 from entresol import core, point
 from entresol.errors import Stopped
-from entresol.figures import (
-    ink,
-    simulate,
-)
+from entresol.figures import catalogue, ink, simulate
 from entresol.figures.plan import Settings
 from entresol.store import Store
 
