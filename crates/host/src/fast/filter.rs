@@ -10,7 +10,7 @@ mod memory;
 mod tests;
 
 use super::origin::Origin;
-use super::stream::{FilterCounts, Kind, MOST_DEPENDENCES, Record, Stream};
+use super::stream::{Dependence, FilterCounts, Kind, MOST_DEPENDENCES, Record, Stream};
 use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::cache::CacheArray;
 use crate::config::CpuConfig;
@@ -20,8 +20,8 @@ use crate::program::{Op, Port, READY_REG, SINK_REG};
 use crate::tlb::Tlb;
 use trace::SyncEvent;
 
-/// Pieces between two records at most.
-const MOST_PIECES: u16 = 1_000;
+/// Pieces from one record to the next at most.
+const MOST_PIECES: u8 = 64;
 /// Entries of the table by which loads find stores in flight.
 const WORDS: usize = 1024;
 /// Pieces after which a line that L1D has is asked for again: another thread may have been on the
@@ -50,13 +50,48 @@ pub fn filter<S: InstructionSource>(source: &mut S, config: &CpuConfig, warmup: 
     filter.finish()
 }
 
+/// The youngest record that pieces since the last record wait for, and the slots from when it is
+/// complete to when piece 0 would retire, if there were one in each slot before the latest of them.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    record: u32,
+    until: i64,
+    is_known: bool,
+}
+
+impl Held {
+    /// A piece is complete with this value.
+    #[inline]
+    fn until(&mut self, value: &Origin, piece: u32, width: u64) {
+        if let Some((record, after)) = value.youngest() {
+            let until = (u64::from(after) * width) as i64 - i64::from(piece);
+            if !self.is_known || record > self.record {
+                (self.record, self.until, self.is_known) = (record, until, true);
+            } else if record == self.record {
+                self.until = self.until.max(until);
+            }
+        }
+    }
+    /// As a dependence of the record of `piece`.
+    fn dependence(self, number: u32, piece: u32) -> Dependence {
+        match self.is_known {
+            false => Dependence::NONE,
+            true => Dependence {
+                back: u16::try_from(number - self.record).unwrap_or(0),
+                after: (self.until + i64::from(piece)).clamp(0, u16::MAX.into()) as u16,
+            },
+        }
+    }
+}
+
 /// What was counted since the last record.
 #[derive(Clone, Copy, Default)]
 struct Pending {
-    pieces: u16,
-    instructions: u16,
-    loads: u16,
-    stores: u16,
+    pieces: u8,
+    instructions: u8,
+    loads: u8,
+    stores: u8,
+    held: Held,
 }
 
 /// Which record brought a line of L1D, for which piece, and when it is there.
@@ -205,9 +240,9 @@ impl Filter {
             self.emit(Kind::Pad, 0, 0, &Origin::at(0));
         }
         self.pending.pieces += 1;
-        self.pending.instructions += u16::from(step.counts);
-        self.pending.loads += u16::from(step.load.is_some());
-        self.pending.stores += u16::from(step.store.is_some());
+        self.pending.instructions += u8::from(step.counts);
+        self.pending.loads += u8::from(step.load.is_some());
+        self.pending.stores += u8::from(step.store.is_some());
         self.piece += 1;
     }
 
@@ -228,6 +263,7 @@ impl Filter {
             instructions,
             loads,
             stores,
+            held,
         } = std::mem::take(&mut self.pending);
         // What does not fit is told by the next record.
         let gap = self
@@ -241,6 +277,7 @@ impl Filter {
             gap: gap as u16,
             age: 0,
             depends: waits.dependences(number, self.oldest()),
+            held: held.dependence(number, self.piece),
             pieces,
             instructions,
             loads,
@@ -371,6 +408,9 @@ impl Filter {
         if op.is(Op::SPECIAL) {
             self.steer(step, op, &value);
         }
+        self.pending
+            .held
+            .until(&value, self.piece, self.front.width);
         self.retire(value.ready);
     }
 

@@ -97,6 +97,11 @@ impl Origin {
             source.after += latency as u32;
         }
     }
+    /// The youngest record that it waits for, and the cycles from that to the value.
+    #[inline]
+    pub(super) fn youngest(&self) -> Option<(u32, u32)> {
+        (self.count > 0).then(|| (self.sources[0].record, self.sources[0].after))
+    }
     /// Whether everything that `other` waits for, from piece `oldest` on, is waited for here too.
     pub(super) fn covers(&self, other: &Self, oldest: u32) -> bool {
         let own = &self.sources[..usize::from(self.count)];

@@ -325,7 +325,7 @@ impl FastCore {
         let record = source.record(source.at);
         let left = record.instructions - source.taken_instructions;
         if u64::from(left) > most {
-            let taken = source.taken_instructions + most as u16;
+            let taken = source.taken_instructions + most as u8;
             source.taken_instructions = taken;
             let share = u64::from(record.gap) * u64::from(taken) / u64::from(record.instructions);
             source.taken = share as u16;

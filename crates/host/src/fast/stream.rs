@@ -50,6 +50,10 @@ pub(crate) struct Dependence {
     pub(crate) after: u16,
 }
 
+impl Dependence {
+    pub(crate) const NONE: Self = Self { back: 0, after: 0 };
+}
+
 /// Something that the fast core looks at; 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
@@ -60,12 +64,15 @@ pub(crate) struct Record {
     /// Of a touch: sixteenths of the pieces since the thread's last record of the line.
     pub(crate) age: u16,
     pub(crate) depends: [Dependence; MOST_DEPENDENCES],
+    /// What the pieces since the record before wait for, as far as that keeps this one from
+    /// retiring; `after` in slots.
+    pub(crate) held: Dependence,
     /// Pieces since the record before, this one's included.
-    pub(crate) pieces: u16,
+    pub(crate) pieces: u8,
     /// Instructions that are complete with them.
-    pub(crate) instructions: u16,
-    pub(crate) loads: u16,
-    pub(crate) stores: u16,
+    pub(crate) instructions: u8,
+    pub(crate) loads: u8,
+    pub(crate) stores: u8,
     /// Cycles from dispatch to issue, if every miss of L1 is found in L2.
     pub(crate) late: u16,
     pub(crate) kind: Kind,
@@ -77,7 +84,8 @@ impl Record {
         line: 0,
         gap: 0,
         age: 0,
-        depends: [Dependence { back: 0, after: 0 }; MOST_DEPENDENCES],
+        depends: [Dependence::NONE; MOST_DEPENDENCES],
+        held: Dependence::NONE,
         pieces: 0,
         instructions: 0,
         loads: 0,
@@ -151,7 +159,7 @@ pub struct FilteredThread {
     /// Pieces before its first one since L1D was another thread's.
     pub(crate) resumed: u64,
     /// Instructions and pieces before that record that have been executed already.
-    pub(crate) taken_instructions: u16,
+    pub(crate) taken_instructions: u8,
     /// The record from which on counts are asked for.
     counted_from: u64,
 }

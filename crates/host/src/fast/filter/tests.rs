@@ -1,9 +1,16 @@
-//! What functional warm-up leaves out of a stream.
+//! What functional warm-up leaves out of a stream, and what keeps a record from retiring.
 
 use super::{RUN_UP, filter};
-use crate::core::testing::{Script, add, at, config, load, step, store};
+use crate::config::CpuConfig;
+use crate::core::Core;
+use crate::core::testing::{Memory, Script, add, at, config, cycles, load, step, store};
 use crate::fast::stream::{Kind, Record};
-use units::Stream;
+use crate::fast::{FastCore, FilteredThread};
+use crate::port::{Pause, Step};
+use crate::program::Program;
+use std::sync::Arc;
+use trace::Inst;
+use units::{CoreId, Stream, Time};
 
 const STEPS: u64 = 60_000;
 
@@ -22,7 +29,7 @@ fn wander() -> Script {
         };
         let mut step = step(
             inst,
-            at(byte).filter(|_| inst % 3 == 0),
+            at(byte).filter(|_| inst == 0 || inst == 3),
             at(byte).filter(|_| inst == 2),
         );
         step.has_sync = inst == 1 && stream.below(500) == 0;
@@ -93,4 +100,62 @@ fn time_after_warm_up_is_as_if_all_had_been_timed() {
     let rest = &partly[rest + 1..];
     assert_eq!(rest, &timed[timed.len() - rest.len()..]);
     assert!(rest.iter().any(|record| record.depends[0].back > 0));
+}
+
+/// Every 120 pieces a line that no cache has, and 30 additions in a row that need it; nothing that
+/// leaves L1 waits for them.
+fn rows() -> (Vec<Inst>, Vec<Step>) {
+    let mut insts = vec![load(1, 2)];
+    insts.extend((0..30).map(|_| add(1, &[1])));
+    insts.extend((0..89).map(|_| add(3, &[])));
+    let steps = (0..500).flat_map(|row| {
+        (0..120).map(move |inst| step(inst, at(row * 4096).filter(|_| inst == 0), None))
+    });
+    let steps = steps.collect();
+    (insts, steps)
+}
+
+/// A core with more ports than it needs, for the fast core knows no conflicts.
+fn wide() -> CpuConfig {
+    CpuConfig {
+        alu_ports: 7,
+        ..config()
+    }
+}
+
+/// Cycles of the fast core, every read of which is answered after `latency`.
+fn fast_cycles(latency: u64) -> u64 {
+    let (insts, steps) = rows();
+    let stream = filter(&mut Script::new(&insts, steps), &wide(), 0);
+    let program = Arc::new(Program::new(&insts, 0));
+    let mut thread = FilteredThread::new(Arc::new(stream), program);
+    let mut core = FastCore::new(CoreId::new(0), &wide());
+    let (mut memory, mut now) = (Memory::new(latency), Time::ZERO);
+    core.start(now, &mut thread);
+    loop {
+        if let Pause::End { at } = core.run(now, Time::MAX, &mut thread, &mut memory) {
+            return at.as_picos();
+        }
+        let mut goes_on = false;
+        while !goes_on {
+            let ((at, _), slot) = memory.fills.pop_first().expect("a fill is coming");
+            now = Time::from_picos(at);
+            goes_on = core.on_fill(now, slot, &mut memory);
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_a_line_keeps_younger_instructions_from_retiring() {
+    let (insts, steps) = rows();
+    for latency in [20, 50, 400] {
+        let mut core = Core::new(CoreId::new(0), &wide());
+        let mut source = Script::new(&insts, steps.clone());
+        let detailed = cycles(&mut core, &mut source, &mut Memory::new(latency));
+        let fast = fast_cycles(latency);
+        assert!(
+            fast.abs_diff(detailed) * 500 < detailed,
+            "{latency}: {fast} cycles in place of {detailed}"
+        );
+    }
 }

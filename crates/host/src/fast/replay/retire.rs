@@ -15,6 +15,7 @@ impl FastCore {
             }
             let record = entry.record;
             let slot = (self.retired + u64::from(record.pieces)).max(entry.slot);
+            let slot = slot.max(self.window.held_until(self.window.head, self.timing.width));
             let done = entry.done * self.timing.width;
             if done > slot {
                 self.stats.memory_bound_cycles += (done - slot) / self.timing.width;

@@ -135,6 +135,17 @@ impl Window {
             pieces_after: position.saturating_sub(entry.position + rob),
         })
     }
+    /// The slot before which the pieces of record `number` keep it from retiring, older records
+    /// having done so.
+    #[inline]
+    pub(super) fn held_until(&self, number: u64, width: u64) -> u64 {
+        let held = self.peek(number).record.held;
+        let back = u64::from(held.back);
+        if back == 0 || back > self.mask || number - back < self.first {
+            return 0;
+        }
+        self.peek(number - back).done * width + u64::from(held.after)
+    }
     /// When what record `number` depends on is there; not before `cycle`. Nothing if it is not
     /// known.
     #[inline]
