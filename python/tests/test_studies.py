@@ -58,6 +58,24 @@ def test_by_mechanism_the_gain_begins_with_base_cssd(
     assert gain["speedup_with_all_micro"] == round(times[0] / times[1] * 1e6)
 
 
+def test_in_fast_mode_an_explanation_repeats_and_tells_the_error(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    words = ("explain-gain", captured, *DEMO, "--by", "mechanisms", "--mode", "fast")
+    gain = _answer(entresol_command, *words)
+    assert gain["provenance"]["mode"] == "fast"
+    error = gain["provenance"]["mode_error_milli"]
+    assert error > 0
+    item = gain["configurations"][-1]
+    repeated = item["command"].split()[3:]
+    assert " --mode fast" in item["command"]
+    (run,) = _answer(entresol_command, "run", captured, *repeated)["runs"]
+    assert run["mode"] == "fast"
+    assert run["execution_time_ps"] == item["design_ps"]
+    outcome = entresol_command(*words)
+    assert f"within {error / 10:.1f} % of the detailed mode" in " ".join(outcome.out.split())
+
+
 def test_the_slowest_load_accounts_for_all_of_its_time(
     entresol_command: Entresol, captured: Path
 ) -> None:

@@ -22,6 +22,7 @@ from entresol.options import (
     JobsOption,
     JsonOption,
     MachineOption,
+    ModeOption,
     NandOption,
     OutputOption,
     SetOption,
@@ -63,6 +64,7 @@ def explain_gain(
     overrides: SetOption = None,
     config: ConfigOption = None,
     nand: NandOption = None,
+    mode: ModeOption = "detailed",
     jobs: JobsOption = None,
     output: OutputOption = None,
     as_json: JsonOption = False,
@@ -79,7 +81,7 @@ def explain_gain(
         raise UserError(f"--by is switches or mechanisms, not {by}.")
     if by == "mechanisms" and switches:
         raise UserError("--switch belongs to --by switches; leave one of them out.")
-    setup = study.setup_of(machine, nand, config, overrides, "paper")
+    setup = study.setup_of(machine, nand, config, overrides, "paper", mode)
     reading = foreign.reading(format, dependencies, slowdown)
     wanted = study.study_of([trace], [design], setup, threads, False, reading)
     question = _question(wanted, by, switches or [])

@@ -161,6 +161,8 @@ def assemble(found: Plan, gain: Gain) -> Json:
             "by": "mechanism" if question.by_mechanism else "switch",
             "is_artifact": not question.by_mechanism
             and len(question.choices) == len(core.fidelity_switches()),
+            "mode": question.wanted.setup.mode,
+            "mode_error_milli": _mode_error(found),
             "orders": sum(len(group) for group in found.groups),
             "is_exact": len(question.choices) <= shapley.EXACT,
         },
@@ -184,6 +186,11 @@ def assemble(found: Plan, gain: Gain) -> Json:
         ],
         "configurations": [_configuration(found, on) for on in found.pairs],
     }
+
+
+def _mode_error(found: Plan) -> int:
+    results = (job.result or {} for job in found.jobs.values())
+    return max(int(result["mode_error_milli"]) for result in results)
 
 
 def _micro(logarithm: float) -> int:
@@ -218,6 +225,7 @@ def command(question: Question, setup: Setup, design: str) -> str:
     words += [] if threads is None else ["--threads", str(threads)]
     words += [] if setup.nand is None else ["--nand", setup.nand]
     words += [] if setup.fidelity == "paper" else ["--fidelity", setup.fidelity]
+    words += [] if setup.mode == "detailed" else ["--mode", setup.mode]
     words += [word for name, _ in setup.files for word in ("--config", name)]
     words += [word for override in setup.overrides for word in ("--set", override)]
     return shlex.join([*words, *question.reading])
