@@ -23,7 +23,7 @@ impl Mode {
     pub fn error_milli(self) -> u64 {
         match self {
             Self::Detailed => 0,
-            Self::Fast => 65,
+            Self::Fast => 50,
         }
     }
 
@@ -42,7 +42,7 @@ impl Mode {
         (self == Self::Fast).then(|| {
             format!(
                 "fast mode: nine of ten ratios of execution times are within {:.1} % of the detailed \
-                 mode's in the study of docs/fast-mode.md, the worst is 28 % off; time bound by \
+                 mode's in the study of docs/fast-mode.md, the worst is 11 % off; time bound by \
                  memory or compute and counts of L1 are estimates",
                 self.error_milli() as f64 / 10.0
             )
