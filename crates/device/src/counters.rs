@@ -51,15 +51,13 @@ impl Counters {
         }))
     }
 
-    /// Notes that a process has the image; says whether the last one did not close it.
-    pub fn open(map: &mut Mapped) -> bool {
-        let was_cut_off = Self::is_marked_open(map);
-        if was_cut_off {
+    /// Notes that a process has the image, and whether the last one did not close it.
+    pub fn open(map: &mut Mapped) {
+        if Self::is_marked_open(map) {
             let count = map.load(Layout::counter(UNSAFE_SHUTDOWNS));
             map.store(Layout::counter(UNSAFE_SHUTDOWNS), count.wrapping_add(1));
         }
         map.store(Layout::counter(OPEN), 1);
-        was_cut_off
     }
 
     /// Whether a process has the image, or had it and did not close it.

@@ -14,10 +14,11 @@ use crate::data::Data;
 use crate::error::DeviceFileError;
 use crate::image::Image;
 use crate::pace::{Pace, WallClock};
+use crate::superblock::Role;
 use crate::transactions::Transactions;
 use crate::world::{Event, World};
 use crate::{recovery, wire::Wire};
-use firmware::{NandTag, Request};
+use firmware::{Health, NandTag, Request};
 use port::{Atomicity, Completion, DeviceError, DeviceStats, Shape};
 use std::path::PathBuf;
 use units::{ByteAddr, Bytes, PageSize, Picos, RequestId, Time, TxId};
@@ -77,16 +78,19 @@ impl DeviceEngine {
     /// # Errors
     /// The image is none, damaged, newer, or open elsewhere.
     pub fn open(path: &std::path::Path, pace: Pace) -> Result<Self, DeviceFileError> {
-        let mut image = Image::open(path)?;
+        let image = Image::open(path)?;
         let config = image.config.clone();
-        let stats = Counters::read(image.tables.map_mut()).stats;
+        let stats = Counters::read(image.tables.map()).stats;
         let has_transactions = config.ssd.half_slot_count() > 0;
         let next_tx = recovery::first_free_transaction(&image.tables);
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
         let data = Data::new(image.tables, image.media, image.id, (frames, page));
         let mut world = World::new(data, &config, stats.clock);
-        let controller = recovery::start(&config, &mut world, path)?;
+        let view = image.view;
+        let dram = path.join(Role::Dram.file_name());
+        let controller = recovery::start(&config, &view, &mut world, &dram)?;
+        Counters::open(world.data.tables.map_mut());
         Ok(Self {
             controller,
             wire: Wire::new(&config.device, stats.clock),
@@ -135,6 +139,14 @@ impl DeviceEngine {
         flash.read_bytes = self.page.bytes() * flash.reads;
         flash.programmed_bytes = self.page.bytes() * flash.programs;
         stats
+    }
+
+    /// How it is: spare blocks, wear, failures.
+    pub fn health(&self) -> Health {
+        let mut health = self.controller.health();
+        let map = self.world.data.tables.map();
+        health.unsafe_shutdowns = Counters::read(map).unsafe_shutdowns;
+        health
     }
 
     /// Opens a transaction.
@@ -371,11 +383,8 @@ impl DeviceEngine {
         for completion in &completions {
             let tag = NandTag::new(completion.tag);
             let fault = self.world.complete(tag, completion.fault);
-            let (now, world) = (self.world.now(), &mut self.world);
-            match fault {
-                None => self.controller.on_nand_done(now, tag, world),
-                Some(fault) => self.controller.on_nand_failed(now, tag, fault, world),
-            }
+            let now = self.world.now();
+            self.controller.on_nand(now, tag, fault, &mut self.world);
             self.world.settle();
         }
         self.world.give_back(completions);

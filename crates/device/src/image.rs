@@ -30,6 +30,8 @@ pub struct Image {
     pub layout: Layout,
     /// Battery-backed DRAM.
     pub tables: Tables,
+    /// A second look at the tables, for whoever reads them while they change.
+    pub view: Tables,
     /// Flash.
     pub media: Media,
     /// Whether the process that had it before was killed.
@@ -107,7 +109,7 @@ impl Image {
         check_length(path, Role::Dram, &dram, layout.dram_bytes)?;
         let (media_path, dram_path) = (file_path(path, Role::Media), file_path(path, Role::Dram));
         let map = Mapped::new(&dram).map_err(DeviceFileError::io(&dram_path, "map it"))?;
-        let mut tables = Tables::new(map, layout);
+        let tables = Tables::new(map, layout);
         if purpose == Purpose::Use
             && let Some(problem) = first_problem(&tables)
         {
@@ -115,16 +117,15 @@ impl Image {
         }
         let media =
             Media::new(media, layout).map_err(DeviceFileError::io(&media_path, "map it"))?;
-        let was_cut_off = match purpose {
-            Purpose::Use => Counters::open(tables.map_mut()),
-            Purpose::Check => Counters::is_marked_open(tables.map_mut()),
-        };
+        let view = Mapped::new(&dram).map_err(DeviceFileError::io(&dram_path, "map it"))?;
+        let was_cut_off = Counters::is_marked_open(tables.map());
         Ok(Self {
             path: path.to_owned(),
             id: superblock.id,
             config,
             layout,
             tables,
+            view: Tables::new(view, layout),
             media,
             was_cut_off,
         })

@@ -1,42 +1,105 @@
-//! The firmware as it begins: anew, or from what a power cut has left.
+//! The firmware as it begins, from what a power cut has left: of a new image that is nothing.
 
 use crate::config::DeviceConfig;
 use crate::error::DeviceFileError;
 use crate::tables::Tables;
 use crate::world::World;
-use firmware::{Controller, Durable};
+use firmware::log_index::{SkipList, TwoLevelHash};
+use firmware::{
+    Controller, Durable, Health, LogIndexKind, NandFault, NandTag, Request, Timer, UnsoundState,
+};
 use std::path::Path;
+use units::Time;
 
-/// The firmware.
-pub type Brain = Controller;
+/// The firmware, with the log index that the configuration names.
+pub enum Brain {
+    /// SkyByte's.
+    Hash(Box<Controller<TwoLevelHash>>),
+    /// ByteFS's.
+    Skip(Box<Controller<SkipList>>),
+}
+
+/// The same call of either.
+macro_rules! either {
+    ($brain:expr, $controller:ident => $call:expr) => {
+        match $brain {
+            Brain::Hash($controller) => $call,
+            Brain::Skip($controller) => $call,
+        }
+    };
+}
+
+impl Brain {
+    /// Takes over what the tables say. `tables` is a second look at the file that `world` writes.
+    ///
+    /// # Errors
+    /// The tables are damaged.
+    pub fn recover(
+        config: &DeviceConfig,
+        tables: &Tables,
+        world: &mut World,
+    ) -> Result<Self, UnsoundState> {
+        let (now, parts) = (world.now(), config.controller());
+        Ok(match config.ssd.log_index {
+            LogIndexKind::TwoLevelHash => {
+                Self::Hash(Box::new(Controller::recover(&parts, tables, now, world)?))
+            }
+            LogIndexKind::SkipList => {
+                Self::Skip(Box::new(Controller::recover(&parts, tables, now, world)?))
+            }
+        })
+    }
+
+    /// A host request has arrived.
+    #[inline]
+    pub fn on_request(&mut self, now: Time, request: Request, world: &mut World) {
+        either!(self, controller => controller.on_request(now, request, world));
+    }
+
+    /// A NAND operation is over.
+    pub fn on_nand(&mut self, now: Time, tag: NandTag, fault: Option<NandFault>, to: &mut World) {
+        match fault {
+            None => either!(self, controller => controller.on_nand_done(now, tag, to)),
+            Some(fault) => {
+                either!(self, controller => controller.on_nand_failed(now, tag, fault, to));
+            }
+        }
+    }
+
+    /// A timer has rung.
+    pub fn on_timer(&mut self, now: Time, timer: Timer, world: &mut World) {
+        either!(self, controller => controller.on_timer(now, timer, world));
+    }
+
+    /// How the device is.
+    pub fn health(&self) -> Health {
+        either!(self, controller => controller.health())
+    }
+
+    /// Checks everything that can be checked.
+    pub fn audit(&self) {
+        either!(self, controller => controller.audit());
+    }
+}
 
 /// The firmware of an image that was just opened.
 ///
 /// # Errors
-/// The image was used before: its tables cannot be taken over yet.
+/// The tables are damaged.
 pub fn start(
     config: &DeviceConfig,
+    tables: &Tables,
     world: &mut World,
-    path: &Path,
+    dram: &Path,
 ) -> Result<Brain, DeviceFileError> {
-    let tables = &world.data.tables;
-    if tables.mapped().next().is_some() || tables.logged().next().is_some() {
-        return Err(DeviceFileError::damaged(
-            path,
-            "the image has been used, and this firmware cannot recover it",
-        ));
-    }
-    Ok(Controller::new(&config.controller()))
+    let recovered = Brain::recover(config, tables, world);
+    recovered.map_err(|unsound| DeviceFileError::damaged(dram, unsound.to_string()))
 }
 
 /// The first name for a transaction that nothing in the tables has.
 pub fn first_free_transaction(tables: &Tables) -> u32 {
     let logged = tables.logged().map(|(_, line)| line.tx.get());
     let committed = tables.committed().map(|(_, tx)| tx.get());
-    logged
-        .chain(committed)
-        .max()
-        .unwrap_or(0)
-        .wrapping_add(1)
-        .max(1)
+    let last = logged.chain(committed).max().unwrap_or(0);
+    last.wrapping_add(1).max(1)
 }

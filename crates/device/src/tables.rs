@@ -35,6 +35,11 @@ impl Tables {
     }
 
     /// The file, for what lies outside the tables.
+    pub fn map(&self) -> &Mapped {
+        &self.map
+    }
+
+    /// The file, to change what lies outside the tables.
     pub fn map_mut(&mut self) -> &mut Mapped {
         &mut self.map
     }
