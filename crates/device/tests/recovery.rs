@@ -1,7 +1,7 @@
 //! What a killed process has left is taken over.
 //!
 //! Dropping an engine without closing it is what a kill is to the image: stores that were made are
-//! in it, and nothing else happens. Real kills come in `kills.rs`.
+//! in it, and nothing else happens.
 
 mod common;
 
