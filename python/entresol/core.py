@@ -16,6 +16,7 @@ from entresol import _core
 EntresolError = _core.EntresolError
 TraceError = _core.TraceError
 ConfigError = _core.ConfigError
+CrashError = _core.CrashError
 SimulationError = _core.SimulationError
 Interrupted = _core.Interrupted
 ImageError = _core.ImageError
@@ -252,6 +253,30 @@ class Replay:
     def cancel(self) -> None:
         """As `Run.cancel`."""
         self._replay.cancel()
+
+
+class CrashLab:
+    """Workloads of the crash lab, from one seed on, until there are enough crash points."""
+
+    def __init__(self, seed: int, points: int) -> None:
+        self._lab = _core.CrashLab(seed, points)
+
+    def execute(self) -> Json:
+        """As `Run.execute`: `tally`, and `failure` or None."""
+        return _executed(self._lab.execute)
+
+    def points(self) -> int:
+        """Crash points judged so far; from any thread at any time."""
+        return self._lab.points()
+
+    def cancel(self) -> None:
+        """Asks it to stop after the workload that runs."""
+        self._lab.cancel()
+
+
+def crash_replay(text: str) -> Json:
+    """Runs a crash script: `tally`, and `finding` or None. Raises `CrashError` if it is none."""
+    return _object(_core.crash_replay(text))
 
 
 def _executed(execute: Callable[[], str]) -> Json:

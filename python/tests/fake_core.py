@@ -10,6 +10,7 @@ import synthetic
 
 from entresol._core import (
     ConfigError,
+    CrashError,
     EntresolError,
     ImageError,
     Interrupted,
@@ -26,8 +27,13 @@ from entresol._core import (
 
 __all__ = [
     "ConfigError",
+<<<<<<< HEAD
     "EntresolError",
     "ImageError",
+=======
+    "CrashError",
+    "EntresolError",
+>>>>>>> 2557602 (Crash lab: on the command line)
     "Interrupted",
     "SimulationError",
     "TraceError",
@@ -178,6 +184,14 @@ def effective_config(
         section, _, name = key.partition(".")
         config[section][name] = value
     return json.dumps(config)
+
+
+class CrashLab:
+    """The crash lab has no stand-in: its tests run the real one."""
+
+
+def crash_replay(text: str) -> str:
+    raise CrashError(f"{text!r} is run by the real core only")
 
 
 class Replay:

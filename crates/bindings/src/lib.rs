@@ -4,6 +4,7 @@
 //! Everything crosses as text, numbers or JSON. Each Rust error has its exception. A run releases
 //! the interpreter lock; its progress is read, and its cancellation asked for, from other threads.
 
+mod crash;
 mod device;
 mod foreign;
 mod replay;
@@ -42,6 +43,12 @@ pyo3::create_exception!(
     ConfigError,
     EntresolError,
     "The configuration is wrong."
+);
+pyo3::create_exception!(
+    _core,
+    CrashError,
+    EntresolError,
+    "A crash script cannot be run."
 );
 pyo3::create_exception!(_core, SimulationError, EntresolError, "A run cannot go on.");
 pyo3::create_exception!(_core, Interrupted, EntresolError, "A run was cancelled.");
@@ -422,6 +429,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("EntresolError", py.get_type::<EntresolError>())?;
     module.add("TraceError", py.get_type::<TraceError>())?;
     module.add("ConfigError", py.get_type::<ConfigError>())?;
+    module.add("CrashError", py.get_type::<CrashError>())?;
     module.add("SimulationError", py.get_type::<SimulationError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     serve::add(module)?;
@@ -430,6 +438,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace_head, module)?)?;
     foreign::add(module)?;
     device::add(module)?;
+    crash::add(module)?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(nand_types, module)?)?;

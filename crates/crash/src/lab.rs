@@ -30,6 +30,16 @@ pub struct CutName {
     pub second: Option<(Place, Fate)>,
 }
 
+impl core::fmt::Display for CutName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} {}", self.first.0, self.first.1.name())?;
+        match self.second {
+            Some((place, fate)) => write!(f, ", again {place} {}", fate.name()),
+            None => Ok(()),
+        }
+    }
+}
+
 /// How a workload is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {

@@ -10,6 +10,7 @@
 //! [`power_cutter`], [`oracle`], [`step`], [`lab`], then [`sabotage`]. See docs/crash-lab.md.
 #![forbid(unsafe_code)]
 
+pub mod campaign;
 mod catch;
 pub mod device;
 pub mod flash;
@@ -27,6 +28,7 @@ pub mod tables;
 pub mod token;
 pub mod workload;
 
+pub use campaign::{Campaign, Failure};
 pub use device::Device;
 pub use lab::{CutName, Finding, Lab, Options, Tally};
 pub use sabotage::Bug;
