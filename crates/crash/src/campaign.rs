@@ -42,6 +42,7 @@ impl Campaign {
     ) -> Result<(), Failure> {
         let options = Options {
             fates: Fates::InTurn,
+            again_of: 8,
             bug: self.bug,
             only: None,
         };

@@ -5,13 +5,14 @@ use crate::device::Device;
 use crate::life::{Event, Life, Setup};
 use crate::media::span;
 use crate::oracle::{Asked, Lines, Oracle};
-use crate::power_cutter::{Cut, Fate, Fates, Place};
+use crate::power_cutter::{Cut, Cuttable, Fate, Fates, Place};
+use crate::recovery::{Judge, read_all};
 use crate::sabotage::Bug;
 use crate::step::Step;
 use crate::token::{Digest, Token};
 use crate::workload::Workload;
 use core::ops::Range;
-use firmware::{Answer, Request, RequestOp, Response};
+use firmware::{Answer, Durable, Request, RequestOp, Response};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use units::{LineAddr, Lpa, RequestId, TxId};
@@ -19,7 +20,7 @@ use units::{LineAddr, Lpa, RequestId, TxId};
 /// Requests that may be outstanding together.
 pub const REQUESTS: usize = 8;
 /// Events after which a device that still works is stuck.
-const MOST_EVENTS: usize = 10_000;
+pub(crate) const MOST_EVENTS: usize = 10_000;
 
 /// One cut among those of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +46,8 @@ impl core::fmt::Display for CutName {
 pub struct Options {
     /// Which fates of flash operations are tried.
     pub fates: Fates,
+    /// At one in so many cuts, power is cut again at every step of the recovery.
+    pub again_of: u64,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
     /// The only cut that is judged, and in which step; none: all.
@@ -67,6 +70,8 @@ pub struct Finding {
 pub struct Tally {
     /// Cuts that were judged, each with another state or other expectations than all before.
     pub points: u64,
+    /// Those of them that were second cuts, while the firmware recovered from a first.
+    pub again: u64,
     /// Cuts that left what an earlier one left, with the same expectations.
     pub repeats: u64,
     /// Reads that were compared while the power was on.
@@ -81,20 +86,26 @@ impl Tally {
         self.states.len()
     }
 
-    /// Takes note of a cut; says whether it is one to be judged.
-    fn note(&mut self, cut: &Cut, oracle: &Oracle) -> bool {
+    /// As [`Tally::note`], of a second cut.
+    pub(crate) fn note_again(&mut self, cut: &Cut, oracle: &Oracle) -> bool {
+        let is_new = self.note(cut, oracle).is_some();
+        self.again += u64::from(is_new);
+        is_new
+    }
+
+    /// Takes note of a cut; its digest, if it is one to be judged.
+    fn note(&mut self, cut: &Cut, oracle: &Oracle) -> Option<u64> {
         let state = cut.media.digest();
         let mut digest = Digest::new();
         digest.add(state);
         oracle.digest(&mut digest);
         self.states.insert(state);
         let is_new = self.judged.insert(digest.get());
-        *(if is_new {
-            &mut self.points
-        } else {
-            &mut self.repeats
+        *(match is_new {
+            true => &mut self.points,
+            false => &mut self.repeats,
         }) += 1;
-        is_new
+        is_new.then_some(state)
     }
 }
 
@@ -102,6 +113,7 @@ impl core::fmt::Display for Tally {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Self {
             points,
+            again,
             repeats,
             reads,
             ..
@@ -109,8 +121,9 @@ impl core::fmt::Display for Tally {
         let states = self.state_count();
         write!(
             f,
-            "{points} crash points judged, {states} distinct device states; {repeats} more left \
-             what an earlier one had left; {reads} reads compared while the power was on"
+            "{points} crash points judged, {again} of them in recovery; {states} distinct device \
+             states; {repeats} more left what an earlier one had left; {reads} reads compared \
+             while the power was on"
         )
     }
 }
@@ -178,6 +191,7 @@ impl<'a> Lab<'a> {
                 self.take(event)
             }
             Step::Settle => self.settle(),
+            Step::PowerCut { fate } => self.cut_power(fate),
             step => self.send(step),
         }
     }
@@ -290,14 +304,35 @@ impl<'a> Lab<'a> {
     fn settle(&mut self) -> Result<(), Finding> {
         for _ in 0..MOST_EVENTS {
             let Some(event) = self.life.go_on() else {
-                return match self.oracle.is_idle() {
-                    true => Ok(()),
-                    false => Err(self.finding("a request is never answered".into())),
-                };
+                if !self.oracle.is_idle() {
+                    return Err(self.finding("a request is never answered".into()));
+                }
+                return self.check_leaks().map_err(|what| self.finding(what));
             };
             self.take(event)?;
         }
         Err(self.finding(format!("the device still works after {MOST_EVENTS} events")))
+    }
+
+    /// With nothing under way, what counts is what the firmware knows.
+    fn check_leaks(&mut self) -> Result<(), String> {
+        self.life.controller.audit();
+        let known = self.life.controller.logged_lines();
+        let tables = &self.life.machine().media().tables;
+        if let Some((buffer, page)) = tables.buffered().next() {
+            return Err(format!(
+                "{buffer} counts for {} although nothing is under way",
+                page.lpa
+            ));
+        }
+        let counted = tables.logged().map(|(_, line)| (line.lpa, line.line));
+        let counted: std::collections::BTreeSet<_> = counted.collect();
+        match known.iter().copied().eq(counted.iter().copied()) {
+            true => Ok(()),
+            false => Err(format!(
+                "slots count for {counted:?}; the log has {known:?}"
+            )),
+        }
     }
 
     /// Judges the cuts of an event, each with the answers that had been given before it.
@@ -348,24 +383,55 @@ impl<'a> Lab<'a> {
         what.map_or(Ok(()), |what| Err(self.finding(what)))
     }
 
-    /// Judges what a cut leaves.
+    /// Judges what a cut leaves. At some it is cut again while the firmware recovers.
     fn judge(&mut self, cut: &Cut) -> Result<(), Finding> {
-        let name = CutName {
-            first: (cut.place, cut.fate),
-            second: None,
+        let first = (cut.place, cut.fate);
+        let (cuts_again, only) = match self.options.only {
+            None => match self.tally.note(cut, &self.oracle) {
+                Some(digest) => (digest % self.options.again_of == 0, None),
+                None => return Ok(()),
+            },
+            Some((step, only)) if (step, only.first) == (self.step, first) => {
+                (only.second.is_some(), only.second)
+            }
+            Some(_) => return Ok(()),
         };
-        let is_chosen = match self.options.only {
-            None => self.tally.note(cut, &self.oracle),
-            Some((step, only)) => (step, only.first) == (self.step, name.first),
+        let judge = Judge {
+            setup: &self.setup,
+            bug: self.options.bug,
+            fates: self.options.fates,
+            cuts_again,
+            only,
         };
-        if !is_chosen {
-            return Ok(());
-        }
-        let reading = cut.media.reading(self.setup.page_count);
-        let judged = reading.and_then(|reading| self.oracle.judge(&reading));
-        judged.map_err(|what| Finding {
-            cut: Some(name),
+        let judged = judge.judge(&cut.media, &self.oracle, self.tally);
+        judged.map_err(|(second, what)| Finding {
+            cut: Some(CutName { first, second }),
             ..self.finding(what)
         })
+    }
+
+    /// The power goes and comes back, and the host finds out what is there.
+    fn cut_power(&mut self, fate: Fate) -> Result<(), Finding> {
+        let media = self.life.bench.inner.inner.cut(fate);
+        if let Some(what) = self.life.machine().violation.take() {
+            return Err(self.finding(what));
+        }
+        let judge = Judge {
+            setup: &self.setup,
+            bug: self.options.bug,
+            fates: self.options.fates,
+            cuts_again: false,
+            only: None,
+        };
+        let recovered = judge.recover(&media).and_then(|(mut life, _)| {
+            let found = read_all(&mut life, &self.setup)?;
+            self.oracle.judge(&found)?;
+            Ok((life, found))
+        });
+        let (life, found) = recovered.map_err(|what| self.finding(what))?;
+        self.oracle.settle_on(&found);
+        self.life = life;
+        self.outstanding = [false; REQUESTS];
+        Ok(())
     }
 }

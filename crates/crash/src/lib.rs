@@ -20,6 +20,7 @@ pub mod machine;
 pub mod media;
 pub mod oracle;
 pub mod power_cutter;
+mod recovery;
 pub mod sabotage;
 pub mod script;
 pub mod shrink;

@@ -2,8 +2,9 @@
 
 use crate::device::Device;
 use crate::machine::Machine;
+use crate::media::Media;
 use crate::power_cutter::{Cut, Fates, PowerCutter};
-use crate::sabotage::{Bug, Sabotage};
+use crate::sabotage::{Bug, Misreading, Sabotage};
 use firmware::{Controller, ControllerConfig, Request, Response};
 use units::{DieId, Picos, Time};
 
@@ -66,6 +67,38 @@ impl Life {
             bench: Sabotage::new(cutter, bug, &setup.device, false),
             now: Time::ZERO,
         }
+    }
+
+    /// A device whose power has come back, and what its firmware did to recover.
+    ///
+    /// # Errors
+    /// A sentence, if the firmware refuses the tables.
+    pub fn recover(
+        setup: &Setup,
+        media: Media,
+        bug: Option<Bug>,
+        fates: Fates,
+    ) -> Result<(Self, Event), String> {
+        let tables = media.tables.clone();
+        let cutter = PowerCutter::new(Machine::new(&setup.device, media), fates);
+        let mut bench = Sabotage::new(cutter, bug, &setup.device, true);
+        bench.remember(&tables);
+        let misreading = Misreading {
+            tables: &tables,
+            bug,
+            second_half: setup.device.half_lines,
+        };
+        bench.inner.begin();
+        let controller = Controller::recover(&setup.config, &misreading, Time::ZERO, &mut bench);
+        let cuts = bench.inner.end();
+        let controller = controller.map_err(|error| format!("recovering, {error}"))?;
+        let life = Self {
+            controller,
+            bench,
+            now: Time::ZERO,
+        };
+        let answers = Vec::new();
+        Ok((life, Event { cuts, answers }))
     }
 
     /// The machine.

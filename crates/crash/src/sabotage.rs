@@ -9,12 +9,13 @@ mod misreading;
 pub use misreading::Misreading;
 
 use crate::device::Device;
+use crate::tables::Tables;
 use firmware::{
-    Cell, LoggedLine, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
-    Unit, WriteOrder,
+    Cell, Durable, LoggedLine, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response,
+    Timer, Unit, WriteOrder,
 };
 use std::collections::BTreeMap;
-use units::{Bytes, LineMask, LogSlot, Lpa, Picos, Ppa, Time, TxId};
+use units::{BlockAddr, Bytes, LineMask, LogSlot, Lpa, Picos, Ppa, Time, TxId};
 
 macro_rules! bugs {
     ($($(#[doc = $doc:expr])+ $name:ident = $key:literal,)+) => {
@@ -127,6 +128,7 @@ pub struct Sabotage<P> {
     committed: Option<u32>,
     /// What an order that restarted is less than a right one.
     order_less: Option<u64>,
+    wear: BTreeMap<BlockAddr, u32>,
     is_recovered: bool,
     first_gc_buffer: u32,
     all_lines: LineMask,
@@ -148,20 +150,19 @@ impl<P: Platform> Sabotage<P> {
             trimmed: None,
             committed: None,
             order_less: None,
+            wear: BTreeMap::new(),
             is_recovered,
             first_gc_buffer: device.buffers,
             all_lines: LineMask::full(device.config().geometry.page_size),
         }
     }
 
-    /// Knows what was logged and mapped before.
-    pub fn remember(
-        &mut self,
-        logged: impl Iterator<Item = (LogSlot, LoggedLine)>,
-        mapped: impl Iterator<Item = (Lpa, Ppa)>,
-    ) {
-        self.logged = logged.collect();
-        self.mapped = mapped.collect();
+    /// Knows what was recorded before.
+    pub fn remember(&mut self, tables: &Tables) {
+        self.logged = tables.logged().collect();
+        self.mapped = tables.mapped().collect();
+        let wear = tables.blocks().map(|(block, record)| (block, record.wear));
+        self.wear = wear.collect();
     }
 
     fn pass(&mut self, action: Action) {
@@ -350,7 +351,10 @@ impl<P: Platform> Sabotage<P> {
             (Bug::ErasedTooEarly, Action::Nand(_, command)) => {
                 self.pass(action);
                 if let NandOp::Erase { block } = command.op {
-                    self.pass(Action::Record(Record::Erased(block, u32::MAX)));
+                    let wear = self.wear.entry(block).or_default();
+                    *wear += 1;
+                    let erased = Record::Erased(block, *wear);
+                    self.pass(Action::Record(erased));
                 }
             }
             (Bug::ErasedTooEarly, Action::Record(Record::Erased(..))) => {}

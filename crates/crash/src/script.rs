@@ -29,6 +29,7 @@ impl Script {
         let last = self.workload.steps.len().saturating_sub(1);
         let options = Options {
             fates: Fates::Each,
+            again_of: 1,
             bug: self.bug,
             only: self.cut.map(|cut| (last, cut)),
         };

@@ -36,6 +36,7 @@ pub fn shrink(workload: &Workload, bug: Option<Bug>) -> Option<(Script, Finding)
 fn failure(workload: &Workload, bug: Option<Bug>) -> Option<Finding> {
     let options = Options {
         fates: Fates::Each,
+        again_of: 1,
         bug,
         only: None,
     };

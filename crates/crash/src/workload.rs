@@ -1,6 +1,7 @@
 //! Workloads by chance: steps with much of what is hard.
 
 use crate::device::Device;
+use crate::power_cutter::Fate;
 use crate::step::Step;
 use units::{DieId, Stream, TxId};
 
@@ -38,6 +39,8 @@ impl Workload {
             hot_pages: 1 + random.below(4) as u32,
             pages: device.page_count() as u32,
             has_lines,
+            txs: [1, 2, 3],
+            last_tx: 3,
             random,
         };
         let steps = (0..step_count).map(|_| draw.step()).collect();
@@ -52,6 +55,9 @@ struct Draw {
     dies: u32,
     hot_pages: u32,
     has_lines: bool,
+    /// Transactions under way.
+    txs: [u32; 3],
+    last_tx: u32,
 }
 
 impl Draw {
@@ -72,6 +78,25 @@ impl Draw {
         self.page() * self.page_lines + self.below(self.page_lines)
     }
 
+    fn tx(&mut self) -> TxId {
+        let nth = self.below(self.txs.len() as u32);
+        TxId::new(self.txs[nth as usize])
+    }
+
+    /// Two of three times a commit. Now and then the name is used again.
+    fn end_tx(&mut self) -> Step {
+        let nth = self.below(self.txs.len() as u32) as usize;
+        let tx = TxId::new(self.txs[nth]);
+        if self.below(8) > 0 {
+            self.last_tx += 1;
+            self.txs[nth] = self.last_tx;
+        }
+        match self.below(3) {
+            0 => Step::Abort { tx },
+            _ => Step::Commit { tx },
+        }
+    }
+
     /// Of the lines of a run: every other time one.
     fn count(&mut self) -> u32 {
         match self.below(2) {
@@ -82,11 +107,17 @@ impl Draw {
 
     fn step(&mut self) -> Step {
         match self.below(100) {
-            0..30 if self.has_lines => Step::Write {
+            0..18 if self.has_lines => Step::Write {
                 line: self.line(),
                 count: self.count(),
                 tx: TxId::NONE,
             },
+            18..28 if self.has_lines => Step::Write {
+                line: self.line(),
+                count: self.count(),
+                tx: self.tx(),
+            },
+            28..31 if self.has_lines => self.end_tx(),
             0..40 => Step::WritePage {
                 page: self.page(),
                 is_through: self.below(4) == 0,
@@ -98,8 +129,11 @@ impl Draw {
             },
             46..50 => Step::ReadPage { page: self.page() },
             50..52 => Step::Drain,
-            52..53 => Step::Settle,
-            53..70 => Step::Ring,
+            52 => Step::Settle,
+            53 => Step::PowerCut {
+                fate: Fate::ALL[self.below(Fate::ALL.len() as u32) as usize].0,
+            },
+            54..70 => Step::Ring,
             _ => Step::Finish {
                 die: DieId::new(self.below(self.dies)),
             },

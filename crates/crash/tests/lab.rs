@@ -6,6 +6,7 @@ use crash::{Bug, Lab, Options, Script, Tally, Workload};
 
 const SOUND: Options = Options {
     fates: Fates::InTurn,
+    again_of: 8,
     bug: None,
     only: None,
 };

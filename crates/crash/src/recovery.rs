@@ -1,0 +1,163 @@
+//! What a cut leaves, seen through the firmware that recovers from it.
+
+use crate::catch::catch;
+use crate::lab::{MOST_EVENTS, Tally};
+use crate::life::{Event, Life, Setup};
+use crate::media::{Media, span};
+use crate::oracle::Oracle;
+use crate::power_cutter::{Cut, Fate, Fates, Place};
+use crate::sabotage::Bug;
+use crate::token::Token;
+use firmware::{Answer, Request, RequestOp};
+use units::{LineAddr, Lpa, RequestId};
+
+/// What was wrong, and after which second cut if after one.
+pub(crate) type Wrong = (Option<(Place, Fate)>, String);
+
+/// How recoveries are judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) bug: Option<Bug>,
+    pub(crate) fates: Fates,
+    /// The power is cut again at every step of the recovery.
+    pub(crate) cuts_again: bool,
+    /// The only second cut that is judged.
+    pub(crate) only: Option<(Place, Fate)>,
+}
+
+impl Judge<'_> {
+    /// Reads the media, recovers, reads everything, lets everything end and reads the media again.
+    pub(crate) fn judge(
+        &self,
+        media: &Media,
+        oracle: &Oracle,
+        tally: &mut Tally,
+    ) -> Result<(), Wrong> {
+        self.check_media(media, oracle).map_err(once)?;
+        let recovered = catch(|| self.recover(media)).and_then(|done| done);
+        let (mut life, event) = recovered.map_err(once)?;
+        self.judge_again(&event.cuts, oracle, tally)?;
+        let found = catch(|| read_all(&mut life, self.setup)).and_then(|done| done);
+        let found = found.map_err(once)?;
+        oracle
+            .judge(&found)
+            .map_err(|what| once(read_wrong(&what)))?;
+        let mut settled = oracle.clone();
+        settled.settle_on(&found);
+        self.settle(&mut life, &settled, tally)
+    }
+
+    fn check_media(&self, media: &Media, oracle: &Oracle) -> Result<(), String> {
+        let reading = media.reading(self.setup.page_count)?;
+        oracle.judge(&reading)
+    }
+
+    /// The power comes back on.
+    pub(crate) fn recover(&self, media: &Media) -> Result<(Life, Event), String> {
+        let (mut life, event) = Life::recover(self.setup, media.clone(), self.bug, self.fates)?;
+        match life.machine().violation.take() {
+            Some(what) => Err(format!("recovering, {what}")),
+            None => Ok((life, event)),
+        }
+    }
+
+    /// Judges cuts in the middle of a recovery: it must be possible to recover again.
+    fn judge_again(&self, cuts: &[Cut], oracle: &Oracle, tally: &mut Tally) -> Result<(), Wrong> {
+        if !self.cuts_again {
+            return Ok(());
+        }
+        let once_more = Judge {
+            cuts_again: false,
+            ..*self
+        };
+        for cut in cuts {
+            let name = (cut.place, cut.fate);
+            let is_chosen = match self.only {
+                None => tally.note_again(cut, oracle),
+                Some(only) => only == name,
+            };
+            if is_chosen {
+                let judged = once_more.judge(&cut.media, oracle, tally);
+                judged.map_err(|(_, what)| (Some(name), what))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything end; what the host has found stays what is there, whenever power goes.
+    fn settle(&self, life: &mut Life, oracle: &Oracle, tally: &mut Tally) -> Result<(), Wrong> {
+        for _ in 0..MOST_EVENTS {
+            let event = catch(|| life.go_on()).map_err(once)?;
+            if let Some(what) = life.machine().violation.take() {
+                return Err(once(what));
+            }
+            let Some(event) = event else {
+                let audited = catch(|| life.controller.audit());
+                let reading =
+                    audited.and_then(|()| self.check_media(life.machine().media(), oracle));
+                return reading.map_err(|what| once(format!("after recovery, {what}")));
+            };
+            self.judge_again(&event.cuts, oracle, tally)?;
+        }
+        let stuck = format!("the device still works {MOST_EVENTS} events after recovery");
+        Err(once(stuck))
+    }
+}
+
+fn once(what: String) -> Wrong {
+    (None, what)
+}
+
+fn read_wrong(what: &str) -> String {
+    format!("read through the recovered firmware, {what}")
+}
+
+/// Reads every line through the firmware: every other page as a whole, the rest line by line.
+pub(crate) fn read_all(life: &mut Life, setup: &Setup) -> Result<Vec<Token>, String> {
+    let lines = setup.device.page_lines as usize;
+    let mut found = Vec::with_capacity(setup.line_count());
+    for page in 0..setup.page_count {
+        let page = span(Lpa::new(page as u64), lines);
+        if page.start / lines % 2 == 0 {
+            found.extend(read(life, RequestOp::ReadPage, page.start, lines)?);
+            continue;
+        }
+        let op = RequestOp::Read {
+            delay_allowed: false,
+        };
+        for line in page {
+            found.extend(read(life, op, line, 1)?);
+        }
+    }
+    Ok(found)
+}
+
+fn read(life: &mut Life, op: RequestOp, line: usize, count: usize) -> Result<Vec<Token>, String> {
+    let id = RequestId::new(0);
+    let mut event = life.send(Request {
+        id,
+        op,
+        line: LineAddr::new(line as u64),
+        source: None,
+    });
+    for _ in 0..MOST_EVENTS {
+        if let Some(what) = life.machine().violation.take() {
+            return Err(read_wrong(&what));
+        }
+        match event.answers.first().map(|response| response.answer) {
+            Some(Answer::Data) => return Ok(life.machine().payload(id)[..count].to_vec()),
+            Some(answer) => {
+                return Err(read_wrong(&format!(
+                    "line {line} is answered by {answer:?}"
+                )));
+            }
+            None => {}
+        }
+        let Some(next) = life.go_on() else {
+            break;
+        };
+        event = next;
+    }
+    Err(read_wrong(&format!("line {line} is never answered")))
+}
