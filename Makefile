@@ -1,5 +1,5 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build demo figures reproduction test bench lint planted-bugs clean
+.PHONY: build demo figures reproduction test bench lint planted-bugs crashlab clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -33,6 +33,9 @@ bench: ## speed, beside a calibration loop of the same run, and the guards of cr
 
 planted-bugs: ## deliberate firmware bugs, each of which the model test must find
 	scripts/planted-bugs
+
+crashlab: build ## power cuts at every step of the firmware; CRASH_POINTS=N of them, a million if left out
+	.venv/bin/entresol device crash run --points $(or $(CRASH_POINTS),1000000)
 
 clean:
 	rm -rf target .venv demo results python/entresol/*.so python/entresol/entresol-workloads

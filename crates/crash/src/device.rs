@@ -28,6 +28,8 @@ pub struct Device {
     pub dies: u32,
     /// Blocks of a die.
     pub blocks: u32,
+    /// Blocks of a die that are not exported.
+    pub spare_blocks: u32,
     /// Pages of a block.
     pub block_pages: u32,
     /// Buffers of garbage collection.
@@ -38,7 +40,7 @@ pub struct Device {
     pub ack_programmed: u32,
 }
 
-/// Blocks of a die that are not exported: garbage collection of the FTL wants that many.
+/// Garbage collection of the FTL wants that many blocks of a die that are not exported.
 const SPARE_BLOCKS: u32 = 5;
 
 impl Default for Device {
@@ -51,6 +53,7 @@ impl Default for Device {
             batch: 2,
             dies: 2,
             blocks: 8,
+            spare_blocks: SPARE_BLOCKS,
             block_pages: 4,
             gc_buffers: 2,
             gc_pages: 1,
@@ -70,7 +73,8 @@ impl Device {
             buffers: pick(&[1, 2, 3]),
             batch: pick(&[1, 2, 3]),
             dies: pick(&[1, 2]),
-            blocks: pick(&[7, 8, 9]),
+            blocks: pick(&[9, 10, 11]),
+            spare_blocks: pick(&[SPARE_BLOCKS, SPARE_BLOCKS + 2]),
             block_pages: pick(&[2, 4]),
             gc_buffers: pick(&[1, 2]),
             gc_pages: pick(&[1, 2]),
@@ -88,6 +92,7 @@ impl Device {
             batch: 1,
             dies: 1,
             blocks: SPARE_BLOCKS + 2,
+            spare_blocks: SPARE_BLOCKS,
             block_pages: 2,
             gc_buffers: 1,
             gc_pages: 1,
@@ -96,7 +101,7 @@ impl Device {
     }
 
     /// Every key with the place of its value, in the order of the script.
-    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 11] {
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 12] {
         [
             ("page_lines", &mut self.page_lines),
             ("half_lines", &mut self.half_lines),
@@ -105,6 +110,7 @@ impl Device {
             ("batch", &mut self.batch),
             ("dies", &mut self.dies),
             ("blocks", &mut self.blocks),
+            ("spare_blocks", &mut self.spare_blocks),
             ("block_pages", &mut self.block_pages),
             ("gc_buffers", &mut self.gc_buffers),
             ("gc_pages", &mut self.gc_pages),
@@ -118,7 +124,8 @@ impl Device {
         for (key, value) in self.clone().fields_mut() {
             let range = match key {
                 "page_lines" => 2..=64,
-                "blocks" => SPARE_BLOCKS + 1..=64,
+                "blocks" => self.spare_blocks.saturating_add(1)..=64,
+                "spare_blocks" => SPARE_BLOCKS..=63,
                 "ack_programmed" => 0..=1,
                 _ => 1..=64,
             };
@@ -216,7 +223,7 @@ impl Device {
 
     fn ftl(&self) -> FtlConfig {
         FtlConfig {
-            over_provisioning: Ratio::new(SPARE_BLOCKS.into(), self.blocks.into()),
+            over_provisioning: Ratio::new(self.spare_blocks.into(), self.blocks.into()),
             fill: Ratio::percent(0),
             overwritten: Ratio::percent(0),
             placement: 0,

@@ -117,6 +117,11 @@ impl Flash {
         }
     }
 
+    /// The page has lost its bytes, for good.
+    pub fn lose(&mut self, ppa: Ppa) {
+        self.tokens_mut(ppa).fill(Token::POISON);
+    }
+
     /// Erases a block.
     pub fn erase(&mut self, block: BlockAddr) {
         self.fill(block, State::Erased, Token::ZERO);

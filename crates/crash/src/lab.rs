@@ -15,12 +15,12 @@ use core::ops::Range;
 use firmware::{Answer, Durable, Request, RequestOp, Response};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
-use units::{LineAddr, Lpa, RequestId, TxId};
+use units::{DieId, LineAddr, Lpa, RequestId, TxId};
 
 /// Requests that may be outstanding together.
 pub const REQUESTS: usize = 8;
 /// Events after which a device that still works is stuck.
-pub(crate) const MOST_EVENTS: usize = 10_000;
+pub(crate) const MOST_EVENTS: usize = 1_000;
 
 /// One cut among those of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,6 +182,7 @@ impl<'a> Lab<'a> {
                 let event = self.life.finish(die);
                 event.map_or(Ok(()), |event| self.take(event))
             }
+            Step::Fail { die } => self.fail(die),
             Step::Ring => {
                 let event = self.life.ring();
                 event.map_or(Ok(()), |event| self.take(event))
@@ -194,6 +195,22 @@ impl<'a> Lab<'a> {
             Step::PowerCut { fate } => self.cut_power(fate),
             step => self.send(step),
         }
+    }
+
+    /// An operation fails. The oracle is told which lines flash has lost.
+    fn fail(&mut self, die: DieId) -> Result<(), Finding> {
+        let pages = self.setup.page_count;
+        let Some(event) = self.life.fail(die) else {
+            return Ok(());
+        };
+        self.oracle.fail();
+        // What the firmware does in answer moves poison and makes none.
+        let reading = event.cuts.first().map(|cut| cut.media.reading(pages));
+        let lost = reading.into_iter().flatten().flatten().enumerate();
+        for (line, _) in lost.filter(|(_, token)| *token == Token::POISON) {
+            self.oracle.lose(line);
+        }
+        self.take(event)
     }
 
     fn finding(&self, what: String) -> Finding {
@@ -361,8 +378,9 @@ impl<'a> Lab<'a> {
         let asked = asked.map_err(|what| self.finding(what))?;
         self.outstanding[id.index()] = false;
         match (response.answer, asked) {
-            (Answer::Data, Asked::Read { first, count }) => self.check_read(id, first, count),
+            (Answer::Data | Answer::Poison, Asked::Read { first, count }) => self.check_read(id, first, count),
             (Answer::Written, Asked::Read { .. })
+            | (Answer::Delay, Asked::Read { .. })
             | (Answer::Data | Answer::Delay | Answer::Poison, _) => {
                 let answer = response.answer;
                 Err(self.finding(format!("{id} is answered by {answer:?}")))
@@ -375,7 +393,9 @@ impl<'a> Lab<'a> {
         self.tally.reads += 1;
         let got = &self.life.machine().payload(id)[..count];
         let seen = &self.oracle.seen()[first..first + count];
-        let wrong = got.iter().zip(seen).position(|(got, seen)| got != seen);
+        let found = got.iter().enumerate();
+        let mut wrong = found.filter(|(nth, got)| !self.oracle.may_read(first + nth, **got));
+        let wrong = wrong.next().map(|(nth, _)| nth);
         let what = wrong.map(|nth| {
             let (line, got, seen) = (first + nth, got[nth], seen[nth]);
             format!("line {line} reads as {got}; it was last written with {seen}")

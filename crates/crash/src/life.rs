@@ -135,6 +135,16 @@ impl Life {
         Some(event)
     }
 
+    /// The oldest operation of a die fails, if it has any.
+    pub fn fail(&mut self, die: DieId) -> Option<Event> {
+        let (tag, fault) = self.machine().fail_oldest(die)?;
+        let event = self.event(|controller, now, bench| {
+            controller.on_nand_failed(now, tag, fault, bench);
+        });
+        self.machine().forget_register(tag);
+        Some(event)
+    }
+
     /// The oldest timer rings, if there is any.
     pub fn ring(&mut self) -> Option<Event> {
         let timer = self.machine().next_timer()?;

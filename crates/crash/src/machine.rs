@@ -7,7 +7,7 @@ use crate::media::Media;
 use crate::power_cutter::{Cuttable, Fate};
 use crate::token::Token;
 use firmware::{
-    BufferId, Cell, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
+    BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
     Unit,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -99,6 +99,29 @@ impl Machine {
             self.check(done);
         }
         Some(tag)
+    }
+
+    /// The oldest operation of a die fails, if it has any: what was to be programmed is torn, what
+    /// was to be erased must not be used, what was to be read is lost.
+    pub fn fail_oldest(&mut self, die: DieId) -> Option<(NandTag, NandFault)> {
+        let queued = self.dies.get_mut(die.index())?.pop_front()?;
+        self.version += 1;
+        let tag = queued.command.tag;
+        let torn = tear(&mut self.media, &queued);
+        self.check(torn);
+        let fault = match queued.command.op {
+            NandOp::Read { ppa } => {
+                let allowed = self.media.flash.may_read(ppa);
+                self.check(allowed);
+                self.media.flash.lose(ppa);
+                let tokens = self.media.flash.tokens(ppa).to_vec();
+                self.registers.insert(tag, tokens);
+                NandFault::Uncorrectable
+            }
+            NandOp::Program { .. } => NandFault::ProgramFailed,
+            NandOp::Erase { .. } => NandFault::EraseFailed,
+        };
+        Some((tag, fault))
     }
 
     /// The register of a read is used no longer.
@@ -220,6 +243,11 @@ impl Platform for Machine {
         self.version += 1;
         let applied = self.media.tables.apply(record);
         self.check(applied);
+    }
+
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        let first = request.index() * self.line_count;
+        self.host[first..first + self.line_count].contains(&Token::POISON)
     }
 
     fn wake_at(&mut self, _at: Time, timer: Timer) {

@@ -98,9 +98,13 @@ pub struct Oracle {
     seen: Vec<Token>,
     /// What is there after a cut, but for what was asked and not answered.
     safe: Vec<Token>,
+    /// Lines that flash has lost and that may be poison instead.
+    lost: Vec<bool>,
     asked: BTreeMap<RequestId, Asked>,
     /// Transactions that have begun, and what was written under them.
     open: BTreeMap<TxId, BTreeMap<usize, Token>>,
+    /// A program or erase has failed: the device may refuse to write.
+    has_failed: bool,
     /// Those that were committed at some time.
     committed: BTreeSet<TxId>,
 }
@@ -111,8 +115,10 @@ impl Oracle {
         Self {
             seen: vec![Token::ZERO; line_count],
             safe: vec![Token::ZERO; line_count],
+            lost: vec![false; line_count],
             asked: BTreeMap::new(),
             open: BTreeMap::new(),
+            has_failed: false,
             committed: BTreeSet::new(),
         }
     }
@@ -120,6 +126,26 @@ impl Oracle {
     /// What a read of every line returns.
     pub fn seen(&self) -> &[Token] {
         &self.seen
+    }
+
+    /// Whether a read of a line may return this.
+    pub fn may_read(&self, line: usize, found: Token) -> bool {
+        found == self.seen[line] || self.lost[line] && found == Token::POISON
+    }
+
+    /// Whether a line that nobody is writing may hold this after a cut.
+    fn may_hold(&self, line: usize, found: Token) -> bool {
+        found == self.safe[line] || self.lost[line] && found == Token::POISON
+    }
+
+    /// Flash has lost the line: it may be poison until it is written.
+    pub fn lose(&mut self, line: usize) {
+        self.lost[line] = true;
+    }
+
+    /// A program or an erase has failed.
+    pub fn fail(&mut self) {
+        self.has_failed = true;
     }
 
     /// Whether nothing is asked for.
@@ -188,6 +214,7 @@ impl Oracle {
             Asked::Write { lines, .. } => {
                 for (line, token) in lines {
                     (self.seen[*line], self.safe[*line]) = (*token, *token);
+                    self.lost[*line] = false;
                 }
             }
             Asked::WriteUnder(tx, lines) => {
@@ -201,6 +228,7 @@ impl Oracle {
                 self.committed.insert(*tx);
                 for (line, token) in self.end(id, *tx)? {
                     self.safe[line] = token;
+                    self.lost[line] = false;
                 }
             }
             Asked::Abort(tx) => {
@@ -224,6 +252,7 @@ impl Oracle {
             Refusal::UnknownTransaction => tx.is_some_and(|tx| !self.open.contains_key(&tx)),
             Refusal::NameInUse => tx.is_some_and(|tx| self.committed.contains(&tx)),
             Refusal::TooLarge | Refusal::NoRoom => tx.is_some(),
+            Refusal::ReadOnly => self.has_failed && !asked.written().is_empty(),
             _ => false,
         };
         match is_right {
@@ -267,7 +296,7 @@ impl Oracle {
             }
         }
         let wrong =
-            (0..reading.len()).find(|line| !is_free[*line] && reading[*line] != self.safe[*line]);
+            (0..reading.len()).find(|line| !is_free[*line] && !self.may_hold(*line, reading[*line]));
         wrong.map_or(Ok(()), |line| {
             let (found, safe) = (reading[line], self.safe[line]);
             Err(format!("line {line} holds {found}; it must hold {safe}"))
@@ -283,7 +312,7 @@ impl Oracle {
         let (mut new, mut old) = (None, None);
         for (line, token) in lines {
             let (found, safe) = (reading[line], self.safe[line]);
-            if found != token && found != safe {
+            if found != token && !self.may_hold(line, found) {
                 return Err(format!(
                     "line {line} holds {found}; it may hold {safe} or {token}"
                 ));
@@ -312,6 +341,9 @@ impl Oracle {
     /// Adds everything that [`Oracle::judge`] looks at to a digest.
     pub fn digest(&self, digest: &mut Digest) {
         digest.add_tokens(&self.safe);
+        for (line, _) in self.lost.iter().enumerate().filter(|(_, lost)| **lost) {
+            digest.add(line as u64);
+        }
         for asked in self.asked.values() {
             let (kind, lines): (u64, Lines) = match asked {
                 Asked::Write { lines, is_whole } => (u64::from(*is_whole), lines.clone()),

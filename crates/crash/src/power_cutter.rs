@@ -8,7 +8,7 @@ use crate::media::Media;
 use firmware::{
     BufferId, Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Unit,
 };
-use units::{Bytes, LineMask, Lpa, Picos, Time};
+use units::{Bytes, LineMask, Lpa, Picos, RequestId, Time};
 
 /// What became of the NAND operations that were in flight when the power went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,9 @@ impl core::str::FromStr for Fate {
         )
     }
 }
+
+/// Actions after which a call of the firmware of a small device does not end.
+const MOST_ACTIONS: u32 = 20_000;
 
 /// A platform of which it can be said what a cut would leave.
 pub trait Cuttable: Platform {
@@ -190,6 +193,10 @@ impl<P: Cuttable> PowerCutter<P> {
     fn act<T>(&mut self, action: impl FnOnce(&mut P) -> T) -> T {
         self.cut_before();
         self.action += 1;
+        assert!(
+            self.action < MOST_ACTIONS,
+            "it does {MOST_ACTIONS} things in one call"
+        );
         action(&mut self.inner)
     }
 }
@@ -238,6 +245,10 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
 
     fn record(&mut self, record: Record) {
         self.act(|inner| inner.record(record));
+    }
+
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        self.inner.is_poisoned(request)
     }
 
     fn wake_at(&mut self, at: Time, timer: Timer) {

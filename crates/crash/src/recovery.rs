@@ -146,7 +146,7 @@ fn read(life: &mut Life, op: RequestOp, line: usize, count: usize) -> Result<Vec
             return Err(read_wrong(&what));
         }
         match event.answers.first().map(|response| response.answer) {
-            Some(Answer::Data) => return Ok(life.machine().payload(id)[..count].to_vec()),
+            Some(Answer::Data | Answer::Poison) => return Ok(life.machine().payload(id)[..count].to_vec()),
             Some(answer) => {
                 return Err(read_wrong(&format!(
                     "line {line} is answered by {answer:?}"

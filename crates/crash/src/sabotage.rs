@@ -15,7 +15,7 @@ use firmware::{
     Timer, Unit, WriteOrder,
 };
 use std::collections::BTreeMap;
-use units::{BlockAddr, Bytes, LineMask, LogSlot, Lpa, Picos, Ppa, Time, TxId};
+use units::{BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time, TxId};
 
 macro_rules! bugs {
     ($($(#[doc = $doc:expr])+ $name:ident = $key:literal,)+) => {
@@ -117,6 +117,9 @@ pub struct Sabotage<P> {
     bug: Option<Bug>,
     held: Vec<Action>,
     logged: BTreeMap<LogSlot, LoggedLine>,
+    /// The newest slot of each line, whether it counts or not, and the one before that.
+    newest: BTreeMap<(Lpa, LineInPage), LogSlot>,
+    stale: BTreeMap<(Lpa, LineInPage), LogSlot>,
     /// Slots whose lines are in a page buffer since the last program.
     merged: Vec<LogSlot>,
     /// The last page copied to a buffer.
@@ -142,6 +145,8 @@ impl<P: Platform> Sabotage<P> {
             bug,
             held: Vec::new(),
             logged: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            stale: BTreeMap::new(),
             merged: Vec::new(),
             older: None,
             mapped: BTreeMap::new(),
@@ -225,6 +230,11 @@ impl<P: Platform> Sabotage<P> {
         match action {
             Action::Record(Record::Logged(slot, line)) => {
                 self.logged.insert(slot, line);
+                self.stale.retain(|_, other| *other != slot);
+                let place = (line.lpa, line.line);
+                if let Some(before) = self.newest.insert(place, slot) {
+                    self.stale.insert(place, before);
+                }
             }
             Action::Record(Record::Dropped(slot)) => {
                 self.logged.remove(&slot);
@@ -297,7 +307,7 @@ impl<P: Platform> Sabotage<P> {
                 self.pass(action);
             }
             (Bug::MergedFromStaleSlot, Action::CopyLine(Cell::Log(slot), to)) if is_buffer(to) => {
-                let stale = self.oldest_of(slot);
+                let stale = self.before(slot);
                 self.pass(Action::CopyLine(Cell::Log(stale), to));
             }
             _ => self.pass(action),
@@ -308,16 +318,11 @@ impl<P: Platform> Sabotage<P> {
         self.mapped.contains_key(&lpa)
     }
 
-    /// The slot with the oldest version of what this one holds.
-    fn oldest_of(&self, slot: LogSlot) -> LogSlot {
-        let Some(line) = self.logged.get(&slot) else {
-            return slot;
-        };
-        let same = |other: &LoggedLine| (other.lpa, other.line) == (line.lpa, line.line);
-        let versions = self.logged.iter().filter(|(_, other)| same(other));
-        versions
-            .min_by_key(|(_, other)| other.order)
-            .map_or(slot, |(slot, _)| *slot)
+    /// The slot that held what this one holds before it, if that has not been used again.
+    fn before(&self, slot: LogSlot) -> LogSlot {
+        let line = self.logged.get(&slot);
+        let before = line.and_then(|line| self.stale.get(&(line.lpa, line.line)));
+        before.copied().unwrap_or(slot)
     }
 
     fn spoil_flash(&mut self, bug: Bug, action: Action) {
@@ -478,6 +483,10 @@ impl<P: Platform> Platform for Sabotage<P> {
 
     fn record(&mut self, record: Record) {
         self.act(Action::Record(record));
+    }
+
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        self.inner.is_poisoned(request)
     }
 
     fn wake_at(&mut self, at: Time, timer: Timer) {

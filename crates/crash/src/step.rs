@@ -61,6 +61,11 @@ pub enum Step {
         /// Which die.
         die: DieId,
     },
+    /// The oldest NAND operation of a die fails.
+    Fail {
+        /// Which die.
+        die: DieId,
+    },
     /// The timer that was set first rings.
     Ring,
     /// Everything that is logged is to go to flash.
@@ -93,6 +98,7 @@ impl core::fmt::Display for Step {
             Self::Read { line, count } => write!(f, "read {line} {count}"),
             Self::ReadPage { page } => write!(f, "read_page {page}"),
             Self::Finish { die } => write!(f, "finish {}", die.get()),
+            Self::Fail { die } => write!(f, "fail {}", die.get()),
             Self::Ring => f.write_str("ring"),
             Self::Drain => f.write_str("drain"),
             Self::Settle => f.write_str("settle"),
@@ -143,6 +149,9 @@ impl core::str::FromStr for Step {
                 page: number(page)?,
             },
             ["finish", die] => Self::Finish {
+                die: DieId::new(number(die)?),
+            },
+            ["fail", die] => Self::Fail {
                 die: DieId::new(number(die)?),
             },
             ["ring"] => Self::Ring,

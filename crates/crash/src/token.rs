@@ -9,6 +9,8 @@ pub struct Token(u32);
 impl Token {
     /// A line that was never written, or was trimmed.
     pub const ZERO: Self = Self(0);
+    /// What a page has that flash cannot correct.
+    pub const POISON: Self = Self(u32::MAX - 1);
     /// What an interrupted copy, program or erase leaves.
     pub const GARBAGE: Self = Self(u32::MAX);
 
@@ -28,6 +30,7 @@ impl core::fmt::Display for Token {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match *self {
             Self::ZERO => f.write_str("zeroes"),
+            Self::POISON => f.write_str("poison"),
             Self::GARBAGE => f.write_str("garbage"),
             Self(number) => write!(f, "#{number}"),
         }

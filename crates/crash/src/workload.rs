@@ -39,6 +39,8 @@ impl Workload {
             hot_pages: 1 + random.below(4) as u32,
             pages: device.page_count() as u32,
             has_lines,
+            has_txs: false,
+            has_faults: random.below(3) == 0,
             txs: [1, 2, 3],
             last_tx: 3,
             random,
@@ -55,6 +57,8 @@ struct Draw {
     dies: u32,
     hot_pages: u32,
     has_lines: bool,
+    has_txs: bool,
+    has_faults: bool,
     /// Transactions under way.
     txs: [u32; 3],
     last_tx: u32,
@@ -112,12 +116,12 @@ impl Draw {
                 count: self.count(),
                 tx: TxId::NONE,
             },
-            18..28 if self.has_lines => Step::Write {
+            18..28 if self.has_lines && self.has_txs => Step::Write {
                 line: self.line(),
                 count: self.count(),
                 tx: self.tx(),
             },
-            28..31 if self.has_lines => self.end_tx(),
+            28..31 if self.has_lines && self.has_txs => self.end_tx(),
             0..40 => Step::WritePage {
                 page: self.page(),
                 is_through: self.below(4) == 0,
@@ -134,6 +138,9 @@ impl Draw {
                 fate: Fate::ALL[self.below(Fate::ALL.len() as u32) as usize].0,
             },
             54..70 => Step::Ring,
+            70..72 if self.has_faults && self.below(2) == 0 => Step::Fail {
+                die: DieId::new(self.below(self.dies)),
+            },
             _ => Step::Finish {
                 die: DieId::new(self.below(self.dies)),
             },
