@@ -378,7 +378,9 @@ impl<'a> Lab<'a> {
         let asked = asked.map_err(|what| self.finding(what))?;
         self.outstanding[id.index()] = false;
         match (response.answer, asked) {
-            (Answer::Data | Answer::Poison, Asked::Read { first, count }) => self.check_read(id, first, count),
+            (Answer::Data | Answer::Poison, Asked::Read { first, count }) => {
+                self.check_read(id, first, count)
+            }
             (Answer::Written, Asked::Read { .. })
             | (Answer::Delay, Asked::Read { .. })
             | (Answer::Data | Answer::Delay | Answer::Poison, _) => {

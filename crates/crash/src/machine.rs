@@ -7,8 +7,8 @@ use crate::media::Media;
 use crate::power_cutter::{Cuttable, Fate};
 use crate::token::Token;
 use firmware::{
-    BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
-    Unit,
+    BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response,
+    Timer, Unit,
 };
 use std::collections::{BTreeMap, VecDeque};
 use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, Picos, RequestId, Time};

@@ -295,8 +295,8 @@ impl Oracle {
                 _ => {}
             }
         }
-        let wrong =
-            (0..reading.len()).find(|line| !is_free[*line] && !self.may_hold(*line, reading[*line]));
+        let wrong = (0..reading.len())
+            .find(|line| !is_free[*line] && !self.may_hold(*line, reading[*line]));
         wrong.map_or(Ok(()), |line| {
             let (found, safe) = (reading[line], self.safe[line]);
             Err(format!("line {line} holds {found}; it must hold {safe}"))

@@ -119,7 +119,7 @@ pub(crate) fn read_all(life: &mut Life, setup: &Setup) -> Result<Vec<Token>, Str
     let mut found = Vec::with_capacity(setup.line_count());
     for page in 0..setup.page_count {
         let page = span(Lpa::new(page as u64), lines);
-        if page.start / lines % 2 == 0 {
+        if page.start.is_multiple_of(2 * lines) {
             found.extend(read(life, RequestOp::ReadPage, page.start, lines)?);
             continue;
         }
@@ -146,7 +146,9 @@ fn read(life: &mut Life, op: RequestOp, line: usize, count: usize) -> Result<Vec
             return Err(read_wrong(&what));
         }
         match event.answers.first().map(|response| response.answer) {
-            Some(Answer::Data | Answer::Poison) => return Ok(life.machine().payload(id)[..count].to_vec()),
+            Some(Answer::Data | Answer::Poison) => {
+                return Ok(life.machine().payload(id)[..count].to_vec());
+            }
             Some(answer) => {
                 return Err(read_wrong(&format!(
                     "line {line} is answered by {answer:?}"

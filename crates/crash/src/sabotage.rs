@@ -15,7 +15,9 @@ use firmware::{
     Timer, Unit, WriteOrder,
 };
 use std::collections::BTreeMap;
-use units::{BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time, TxId};
+use units::{
+    BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time, TxId,
+};
 
 macro_rules! bugs {
     ($($(#[doc = $doc:expr])+ $name:ident = $key:literal,)+) => {

@@ -36,7 +36,10 @@ fn after_every_cut_the_host_finds_what_it_may_find() {
         );
     }
     println!("PROPTEST_RNG_SEED={}: {tally}", campaign.seed);
-    assert!(tally.points >= points && tally.again * 20 > tally.points, "{tally}");
+    assert!(
+        tally.points >= points && tally.again * 20 > tally.points,
+        "{tally}"
+    );
     assert!(tally.state_count() as u64 * 2 > tally.points, "{tally}");
 }
 
