@@ -21,7 +21,6 @@ from entresol import (
     cli_sample,
     core,
     cost,
-    crash,
     foreign,
     place,
     recall,
@@ -85,11 +84,7 @@ app.add_typer(trace_app, name="trace")
 cli_foreign.register(trace_app)
 app.add_typer(config_app, name="config")
 app.add_typer(fidelity_app, name="fidelity")
-<<<<<<< HEAD
 app.add_typer(device_command.app, name="device")
-=======
-crash.register(device_command.app)
->>>>>>> 2557602 (Crash lab: on the command line)
 
 
 def _version(wanted: bool) -> None:

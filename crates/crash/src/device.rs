@@ -66,6 +66,7 @@ impl Device {
     /// One of many, by chance.
     pub fn random(random: &mut Stream) -> Self {
         let mut pick = |from: &[u32]| from[random.below(from.len() as u64) as usize];
+        let spare_blocks = pick(&[SPARE_BLOCKS, SPARE_BLOCKS + 3]);
         Self {
             page_lines: pick(&[2, 4, 4, 8]),
             half_lines: pick(&[3, 8, 8, 20]),
@@ -73,8 +74,8 @@ impl Device {
             buffers: pick(&[1, 2, 3]),
             batch: pick(&[1, 2, 3]),
             dies: pick(&[1, 2]),
-            blocks: pick(&[9, 10, 11]),
-            spare_blocks: pick(&[SPARE_BLOCKS, SPARE_BLOCKS + 2]),
+            blocks: spare_blocks + pick(&[2, 3, 5]),
+            spare_blocks,
             block_pages: pick(&[2, 4]),
             gc_buffers: pick(&[1, 2]),
             gc_pages: pick(&[1, 2]),

@@ -12,7 +12,7 @@ use crate::step::Step;
 use crate::token::{Digest, Token};
 use crate::workload::Workload;
 use core::ops::Range;
-use firmware::{Answer, Durable, Request, RequestOp, Response};
+use firmware::{Answer, Controller, Durable, Request, RequestOp, Response};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use units::{DieId, LineAddr, Lpa, RequestId, TxId};
@@ -46,7 +46,7 @@ impl core::fmt::Display for CutName {
 pub struct Options {
     /// Which fates of flash operations are tried.
     pub fates: Fates,
-    /// At one in so many cuts, power is cut again at every step of the recovery.
+    /// At one in so many cuts, power is cut again at every step of the recovery; 0: never.
     pub again_of: u64,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
@@ -76,8 +76,56 @@ pub struct Tally {
     pub repeats: u64,
     /// Reads that were compared while the power was on.
     pub reads: u64,
+    /// What the devices did, to show that the mechanisms met.
+    pub activity: Activity,
     judged: HashSet<u64, FxBuildHasher>,
     states: HashSet<u64, FxBuildHasher>,
+}
+
+/// How often what happened while the power was on, all workloads together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Activity {
+    /// Halves of the log compacted.
+    pub compactions: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Pages moved by garbage collection.
+    pub moves: u64,
+    /// NAND operations that failed.
+    pub failures: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Requests refused.
+    pub refusals: u64,
+    /// Pages trimmed.
+    pub trims: u64,
+    /// Lives that ended in a power cut.
+    pub power_cuts: u64,
+}
+
+impl Activity {
+    /// All of it, with names.
+    pub fn counts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("compactions", self.compactions),
+            ("erases", self.erases),
+            ("moves", self.moves),
+            ("failures", self.failures),
+            ("commits", self.commits),
+            ("refusals", self.refusals),
+            ("trims", self.trims),
+            ("power_cuts", self.power_cuts),
+        ]
+    }
+
+    fn add(&mut self, controller: &Controller) {
+        let (own, flash) = (controller.stats(), controller.ftl_stats());
+        self.compactions += own.compactions;
+        self.refusals += own.refusals;
+        self.trims += own.trims;
+        self.erases += flash.erases;
+        self.moves += flash.gc_programs;
+    }
 }
 
 impl Tally {
@@ -153,6 +201,7 @@ impl<'a> Lab<'a> {
             let done = catch(|| lab.step(step));
             done.unwrap_or_else(|what| Err(lab.finding(what)))?;
         }
+        lab.tally.activity.add(&lab.life.controller);
         Ok(())
     }
 
@@ -200,16 +249,18 @@ impl<'a> Lab<'a> {
     /// An operation fails. The oracle is told which lines flash has lost.
     fn fail(&mut self, die: DieId) -> Result<(), Finding> {
         let pages = self.setup.page_count;
-        let Some(event) = self.life.fail(die) else {
+        let Some((tag, fault)) = self.life.machine().fail_oldest(die) else {
             return Ok(());
         };
         self.oracle.fail();
+        self.tally.activity.failures += 1;
         // What the firmware does in answer moves poison and makes none.
-        let reading = event.cuts.first().map(|cut| cut.media.reading(pages));
-        let lost = reading.into_iter().flatten().flatten().enumerate();
+        let reading = self.life.machine().media().reading(pages);
+        let lost = reading.into_iter().flatten().enumerate();
         for (line, _) in lost.filter(|(_, token)| *token == Token::POISON) {
             self.oracle.lose(line);
         }
+        let event = self.life.fail(tag, fault);
         self.take(event)
     }
 
@@ -377,6 +428,10 @@ impl<'a> Lab<'a> {
         };
         let asked = asked.map_err(|what| self.finding(what))?;
         self.outstanding[id.index()] = false;
+        let is_commit = matches!(asked, Asked::Commit(_));
+        if is_commit && response.answer == Answer::Written {
+            self.tally.activity.commits += 1;
+        }
         match (response.answer, asked) {
             (Answer::Data | Answer::Poison, Asked::Read { first, count }) => {
                 self.check_read(id, first, count)
@@ -410,7 +465,10 @@ impl<'a> Lab<'a> {
         let first = (cut.place, cut.fate);
         let (cuts_again, only) = match self.options.only {
             None => match self.tally.note(cut, &self.oracle) {
-                Some(digest) => (digest % self.options.again_of == 0, None),
+                Some(digest) => {
+                    let again_of = self.options.again_of;
+                    (again_of > 0 && digest.is_multiple_of(again_of), None)
+                }
                 None => return Ok(()),
             },
             Some((step, only)) if (step, only.first) == (self.step, first) => {
@@ -452,6 +510,8 @@ impl<'a> Lab<'a> {
         });
         let (life, found) = recovered.map_err(|what| self.finding(what))?;
         self.oracle.settle_on(&found);
+        self.tally.activity.power_cuts += 1;
+        self.tally.activity.add(&self.life.controller);
         self.life = life;
         self.outstanding = [false; REQUESTS];
         Ok(())

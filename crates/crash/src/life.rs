@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::media::Media;
 use crate::power_cutter::{Cut, Fates, PowerCutter};
 use crate::sabotage::{Bug, Misreading, Sabotage};
-use firmware::{Controller, ControllerConfig, Request, Response};
+use firmware::{Controller, ControllerConfig, NandFault, NandTag, Request, Response};
 use units::{DieId, Picos, Time};
 
 /// A small device and what follows from it.
@@ -135,14 +135,13 @@ impl Life {
         Some(event)
     }
 
-    /// The oldest operation of a die fails, if it has any.
-    pub fn fail(&mut self, die: DieId) -> Option<Event> {
-        let (tag, fault) = self.machine().fail_oldest(die)?;
+    /// The firmware is told that an operation has failed.
+    pub fn fail(&mut self, tag: NandTag, fault: NandFault) -> Event {
         let event = self.event(|controller, now, bench| {
             controller.on_nand_failed(now, tag, fault, bench);
         });
         self.machine().forget_register(tag);
-        Some(event)
+        event
     }
 
     /// The oldest timer rings, if there is any.

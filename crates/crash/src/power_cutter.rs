@@ -102,6 +102,8 @@ pub struct Cut {
 /// Which fates are tried at each cut with a program or erase in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fates {
+    /// No cut is made.
+    Never,
     /// One after the other in turn.
     InTurn,
     /// All of them.
@@ -156,6 +158,9 @@ impl<P: Cuttable> PowerCutter<P> {
 
     /// A cut that would leave the same as the last one is not made.
     fn cut_before(&mut self) {
+        if self.fates == Fates::Never {
+            return;
+        }
         let version = self.inner.version();
         if self.last_version.replace(version) == Some(version) {
             return;
@@ -164,6 +169,7 @@ impl<P: Cuttable> PowerCutter<P> {
             return self.cut_with(Fate::Pending);
         }
         match self.fates {
+            Fates::Never => {}
             Fates::InTurn => {
                 self.turn = (self.turn + 1) % Fate::ALL.len();
                 self.cut_with(Fate::ALL[self.turn].0);
@@ -212,7 +218,9 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
 
     fn copy_line(&mut self, from: Cell, to: Cell) {
         self.cut_before();
-        if let Some(media) = self.inner.cut_in_line(to) {
+        if self.fates != Fates::Never
+            && let Some(media) = self.inner.cut_in_line(to)
+        {
             self.push(true, Fate::Pending, media);
         }
         self.act(|inner| inner.copy_line(from, to));
@@ -220,7 +228,9 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
 
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
         self.cut_before();
-        if let PagePlace::Buffer(buffer) = to {
+        if self.fates != Fates::Never
+            && let PagePlace::Buffer(buffer) = to
+        {
             let media = self.inner.cut_in_page(buffer, lines);
             self.push(true, Fate::Pending, media);
         }

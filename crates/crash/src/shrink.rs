@@ -11,10 +11,11 @@ use crate::workload::Workload;
 /// The smallest script found that fails, with what is wrong; none if the workload does not fail
 /// with every fate of the flash operations tried.
 pub fn shrink(workload: &Workload, bug: Option<Bug>) -> Option<(Script, Finding)> {
+    let (options, finding) = how_it_fails(workload, bug)?;
     let mut shrinker = Shrinker {
         workload: workload.clone(),
-        bug,
-        finding: failure(workload, bug)?,
+        options,
+        finding,
     };
     shrinker.cut_off();
     loop {
@@ -33,26 +34,40 @@ pub fn shrink(workload: &Workload, bug: Option<Bug>) -> Option<(Script, Finding)
     Some((script, shrinker.finding))
 }
 
-fn failure(workload: &Workload, bug: Option<Bug>) -> Option<Finding> {
-    let options = Options {
-        fates: Fates::Each,
-        again_of: 1,
-        bug,
-        only: None,
-    };
+/// The least that has to be judged for the workload to fail: the quicker it is, the more can be
+/// tried. Nothing but what is read while the power is on, then single cuts, then second ones.
+fn how_it_fails(workload: &Workload, bug: Option<Bug>) -> Option<(Options, Finding)> {
+    let ways = [
+        (Fates::Never, 0),
+        (Fates::InTurn, 0),
+        (Fates::Each, 0),
+        (Fates::Each, 1),
+    ];
+    ways.into_iter().find_map(|(fates, again_of)| {
+        let options = Options {
+            fates,
+            again_of,
+            bug,
+            only: None,
+        };
+        Some((options, failure(workload, options)?))
+    })
+}
+
+fn failure(workload: &Workload, options: Options) -> Option<Finding> {
     Lab::run(workload, options, &mut Tally::default()).err()
 }
 
 struct Shrinker {
     workload: Workload,
-    bug: Option<Bug>,
+    options: Options,
     finding: Finding,
 }
 
 impl Shrinker {
     /// Takes `smaller` if it fails; says whether it does.
     fn try_with(&mut self, smaller: Workload) -> bool {
-        let Some(finding) = failure(&smaller, self.bug) else {
+        let Some(finding) = failure(&smaller, self.options) else {
             return false;
         };
         (self.workload, self.finding) = (smaller, finding);

@@ -69,9 +69,9 @@ impl Draw {
         self.random.below(bound.into()) as u32
     }
 
-    /// A page: three of four times one of a few.
+    /// A page: two of three times one of a few.
     fn page(&mut self) -> u32 {
-        let pages = match self.below(4) {
+        let pages = match self.below(3) {
             0 => self.pages,
             _ => self.hot_pages.min(self.pages),
         };

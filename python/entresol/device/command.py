@@ -33,6 +33,7 @@ PresetOption = Annotated[
     str, typer.Option("--preset", metavar="NAME", help="What the device is; `presets` lists all.")
 ]
 
+from entresol.device import crash, serve
 
 serve.register(app)
 
@@ -185,3 +186,4 @@ def _pairs(pairs: list[tuple[str, str]]) -> Table:
     for name, value in pairs:
         table.add_row(Text(name), Text(value))
     return table
+crash.register(app)
