@@ -1,6 +1,6 @@
 //! As many crash points as asked for: workload after workload, until one fails.
 
-use crate::lab::{Finding, Lab, Options, Tally};
+use crate::lab::{Finding, Options, Tally, run};
 use crate::power_cutter::Fates;
 use crate::sabotage::Bug;
 use crate::script::Script;
@@ -48,7 +48,7 @@ impl Campaign {
         };
         let mut seed = self.seed;
         while tally.points < self.points && go_on(tally) {
-            let found = Lab::run(&Workload::random(seed, STEPS), options, tally);
+            let found = run(&Workload::random(seed, STEPS), options, tally);
             found.map_err(|finding| Failure { seed, finding })?;
             seed += 1;
         }

@@ -36,6 +36,12 @@ pub struct Device {
     pub gc_buffers: u32,
     /// Pages that garbage collection of a die has in flight.
     pub gc_pages: u32,
+    /// Share of half the log after which it is sealed, in percent.
+    pub seal_percent: u32,
+    /// Pages only pass through the data cache (1) or stay in it (0).
+    pub cacheless: u32,
+    /// The index of the log: `two_level_hash` (0) or `skip_list` (1).
+    pub skip_list: u32,
     /// A page write is answered when it is on flash (1) or when a buffer has it (0).
     pub ack_programmed: u32,
 }
@@ -57,6 +63,9 @@ impl Default for Device {
             block_pages: 4,
             gc_buffers: 2,
             gc_pages: 1,
+            seal_percent: 100,
+            cacheless: 0,
+            skip_list: 0,
             ack_programmed: 0,
         }
     }
@@ -79,6 +88,9 @@ impl Device {
             block_pages: pick(&[2, 4]),
             gc_buffers: pick(&[1, 2]),
             gc_pages: pick(&[1, 2]),
+            seal_percent: pick(&[100, 85, 50]),
+            cacheless: pick(&[0, 1]),
+            skip_list: pick(&[0, 1]),
             ack_programmed: pick(&[0, 0, 1]),
         }
     }
@@ -97,12 +109,15 @@ impl Device {
             block_pages: 2,
             gc_buffers: 1,
             gc_pages: 1,
+            seal_percent: 100,
+            cacheless: 0,
+            skip_list: 0,
             ack_programmed: 0,
         }
     }
 
     /// Every key with the place of its value, in the order of the script.
-    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 12] {
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 15] {
         [
             ("page_lines", &mut self.page_lines),
             ("half_lines", &mut self.half_lines),
@@ -115,6 +130,9 @@ impl Device {
             ("block_pages", &mut self.block_pages),
             ("gc_buffers", &mut self.gc_buffers),
             ("gc_pages", &mut self.gc_pages),
+            ("seal_percent", &mut self.seal_percent),
+            ("cacheless", &mut self.cacheless),
+            ("skip_list", &mut self.skip_list),
             ("ack_programmed", &mut self.ack_programmed),
         ]
     }
@@ -127,7 +145,8 @@ impl Device {
                 "page_lines" => 2..=64,
                 "blocks" => self.spare_blocks.saturating_add(1)..=64,
                 "spare_blocks" => SPARE_BLOCKS..=63,
-                "ack_programmed" => 0..=1,
+                "seal_percent" => 1..=100,
+                "ack_programmed" | "cacheless" | "skip_list" => 0..=1,
                 _ => 1..=64,
             };
             if !range.contains(value) {
@@ -181,7 +200,16 @@ impl Device {
             dram: write_log + frame * u64::from(self.frames),
             write_log,
             cache_ways: self.frames,
-            cache_policy: CachePolicy::Lru,
+            cache_policy: match self.cacheless {
+                0 => CachePolicy::Lru,
+                _ => CachePolicy::None,
+            },
+            log_seal_at: Ratio::percent(self.seal_percent.into()),
+            log_index: match self.skip_list {
+                0 => LogIndexKind::TwoLevelHash,
+                _ => LogIndexKind::SkipList,
+            },
+            tx_log: Bytes::ZERO,
             log_design_share: Ratio::percent(100),
             log_entry: LINE_BYTES,
             log_mode: LogMode::Halves,

@@ -12,7 +12,8 @@ use crate::step::Step;
 use crate::token::{Digest, Token};
 use crate::workload::Workload;
 use core::ops::Range;
-use firmware::{Answer, Controller, Durable, Request, RequestOp, Response};
+use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
+use firmware::{Answer, Controller, Durable, LogIndexKind, Request, RequestOp, Response};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use units::{DieId, LineAddr, Lpa, RequestId, TxId};
@@ -118,7 +119,7 @@ impl Activity {
         ]
     }
 
-    fn add(&mut self, controller: &Controller) {
+    fn add<I: LogIndex>(&mut self, controller: &Controller<I>) {
         let (own, flash) = (controller.stats(), controller.ftl_stats());
         self.compactions += own.compactions;
         self.refusals += own.refusals;
@@ -178,9 +179,9 @@ impl core::fmt::Display for Tally {
 
 /// A device, its host and the oracle.
 #[allow(missing_debug_implementations, reason = "the controller has none")]
-pub struct Lab<'a> {
+pub struct Lab<'a, I> {
     setup: Setup,
-    life: Life,
+    life: Life<I>,
     oracle: Oracle,
     tally: &'a mut Tally,
     step: usize,
@@ -189,13 +190,24 @@ pub struct Lab<'a> {
     options: Options,
 }
 
-impl<'a> Lab<'a> {
-    /// Runs a workload to its end or to the first thing that is wrong.
+/// Runs a workload to its end or to the first thing that is wrong.
+///
+/// # Errors
+/// What was found.
+pub fn run(workload: &Workload, options: Options, tally: &mut Tally) -> Result<(), Finding> {
+    match workload.device.config().ssd.log_index {
+        LogIndexKind::TwoLevelHash => Lab::<TwoLevelHash>::run(workload, options, tally),
+        LogIndexKind::SkipList => Lab::<SkipList>::run(workload, options, tally),
+    }
+}
+
+impl<'a, I: LogIndex> Lab<'a, I> {
+    /// Runs a workload, whatever index its device is said to have.
     ///
     /// # Errors
     /// What was found.
     pub fn run(workload: &Workload, options: Options, tally: &'a mut Tally) -> Result<(), Finding> {
-        let mut lab = Lab::new(workload.device.clone(), options, tally);
+        let mut lab = Self::new(workload.device.clone(), options, tally);
         for (nth, step) in workload.steps.iter().enumerate() {
             lab.step = nth;
             let done = catch(|| lab.step(step));
@@ -483,7 +495,7 @@ impl<'a> Lab<'a> {
             cuts_again,
             only,
         };
-        let judged = judge.judge(&cut.media, &self.oracle, self.tally);
+        let judged = judge.judge::<I>(&cut.media, &self.oracle, self.tally);
         judged.map_err(|(second, what)| Finding {
             cut: Some(CutName { first, second }),
             ..self.finding(what)
@@ -503,7 +515,7 @@ impl<'a> Lab<'a> {
             cuts_again: false,
             only: None,
         };
-        let recovered = judge.recover(&media).and_then(|(mut life, _)| {
+        let recovered = judge.recover::<I>(&media).and_then(|(mut life, _)| {
             let found = read_all(&mut life, &self.setup)?;
             self.oracle.judge(&found)?;
             Ok((life, found))

@@ -31,7 +31,7 @@ pub mod workload;
 
 pub use campaign::{Campaign, Failure};
 pub use device::Device;
-pub use lab::{CutName, Finding, Lab, Options, Tally};
+pub use lab::{CutName, Finding, Lab, Options, Tally, run};
 pub use sabotage::Bug;
 pub use script::Script;
 pub use step::Step;

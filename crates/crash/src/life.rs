@@ -5,6 +5,7 @@ use crate::machine::Machine;
 use crate::media::Media;
 use crate::power_cutter::{Cut, Fates, PowerCutter};
 use crate::sabotage::{Bug, Misreading, Sabotage};
+use firmware::log_index::LogIndex;
 use firmware::{Controller, ControllerConfig, NandFault, NandTag, Request, Response};
 use units::{DieId, Picos, Time};
 
@@ -40,9 +41,9 @@ pub type Bench = Sabotage<PowerCutter<Machine>>;
 
 /// Firmware and machine.
 #[allow(missing_debug_implementations, reason = "the controller has none")]
-pub struct Life {
+pub struct Life<I> {
     /// The firmware.
-    pub controller: Controller,
+    pub controller: Controller<I>,
     /// What it stands on.
     pub bench: Bench,
     now: Time,
@@ -57,13 +58,13 @@ pub struct Event {
     pub answers: Vec<Response>,
 }
 
-impl Life {
+impl<I: LogIndex> Life<I> {
     /// A device that was never used, and whose firmware has a bug.
     pub fn new(setup: &Setup, bug: Option<Bug>, fates: Fates) -> Self {
         let machine = Machine::new(&setup.device, setup.device.new_media());
         let cutter = PowerCutter::new(machine, fates);
         Self {
-            controller: Controller::new(&setup.config),
+            controller: Controller::with_index(&setup.config),
             bench: Sabotage::new(cutter, bug, &setup.device, false),
             now: Time::ZERO,
         }
@@ -107,7 +108,7 @@ impl Life {
     }
 
     /// Lets the firmware do something.
-    fn event(&mut self, act: impl FnOnce(&mut Controller, Time, &mut Bench)) -> Event {
+    fn event(&mut self, act: impl FnOnce(&mut Controller<I>, Time, &mut Bench)) -> Event {
         self.now += Picos::from_nanos(100);
         self.bench.inner.begin();
         act(&mut self.controller, self.now, &mut self.bench);

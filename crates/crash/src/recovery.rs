@@ -8,6 +8,7 @@ use crate::oracle::Oracle;
 use crate::power_cutter::{Cut, Fate, Fates, Place};
 use crate::sabotage::Bug;
 use crate::token::Token;
+use firmware::log_index::LogIndex;
 use firmware::{Answer, Request, RequestOp};
 use units::{LineAddr, Lpa, RequestId};
 
@@ -28,16 +29,16 @@ pub(crate) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Reads the media, recovers, reads everything, lets everything end and reads the media again.
-    pub(crate) fn judge(
+    pub(crate) fn judge<I: LogIndex>(
         &self,
         media: &Media,
         oracle: &Oracle,
         tally: &mut Tally,
     ) -> Result<(), Wrong> {
         self.check_media(media, oracle).map_err(once)?;
-        let recovered = catch(|| self.recover(media)).and_then(|done| done);
+        let recovered = catch(|| self.recover::<I>(media)).and_then(|done| done);
         let (mut life, event) = recovered.map_err(once)?;
-        self.judge_again(&event.cuts, oracle, tally)?;
+        self.judge_again::<I>(&event.cuts, oracle, tally)?;
         let found = catch(|| read_all(&mut life, self.setup)).and_then(|done| done);
         let found = found.map_err(once)?;
         oracle
@@ -54,7 +55,7 @@ impl Judge<'_> {
     }
 
     /// The power comes back on.
-    pub(crate) fn recover(&self, media: &Media) -> Result<(Life, Event), String> {
+    pub(crate) fn recover<I: LogIndex>(&self, media: &Media) -> Result<(Life<I>, Event), String> {
         let (mut life, event) = Life::recover(self.setup, media.clone(), self.bug, self.fates)?;
         match life.machine().violation.take() {
             Some(what) => Err(format!("recovering, {what}")),
@@ -63,7 +64,12 @@ impl Judge<'_> {
     }
 
     /// Judges cuts in the middle of a recovery: it must be possible to recover again.
-    fn judge_again(&self, cuts: &[Cut], oracle: &Oracle, tally: &mut Tally) -> Result<(), Wrong> {
+    fn judge_again<I: LogIndex>(
+        &self,
+        cuts: &[Cut],
+        oracle: &Oracle,
+        tally: &mut Tally,
+    ) -> Result<(), Wrong> {
         if !self.cuts_again {
             return Ok(());
         }
@@ -78,7 +84,7 @@ impl Judge<'_> {
                 Some(only) => only == name,
             };
             if is_chosen {
-                let judged = once_more.judge(&cut.media, oracle, tally);
+                let judged = once_more.judge::<I>(&cut.media, oracle, tally);
                 judged.map_err(|(_, what)| (Some(name), what))?;
             }
         }
@@ -86,7 +92,12 @@ impl Judge<'_> {
     }
 
     /// Lets everything end; what the host has found stays what is there, whenever power goes.
-    fn settle(&self, life: &mut Life, oracle: &Oracle, tally: &mut Tally) -> Result<(), Wrong> {
+    fn settle<I: LogIndex>(
+        &self,
+        life: &mut Life<I>,
+        oracle: &Oracle,
+        tally: &mut Tally,
+    ) -> Result<(), Wrong> {
         for _ in 0..MOST_EVENTS {
             let event = catch(|| life.go_on()).map_err(once)?;
             if let Some(what) = life.machine().violation.take() {
@@ -98,7 +109,7 @@ impl Judge<'_> {
                     audited.and_then(|()| self.check_media(life.machine().media(), oracle));
                 return reading.map_err(|what| once(format!("after recovery, {what}")));
             };
-            self.judge_again(&event.cuts, oracle, tally)?;
+            self.judge_again::<I>(&event.cuts, oracle, tally)?;
         }
         let stuck = format!("the device still works {MOST_EVENTS} events after recovery");
         Err(once(stuck))
@@ -114,7 +125,10 @@ fn read_wrong(what: &str) -> String {
 }
 
 /// Reads every line through the firmware: every other page as a whole, the rest line by line.
-pub(crate) fn read_all(life: &mut Life, setup: &Setup) -> Result<Vec<Token>, String> {
+pub(crate) fn read_all<I: LogIndex>(
+    life: &mut Life<I>,
+    setup: &Setup,
+) -> Result<Vec<Token>, String> {
     let lines = setup.device.page_lines as usize;
     let mut found = Vec::with_capacity(setup.line_count());
     for page in 0..setup.page_count {
@@ -133,7 +147,12 @@ pub(crate) fn read_all(life: &mut Life, setup: &Setup) -> Result<Vec<Token>, Str
     Ok(found)
 }
 
-fn read(life: &mut Life, op: RequestOp, line: usize, count: usize) -> Result<Vec<Token>, String> {
+fn read<I: LogIndex>(
+    life: &mut Life<I>,
+    op: RequestOp,
+    line: usize,
+    count: usize,
+) -> Result<Vec<Token>, String> {
     let id = RequestId::new(0);
     let mut event = life.send(Request {
         id,

@@ -2,7 +2,7 @@
 //! format.
 
 use crate::device::Device;
-use crate::lab::{CutName, Finding, Lab, Options, Tally};
+use crate::lab::{CutName, Finding, Options, Tally, run};
 use crate::power_cutter::{Fate, Fates, Place};
 use crate::sabotage::Bug;
 use crate::workload::Workload;
@@ -33,7 +33,7 @@ impl Script {
             bug: self.bug,
             only: self.cut.map(|cut| (last, cut)),
         };
-        Lab::run(&self.workload, options, tally)
+        run(&self.workload, options, tally)
     }
 }
 

@@ -2,7 +2,7 @@
 //! simpler for as long as something is still wrong.
 
 use crate::device::Device;
-use crate::lab::{Finding, Lab, Options, Tally};
+use crate::lab::{Finding, Options, Tally, run};
 use crate::power_cutter::Fates;
 use crate::sabotage::Bug;
 use crate::script::Script;
@@ -55,7 +55,7 @@ fn how_it_fails(workload: &Workload, bug: Option<Bug>) -> Option<(Options, Findi
 }
 
 fn failure(workload: &Workload, options: Options) -> Option<Finding> {
-    Lab::run(workload, options, &mut Tally::default()).err()
+    run(workload, options, &mut Tally::default()).err()
 }
 
 struct Shrinker {

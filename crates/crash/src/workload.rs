@@ -19,7 +19,18 @@ impl Workload {
     pub fn random(seed: u64, step_count: usize) -> Self {
         let mut random = Stream::new(seed, "crash");
         let device = Device::random(&mut random);
-        Self::draw(random, device, step_count, true)
+        Draw::new(random, &device).workload(device, step_count)
+    }
+
+    /// As [`Workload::random`], with programs, erases and reads that fail.
+    pub fn on_failing_flash(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/failing");
+        let device = Device::random(&mut random);
+        let draw = Draw {
+            has_faults: true,
+            ..Draw::new(random, &device)
+        };
+        draw.workload(device, step_count)
     }
 
     /// The workload of a seed that uses the block port alone, each page answered from flash.
@@ -29,24 +40,11 @@ impl Workload {
             ack_programmed: 1,
             ..Device::random(&mut random)
         };
-        Self::draw(random, device, step_count, false)
-    }
-
-    fn draw(mut random: Stream, device: Device, step_count: usize, has_lines: bool) -> Self {
-        let mut draw = Draw {
-            page_lines: device.page_lines,
-            dies: device.dies,
-            hot_pages: 1 + random.below(4) as u32,
-            pages: device.page_count() as u32,
-            has_lines,
-            has_txs: false,
-            has_faults: random.below(3) == 0,
-            txs: [1, 2, 3],
-            last_tx: 3,
-            random,
+        let draw = Draw {
+            has_lines: false,
+            ..Draw::new(random, &device)
         };
-        let steps = (0..step_count).map(|_| draw.step()).collect();
-        Self { device, steps }
+        draw.workload(device, step_count)
     }
 }
 
@@ -65,6 +63,26 @@ struct Draw {
 }
 
 impl Draw {
+    fn new(mut random: Stream, device: &Device) -> Self {
+        Self {
+            page_lines: device.page_lines,
+            dies: device.dies,
+            hot_pages: 1 + random.below(4) as u32,
+            pages: device.page_count() as u32,
+            has_lines: true,
+            has_txs: false,
+            has_faults: false,
+            txs: [1, 2, 3],
+            last_tx: 3,
+            random,
+        }
+    }
+
+    fn workload(mut self, device: Device, step_count: usize) -> Workload {
+        let steps = (0..step_count).map(|_| self.step()).collect();
+        Workload { device, steps }
+    }
+
     fn below(&mut self, bound: u32) -> u32 {
         self.random.below(bound.into()) as u32
     }

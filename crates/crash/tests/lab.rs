@@ -3,7 +3,7 @@
 
 use crash::power_cutter::Fates;
 use crash::shrink::shrink;
-use crash::{Bug, Campaign, Lab, Options, Script, Tally, Workload};
+use crash::{Bug, Campaign, Options, Script, Tally, Workload, run};
 
 const SOUND: Options = Options {
     fates: Fates::InTurn,
@@ -48,7 +48,7 @@ fn a_page_written_through_the_block_port_is_old_or_new_after_every_cut() {
     let mut tally = Tally::default();
     for seed in 0..20 {
         let workload = Workload::of_pages(seed, 400);
-        let found = Lab::run(&workload, SOUND, &mut tally);
+        let found = run(&workload, SOUND, &mut tally);
         assert_eq!(found, Ok(()), "seed {seed}");
     }
     assert!(tally.points > 5_000 && tally.reads > 100, "{tally}");
