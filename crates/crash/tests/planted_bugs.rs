@@ -2,13 +2,23 @@
 
 use crash::{Bug, Campaign, Tally};
 
+/// This firmware refuses transactions: what is wrong with them cannot show.
+const OF_TRANSACTIONS: [Bug; 5] = [
+    Bug::CommitForgotten,
+    Bug::CommitBeforeData,
+    Bug::AnsweredBeforeCommit,
+    Bug::CommitLostEarly,
+    Bug::TxLogOverlooked,
+];
+
 /// Crash points after which a bug must have been found.
 const MOST_POINTS: u64 = 20_000;
 
 #[test]
 fn every_planted_bug_is_found() {
-    let mut missed = Vec::new();
-    for (bug, name) in Bug::ALL {
+    let (mut missed, mut found) = (Vec::new(), 0);
+    let can_show = |(bug, _): &&(Bug, _)| !OF_TRANSACTIONS.contains(bug);
+    for (bug, name) in Bug::ALL.iter().filter(can_show) {
         let campaign = Campaign {
             seed: 0,
             points: MOST_POINTS,
@@ -16,10 +26,13 @@ fn every_planted_bug_is_found() {
         };
         let mut tally = Tally::default();
         match campaign.run(&mut tally, |_| true) {
-            Err(failure) => println!("{name} | {} | {}", tally.points, failure.finding.what),
+            Err(failure) => {
+                found += 1;
+                println!("{name} | {} | {}", tally.points, failure.finding.what);
+            }
             Ok(()) => missed.push(*name),
         }
     }
-    const { assert!(Bug::ALL.len() >= 20) };
     assert!(missed.is_empty(), "not found: {}", missed.join(", "));
+    assert!(found >= 20, "{found} bugs were planted");
 }

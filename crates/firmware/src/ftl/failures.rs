@@ -4,8 +4,9 @@
 //!   nothing more is written to it, GC empties it before others once the die has two free blocks,
 //!   and it is retired.
 //! - A block that cannot be erased is empty by then and is retired at once.
-//! - A read that cannot be corrected is done as far as the FTL is concerned: that the register
-//!   holds poison is a matter of the bytes, which carry it along ([`Platform::is_poisoned`]).
+//! - A read that cannot be corrected, of a page that has moved meanwhile, is done again there. Any
+//!   other is done as far as the FTL is concerned: that the register holds poison is a matter of
+//!   the bytes, which carry it along ([`Platform::is_poisoned`]).
 //! - Blocks that are lost leave over-provisioning smaller. When all dies together have room for
 //!   less than the exported pages and two blocks more, the device takes no more writes.
 //! - When the most worn block of a die is `wear_spread` erases ahead of the least worn one that
@@ -19,7 +20,7 @@ use super::operation::{Operation, Program};
 use super::restore::last_page;
 use super::{Done, Waiting};
 use crate::durable::Record;
-use crate::platform::{NandFault, NandTag, Platform};
+use crate::platform::{NandFault, NandOp, NandTag, Platform};
 use units::{DieId, Ppa, Time};
 
 /// What has failed since the power came on.
@@ -45,7 +46,10 @@ impl<M: Mapping> Ftl<M> {
     ) -> Done {
         if fault == NandFault::Uncorrectable {
             self.failures.reads += 1;
-            return self.on_nand_done(now, tag, platform);
+            return match self.read_again(now, tag, platform) {
+                true => Done::Internal,
+                false => self.on_nand_done(now, tag, platform),
+            };
         }
         match self.operations.finish(tag) {
             Operation::HostProgram { ppa, program } => {
@@ -66,6 +70,39 @@ impl<M: Mapping> Ftl<M> {
             operation => panic!("{tag} failed as {fault:?}, but is {operation:?}"),
         }
         Done::Internal
+    }
+
+    /// A read of a page that is somewhere else by now, where GC or a later write has put it, says
+    /// nothing of the page: it is read there. Says whether that is so.
+    fn read_again<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> bool {
+        let Operation::HostRead {
+            lpa,
+            ppa,
+            owner,
+            seen,
+        } = self.operations.get(tag)
+        else {
+            return false;
+        };
+        let Some(place) = self.mapping.lookup(lpa).filter(|place| *place != ppa) else {
+            return false;
+        };
+        self.operations.finish(tag);
+        self.on_host_read(now, ppa, platform);
+        let block = self.geometry.block_of(place);
+        let die = self.geometry.die_of(block);
+        self.stats.host_reads += 1;
+        self.gc.begin_host_read(die, block);
+        self.estimator.enter(die, OpKind::Read, false);
+        // What it is compared with is still what had taken effect when it was asked for.
+        let operation = Operation::HostRead {
+            lpa,
+            ppa: place,
+            owner,
+            seen,
+        };
+        self.submit(now, operation, NandOp::Read { ppa: place }, platform);
+        true
     }
 
     fn on_host_program_failed<P: Platform>(

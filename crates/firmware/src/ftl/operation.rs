@@ -77,6 +77,12 @@ impl Operations {
         slot.unwrap_or_else(|| panic!("{tag} finished, but no operation of that name is in flight"))
     }
 
+    /// What the operation in flight with this tag is for.
+    pub(super) fn get(&self, tag: NandTag) -> Operation {
+        let operation = self.slots.get(tag.index()).copied().flatten();
+        operation.unwrap_or_else(|| panic!("no operation of the name {tag} is in flight"))
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Operation> {
         self.slots.iter().flatten()
     }
