@@ -27,13 +27,9 @@ from entresol._core import (
 
 __all__ = [
     "ConfigError",
-<<<<<<< HEAD
-    "EntresolError",
-    "ImageError",
-=======
     "CrashError",
     "EntresolError",
->>>>>>> 2557602 (Crash lab: on the command line)
+    "ImageError",
     "Interrupted",
     "SimulationError",
     "TraceError",

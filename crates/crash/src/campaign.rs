@@ -1,10 +1,11 @@
 //! As many crash points as asked for: workload after workload, until one fails.
 
-use crate::lab::{Finding, Options, Tally, run};
+use crate::lab::{Finding, Options, run};
 use crate::power_cutter::Fates;
 use crate::sabotage::Bug;
 use crate::script::Script;
 use crate::shrink::shrink;
+use crate::tally::Tally;
 use crate::workload::Workload;
 
 /// Steps of each workload.

@@ -26,13 +26,15 @@ pub mod script;
 pub mod shrink;
 pub mod step;
 pub mod tables;
+pub mod tally;
 pub mod token;
 pub mod workload;
 
 pub use campaign::{Campaign, Failure};
 pub use device::Device;
-pub use lab::{CutName, Finding, Lab, Options, Tally, run};
+pub use lab::{CutName, Finding, Lab, Options, run};
 pub use sabotage::Bug;
 pub use script::Script;
 pub use step::Step;
+pub use tally::{Activity, Tally};
 pub use workload::Workload;

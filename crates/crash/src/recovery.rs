@@ -1,12 +1,13 @@
 //! What a cut leaves, seen through the firmware that recovers from it.
 
 use crate::catch::catch;
-use crate::lab::{MOST_EVENTS, Tally};
+use crate::lab::MOST_EVENTS;
 use crate::life::{Event, Life, Setup};
 use crate::media::{Media, span};
 use crate::oracle::Oracle;
 use crate::power_cutter::{Cut, Fate, Fates, Place};
 use crate::sabotage::Bug;
+use crate::tally::Tally;
 use crate::token::Token;
 use firmware::log_index::LogIndex;
 use firmware::{Answer, Request, RequestOp};

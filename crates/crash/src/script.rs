@@ -2,9 +2,10 @@
 //! format.
 
 use crate::device::Device;
-use crate::lab::{CutName, Finding, Options, Tally, run};
+use crate::lab::{CutName, Finding, Options, run};
 use crate::power_cutter::{Fate, Fates, Place};
 use crate::sabotage::Bug;
+use crate::tally::Tally;
 use crate::workload::Workload;
 use core::fmt;
 use core::str::FromStr;

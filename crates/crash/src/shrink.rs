@@ -2,10 +2,11 @@
 //! simpler for as long as something is still wrong.
 
 use crate::device::Device;
-use crate::lab::{Finding, Options, Tally, run};
+use crate::lab::{Finding, Options, run};
 use crate::power_cutter::Fates;
 use crate::sabotage::Bug;
 use crate::script::Script;
+use crate::tally::Tally;
 use crate::workload::Workload;
 
 /// The smallest script found that fails, with what is wrong; none if the workload does not fail

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from entresol import core, quantity, study
 from entresol.core import Json
-from entresol.device import serve
+from entresol.device import crash, serve
 from entresol.errors import UserError
 from entresol.options import ConfigOption, JsonOption, SetOption
 from entresol.summary import to_text
@@ -33,9 +33,8 @@ PresetOption = Annotated[
     str, typer.Option("--preset", metavar="NAME", help="What the device is; `presets` lists all.")
 ]
 
-from entresol.device import crash, serve
-
 serve.register(app)
+crash.register(app)
 
 
 @app.command()
@@ -186,4 +185,6 @@ def _pairs(pairs: list[tuple[str, str]]) -> Table:
     for name, value in pairs:
         table.add_row(Text(name), Text(value))
     return table
+
+
 crash.register(app)

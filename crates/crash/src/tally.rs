@@ -1,0 +1,120 @@
+//! What is counted while workloads run.
+
+use crate::oracle::Oracle;
+use crate::power_cutter::Cut;
+use crate::token::Digest;
+use firmware::Controller;
+use firmware::log_index::LogIndex;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+/// What is counted while workloads run.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Cuts that were judged, each with another state or other expectations than all before.
+    pub points: u64,
+    /// Those of them that were second cuts, while the firmware recovered from a first.
+    pub again: u64,
+    /// Cuts that left what an earlier one left, with the same expectations.
+    pub repeats: u64,
+    /// Reads that were compared while the power was on.
+    pub reads: u64,
+    /// What the devices did, to show that the mechanisms met.
+    pub activity: Activity,
+    judged: HashSet<u64, FxBuildHasher>,
+    states: HashSet<u64, FxBuildHasher>,
+}
+
+/// How often what happened while the power was on, all workloads together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Activity {
+    /// Halves of the log compacted.
+    pub compactions: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Pages moved by garbage collection.
+    pub moves: u64,
+    /// NAND operations that failed.
+    pub failures: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Requests refused.
+    pub refusals: u64,
+    /// Pages trimmed.
+    pub trims: u64,
+    /// Lives that ended in a power cut.
+    pub power_cuts: u64,
+}
+
+impl Activity {
+    /// All of it, with names.
+    pub fn counts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("compactions", self.compactions),
+            ("erases", self.erases),
+            ("moves", self.moves),
+            ("failures", self.failures),
+            ("commits", self.commits),
+            ("refusals", self.refusals),
+            ("trims", self.trims),
+            ("power_cuts", self.power_cuts),
+        ]
+    }
+
+    pub(crate) fn add<I: LogIndex>(&mut self, controller: &Controller<I>) {
+        let (own, flash) = (controller.stats(), controller.ftl_stats());
+        self.compactions += own.compactions;
+        self.refusals += own.refusals;
+        self.trims += own.trims;
+        self.erases += flash.erases;
+        self.moves += flash.gc_programs;
+    }
+}
+
+impl Tally {
+    /// Different states that cuts left.
+    pub fn state_count(&self) -> usize {
+        self.states.len()
+    }
+
+    /// As [`Tally::note`], of a second cut.
+    pub(crate) fn note_again(&mut self, cut: &Cut, oracle: &Oracle) -> bool {
+        let is_new = self.note(cut, oracle).is_some();
+        self.again += u64::from(is_new);
+        is_new
+    }
+
+    /// Takes note of a cut; its digest, if it is one to be judged.
+    pub(crate) fn note(&mut self, cut: &Cut, oracle: &Oracle) -> Option<u64> {
+        let state = cut.media.digest();
+        let mut digest = Digest::new();
+        digest.add(state);
+        oracle.digest(&mut digest);
+        self.states.insert(state);
+        let is_new = self.judged.insert(digest.get());
+        *(match is_new {
+            true => &mut self.points,
+            false => &mut self.repeats,
+        }) += 1;
+        is_new.then_some(state)
+    }
+}
+
+impl core::fmt::Display for Tally {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self {
+            points,
+            again,
+            repeats,
+            reads,
+            ..
+        } = self;
+        let states = self.state_count();
+        write!(
+            f,
+            "{points} crash points judged, {again} of them in recovery; {states} distinct device \
+             states; {repeats} more left what an earlier one had left; {reads} reads compared \
+             while the power was on"
+        )
+    }
+}
