@@ -8,16 +8,21 @@ use firmware::{
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
+#[allow(dead_code, reason = "not every test asks")]
 pub const LOG_LOOKUP: Picos = Picos::from_nanos(72);
+#[allow(dead_code, reason = "not every test asks")]
 pub const CACHE_LOOKUP: Picos = Picos::from_nanos(49);
 /// A line of device DRAM in [`COSTS`].
+#[allow(dead_code, reason = "not every test asks")]
 pub const LINE: Picos = Picos::from_nanos(46);
 /// A page of device DRAM in [`COSTS`].
+#[allow(dead_code, reason = "not every test asks")]
 pub const PAGE: Picos = Picos::from_nanos(30 + 1024);
 pub const COSTS: Costs = Costs {
     dram_fixed: Picos::from_nanos(30),
     dram_per_byte: Picos::new(250),
 };
+#[allow(dead_code, reason = "not every test asks")]
 pub const READ: RequestOp = RequestOp::Read {
     delay_allowed: true,
 };
