@@ -1,5 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build demo figures reproduction test bench lint planted-bugs crashlab clean
+.PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab killlab \
+	clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -30,6 +31,14 @@ lint: build
 bench: ## speed, beside a calibration loop of the same run, and the guards of crates/bench/limits.toml
 	@scripts/setup bench
 	.venv/bin/python scripts/bench
+
+nbd-bench: build ## NBD servers side by side under fio; IMAGE=DIR for a device, else memory only
+	@scripts/setup bench
+	scripts/nbd-bench $(IMAGE)
+
+KILLS ?= 1000
+killlab: build ## kill -9 of a serving device under load, KILLS times; OPTIONS="--preset bytefs"
+	scripts/killlab --kills $(KILLS) $(OPTIONS)
 
 planted-bugs: ## deliberate firmware bugs, each of which the model test must find
 	scripts/planted-bugs

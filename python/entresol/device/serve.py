@@ -46,10 +46,14 @@ def serve_command(
     )
     clock = quantity.duration(served["device_clock_ps"])
     typer.echo(
-        f"served {served['requests']:,} requests of {served['connections']:,} clients, "
-        f"{served['errors']:,} refused or failed; the device's clock is at {clock}; "
-        "everything acknowledged is in the image"
+        f"served {_many(served['requests'], 'request')} of "
+        f"{_many(served['connections'], 'client')}; {served['errors']:,} were refused or failed; "
+        f"the device's clock is at {clock}; everything acknowledged is in the image"
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _say(image: Path) -> core.Listening:

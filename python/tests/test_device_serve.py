@@ -1,0 +1,108 @@
+"""`entresol device serve`: an image's block port over NBD, for a small client and for fio."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Entresol
+from kill_lab import Server, make_image, serve_command
+from nbd_client import FUA, TRIM
+
+SMALL = ("nand.channels=2", "nand.blocks_per_plane=16", "ssd.dram=8MiB", "ssd.write_log=4MiB")
+EINVAL, ENOSPC = 22, 28
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A device."""
+    made = tmp_path_factory.mktemp("device") / "image"
+    make_image(made, "cxl", SMALL)
+    return made
+
+
+@pytest.fixture
+def socket(tmp_path: Path) -> Path:
+    """Where to listen."""
+    return tmp_path / "nbd"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nowhere", "--nbd", "unix:/tmp/x"), "nowhere is not a device image"),
+        ((".", "--nbd", "unix:/tmp/x"), ". is not a device image"),
+        ((".", "--nbd", "10809"), "10809: is no address; write unix:PATH or HOST:PORT"),
+        ((".", "--nbd", "0.0.0.0:10809"), "or say --allow-remote"),
+        ((".", "--nbd", f"unix:/{'x' * 200}"), "longer than the 107 bytes"),
+        ((".", "--nbd", "unix:x", "--pace", "slow"), "--pace slow: is none or real"),
+    ],
+)
+def test_bad_input_is_one_line(
+    entresol_command: Entresol, words: tuple[str, ...], told: str
+) -> None:
+    done = entresol_command("device", "serve", *words)
+    assert done.code == 2
+    assert told in done.err and done.err.count("\n") == 1
+
+
+def test_an_address_that_is_taken_is_refused_and_the_file_left_alone(
+    entresol_command: Entresol, image: Path, socket: Path
+) -> None:
+    socket.write_text("a file")
+    done = entresol_command("device", "serve", str(image), "--nbd", f"unix:{socket}")
+    assert done.code == 2
+    assert "is there already and no socket" in done.err
+    assert socket.read_text() == "a file"
+
+
+def test_an_image_has_one_server(entresol_command: Entresol, image: Path, socket: Path) -> None:
+    server = Server(serve_command(image), socket)
+    server.connect().close()
+    second = entresol_command("device", "serve", str(image), "--nbd", f"unix:{socket}2")
+    assert second.code == 2
+    assert str(image) in second.err and second.err.count("\n") == 1
+    server.connect().close()
+    server.stop()
+
+
+def test_what_was_written_is_there_after_an_orderly_end(image: Path, socket: Path) -> None:
+    server = Server(serve_command(image), socket)
+    client = server.connect()
+    last = client.size - client.block
+    assert client.block == 4096 and client.size % client.block == 0
+    assert client.write(0, b"a" * 4096) == 0
+    assert client.write(last, b"z" * 4096, flags=FUA) == 0
+    assert client.command(TRIM, 0, 4096) == 0
+    assert client.write(8192, b"b" * 65536) == 0
+    assert client.write(512, b"c" * 4096) == EINVAL
+    assert client.write(last, b"c" * 8192) == ENOSPC
+    client.close()
+    server.stop()
+    said = server.said()
+    assert "for programs of this user on this machine; Ctrl-C stops" in said
+    assert "served 4 requests of 1 client; 2 were refused or failed" in said
+    server = Server(serve_command(image), socket)
+    client = server.connect()
+    assert client.read(0, 4096) == bytes(4096)
+    assert client.read(8192, 65536) == b"b" * 65536
+    assert client.read(last, 4096) == b"z" * 4096
+    client.close()
+    server.stop()
+    assert not socket.exists()
+
+
+@pytest.mark.parametrize("pattern", ["randwrite", "write", "randrw"])
+def test_fio_finds_every_byte_it_wrote(image: Path, socket: Path, pattern: str) -> None:
+    server = Server(serve_command(image), socket)
+    server.connect().close()
+    fio = (
+        "fio", "--name=verify", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}",
+        f"--rw={pattern}", "--bsrange=4k-64k", "--iodepth=16", "--size=12M", "--fsync=50",
+        "--verify=crc32c", "--verify_fatal=1", "--randseed=7",
+    )  # fmt: skip
+    done = subprocess.run(fio, capture_output=True, text=True, check=False, timeout=120)
+    server.stop()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "err= 0" in done.stdout
