@@ -235,7 +235,10 @@ def make_image(image: Path, preset: str, overrides: Sequence[str]) -> None:
     """Makes a device; `overrides` are those of `--set`."""
     sets = [word for value in overrides for word in ("--set", value)]
     create = ("device", "create", str(image), "--preset", preset, *sets)
-    subprocess.run([sys.executable, "-m", "entresol", *create], check=True, stdout=sys.stderr)
+    command = [sys.executable, "-m", "entresol", *create]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Wrong(f"no device can be made: {done.stderr.strip()}")
 
 
 def serve_command(image: Path) -> list[str]:
@@ -259,14 +262,18 @@ def main() -> int:
     print(f"kill lab: {repeat}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="entresol-kill-"))
     image = folder / "image"
-    make_image(image, options.preset, options.overrides)
     lab = Lab(serve_command(image), options.seed, volatile=options.volatile, folder=folder)
     is_shown = os.isatty(sys.stdout.fileno())
+    next_line = 0
     try:
+        make_image(image, options.preset, options.overrides)
         while lab.kills < options.kills:
             lab.live()
-            if is_shown or lab.kills % 50 == 0:
-                print(lab.report(), end="\r" if is_shown else "\n", flush=True)
+            if is_shown:
+                print(lab.report(), end="\r", flush=True)
+            elif lab.kills >= next_line:
+                print(lab.report(), flush=True)
+                next_line += 50
         lab.end()
     except Wrong as error:
         print(f"\nkill lab: {error}; the image is {image}; {repeat}", file=sys.stderr)

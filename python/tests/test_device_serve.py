@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from conftest import Entresol
 from kill_lab import Server, make_image, serve_command
-from nbd_client import FUA, TRIM
+from nbd_client import FUA, TRIM, Client
 
-SMALL = ("nand.channels=2", "nand.blocks_per_plane=16", "ssd.dram=8MiB", "ssd.write_log=4MiB")
+SMALL = (
+    "nand.channels=2",
+    "nand.blocks_per_plane=64",
+    "nand.pages_per_block=64",
+    "ftl.over_provisioning=25%",
+    "ssd.dram=8MiB",
+    "ssd.write_log=4MiB",
+)
 EINVAL, ENOSPC = 22, 28
 
 
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
     """A device."""
-    made = tmp_path_factory.mktemp("device") / "image"
+    made = tmp_path / "image"
     make_image(made, "cxl", SMALL)
     return made
 
@@ -93,8 +102,24 @@ def test_what_was_written_is_there_after_an_orderly_end(image: Path, socket: Pat
     assert not socket.exists()
 
 
+def test_a_port_that_the_system_chooses_is_told_and_served(image: Path, socket: Path) -> None:
+    command = [*serve_command(image)[:-1], "127.0.0.1:0"]
+    server = Server(command, socket)
+    deadline = time.monotonic() + 60
+    while (found := re.search(r"at 127\.0\.0\.1:(\d+), for all programs", server.said())) is None:
+        assert time.monotonic() < deadline, server.said()
+        time.sleep(0.01)
+    client = Client(("127.0.0.1", int(found[1])))
+    assert client.write(4096, b"t" * 4096) == 0
+    assert client.read(4096, 4096) == b"t" * 4096
+    client.close()
+    server.stop()
+
+
 @pytest.mark.parametrize("pattern", ["randwrite", "write", "randrw"])
-def test_fio_finds_every_byte_it_wrote(image: Path, socket: Path, pattern: str) -> None:
+def test_fio_finds_every_byte_it_wrote(
+    image: Path, socket: Path, tmp_path: Path, pattern: str
+) -> None:
     server = Server(serve_command(image), socket)
     server.connect().close()
     fio = (
@@ -102,7 +127,9 @@ def test_fio_finds_every_byte_it_wrote(image: Path, socket: Path, pattern: str) 
         f"--rw={pattern}", "--bsrange=4k-64k", "--iodepth=16", "--size=12M", "--fsync=50",
         "--verify=crc32c", "--verify_fatal=1", "--randseed=7",
     )  # fmt: skip
-    done = subprocess.run(fio, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        fio, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
+    )
     server.stop()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "err= 0" in done.stdout

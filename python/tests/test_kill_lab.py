@@ -17,6 +17,7 @@ SMALL = (
     "nand.dies_per_chip=1",
     "nand.blocks_per_plane=64",
     "nand.pages_per_block=64",
+    "ftl.over_provisioning=30%",
     "ssd.dram=5MiB",
     "ssd.write_log=1MiB",
 )
