@@ -23,6 +23,8 @@ pub struct Flash {
     geometry: FlashGeometry,
     states: Vec<State>,
     tokens: Vec<Token>,
+    /// Pages that every read fails at until they are erased.
+    lost: Vec<bool>,
     /// By block: the page to be programmed next; none if it must be erased first.
     next_pages: Vec<Option<u32>>,
 }
@@ -36,6 +38,7 @@ impl Flash {
             geometry,
             states: vec![State::Erased; pages],
             tokens: vec![Token::ZERO; pages * lines],
+            lost: vec![false; pages],
             next_pages: vec![Some(0); geometry.block_count() as usize],
         }
     }
@@ -120,6 +123,13 @@ impl Flash {
     /// The page has lost its bytes, for good.
     pub fn lose(&mut self, ppa: Ppa) {
         self.tokens_mut(ppa).fill(Token::POISON);
+        let index = self.index(ppa);
+        self.lost[index] = true;
+    }
+
+    /// Whether the page has lost its bytes.
+    pub fn is_lost(&self, ppa: Ppa) -> bool {
+        self.lost[self.index(ppa)]
     }
 
     /// Erases a block.
@@ -139,6 +149,7 @@ impl Flash {
             let ppa = self.geometry.page_on(block, page);
             let index = self.index(ppa);
             self.states[index] = state;
+            self.lost[index] = false;
             self.tokens_mut(ppa).fill(token);
         }
     }

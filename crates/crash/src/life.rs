@@ -128,8 +128,12 @@ impl<I: LogIndex> Life<I> {
         self.event(|controller, now, bench| controller.drain_log(now, Vec::new(), bench))
     }
 
-    /// The oldest operation of a die ends, if it has any.
+    /// The oldest operation of a die ends, if it has any; a read of what flash has lost fails.
     pub fn finish(&mut self, die: DieId) -> Option<Event> {
+        if self.machine().must_fail(die) {
+            let (tag, fault) = self.machine().fail_oldest(die)?;
+            return Some(self.fail(tag, fault));
+        }
         let tag = self.machine().finish_oldest(die)?;
         let event = self.event(|controller, now, bench| controller.on_nand_done(now, tag, bench));
         self.machine().forget_register(tag);

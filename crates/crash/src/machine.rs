@@ -101,6 +101,13 @@ impl Machine {
         Some(tag)
     }
 
+    /// Whether the oldest operation of a die reads what flash has lost: it can only fail.
+    pub fn must_fail(&self, die: DieId) -> bool {
+        let head = self.dies.get(die.index()).and_then(VecDeque::front);
+        let op = head.map(|queued| queued.command.op);
+        matches!(op, Some(NandOp::Read { ppa }) if self.media.flash.is_lost(ppa))
+    }
+
     /// The oldest operation of a die fails, if it has any: what was to be programmed is torn, what
     /// was to be erased must not be used, what was to be read is lost.
     pub fn fail_oldest(&mut self, die: DieId) -> Option<(NandTag, NandFault)> {
