@@ -2,7 +2,7 @@
 
 use crash::{Bug, Campaign, Tally};
 
-/// This firmware refuses transactions: what is wrong with them cannot show.
+/// Workloads use no transactions yet: what is wrong with them cannot show.
 const OF_TRANSACTIONS: [Bug; 5] = [
     Bug::CommitForgotten,
     Bug::CommitBeforeData,
