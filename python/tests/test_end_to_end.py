@@ -143,6 +143,11 @@ def test_a_wrong_configuration_is_refused_before_anything_runs(
     assert not output.exists()
 
 
+def _heeds_interruptions() -> None:
+    """What a shell starts behind itself ignores SIGINT, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_the_installed_command_leaves_nothing(
     captured: Path, tmp_path: Path, number: signal.Signals
@@ -150,7 +155,7 @@ def test_interrupting_the_installed_command_leaves_nothing(
     words = [str(COMMAND), "run", str(captured), "--set", "nand.t_r=10ms", "-o", "out"]
     process = subprocess.Popen(
         words, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, text=True, preexec_fn=_heeds_interruptions,
     )  # fmt: skip
     while process.poll() is None and not list(tmp_path.iterdir()):
         time.sleep(0.01)

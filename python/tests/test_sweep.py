@@ -176,7 +176,7 @@ def test_all_designs_are_the_default(tmp_path: Path) -> None:
         ("ssd.write_log = 1.5", "ssd.write_log: 1.5 is not text with a unit"),
         ("ssd.write_log = 'x'", 'ssd.write_log=x: "x" is not a size'),
         ("ssd.dram = true", 'ssd.dram=true: true is not a size such as "64MiB"'),
-        ("ssd.cache_policy = true", 'ssd.cache_policy=true: true is not one of "lru", '),
+        ("ssd.cache_policy = true", 'ssd.cache_policy=true: true is not one of "none", "lru", '),
         ("ssd.write_log = ['64KiB', '64KiB']", "ssd.write_log: has 64KiB twice"),
         ("trace = ", "is not TOML"),
     ],
