@@ -104,9 +104,9 @@ def test_programs_that_share_a_machine_slow_each_other_down(
     first, second = tmp_path / "one.etr", tmp_path / "two.etr"
     shutil.copy(captured, first)
     shutil.copy(captured, second)
-    runs = _answer(
-        entresol_command, "run", f"{first}+{second}", *DEMO, "--design", "base-cssd", "--audit"
-    )["runs"]
+    # With slices longer than a program the first would run alone, and the other after it.
+    words = ("--design", "base-cssd", "--set", "os.time_slice=10us", "--audit")
+    runs = _answer(entresol_command, "run", f"{first}+{second}", *DEMO, *words)["runs"]
     assert [run["trace"] for run in runs] == ["one", "two", "one+two"]
     assert runs[0]["execution_time_ps"] == runs[1]["execution_time_ps"]
     assert runs[2]["instructions"] == 2 * runs[0]["instructions"]
