@@ -44,7 +44,12 @@ pub struct Device {
     pub skip_list: u32,
     /// A page write is answered when it is on flash (1) or when a buffer has it (0).
     pub ack_programmed: u32,
+    /// Entries of the TxLog; 0: the device has no transactions.
+    pub tx_log: u32,
 }
+
+/// An entry of the TxLog (ByteFS §4.3).
+const TX_LOG_ENTRY: Bytes = Bytes::new(4);
 
 /// Garbage collection of the FTL wants that many blocks of a die that are not exported.
 const SPARE_BLOCKS: u32 = 5;
@@ -67,6 +72,7 @@ impl Default for Device {
             cacheless: 0,
             skip_list: 0,
             ack_programmed: 0,
+            tx_log: 0,
         }
     }
 }
@@ -92,6 +98,7 @@ impl Device {
             cacheless: pick(&[0, 1]),
             skip_list: pick(&[0, 1]),
             ack_programmed: pick(&[0, 0, 1]),
+            tx_log: pick(&[0, 1, 1, 2, 8]),
         }
     }
 
@@ -113,11 +120,12 @@ impl Device {
             cacheless: 0,
             skip_list: 0,
             ack_programmed: 0,
+            tx_log: 0,
         }
     }
 
     /// Every key with the place of its value, in the order of the script.
-    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 15] {
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 16] {
         [
             ("page_lines", &mut self.page_lines),
             ("half_lines", &mut self.half_lines),
@@ -134,6 +142,7 @@ impl Device {
             ("cacheless", &mut self.cacheless),
             ("skip_list", &mut self.skip_list),
             ("ack_programmed", &mut self.ack_programmed),
+            ("tx_log", &mut self.tx_log),
         ]
     }
 
@@ -147,6 +156,7 @@ impl Device {
                 "spare_blocks" => SPARE_BLOCKS..=63,
                 "seal_percent" => 1..=100,
                 "ack_programmed" | "cacheless" | "skip_list" => 0..=1,
+                "tx_log" => 0..=64,
                 _ => 1..=64,
             };
             if !range.contains(value) {
@@ -195,9 +205,10 @@ impl Device {
 
     fn ssd(&self) -> SsdConfig {
         let write_log = LINE_BYTES * (2 * u64::from(self.half_lines));
+        let tx_log = TX_LOG_ENTRY * u64::from(self.tx_log);
         let frame = LINE_BYTES * u64::from(self.page_lines);
         SsdConfig {
-            dram: write_log + frame * u64::from(self.frames),
+            dram: write_log + tx_log + frame * u64::from(self.frames),
             write_log,
             cache_ways: self.frames,
             cache_policy: match self.cacheless {
@@ -209,7 +220,7 @@ impl Device {
                 0 => LogIndexKind::TwoLevelHash,
                 _ => LogIndexKind::SkipList,
             },
-            tx_log: Bytes::ZERO,
+            tx_log,
             log_design_share: Ratio::percent(100),
             log_entry: LINE_BYTES,
             log_mode: LogMode::Halves,
@@ -265,6 +276,13 @@ impl Device {
             wear_spread: 0,
             estimator: EstimatorKind::Die,
         }
+    }
+
+    /// Lines that may be open at a time; none on a device without transactions.
+    pub fn most_open_lines(&self) -> Option<usize> {
+        let sealed = self.config().ssd.seal_slot_count() / 2;
+        let most = usize::try_from(sealed).expect("a small device");
+        (self.tx_log > 0).then_some(most)
     }
 
     /// The exported pages.

@@ -15,7 +15,8 @@ use crate::workload::Workload;
 use core::ops::Range;
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{Answer, Durable, LogIndexKind, Request, RequestOp, Response};
-use units::{DieId, LineAddr, Lpa, RequestId, TxId};
+use std::collections::BTreeMap;
+use units::{DieId, LineAddr, LineInPage, Lpa, RequestId, TxId};
 
 /// Requests that may be outstanding together.
 pub const REQUESTS: usize = 8;
@@ -111,7 +112,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         Self {
             life: Life::new(&setup, options.bug, options.fates),
             options,
-            oracle: Oracle::new(setup.line_count()),
+            oracle: Oracle::new(setup.line_count(), setup.device.most_open_lines()),
             setup,
             tally,
             step: 0,
@@ -293,14 +294,44 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                 page.lpa
             ));
         }
-        let counted = tables.logged().map(|(_, line)| (line.lpa, line.line));
-        let counted: std::collections::BTreeSet<_> = counted.collect();
-        match known.iter().copied().eq(counted.iter().copied()) {
-            true => Ok(()),
-            false => Err(format!(
-                "slots count for {counted:?}; the log has {known:?}"
-            )),
+        let mut counted: BTreeMap<_, Vec<TxId>> = BTreeMap::new();
+        for (_, line) in tables.logged() {
+            counted
+                .entry((line.lpa, line.line))
+                .or_default()
+                .push(line.tx);
         }
+        if !known.iter().eq(counted.keys()) {
+            let counted: Vec<_> = counted.keys().collect();
+            return Err(format!(
+                "slots count for {counted:?}; the log has {known:?}"
+            ));
+        }
+        self.check_copies(counted)
+    }
+
+    /// Of a line one slot counts, and of one that is open another at most, which is committed. A
+    /// device that flash has failed may be left with a half that it cannot compact.
+    fn check_copies(&self, counted: BTreeMap<(Lpa, LineInPage), Vec<TxId>>) -> Result<(), String> {
+        let page_lines = self.setup.device.page_lines as usize;
+        for ((lpa, line), txs) in counted {
+            let holder = self
+                .oracle
+                .holder_of(span(lpa, page_lines).start + line.index());
+            let copies = txs.iter().filter(|tx| Some(**tx) != holder).count();
+            let of_holder = txs.len() - copies;
+            let is_right = match holder {
+                Some(_) => of_holder == 1 && copies <= 1,
+                None => copies == 1,
+            };
+            if !is_right && !self.oracle.has_failed() {
+                let line = line.get();
+                return Err(format!(
+                    "line {line} of {lpa} counts under {txs:?}; {holder:?} has it open"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Judges the cuts of an event, each with the answers that had been given before it.
@@ -328,10 +359,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         };
         let asked = asked.map_err(|what| self.finding(what))?;
         self.outstanding[id.index()] = false;
-        let is_commit = matches!(asked, Asked::Commit(_));
-        if is_commit && response.answer == Answer::Written {
-            self.tally.activity.commits += 1;
-        }
+        self.tally.activity.note(&asked, response.answer);
         match (response.answer, asked) {
             (Answer::Data | Answer::Poison, Asked::Read { first, count }) => {
                 self.check_read(id, first, count)

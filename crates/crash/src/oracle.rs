@@ -105,13 +105,16 @@ pub struct Oracle {
     open: BTreeMap<TxId, BTreeMap<usize, Token>>,
     /// A program or erase has failed: the device may refuse to write.
     has_failed: bool,
-    /// Those that were committed at some time.
+    /// Those that were committed at some time, or may have been.
     committed: BTreeSet<TxId>,
+    /// Lines that may be open at a time; none: the device has no transactions.
+    most_open: Option<usize>,
 }
 
 impl Oracle {
-    /// A device that was never written.
-    pub fn new(line_count: usize) -> Self {
+    /// A device that was never written, which lets at most `most_open` lines be open at a time;
+    /// none: it has no transactions.
+    pub fn new(line_count: usize, most_open: Option<usize>) -> Self {
         Self {
             seen: vec![Token::ZERO; line_count],
             safe: vec![Token::ZERO; line_count],
@@ -120,6 +123,7 @@ impl Oracle {
             open: BTreeMap::new(),
             has_failed: false,
             committed: BTreeSet::new(),
+            most_open,
         }
     }
 
@@ -146,6 +150,11 @@ impl Oracle {
     /// A program or an erase has failed.
     pub fn fail(&mut self) {
         self.has_failed = true;
+    }
+
+    /// Whether one has failed.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// Whether nothing is asked for.
@@ -204,6 +213,9 @@ impl Oracle {
     /// A sentence, if it was not asked or should have been refused.
     pub fn done(&mut self, id: RequestId) -> Result<Asked, String> {
         let asked = self.take(id)?;
+        if asked.tx().is_some() && self.most_open.is_none() {
+            return Err(format!("{id} is done on a device without transactions"));
+        }
         if let Some(holder) = self.holder_against(&asked) {
             return Err(format!(
                 "{id} writes lines that {holder} holds, which is open, and is not refused"
@@ -223,6 +235,10 @@ impl Oracle {
                 }
                 let written = self.open.entry(*tx).or_default();
                 written.extend(lines.iter().copied());
+                let open = self.open.values().map(BTreeMap::len).sum();
+                if self.most_open < Some(open) {
+                    return Err(format!("{id} makes {open} lines open and is not refused"));
+                }
             }
             Asked::Commit(tx) => {
                 self.committed.insert(*tx);
@@ -251,7 +267,9 @@ impl Oracle {
             Refusal::Conflict { with } => self.holder_against(&asked) == Some(with),
             Refusal::UnknownTransaction => tx.is_some_and(|tx| !self.open.contains_key(&tx)),
             Refusal::NameInUse => tx.is_some_and(|tx| self.committed.contains(&tx)),
-            Refusal::TooLarge | Refusal::NoRoom => tx.is_some(),
+            Refusal::TooLarge => self.most_open < Some(self.lines_with(&asked, tx).len()),
+            Refusal::NoRoom => self.most_open < Some(self.lines_with(&asked, None).len()),
+            Refusal::Unsupported => tx.is_some() && self.most_open.is_none(),
             Refusal::ReadOnly => self.has_failed && !asked.written().is_empty(),
             _ => false,
         };
@@ -261,6 +279,21 @@ impl Oracle {
                 "{id} is refused: {why:?}, and {asked:?} is no reason"
             )),
         }
+    }
+
+    /// The lines that are open, or will be with `asked` and what is under way; of one transaction
+    /// or of all.
+    fn lines_with(&self, asked: &Asked, of: Option<TxId>) -> BTreeSet<usize> {
+        let is_of = |tx: TxId| of.is_none_or(|of| of == tx);
+        let open = self.open.iter().filter(|(tx, _)| is_of(**tx));
+        let open = open.flat_map(|(_, lines)| lines.keys().copied());
+        let all = self.asked.values().chain([asked]);
+        let under_way = all.filter_map(|asked| match asked {
+            Asked::WriteUnder(tx, lines) if is_of(*tx) => Some(lines),
+            _ => None,
+        });
+        let under_way = under_way.flatten().map(|(line, _)| *line);
+        open.chain(under_way).collect()
     }
 
     fn take(&mut self, id: RequestId) -> Result<Asked, String> {
@@ -334,7 +367,11 @@ impl Oracle {
     pub fn settle_on(&mut self, reading: &[Token]) {
         self.seen.copy_from_slice(reading);
         self.safe.copy_from_slice(reading);
-        self.asked.clear();
+        let ended = std::mem::take(&mut self.asked).into_values();
+        self.committed.extend(ended.filter_map(|asked| match asked {
+            Asked::Commit(tx) => Some(tx),
+            _ => None,
+        }));
         self.open.clear();
     }
 
@@ -363,118 +400,4 @@ impl Oracle {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const A: RequestId = RequestId::new(0);
-    const B: RequestId = RequestId::new(1);
-    const TX: TxId = TxId::new(5);
-
-    fn lines(from: &[(usize, u32)]) -> Lines {
-        let tokens = from.iter().map(|(line, token)| (*line, Token::new(*token)));
-        tokens.collect()
-    }
-
-    fn write(from: &[(usize, u32)], is_whole: bool) -> Asked {
-        Asked::Write {
-            lines: lines(from),
-            is_whole,
-        }
-    }
-
-    fn judge(oracle: &Oracle, reading: [u32; 4]) -> bool {
-        oracle.judge(&reading.map(Token::new)).is_ok()
-    }
-
-    #[test]
-    fn a_write_may_be_there_before_its_answer_and_must_be_after() {
-        let mut oracle = Oracle::new(4);
-        oracle.ask(A, write(&[(1, 7), (2, 8)], false));
-        for reading in [[0, 0, 0, 0], [0, 7, 0, 0], [0, 7, 8, 0]] {
-            assert!(judge(&oracle, reading), "{reading:?}");
-        }
-        assert!(!judge(&oracle, [0, 9, 8, 0]), "what was never written");
-        assert!(!judge(&oracle, [7, 7, 8, 0]), "another line");
-        assert!(oracle.done(A).is_ok());
-        assert!(!judge(&oracle, [0, 7, 0, 0]));
-        assert!(judge(&oracle, [0, 7, 8, 0]));
-        assert!(oracle.done(A).is_err(), "it is answered once");
-    }
-
-    #[test]
-    fn a_page_is_whole_and_a_line_that_does_not_change_says_nothing() {
-        let mut oracle = Oracle::new(4);
-        oracle.ask(A, write(&[(0, 7), (1, 8), (2, 0)], true));
-        assert!(judge(&oracle, [7, 8, 0, 0]) && judge(&oracle, [0, 0, 0, 0]));
-        assert!(!judge(&oracle, [7, 0, 0, 0]));
-    }
-
-    #[test]
-    fn a_transaction_is_there_whole_or_not_at_all() {
-        let mut oracle = Oracle::new(4);
-        oracle.ask(A, Asked::WriteUnder(TX, lines(&[(0, 7), (3, 8)])));
-        assert!(judge(&oracle, [0; 4]) && !judge(&oracle, [7, 0, 0, 0]));
-        assert!(oracle.done(A).is_ok());
-        assert_eq!(oracle.seen()[3], Token::new(8));
-        assert_eq!(oracle.holder_of(3), Some(TX));
-        assert!(judge(&oracle, [0; 4]) && !judge(&oracle, [7, 0, 0, 8]));
-        let aborted = {
-            let mut other = oracle.clone();
-            other.ask(B, Asked::Abort(TX));
-            assert!(other.done(B).is_ok() && other.seen()[3] == Token::ZERO);
-            other
-        };
-        assert!(judge(&aborted, [0; 4]) && aborted.holder_of(3).is_none());
-        oracle.ask(B, Asked::Commit(TX));
-        assert!(judge(&oracle, [0; 4]) && judge(&oracle, [7, 0, 0, 8]));
-        assert!(!judge(&oracle, [7, 0, 0, 0]));
-        assert!(oracle.done(B).is_ok());
-        assert!(judge(&oracle, [7, 0, 0, 8]) && !judge(&oracle, [0; 4]));
-    }
-
-    #[test]
-    fn the_host_keeps_its_side_of_the_contract() {
-        let mut oracle = Oracle::new(4);
-        oracle.ask(A, write(&[(1, 7)], false));
-        let read = |first| Asked::Read { first, count: 2 };
-        assert!(!oracle.may_ask(&read(0)) && oracle.may_ask(&read(2)));
-        assert!(!oracle.may_ask(&write(&[(1, 8)], false)));
-        assert!(oracle.may_ask(&write(&[(2, 8)], false)));
-        oracle.ask(B, Asked::WriteUnder(TX, lines(&[(3, 8)])));
-        assert!(!oracle.may_ask(&Asked::Commit(TX)));
-        assert!(oracle.may_ask(&Asked::WriteUnder(TX, lines(&[(2, 8)]))));
-    }
-
-    #[test]
-    fn who_writes_what_another_holds_must_be_refused_and_nobody_else() {
-        let mut oracle = Oracle::new(4);
-        oracle.ask(A, Asked::WriteUnder(TX, lines(&[(0, 7)])));
-        assert!(oracle.done(A).is_ok());
-        let conflict = Refusal::Conflict { with: TX };
-        let refused = |asked: Asked, why| {
-            let mut oracle = oracle.clone();
-            oracle.ask(A, asked);
-            (
-                oracle.clone().refused(A, why).is_ok(),
-                oracle.done(A).is_ok(),
-            )
-        };
-        assert_eq!(refused(write(&[(0, 9)], false), conflict), (true, false));
-        assert_eq!(refused(write(&[(1, 9)], false), conflict), (false, true));
-        let more = Asked::WriteUnder(TX, lines(&[(0, 9)]));
-        assert_eq!(refused(more, conflict), (false, true));
-        let unknown = Refusal::UnknownTransaction;
-        assert_eq!(refused(Asked::Commit(TX), unknown), (false, true));
-        assert_eq!(refused(Asked::Abort(TxId::new(6)), unknown), (true, false));
-    }
-
-    #[test]
-    fn after_a_cut_what_was_found_is_what_is_there() {
-        let mut oracle = Oracle::new(4);
-        oracle.ask(A, write(&[(1, 7)], false));
-        oracle.ask(B, Asked::WriteUnder(TX, lines(&[(3, 8)])));
-        oracle.settle_on(&[0, 7, 0, 0].map(Token::new));
-        assert!(oracle.is_idle() && oracle.holder_of(3).is_none());
-        assert!(judge(&oracle, [0, 7, 0, 0]) && !judge(&oracle, [0; 4]));
-    }
-}
+mod tests;

@@ -4,9 +4,15 @@
 //! wrong order is an action that is held back, a recovery that overlooks a table is given one with
 //! nothing in it. Each of them must be found; docs/crash-lab.md says after how many crash points.
 
+mod bugs;
 mod misreading;
+mod transactions;
 
+pub use bugs::Bug;
 pub use misreading::Misreading;
+
+use bugs::Part;
+use transactions::Commits;
 
 use crate::device::Device;
 use crate::tables::Tables;
@@ -15,91 +21,7 @@ use firmware::{
     Timer, Unit, WriteOrder,
 };
 use std::collections::BTreeMap;
-use units::{
-    BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time, TxId,
-};
-
-macro_rules! bugs {
-    ($($(#[doc = $doc:expr])+ $name:ident = $key:literal,)+) => {
-        /// A bug that can be planted. Its doc says what the firmware would have done.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-        pub enum Bug { $($(#[doc = $doc])+ $name,)+ }
-
-        impl Bug {
-            /// All of them, with the names that scripts and the lab's page use.
-            pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $key),)+];
-        }
-    };
-}
-
-bugs! {
-    /// Overwriting a line that is in the log, it updated its index and forgot the record.
-    LoggedForgotten = "logged_forgotten",
-    /// It recorded a line before it had copied it.
-    LoggedBeforeCopy = "logged_before_copy",
-    /// It answered a write before it had recorded it.
-    AnsweredBeforeLogged = "answered_before_logged",
-    /// Its compaction left the slots of a page that is on flash as they were.
-    DroppedForgotten = "dropped_forgotten",
-    /// Its compaction gave slots up when the page's program began.
-    DroppedBeforeMapped = "dropped_before_mapped",
-    /// It mapped a page when the program began.
-    MappedBeforeProgrammed = "mapped_before_programmed",
-    /// Its garbage collection forgot to map a page that it moved.
-    MoveForgotten = "move_forgotten",
-    /// Its garbage collection erased first and mapped what it had moved then.
-    ErasedBeforeMapped = "erased_before_mapped",
-    /// It forgot to record a page in a buffer that it answered for.
-    BufferedForgotten = "buffered_forgotten",
-    /// It recorded a buffer before the page was in it.
-    BufferedBeforeCopy = "buffered_before_copy",
-    /// It gave a buffer up before it mapped its page.
-    UnbufferedBeforeMapped = "unbuffered_before_mapped",
-    /// It gave a buffer up when its program began.
-    UnbufferedBeforeProgrammed = "unbuffered_before_programmed",
-    /// It put the older page over the logged lines, not the lines over the page.
-    MergedInWrongOrder = "merged_in_wrong_order",
-    /// Its compaction took an older version of a line: its index was stale.
-    MergedFromStaleSlot = "merged_from_stale_slot",
-    /// It did not record which pages it was about to program.
-    BegunForgotten = "begun_forgotten",
-    /// It recorded an erase when it began.
-    ErasedTooEarly = "erased_too_early",
-    /// A write to the log left the frame of its page as it was.
-    FrameForgotten = "frame_forgotten",
-    /// After recovery it numbered writes from the beginning.
-    OrderRestarted = "order_restarted",
-    /// Its recovery overlooked the page buffers.
-    BuffersOverlooked = "buffers_overlooked",
-    /// Its recovery took the slot with the highest number for the newest.
-    OrderOverlooked = "order_overlooked",
-    /// Its recovery believed that blocks are as on a new device.
-    BlocksOverlooked = "blocks_overlooked",
-    /// Its recovery overlooked the second half of the log.
-    HalfOverlooked = "half_overlooked",
-    /// It forgot to record a commit.
-    CommitForgotten = "commit_forgotten",
-    /// It recorded the commit of a transaction with its first line.
-    CommitBeforeData = "commit_before_data",
-    /// It answered a commit before it had recorded it.
-    AnsweredBeforeCommit = "answered_before_commit",
-    /// It freed the entry of the TxLog while lines of the transaction were in the log.
-    CommitLostEarly = "commit_lost_early",
-    /// Its recovery took every logged line for committed.
-    TxLogOverlooked = "tx_log_overlooked",
-    /// A trimmed page stayed mapped.
-    TrimForgotten = "trim_forgotten",
-    /// The logged lines of a trimmed page stayed in the log.
-    TrimKeptLog = "trim_kept_log",
-}
-
-impl Bug {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        let named = Self::ALL.iter().find(|(bug, _)| *bug == self);
-        named.map_or("", |(_, name)| name)
-    }
-}
+use units::{BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time};
 
 /// Something that the firmware does to the world.
 #[derive(Clone, Copy, Debug)]
@@ -128,9 +50,8 @@ pub struct Sabotage<P> {
     older: Option<(PagePlace, PagePlace)>,
     mapped: BTreeMap<Lpa, Ppa>,
     moving: Option<Ppa>,
-    early: Option<TxId>,
     trimmed: Option<Lpa>,
-    committed: Option<u32>,
+    commits: Commits,
     /// What an order that restarted is less than a right one.
     order_less: Option<u64>,
     wear: BTreeMap<BlockAddr, u32>,
@@ -153,9 +74,8 @@ impl<P: Platform> Sabotage<P> {
             older: None,
             mapped: BTreeMap::new(),
             moving: None,
-            early: None,
             trimmed: None,
-            committed: None,
+            commits: Commits::of_capacity(device.tx_log.max(1)),
             order_less: None,
             wear: BTreeMap::new(),
             is_recovered,
@@ -168,6 +88,7 @@ impl<P: Platform> Sabotage<P> {
     pub fn remember(&mut self, tables: &Tables) {
         self.logged = tables.logged().collect();
         self.mapped = tables.mapped().collect();
+        self.commits.remember(tables);
         let wear = tables.blocks().map(|(block, record)| (block, record.wear));
         self.wear = wear.collect();
     }
@@ -192,37 +113,14 @@ impl<P: Platform> Sabotage<P> {
         let Some(bug) = self.bug else {
             return self.pass(action);
         };
-        match bug {
-            Bug::LoggedForgotten
-            | Bug::LoggedBeforeCopy
-            | Bug::AnsweredBeforeLogged
-            | Bug::FrameForgotten
-            | Bug::OrderRestarted => self.spoil_writes(bug, action),
-            Bug::DroppedForgotten
-            | Bug::DroppedBeforeMapped
-            | Bug::MergedInWrongOrder
-            | Bug::MergedFromStaleSlot => self.spoil_compaction(bug, action),
-            Bug::MappedBeforeProgrammed
-            | Bug::MoveForgotten
-            | Bug::ErasedBeforeMapped
-            | Bug::BegunForgotten
-            | Bug::ErasedTooEarly => self.spoil_flash(bug, action),
-            Bug::BufferedForgotten
-            | Bug::BufferedBeforeCopy
-            | Bug::UnbufferedBeforeMapped
-            | Bug::UnbufferedBeforeProgrammed => self.spoil_buffers(bug, action),
-            Bug::CommitForgotten
-            | Bug::CommitBeforeData
-            | Bug::AnsweredBeforeCommit
-            | Bug::CommitLostEarly
-            | Bug::TrimForgotten
-            | Bug::TrimKeptLog => self.spoil_commands(bug, action),
-            // Recovery is given spoiled tables; nothing is done to actions.
-            Bug::BuffersOverlooked
-            | Bug::OrderOverlooked
-            | Bug::BlocksOverlooked
-            | Bug::HalfOverlooked
-            | Bug::TxLogOverlooked => self.pass(action),
+        match bug.part() {
+            Part::Writes => self.spoil_writes(bug, action),
+            Part::Compaction => self.spoil_compaction(bug, action),
+            Part::Flash => self.spoil_flash(bug, action),
+            Part::Buffers => self.spoil_buffers(bug, action),
+            Part::Transactions => self.spoil_transactions(bug, action),
+            Part::Trims => self.spoil_trims(bug, action),
+            Part::Recovery => self.pass(action),
         }
         self.learn(action);
     }
@@ -246,6 +144,7 @@ impl<P: Platform> Sabotage<P> {
             }
             _ => {}
         }
+        self.commits.learn(action);
     }
 
     fn spoil_writes(&mut self, bug: Bug, action: Action) {
@@ -404,33 +303,9 @@ impl<P: Platform> Sabotage<P> {
         }
     }
 
-    fn spoil_commands(&mut self, bug: Bug, action: Action) {
+    fn spoil_trims(&mut self, bug: Bug, action: Action) {
         match (bug, action) {
-            (Bug::CommitForgotten, Action::Record(Record::Committed { .. }))
-            | (Bug::TrimForgotten, Action::Record(Record::Unmapped(_))) => {}
-            (Bug::CommitBeforeData, Action::Record(Record::Logged(_, line)))
-                if line.tx != TxId::NONE && self.early != Some(line.tx) =>
-            {
-                self.early = Some(line.tx);
-                self.pass(action);
-                let (at, tx) = (u32::MAX - line.tx.get(), line.tx);
-                self.pass(Action::Record(Record::Committed { at, tx }));
-            }
-            (Bug::AnsweredBeforeCommit, Action::Record(Record::Committed { .. })) => {
-                self.held.push(action);
-            }
-            (Bug::AnsweredBeforeCommit, Action::Respond(_)) => {
-                self.pass(action);
-                self.release();
-            }
-            (Bug::CommitLostEarly, Action::Record(record)) => {
-                self.pass(action);
-                if let Record::Committed { at, .. } = record {
-                    self.committed = Some(at);
-                } else if let Some(at) = self.committed.take() {
-                    self.pass(Action::Record(Record::Forgotten { at }));
-                }
-            }
+            (Bug::TrimForgotten, Action::Record(Record::Unmapped(_))) => {}
             (Bug::TrimKeptLog, Action::Record(Record::Unmapped(lpa))) => {
                 self.trimmed = Some(lpa);
                 self.pass(action);

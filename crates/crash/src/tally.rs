@@ -1,10 +1,10 @@
 //! What is counted while workloads run.
 
-use crate::oracle::Oracle;
+use crate::oracle::{Asked, Oracle};
 use crate::power_cutter::Cut;
 use crate::token::Digest;
-use firmware::Controller;
 use firmware::log_index::LogIndex;
+use firmware::{Answer, Controller, Refusal};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
@@ -38,8 +38,18 @@ pub struct Activity {
     pub failures: u64,
     /// Transactions committed.
     pub commits: u64,
+    /// Transactions given up.
+    pub aborts: u64,
+    /// Lines of open transactions that moved when a half of the log was sealed.
+    pub migrations: u64,
+    /// Commits that waited for an entry of the TxLog.
+    pub commit_stalls: u64,
     /// Requests refused.
     pub refusals: u64,
+    /// Those of them that were for a line of another transaction.
+    pub conflicts: u64,
+    /// Those of them that were for more lines than may be open.
+    pub oversized: u64,
     /// Pages trimmed.
     pub trims: u64,
     /// Lives that ended in a power cut.
@@ -48,23 +58,44 @@ pub struct Activity {
 
 impl Activity {
     /// All of it, with names.
-    pub fn counts(&self) -> [(&'static str, u64); 8] {
+    pub fn counts(&self) -> [(&'static str, u64); 13] {
         [
             ("compactions", self.compactions),
             ("erases", self.erases),
             ("moves", self.moves),
             ("failures", self.failures),
             ("commits", self.commits),
+            ("aborts", self.aborts),
+            ("migrations", self.migrations),
+            ("commit_stalls", self.commit_stalls),
             ("refusals", self.refusals),
+            ("conflicts", self.conflicts),
+            ("oversized", self.oversized),
             ("trims", self.trims),
             ("power_cuts", self.power_cuts),
         ]
     }
 
+    /// An answer was given to what the host had asked.
+    pub(crate) fn note(&mut self, asked: &Asked, answer: Answer) {
+        match (asked, answer) {
+            (Asked::Commit(_), Answer::Written) => self.commits += 1,
+            (Asked::Abort(_), Answer::Written) => self.aborts += 1,
+            (_, Answer::Refused(why)) => {
+                self.refusals += 1;
+                let is_too_much = matches!(why, Refusal::TooLarge | Refusal::NoRoom);
+                self.conflicts += u64::from(matches!(why, Refusal::Conflict { .. }));
+                self.oversized += u64::from(is_too_much);
+            }
+            _ => {}
+        }
+    }
+
     pub(crate) fn add<I: LogIndex>(&mut self, controller: &Controller<I>) {
         let (own, flash) = (controller.stats(), controller.ftl_stats());
         self.compactions += own.compactions;
-        self.refusals += own.refusals;
+        self.migrations += own.migrated_lines;
+        self.commit_stalls += own.commit_stalls;
         self.trims += own.trims;
         self.erases += flash.erases;
         self.moves += flash.gc_programs;

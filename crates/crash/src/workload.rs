@@ -57,9 +57,10 @@ struct Draw {
     has_lines: bool,
     has_txs: bool,
     has_faults: bool,
-    /// Transactions under way.
-    txs: [u32; 3],
+    /// Transactions that may be under way, and whether anything was written under them.
+    txs: [(u32, bool); 3],
     last_tx: u32,
+    last_line: u32,
 }
 
 impl Draw {
@@ -70,10 +71,11 @@ impl Draw {
             hot_pages: 1 + random.below(4) as u32,
             pages: device.page_count() as u32,
             has_lines: true,
-            has_txs: false,
+            has_txs: device.tx_log > 0,
             has_faults: false,
-            txs: [1, 2, 3],
+            txs: [1, 2, 3].map(|tx| (tx, false)),
             last_tx: 3,
+            last_line: 0,
             random,
         }
     }
@@ -96,23 +98,34 @@ impl Draw {
         self.below(pages)
     }
 
+    /// A line: one of four times the last one again, so that versions of a line meet in the log.
     fn line(&mut self) -> u32 {
-        self.page() * self.page_lines + self.below(self.page_lines)
+        if self.below(4) > 0 {
+            self.last_line = self.page() * self.page_lines + self.below(self.page_lines);
+        }
+        self.last_line
     }
 
     fn tx(&mut self) -> TxId {
         let nth = self.below(self.txs.len() as u32);
-        TxId::new(self.txs[nth as usize])
+        let (tx, is_written) = &mut self.txs[nth as usize];
+        *is_written = true;
+        TxId::new(*tx)
     }
 
-    /// Two of three times a commit. Now and then the name is used again.
+    /// Two of three times a commit, and mostly of what was written. Now and then the name is used
+    /// again.
     fn end_tx(&mut self) -> Step {
         let nth = self.below(self.txs.len() as u32) as usize;
-        let tx = TxId::new(self.txs[nth]);
+        let written = self.txs.iter().position(|(_, is_written)| *is_written);
+        let is_any = self.below(8) == 0;
+        let nth = written.filter(|_| !is_any).unwrap_or(nth);
+        let tx = TxId::new(self.txs[nth].0);
         if self.below(8) > 0 {
             self.last_tx += 1;
-            self.txs[nth] = self.last_tx;
+            self.txs[nth].0 = self.last_tx;
         }
+        self.txs[nth].1 = false;
         match self.below(3) {
             0 => Step::Abort { tx },
             _ => Step::Commit { tx },
@@ -129,17 +142,22 @@ impl Draw {
 
     fn step(&mut self) -> Step {
         match self.below(100) {
-            0..18 if self.has_lines => Step::Write {
+            0..14 if self.has_lines => Step::Write {
                 line: self.line(),
                 count: self.count(),
                 tx: TxId::NONE,
             },
-            18..28 if self.has_lines && self.has_txs => Step::Write {
+            14..27 if self.has_lines && self.has_txs => Step::Write {
                 line: self.line(),
                 count: self.count(),
                 tx: self.tx(),
             },
-            28..31 if self.has_lines && self.has_txs => self.end_tx(),
+            27..32 if self.has_lines && self.has_txs => self.end_tx(),
+            14..22 if self.has_lines => Step::Write {
+                line: self.line(),
+                count: self.count(),
+                tx: TxId::NONE,
+            },
             0..40 => Step::WritePage {
                 page: self.page(),
                 is_through: self.below(4) == 0,

@@ -45,7 +45,9 @@ impl Durable for Misreading<'_> {
         self.tables.buffered().filter(move |_| is_seen)
     }
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
-        self.tables.committed()
+        let is_renumbered = self.bug == Some(Bug::TxLogRenumbered);
+        let entries = self.tables.committed().zip(0..);
+        entries.map(move |((at, tx), nth)| (if is_renumbered { nth } else { at }, tx))
     }
     fn mapped(&self) -> impl Iterator<Item = (Lpa, Ppa)> {
         self.tables.mapped()

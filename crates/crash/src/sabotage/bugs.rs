@@ -1,0 +1,123 @@
+//! The bugs that can be planted.
+
+/// What part of the firmware a bug is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// Writes of lines.
+    Writes,
+    /// Compaction of the log.
+    Compaction,
+    /// Programs, erases and the mapping.
+    Flash,
+    /// Page buffers.
+    Buffers,
+    /// Transactions.
+    Transactions,
+    /// Trims.
+    Trims,
+    /// Recovery, which is given spoiled tables; nothing is done to actions.
+    Recovery,
+}
+
+macro_rules! bugs {
+    ($($(#[doc = $doc:expr])+ $name:ident = $key:literal in $part:ident,)+) => {
+        /// A bug that can be planted. Its doc says what the firmware would have done.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Bug { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Bug {
+            /// All of them, with the names that scripts and the lab's page use.
+            pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $key),)+];
+
+            /// Where it is.
+            pub(super) fn part(self) -> Part {
+                match self {
+                    $(Self::$name => Part::$part,)+
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// Overwriting a line that is in the log, it updated its index and forgot the record.
+    LoggedForgotten = "logged_forgotten" in Writes,
+    /// It recorded a line before it had copied it.
+    LoggedBeforeCopy = "logged_before_copy" in Writes,
+    /// It answered a write before it had recorded it.
+    AnsweredBeforeLogged = "answered_before_logged" in Writes,
+    /// Its compaction left the slots of a page that is on flash as they were.
+    DroppedForgotten = "dropped_forgotten" in Compaction,
+    /// Its compaction gave slots up when the page's program began.
+    DroppedBeforeMapped = "dropped_before_mapped" in Compaction,
+    /// It mapped a page when the program began.
+    MappedBeforeProgrammed = "mapped_before_programmed" in Flash,
+    /// Its garbage collection forgot to map a page that it moved.
+    MoveForgotten = "move_forgotten" in Flash,
+    /// Its garbage collection erased first and mapped what it had moved then.
+    ErasedBeforeMapped = "erased_before_mapped" in Flash,
+    /// It forgot to record a page in a buffer that it answered for.
+    BufferedForgotten = "buffered_forgotten" in Buffers,
+    /// It recorded a buffer before the page was in it.
+    BufferedBeforeCopy = "buffered_before_copy" in Buffers,
+    /// It gave a buffer up before it mapped its page.
+    UnbufferedBeforeMapped = "unbuffered_before_mapped" in Buffers,
+    /// It gave a buffer up when its program began.
+    UnbufferedBeforeProgrammed = "unbuffered_before_programmed" in Buffers,
+    /// It put the older page over the logged lines, not the lines over the page.
+    MergedInWrongOrder = "merged_in_wrong_order" in Compaction,
+    /// Its compaction took an older version of a line: its index was stale.
+    MergedFromStaleSlot = "merged_from_stale_slot" in Compaction,
+    /// It did not record which pages it was about to program.
+    BegunForgotten = "begun_forgotten" in Flash,
+    /// It recorded an erase when it began.
+    ErasedTooEarly = "erased_too_early" in Flash,
+    /// A write to the log left the frame of its page as it was.
+    FrameForgotten = "frame_forgotten" in Writes,
+    /// After recovery it numbered writes from the beginning.
+    OrderRestarted = "order_restarted" in Writes,
+    /// Its recovery overlooked the page buffers.
+    BuffersOverlooked = "buffers_overlooked" in Recovery,
+    /// Its recovery took the slot with the highest number for the newest.
+    OrderOverlooked = "order_overlooked" in Recovery,
+    /// Its recovery believed that blocks are as on a new device.
+    BlocksOverlooked = "blocks_overlooked" in Recovery,
+    /// Its recovery overlooked the second half of the log.
+    HalfOverlooked = "half_overlooked" in Recovery,
+    /// It forgot to record a commit.
+    CommitForgotten = "commit_forgotten" in Transactions,
+    /// It recorded the commit of a transaction with its first line.
+    CommitBeforeData = "commit_before_data" in Transactions,
+    /// It answered a commit before it had recorded it.
+    AnsweredBeforeCommit = "answered_before_commit" in Transactions,
+    /// It freed the entry of the TxLog while lines of the transaction were in the log.
+    CommitLostEarly = "commit_lost_early" in Transactions,
+    /// Its recovery took every logged line for committed.
+    TxLogOverlooked = "tx_log_overlooked" in Recovery,
+    /// It dropped the committed copies of lines before it recorded the commit that replaces them.
+    FallbackBeforeCommit = "fallback_before_commit" in Transactions,
+    /// A line of an open transaction that moved to the other half lost its name.
+    MigratedWithoutName = "migrated_without_name" in Transactions,
+    /// Its compaction took the newest copy of a line, committed or not.
+    OpenCompacted = "open_compacted" in Transactions,
+    /// It freed the entry of the TxLog when compaction took up the first line of the transaction.
+    CommitLostInCompaction = "commit_lost_in_compaction" in Transactions,
+    /// It never freed an entry of the TxLog.
+    CommitKept = "commit_kept" in Transactions,
+    /// An abort left the lines of the transaction in the log.
+    AbortKeptLines = "abort_kept_lines" in Transactions,
+    /// Its recovery numbered the entries of the TxLog anew.
+    TxLogRenumbered = "tx_log_renumbered" in Recovery,
+    /// A trimmed page stayed mapped.
+    TrimForgotten = "trim_forgotten" in Trims,
+    /// The logged lines of a trimmed page stayed in the log.
+    TrimKeptLog = "trim_kept_log" in Trims,
+}
+
+impl Bug {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let named = Self::ALL.iter().find(|(bug, _)| *bug == self);
+        named.map_or("", |(_, name)| name)
+    }
+}
