@@ -14,8 +14,8 @@ from entresol import core
 SMALL = (
     "--set", "nand.channels=2", "--set", "nand.chips_per_channel=1", "--set",
     "nand.dies_per_chip=1", "--set", "nand.blocks_per_plane=24", "--set", "nand.pages_per_block=8",
-    "--set", "ftl.over_provisioning=40%", "--set", "ssd.write_log=32KiB", "--set", "ssd.dram=96KiB",
-    "--set", "ssd.buffers=8", "--set", "ftl.gc_buffers=4",
+    "--set", "ftl.over_provisioning=40%", "--set", "ssd.write_log=32KiB", "--set", "ssd.dram=100KiB",
+    "--set", "ssd.tx_log=4KiB", "--set", "ssd.buffers=8", "--set", "ftl.gc_buffers=4",
 )  # fmt: skip
 
 
@@ -61,7 +61,16 @@ def test_statistics_have_three_forms(entresol_command: Entresol, image: Path) ->
     assert numbers["clock_ps"] == 0
     text = entresol_command("device", "stats", image, "--prometheus").out
     samples = [line for line in text.splitlines() if not line.startswith("#")]
-    assert len(samples) == len(numbers)
+    latencies = numbers.pop("latencies")
+    assert list(latencies) == [
+        "byte_read", "byte_write", "persist", "block_read", "block_write", "flush", "trim",
+        "commit", "abort",
+    ]  # fmt: skip
+    assert set(latencies["flush"]) == {
+        "requests", "mean_ps", "p50_ps", "p90_ps", "p99_ps", "p99_9_ps", "max_ps"
+    }  # fmt: skip
+    assert latencies["flush"]["requests"] == 0 and latencies["flush"]["p99_ps"] is None
+    assert len(samples) == len(numbers) + 2 * len(latencies)
     assert f'entresol_device_clock_ps_total{{image="{image}"}} 0' in samples
     assert "byte_port_reads" in entresol_command("device", "stats", image).out
     both = entresol_command("device", "stats", image, "--json", "--prometheus")

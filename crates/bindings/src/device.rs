@@ -95,7 +95,7 @@ fn device_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         "disk_bytes": about.disk_bytes.get(),
         "is_open": about.is_open,
         "configuration": sections(config),
-        "statistics": metrics::json(&about.counters),
+        "statistics": metrics::json(&about.counters, &about.latencies),
     })
     .to_string())
 }
@@ -104,7 +104,11 @@ fn device_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 #[pyfunction]
 fn device_prometheus(py: Python<'_>, path: PathBuf, label: &str) -> PyResult<String> {
     let about = py.detach(|| Image::describe(&path)).map_err(to_python)?;
-    Ok(metrics::prometheus(&about.counters, label))
+    Ok(metrics::prometheus(
+        &about.counters,
+        &about.latencies,
+        label,
+    ))
 }
 
 /// Checks an image, and gives what was found, as JSON. A signal stops it.

@@ -73,6 +73,7 @@ fn run(
 ) -> (Result<Served, ServerError>, Option<PyErr>) {
     let mut interruption = None;
     let served = serve(device, listener, export, || {
+        device.engine().publish();
         interruption = Python::attach(|py| py.check_signals()).err();
         if interruption.is_some() {
             Turn::Stop

@@ -2,6 +2,7 @@
 
 use crate::command::{Ask, Piece};
 use crate::engine::{DeviceEngine, Operation};
+use crate::latency::{self, Kind};
 use crate::world::Event;
 use firmware::{Answer, Refusal, RequestOp, Response};
 use port::DeviceError;
@@ -243,6 +244,8 @@ impl DeviceEngine {
         let command = &self.commands[index];
         let took = command.took();
         if command.error.is_none() {
+            let map = self.world.data.tables.map_mut();
+            latency::record(map, Kind::of(command.ask), took);
             let stats = &mut self.stats;
             let port = match command.ask.is_block() {
                 true => &mut stats.block_port,

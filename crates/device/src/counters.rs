@@ -2,8 +2,10 @@
 //!
 //! They are written as the device works, though not with every request: a process that is killed
 //! loses the counts of its last [`STEP`] requests at most, and nothing else depends on them. So
-//! they can be read while another process has the image open.
+//! they can be read while another process has the image open. Health takes a walk over all blocks,
+//! and is written every [`HEALTH_STEP`] requests.
 
+use crate::activity::{ACTIVITY, HEALTH, STANDING};
 use crate::layout::{COUNTER_BYTES, Layout};
 use crate::mapped::Mapped;
 use port::{DeviceStats, PortTraffic};
@@ -13,6 +15,8 @@ use units::{Bytes, Picos, Time};
 
 /// Requests between two writings.
 pub const STEP: u32 = 256;
+/// Requests between two writings of the health.
+pub const HEALTH_STEP: u32 = 64 * STEP;
 /// Whether a process has the image open: 1 from opening to closing in order.
 const OPEN: usize = 0;
 /// How often the image was opened after a process that did not close it.
@@ -21,6 +25,10 @@ const UNSAFE_SHUTDOWNS: usize = 1;
 const FIRST: usize = 8;
 /// How many of them there are.
 const COUNT: usize = 19;
+/// The first number of each group of [`crate::activity`].
+const ACTIVITY_AT: usize = 64;
+const STANDING_AT: usize = 128;
+const HEALTH_AT: usize = 192;
 
 /// What the region says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,6 +37,12 @@ pub struct Counters {
     pub unsafe_shutdowns: u64,
     /// What it has done.
     pub stats: DeviceStats,
+    /// What its firmware has done ([`ACTIVITY`]).
+    pub activity: [u64; ACTIVITY.len()],
+    /// How it stands ([`STANDING`]).
+    pub standing: [u64; STANDING.len()],
+    /// Its health ([`HEALTH`]).
+    pub health: [u64; HEALTH.len()],
 }
 
 impl Counters {
@@ -70,11 +84,16 @@ impl Counters {
         map.store(Layout::counter(OPEN), 0);
     }
 
-    /// Writes what the device has done.
-    pub fn write(map: &mut Mapped, stats: &DeviceStats) {
-        for (number, word) in words(stats).into_iter().enumerate() {
-            map.store(Layout::counter(FIRST + number), word);
-        }
+    /// Writes what the device has done and how it stands.
+    pub fn write(&self, map: &mut Mapped) {
+        write(map, FIRST, &words(&self.stats));
+        write(map, ACTIVITY_AT, &self.activity);
+        write(map, STANDING_AT, &self.standing);
+    }
+
+    /// Writes how well it is.
+    pub fn write_health(map: &mut Mapped, health: &[u64; HEALTH.len()]) {
+        write(map, HEALTH_AT, health);
     }
 
     fn from_words(word: impl Fn(usize) -> u64) -> Self {
@@ -101,6 +120,9 @@ impl Counters {
         Self {
             unsafe_shutdowns: word(UNSAFE_SHUTDOWNS),
             stats,
+            activity: std::array::from_fn(|nth| word(ACTIVITY_AT + nth)),
+            standing: std::array::from_fn(|nth| word(STANDING_AT + nth)),
+            health: std::array::from_fn(|nth| word(HEALTH_AT + nth)),
         }
     }
 
@@ -111,6 +133,12 @@ impl Counters {
         flash.read_bytes = Bytes::new(flash.reads.saturating_mul(page.get()));
         flash.programmed_bytes = Bytes::new(flash.programs.saturating_mul(page.get()));
         self
+    }
+}
+
+fn write(map: &mut Mapped, first: usize, words: &[u64]) {
+    for (nth, word) in words.iter().enumerate() {
+        map.store(Layout::counter(first + nth), *word);
     }
 }
 
@@ -135,6 +163,14 @@ fn words(stats: &DeviceStats) -> [u64; COUNT] {
     words[16..19].copy_from_slice(&flash);
     words
 }
+
+/// No group reaches into the next.
+const _: () = assert!(
+    FIRST + COUNT <= ACTIVITY_AT
+        && ACTIVITY_AT + ACTIVITY.len() <= STANDING_AT
+        && STANDING_AT + STANDING.len() <= HEALTH_AT
+        && (HEALTH_AT + HEALTH.len()) * 8 <= COUNTER_BYTES
+);
 
 #[cfg(test)]
 mod tests {
@@ -164,8 +200,16 @@ mod tests {
         stats.flash.programs = number();
         stats.flash.erases = number();
         let words = words(&stats);
-        let read = Counters::from_words(|at| at.checked_sub(FIRST).map_or(0, |at| words[at]));
-        assert_eq!(read.stats, stats);
+        let read = Counters::from_words(|at| match at {
+            UNSAFE_SHUTDOWNS => 9,
+            at if at < FIRST => 0,
+            at => words.get(at - FIRST).copied().unwrap_or(1000 + at as u64),
+        });
+        assert_eq!((read.stats, read.unsafe_shutdowns), (stats, 9));
+        let nth = |first, nth| (1000 + first + nth) as u64;
+        assert_eq!(read.activity[3], nth(ACTIVITY_AT, 3));
+        assert_eq!(read.standing[1], nth(STANDING_AT, 1));
+        assert_eq!(read.health[2], nth(HEALTH_AT, 2));
         let with_page = read.with_page(Bytes::from_kib(4)).stats.flash;
         assert_eq!(
             with_page.programmed_bytes,

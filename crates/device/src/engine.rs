@@ -8,11 +8,13 @@
 //! Commands whose ranges overlap, one of them writing, are served one after the other in the order
 //! of submission, which is the order that the firmware asks its host to keep.
 
+use crate::activity::{Done, Standing, done_in_numbers, health_in_numbers, standing_in_numbers};
 use crate::command::{Ask, Command, Piece, State};
-use crate::counters::{Counters, STEP};
+use crate::counters::{Counters, HEALTH_STEP, STEP};
 use crate::data::Data;
 use crate::error::DeviceFileError;
 use crate::image::Image;
+use crate::latency::Latencies;
 use crate::pace::{Pace, WallClock};
 use crate::superblock::Role;
 use crate::transactions::Transactions;
@@ -68,7 +70,7 @@ pub struct DeviceEngine {
     /// Commands until the counters are written.
     until_write: u32,
     stopped: Option<String>,
-    at_open: DeviceStats,
+    at_open: Counters,
     image: PathBuf,
 }
 
@@ -80,18 +82,19 @@ impl DeviceEngine {
     pub fn open(path: &std::path::Path, pace: Pace) -> Result<Self, DeviceFileError> {
         let image = Image::open(path)?;
         let config = image.config.clone();
-        let stats = Counters::read(image.tables.map()).stats;
-        let has_transactions = config.ssd.half_slot_count() > 0;
+        let has_transactions = config.ssd.tx_log > Bytes::ZERO;
         let next_tx = recovery::first_free_transaction(&image.tables);
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
         let data = Data::new(image.tables, image.media, image.id, (frames, page));
+        let stats = Counters::read(data.tables.map()).stats;
         let mut world = World::new(data, &config, stats.clock);
         let view = image.view;
         let dram = path.join(Role::Dram.file_name());
         let controller = recovery::start(&config, &view, &mut world, &dram)?;
         Counters::open(world.data.tables.map_mut());
-        Ok(Self {
+        let at_open = Counters::read(world.data.tables.map());
+        let mut engine = Self {
             controller,
             wire: Wire::new(&config.device, stats.clock),
             page,
@@ -107,13 +110,15 @@ impl DeviceEngine {
                 has_transactions,
             },
             wall: (pace == Pace::Real).then(|| WallClock::start(stats.clock)),
-            until_write: STEP,
+            until_write: HEALTH_STEP,
             stopped: None,
-            at_open: stats,
+            at_open,
             stats,
             world,
             image: path.to_owned(),
-        })
+        };
+        engine.publish();
+        Ok(engine)
     }
 
     /// What the device is.
@@ -133,9 +138,9 @@ impl DeviceEngine {
         let nand = self.world.nand().stats();
         let flash = &mut stats.flash;
         let completed = |kind| nand.of(kind).completed;
-        flash.reads = self.at_open.flash.reads + completed(nand::Kind::Read);
-        flash.programs = self.at_open.flash.programs + completed(nand::Kind::Program);
-        flash.erases = self.at_open.flash.erases + completed(nand::Kind::Erase);
+        flash.reads = self.at_open.stats.flash.reads + completed(nand::Kind::Read);
+        flash.programs = self.at_open.stats.flash.programs + completed(nand::Kind::Program);
+        flash.erases = self.at_open.stats.flash.erases + completed(nand::Kind::Erase);
         flash.read_bytes = self.page.bytes() * flash.reads;
         flash.programmed_bytes = self.page.bytes() * flash.programs;
         stats
@@ -144,8 +149,7 @@ impl DeviceEngine {
     /// How it is: spare blocks, wear, failures.
     pub fn health(&self) -> Health {
         let mut health = self.controller.health();
-        let map = self.world.data.tables.map();
-        health.unsafe_shutdowns = Counters::read(map).unsafe_shutdowns;
+        health.unsafe_shutdowns = self.at_open.unsafe_shutdowns;
         health
     }
 
@@ -268,7 +272,7 @@ impl DeviceEngine {
     /// # Errors
     /// What the operating system says of writing it to the disk.
     pub fn close(mut self) -> Result<(), DeviceFileError> {
-        self.write_counters();
+        self.publish();
         self.world.data.close(&self.image)
     }
 
@@ -331,7 +335,10 @@ impl DeviceEngine {
         if buffer.len() < size {
             buffer.resize(size, 0);
         }
-        buffer[offset..offset + bytes.len()].copy_from_slice(bytes);
+        // Nothing may be asked for at a place that the buffer has not.
+        if !bytes.is_empty() {
+            buffer[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
         self.running.push(index);
         if self.is_excluded(self.running.len() - 1) {
             self.commands[index].state = State::Held;
@@ -435,14 +442,47 @@ impl DeviceEngine {
     /// Writes the counters once in a while.
     pub(crate) fn count_down(&mut self) {
         self.until_write -= 1;
+        if self.until_write.is_multiple_of(STEP) {
+            self.counters().write(self.world.data.tables.map_mut());
+        }
         if self.until_write == 0 {
-            self.until_write = STEP;
-            self.write_counters();
+            self.publish();
         }
     }
 
-    fn write_counters(&mut self) {
-        let stats = self.stats();
-        Counters::write(self.world.data.tables.map_mut(), &stats);
+    /// Writes everything that `entresol device stats` reads into the image, so that who looks sees
+    /// the device as it is now. Happens by itself every few thousand commands; whoever serves a
+    /// device calls it a few times a second.
+    pub fn publish(&mut self) {
+        self.until_write = HEALTH_STEP;
+        let counters = self.counters();
+        let health = health_in_numbers(&self.controller.health());
+        let map = self.world.data.tables.map_mut();
+        counters.write(map);
+        Counters::write_health(map, &health);
+    }
+
+    /// What it has done since the image was made, and how it stands; health is as it was when it
+    /// was last written.
+    pub fn counters(&self) -> Counters {
+        let before = &self.at_open;
+        let since = done_in_numbers(&Done::of(&self.controller));
+        let standing = Standing {
+            fullness: self.controller.fullness(),
+            open_transactions: self.transactions.open_count(),
+            running: self.running.len(),
+        };
+        Counters {
+            unsafe_shutdowns: before.unsafe_shutdowns,
+            stats: self.stats(),
+            activity: std::array::from_fn(|nth| before.activity[nth].wrapping_add(since[nth])),
+            standing: standing_in_numbers(&standing),
+            health: Counters::read(self.world.data.tables.map()).health,
+        }
+    }
+
+    /// How long requests took, since the image was made.
+    pub fn latencies(&self) -> Latencies {
+        Latencies::read(self.world.data.tables.map())
     }
 }

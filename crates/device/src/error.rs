@@ -38,7 +38,7 @@ pub enum DeviceFileError {
     },
     /// The file was written by a newer version.
     #[error(
-        "{}: the file has version {found}, and this Entresol reads version {known} and older; \
+        "{}: the file has version {found}, and this Entresol reads version {known}; \
          use a newer Entresol", .path.display()
     )]
     Newer {
@@ -47,6 +47,19 @@ pub enum DeviceFileError {
         /// Its version.
         found: u32,
         /// The newest one that is read.
+        known: u32,
+    },
+    /// An earlier Entresol made it.
+    #[error(
+        "{}: the file has version {found}, and this Entresol reads version {known}; make the image \
+         anew, and copy its blocks with the Entresol that made it", .path.display()
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The one that is read.
         known: u32,
     },
     /// The file does not say what was written.

@@ -6,6 +6,7 @@
 use crate::config::DeviceConfig;
 use crate::counters::Counters;
 use crate::error::DeviceFileError;
+use crate::latency::Latencies;
 use crate::layout::Layout;
 use crate::mapped::Mapped;
 use crate::media::{Media, fill};
@@ -60,6 +61,8 @@ pub struct Description {
     pub is_open: bool,
     /// What the device has done.
     pub counters: Counters,
+    /// How long its requests took.
+    pub latencies: Latencies,
 }
 
 impl Image {
@@ -143,6 +146,8 @@ impl Image {
         let dram_path = file_path(path, Role::Dram);
         let counters = Counters::read_file(&mut dram)
             .map_err(DeviceFileError::io(&dram_path, "read its counters"))?;
+        let latencies = Latencies::read_file(&mut dram)
+            .map_err(DeviceFileError::io(&dram_path, "read its latencies"))?;
         let disk_bytes = [&media, &dram]
             .into_iter()
             .filter_map(|file| file.metadata().ok())
@@ -150,10 +155,11 @@ impl Image {
             .sum();
         Ok(Description {
             id: superblock.id,
-            config,
             disk_bytes: Bytes::new(disk_bytes),
             is_open,
-            counters,
+            counters: counters.with_page(config.page().bytes()),
+            config,
+            latencies,
         })
     }
 }
@@ -224,6 +230,11 @@ fn open_file(image: &Path, role: Role) -> Result<(File, Superblock), DeviceFileE
             what: role.word(),
         },
         SuperblockError::Newer(found) => DeviceFileError::Newer {
+            path: path.clone(),
+            found,
+            known: VERSION,
+        },
+        SuperblockError::Older(found) => DeviceFileError::Older {
             path: path.clone(),
             found,
             known: VERSION,

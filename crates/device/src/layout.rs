@@ -1,17 +1,20 @@
 //! Where things are in the two files of an image. `docs/formats/image.md` is this file in words.
 
 use crate::config::DeviceConfig;
+use crate::latency::LATENCY_BYTES;
 use crate::superblock::SUPERBLOCK_BYTES;
 use firmware::BufferId;
 use units::address::LINE_BYTES;
 use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa};
 
-/// Entries of the TxLog: 2 MB of 4 B each (ByteFS §4.3, D21).
-pub const TX_LOG_ENTRIES: usize = 524_288;
+/// Bytes of an entry of the TxLog (ByteFS §4.3).
+const TX_ENTRY_BYTES: usize = 4;
 /// Bytes of the header of a slot of the log, of a page buffer, and of a page's spare area.
 pub const HEADER_BYTES: usize = 16;
 /// Bytes of the region of counters.
 pub const COUNTER_BYTES: usize = 4096;
+/// Where the region of latencies begins.
+const LATENCIES_AT: usize = SUPERBLOCK_BYTES + COUNTER_BYTES;
 /// Regions begin at multiples of this.
 const ALIGNMENT: usize = 4096;
 
@@ -53,13 +56,13 @@ impl Layout {
         let page = index(geometry.page_size.bytes().get());
         let slots = index(2 * config.ssd.half_slot_count());
         let buffers = index(u64::from(config.ssd.buffers) + u64::from(config.ftl.gc_buffers));
-        let tx_entries = if slots == 0 { 0 } else { TX_LOG_ENTRIES };
+        let tx_entries = index(config.ssd.tx_log.get()) / TX_ENTRY_BYTES;
         let logical_pages = index(config.ftl.exported_pages(&geometry));
         let (blocks, block_pages) = (
             geometry.block_count() as usize,
             geometry.pages_per_block as usize,
         );
-        let mut next = SUPERBLOCK_BYTES + COUNTER_BYTES;
+        let mut next = LATENCIES_AT + LATENCY_BYTES.next_multiple_of(ALIGNMENT);
         let mut region = |size: usize| {
             let at = next;
             next = (at + size).next_multiple_of(ALIGNMENT);
@@ -69,7 +72,7 @@ impl Layout {
         let slots_at = region(slots * line_bytes());
         let buffer_headers_at = region(buffers * HEADER_BYTES);
         let buffers_at = region(buffers * page);
-        let tx_log_at = region(tx_entries * 4);
+        let tx_log_at = region(tx_entries * TX_ENTRY_BYTES);
         let mapping_at = region(logical_pages * 4);
         let blocks_at = region(blocks * 8);
         let pages = blocks * block_pages;
@@ -100,6 +103,11 @@ impl Layout {
     pub const fn counter(number: usize) -> usize {
         SUPERBLOCK_BYTES + number * 8
     }
+    /// A word of the histograms of latencies, in the DRAM file.
+    #[inline]
+    pub const fn latency(word: usize) -> usize {
+        LATENCIES_AT + word * 8
+    }
     /// The header of a slot.
     #[inline]
     pub const fn slot_header(&self, slot: LogSlot) -> usize {
@@ -123,7 +131,7 @@ impl Layout {
     /// An entry of the TxLog.
     #[inline]
     pub const fn tx_entry(&self, at: u32) -> usize {
-        self.tx_log_at + at as usize * 4
+        self.tx_log_at + at as usize * TX_ENTRY_BYTES
     }
     /// Where a logical page is.
     #[inline]

@@ -10,6 +10,7 @@
 //! `docs/formats/image.md`.
 #![deny(unsafe_code)]
 
+pub mod activity;
 mod answers;
 mod command;
 pub mod config;
@@ -19,6 +20,7 @@ mod engine;
 mod error;
 pub mod fsck;
 mod image;
+pub mod latency;
 mod layout;
 mod mapped;
 mod media;

@@ -6,7 +6,8 @@ use crate::tables::Tables;
 use crate::world::World;
 use firmware::log_index::{SkipList, TwoLevelHash};
 use firmware::{
-    Controller, Durable, Health, LogIndexKind, NandFault, NandTag, Request, Timer, UnsoundState,
+    Controller, ControllerStats, Durable, Failures, FtlStats, Fullness, Health, LogIndexKind,
+    NandFault, NandTag, Request, Timer, UnsoundState,
 };
 use std::path::Path;
 use units::Time;
@@ -74,6 +75,21 @@ impl Brain {
     /// How the device is.
     pub fn health(&self) -> Health {
         either!(self, controller => controller.health())
+    }
+
+    /// What controller and FTL have counted since the image was opened.
+    pub fn stats(&self) -> (&ControllerStats, &FtlStats) {
+        either!(self, controller => (controller.stats(), controller.ftl_stats()))
+    }
+
+    /// What has failed since the image was opened.
+    pub fn failures(&self) -> Failures {
+        either!(self, controller => controller.failures())
+    }
+
+    /// How full everything is.
+    pub fn fullness(&self) -> Fullness {
+        either!(self, controller => controller.fullness())
     }
 
     /// Checks everything that can be checked.

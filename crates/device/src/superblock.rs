@@ -7,8 +7,8 @@
 
 use thiserror::Error;
 
-/// The newest version that is read, and the one that is written.
-pub const VERSION: u32 = 1;
+/// The version that is read and written.
+pub const VERSION: u32 = 2;
 /// Bytes at the start of each file that belong to it.
 pub const SUPERBLOCK_BYTES: usize = 64 * 1024;
 /// Where the configuration begins.
@@ -74,6 +74,9 @@ pub enum SuperblockError {
     /// It is of a version that is not known.
     #[error("version {0} is not known")]
     Newer(u32),
+    /// It is of a version that is read no more.
+    #[error("version {0} is read no more")]
+    Older(u32),
     /// It is damaged.
     #[error("the superblock is damaged: {0}")]
     Damaged(&'static str),
@@ -114,6 +117,7 @@ impl Superblock {
         match word(8) {
             Some(version) if version > VERSION => return Err(SuperblockError::Newer(version)),
             Some(VERSION) => {}
+            Some(version) if version > 0 => return Err(SuperblockError::Older(version)),
             _ => return Err(SuperblockError::Damaged("there is no version 0")),
         }
         if bytes.len() < SUPERBLOCK_BYTES {
@@ -171,8 +175,10 @@ mod tests {
         let dram = sample().encode(Role::Dram).unwrap();
         assert_eq!(decode(&dram), SuperblockError::Foreign);
         let mut newer = media.clone();
-        newer[8] = 2;
-        assert_eq!(decode(&newer), SuperblockError::Newer(2));
+        newer[8] = 3;
+        assert_eq!(decode(&newer), SuperblockError::Newer(3));
+        newer[8] = 1;
+        assert_eq!(decode(&newer), SuperblockError::Older(1));
         let short = decode(&media[..5000]);
         assert!(matches!(short, SuperblockError::Damaged(_)), "{short}");
     }

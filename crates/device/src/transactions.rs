@@ -68,6 +68,11 @@ impl Transactions {
         Ok(name)
     }
 
+    /// How many are open.
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
     /// What is known of a transaction that the host may go on with.
     ///
     /// # Errors

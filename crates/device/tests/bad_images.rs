@@ -52,14 +52,17 @@ fn what_is_no_image_is_refused() {
 }
 
 #[test]
-fn a_newer_version_is_refused_by_its_number() {
+fn another_version_is_refused_by_its_number() {
     let place = Place::new("newer");
     let image = new_image(&place);
     let media = image.join("media.bin");
     let mut bytes = fs::read(&media).unwrap();
     bytes[8..12].copy_from_slice(&7u32.to_le_bytes());
-    fs::write(&media, bytes).unwrap();
+    fs::write(&media, &bytes).unwrap();
     assert!(refusal(&image).contains("version 7"));
+    bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
+    fs::write(&media, bytes).unwrap();
+    assert!(refusal(&image).contains("version 1, and this Entresol reads version 2"));
 }
 
 #[test]

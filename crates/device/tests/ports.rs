@@ -147,6 +147,16 @@ proptest! {
 }
 
 #[test]
+fn nothing_may_be_written_anywhere() {
+    let place = Place::new("nothing");
+    let mut engine = made(&place, &small_log());
+    for at in [0, 51, 4095, 4096] {
+        write(&mut engine, Ask::Write(TxId::NONE), at, &[]);
+        run(&mut engine, Ask::Read, at, 0, &mut []);
+    }
+}
+
+#[test]
 fn what_is_beyond_or_not_whole_is_refused() {
     let place = Place::new("refused");
     let config = small_log();

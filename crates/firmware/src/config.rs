@@ -367,9 +367,14 @@ impl ControllerConfig {
         let page = self.geometry.page_size;
         let frames = self.ssd.frame_count(page.bytes());
         if frames == 0 {
+            let ssd = &self.ssd;
+            let tx_log = match ssd.tx_log {
+                Bytes::ZERO => String::new(),
+                size => format!(" and ssd.tx_log ({size})"),
+            };
             problems.push(format!(
-                "ssd.dram ({}) has no room for a page of {page} beside ssd.write_log ({})",
-                self.ssd.dram, self.ssd.write_log
+                "ssd.dram ({}) has no room for a page of {page} beside ssd.write_log ({}){tx_log}",
+                ssd.dram, ssd.write_log
             ));
         }
         if self.ssd.tx_log > Bytes::ZERO && self.promotion_enabled {

@@ -115,6 +115,11 @@ impl DataCache {
         self.sets = numbers.map(|number| (number % set_count) as u32).collect();
     }
 
+    /// Frames that have a page, or wait for one.
+    pub fn used_frames(&self) -> usize {
+        self.tags.len() - self.free_count
+    }
+
     /// Frames of the cache.
     pub fn frame_count(&self) -> usize {
         self.tags.len()

@@ -368,6 +368,11 @@ impl<M: Mapping> Ftl<M> {
     pub fn is_idle(&self) -> bool {
         self.watches.is_empty() && self.gc.is_idle()
     }
+    /// Blocks that are erased and not being written.
+    pub fn free_blocks(&self) -> u32 {
+        self.geometry.block_count() - self.allocator.used_block_count()
+    }
+
     /// Counters since the last reset.
     pub fn stats(&self) -> &FtlStats {
         &self.stats

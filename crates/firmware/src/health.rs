@@ -53,6 +53,11 @@ impl Health {
 }
 
 impl<I: LogIndex> Controller<I> {
+    /// What has failed since the power came on.
+    pub fn failures(&self) -> Failures {
+        self.ftl().failures()
+    }
+
     /// How the device is. Walks all blocks.
     pub fn health(&self) -> Health {
         let (stats, ftl) = (self.stats(), self.ftl());

@@ -129,6 +129,11 @@ impl<I: LogIndex> WriteLog<I> {
         half.index.insert(lpa, line, slot)
     }
 
+    /// Slots of both halves that have been taken since their half was free.
+    pub fn used_slots(&self) -> u32 {
+        self.halves.iter().map(|half| half.used).sum()
+    }
+
     /// Slots of both halves.
     pub fn slot_count(&self) -> u32 {
         2 * self.half_slots

@@ -1,11 +1,7 @@
-//! Latency histograms with integer log-linear buckets: exact counts, merged exactly, and a bucket
-//! no wider than 1/64 of its lower edge.
+//! Latency histograms with [log-linear buckets](units::log_buckets): exact counts, merged exactly.
 
 use units::Picos;
-
-/// Buckets per power of two.
-const LINEAR_BITS: u32 = 6;
-const LINEAR: u64 = 1 << LINEAR_BITS;
+use units::log_buckets::{bucket_of, quantile, upper_edge};
 
 /// Latencies counted in buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -25,7 +21,7 @@ impl LatencyHistogram {
     /// Counts one latency.
     #[inline]
     pub fn record(&mut self, latency: Picos) {
-        let bucket = bucket_of(latency.get());
+        let bucket = bucket_of(latency);
         if bucket >= self.counts.len() {
             self.counts.resize(bucket + 1, 0);
         }
@@ -54,15 +50,8 @@ impl LatencyHistogram {
     /// The upper edge of the bucket below which at least `per_mille` ‰ of the latencies lie, or the
     /// maximum if that is less.
     pub fn quantile(&self, per_mille: u64) -> Picos {
-        let wanted = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000);
-        let mut seen = 0u128;
-        for (bucket, count) in self.counts.iter().enumerate() {
-            seen += u128::from(*count);
-            if seen >= wanted && seen > 0 {
-                return Picos::new(upper_edge(bucket)).min(self.maximum);
-            }
-        }
-        self.maximum
+        let counts = self.counts.iter().copied();
+        quantile(counts, per_mille, self.count, self.maximum)
     }
 
     /// (upper edge of bucket, latencies up to it), for each bucket that holds any.
@@ -76,7 +65,7 @@ impl LatencyHistogram {
             .filter(|(_, count)| **count > 0)
         {
             seen += count;
-            points.push((Picos::new(upper_edge(bucket)), seen));
+            points.push((upper_edge(bucket), seen));
         }
         points
     }
@@ -95,42 +84,12 @@ impl LatencyHistogram {
     }
 }
 
-/// The bucket of a value: exact below `LINEAR`, then `LINEAR` buckets per power of two.
-#[inline]
-fn bucket_of(value: u64) -> usize {
-    if value < LINEAR {
-        return value as usize;
-    }
-    let shift = value.ilog2() - LINEAR_BITS;
-    (u64::from(shift) * LINEAR + (value >> shift)) as usize
-}
-
-/// The largest value of a bucket.
-fn upper_edge(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    if bucket < 2 * LINEAR {
-        return bucket;
-    }
-    let shift = bucket / LINEAR - 1;
-    let mantissa = bucket - shift * LINEAR;
-    ((mantissa + 1) << shift) - 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn a_value_is_in_its_bucket_and_the_bucket_is_narrow(value in 0u64..1 << 55) {
-            let bucket = bucket_of(value);
-            prop_assert!(value <= upper_edge(bucket));
-            prop_assert!(bucket == 0 || value > upper_edge(bucket - 1));
-            let width = upper_edge(bucket) - if bucket == 0 { 0 } else { upper_edge(bucket - 1) };
-            prop_assert!(width <= 1 + value / LINEAR);
-        }
-
         #[test]
         fn quantiles_agree_with_a_sorted_list(mut values in prop::collection::vec(0u64..1 << 40, 1..300), per_mille in 1u64..=1000) {
             let mut histogram = LatencyHistogram::new();
@@ -139,7 +98,7 @@ mod tests {
             let rank = (values.len() as u64 * per_mille).div_ceil(1000) as usize;
             let exact = values[rank - 1];
             let found = histogram.quantile(per_mille).get();
-            prop_assert!(found >= exact && found - exact <= exact / LINEAR + 1);
+            prop_assert!(found >= exact && found - exact <= exact / 64 + 1);
             prop_assert_eq!(histogram.cumulative().last().unwrap().1, values.len() as u64);
             prop_assert_eq!(histogram.mean().get(), values.iter().sum::<u64>() / values.len() as u64);
         }

@@ -14,6 +14,7 @@ pub mod address;
 pub mod flash;
 pub mod id;
 pub mod line_mask;
+pub mod log_buckets;
 pub mod parameter;
 pub mod quantity;
 pub mod ratio;

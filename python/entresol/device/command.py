@@ -14,7 +14,7 @@ from rich.text import Text
 
 from entresol import core, quantity, study
 from entresol.core import Json
-from entresol.device import crash, serve
+from entresol.device import crash, latencies, serve
 from entresol.errors import UserError
 from entresol.options import ConfigOption, JsonOption, SetOption
 from entresol.summary import to_text
@@ -118,9 +118,11 @@ def stats(
     if as_json:
         sys.stdout.write(to_text(numbers))
         return
-    Console(highlight=False).print(
-        _pairs([(name, _shown(name, numbers[name])) for name in numbers])
-    )
+    of_requests = numbers.pop("latencies")
+    console = Console(highlight=False)
+    console.print(_pairs([(name, _shown(name, numbers[name])) for name in numbers]))
+    console.print()
+    console.print(latencies.table(of_requests))
 
 
 @app.command()

@@ -52,7 +52,10 @@ pub fn small(preset: &str, more: &[&str]) -> DeviceConfig {
 
 /// With a log of a few pages.
 pub fn small_log() -> DeviceConfig {
-    small("bytefs", &["ssd.write_log=32KiB", "ssd.dram=96KiB"])
+    small(
+        "bytefs",
+        &["ssd.write_log=32KiB", "ssd.tx_log=4KiB", "ssd.dram=100KiB"],
+    )
 }
 
 /// Makes an image and opens it.

@@ -1,0 +1,45 @@
+//! How full the device's memories are.
+
+use super::Controller;
+use crate::log_index::LogIndex;
+
+/// How full everything is that fills and empties.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fullness {
+    /// Lines that both halves of the write log take.
+    pub log_slots: u32,
+    /// Lines that have been appended to halves that are not free.
+    pub log_used: u32,
+    /// Whether a half is being compacted.
+    pub is_compacting: bool,
+    /// Frames of the data cache.
+    pub frames: u32,
+    /// Frames that have a page, or wait for one.
+    pub frames_used: u32,
+    /// Page buffers of the controller.
+    pub buffers: u32,
+    /// Page buffers in use.
+    pub buffers_used: u32,
+    /// Erase blocks.
+    pub blocks: u32,
+    /// Erase blocks that are erased and not being written.
+    pub free_blocks: u32,
+}
+
+impl<I: LogIndex> Controller<I> {
+    /// How full everything is. Costs a few additions.
+    pub fn fullness(&self) -> Fullness {
+        let (log, ftl) = (self.log.as_ref(), &self.ftl);
+        Fullness {
+            log_slots: log.map_or(0, |log| log.slot_count()),
+            log_used: log.map_or(0, |log| log.used_slots()),
+            is_compacting: log.is_some_and(|log| log.is_compacting()),
+            frames: self.cache.frame_count() as u32,
+            frames_used: self.cache.used_frames() as u32,
+            buffers: self.buffers.count() as u32,
+            buffers_used: self.buffers.in_use() as u32,
+            blocks: ftl.geometry().block_count(),
+            free_blocks: ftl.free_blocks(),
+        }
+    }
+}
