@@ -407,18 +407,16 @@ def effective_config(setup: Setup, design: str) -> Config:
     )
 
 
-def device_serve(
-    image: Path, address: str, *, allow_remote: bool, real_pace: bool, listening: Listening
-) -> Json:
-    """Serves an image over NBD until a signal's handler raises; what was done.
+def device_serve(image: Path, ports: Json, listening: Listening) -> Json:
+    """Serves an image at its ports until a signal's handler raises; what was done.
 
-    Raises `ImageError`, and `ConfigError` for the address.
+    Raises `ImageError`, and `ConfigError` for an address.
     """
 
     def told(text: str) -> None:
         listening(_object(text))
 
-    return _object(_core.device_serve(str(image), address, allow_remote, real_pace, told))
+    return _object(_core.device_serve(str(image), json.dumps(ports), told))
 
 
 def device_presets() -> list[DevicePreset]:

@@ -1,7 +1,7 @@
 //! A NBD server of memory, beside which `scripts/nbd-bench` puts that of nbdkit.
 
 use device::Ram;
-use device::nbd::{Address, Export, Listener, Turn, serve};
+use device::nbd::{Address, Export, Limits, Listener, Turn, serve};
 use port::Device;
 use units::Bytes;
 
@@ -13,8 +13,8 @@ pub fn memory(place: &str, size: &str) -> Result<(), String> {
     let address = Address::parse(place, false).map_err(|error| error.to_string())?;
     let listener = Listener::bind(&address).map_err(|error| error.to_string())?;
     println!("{}", listener.place());
-    let served =
-        serve(&device, listener, export, || Turn::On).map_err(|error| error.to_string())?;
+    let served = serve(&device, listener, export, Limits::default(), || Turn::On)
+        .map_err(|error| error.to_string())?;
     println!("{served:?}");
     Ok(())
 }

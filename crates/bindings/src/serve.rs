@@ -1,14 +1,24 @@
-//! Serving a device's block port to other programs.
+//! Serving a device to other programs.
 
 use crate::ConfigError;
 use crate::device::{ImageError, to_python};
-use device::nbd::{Address, AddressError, Export, Listener, Served, ServerError, Turn, serve};
+use device::fuse::{Ended, Manner, Mounted};
+use device::nbd::{
+    Address, AddressError, Export, Limits, Listener, Served, ServerError, Turn, serve,
+};
 use device::{Pace, RealDevice};
-use port::Device;
+use port::{Device, block_on};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long those who have the file open may go on when the server stops.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How often it is asked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Adds these functions to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -23,56 +33,137 @@ fn wrong(error: impl core::fmt::Display) -> PyErr {
     ImageError::new_err(error.to_string())
 }
 
-/// Serves an image over NBD until Python is interrupted, then flushes and closes it. Tells
-/// `listening` where, for whom and what, as JSON. What it did, as JSON.
+/// Where a device is served, as the caller says it.
+struct Ports {
+    nbd: Option<Address>,
+    fuse: Option<String>,
+    is_paced: bool,
+    allow_other: bool,
+}
+
+impl Ports {
+    fn read(text: &str) -> PyResult<Self> {
+        let told: Value = serde_json::from_str(text).map_err(wrong)?;
+        let is = |name: &str| told[name].as_bool().unwrap_or(false);
+        let nbd = told["nbd"].as_str();
+        let nbd = nbd.map(|text| Address::parse(text, is("allow_remote")));
+        Ok(Self {
+            nbd: nbd.transpose().map_err(wrong_address)?,
+            fuse: told["fuse"].as_str().map(str::to_string),
+            is_paced: is("real_pace"),
+            allow_other: is("allow_other"),
+        })
+    }
+}
+
+/// What is open to other programs.
+struct Doors {
+    nbd: Option<(Listener, Export)>,
+    fuse: Option<Mounted<RealDevice>>,
+}
+
+impl Doors {
+    fn open(image: &Path, device: &Arc<RealDevice>, ports: &Ports) -> PyResult<Self> {
+        let listen = |address: &Address| -> PyResult<_> {
+            let name = image.file_name().unwrap_or_default().to_string_lossy();
+            let export = Export::new(&name, device.shape()).map_err(wrong)?;
+            Ok((Listener::bind(address).map_err(wrong_address)?, export))
+        };
+        let manner = Manner {
+            for_others: ports.allow_other,
+            is_paced: ports.is_paced,
+        };
+        let mount = |place: &String| Mounted::new(device.clone(), Path::new(place), manner);
+        Ok(Self {
+            nbd: ports.nbd.as_ref().map(listen).transpose()?,
+            fuse: ports.fuse.as_ref().map(mount).transpose().map_err(wrong)?,
+        })
+    }
+
+    fn told(&self, device: &RealDevice, ports: &Ports) -> String {
+        let nbd = self.nbd.as_ref().map(
+            |(listener, _)| json!({ "place": listener.place(), "audience": listener.audience() }),
+        );
+        let fuse = self.fuse.as_ref().map(|mounted| {
+            let audience = if ports.allow_other {
+                "all users of this machine"
+            } else {
+                "programs of this user"
+            };
+            json!({
+                "place": mounted.file().display().to_string(),
+                "audience": audience,
+                "mended": mounted.was_mended(),
+            })
+        });
+        let shape = device.shape();
+        let (size, block) = (shape.capacity.get(), shape.block.get());
+        json!({ "size": size, "block": block, "nbd": nbd, "fuse": fuse }).to_string()
+    }
+}
+
+/// Serves an image until Python is interrupted, then flushes and closes it. `ports` says where, as
+/// JSON; tells `listening` where, for whom and what, as JSON. What it did, as JSON.
 #[pyfunction]
 fn device_serve(
     py: Python<'_>,
     image: &str,
-    address: &str,
-    allow_remote: bool,
-    real_pace: bool,
+    ports: &str,
     listening: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
-    let address = Address::parse(address, allow_remote).map_err(wrong_address)?;
-    let pace = if real_pace { Pace::Real } else { Pace::None };
-    let open = || RealDevice::open(Path::new(image), pace);
-    let device = py.detach(open).map_err(to_python)?;
-    let path = Path::new(image).file_name().unwrap_or_default();
-    let export = Export::new(&path.to_string_lossy(), device.shape()).map_err(wrong)?;
-    let listener = Listener::bind(&address).map_err(wrong_address)?;
-    let told = json!({
-        "place": listener.place(),
-        "audience": listener.audience(),
-        "size": export.size().get(),
-        "block": export.block().get(),
-    });
-    listening.call1((told.to_string(),))?;
-    let (served, interruption) = py.detach(|| run(&device, listener, export));
+    let ports = Ports::read(ports)?;
+    let image = Path::new(image);
+    let pace = if ports.is_paced {
+        Pace::Real
+    } else {
+        Pace::None
+    };
+    let device = py.detach(|| RealDevice::open(image, pace));
+    let device = Arc::new(device.map_err(to_python)?);
+    let doors = py.detach(|| Doors::open(image, &device, &ports))?;
+    listening.call1((doors.told(&device, &ports),))?;
+    let (served, file, interruption) = py.detach(|| run(&device, doors));
+    let flushed = py.detach(|| block_on(device.flush()));
     let clock = device.stats().clock;
-    let closed = py.detach(|| device.close());
-    let served = served.map_err(wrong)?;
+    let closed = py.detach(|| Arc::into_inner(device).map_or(Ok(()), RealDevice::close));
+    let served = served.transpose().map_err(wrong)?;
+    flushed.map_err(wrong)?;
     closed.map_err(to_python)?;
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
-        _ => Ok(json!({
-            "connections": served.connections,
-            "requests": served.requests,
-            "errors": served.errors,
-            "device_clock_ps": clock.as_picos(),
-        })
-        .to_string()),
+        _ => Ok(report(served, file, clock.as_picos())),
     }
 }
 
-/// Serves until a handler of Python's signals raises; what it raised.
-fn run(
-    device: &RealDevice,
-    listener: Listener,
-    export: Export,
-) -> (Result<Served, ServerError>, Option<PyErr>) {
+fn report(served: Option<Served>, file: Option<Ended>, clock: u64) -> String {
+    let nbd = served.map(|served| {
+        json!({
+            "connections": served.connections,
+            "requests": served.requests,
+            "errors": served.errors,
+        })
+    });
+    let fuse = file.map(|ended| {
+        json!({
+            "requests": ended.served.requests,
+            "errors": ended.served.errors,
+            "is_open": ended.is_open,
+        })
+    });
+    json!({ "nbd": nbd, "fuse": fuse, "device_clock_ps": clock }).to_string()
+}
+
+type Outcome = (
+    Option<Result<Served, ServerError>>,
+    Option<Ended>,
+    Option<PyErr>,
+);
+
+/// Serves until a handler of Python's signals raises, or until nobody can come any more.
+fn run(device: &RealDevice, doors: Doors) -> Outcome {
+    let Doors { nbd, fuse } = doors;
     let mut interruption = None;
-    let served = serve(device, listener, export, || {
+    let mut turn = || {
         device.engine().publish();
         interruption = Python::attach(|py| py.check_signals()).err();
         if interruption.is_some() {
@@ -80,6 +171,24 @@ fn run(
         } else {
             Turn::On
         }
-    });
-    (served, interruption)
+    };
+    let served = match nbd {
+        Some((listener, export)) => Some(serve(device, listener, export, Limits::default(), turn)),
+        None => {
+            while fuse.as_ref().is_some_and(|mounted| !mounted.is_over()) && turn() == Turn::On {
+                pause();
+            }
+            None
+        }
+    };
+    let ended = fuse.map(|mounted| mounted.end(FAREWELL));
+    (served, ended, interruption)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "others serve meanwhile; no result depends on it"
+)]
+fn pause() {
+    std::thread::sleep(LOOK);
 }

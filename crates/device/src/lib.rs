@@ -5,9 +5,9 @@
 //! and says when each request is done on the device's clock; [`RealDevice`] is the same behind
 //! [`port::Device`]. Nothing here waits for device time unless it is told to ([`Pace::Real`]).
 //!
-//! [`nbd`] serves any [`port::Device`] to other programs. Knows no FUSE and no file system. See
-//! `docs/device.md` and `docs/nbd.md`; the files are specified in
-//! `docs/formats/image.md`.
+//! [`nbd`] serves any [`port::Device`] to other programs, and [`fuse`] shows it as one file. Knows
+//! no file system. See `docs/device.md`, `docs/nbd.md` and `docs/fuse-image.md`; the files are
+//! specified in `docs/formats/image.md`.
 #![deny(unsafe_code)]
 
 pub mod activity;
@@ -19,6 +19,7 @@ mod data;
 mod engine;
 mod error;
 pub mod fsck;
+pub mod fuse;
 mod image;
 pub mod latency;
 mod layout;
@@ -27,6 +28,7 @@ mod media;
 pub mod metrics;
 pub mod nbd;
 mod pace;
+mod pieces;
 mod ram;
 mod real;
 mod recovery;

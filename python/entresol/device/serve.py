@@ -1,4 +1,4 @@
-"""`entresol device serve`: an image's block port for other programs, over NBD."""
+"""`entresol device serve`: an image for other programs, over NBD and as a file."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ def register(app: typer.Typer) -> None:
 def serve_command(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="What `device create` made.")],
     nbd: Annotated[
-        str, typer.Option("--nbd", metavar="ADDRESS", help="unix:PATH or HOST:PORT, to listen at.")
-    ],
+        str | None,
+        typer.Option("--nbd", metavar="ADDRESS", help="unix:PATH or HOST:PORT, to listen at."),
+    ] = None,
+    fuse: Annotated[
+        Path | None,
+        typer.Option(
+            "--fuse", metavar="DIR", help="An empty directory, to show the file `device` in."
+        ),
+    ] = None,
     pace: Annotated[
         str,
         typer.Option(
@@ -37,17 +44,42 @@ def serve_command(
             "--allow-remote", help="Let other machines in, without password or encryption."
         ),
     ] = False,
+    allow_other: Annotated[
+        bool, typer.Option("--allow-other", help="Let other users open the file.")
+    ] = False,
 ) -> None:
-    """Serve a device to fio, qemu, the kernel and whatever else speaks NBD, until Ctrl-C."""
+    """Serve a device to fio, qemu, loop devices and whatever else knows NBD or files.
+
+    Until Ctrl-C.
+    """
     if pace not in PACES:
         raise UserError(f"--pace {pace}: is none or real.")
-    served = core.device_serve(
-        image, nbd, allow_remote=allow_remote, real_pace=pace == "real", listening=_say(image)
-    )
+    if nbd is None and fuse is None:
+        raise UserError("nothing says where to serve; give --nbd ADDRESS, --fuse DIR or both.")
+    ports: Json = {
+        "nbd": nbd,
+        "fuse": None if fuse is None else str(fuse),
+        "allow_remote": allow_remote,
+        "allow_other": allow_other,
+        "real_pace": pace == "real",
+    }
+    served = core.device_serve(image, ports, _say(image))
+    typer.echo(_report(served))
+    if served["fuse"] is not None and served["fuse"]["is_open"]:
+        typer.echo(f"{fuse}/device was still open; whoever has it open gets errors now", err=True)
+
+
+def _report(served: Json) -> str:
+    parts = []
+    if (nbd := served["nbd"]) is not None:
+        clients = _many(nbd["connections"], "client")
+        parts.append(f"{_many(nbd['requests'], 'request')} of {clients}")
+    if (file := served["fuse"]) is not None:
+        parts.append(f"{_many(file['requests'], 'request')} through the file")
+    errors = sum(port["errors"] for port in (nbd, file) if port is not None)
     clock = quantity.duration(served["device_clock_ps"])
-    typer.echo(
-        f"served {_many(served['requests'], 'request')} of "
-        f"{_many(served['connections'], 'client')}; {served['errors']:,} were refused or failed; "
+    return (
+        f"served {' and '.join(parts)}; {errors:,} were refused or failed; "
         f"the device's clock is at {clock}; everything acknowledged is in the image"
     )
 
@@ -58,11 +90,13 @@ def _many(count: int, what: str) -> str:
 
 def _say(image: Path) -> core.Listening:
     def say(told: Json) -> None:
-        size = quantity.size(told["size"])
-        typer.echo(
-            f"{image}: {size} in blocks of {quantity.size(told['block'])} at {told['place']}, "
-            f"for {told['audience']}; Ctrl-C stops"
-        )
+        size = f"{quantity.size(told['size'])} in blocks of {quantity.size(told['block'])}"
+        if (file := told["fuse"]) is not None:
+            if file["mended"]:
+                typer.echo(f"{Path(file['place']).parent}: a killed server's mount is taken away")
+            typer.echo(f"{image}: {size} as {file['place']}, for {file['audience']}; Ctrl-C stops")
+        if (nbd := told["nbd"]) is not None:
+            typer.echo(f"{image}: {size} at {nbd['place']}, for {nbd['audience']}; Ctrl-C stops")
         sys.stdout.flush()
 
     return say

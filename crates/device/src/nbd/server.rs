@@ -14,18 +14,33 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Clients at once. Others wait until one goes.
-const MOST_CONNECTIONS: usize = 32;
-/// A client that has not asked for an export by then goes.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a server that stops waits for its clients to take their answers.
-const FAREWELL: Duration = Duration::from_secs(5);
 /// The longest that a quiet server does not ask whether it should stop.
 const QUIET: Duration = Duration::from_millis(250);
 
 /// Times that the device is moved before sockets are looked at again, unless something is done:
 /// looking costs as much as a few movements.
 const MOST_POLLS: u32 = 32;
+
+/// What a server has room and patience for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Clients at once. Others wait until one goes.
+    pub connections: usize,
+    /// A client that has not asked for an export by then goes.
+    pub handshake: Duration,
+    /// How long a server that stops waits for its clients to take their answers.
+    pub farewell: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 32,
+            handshake: Duration::from_secs(10),
+            farewell: Duration::from_secs(5),
+        }
+    }
+}
 
 /// What a server has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,9 +82,10 @@ pub fn serve<D: Device>(
     device: &D,
     listener: Listener,
     export: Export,
+    limits: Limits,
     mut turn: impl FnMut() -> Turn,
 ) -> Result<Served, ServerError> {
-    let mut server = Server::new(device, listener, export);
+    let mut server = Server::new(device, listener, export, limits);
     let mut asked = now();
     loop {
         let was_interrupted = server.step(QUIET)?;
@@ -94,6 +110,7 @@ fn now() -> Instant {
 struct Server<'d, D> {
     listener: Option<Listener>,
     export: Export,
+    limits: Limits,
     /// A place is free again when its client has gone and the device has nothing of it.
     connections: Vec<Option<(Connection, Instant)>>,
     tasks: Tasks<'d, D>,
@@ -113,10 +130,11 @@ struct Ready {
 }
 
 impl<'d, D: Device> Server<'d, D> {
-    fn new(device: &'d D, listener: Listener, export: Export) -> Self {
+    fn new(device: &'d D, listener: Listener, export: Export, limits: Limits) -> Self {
         Self {
             listener: Some(listener),
             export,
+            limits,
             connections: Vec::new(),
             tasks: Tasks::new(device),
             finished: Vec::new(),
@@ -176,7 +194,7 @@ impl<'d, D: Device> Server<'d, D> {
                 fds.push(PollFd::new(connection.as_fd(), flags));
             }
         }
-        let is_full = self.connections.iter().flatten().count() >= MOST_CONNECTIONS;
+        let is_full = self.connections.iter().flatten().count() >= self.limits.connections;
         if let Some(listener) = self.listener.as_ref().filter(|_| !is_full) {
             fds.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
         }
@@ -258,7 +276,7 @@ impl<'d, D: Device> Server<'d, D> {
             return;
         };
         connection.send(&mut self.spares);
-        if !connection.is_past_handshake() && since.elapsed() > HANDSHAKE {
+        if !connection.is_past_handshake() && since.elapsed() > self.limits.handshake {
             connection.give_up();
         }
         if connection.is_over() {
@@ -276,7 +294,7 @@ impl<'d, D: Device> Server<'d, D> {
         let since = now();
         self.step(Duration::ZERO)?;
         self.is_deaf = true;
-        while !self.is_quiet() && since.elapsed() < FAREWELL {
+        while !self.is_quiet() && since.elapsed() < self.limits.farewell {
             self.step(QUIET)?;
         }
         // Who does not listen is not waited for; the device ends what it has.

@@ -3,15 +3,13 @@
 use super::reply::ROOM;
 use super::request::{Command, Cookie, Refusal, Request};
 use super::wire::Errno;
-use core::future::{Future, poll_fn};
+use crate::pieces::{PIECE, others_turn, pieces};
+use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use port::{Acknowledge, Device, DeviceError};
 use units::{ByteAddr, Bytes};
 
-/// Ranges without payload reach up to 4 GiB: they are done in pieces, between which others get
-/// their turn. A multiple of every size of block.
-const PIECE: Bytes = Bytes::from_kib(256);
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// What has become of a request.
@@ -143,28 +141,6 @@ async fn persist(device: &impl Device, when: Acknowledge) -> Result<(), DeviceEr
         device.flush().await?;
     }
     Ok(())
-}
-
-fn pieces(at: ByteAddr, size: Bytes, piece: Bytes) -> impl Iterator<Item = (ByteAddr, Bytes)> {
-    let step = piece.get();
-    (0..size.get().div_ceil(step)).map(move |index| {
-        let done = index * step;
-        let size = Bytes::new(step.min(size.get() - done));
-        (ByteAddr::new(at.get() + done), size)
-    })
-}
-
-/// Not ready once.
-async fn others_turn() {
-    let mut has_waited = false;
-    poll_fn(|_| {
-        if has_waited {
-            return Poll::Ready(());
-        }
-        has_waited = true;
-        Poll::Pending
-    })
-    .await;
 }
 
 fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {

@@ -4,6 +4,7 @@
 mod client;
 mod handshake;
 mod hostile;
+mod limits;
 mod probe;
 mod requests;
 mod serving;

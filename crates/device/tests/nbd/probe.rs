@@ -4,7 +4,7 @@ use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
 use core::task::Poll;
 use device::Ram;
-use device::nbd::{Address, Export, Listener, Served, Turn, serve};
+use device::nbd::{Address, Export, Limits, Listener, Served, Turn, serve};
 use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -144,6 +144,10 @@ pub struct Serving {
 
 impl Serving {
     pub fn new(manner: Manner) -> Self {
+        Self::within(manner, Limits::default())
+    }
+
+    pub fn within(manner: Manner, limits: Limits) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("entresol-nbd-{}-{count}", std::process::id());
@@ -152,7 +156,7 @@ impl Serving {
         let listener = Listener::bind(&address).expect("listens");
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || run(listener, manner, &told));
+        let thread = std::thread::spawn(move || run(listener, manner, limits, &told));
         Self { path, stop, thread }
     }
 
@@ -172,7 +176,12 @@ impl Serving {
     }
 }
 
-fn run(listener: Listener, manner: Manner, told: &AtomicBool) -> Result<Ended, String> {
+fn run(
+    listener: Listener,
+    manner: Manner,
+    limits: Limits,
+    told: &AtomicBool,
+) -> Result<Ended, String> {
     let probe = Probe {
         ram: Ram::new(SIZE, Bytes::new(BLOCK)),
         manner,
@@ -182,7 +191,7 @@ fn run(listener: Listener, manner: Manner, told: &AtomicBool) -> Result<Ended, S
         is_stopped: Cell::new(false),
     };
     let export = Export::new("probe", probe.shape()).expect("an export");
-    let served = serve(&probe, listener, export, || {
+    let served = serve(&probe, listener, export, limits, || {
         if told.load(Ordering::Relaxed) {
             Turn::Stop
         } else {

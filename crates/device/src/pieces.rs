@@ -1,0 +1,36 @@
+//! Long ranges in pieces.
+
+use core::future::poll_fn;
+use core::task::Poll;
+use units::{ByteAddr, Bytes};
+
+/// Ranges without payload may be as long as the device: they are done in pieces, between which
+/// others get their turn. A multiple of every size of block.
+pub(crate) const PIECE: Bytes = Bytes::from_kib(256);
+
+/// A range in pieces of at most this size, in order.
+pub(crate) fn pieces(
+    at: ByteAddr,
+    size: Bytes,
+    piece: Bytes,
+) -> impl Iterator<Item = (ByteAddr, Bytes)> {
+    let step = piece.get();
+    (0..size.get().div_ceil(step)).map(move |index| {
+        let done = index * step;
+        let size = Bytes::new(step.min(size.get() - done));
+        (ByteAddr::new(at.get() + done), size)
+    })
+}
+
+/// Not ready once.
+pub(crate) async fn others_turn() {
+    let mut has_waited = false;
+    poll_fn(|_| {
+        if has_waited {
+            return Poll::Ready(());
+        }
+        has_waited = true;
+        Poll::Pending
+    })
+    .await;
+}
