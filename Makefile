@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
 .PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab killlab \
-	clean
+	endurance clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -39,6 +39,11 @@ nbd-bench: build ## NBD servers side by side under fio; IMAGE=DIR for a device, 
 KILLS ?= 1000
 killlab: build ## kill -9 of a serving device under load, KILLS times; OPTIONS="--preset bytefs"
 	scripts/killlab --kills $(KILLS) $(OPTIONS)
+
+MINUTES ?= 30
+endurance: build ## fio with verification on a served device, MINUTES long; OPTIONS="--kills"
+	@scripts/setup test
+	scripts/fio-endurance --minutes $(MINUTES) $(OPTIONS)
 
 planted-bugs: ## deliberate firmware bugs, each of which the model test must find
 	scripts/planted-bugs

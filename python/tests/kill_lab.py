@@ -89,6 +89,11 @@ class Server:
         if self._process.wait(START) != 0:
             raise Wrong(f"the server does not end well: {self.said()}")
 
+    def end_anyhow(self) -> None:
+        """Ends it if it lives."""
+        self._process.kill()
+        self._process.wait()
+
     def said(self) -> str:
         """Everything it wrote."""
         self._log.seek(0)

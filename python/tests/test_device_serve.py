@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -133,3 +135,35 @@ def test_fio_finds_every_byte_it_wrote(
     server.stop()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "err= 0" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("qemu-io") is None, reason="qemu's client: no qemu-io")
+def test_qemu_reads_what_it_wrote_copies_an_image_and_finds_it_the_same(
+    image: Path, socket: Path, tmp_path: Path
+) -> None:
+    server = Server(serve_command(image), socket)
+    client = server.connect()
+    size = client.size
+    client.close()
+    uri = f"nbd+unix:///?socket={socket}"
+
+    def qemu(*command: str, code: int = 0) -> str:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    steps = (
+        "write -P 0xab 0 64k", "write -f -P 0xcd 64k 8k", "flush", "read -P 0xab 0 64k",
+        "read -P 0xcd 64k 8k", "discard 4k 4k", "read -P 0 4k 4k", "write -z 16k 8k",
+        "read -P 0 16k 8k", "write -P 0x11 512 512", "read -P 0x11 512 512", "read -P 0xab 0 512",
+        "aio_write -P 0x77 1M 1M", "aio_write -P 0x78 2M 1M", "aio_flush", "read -P 0x77 1M 1M",
+    )  # fmt: skip
+    said = qemu("qemu-io", "-f", "raw", uri, *(word for step in steps for word in ("-c", step)))
+    assert "failed" not in said, said
+    wrong = qemu("qemu-io", "-f", "raw", uri, "-c", "read -P 0x79 2M 4k", code=1)
+    assert "verification failed" in wrong, "qemu-io compares"
+    file = tmp_path / "raw"
+    file.write_bytes(random.Random(7).randbytes(3 << 20) + bytes(size - (3 << 20)))
+    qemu("qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", str(file), uri)
+    assert "Images are identical" in qemu("qemu-img", "compare", "-f", "raw", str(file), uri)
+    server.stop()
