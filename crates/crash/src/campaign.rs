@@ -49,7 +49,7 @@ impl Campaign {
         };
         let mut seed = self.seed;
         while tally.points < self.points && go_on(tally) {
-            let found = run(&Workload::random(seed, STEPS), options, tally);
+            let found = run(&Workload::of_campaign(seed, STEPS), options, tally);
             found.map_err(|finding| Failure { seed, finding })?;
             seed += 1;
         }
@@ -60,6 +60,6 @@ impl Campaign {
 impl Failure {
     /// The smallest script that shows it, and what is then wrong.
     pub fn script(&self, bug: Option<Bug>) -> Option<(Script, Finding)> {
-        shrink(&Workload::random(self.seed, STEPS), bug)
+        shrink(&Workload::of_campaign(self.seed, STEPS), bug)
     }
 }

@@ -30,6 +30,8 @@ pub struct Device {
     pub blocks: u32,
     /// Blocks of a die that are not exported.
     pub spare_blocks: u32,
+    /// Free blocks of a die that the host leaves to garbage collection.
+    pub reserve: u32,
     /// Pages of a block.
     pub block_pages: u32,
     /// Buffers of garbage collection.
@@ -51,7 +53,8 @@ pub struct Device {
 /// An entry of the TxLog (ByteFS §4.3).
 const TX_LOG_ENTRY: Bytes = Bytes::new(4);
 
-/// Garbage collection of the FTL wants that many blocks of a die that are not exported.
+/// Garbage collection of the FTL wants that many blocks of a die that are not exported, and two
+/// more for each further block that the host leaves to it.
 const SPARE_BLOCKS: u32 = 5;
 
 impl Default for Device {
@@ -65,6 +68,7 @@ impl Default for Device {
             dies: 2,
             blocks: 8,
             spare_blocks: SPARE_BLOCKS,
+            reserve: 1,
             block_pages: 4,
             gc_buffers: 2,
             gc_pages: 1,
@@ -81,7 +85,9 @@ impl Device {
     /// One of many, by chance.
     pub fn random(random: &mut Stream) -> Self {
         let mut pick = |from: &[u32]| from[random.below(from.len() as u64) as usize];
-        let spare_blocks = pick(&[SPARE_BLOCKS, SPARE_BLOCKS + 3]);
+        let reserve = pick(&[1, 1, 2]);
+        let least_spare = SPARE_BLOCKS + 2 * (reserve - 1);
+        let spare_blocks = least_spare + pick(&[0, 3]);
         Self {
             page_lines: pick(&[2, 4, 4, 8]),
             half_lines: pick(&[3, 8, 8, 20]),
@@ -91,6 +97,7 @@ impl Device {
             dies: pick(&[1, 2]),
             blocks: spare_blocks + pick(&[2, 3, 5]),
             spare_blocks,
+            reserve,
             block_pages: pick(&[2, 4]),
             gc_buffers: pick(&[1, 2]),
             gc_pages: pick(&[1, 2]),
@@ -113,6 +120,7 @@ impl Device {
             dies: 1,
             blocks: SPARE_BLOCKS + 2,
             spare_blocks: SPARE_BLOCKS,
+            reserve: 1,
             block_pages: 2,
             gc_buffers: 1,
             gc_pages: 1,
@@ -125,7 +133,7 @@ impl Device {
     }
 
     /// Every key with the place of its value, in the order of the script.
-    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 16] {
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 17] {
         [
             ("page_lines", &mut self.page_lines),
             ("half_lines", &mut self.half_lines),
@@ -135,6 +143,7 @@ impl Device {
             ("dies", &mut self.dies),
             ("blocks", &mut self.blocks),
             ("spare_blocks", &mut self.spare_blocks),
+            ("reserve", &mut self.reserve),
             ("block_pages", &mut self.block_pages),
             ("gc_buffers", &mut self.gc_buffers),
             ("gc_pages", &mut self.gc_pages),
@@ -149,11 +158,13 @@ impl Device {
     /// What is wrong with it, as sentences.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
+        let least_spare = SPARE_BLOCKS + 2 * (self.reserve.clamp(1, 16) - 1);
         for (key, value) in self.clone().fields_mut() {
             let range = match key {
                 "page_lines" => 2..=64,
                 "blocks" => self.spare_blocks.saturating_add(1)..=64,
-                "spare_blocks" => SPARE_BLOCKS..=63,
+                "spare_blocks" => least_spare..=63,
+                "reserve" => 1..=16,
                 "seal_percent" => 1..=100,
                 "ack_programmed" | "cacheless" | "skip_list" => 0..=1,
                 "tx_log" => 0..=64,
@@ -266,7 +277,8 @@ impl Device {
             placement: 0,
             first_write: FirstWrite::FirstDie,
             gc: GcKind::Incremental,
-            gc_start_blocks: 2,
+            gc_start_blocks: self.reserve + 1,
+            reserve_blocks: self.reserve,
             gc_pages: self.gc_pages,
             gc_foreground_pages: self.gc_pages,
             gc_buffers: self.gc_buffers,

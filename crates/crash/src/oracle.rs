@@ -105,6 +105,8 @@ pub struct Oracle {
     open: BTreeMap<TxId, BTreeMap<usize, Token>>,
     /// A program or erase has failed: the device may refuse to write.
     has_failed: bool,
+    /// Of runs that were refused while they waited for room: what their lines may be instead.
+    maybe: BTreeMap<usize, Vec<Token>>,
     /// Those that were committed at some time, or may have been.
     committed: BTreeSet<TxId>,
     /// Lines that may be open at a time; none: the device has no transactions.
@@ -122,6 +124,7 @@ impl Oracle {
             asked: BTreeMap::new(),
             open: BTreeMap::new(),
             has_failed: false,
+            maybe: BTreeMap::new(),
             committed: BTreeSet::new(),
             most_open,
         }
@@ -134,12 +137,18 @@ impl Oracle {
 
     /// Whether a read of a line may return this.
     pub fn may_read(&self, line: usize, found: Token) -> bool {
-        found == self.seen[line] || self.lost[line] && found == Token::POISON
+        found == self.seen[line] || self.is_instead(line, found)
     }
 
     /// Whether a line that nobody is writing may hold this after a cut.
     fn may_hold(&self, line: usize, found: Token) -> bool {
-        found == self.safe[line] || self.lost[line] && found == Token::POISON
+        found == self.safe[line] || self.is_instead(line, found)
+    }
+
+    fn is_instead(&self, line: usize, found: Token) -> bool {
+        let maybe = self.maybe.get(&line);
+        self.lost[line] && found == Token::POISON
+            || maybe.is_some_and(|tokens| tokens.contains(&found))
     }
 
     /// Flash has lost the line: it may be poison until it is written.
@@ -227,6 +236,7 @@ impl Oracle {
                 for (line, token) in lines {
                     (self.seen[*line], self.safe[*line]) = (*token, *token);
                     self.lost[*line] = false;
+                    self.maybe.remove(line);
                 }
             }
             Asked::WriteUnder(tx, lines) => {
@@ -270,7 +280,11 @@ impl Oracle {
             Refusal::TooLarge => self.most_open < Some(self.lines_with(&asked, tx).len()),
             Refusal::NoRoom => self.most_open < Some(self.lines_with(&asked, None).len()),
             Refusal::Unsupported => tx.is_some() && self.most_open.is_none(),
-            Refusal::ReadOnly => self.has_failed && !asked.written().is_empty(),
+            Refusal::ReadOnly => {
+                let writes = !asked.written().is_empty() || matches!(asked, Asked::Commit(_));
+                self.doubt(&asked);
+                self.has_failed && writes
+            }
             _ => false,
         };
         match is_right {
@@ -294,6 +308,18 @@ impl Oracle {
         });
         let under_way = under_way.flatten().map(|(line, _)| *line);
         open.chain(under_way).collect()
+    }
+
+    /// A write was refused by a device that only reads, perhaps while it waited for room: of a run
+    /// some lines may be there.
+    fn doubt(&mut self, asked: &Asked) {
+        let is_whole = matches!(asked, Asked::Write { is_whole: true, .. });
+        let lines = asked.written();
+        if !is_whole && lines.len() > 1 {
+            for (line, token) in lines {
+                self.maybe.entry(*line).or_default().push(*token);
+            }
+        }
     }
 
     fn take(&mut self, id: RequestId) -> Result<Asked, String> {
@@ -373,6 +399,7 @@ impl Oracle {
             _ => None,
         }));
         self.open.clear();
+        self.maybe.clear();
     }
 
     /// Adds everything that [`Oracle::judge`] looks at to a digest.
@@ -380,6 +407,10 @@ impl Oracle {
         digest.add_tokens(&self.safe);
         for (line, _) in self.lost.iter().enumerate().filter(|(_, lost)| **lost) {
             digest.add(line as u64);
+        }
+        for (line, tokens) in &self.maybe {
+            digest.add(*line as u64);
+            digest.add_tokens(tokens);
         }
         for asked in self.asked.values() {
             let (kind, lines): (u64, Lines) = match asked {

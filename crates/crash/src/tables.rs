@@ -69,14 +69,17 @@ impl Tables {
                 let page = self.geometry.page_in_block(ppa);
                 let block = self.block_mut(self.geometry.block_of(ppa))?;
                 refuse_if(block.is_retired, "the block is retired")?;
+                refuse_if(block.is_condemned, "a program of the block has failed")?;
                 refuse_if(page < block.begun, "the page has begun before")?;
                 block.begun = page + 1;
             }
             Record::Erased(block, wear) => {
                 let block = self.block_mut(block)?;
+                refuse_if(block.is_condemned, "a program of the block has failed")?;
                 refuse_if(wear < block.wear, "it was erased more often before")?;
                 (block.wear, block.begun) = (wear, 0);
             }
+            Record::Condemned(block) => self.block_mut(block)?.is_condemned = true,
             Record::Retired(block) => self.block_mut(block)?.is_retired = true,
         }
         Ok(())
@@ -84,11 +87,7 @@ impl Tables {
 
     fn block_mut(&mut self, block: BlockAddr) -> Result<&mut BlockRecord, &'static str> {
         let entry = place(&mut self.blocks, block.index())?;
-        Ok(entry.get_or_insert(BlockRecord {
-            wear: 0,
-            begun: 0,
-            is_retired: false,
-        }))
+        Ok(entry.get_or_insert_default())
     }
 
     /// Whether a line written under the transaction counts.
@@ -133,7 +132,8 @@ impl Tables {
             digest.add(place.map_or(u64::MAX, Ppa::get));
         }
         for (block, record) in self.blocks() {
-            let flags = u64::from(record.begun) << 1 | u64::from(record.is_retired);
+            let flags = u64::from(record.is_condemned) << 1 | u64::from(record.is_retired);
+            let flags = u64::from(record.begun) << 2 | flags;
             for word in [block.get().into(), record.wear.into(), flags] {
                 digest.add(word);
             }
@@ -208,6 +208,9 @@ mod tests {
         let block = BlockAddr::new(1);
         assert_eq!(tables.apply(Record::Erased(block, 2)), Ok(()));
         assert!(tables.apply(Record::Erased(block, 1)).is_err());
+        assert_eq!(tables.apply(Record::Condemned(block)), Ok(()));
+        assert!(tables.apply(Record::Begun(Ppa::new(4))).is_err());
+        assert!(tables.apply(Record::Erased(block, 3)).is_err());
         assert_eq!(tables.apply(Record::Retired(block)), Ok(()));
         assert!(tables.apply(Record::Begun(Ppa::new(4))).is_err());
     }

@@ -54,11 +54,13 @@ pub struct Activity {
     pub trims: u64,
     /// Lives that ended in a power cut.
     pub power_cuts: u64,
+    /// Times that everything had ended and flash had no room for what was accepted.
+    pub standstills: u64,
 }
 
 impl Activity {
     /// All of it, with names.
-    pub fn counts(&self) -> [(&'static str, u64); 13] {
+    pub fn counts(&self) -> [(&'static str, u64); 14] {
         [
             ("compactions", self.compactions),
             ("erases", self.erases),
@@ -73,6 +75,7 @@ impl Activity {
             ("oversized", self.oversized),
             ("trims", self.trims),
             ("power_cuts", self.power_cuts),
+            ("standstills", self.standstills),
         ]
     }
 

@@ -22,6 +22,14 @@ impl Workload {
         Draw::new(random, &device).workload(device, step_count)
     }
 
+    /// The workload of a seed in campaigns: every third one is on flash that fails.
+    pub fn of_campaign(seed: u64, step_count: usize) -> Self {
+        match seed % 3 {
+            2 => Self::on_failing_flash(seed, step_count),
+            _ => Self::random(seed, step_count),
+        }
+    }
+
     /// As [`Workload::random`], with programs, erases and reads that fail.
     pub fn on_failing_flash(seed: u64, step_count: usize) -> Self {
         let mut random = Stream::new(seed, "crash/failing");

@@ -19,6 +19,10 @@ const LINE_SHIFT: u32 = 8;
 const BEGUN_SHIFT: u32 = 32;
 /// Bit of that word: the block is retired.
 const RETIRED: u64 = 1 << 63;
+/// Bit of that word: a program of the block has failed.
+const CONDEMNED: u64 = 1 << 62;
+/// Both.
+const LOST: u64 = RETIRED | CONDEMNED;
 
 /// The DRAM file in memory.
 #[derive(Debug)]
@@ -132,13 +136,14 @@ impl Tables {
             Record::Begun(ppa) => {
                 let (block, begun) = self.layout.begun(ppa);
                 self.change_block(block, |word| {
-                    let wear = word & (RETIRED | u64::from(u32::MAX));
+                    let wear = word & (LOST | u64::from(u32::MAX));
                     wear | begun << BEGUN_SHIFT
                 });
             }
             Record::Erased(block, wear) => {
-                self.change_block(block, |word| word & RETIRED | u64::from(wear));
+                self.change_block(block, |word| word & LOST | u64::from(wear));
             }
+            Record::Condemned(block) => self.change_block(block, |word| word | CONDEMNED),
             Record::Retired(block) => self.change_block(block, |word| word | RETIRED),
         }
     }
@@ -226,7 +231,8 @@ impl Durable for Tables {
             (word != 0).then(|| {
                 let record = BlockRecord {
                     wear: word as u32,
-                    begun: ((word & !RETIRED) >> BEGUN_SHIFT) as u32,
+                    begun: ((word & !LOST) >> BEGUN_SHIFT) as u32,
+                    is_condemned: word & CONDEMNED != 0,
                     is_retired: word & RETIRED != 0,
                 };
                 (block, record)

@@ -20,6 +20,7 @@ mod promotion;
 mod reads;
 mod recovery;
 mod runs;
+mod standstill;
 mod transactions;
 mod writes;
 
@@ -194,6 +195,7 @@ impl<I: LogIndex> Controller<I> {
             }
             _ => self.on_command(now, request, platform),
         }
+        self.end_vain_waits(now, platform);
     }
 
     /// A NAND operation has finished.
@@ -225,7 +227,7 @@ impl<I: LogIndex> Controller<I> {
     #[inline]
     fn go_on<P: Platform>(&mut self, now: Time, tag: NandTag, done: Done, platform: &mut P) {
         match done {
-            Done::Internal => return,
+            Done::Internal => return self.end_vain_waits(now, platform),
             Done::Read { owner, .. } if owner.get() & COMPACTION_OWNER != 0 => {
                 let buffer = BufferId::new(owner.get() & !COMPACTION_OWNER);
                 self.coalesce(now, buffer, tag, platform);
@@ -236,6 +238,7 @@ impl<I: LogIndex> Controller<I> {
             }
         }
         self.resume_misses(now, platform);
+        self.end_vain_waits(now, platform);
     }
 
     /// A timer has rung.
@@ -243,6 +246,7 @@ impl<I: LogIndex> Controller<I> {
     /// The only timers are those of compaction: a firmware core takes a page up.
     pub fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
         self.compact_page(now, BufferId::new(timer.get()), platform);
+        self.end_vain_waits(now, platform);
     }
 
     /// Whether there is a write log beside the data cache.

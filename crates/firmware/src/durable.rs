@@ -70,6 +70,9 @@ pub struct BlockRecord {
     pub wear: u32,
     /// Pages from its first on that may have been programmed since the last erase.
     pub begun: u32,
+    /// A program of it has failed: nothing more is written to it, and when its pages are elsewhere
+    /// it is retired.
+    pub is_condemned: bool,
     /// It is never used again.
     pub is_retired: bool,
 }
@@ -107,7 +110,9 @@ pub enum Record {
     Begun(Ppa),
     /// The block was erased, so often by now; no page of it has begun.
     Erased(BlockAddr, u32),
-    /// The block is never used again.
+    /// A program of the block has failed: it is never programmed again.
+    Condemned(BlockAddr),
+    /// The block is never used again. Nothing is mapped to it.
     Retired(BlockAddr),
 }
 

@@ -148,6 +148,8 @@ pub struct Ftl<M = ImplicitMapping> {
     stats: FtlStats,
     failures: Failures,
     is_read_only: bool,
+    /// Pages wait for room, and nothing is under way that could make any.
+    is_stuck: bool,
 }
 
 impl Ftl {
@@ -182,7 +184,7 @@ impl<M: Mapping> Ftl<M> {
         mapping: M,
     ) -> Self {
         let precondition = Precondition::new(geometry, config);
-        let mut allocator = Allocator::new(geometry, &precondition);
+        let mut allocator = Allocator::new(geometry, &precondition, config.reserve_blocks);
         allocator.level_wear(config.wear_spread > 0);
         Self {
             geometry,
@@ -199,6 +201,7 @@ impl<M: Mapping> Ftl<M> {
             stats: FtlStats::default(),
             failures: Failures::default(),
             is_read_only: false,
+            is_stuck: false,
             config: config.clone(),
         }
     }
@@ -304,6 +307,7 @@ impl<M: Mapping> Ftl<M> {
             self.stats.waits += 1;
             self.waiting.push_back(Waiting { since: at, program });
             self.retry_relocations(at, platform);
+            self.see_whether_stuck();
         }
     }
 
@@ -320,6 +324,12 @@ impl<M: Mapping> Ftl<M> {
 
     /// A NAND operation has finished.
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
+        let done = self.end_operation(now, tag, platform);
+        self.see_whether_stuck();
+        done
+    }
+
+    fn end_operation<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
         match self.operations.finish(tag) {
             Operation::HostRead {
                 lpa,

@@ -21,6 +21,9 @@ pub struct Health {
     pub available_spare: u32,
     /// So many blocks are lost that nothing more may be written.
     pub is_read_only: bool,
+    /// Flash has no room for what has been accepted and nothing makes any: it stays in log and
+    /// buffers, and the device is read-only until the power has been off.
+    pub is_stuck: bool,
     /// Blocks that are never used again, bad ones from the factory among them.
     pub retired_blocks: u32,
     /// Blocks of the device.
@@ -66,6 +69,7 @@ impl<I: LogIndex> Controller<I> {
         Health {
             available_spare: ftl.available_spare(),
             is_read_only: ftl.is_read_only(),
+            is_stuck: ftl.is_stuck(),
             retired_blocks: ftl.retired_blocks(),
             blocks: ftl.geometry().block_count(),
             wear: ftl.wear(),

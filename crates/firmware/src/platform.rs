@@ -144,7 +144,8 @@ pub enum Answer {
     Written,
     /// S2M NDR SkyByte-Delay (111b): the data will take longer than the threshold.
     Delay,
-    /// Nothing was done, for this reason.
+    /// Nothing was done, for this reason. Of a run that had to wait for room until the device
+    /// became read-only some lines may be written.
     Refused(Refusal),
     /// Flash has lost bytes that were asked for: no data, or such as must not be used (S2M DRS with
     /// the poison bit).
@@ -154,7 +155,8 @@ pub enum Answer {
 /// Why a request was not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// So many blocks of the flash are lost that nothing more may be written.
+    /// So many blocks of the flash are lost that nothing more may be written, or that there is no
+    /// room at the moment and nothing makes any.
     ReadOnly,
     /// The run has no line or goes beyond its page.
     BadRun,

@@ -184,6 +184,7 @@ impl<I: LogIndex> Controller<I> {
             log.drain();
             self.pump_log(now, platform);
         }
+        self.end_vain_waits(now, platform);
     }
 
     /// Every line that is in the log and not on flash, each once.

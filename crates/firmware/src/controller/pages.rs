@@ -118,6 +118,15 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
+    /// The programs of page writes wait in vain: their pages survive in the buffers.
+    pub(super) fn answer_page_writers<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        for nth in 0..self.page_writers.len() {
+            if let Some((pending, begun)) = self.page_writers[nth].take() {
+                self.answer_page_write(begun, now.max(begun), &pending, platform);
+            }
+        }
+    }
+
     /// Answers a page write at `done`; what lies between `begun` and that is flash.
     fn answer_page_write<P: Platform>(
         &mut self,

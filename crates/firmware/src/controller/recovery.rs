@@ -87,6 +87,7 @@ impl<I: LogIndex> Controller<I> {
         controller.restore_log(&survivors.lines, platform);
         controller.restore_buffers(now, &survivors.buffers, platform);
         controller.pump_log(now, platform);
+        controller.end_vain_waits(now, platform);
         Ok(controller)
     }
 

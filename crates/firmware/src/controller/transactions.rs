@@ -421,6 +421,16 @@ impl<I: LogIndex> Controller<I> {
         );
     }
 
+    /// What waits for the log of transactions waits no longer, and neither do runs for room.
+    pub(super) fn forget_stalled_commits(&mut self) -> Vec<(Request, Time)> {
+        let Some(transactions) = self.transactions.as_mut() else {
+            return Vec::new();
+        };
+        transactions.promised = 0;
+        let stalled = core::mem::take(&mut transactions.stalled).into_iter();
+        stalled.map(|(request, _, since)| (request, since)).collect()
+    }
+
     /// Waiting commits, for the audit.
     pub(super) fn stalled_commits(&self) -> usize {
         let transactions = self.transactions.as_ref();

@@ -6,8 +6,9 @@
 //! ones. Freed blocks are used oldest first, which levels wear among the blocks that circulate.
 //!
 //! Two rules make GC always able to finish, so that a write never waits for ever:
-//! the host never takes the last free block of a die, and a die never holds more valid pages
-//! (programs in flight included) than three blocks less than it has.
+//! the host never takes the last free blocks of a die (`ftl.reserve_blocks`), and a die never holds
+//! more valid pages (programs in flight included) than these and two blocks less than it has: one
+//! that the host writes, one that GC writes.
 
 mod lost;
 mod restored;
@@ -19,12 +20,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use units::{BlockAddr, DieId, FlashGeometry, Ppa};
 
-/// Blocks of a die that are never filled with valid pages: one the host writes, one GC writes, one
-/// free for GC.
-pub(super) const SPARE_BLOCKS: u32 = 3;
-
-/// Free blocks that the host leaves to GC.
-const RESERVED_BLOCKS: usize = 1;
+/// Blocks of a die that are never filled with valid pages, beside the reserve: one the host writes
+/// and one GC writes.
+pub(super) const WRITTEN_BLOCKS: u32 = 2;
 
 /// What a block is there for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +90,10 @@ pub(super) struct Allocator {
     /// The die whose turn it is.
     next_die: u32,
     free_block_count: u32,
+    /// Free blocks of a die that the host leaves to GC.
+    reserve: u32,
+    /// Blocks are condemned or retired.
+    has_lost: bool,
     /// The host takes the least worn free block and GC the most worn, instead of the oldest.
     levels_wear: bool,
     /// Blocks whose writing ended early and that have not been taken note of.
@@ -99,7 +101,7 @@ pub(super) struct Allocator {
 }
 
 impl Allocator {
-    pub(super) fn new(geometry: FlashGeometry, precondition: &Precondition) -> Self {
+    pub(super) fn new(geometry: FlashGeometry, precondition: &Precondition, reserve: u32) -> Self {
         let block = Block {
             state: BlockState::Free,
             is_condemned: false,
@@ -113,6 +115,8 @@ impl Allocator {
             ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
             next_die: 0,
             free_block_count: 0,
+            reserve,
+            has_lost: false,
             levels_wear: false,
             closed: Vec::new(),
         };
@@ -147,7 +151,7 @@ impl Allocator {
             host_open,
             gc_open: None,
             committed,
-            limit: limit(&self.geometry, self.geometry.blocks_per_die()),
+            limit: self.limit(self.geometry.blocks_per_die()),
             condemned: 0,
         });
         self.refresh(die);
@@ -286,7 +290,8 @@ impl Allocator {
 
     fn has_room(&self, die: DieId) -> bool {
         let die = &self.dies[die.index()];
-        die.committed < die.limit && (die.host_open.is_some() || die.free.len() > RESERVED_BLOCKS)
+        let has_place = die.host_open.is_some() || die.free.len() > self.reserve as usize;
+        die.committed < die.limit && has_place
     }
 
     fn refresh(&mut self, die: DieId) {
@@ -360,7 +365,7 @@ impl Allocator {
         let usable = self.usable_blocks(die);
         assert_eq!(
             state.limit,
-            limit(&self.geometry, usable),
+            self.limit(usable),
             "{die}: its limit"
         );
         let has_lost = usable < self.geometry.blocks_per_die();
@@ -375,11 +380,17 @@ impl Allocator {
             "{die}: the ready bit says whether it has room"
         );
     }
-}
 
-/// Most pages that the host may fill on a die with this many blocks to use.
-fn limit(geometry: &FlashGeometry, usable_blocks: u32) -> u32 {
-    usable_blocks.saturating_sub(SPARE_BLOCKS) * geometry.pages_per_block
+    /// Most pages that the host may fill on a die with this many blocks to use.
+    fn limit(&self, usable_blocks: u32) -> u32 {
+        let kept = WRITTEN_BLOCKS + self.reserve;
+        usable_blocks.saturating_sub(kept) * self.geometry.pages_per_block
+    }
+
+    /// Whether emptying a block that gives none back leaves the die its reserve.
+    pub(super) fn has_more_than_reserve(&self, die: DieId) -> bool {
+        self.free_blocks(die) > self.reserve as usize
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Parameters of the FTL.
 
-use super::allocator::SPARE_BLOCKS;
+use super::allocator::WRITTEN_BLOCKS;
 use super::precondition::Layout;
 use alloc::format;
 use alloc::string::String;
@@ -45,7 +45,7 @@ units::parameters! {
     /// Flash translation layer: space, preconditioning, garbage collection, delay estimate.
     pub struct FtlConfig: "ftl" {
         /// Share of the raw flash that is not exported.
-        over_provisioning: Ratio, "above 0% and below 100%; leaves each die gc_start_blocks + 3 blocks or more", "D18; SkyByte gives none, 12.5% is usual";
+        over_provisioning: Ratio, "above 0% and below 100%; leaves each die gc_start_blocks + reserve_blocks + 2 blocks or more", "D18; SkyByte gives none, 12.5% is usual";
         /// Share of the exported pages that hold data at the start, from page 0 up.
         fill: Ratio, "0% to 100%", "D18: a device in use";
         /// Share of the filled pages that was overwritten before the start; their old copies still
@@ -62,7 +62,10 @@ units::parameters! {
         /// How GC is scheduled.
         gc: GcKind, "incremental or bulk", "D18: the bulk policy of Table II cannot run within milliseconds";
         /// Incremental: GC of a die runs while it has fewer free blocks than this.
-        gc_start_blocks: u32, "at least 2", "ours: one block for GC, one for the host";
+        gc_start_blocks: u32, "more than reserve_blocks", "ours: one block for GC, one for the host";
+        /// Free blocks of a die that the host leaves to GC: one to write to, and one more for every
+        /// failed program in a row that it is to live through.
+        reserve_blocks: u32, "1 to 64", "ours: 1 where flash does not fail";
         /// Pages that GC of one die has in flight beside host work.
         gc_pages: u32, "at least 1", "ours: bounds the delay of a host read to a few operations";
         /// Pages that GC of one die has in flight when host programs wait for it.
@@ -108,7 +111,6 @@ impl FtlConfig {
             format!("ftl.fill is {}; it must be at most 100%", self.fill),
         );
         let at_least = [
-            ("gc_start_blocks", self.gc_start_blocks, 2),
             ("gc_pages", self.gc_pages, 1),
             (
                 "gc_foreground_pages",
@@ -124,6 +126,18 @@ impl FtlConfig {
                 format!("ftl.{name} is {value}; it must be at least {least}"),
             );
         }
+        let (start, reserve) = (self.gc_start_blocks, self.reserve_blocks);
+        require(
+            (1..=64).contains(&reserve),
+            format!("ftl.reserve_blocks is {reserve}; it must be 1 to 64"),
+        );
+        require(
+            start > reserve,
+            format!(
+                "ftl.gc_start_blocks is {start}; it must be more than ftl.reserve_blocks, which \
+                 is {reserve}"
+            ),
+        );
         require(
             self.gc_buffers <= 65_536,
             format!(
@@ -167,7 +181,7 @@ impl FtlConfig {
             ));
         }
         let layout = Layout::new(geometry, self);
-        let spare = SPARE_BLOCKS + self.gc_start_blocks;
+        let spare = WRITTEN_BLOCKS + self.reserve_blocks + self.gc_start_blocks;
         let most = u64::from(blocks.saturating_sub(spare)) * u64::from(pages);
         if layout.exported > most || layout.exported == 0 {
             problems.push(format!(

@@ -1,14 +1,17 @@
 //! What the FTL does when flash fails, and against wearing out early.
 //!
 //! - A program that fails is done again elsewhere, from its buffer. Its block is *condemned*:
-//!   nothing more is written to it, GC empties it before others once the die has two free blocks,
-//!   and it is retired.
+//!   nothing more is written to it, GC empties it before others once the die has more free blocks
+//!   than its reserve, and it is retired.
 //! - A block that cannot be erased is empty by then and is retired at once.
 //! - A read that cannot be corrected, of a page that has moved meanwhile, is done again there. Any
 //!   other is done as far as the FTL is concerned: that the register holds poison is a matter of
 //!   the bytes, which carry it along ([`Platform::is_poisoned`]).
 //! - Blocks that are lost leave over-provisioning smaller. When all dies together have room for
 //!   less than the exported pages and two blocks more, the device takes no more writes.
+//! - Pages may wait for room and nothing be under way that makes any: every die has lost its
+//!   reserve before a block came free. Then the device takes no more writes either, and what waits
+//!   goes on waiting in log and buffers.
 //! - When the most worn block of a die is `wear_spread` erases ahead of the least worn one that
 //!   holds data, that one is emptied, whatever it holds: the cold pages in it go to a worn block.
 
@@ -17,7 +20,6 @@ use super::allocator::BlockState;
 use super::estimator::OpKind;
 use super::mapping::Mapping;
 use super::operation::{Operation, Program};
-use super::restore::last_page;
 use super::{Done, Waiting};
 use crate::durable::Record;
 use crate::platform::{NandFault, NandOp, NandTag, Platform};
@@ -69,6 +71,7 @@ impl<M: Mapping> Ftl<M> {
             }
             operation => panic!("{tag} failed as {fault:?}, but is {operation:?}"),
         }
+        self.see_whether_stuck();
         Done::Internal
     }
 
@@ -135,9 +138,9 @@ impl<M: Mapping> Ftl<M> {
         let die = self.geometry.die_of(block);
         self.estimator.leave(die, OpKind::Program, is_gc);
         self.allocator.block_mut(block).programs -= 1;
-        if self.allocator.begun(block) < self.geometry.pages_per_block {
-            // After a power cut nothing must be written behind what has failed.
-            platform.record(Record::Begun(last_page(&self.geometry, block)));
+        if !self.allocator.block(block).is_condemned {
+            // After a power cut nothing must be written behind what has failed, or in its place.
+            platform.record(Record::Condemned(block));
         }
         self.allocator.condemn(block);
         self.count_capacity();
@@ -157,7 +160,7 @@ impl<M: Mapping> Ftl<M> {
         let Some(block) = condemned.min_by_key(|block| self.mapping.valid_count(*block)) else {
             return false;
         };
-        let has_reserve = self.allocator.free_blocks(die) >= 2;
+        let has_reserve = self.allocator.has_more_than_reserve(die);
         if !has_reserve && self.mapping.valid_count(block) > 0 && self.can_gain(die) {
             return false;
         }
@@ -193,7 +196,7 @@ impl<M: Mapping> Ftl<M> {
     /// Takes up the least worn block of the die that holds data, if it is too far behind.
     #[cold]
     pub(super) fn level_wear(&mut self, die: DieId) {
-        if self.gc.has_victim(die) || self.allocator.free_blocks(die) < 2 {
+        if self.gc.has_victim(die) || !self.allocator.has_more_than_reserve(die) {
             return;
         }
         let blocks = || {
@@ -223,7 +226,31 @@ impl<M: Mapping> Ftl<M> {
     /// Whether so many blocks are lost that no more may be written.
     #[inline]
     pub fn is_read_only(&self) -> bool {
-        self.is_read_only
+        self.is_read_only || self.is_stuck
+    }
+
+    /// Whether what waits for room waits until the power has been off: nothing is under way that
+    /// could make any.
+    #[inline]
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    /// Looks whether pages wait for ever.
+    #[inline]
+    pub(super) fn see_whether_stuck(&mut self) {
+        let waits = !self.waiting.is_empty() || self.gc.are_waiting_for_room();
+        if waits && self.allocator.has_lost() {
+            self.is_stuck |= !self.makes_room();
+        }
+    }
+
+    /// Whether something is under way that may end in a free block or a page less.
+    #[cold]
+    fn makes_room(&self) -> bool {
+        let mut operations = self.operations.iter();
+        let is_host_read = |operation: &Operation| matches!(operation, Operation::HostRead { .. });
+        !operations.all(is_host_read) || self.gc.waits_for_reads()
     }
 
     /// Blocks that are never used again.
@@ -249,8 +276,8 @@ impl<M: Mapping> Ftl<M> {
 
     /// Blocks have been lost.
     pub(super) fn count_capacity(&mut self) {
-        // What has been accepted needs room for one page beyond the exported ones, and another
-        // block may fail before all of it is on flash.
+        // What has been accepted needs room for one page beyond the exported ones, so a block; and
+        // another one may fail before all of it is on flash.
         self.is_read_only = self.spare_pages().0 < 2 * u64::from(self.geometry.pages_per_block);
     }
 }

@@ -128,6 +128,21 @@ impl Gc {
         collector.quota = collector.quota.saturating_sub(1);
     }
 
+    /// Whether a page of a victim has no place to go.
+    #[inline]
+    pub(super) fn are_waiting_for_room(&self) -> bool {
+        self.are_waiting_for_room
+    }
+
+    /// Whether a victim is empty but for reads that are in flight.
+    pub(super) fn waits_for_reads(&self) -> bool {
+        let mut collectors = self.collectors.iter();
+        collectors.any(|die| {
+            let has_reads = die.victim.is_some_and(|victim| victim.host_reads > 0);
+            has_reads && !die.waits_for_room
+        })
+    }
+
     /// Whether the die is collecting a block.
     pub(super) fn has_victim(&self, die: DieId) -> bool {
         self.collectors[die.index()].victim.is_some()
@@ -189,7 +204,10 @@ impl<M: Mapping> Ftl<M> {
         let free = self.allocator.free_blocks(die);
         match self.config.gc {
             GcKind::Incremental => free < self.config.gc_start_blocks as usize,
-            GcKind::Bulk => self.gc.collectors[die.index()].quota > 0 || free < 2,
+            GcKind::Bulk => {
+                let is_short = !self.allocator.has_more_than_reserve(die);
+                self.gc.collectors[die.index()].quota > 0 || is_short
+            }
         }
     }
 

@@ -41,7 +41,7 @@ impl Layout {
                 let in_use = config.gc_threshold.of(u64::from(blocks));
                 blocks
                     .saturating_sub(u32::try_from(in_use).unwrap_or(blocks))
-                    .max(2)
+                    .max(config.reserve_blocks + 1)
             }
         };
         let full_block_limit = blocks.saturating_sub(free_floor + 1);

@@ -78,7 +78,7 @@ impl Ftl {
                 .fill_in(lpa, ppa)
                 .map_err(|other| UnsoundTables::PlaceTwice(other, lpa, ppa))?;
         }
-        let mut allocator = Allocator::restored(geometry, &blocks, &mapping);
+        let mut allocator = Allocator::restored(geometry, &blocks, &mapping, config.reserve_blocks);
         allocator.level_wear(config.wear_spread > 0);
         for early in allocator.take_closed() {
             platform.record(Record::Begun(last_page(&geometry, early)));
@@ -98,12 +98,14 @@ impl Ftl {
             stats: FtlStats::default(),
             failures: Failures::default(),
             is_read_only: false,
+            is_stuck: false,
             config: config.clone(),
         };
         ftl.count_capacity();
         for die in (0..geometry.die_count()).map(DieId::new) {
             ftl.advance_gc(now, die, platform);
         }
+        ftl.see_whether_stuck();
         Ok(ftl)
     }
 }

@@ -47,6 +47,7 @@ pub fn config() -> FtlConfig {
         first_write: FirstWrite::FirstDie,
         gc: GcKind::Incremental,
         gc_start_blocks: 3,
+        reserve_blocks: 1,
         gc_pages: 2,
         gc_foreground_pages: 4,
         gc_buffers: 3,
@@ -227,8 +228,11 @@ impl Flash {
     /// The flash after a power cut. What was in flight was done, half done, or not begun.
     pub fn power_up(mut self, stream: &mut Stream) -> Self {
         self.cut_after = None;
-        // That a program of a block failed is not recorded: it will fail again.
-        self.failed.clear();
+        let tables = &self.tables.blocks;
+        self.failed.retain(|block| {
+            let record = tables.get(block).copied().unwrap_or_default();
+            record.is_condemned || record.is_retired
+        });
         let in_flight: Vec<(NandCommand, Token)> =
             self.dies.iter_mut().flat_map(|die| die.drain(..)).collect();
         for (command, token) in in_flight {

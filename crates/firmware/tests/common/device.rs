@@ -36,6 +36,7 @@ pub fn ftl() -> FtlConfig {
         first_write: FirstWrite::FirstDie,
         gc: GcKind::Incremental,
         gc_start_blocks: 2,
+        reserve_blocks: 1,
         gc_pages: 1,
         gc_foreground_pages: 2,
         gc_buffers: 2,

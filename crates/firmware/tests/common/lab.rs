@@ -194,10 +194,11 @@ impl Lab {
             );
             self.drain();
         }
-        // What the flash has no room for any more stays in log and buffers.
-        let is_read_only = self.controller.health().is_read_only;
+        // What flash has no room for stays in log and buffers; but everything is answered.
+        assert!(self.outstanding.iter().all(Option::is_none));
+        let health = self.controller.health();
         assert!(
-            is_read_only || self.controller.is_idle(),
+            health.is_stuck || self.controller.is_idle(),
             "everything has ended"
         );
         self.controller.audit();
@@ -392,11 +393,8 @@ impl Lab {
                 page.lines[in_page] = token;
                 page.is_copied[in_page] = true;
             }
-            (Answer::Refused(Refusal::ReadOnly), op) if op.is_write() => {
-                self.refused_writes += 1;
-                return self.lines_of(line, op).for_each(|index| {
-                    self.has_writer[index] = false;
-                });
+            (Answer::Refused(Refusal::ReadOnly), op) => {
+                return self.take_read_only(line, op, token);
             }
             (Answer::Refused(why), op) => return self.take_refusal(why, line, op),
             (Answer::Poison, op) => self.check_poison(id, line, op),

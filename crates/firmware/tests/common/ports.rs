@@ -68,6 +68,21 @@ impl Lab {
         self.take_end(op);
     }
 
+    /// A write was refused for good. Lines of a run may be there.
+    pub(super) fn take_read_only(&mut self, line: u64, op: RequestOp, token: Token) {
+        self.refused_writes += 1;
+        for (nth, index) in self.lines_of(line, op).enumerate() {
+            self.has_writer[index] = false;
+            if let RequestOp::WriteRun { tx, .. } = op {
+                self.doubts[index].insert(token + nth as u64);
+                if tx != TxId::NONE {
+                    self.note_write(tx, index);
+                }
+            }
+        }
+        self.end_refused(op);
+    }
+
     /// The payload of a page or run is what was written last.
     pub(super) fn check_lines(&mut self, line: u64, op: RequestOp, response: Response) {
         match op {

@@ -25,6 +25,7 @@ fn random_ftl(random: &mut Stream) -> FtlConfig {
             &[GcKind::Incremental, GcKind::Incremental, GcKind::Bulk],
         ),
         gc_start_blocks: pick(random, &[2, 3]),
+        reserve_blocks: 1,
         gc_pages: pick(random, &[1, 2]),
         gc_foreground_pages: pick(random, &[2, 4]),
         gc_buffers: pick(random, &[1, 3, 8]),

@@ -54,6 +54,9 @@ impl Tables {
                 let block = self.blocks.entry(block).or_default();
                 (block.wear, block.begun) = (wear, 0);
             }
+            Record::Condemned(block) => {
+                self.blocks.entry(block).or_default().is_condemned = true;
+            }
             Record::Retired(block) => self.blocks.entry(block).or_default().is_retired = true,
         }
     }

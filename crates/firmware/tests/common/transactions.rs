@@ -97,6 +97,14 @@ impl Lab {
         }
     }
 
+    /// A request of a transaction was refused by a device that only reads.
+    pub(super) fn end_refused(&mut self, op: RequestOp) {
+        if let Some(open) = self.open.get_mut(&op.tx().get()) {
+            open.under_way -= 1;
+            open.is_committing = false;
+        }
+    }
+
     /// A request was refused: rightly, and nothing is changed.
     pub(super) fn take_refusal(&mut self, why: Refusal, line: u64, op: RequestOp) {
         let tx = op.tx();

@@ -1,6 +1,6 @@
 //! Blocks that fail, and those that wear out early because others rest.
 
-use super::{Allocator, BlockState, For, limit};
+use super::{Allocator, BlockState, For};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use units::{BlockAddr, DieId};
@@ -62,6 +62,7 @@ impl Allocator {
 
     /// The die has a block less to use.
     fn lose(&mut self, die: DieId) {
+        self.has_lost = true;
         let of_die = &mut self.dies[die.index()];
         of_die.limit = of_die.limit.saturating_sub(self.geometry.pages_per_block);
         self.refresh(die);
@@ -78,6 +79,12 @@ impl Allocator {
     pub(in crate::ftl) fn is_over(&self, die: DieId) -> bool {
         let die = &self.dies[die.index()];
         die.committed > die.limit
+    }
+
+    /// Whether blocks are lost, here or before.
+    #[inline]
+    pub(in crate::ftl) fn has_lost(&self) -> bool {
+        self.has_lost
     }
 
     /// Blocks of the die that serve.
@@ -97,7 +104,7 @@ impl Allocator {
 
     /// Pages that the host might fill if no block were lost.
     pub(in crate::ftl) fn full_capacity(&self) -> u64 {
-        let of_die = limit(&self.geometry, self.geometry.blocks_per_die());
+        let of_die = self.limit(self.geometry.blocks_per_die());
         u64::from(of_die) * u64::from(self.geometry.die_count())
     }
 

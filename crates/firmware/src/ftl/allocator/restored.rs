@@ -5,7 +5,7 @@
 //! does: GC of a die without a free block goes on where it was. Further ones, whose writing ended
 //! early, are closed.
 
-use super::{Allocator, Block, BlockState, Die, Open, limit};
+use super::{Allocator, Block, BlockState, Die, Open};
 use crate::durable::BlockRecord;
 use crate::ftl::mapping::Mapping;
 use alloc::vec;
@@ -19,6 +19,7 @@ impl Allocator {
         geometry: FlashGeometry,
         records: &[BlockRecord],
         mapping: &M,
+        reserve: u32,
     ) -> Self {
         let mut allocator = Self {
             geometry,
@@ -30,6 +31,8 @@ impl Allocator {
             ready: vec![0; (geometry.die_count() as usize).div_ceil(64)],
             next_die: 0,
             free_block_count: 0,
+            reserve,
+            has_lost: records.iter().any(is_lost),
             levels_wear: false,
             closed: Vec::new(),
         };
@@ -50,7 +53,10 @@ impl Allocator {
         let blocks: Vec<BlockAddr> = on_die.map(|nth| self.geometry.block_on(die, nth)).collect();
         let mut free = self.in_state(&blocks, BlockState::Free);
         let mut open = self.in_state(&blocks, BlockState::Open);
-        let usable = blocks.len() - self.in_state(&blocks, BlockState::Retired).len();
+        let of_die = |block: &&BlockAddr| is_lost(&records[block.index()]);
+        let lost = blocks.iter().filter(of_die).count();
+        let condemned = lost - self.in_state(&blocks, BlockState::Retired).len();
+        let usable = (blocks.len() - lost) as u32;
         let committed = blocks.iter().map(|block| mapping.valid_count(*block)).sum();
         // In what order they were freed is not known; the least worn come first.
         free.sort_by_key(|block| self.block(*block).wear);
@@ -59,12 +65,16 @@ impl Allocator {
             self.block_mut(early).state = BlockState::Full;
             self.closed.push(early);
         }
-        // The host has room in a free block as long as there are two.
+        // The host has room in a free block as long as there are more than the reserve.
         let mut open = open.into_iter().map(|block| Open {
             block,
             next: records[block.index()].begun,
         });
-        let gc_open = if free.len() < 2 { open.next() } else { None };
+        let gc_open = if free.len() <= self.reserve as usize {
+            open.next()
+        } else {
+            None
+        };
         let host_open = open.next();
         self.free_block_count += free.len() as u32;
         self.dies.push(Die {
@@ -72,15 +82,21 @@ impl Allocator {
             host_open,
             gc_open: gc_open.or_else(|| open.next()),
             committed,
-            limit: limit(&self.geometry, usable as u32),
-            condemned: 0,
+            limit: self.limit(usable),
+            condemned: condemned as u32,
         });
     }
+}
+
+fn is_lost(record: &BlockRecord) -> bool {
+    record.is_retired || record.is_condemned
 }
 
 fn as_recorded(geometry: &FlashGeometry, record: &BlockRecord) -> Block {
     let state = if record.is_retired {
         BlockState::Retired
+    } else if record.is_condemned {
+        BlockState::Full
     } else if record.begun == 0 {
         BlockState::Free
     } else if record.begun < geometry.pages_per_block {
@@ -90,7 +106,7 @@ fn as_recorded(geometry: &FlashGeometry, record: &BlockRecord) -> Block {
     };
     Block {
         state,
-        is_condemned: false,
+        is_condemned: record.is_condemned && !record.is_retired,
         programs: 0,
         wear: record.wear,
     }

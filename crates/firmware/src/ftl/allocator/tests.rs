@@ -4,7 +4,7 @@ use crate::ftl::testing::{self, GEOMETRY};
 use units::{PageSize, Ratio};
 
 fn allocator() -> Allocator {
-    Allocator::new(GEOMETRY, &Precondition::new(GEOMETRY, &testing::config()))
+    Allocator::new(GEOMETRY, &Precondition::new(GEOMETRY, &testing::config()), 1)
 }
 
 fn empty(geometry: FlashGeometry) -> Allocator {
@@ -12,7 +12,7 @@ fn empty(geometry: FlashGeometry) -> Allocator {
         fill: Ratio::percent(0),
         ..testing::config()
     };
-    Allocator::new(geometry, &Precondition::new(geometry, &config))
+    Allocator::new(geometry, &Precondition::new(geometry, &config), 1)
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Tables {
                 let block = self.blocks.entry(geometry.block_of(ppa)).or_default();
                 let page = geometry.page_in_block(ppa);
                 assert!(
-                    page >= block.begun && !block.is_retired,
+                    page >= block.begun && !block.is_retired && !block.is_condemned,
                     "{ppa} is written once"
                 );
                 block.begun = page + 1;
@@ -38,8 +38,12 @@ impl Tables {
             Record::Erased(block, wear) => {
                 self.assert_empty(geometry, block);
                 let state = self.blocks.entry(block).or_default();
+                assert!(!state.is_condemned, "{block:?} has failed and is erased");
                 assert_eq!(wear, state.wear + 1);
                 (state.wear, state.begun) = (wear, 0);
+            }
+            Record::Condemned(block) => {
+                self.blocks.entry(block).or_default().is_condemned = true;
             }
             Record::Retired(block) => {
                 self.assert_empty(geometry, block);

@@ -1,0 +1,69 @@
+//! When flash has no room left and nothing is under way that could make any ([`Ftl::is_stuck`]):
+//! whoever waits for it is answered.
+//!
+//! What was accepted stays in log and buffers: a battery keeps it, reads find it, and after the
+//! power has been off the firmware tries again. What was not is refused. Only a run of lines that
+//! had to wait for room may be there in part, as after a power cut.
+//!
+//! [`Ftl::is_stuck`]: crate::ftl::Ftl::is_stuck
+
+use super::Controller;
+use crate::log_index::LogIndex;
+use crate::platform::{Answer, Breakdown, Platform, Refusal, Request, Response, Served};
+use units::Time;
+
+impl<I: LogIndex> Controller<I> {
+    /// Answers everything that would wait in vain, if there is a standstill.
+    #[inline]
+    pub(super) fn end_vain_waits<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if self.ftl.is_stuck() {
+            self.end_waits(now, platform);
+        }
+    }
+
+    #[cold]
+    fn end_waits<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        for write in core::mem::take(&mut self.stalled_writes) {
+            self.refuse_waiting(now, write.request, write.arrived, platform);
+        }
+        for (request, arrived) in self.forget_stalled_commits() {
+            self.refuse_waiting(now, request, arrived, platform);
+        }
+        for pending in core::mem::take(&mut self.stalled_misses) {
+            match pending.request.op.is_write() {
+                true => self.refuse_waiting(now, pending.request, pending.arrived, platform),
+                false => self.stalled_misses.push_back(pending),
+            }
+        }
+        // Reads may still find room where a page was just fetched, but not where all are dirty.
+        self.resume_misses(now, platform);
+        if self.mshrs.in_use() == 0 {
+            for pending in core::mem::take(&mut self.stalled_misses) {
+                self.refuse_waiting(now, pending.request, pending.arrived, platform);
+            }
+        }
+        self.answer_page_writers(now, platform);
+    }
+
+    /// Refuses a request that has waited.
+    fn refuse_waiting<P: Platform>(
+        &mut self,
+        now: Time,
+        request: Request,
+        arrived: Time,
+        platform: &mut P,
+    ) {
+        self.stats.refusals += 1;
+        let response = Response {
+            request: request.id,
+            answer: Answer::Refused(Refusal::ReadOnly),
+            at: now,
+            served: Served::Write,
+            breakdown: Breakdown {
+                stall: now - arrived,
+                ..Breakdown::default()
+            },
+        };
+        self.answer(response, platform);
+    }
+}
