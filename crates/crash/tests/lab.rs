@@ -62,7 +62,7 @@ fn a_page_written_through_the_block_port_is_old_or_new_after_every_cut() {
 #[test]
 fn a_workload_that_fails_is_shrunk_to_a_script_that_fails_in_the_same_way() {
     let bug = Some(Bug::MappedBeforeProgrammed);
-    let workload = Workload::of_pages(0, 400);
+    let workload = Workload::of_pages(1, 400);
     let (script, finding) = shrink(&workload, bug).expect("the bug is found");
     assert!(script.workload.steps.len() <= 2, "{script}");
     assert!(script.cut.is_some(), "{script}");

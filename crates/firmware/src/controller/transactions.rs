@@ -428,7 +428,9 @@ impl<I: LogIndex> Controller<I> {
         };
         transactions.promised = 0;
         let stalled = core::mem::take(&mut transactions.stalled).into_iter();
-        stalled.map(|(request, _, since)| (request, since)).collect()
+        stalled
+            .map(|(request, _, since)| (request, since))
+            .collect()
     }
 
     /// Waiting commits, for the audit.

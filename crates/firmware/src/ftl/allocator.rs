@@ -363,11 +363,7 @@ impl Allocator {
             "{die}: committed pages are the valid ones and the host programs in flight"
         );
         let usable = self.usable_blocks(die);
-        assert_eq!(
-            state.limit,
-            self.limit(usable),
-            "{die}: its limit"
-        );
+        assert_eq!(state.limit, self.limit(usable), "{die}: its limit");
         let has_lost = usable < self.geometry.blocks_per_die();
         assert!(
             has_lost || state.committed <= state.limit,

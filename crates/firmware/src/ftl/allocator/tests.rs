@@ -4,7 +4,11 @@ use crate::ftl::testing::{self, GEOMETRY};
 use units::{PageSize, Ratio};
 
 fn allocator() -> Allocator {
-    Allocator::new(GEOMETRY, &Precondition::new(GEOMETRY, &testing::config()), 1)
+    Allocator::new(
+        GEOMETRY,
+        &Precondition::new(GEOMETRY, &testing::config()),
+        1,
+    )
 }
 
 fn empty(geometry: FlashGeometry) -> Allocator {
