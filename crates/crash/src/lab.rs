@@ -289,7 +289,6 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         self.life.controller.audit();
         let known = self.life.controller.logged_lines();
         let is_stuck = self.life.controller.health().is_stuck;
-        self.tally.activity.standstills += u64::from(is_stuck);
         let tables = &self.life.machine().media().tables;
         if let Some((buffer, page)) = tables.buffered().next().filter(|_| !is_stuck) {
             return Err(format!(

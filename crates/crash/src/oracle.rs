@@ -98,8 +98,12 @@ pub struct Oracle {
     seen: Vec<Token>,
     /// What is there after a cut, but for what was asked and not answered.
     safe: Vec<Token>,
-    /// Lines that flash has lost and that may be poison instead.
-    lost: Vec<bool>,
+    /// When flash has lost the line, so that it may be poison instead.
+    lost: Vec<Option<u64>>,
+    /// When what is asked was.
+    asked_at: BTreeMap<RequestId, u64>,
+    /// Losses and requests so far.
+    clock: u64,
     asked: BTreeMap<RequestId, Asked>,
     /// Transactions that have begun, and what was written under them.
     open: BTreeMap<TxId, BTreeMap<usize, Token>>,
@@ -120,7 +124,9 @@ impl Oracle {
         Self {
             seen: vec![Token::ZERO; line_count],
             safe: vec![Token::ZERO; line_count],
-            lost: vec![false; line_count],
+            lost: vec![None; line_count],
+            asked_at: BTreeMap::new(),
+            clock: 0,
             asked: BTreeMap::new(),
             open: BTreeMap::new(),
             has_failed: false,
@@ -147,13 +153,14 @@ impl Oracle {
 
     fn is_instead(&self, line: usize, found: Token) -> bool {
         let maybe = self.maybe.get(&line);
-        self.lost[line] && found == Token::POISON
+        self.lost[line].is_some() && found == Token::POISON
             || maybe.is_some_and(|tokens| tokens.contains(&found))
     }
 
     /// Flash has lost the line: it may be poison until it is written.
     pub fn lose(&mut self, line: usize) {
-        self.lost[line] = true;
+        self.clock += 1;
+        self.lost[line] = Some(self.clock);
     }
 
     /// A program or an erase has failed.
@@ -212,6 +219,8 @@ impl Oracle {
 
     /// The host asks.
     pub fn ask(&mut self, id: RequestId, asked: Asked) {
+        self.clock += 1;
+        self.asked_at.insert(id, self.clock);
         let before = self.asked.insert(id, asked);
         assert!(before.is_none(), "{id} is asked once");
     }
@@ -230,12 +239,14 @@ impl Oracle {
                 "{id} writes lines that {holder} holds, which is open, and is not refused"
             ));
         }
+        let asked_at = self.asked_at.remove(&id).unwrap_or(0);
         match &asked {
             Asked::Read { .. } | Asked::Flush => {}
             Asked::Write { lines, .. } => {
                 for (line, token) in lines {
                     (self.seen[*line], self.safe[*line]) = (*token, *token);
-                    self.lost[*line] = false;
+                    // Flash may have had it already, and lost it.
+                    self.lost[*line] = self.lost[*line].filter(|at| *at > asked_at);
                     self.maybe.remove(line);
                 }
             }
@@ -254,7 +265,7 @@ impl Oracle {
                 self.committed.insert(*tx);
                 for (line, token) in self.end(id, *tx)? {
                     self.safe[line] = token;
-                    self.lost[line] = false;
+                    self.lost[line] = None;
                 }
             }
             Asked::Abort(tx) => {
@@ -405,7 +416,12 @@ impl Oracle {
     /// Adds everything that [`Oracle::judge`] looks at to a digest.
     pub fn digest(&self, digest: &mut Digest) {
         digest.add_tokens(&self.safe);
-        for (line, _) in self.lost.iter().enumerate().filter(|(_, lost)| **lost) {
+        for (line, _) in self
+            .lost
+            .iter()
+            .enumerate()
+            .filter(|(_, lost)| lost.is_some())
+        {
             digest.add(line as u64);
         }
         for (line, tokens) in &self.maybe {

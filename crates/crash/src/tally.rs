@@ -54,7 +54,7 @@ pub struct Activity {
     pub trims: u64,
     /// Lives that ended in a power cut.
     pub power_cuts: u64,
-    /// Times that everything had ended and flash had no room for what was accepted.
+    /// Lives that ended while flash had no room for what was accepted.
     pub standstills: u64,
 }
 
@@ -100,6 +100,7 @@ impl Activity {
         self.migrations += own.migrated_lines;
         self.commit_stalls += own.commit_stalls;
         self.trims += own.trims;
+        self.standstills += u64::from(controller.health().is_stuck);
         self.erases += flash.erases;
         self.moves += flash.gc_programs;
     }

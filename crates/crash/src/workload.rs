@@ -34,8 +34,10 @@ impl Workload {
     pub fn on_failing_flash(seed: u64, step_count: usize) -> Self {
         let mut random = Stream::new(seed, "crash/failing");
         let device = Device::random(&mut random);
+        // Seldom enough to go on, or so often that blocks run out.
+        let faults = if random.below(3) == 0 { 6 } else { 1 };
         let draw = Draw {
-            has_faults: true,
+            faults,
             ..Draw::new(random, &device)
         };
         draw.workload(device, step_count)
@@ -64,7 +66,8 @@ struct Draw {
     hot_pages: u32,
     has_lines: bool,
     has_txs: bool,
-    has_faults: bool,
+    /// Steps of 100 at which an operation fails.
+    faults: u32,
     /// Transactions that may be under way, and whether anything was written under them.
     txs: [(u32, bool); 3],
     last_tx: u32,
@@ -80,7 +83,7 @@ impl Draw {
             pages: device.page_count() as u32,
             has_lines: true,
             has_txs: device.tx_log > 0,
-            has_faults: false,
+            faults: 0,
             txs: [1, 2, 3].map(|tx| (tx, false)),
             last_tx: 3,
             last_line: 0,
@@ -182,7 +185,7 @@ impl Draw {
                 fate: Fate::ALL[self.below(Fate::ALL.len() as u32) as usize].0,
             },
             54..70 => Step::Ring,
-            70..72 if self.has_faults && self.below(2) == 0 => Step::Fail {
+            step @ 70..80 if step < 70 + self.faults => Step::Fail {
                 die: DieId::new(self.below(self.dies)),
             },
             _ => Step::Finish {
