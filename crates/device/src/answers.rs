@@ -44,6 +44,9 @@ impl DeviceEngine {
 
     /// Hands out the pieces of a command that may be under way now.
     pub(crate) fn hand_out(&mut self, index: usize) {
+        if self.waits_for_part(index) {
+            return;
+        }
         let name = match self.commands[index].ask {
             Ask::Write(tx) => self.transactions.name(tx),
             _ => TxId::NONE,
@@ -66,7 +69,7 @@ impl DeviceEngine {
         self.world.schedule(at, Event::Finish(index));
     }
 
-    fn send_alone(&mut self, index: usize, op: RequestOp) {
+    pub(crate) fn send_alone(&mut self, index: usize, op: RequestOp) {
         let piece = Piece {
             op,
             line: LineAddr::new(0),
@@ -115,13 +118,20 @@ impl DeviceEngine {
     pub(crate) fn on_answer(&mut self, response: &Response) {
         let operation = self.operations[response.request.index()];
         self.free_operation(response.request);
+        self.take_answer(&operation, response);
+        if let Ask::Write(tx) = self.commands[operation.command].ask {
+            self.commit_part(tx);
+        }
+    }
+
+    fn take_answer(&mut self, operation: &Operation, response: &Response) {
         let index = operation.command;
         self.commands[index].left -= 1;
-        let at = self.comes_back(&operation, response);
+        let at = self.comes_back(operation, response);
         let command = &mut self.commands[index];
         command.finished = command.finished.max(at);
         match response.answer {
-            Answer::Data | Answer::Written => self.on_done(&operation),
+            Answer::Data | Answer::Written => self.on_done(operation),
             Answer::Delay => panic!("a read is answered with a delay that nobody allowed"),
             Answer::Poison => {
                 let at = operation.piece.line.lpa(self.page);
@@ -129,7 +139,7 @@ impl DeviceEngine {
                 self.fail(index, DeviceError::Lost { at: first });
             }
             Answer::Refused(refusal) => {
-                if self.goes_on(&operation, refusal) {
+                if self.goes_on(operation, refusal) {
                     return;
                 }
             }
@@ -186,6 +196,7 @@ impl DeviceEngine {
                 if let Ask::Write(host) = command.ask {
                     self.transactions.get_mut(host).parts += 1;
                     self.transactions.rename(host);
+                    self.end_part(host);
                 }
             }
             _ => {}
@@ -199,17 +210,18 @@ impl DeviceEngine {
         let line = operation.piece.line;
         match (refusal, ask) {
             (Refusal::TooLarge, Ask::Write(tx)) if self.transactions.name(tx) != TxId::NONE => {
-                let has_written = self.transactions.get_mut(tx).has_written;
-                if has_written {
-                    let name = self.transactions.name(tx);
+                if self.has_part(tx) {
                     self.commands[index].next = line.get();
-                    self.send_alone(index, RequestOp::Commit { tx: name });
+                    self.split(index, tx);
                     return true;
                 }
                 self.fail(index, DeviceError::LogFull);
             }
             (Refusal::NameInUse, Ask::Write(tx)) => {
-                self.transactions.rename(tx);
+                // Another write of the transaction may have found that out before.
+                if operation.piece.op.transaction() == self.transactions.name(tx) {
+                    self.transactions.rename(tx);
+                }
                 self.commands[index].next = line.get();
                 self.hand_out(index);
                 return true;
@@ -217,7 +229,12 @@ impl DeviceEngine {
             (Refusal::Conflict { .. }, _) => {
                 self.fail(index, DeviceError::Locked { at: line.byte() });
             }
-            (Refusal::ReadOnly, _) => self.fail(index, DeviceError::ReadOnly),
+            (Refusal::ReadOnly, _) => {
+                self.fail(index, DeviceError::ReadOnly);
+                if let (RequestOp::Commit { .. }, Ask::Write(tx)) = (operation.piece.op, ask) {
+                    self.end_part(tx);
+                }
+            }
             (Refusal::NoRoom | Refusal::TooLarge, _) => self.fail(index, DeviceError::LogFull),
             (Refusal::Unsupported, Ask::Flush) => {
                 let what = "flush its data cache";

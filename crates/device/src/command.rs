@@ -80,6 +80,8 @@ pub struct Command {
     pub edges: [bool; 2],
     /// Operations under way.
     pub left: u32,
+    /// Its next piece waits until a part of its transaction is committed.
+    pub is_parked: bool,
     /// When it was asked.
     pub submitted: Time,
     /// When the host knows of what is done so far.
@@ -133,6 +135,7 @@ impl Command {
             next: first,
             edges,
             left: 0,
+            is_parked: false,
             submitted: now,
             finished: now,
             parts: 0,

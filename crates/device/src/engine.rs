@@ -62,7 +62,7 @@ pub struct DeviceEngine {
     pub(crate) operations: Vec<Operation>,
     pub(crate) free_operations: Vec<u32>,
     /// Commands that are not done, in the order of submission.
-    running: Vec<usize>,
+    pub(crate) running: Vec<usize>,
     pub(crate) transactions: Transactions,
     pub(crate) stats: DeviceStats,
     shape: Shape,

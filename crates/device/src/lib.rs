@@ -32,6 +32,7 @@ mod pieces;
 mod ram;
 mod real;
 mod recovery;
+mod splitting;
 mod superblock;
 mod tables;
 mod transactions;

@@ -19,6 +19,8 @@ pub struct Open {
     pub has_written: bool,
     /// The host has asked for its end.
     pub is_closing: bool,
+    /// The write that has a part of it committed, because there is no room for more.
+    pub splitter: Option<usize>,
 }
 
 /// All that are open.
@@ -63,6 +65,7 @@ impl Transactions {
             parts: 0,
             has_written: false,
             is_closing: false,
+            splitter: None,
         };
         self.open.insert(name, opened);
         Ok(name)
@@ -93,6 +96,11 @@ impl Transactions {
     /// The name of a transaction with the firmware.
     pub fn name(&self, tx: TxId) -> TxId {
         self.open.get(&tx).map_or(TxId::NONE, |open| open.name)
+    }
+
+    /// The write that has a part of a transaction committed, if one has.
+    pub fn splitter(&self, tx: TxId) -> Option<usize> {
+        self.open.get(&tx).and_then(|open| open.splitter)
     }
 
     /// Forgets a transaction.

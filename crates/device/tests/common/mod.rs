@@ -51,6 +51,7 @@ pub fn small(preset: &str, more: &[&str]) -> DeviceConfig {
 }
 
 /// With a log of a few pages.
+#[allow(dead_code, reason = "not every test wants its TxLog")]
 pub fn small_log() -> DeviceConfig {
     small(
         "bytefs",

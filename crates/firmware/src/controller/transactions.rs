@@ -107,8 +107,9 @@ impl Transactions {
         })
     }
 
-    /// Makes room for a run, or says why there is none.
-    fn promise(&mut self, run: (Lpa, LineMask), tx: TxId) -> Result<(), Refusal> {
+    /// Makes room for a run, or says why there is none. `waiting` lines of the transaction are
+    /// promised and not written yet.
+    fn promise(&mut self, run: (Lpa, LineMask), tx: TxId, waiting: usize) -> Result<(), Refusal> {
         let (lpa, lines) = run;
         if !self.open.contains_key(&tx) && self.tx_log.has(tx) {
             return Err(Refusal::NameInUse);
@@ -116,7 +117,7 @@ impl Transactions {
         let of_tx = self.open.get(&tx).map_or(0, Vec::len);
         let is_new = |line: &LineInPage| !self.lines.contains_key(&(lpa, *line));
         let count = lines.iter().filter(is_new).count();
-        if of_tx + count > self.most as usize {
+        if of_tx + waiting + count > self.most as usize {
             return Err(Refusal::TooLarge);
         }
         if self.lines.len() + self.promised as usize + count > self.most as usize {
@@ -204,8 +205,23 @@ impl<I: LogIndex> Controller<I> {
     pub(super) fn admit(&mut self, request: Request, tx: TxId) -> Result<(), Refusal> {
         let (lpa, _) = self.split(request.line);
         let lines = self.lines_of(request).collect();
+        let waiting = self.waiting_lines(tx);
         let transactions = self.transactions.as_mut().ok_or(Refusal::Unsupported)?;
-        transactions.promise((lpa, lines), tx)
+        transactions.promise((lpa, lines), tx, waiting)
+    }
+
+    /// Lines of a transaction that wait for room in the log and will be open then.
+    fn waiting_lines(&self, tx: TxId) -> usize {
+        let waiting = self.stalled_writes.iter();
+        let of_tx = waiting.filter(|write| write.request.op.transaction() == tx);
+        let lines = of_tx.flat_map(|write| {
+            let (lpa, _) = self.split(write.request.line);
+            let rest = self.lines_of(write.request).skip(write.appended.into());
+            rest.map(move |line| (lpa, line))
+        });
+        lines
+            .filter(|(lpa, line)| !self.is_open(*lpa, *line))
+            .count()
     }
 
     /// A line of the page is open from now on: no frame at rest has it.
