@@ -20,9 +20,13 @@ CrashError = _core.CrashError
 SimulationError = _core.SimulationError
 Interrupted = _core.Interrupted
 ImageError = _core.ImageError
+DeviceError = _core.DeviceError
 
 Json = dict[str, Any]
 """An object as the core writes it."""
+
+SharedDevice = _core.SharedDevice
+"""A device that another process serves; calls raise `DeviceError`. `entresol.device` wraps it."""
 
 Listening = Callable[[Json], None]
 """Is told where a server listens, for whom, and what it serves."""

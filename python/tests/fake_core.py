@@ -11,9 +11,11 @@ import synthetic
 from entresol._core import (
     ConfigError,
     CrashError,
+    DeviceError,
     EntresolError,
     ImageError,
     Interrupted,
+    SharedDevice,
     SimulationError,
     TraceError,
     device_config,
@@ -28,9 +30,11 @@ from entresol._core import (
 __all__ = [
     "ConfigError",
     "CrashError",
+    "DeviceError",
     "EntresolError",
     "ImageError",
     "Interrupted",
+    "SharedDevice",
     "SimulationError",
     "TraceError",
     "device_config",

@@ -83,6 +83,11 @@ class Server:
         if self._process.wait() != -signal.SIGKILL:
             raise Wrong(f"the server ended by itself: {self.said()}")
 
+    def kill_if_alive(self) -> None:
+        """Leaves nothing behind."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         """Ends it as a user would."""
         self._process.terminate()

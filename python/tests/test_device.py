@@ -14,8 +14,9 @@ from entresol import core
 SMALL = (
     "--set", "nand.channels=2", "--set", "nand.chips_per_channel=1", "--set",
     "nand.dies_per_chip=1", "--set", "nand.blocks_per_plane=24", "--set", "nand.pages_per_block=8",
-    "--set", "ftl.over_provisioning=40%", "--set", "ssd.write_log=32KiB", "--set", "ssd.dram=100KiB",
-    "--set", "ssd.tx_log=4KiB", "--set", "ssd.buffers=8", "--set", "ftl.gc_buffers=4",
+    "--set", "ftl.over_provisioning=40%", "--set", "ssd.write_log=32KiB",
+    "--set", "ssd.dram=100KiB", "--set", "ssd.tx_log=4KiB",
+    "--set", "ssd.buffers=8", "--set", "ftl.gc_buffers=4",
 )  # fmt: skip
 
 

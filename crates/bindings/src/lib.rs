@@ -9,6 +9,7 @@ mod device;
 mod foreign;
 mod replay;
 mod serve;
+mod shared;
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -433,6 +434,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", py.get_type::<SimulationError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     serve::add(module)?;
+    shared::add(module)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(trace_head, module)?)?;

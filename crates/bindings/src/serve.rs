@@ -6,13 +6,15 @@ use device::fuse::{Ended, Manner, Mounted};
 use device::nbd::{
     Address, AddressError, Export, Limits, Listener, Served, ServerError, Turn, serve,
 };
-use device::{Pace, RealDevice};
+use device::{Pace, RealDevice, shm};
 use port::{Device, block_on};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long those who have the file open may go on when the server stops.
@@ -36,6 +38,7 @@ fn wrong(error: impl core::fmt::Display) -> PyErr {
 /// Where a device is served, as the caller says it.
 struct Ports {
     nbd: Option<Address>,
+    shm: Option<Address>,
     fuse: Option<String>,
     is_paced: bool,
     allow_other: bool,
@@ -47,8 +50,10 @@ impl Ports {
         let is = |name: &str| told[name].as_bool().unwrap_or(false);
         let nbd = told["nbd"].as_str();
         let nbd = nbd.map(|text| Address::parse(text, is("allow_remote")));
+        let shm = told["shm"].as_str().map(Address::parse_unix);
         Ok(Self {
             nbd: nbd.transpose().map_err(wrong_address)?,
+            shm: shm.transpose().map_err(wrong_address)?,
             fuse: told["fuse"].as_str().map(str::to_string),
             is_paced: is("real_pace"),
             allow_other: is("allow_other"),
@@ -59,15 +64,17 @@ impl Ports {
 /// What is open to other programs.
 struct Doors {
     nbd: Option<(Listener, Export)>,
+    shm: Option<Listener>,
     fuse: Option<Mounted<RealDevice>>,
 }
 
 impl Doors {
     fn open(image: &Path, device: &Arc<RealDevice>, ports: &Ports) -> PyResult<Self> {
+        let bind = |address: &Address| Listener::bind(address).map_err(wrong_address);
         let listen = |address: &Address| -> PyResult<_> {
             let name = image.file_name().unwrap_or_default().to_string_lossy();
             let export = Export::new(&name, device.shape()).map_err(wrong)?;
-            Ok((Listener::bind(address).map_err(wrong_address)?, export))
+            Ok((bind(address)?, export))
         };
         let manner = Manner {
             for_others: ports.allow_other,
@@ -76,14 +83,15 @@ impl Doors {
         let mount = |place: &String| Mounted::new(device.clone(), Path::new(place), manner);
         Ok(Self {
             nbd: ports.nbd.as_ref().map(listen).transpose()?,
+            shm: ports.shm.as_ref().map(bind).transpose()?,
             fuse: ports.fuse.as_ref().map(mount).transpose().map_err(wrong)?,
         })
     }
 
     fn told(&self, device: &RealDevice, ports: &Ports) -> String {
-        let nbd = self.nbd.as_ref().map(
-            |(listener, _)| json!({ "place": listener.place(), "audience": listener.audience() }),
-        );
+        let told = |listener: &Listener| json!({ "place": listener.place(), "audience": listener.audience() });
+        let nbd = self.nbd.as_ref().map(|(listener, _)| told(listener));
+        let shm = self.shm.as_ref().map(told);
         let fuse = self.fuse.as_ref().map(|mounted| {
             let audience = if ports.allow_other {
                 "all users of this machine"
@@ -98,7 +106,7 @@ impl Doors {
         });
         let shape = device.shape();
         let (size, block) = (shape.capacity.get(), shape.block.get());
-        json!({ "size": size, "block": block, "nbd": nbd, "fuse": fuse }).to_string()
+        json!({ "size": size, "block": block, "nbd": nbd, "shm": shm, "fuse": fuse }).to_string()
     }
 }
 
@@ -123,24 +131,39 @@ fn device_serve(
     let doors = py.detach(|| Doors::open(image, &device, &ports))?;
     listening.call1((doors.told(&device, &ports),))?;
     let (served, file, interruption) = py.detach(|| run(&device, doors));
+    let (served, shared) = served;
     let flushed = py.detach(|| block_on(device.flush()));
     let clock = device.stats().clock;
     let closed = py.detach(|| Arc::into_inner(device).map_or(Ok(()), RealDevice::close));
     let served = served.transpose().map_err(wrong)?;
+    let shared = shared.transpose().map_err(wrong)?;
     flushed.map_err(wrong)?;
     closed.map_err(to_python)?;
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
-        _ => Ok(report(served, file, clock.as_picos())),
+        _ => Ok(report(served, shared, file, clock.as_picos())),
     }
 }
 
-fn report(served: Option<Served>, file: Option<Ended>, clock: u64) -> String {
+fn report(
+    served: Option<Served>,
+    shared: Option<shm::Served>,
+    file: Option<Ended>,
+    clock: u64,
+) -> String {
     let nbd = served.map(|served| {
         json!({
             "connections": served.connections,
             "requests": served.requests,
             "errors": served.errors,
+        })
+    });
+    let shm = shared.map(|served| {
+        json!({
+            "connections": served.clients,
+            "requests": served.requests,
+            "errors": served.errors,
+            "breaches": served.breaches,
         })
     });
     let fuse = file.map(|ended| {
@@ -150,37 +173,74 @@ fn report(served: Option<Served>, file: Option<Ended>, clock: u64) -> String {
             "is_open": ended.is_open,
         })
     });
-    json!({ "nbd": nbd, "fuse": fuse, "device_clock_ps": clock }).to_string()
+    json!({ "nbd": nbd, "shm": shm, "fuse": fuse, "device_clock_ps": clock }).to_string()
 }
 
 type Outcome = (
-    Option<Result<Served, ServerError>>,
+    (
+        Option<Result<Served, ServerError>>,
+        Option<Result<shm::Served, shm::ServerError>>,
+    ),
     Option<Ended>,
     Option<PyErr>,
 );
 
+/// Tells the others to stop when a server's thread ends, however it does.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Serves shared memory in a thread of its own until told to stop.
+fn share(
+    device: &RealDevice,
+    listener: &Listener,
+    stop: &AtomicBool,
+) -> Result<shm::Served, shm::ServerError> {
+    let _ends = Ends(stop);
+    shm::serve(device, listener, || match stop.load(Ordering::Relaxed) {
+        true => Turn::Stop,
+        false => Turn::On,
+    })
+}
+
 /// Serves until a handler of Python's signals raises, or until nobody can come any more.
 fn run(device: &RealDevice, doors: Doors) -> Outcome {
-    let Doors { nbd, fuse } = doors;
+    let Doors { nbd, shm, fuse } = doors;
+    let stop = AtomicBool::new(false);
     let mut interruption = None;
     let mut turn = || {
         device.engine().publish();
         interruption = Python::attach(|py| py.check_signals()).err();
-        if interruption.is_some() {
+        if interruption.is_some() || stop.load(Ordering::Relaxed) {
             Turn::Stop
         } else {
             Turn::On
         }
     };
-    let served = match nbd {
-        Some((listener, export)) => Some(serve(device, listener, export, Limits::default(), turn)),
-        None => {
-            while fuse.as_ref().is_some_and(|mounted| !mounted.is_over()) && turn() == Turn::On {
-                pause();
+    let is_mounted = || fuse.as_ref().is_some_and(|mounted| !mounted.is_over());
+    let served = std::thread::scope(|scope| {
+        let shared = shm.as_ref();
+        let shared = shared.map(|listener| scope.spawn(|| share(device, listener, &stop)));
+        let served = match nbd {
+            Some((listener, export)) => {
+                Some(serve(device, listener, export, Limits::default(), turn))
             }
-            None
-        }
-    };
+            None => {
+                while (shared.is_some() || is_mounted()) && turn() == Turn::On {
+                    pause();
+                }
+                None
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        let joined = shared.map(|thread| thread.join());
+        let joined = joined.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)));
+        (served, joined)
+    });
     let ended = fuse.map(|mounted| mounted.end(FAREWELL));
     (served, ended, interruption)
 }

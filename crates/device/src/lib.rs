@@ -5,9 +5,10 @@
 //! and says when each request is done on the device's clock; [`RealDevice`] is the same behind
 //! [`port::Device`]. Nothing here waits for device time unless it is told to ([`Pace::Real`]).
 //!
-//! [`nbd`] serves any [`port::Device`] to other programs, and [`fuse`] shows it as one file. Knows
-//! no file system. See `docs/device.md`, `docs/nbd.md` and `docs/fuse-image.md`; the files are
-//! specified in `docs/formats/image.md`.
+//! [`nbd`] serves any [`port::Device`] to other programs, [`shm`] to other processes through shared
+//! memory, and [`fuse`] shows it as one file. Knows no file system. See `docs/device.md`,
+//! `docs/nbd.md`, `docs/shm.md` and `docs/fuse-image.md`; the files are specified in
+//! `docs/formats/image.md`.
 #![deny(unsafe_code)]
 
 pub mod activity;
@@ -32,6 +33,7 @@ mod pieces;
 mod ram;
 mod real;
 mod recovery;
+pub mod shm;
 mod splitting;
 mod superblock;
 mod tables;

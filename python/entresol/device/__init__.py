@@ -1,1 +1,5 @@
-"""Devices of real bytes: `entresol device`."""
+"""Devices of real bytes: `entresol device`, and `connect` for programs."""
+
+from entresol.device.client import Completion, Device, DeviceError, Ended, Shape, connect
+
+__all__ = ["Completion", "Device", "DeviceError", "Ended", "Shape", "connect"]

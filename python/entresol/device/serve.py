@@ -1,4 +1,4 @@
-"""`entresol device serve`: an image for other programs, over NBD and as a file."""
+"""`entresol device serve`: an image for other programs: NBD, shared memory, a file."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ def serve_command(
         str | None,
         typer.Option("--nbd", metavar="ADDRESS", help="unix:PATH or HOST:PORT, to listen at."),
     ] = None,
+    shm: Annotated[
+        str | None,
+        typer.Option(
+            "--shm", metavar="unix:PATH", help="Where processes come that use shared memory."
+        ),
+    ] = None,
     fuse: Annotated[
         Path | None,
         typer.Option(
@@ -50,14 +56,18 @@ def serve_command(
 ) -> None:
     """Serve a device to fio, qemu, loop devices and whatever else knows NBD or files.
 
-    Until Ctrl-C.
+    And through shared memory to programs that use the client library for Rust, C or Python. Until
+    Ctrl-C.
     """
     if pace not in PACES:
         raise UserError(f"--pace {pace}: is none or real.")
-    if nbd is None and fuse is None:
-        raise UserError("nothing says where to serve; give --nbd ADDRESS, --fuse DIR or both.")
+    if nbd is None and shm is None and fuse is None:
+        raise UserError(
+            "nothing says where to serve; give --nbd ADDRESS, --shm unix:PATH or --fuse DIR."
+        )
     ports: Json = {
         "nbd": nbd,
+        "shm": shm,
         "fuse": None if fuse is None else str(fuse),
         "allow_remote": allow_remote,
         "allow_other": allow_other,
@@ -74,12 +84,18 @@ def _report(served: Json) -> str:
     if (nbd := served["nbd"]) is not None:
         clients = _many(nbd["connections"], "client")
         parts.append(f"{_many(nbd['requests'], 'request')} of {clients}")
+    expelled = ""
+    if (shm := served["shm"]) is not None:
+        clients = _many(shm["connections"], "client")
+        parts.append(f"{_many(shm['requests'], 'request')} of {clients} through shared memory")
+        if shm["breaches"]:
+            expelled = f"; {_many(shm['breaches'], 'client')} broke the protocol"
     if (file := served["fuse"]) is not None:
         parts.append(f"{_many(file['requests'], 'request')} through the file")
-    errors = sum(port["errors"] for port in (nbd, file) if port is not None)
+    errors = sum(port["errors"] for port in (nbd, shm, file) if port is not None)
     clock = quantity.duration(served["device_clock_ps"])
     return (
-        f"served {' and '.join(parts)}; {errors:,} were refused or failed; "
+        f"served {' and '.join(parts)}; {errors:,} were refused or failed{expelled}; "
         f"the device's clock is at {clock}; everything acknowledged is in the image"
     )
 
@@ -97,6 +113,11 @@ def _say(image: Path) -> core.Listening:
             typer.echo(f"{image}: {size} as {file['place']}, for {file['audience']}; Ctrl-C stops")
         if (nbd := told["nbd"]) is not None:
             typer.echo(f"{image}: {size} at {nbd['place']}, for {nbd['audience']}; Ctrl-C stops")
+        if (shm := told["shm"]) is not None:
+            typer.echo(
+                f"{image}: {size} through shared memory at {shm['place']}, for {shm['audience']}; "
+                "Ctrl-C stops"
+            )
         sys.stdout.flush()
 
     return say

@@ -30,6 +30,12 @@ pub enum AddressError {
         /// What was written.
         text: String,
     },
+    /// Memory cannot be handed over there.
+    #[error("{text}: shared memory needs a unix socket; write unix:PATH")]
+    NotUnix {
+        /// What was written.
+        text: String,
+    },
     /// Other machines could use the device, and nobody said that they may.
     #[error(
         "{address}: others than this machine could read and write the device, without a password; \
@@ -77,6 +83,22 @@ impl Address {
             }
             return Ok(Self::Unix(PathBuf::from(path)));
         }
+        Self::tcp(text, allow_remote)
+    }
+
+    /// Reads `unix:PATH`.
+    ///
+    /// # Errors
+    /// Something else.
+    pub fn parse_unix(text: &str) -> Result<Self, AddressError> {
+        if text.starts_with("unix:") {
+            return Self::parse(text, false);
+        }
+        let text = text.to_string();
+        Err(AddressError::NotUnix { text })
+    }
+
+    fn tcp(text: &str, allow_remote: bool) -> Result<Self, AddressError> {
         let wrong = || AddressError::Text {
             text: text.to_string(),
         };
@@ -147,6 +169,18 @@ impl Listener {
                 "all programs on this machine"
             }
             Socket::Tcp(_) => "everyone who reaches this machine, without a password",
+        }
+    }
+
+    /// The next client that has knocked at a unix socket, if any.
+    pub(crate) fn accept_unix(&self) -> io::Result<Option<UnixStream>> {
+        let Socket::Unix(listener, _) = &self.socket else {
+            return Ok(None);
+        };
+        match listener.accept() {
+            Ok((stream, _)) => Ok(Some(stream)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

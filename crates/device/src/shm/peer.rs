@@ -1,0 +1,237 @@
+//! A client of the server: its socket, its region, and what it has under way.
+
+use ::shm::ring::{Reader, Ring, Words, Writer};
+use ::shm::{Breach, ENTRIES, Layout, Note, Region, Request, Submission, answer, handshake};
+use handshake::{HELLO_BYTES, Heard};
+use port::{DeviceError, Shape};
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use units::TxId;
+
+/// A client that has not said what it wants by then goes.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// A client that has its region.
+pub(super) struct Seat {
+    pub region: Rc<Region>,
+    layout: Layout,
+    submissions: Reader,
+    answers: Writer,
+    /// Requests with the device, those of its last will included.
+    under_way: usize,
+    /// Bytes of them.
+    weight: usize,
+    /// Transactions that it has begun and not ended.
+    open: BTreeSet<TxId>,
+    /// It has answers that it was not told of.
+    pub has_news: bool,
+}
+
+/// What a client wants of the server.
+pub(super) enum Wish {
+    /// The device is asked.
+    Ask(Submission),
+    /// The client is answered.
+    Refuse(Submission, DeviceError),
+}
+
+impl Seat {
+    /// The next thing that the client asks for, if there is room for it.
+    pub fn next(&mut self) -> Result<Option<Wish>, Breach> {
+        // An honest client never has more under way.
+        if self.under_way >= ENTRIES {
+            return Ok(None);
+        }
+        let Some(words) = self.submissions.pop(&self.region)? else {
+            return Ok(None);
+        };
+        self.admit(&words).map(Some)
+    }
+
+    fn admit(&mut self, words: &Words) -> Result<Wish, Breach> {
+        let submission = Submission::decode(words, &self.layout)?;
+        let data = self.layout.data();
+        let weight = self.weight + submission.request.piece().size;
+        if weight as u64 > data.get() {
+            return Err(Breach::Overlap { data });
+        }
+        let tx = match submission.request {
+            Request::Write(_, _, tx) if tx != TxId::NONE => Some(tx),
+            Request::Commit(tx) | Request::Abort(tx) => Some(tx),
+            _ => None,
+        };
+        // Others' transactions are theirs, whatever the number says.
+        if let Some(tx) = tx
+            && !self.open.contains(&tx)
+        {
+            let error = DeviceError::UnknownTransaction { tx };
+            return Ok(Wish::Refuse(submission, error));
+        }
+        if let Request::Commit(tx) | Request::Abort(tx) = submission.request {
+            self.open.remove(&tx);
+        }
+        self.weight = weight;
+        self.under_way += 1;
+        Ok(Wish::Ask(submission))
+    }
+
+    /// The device has done a request.
+    pub fn settle(&mut self, request: &Request) {
+        self.under_way -= 1;
+        self.weight -= request.piece().size;
+    }
+
+    /// Notes a transaction that it has begun.
+    pub fn begun(&mut self, tx: TxId) {
+        self.open.insert(tx);
+    }
+
+    /// Answers a request.
+    pub fn answer(&mut self, cookie: u64, result: &Result<answer::Done, DeviceError>) {
+        let words = answer::encode(cookie, result, &self.region);
+        self.answers.push(&self.region, words);
+        self.has_news = true;
+    }
+
+    /// A transaction that it left open, to be aborted.
+    pub fn last_will(&mut self) -> Option<Submission> {
+        let tx = self.open.pop_first()?;
+        self.under_way += 1;
+        Some(Submission {
+            cookie: 0,
+            request: Request::Abort(tx),
+        })
+    }
+}
+
+/// What came of a hello.
+pub(super) enum Greeting {
+    /// Not all of it is there.
+    Incomplete,
+    /// The client has its region.
+    Seated,
+    /// It has none and goes.
+    Over,
+}
+
+/// A client.
+pub(super) struct Peer {
+    socket: UnixStream,
+    hello: [u8; HELLO_BYTES],
+    have: usize,
+    since: Instant,
+    pub seat: Option<Seat>,
+    /// Nobody is at the other end any more, or is to be.
+    pub is_gone: bool,
+}
+
+impl Peer {
+    /// One that has knocked.
+    pub fn new(socket: UnixStream, since: Instant) -> std::io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            hello: [0; HELLO_BYTES],
+            have: 0,
+            since,
+            seat: None,
+            is_gone: false,
+        })
+    }
+
+    /// Reads what it says first, and gives it its region.
+    pub fn greet(&mut self, shape: Shape) -> Greeting {
+        match self.socket.read(&mut self.hello[self.have..]) {
+            Ok(0) => return Greeting::Over,
+            Ok(got) => self.have += got,
+            Err(error) => {
+                return match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Greeting::Incomplete,
+                    _ => Greeting::Over,
+                };
+            }
+        }
+        if self.have < HELLO_BYTES {
+            return Greeting::Incomplete;
+        }
+        match self.seat(shape) {
+            Ok(seat) => {
+                self.seat = Some(seat);
+                Greeting::Seated
+            }
+            Err(text) => {
+                self.refuse(&text);
+                Greeting::Over
+            }
+        }
+    }
+
+    fn seat(&self, shape: Shape) -> Result<Seat, String> {
+        let wanted = handshake::wanted(&self.hello)?;
+        let layout = Layout::new(shape, wanted).map_err(|error| error.to_string())?;
+        let memory = handshake::memory(layout.bytes());
+        let (file, region) = memory.map_err(|error| format!("there is no memory: {error}"))?;
+        layout.write(&region);
+        handshake::welcome(&self.socket, &file).map_err(|error| error.to_string())?;
+        Ok(Seat {
+            region: Rc::new(region),
+            layout,
+            submissions: Reader::new(Ring::Submissions),
+            answers: Writer::new(Ring::Answers),
+            under_way: 0,
+            weight: 0,
+            open: BTreeSet::new(),
+            has_news: false,
+        })
+    }
+
+    /// Tells it why it cannot come in.
+    pub fn refuse(&self, text: &str) {
+        // Who does not listen is not told.
+        let _ = handshake::refuse(&self.socket, text);
+    }
+
+    /// Hears bells, and the end.
+    pub fn listen(&mut self) {
+        if handshake::listen(&self.socket) == Heard::Gone {
+            self.is_gone = true;
+        }
+    }
+
+    /// Whether it has knocked and then said nothing for too long.
+    pub fn is_too_late(&self, now: Instant) -> bool {
+        self.seat.is_none() && now.duration_since(self.since) > HANDSHAKE
+    }
+
+    /// Wakes it.
+    pub fn ring(&self) {
+        handshake::ring(&self.socket);
+    }
+
+    /// Ends the connection, and says why.
+    pub fn end(&mut self, reason: &str) {
+        if let Some(seat) = &self.seat {
+            Note::Ended.leave(&seat.region, reason);
+        }
+        // Who has gone already cannot be told.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        self.is_gone = true;
+    }
+
+    /// Whether it can be forgotten: it has gone, and the device has nothing of it.
+    pub fn is_over(&self) -> bool {
+        let is_idle = |seat: &Seat| seat.under_way == 0 && seat.open.is_empty();
+        self.is_gone && self.seat.as_ref().is_none_or(is_idle)
+    }
+}
+
+impl AsFd for Peer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,278 @@
+//! What an honest client can do.
+
+use crate::serving::{BLOCK, Serving};
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Waker};
+use device::RealDevice;
+use port::{Acknowledge, Atomicity, Device, DeviceError};
+use shm::Client;
+use units::{ByteAddr, Bytes, Stream, TxId};
+
+fn at(byte: usize) -> ByteAddr {
+    ByteAddr::new(byte as u64)
+}
+
+/// A client beside the bytes that it should find.
+struct Pair {
+    client: Client,
+    model: Vec<u8>,
+}
+
+impl Pair {
+    fn new(client: Client) -> Self {
+        let model = vec![0; client.shape().capacity.get() as usize];
+        Self { client, model }
+    }
+
+    fn step(&mut self, stream: &mut Stream) {
+        let client = &self.client;
+        let kind = stream.below(6);
+        let is_block = kind < 3;
+        let unit = if is_block { BLOCK } else { 1 };
+        let most = if is_block { 40 } else { 20_000 };
+        let size = stream.below(most) as usize * unit;
+        let place = stream.below(((self.model.len() - size) / unit) as u64) as usize * unit;
+        let range = place..place + size;
+        let mut bytes = vec![stream.below(255) as u8 + 1; size];
+        match kind {
+            0 => {
+                let when = [Acknowledge::Accepted, Acknowledge::Durable];
+                let when = when[stream.below(2) as usize];
+                client
+                    .wait(client.write_blocks(at(place), &bytes, when))
+                    .unwrap();
+                self.model[range].copy_from_slice(&bytes);
+            }
+            1 => {
+                client
+                    .wait(client.read_blocks(at(place), &mut bytes))
+                    .unwrap();
+                assert!(bytes == self.model[range]);
+            }
+            2 => {
+                let size = Bytes::new(size as u64);
+                client.wait(client.trim(at(place), size)).unwrap();
+                self.model[range].fill(0);
+            }
+            3 => {
+                client
+                    .wait(client.write(at(place), &bytes, TxId::NONE))
+                    .unwrap();
+                client.wait(client.persist()).unwrap();
+                self.model[range].copy_from_slice(&bytes);
+            }
+            _ => {
+                client.wait(client.read(at(place), &mut bytes)).unwrap();
+                assert!(bytes == self.model[range]);
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_and_blocks_are_those_that_were_written() {
+    let serving = Serving::new("shm-model");
+    let mut stream = Stream::new(5, "shm/model");
+    let mut pair = Pair::new(serving.connect_small());
+    for _ in 0..600 {
+        pair.step(&mut stream);
+    }
+    pair.client.wait(pair.client.flush()).unwrap();
+    let Pair { client, model } = pair;
+    drop(client);
+    let (served, place) = serving.end();
+    assert_eq!((served.clients, served.errors, served.breaches), (1, 0, 0));
+    let again = Serving::of(place);
+    let client = again.connect();
+    let mut bytes = vec![0; model.len()];
+    client.wait(client.read(at(0), &mut bytes)).unwrap();
+    assert!(bytes == model);
+    again.end();
+}
+
+#[test]
+fn errors_are_those_of_a_device_of_this_process() {
+    let serving = Serving::new("shm-errors");
+    let client = serving.connect();
+    let shape = client.shape();
+    let (capacity, block) = (shape.capacity, shape.block);
+    let end = ByteAddr::new(capacity.get());
+    let size = Bytes::new(1);
+    let mut byte = [0];
+    assert_eq!(
+        client.wait(client.read(end, &mut byte)),
+        Err(DeviceError::OutOfRange {
+            at: end,
+            size,
+            capacity
+        })
+    );
+    assert_eq!(
+        client.wait(client.trim(at(1), size)),
+        Err(DeviceError::NotBlocks {
+            at: at(1),
+            size,
+            block
+        })
+    );
+    let tx = TxId::new(99);
+    let unknown = DeviceError::UnknownTransaction { tx };
+    assert_eq!(
+        client.wait(client.write(at(0), b"x", tx)),
+        Err(unknown.clone())
+    );
+    assert_eq!(client.wait(client.commit(tx)), Err(unknown));
+    let nothing = client.wait(client.read(end, &mut [])).unwrap();
+    assert!(nothing.submitted <= nothing.finished);
+    serving.end();
+}
+
+#[test]
+fn transactions_are_of_one_client_and_end_with_it() {
+    let serving = Serving::new("shm-tx");
+    let (one, other) = (serving.connect(), serving.connect());
+    let kept = one.begin().unwrap();
+    one.wait(one.write(at(0), b"kept", kept)).unwrap();
+    let unknown = DeviceError::UnknownTransaction { tx: kept };
+    assert_eq!(other.wait(other.commit(kept)), Err(unknown.clone()));
+    assert_eq!(other.wait(other.abort(kept)), Err(unknown.clone()));
+    assert_eq!(other.wait(other.write(at(64), b"x", kept)), Err(unknown));
+    assert_eq!(
+        other.wait(other.write(at(0), b"late", TxId::NONE)),
+        Err(DeviceError::Locked { at: at(0) })
+    );
+    let (_, atomicity) = one.wait(one.commit(kept)).unwrap();
+    assert_eq!(atomicity, Atomicity::Whole);
+    let lost = one.begin().unwrap();
+    one.wait(one.write(at(4096), b"lost", lost)).unwrap();
+    drop(one);
+    let mut found = [0; 4];
+    loop {
+        // The server notices soon.
+        match other.wait(other.write(at(4096), b"more", TxId::NONE)) {
+            Ok(_) => break,
+            Err(error) => assert_eq!(error, DeviceError::Locked { at: at(4096) }),
+        }
+    }
+    other.wait(other.read(at(0), &mut found)).unwrap();
+    assert_eq!(&found, b"kept");
+    let stats = other.stats();
+    assert_eq!((stats.commits, stats.aborts), (1, 1));
+    assert_eq!(stats, other.statistics().unwrap());
+    serving.end();
+}
+
+#[test]
+fn threads_share_a_client() {
+    let serving = Serving::new("shm-threads");
+    let client = serving.connect_small();
+    std::thread::scope(|scope| {
+        for thread in 0..4_usize {
+            let client = &client;
+            scope.spawn(move || {
+                let base = thread * 32 * BLOCK;
+                for turn in 0..60_u8 {
+                    let size = if turn % 10 == 0 { 31 * BLOCK } else { 64 };
+                    let bytes = vec![turn ^ (thread as u8) << 6; size];
+                    let mut found = vec![0; size];
+                    client
+                        .wait(client.write(at(base + 64), &bytes, TxId::NONE))
+                        .unwrap();
+                    client.wait(client.read(at(base + 64), &mut found)).unwrap();
+                    assert!(found == bytes);
+                }
+            });
+        }
+    });
+    let (served, _) = serving.end();
+    assert_eq!(served.errors, 0);
+}
+
+#[test]
+fn commands_are_served_in_the_order_of_first_polls_also_if_there_is_no_room() {
+    let serving = Serving::new("shm-order");
+    let client = serving.connect_small();
+    let size = 200 * BLOCK;
+    let mut context = Context::from_waker(Waker::noop());
+    for round in 0..5 {
+        let (large, small) = (vec![round; size], [round + 100; 64]);
+        let mut found = [0; 64];
+        {
+            let mut first = pin!(client.write(at(0), &large, TxId::NONE));
+            let mut second = pin!(client.write(at(size - 64), &small, TxId::NONE));
+            let mut third = pin!(client.read(at(size - 64), &mut found));
+            assert!(first.as_mut().poll(&mut context).is_pending());
+            assert!(second.as_mut().poll(&mut context).is_pending());
+            assert!(third.as_mut().poll(&mut context).is_pending());
+            let mut is_done = [false; 3];
+            while is_done != [true; 3] {
+                // The later ones are asked first: that changes nothing.
+                is_done[2] = is_done[2] || third.as_mut().poll(&mut context).is_ready();
+                is_done[1] = is_done[1] || second.as_mut().poll(&mut context).is_ready();
+                is_done[0] = is_done[0] || first.as_mut().poll(&mut context).is_ready();
+            }
+        }
+        assert_eq!(found, small);
+    }
+    serving.end();
+}
+
+#[test]
+fn a_dropped_future_leaves_its_request_and_gives_its_room_back() {
+    let serving = Serving::new("shm-dropped");
+    let client = serving.connect_small();
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..50 {
+        let bytes = vec![7; 60 * BLOCK];
+        let mut future = Box::pin(client.write(at(0), &bytes, TxId::NONE));
+        assert!(future.as_mut().poll(&mut context).is_pending());
+        let mut line = [0; 64];
+        let mut waits = Box::pin(client.read(at(0), &mut line));
+        let _ = waits.as_mut().poll(&mut context);
+    }
+    let mut found = vec![0; 60 * BLOCK];
+    client.wait(client.read(at(0), &mut found)).unwrap();
+    assert!(found == vec![7; 60 * BLOCK]);
+    serving.end();
+}
+
+#[test]
+fn a_server_that_stops_says_so() {
+    let serving = Serving::new("shm-stopped");
+    let client = serving.connect();
+    client
+        .wait(client.write(at(0), b"kept", TxId::NONE))
+        .unwrap();
+    let (_, place) = serving.end();
+    let error = client.wait(client.persist()).unwrap_err();
+    let stopped = "the device has stopped: its server has ended the connection: the server has \
+                   stopped; what it acknowledged is in the image";
+    assert_eq!(error.to_string(), stopped);
+    assert_eq!(client.wait(client.flush()), Err(error.clone()));
+    assert_eq!(client.begin(), Err(error.clone()));
+    assert_eq!(client.statistics(), Err(error));
+    let again = Serving::of(place);
+    let client = again.connect();
+    let mut found = [0; 4];
+    client.wait(client.read(at(0), &mut found)).unwrap();
+    assert_eq!(&found, b"kept");
+    again.end();
+}
+
+#[test]
+fn what_the_port_says_is_what_the_device_says() {
+    let serving = Serving::new("shm-same");
+    let client = serving.connect();
+    let size = client
+        .wait(client.write(at(0), &[1; 640], TxId::NONE))
+        .unwrap();
+    assert!(size.took().get() > 0);
+    let through = client.stats();
+    drop(client);
+    let (_, place) = serving.end();
+    let device = RealDevice::open(&place.path("image"), device::Pace::None).unwrap();
+    let direct = device.stats();
+    assert_eq!(direct.byte_port, through.byte_port);
+    assert_eq!(direct.byte_port.to_device, Bytes::new(640));
+}

@@ -1,0 +1,167 @@
+//! Answers as they stand in the answer ring.
+
+use crate::layout::Note;
+use crate::region::Region;
+use crate::ring::Words;
+use port::{Atomicity, Completion, DeviceError};
+use units::{ByteAddr, Bytes, Time, TxId};
+
+/// Numbers of outcomes.
+mod status {
+    pub const DONE: u32 = 0;
+    pub const OUT_OF_RANGE: u32 = 1;
+    pub const NOT_BLOCKS: u32 = 2;
+    pub const LOCKED: u32 = 3;
+    pub const UNKNOWN_TRANSACTION: u32 = 4;
+    pub const TOO_MANY_TRANSACTIONS: u32 = 5;
+    pub const NO_LOG: u32 = 6;
+    pub const LOG_FULL: u32 = 7;
+    pub const READ_ONLY: u32 = 8;
+    pub const LOST: u32 = 9;
+    pub const STOPPED: u32 = 10;
+}
+
+/// What a device without log cannot do, by number from 1 on.
+const CANNOT: [&str; 2] = ["have transactions", "flush its data cache"];
+
+/// What became of a request that was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// When.
+    pub completion: Completion,
+    /// Of a commit or abort.
+    pub atomicity: Atomicity,
+    /// The transaction that was begun.
+    pub tx: TxId,
+}
+
+impl Done {
+    /// What neither ended nor began a transaction.
+    pub const fn plain(completion: Completion) -> Self {
+        Self {
+            completion,
+            atomicity: Atomicity::Whole,
+            tx: TxId::NONE,
+        }
+    }
+}
+
+/// The entry of an answer. The reason of a device that has stopped goes into the region's header.
+pub fn encode(cookie: u64, outcome: &Result<Done, DeviceError>, region: &Region) -> Words {
+    let (status, [a, b, c, d]) = match outcome {
+        Ok(done) => (status::DONE, done_words(done)),
+        Err(error) => refusal(error, region),
+    };
+    [u64::from(status) << 32, cookie, a, b, c, d, 0, 0]
+}
+
+fn done_words(done: &Done) -> [u64; 4] {
+    let parts = match done.atomicity {
+        Atomicity::Whole => 0,
+        Atomicity::Parts { count } => u64::from(count),
+    };
+    [
+        done.completion.submitted.as_picos(),
+        done.completion.finished.as_picos(),
+        parts,
+        u64::from(done.tx.get()),
+    ]
+}
+
+fn refusal(error: &DeviceError, region: &Region) -> (u32, [u64; 4]) {
+    match error {
+        DeviceError::OutOfRange { at, size, capacity } => (
+            status::OUT_OF_RANGE,
+            [at.get(), size.get(), capacity.get(), 0],
+        ),
+        DeviceError::NotBlocks { at, size, block } => {
+            (status::NOT_BLOCKS, [at.get(), size.get(), block.get(), 0])
+        }
+        DeviceError::Locked { at } => (status::LOCKED, [at.get(), 0, 0, 0]),
+        DeviceError::UnknownTransaction { tx } => {
+            let tx = u64::from(tx.get());
+            (status::UNKNOWN_TRANSACTION, [tx, 0, 0, 0])
+        }
+        DeviceError::TooManyTransactions { open } => {
+            let open = u64::from(*open);
+            (status::TOO_MANY_TRANSACTIONS, [open, 0, 0, 0])
+        }
+        DeviceError::NoLog { what } => {
+            let number = CANNOT.iter().position(|known| known == what);
+            let number = number.map_or(0, |index| index as u64 + 1);
+            (status::NO_LOG, [number, 0, 0, 0])
+        }
+        DeviceError::LogFull => (status::LOG_FULL, [0; 4]),
+        DeviceError::ReadOnly => (status::READ_ONLY, [0; 4]),
+        DeviceError::Lost { at } => (status::LOST, [at.get(), 0, 0, 0]),
+        DeviceError::Stopped { reason } => {
+            Note::Stopped.leave(region, reason);
+            (status::STOPPED, [0; 4])
+        }
+    }
+}
+
+/// What an entry answers; its cookie is the second word.
+///
+/// # Errors
+/// What the device refused, or an outcome that this program does not know.
+pub fn decode(words: &Words, region: &Region) -> Result<Done, DeviceError> {
+    let [_, _, a, b, c, d, ..] = *words;
+    let low = |word: u64| (word & u64::from(u32::MAX)) as u32;
+    let at = ByteAddr::new(a);
+    let size = Bytes::new(b);
+    Err(match (words[0] >> 32) as u32 {
+        status::DONE => {
+            let completion = Completion {
+                submitted: Time::from_picos(a),
+                finished: Time::from_picos(b),
+            };
+            let atomicity = match low(c) {
+                0 => Atomicity::Whole,
+                count => Atomicity::Parts { count },
+            };
+            let tx = TxId::new(low(d));
+            return Ok(Done {
+                completion,
+                atomicity,
+                tx,
+            });
+        }
+        status::OUT_OF_RANGE => {
+            let capacity = Bytes::new(c);
+            DeviceError::OutOfRange { at, size, capacity }
+        }
+        status::NOT_BLOCKS => {
+            let block = Bytes::new(c);
+            DeviceError::NotBlocks { at, size, block }
+        }
+        status::LOCKED => DeviceError::Locked { at },
+        status::UNKNOWN_TRANSACTION => {
+            let tx = TxId::new(low(a));
+            DeviceError::UnknownTransaction { tx }
+        }
+        status::TOO_MANY_TRANSACTIONS => DeviceError::TooManyTransactions { open: low(a) },
+        status::NO_LOG => {
+            let what = (a as usize)
+                .checked_sub(1)
+                .and_then(|index| CANNOT.get(index));
+            let what = what.copied().unwrap_or("do what was asked");
+            DeviceError::NoLog { what }
+        }
+        status::LOG_FULL => DeviceError::LogFull,
+        status::READ_ONLY => DeviceError::ReadOnly,
+        status::LOST => DeviceError::Lost { at },
+        status::STOPPED => {
+            let reason = Note::Stopped.find(region);
+            let reason = reason.unwrap_or_else(|| "its server did not say why".to_owned());
+            DeviceError::Stopped { reason }
+        }
+        status => {
+            let reason = format!(
+                "its server answers with outcome {status}, which this program does not know; \
+                 use the same release of both"
+            );
+            DeviceError::Stopped { reason }
+        }
+    })
+}

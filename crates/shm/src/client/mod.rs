@@ -1,0 +1,265 @@
+//! The client: a [`port::Device`] whose device is in another process.
+//!
+//! Futures make progress when they are polled and never block. Who has nothing else to do calls
+//! [`Client::wait`], which spins for a while and then sleeps until the server rings.
+
+mod connecting;
+mod space;
+mod state;
+mod transfer;
+
+pub use connecting::{Connect, ConnectError};
+
+use crate::answer::Done;
+use crate::handshake;
+use crate::layout::{Layout, MOST_REQUEST, Side};
+use crate::region::Region;
+use crate::ring::{get_up, lie_down};
+use crate::statistics::{STATISTICS_BYTES, statistics_from_bytes};
+use crate::submission::Request;
+use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
+use state::State;
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::pin::pin;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use transfer::{Payload, Transfer, Verb};
+use units::{ByteAddr, Bytes, TxId};
+
+/// Longest that a sleeper does not look for himself.
+const LONGEST: Duration = Duration::from_millis(100);
+/// Polls between two looks at the clock.
+const POLLS: u32 = 32;
+
+/// A device of another process, for the threads and tasks of this one.
+///
+/// It must not be used on both sides of a `fork`. When it is dropped, or its process dies, the
+/// server ends what is under way and aborts the transactions that it has open.
+#[derive(Debug)]
+pub struct Client {
+    region: Region,
+    layout: Layout,
+    socket: UnixStream,
+    /// Wakes the thread that sleeps at the socket when another has made room.
+    wake: OwnedFd,
+    state: Mutex<State>,
+    changed: Condvar,
+    spin: Duration,
+}
+
+impl Client {
+    /// Waits for something: spins, then sleeps.
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        let value = self.wait_unless(future, || false);
+        value.expect("nobody interrupts")
+    }
+
+    /// As [`Client::wait`], but asks some times a second, and after each signal, whether to give
+    /// up. What was begun is then left to the server.
+    pub fn wait_unless<T>(
+        &self,
+        future: impl Future<Output = T>,
+        mut gives_up: impl FnMut() -> bool,
+    ) -> Option<T> {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        let mut since = None;
+        loop {
+            for _ in 0..POLLS {
+                if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                    return Some(value);
+                }
+                core::hint::spin_loop();
+            }
+            if now().duration_since(*since.get_or_insert_with(now)) < self.spin {
+                continue;
+            }
+            let seen = self.state().changes;
+            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                return Some(value);
+            }
+            if gives_up() {
+                return None;
+            }
+            self.sleep(seen);
+            since = None;
+        }
+    }
+
+    /// Sleeps until something has changed since `seen`, or for a while.
+    fn sleep(&self, seen: u64) {
+        let mut state = self.state();
+        if state.changes != seen {
+            return;
+        }
+        if state.has_sleeper {
+            state.waiters += 1;
+            let waited = self.changed.wait_timeout(state, LONGEST);
+            waited.unwrap_or_else(PoisonError::into_inner).0.waiters -= 1;
+            return;
+        }
+        lie_down(&self.region, Side::Client);
+        if !state.collect(&self.region) {
+            state.has_sleeper = true;
+            drop(state);
+            handshake::sleep(&self.socket, &self.wake, LONGEST);
+            state = self.state();
+            state.has_sleeper = false;
+            state.hear(&self.region, &self.socket);
+        }
+        get_up(&self.region, Side::Client);
+        state.collect(&self.region);
+        // One of those who wait sleeps at the socket next.
+        self.changed.notify_all();
+    }
+
+    /// Tells others what has changed, if they wait.
+    fn tell(&self, state: &State, before: u64) {
+        if state.changes == before {
+            return;
+        }
+        if state.waiters > 0 {
+            self.changed.notify_all();
+        }
+        if state.has_sleeper && state.has_queue() {
+            handshake::wake(&self.wake);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, at: ByteAddr, size: Bytes, is_blocks: bool) -> Result<(), DeviceError> {
+        let Shape {
+            capacity, block, ..
+        } = self.layout.shape();
+        let end = at.checked_add(size);
+        if end.is_none_or(|end| end.get() > capacity.get()) {
+            return Err(DeviceError::OutOfRange { at, size, capacity });
+        }
+        let is_whole = |bytes: u64| bytes.is_multiple_of(block.get());
+        if is_blocks && !(is_whole(at.get()) && is_whole(size.get())) {
+            return Err(DeviceError::NotBlocks { at, size, block });
+        }
+        Ok(())
+    }
+
+    async fn bytes(
+        &self,
+        at: ByteAddr,
+        verb: Verb,
+        payload: Payload<'_>,
+    ) -> Result<Completion, DeviceError> {
+        let is_blocks = matches!(verb, Verb::ReadBlocks(_) | Verb::WriteBlocks(..));
+        let step = match is_blocks {
+            true => self.layout.most_blocks(),
+            false => MOST_REQUEST,
+        };
+        self.check(at, Bytes::new(payload.size() as u64), is_blocks)?;
+        let done = Transfer::new(self, verb, payload, step).await;
+        done.map(|done| done.completion)
+    }
+
+    async fn alone(&self, request: Request) -> Result<Done, DeviceError> {
+        Transfer::new(self, Verb::Alone(request), Payload::None, MOST_REQUEST).await
+    }
+}
+
+/// The wall clock: how long to spin. Nothing that the device does depends on it.
+#[allow(clippy::disallowed_methods)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Device for Client {
+    fn shape(&self) -> Shape {
+        self.layout.shape()
+    }
+
+    fn read(
+        &self,
+        at: ByteAddr,
+        into: &mut [u8],
+    ) -> impl Future<Output = Result<Completion, DeviceError>> {
+        self.bytes(at, Verb::Read(at), Payload::In(into))
+    }
+
+    fn write(
+        &self,
+        at: ByteAddr,
+        bytes: &[u8],
+        tx: TxId,
+    ) -> impl Future<Output = Result<Completion, DeviceError>> {
+        self.bytes(at, Verb::Write(at, tx), Payload::Out(bytes))
+    }
+
+    async fn persist(&self) -> Result<Completion, DeviceError> {
+        self.alone(Request::Persist)
+            .await
+            .map(|done| done.completion)
+    }
+
+    fn read_blocks(
+        &self,
+        at: ByteAddr,
+        into: &mut [u8],
+    ) -> impl Future<Output = Result<Completion, DeviceError>> {
+        self.bytes(at, Verb::ReadBlocks(at), Payload::In(into))
+    }
+
+    fn write_blocks(
+        &self,
+        at: ByteAddr,
+        bytes: &[u8],
+        when: Acknowledge,
+    ) -> impl Future<Output = Result<Completion, DeviceError>> {
+        self.bytes(at, Verb::WriteBlocks(at, when), Payload::Out(bytes))
+    }
+
+    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
+        self.check(at, size, true)?;
+        let done = self.alone(Request::Trim(at, size)).await;
+        done.map(|done| done.completion)
+    }
+
+    async fn flush(&self) -> Result<Completion, DeviceError> {
+        self.alone(Request::Flush).await.map(|done| done.completion)
+    }
+
+    /// Waits for the server, which numbers transactions for all its clients.
+    fn begin(&self) -> Result<TxId, DeviceError> {
+        self.wait(self.alone(Request::Begin)).map(|done| done.tx)
+    }
+
+    async fn commit(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
+        let done = self.alone(Request::Commit(tx)).await?;
+        Ok((done.completion, done.atomicity))
+    }
+
+    async fn abort(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
+        let done = self.alone(Request::Abort(tx)).await?;
+        Ok((done.completion, done.atomicity))
+    }
+
+    /// Waits for the server; nothing but zeroes if that has gone ([`Client::statistics`] says so).
+    fn stats(&self) -> DeviceStats {
+        self.statistics().unwrap_or_default()
+    }
+}
+
+impl Client {
+    /// What the device has done since it was made.
+    ///
+    /// # Errors
+    /// The server has gone.
+    pub fn statistics(&self) -> Result<DeviceStats, DeviceError> {
+        let mut bytes = [0; STATISTICS_BYTES];
+        let payload = Payload::In(&mut bytes);
+        self.wait(Transfer::new(self, Verb::Statistics, payload, MOST_REQUEST))?;
+        Ok(statistics_from_bytes(&bytes))
+    }
+}

@@ -1,0 +1,248 @@
+//! A command of the host as requests of the ring.
+
+use super::Client;
+use super::state::{Sent, State};
+use crate::answer::Done;
+use crate::layout::Layout;
+use crate::submission::{Piece, Request};
+use port::{Acknowledge, Completion, DeviceError};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use units::{ByteAddr, Bytes, TxId};
+
+/// Requests of one command that are under way at once: one is copied while the server has others.
+const AT_ONCE: usize = 4;
+
+/// What a command moves.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// Nothing.
+    None,
+    /// To the device.
+    Out(&'a [u8]),
+    /// From the device.
+    In(&'a mut [u8]),
+}
+
+impl Payload<'_> {
+    /// How many bytes.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Out(bytes) => bytes.len(),
+            Self::In(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// What a command asks for each piece of its bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Verb {
+    Read(ByteAddr),
+    Write(ByteAddr, TxId),
+    ReadBlocks(ByteAddr),
+    WriteBlocks(ByteAddr, Acknowledge),
+    Statistics,
+    /// Moves nothing.
+    Alone(Request),
+}
+
+impl Verb {
+    fn request(self, offset: usize, piece: Piece) -> Request {
+        let place = |at: ByteAddr| ByteAddr::new(at.get() + offset as u64);
+        match self {
+            Self::Read(at) => Request::Read(place(at), piece),
+            Self::Write(at, tx) => Request::Write(place(at), piece, tx),
+            Self::ReadBlocks(at) => Request::ReadBlocks(place(at), piece),
+            Self::WriteBlocks(at, when) => Request::WriteBlocks(place(at), piece, when),
+            Self::Statistics => Request::Statistics(piece),
+            Self::Alone(request) => request,
+        }
+    }
+}
+
+/// A piece with the server.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    sent: Sent,
+    offset: usize,
+}
+
+/// A command under way. Submits when it is first polled and there is room; commands that were
+/// polled before it come first.
+pub struct Transfer<'a> {
+    client: &'a Client,
+    verb: Verb,
+    payload: Payload<'a>,
+    /// Most bytes of a request.
+    step: usize,
+    /// Bytes that have been handed out.
+    next: usize,
+    has_begun: bool,
+    ticket: Option<u64>,
+    parts: [Option<Part>; AT_ONCE],
+    done: Option<Done>,
+    error: Option<DeviceError>,
+}
+
+impl<'a> Transfer<'a> {
+    /// A command whose range was checked; `step` is the most that a request of it moves.
+    pub fn new(client: &'a Client, verb: Verb, payload: Payload<'a>, step: Bytes) -> Self {
+        Self {
+            client,
+            verb,
+            payload,
+            step: step.get() as usize,
+            next: 0,
+            has_begun: false,
+            ticket: None,
+            parts: [None; AT_ONCE],
+            done: None,
+            error: None,
+        }
+    }
+
+    fn is_handed_out(&self) -> bool {
+        self.error.is_some() || self.has_begun && self.next == self.payload.size()
+    }
+
+    /// Takes the answers that are there.
+    fn harvest(&mut self, state: &mut State) {
+        let region = &self.client.region;
+        for place in &mut self.parts {
+            let Some(part) = *place else {
+                continue;
+            };
+            let Some(answer) = state.answer(part.sent, region) else {
+                continue;
+            };
+            match answer {
+                Ok(done) => {
+                    if let Payload::In(into) = &mut self.payload {
+                        let piece = part.sent.piece;
+                        let into = &mut into[part.offset..][..piece.size];
+                        region.read(Layout::place(piece.place), into);
+                    }
+                    self.done = Some(self.done.map_or(done, |before| joined(before, done)));
+                }
+                Err(error) => {
+                    self.error.get_or_insert(error);
+                }
+            }
+            state.forget(part.sent);
+            *place = None;
+        }
+    }
+
+    /// Hands out what there is room for.
+    fn feed(&mut self, state: &mut State) {
+        let Some(ticket) = self.ticket else {
+            return;
+        };
+        while !self.is_handed_out()
+            && let Some(place) = self.parts.iter().position(Option::is_none)
+            && let size = self.step.min(self.payload.size() - self.next)
+            && let Some(sent) = state.room(ticket, size)
+        {
+            let client = self.client;
+            if let Payload::Out(bytes) = &self.payload {
+                let bytes = &bytes[self.next..][..size];
+                let to = Layout::place(sent.piece.place);
+                client.region.write(to, bytes);
+            }
+            let request = self.verb.request(self.next, sent.piece);
+            state.submit(sent, request, &client.region, &client.socket);
+            let offset = self.next;
+            self.parts[place] = Some(Part { sent, offset });
+            self.next += size;
+            self.has_begun = true;
+        }
+        if self.is_handed_out() {
+            self.leave_queue(state);
+        }
+    }
+
+    fn leave_queue(&mut self, state: &mut State) {
+        if let Some(ticket) = self.ticket.take() {
+            state.leave_queue(ticket);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_handed_out() && self.parts.iter().all(Option::is_none)
+    }
+
+    fn result(&mut self) -> Result<Done, DeviceError> {
+        match (self.error.take(), self.done) {
+            (Some(error), _) => Err(error),
+            (None, Some(done)) => Ok(done),
+            (None, None) => unreachable!("a command has at least one request"),
+        }
+    }
+
+    fn advance(&mut self, state: &mut State) -> Poll<Result<Done, DeviceError>> {
+        let client = self.client;
+        if self.ticket.is_none() && !self.has_begun && self.error.is_none() {
+            self.ticket = Some(state.queue_up());
+        }
+        state.collect(&client.region);
+        self.harvest(state);
+        self.feed(state);
+        if self.is_over() {
+            return Poll::Ready(self.result());
+        }
+        match state.gone(&client.region, &client.socket) {
+            None => Poll::Pending,
+            Some(_) if self.harvest_last(state) => Poll::Ready(self.result()),
+            Some(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// The server has gone; it may have answered all before.
+    fn harvest_last(&mut self, state: &mut State) -> bool {
+        self.harvest(state);
+        self.is_over()
+    }
+}
+
+fn joined(one: Done, other: Done) -> Done {
+    let completion = Completion {
+        submitted: one.completion.submitted.min(other.completion.submitted),
+        finished: one.completion.finished.max(other.completion.finished),
+    };
+    Done { completion, ..one }
+}
+
+impl Future for Transfer<'_> {
+    type Output = Result<Done, DeviceError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let client = self.client;
+        let mut state = client.state();
+        let before = state.changes;
+        let outcome = self.advance(&mut state);
+        client.tell(&state, before);
+        drop(state);
+        if outcome.is_pending() {
+            context.waker().wake_by_ref();
+        }
+        outcome
+    }
+}
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        if self.ticket.is_none() && self.parts.iter().all(Option::is_none) {
+            return;
+        }
+        let client = self.client;
+        let mut state = client.state();
+        let before = state.changes;
+        self.leave_queue(&mut state);
+        for part in self.parts.iter_mut().filter_map(Option::take) {
+            state.abandon(part.sent);
+        }
+        client.tell(&state, before);
+    }
+}

@@ -1,0 +1,189 @@
+//! Requests as they stand in the submission ring.
+
+use crate::breach::Breach;
+use crate::layout::{Layout, MOST_REQUEST};
+use crate::ring::Words;
+use crate::statistics::STATISTICS_BYTES;
+use port::Acknowledge;
+use units::{ByteAddr, Bytes, TxId};
+
+/// Numbers of operations.
+mod code {
+    pub const READ: u32 = 1;
+    pub const WRITE: u32 = 2;
+    pub const PERSIST: u32 = 3;
+    pub const READ_BLOCKS: u32 = 4;
+    pub const WRITE_BLOCKS: u32 = 5;
+    pub const WRITE_DURABLE: u32 = 6;
+    pub const TRIM: u32 = 7;
+    pub const FLUSH: u32 = 8;
+    pub const BEGIN: u32 = 9;
+    pub const COMMIT: u32 = 10;
+    pub const ABORT: u32 = 11;
+    pub const STATISTICS: u32 = 12;
+}
+
+/// Bytes of the data area, within it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Offset of the first, a multiple of 8.
+    pub place: usize,
+    /// How many.
+    pub size: usize,
+}
+
+impl Piece {
+    /// None at all.
+    pub const NONE: Self = Self { place: 0, size: 0 };
+}
+
+/// What a client asks ([`port::Device`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// Byte port: into the piece.
+    Read(ByteAddr, Piece),
+    /// Byte port: from the piece, under a transaction or none.
+    Write(ByteAddr, Piece, TxId),
+    /// Byte port.
+    Persist,
+    /// Block port: into the piece.
+    ReadBlocks(ByteAddr, Piece),
+    /// Block port: from the piece.
+    WriteBlocks(ByteAddr, Piece, Acknowledge),
+    /// Block port.
+    Trim(ByteAddr, Bytes),
+    /// Everything.
+    Flush,
+    /// Opens a transaction.
+    Begin,
+    /// Closes a transaction.
+    Commit(TxId),
+    /// Closes a transaction.
+    Abort(TxId),
+    /// What the device has done, into the piece.
+    Statistics(Piece),
+}
+
+/// A request with the number that its answer will have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Submission {
+    /// The client's; means nothing to the server.
+    pub cookie: u64,
+    /// What is asked.
+    pub request: Request,
+}
+
+impl Request {
+    /// The bytes of the data area that it needs.
+    pub const fn piece(&self) -> Piece {
+        match self {
+            Self::Read(_, piece)
+            | Self::Write(_, piece, _)
+            | Self::ReadBlocks(_, piece)
+            | Self::WriteBlocks(_, piece, _)
+            | Self::Statistics(piece) => *piece,
+            _ => Piece::NONE,
+        }
+    }
+}
+
+impl Submission {
+    /// The entry of the ring.
+    pub fn encode(&self) -> Words {
+        let zero = ByteAddr::new(0);
+        let (code, at, tx) = match self.request {
+            Request::Read(at, _) => (code::READ, at, TxId::NONE),
+            Request::Write(at, _, tx) => (code::WRITE, at, tx),
+            Request::Persist => (code::PERSIST, zero, TxId::NONE),
+            Request::ReadBlocks(at, _) => (code::READ_BLOCKS, at, TxId::NONE),
+            Request::WriteBlocks(at, _, Acknowledge::Accepted) => {
+                (code::WRITE_BLOCKS, at, TxId::NONE)
+            }
+            Request::WriteBlocks(at, _, Acknowledge::Durable) => {
+                (code::WRITE_DURABLE, at, TxId::NONE)
+            }
+            Request::Trim(at, _) => (code::TRIM, at, TxId::NONE),
+            Request::Flush => (code::FLUSH, zero, TxId::NONE),
+            Request::Begin => (code::BEGIN, zero, TxId::NONE),
+            Request::Commit(tx) => (code::COMMIT, zero, tx),
+            Request::Abort(tx) => (code::ABORT, zero, tx),
+            Request::Statistics(_) => (code::STATISTICS, zero, TxId::NONE),
+        };
+        let piece = self.request.piece();
+        let size = match self.request {
+            Request::Trim(_, size) => size.get(),
+            _ => piece.size as u64,
+        };
+        [
+            u64::from(code) << 32,
+            self.cookie,
+            at.get(),
+            size,
+            piece.place as u64,
+            u64::from(tx.get()),
+            0,
+            0,
+        ]
+    }
+
+    /// What an entry asks. Words that an operation has no use for are not looked at.
+    ///
+    /// # Errors
+    /// No operation; bytes outside the data area; bits that mean nothing.
+    pub fn decode(words: &Words, layout: &Layout) -> Result<Self, Breach> {
+        let code = (words[0] >> 32) as u32;
+        if let Some(word) = (6..8).find(|word| words[*word] != 0) {
+            return Err(Breach::Bits { word });
+        }
+        let at = ByteAddr::new(words[2]);
+        let piece = || piece(words[4], words[3], layout);
+        let tx = || match u32::try_from(words[5]) {
+            Ok(name) => Ok(TxId::new(name)),
+            Err(_) => Err(Breach::Bits { word: 5 }),
+        };
+        let request = match code {
+            code::READ => Request::Read(at, piece()?),
+            code::WRITE => Request::Write(at, piece()?, tx()?),
+            code::PERSIST => Request::Persist,
+            code::READ_BLOCKS => Request::ReadBlocks(at, piece()?),
+            code::WRITE_BLOCKS => Request::WriteBlocks(at, piece()?, Acknowledge::Accepted),
+            code::WRITE_DURABLE => Request::WriteBlocks(at, piece()?, Acknowledge::Durable),
+            code::TRIM => Request::Trim(at, Bytes::new(words[3])),
+            code::FLUSH => Request::Flush,
+            code::BEGIN => Request::Begin,
+            code::COMMIT => Request::Commit(tx()?),
+            code::ABORT => Request::Abort(tx()?),
+            code::STATISTICS => {
+                let piece = piece()?;
+                if piece.size != STATISTICS_BYTES {
+                    return Err(outside(words[4], words[3], layout));
+                }
+                Request::Statistics(piece)
+            }
+            _ => return Err(Breach::Operation { code }),
+        };
+        let cookie = words[1];
+        Ok(Self { cookie, request })
+    }
+}
+
+fn outside(place: u64, size: u64, layout: &Layout) -> Breach {
+    let data = layout.data();
+    Breach::Piece { place, size, data }
+}
+
+fn piece(place: u64, size: u64, layout: &Layout) -> Result<Piece, Breach> {
+    let most = MOST_REQUEST;
+    if size > most.get() {
+        return Err(Breach::Large { size, most });
+    }
+    let end = place.checked_add(size);
+    let fits = end.is_some_and(|end| end <= layout.data().get());
+    if !fits || !place.is_multiple_of(8) {
+        return Err(outside(place, size, layout));
+    }
+    Ok(Piece {
+        place: place as usize,
+        size: size as usize,
+    })
+}

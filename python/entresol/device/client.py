@@ -1,0 +1,153 @@
+"""A device that another process serves (`entresol device serve --shm`), through shared memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from entresol import core
+from entresol.core import DeviceError, Json
+
+Bytes = bytes | bytearray | memoryview
+"""What holds bytes."""
+
+NO_TRANSACTION = 0
+"""The name under which what is written is committed at once."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a device is."""
+
+    capacity: int
+    """Bytes of the logical space."""
+    block: int
+    """Bytes of a block: the unit of the block port and of `trim`."""
+    has_transactions: bool
+
+
+@dataclass(frozen=True)
+class Completion:
+    """When something was done, in picoseconds on the device's clock."""
+
+    submitted_ps: int
+    finished_ps: int
+
+    @property
+    def took_ps(self) -> int:
+        """From being asked to the host's knowing."""
+        return self.finished_ps - self.submitted_ps
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a transaction."""
+
+    completion: Completion
+    parts: int
+    """1 if it was all or nothing; else it did not fit into the log, and each part was."""
+
+
+class Device:
+    """A connection to a device. Several threads may use it; a call lets others run while it waits.
+
+    Every method raises `DeviceError` with a sentence if the device refuses or its server has gone.
+    """
+
+    def __init__(self, shared: core.SharedDevice) -> None:
+        self._shared = shared
+
+    @property
+    def shape(self) -> Shape:
+        """What the device is."""
+        return Shape(*self._shared.shape())
+
+    def read(self, at: int, size: int) -> bytes:
+        """Byte port: the newest bytes that any port wrote; zeroes where nothing was."""
+        return self._shared.read(at, size, False)
+
+    def read_into(self, at: int, buffer: Bytes) -> Completion:
+        """As `read`, into memory that is there: a bytearray, a memoryview, an array."""
+        return Completion(*self._shared.read_into(at, buffer, False))
+
+    def write(self, at: int, data: Bytes, tx: int = NO_TRANSACTION) -> Completion:
+        """Byte port: posted; survives a power cut after `persist`, and of a transaction after its
+        commit."""
+        return Completion(*self._shared.write(at, data, tx))
+
+    def persist(self) -> Completion:
+        """Byte port: waits until all writes answered before survive a power cut."""
+        return Completion(*self._shared.persist())
+
+    def read_blocks(self, at: int, size: int) -> bytes:
+        """Block port: whole blocks."""
+        return self._shared.read(at, size, True)
+
+    def read_blocks_into(self, at: int, buffer: Bytes) -> Completion:
+        """As `read_blocks`, into memory that is there."""
+        return Completion(*self._shared.read_into(at, buffer, True))
+
+    def write_blocks(self, at: int, data: Bytes, *, durable: bool = False) -> Completion:
+        """Block port: whole blocks, each atomic; `durable` answers when they survive a power cut
+        (FUA)."""
+        return Completion(*self._shared.write_blocks(at, data, durable))
+
+    def trim(self, at: int, size: int) -> Completion:
+        """Block port: forgets whole blocks, which read as zeroes."""
+        return Completion(*self._shared.trim(at, size))
+
+    def flush(self) -> Completion:
+        """Waits until everything answered before survives a power cut."""
+        return Completion(*self._shared.flush())
+
+    def begin(self) -> int:
+        """Opens a transaction; its name, for `write`, `commit` and `abort`."""
+        return self._shared.begin()
+
+    def commit(self, tx: int) -> Ended:
+        """Makes all writes of a transaction survive together."""
+        times, parts = self._shared.commit(tx)
+        return Ended(Completion(*times), parts)
+
+    def abort(self, tx: int) -> Ended:
+        """Takes back all writes of a transaction."""
+        times, parts = self._shared.abort(tx)
+        return Ended(Completion(*times), parts)
+
+    def stats(self) -> Json:
+        """What the device has done since it was made: clock, traffic by port, flash."""
+        stats = json.loads(self._shared.stats())
+        assert isinstance(stats, dict), "the core promises an object"
+        return stats
+
+    def close(self) -> None:
+        """Ends the connection; transactions that are open are aborted."""
+        self._shared.close()
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def connect(
+    path: Path | str, *, data_bytes: int | None = None, spin_us: int | None = None
+) -> Device:
+    """Connects to the device that is served at a unix socket.
+
+    `data_bytes` (256 KiB to 16 MiB, usually 4 MiB) is how much may be under way; `spin_us` how long
+    a call looks for its answer before it sleeps. Raises `DeviceError`.
+    """
+    text = str(path).removeprefix("unix:")
+    return Device(core.SharedDevice(Path(text), data_bytes, spin_us))
+
+
+__all__ = ["Completion", "Device", "DeviceError", "Ended", "Shape", "connect"]

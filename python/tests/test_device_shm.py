@@ -1,0 +1,279 @@
+"""`entresol device serve --shm`: a device for other processes, some of which are killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Entresol
+from kill_lab import Server, make_image
+
+from entresol.device import Device, DeviceError, connect
+
+SMALL = (
+    "nand.channels=2",
+    "nand.blocks_per_plane=64",
+    "nand.pages_per_block=64",
+    "ftl.over_provisioning=25%",
+    "ssd.dram=8MiB",
+    "ssd.write_log=4MiB",
+)
+BLOCK = 4096
+SOON = 60.0
+
+
+def _serve(image: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "entresol", "device", "serve", str(image), *words]
+
+
+def _reach(server: Server, path: Path) -> Device:
+    """A client, as soon as there can be one."""
+    deadline = time.monotonic() + SOON
+    while True:
+        try:
+            return connect(path)
+        except DeviceError as error:
+            if time.monotonic() > deadline:
+                raise AssertionError(server.said()) from error
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A device."""
+    made = tmp_path / "image"
+    make_image(made, "cxl", SMALL)
+    return made
+
+
+@pytest.fixture
+def socket(tmp_path: Path) -> Path:
+    """Where to listen."""
+    return tmp_path / "shm"
+
+
+@pytest.fixture
+def server(image: Path, socket: Path) -> Iterator[Server]:
+    """A process that serves the device."""
+    made = Server(_serve(image, "--shm", "unix:SOCKET"), socket)
+    yield made
+    made.kill_if_alive()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((".",), "give --nbd ADDRESS, --shm unix:PATH or --fuse DIR"),
+        ((".", "--shm", "127.0.0.1:1"), "shared memory needs a unix socket; write unix:PATH"),
+        (("nowhere", "--shm", "unix:/tmp/x"), "nowhere is not a device image"),
+    ],
+)
+def test_bad_input_is_one_line(
+    entresol_command: Entresol, words: tuple[str, ...], told: str
+) -> None:
+    done = entresol_command("device", "serve", *words)
+    assert done.code == 2
+    assert told in done.err and done.err.count("\n") == 1
+
+
+def test_what_one_connection_writes_another_reads(server: Server, socket: Path) -> None:
+    with _reach(server, socket) as device, connect(f"unix:{socket}") as other:
+        shape = device.shape
+        assert shape.block == BLOCK and shape.has_transactions
+        assert device.write(100, b"some bytes").took_ps > 0
+        assert device.persist().finished_ps > 0
+        assert other.read(98, 14) == b"\0\0some bytes\0\0"
+        device.write_blocks(BLOCK, memoryview(bytes([7]) * 2 * BLOCK), durable=True)
+        buffer = bytearray(3 * BLOCK)
+        other.read_blocks_into(0, buffer)
+        assert buffer[BLOCK:] == bytes([7]) * 2 * BLOCK and buffer[100:110] == b"some bytes"
+        other.read_into(98, memoryview(buffer)[:4])
+        assert buffer[:4] == b"\0\0so"
+        device.trim(BLOCK, BLOCK)
+        assert other.read_blocks(BLOCK, 2 * BLOCK) == bytes(BLOCK) + bytes([7]) * BLOCK
+        device.flush()
+        assert device.stats()["block_port"]["to_device_bytes"] == 2 * BLOCK
+        assert device.read(shape.capacity, 0) == b""
+    server.stop()
+    said = server.said()
+    assert "through shared memory at unix:" in said and "for programs of this user" in said
+    assert (
+        "of 2 clients through shared memory; 0 were refused or failed; the device's clock" in said
+    )
+    assert not socket.exists()
+
+
+def test_transactions_hold_together(server: Server, socket: Path) -> None:
+    device, other = _reach(server, socket), connect(socket)
+    tx = device.begin()
+    device.write(0, b"one", tx)
+    device.write(BLOCK, b"two", tx)
+    with pytest.raises(DeviceError, match="byte 0 was written by a transaction that is still open"):
+        other.write(0, b"x")
+    assert device.commit(tx).parts == 1
+    with pytest.raises(DeviceError, match=f"transaction {tx} is not open"):
+        device.commit(tx)
+    tx = device.begin()
+    device.write(0, b"ONE", tx)
+    assert device.abort(tx).completion.finished_ps > 0
+    assert other.read(0, 3) + other.read(BLOCK, 3) == b"onetwo"
+
+
+def test_errors_are_sentences(server: Server, socket: Path, tmp_path: Path) -> None:
+    device = _reach(server, socket)
+    capacity = device.shape.capacity
+    with pytest.raises(DeviceError, match="reach beyond the device's"):
+        device.read(capacity, 1)
+    with pytest.raises(DeviceError, match="reach beyond the device's"):
+        device.read(0, 1 << 60)
+    with pytest.raises(DeviceError, match="are not whole blocks of 4KiB"):
+        device.write_blocks(0, b"short")
+    with pytest.raises(BufferError, match="read-only"):
+        device.read_into(0, b"abc")
+    device.close()
+    with pytest.raises(DeviceError, match="the connection is closed; connect anew"):
+        device.flush()
+    with pytest.raises(DeviceError, match="no device can be reached there"):
+        connect(tmp_path / "nowhere")
+    with pytest.raises(DeviceError, match="is not between 256KiB and 16MiB"):
+        connect(socket, data_bytes=1)
+
+
+def test_nbd_and_shared_memory_show_the_same_device(
+    image: Path, socket: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "both"
+    server = Server(_serve(image, "--shm", f"unix:{path}", "--nbd", "unix:SOCKET"), socket)
+    block = server.connect()
+    with connect(path) as device:
+        assert block.write(0, b"n" * BLOCK) == 0
+        assert device.read(10, 3) == b"nnn"
+        device.write(BLOCK - 1, b"ss")
+        assert block.read(0, 2 * BLOCK) == b"n" * (BLOCK - 1) + b"ss" + bytes(BLOCK - 1)
+    block.close()
+    server.stop()
+    said = server.said()
+    assert f"at unix:{socket}" in said and f"through shared memory at unix:{path}" in said
+    assert "of 1 client and " in said
+
+
+CLIENT = """
+import sys
+from entresol.device import connect
+device = connect(sys.argv[1])
+tx = device.begin()
+device.write(0, b"lost", tx)
+print("ready", flush=True)
+number = 0
+while True:
+    number += 1
+    data = number.to_bytes(8, "little") * 3000
+    device.write(65536, data)
+    device.write_blocks(131072, data[:4096] * 5)
+    device.read(65536, len(data))
+"""
+
+
+def test_a_killed_client_hurts_nobody(server: Server, socket: Path) -> None:
+    device = _reach(server, socket)
+    device.write(0, b"kept")
+    device.persist()
+    for _ in range(5):
+        command = [sys.executable, "-c", CLIENT, str(socket)]
+        client = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert client.stdout is not None and client.stdout.readline() == b"ready\n"
+        with pytest.raises(DeviceError, match="still open"):
+            device.write(0, b"late")
+        time.sleep(0.05)
+        client.kill()
+        assert client.wait() == -signal.SIGKILL
+        client.stdout.close()
+        deadline = time.monotonic() + SOON
+        while True:
+            # Its transaction is aborted soon.
+            try:
+                device.write(64, b"mine")
+                device.write(0, b"kept")
+                break
+            except DeviceError:
+                assert time.monotonic() < deadline
+        assert device.read(0, 4) == b"kept"
+        line = device.read(65536, 24000)
+        assert len({line[at : at + 8] for at in range(0, 24000, 8)}) <= 2
+    server.stop()
+
+
+def test_a_killed_server_is_one_clear_error_and_the_image_is_whole(
+    image: Path, server: Server, socket: Path
+) -> None:
+    device = _reach(server, socket)
+    device.write(0, b"durable")
+    device.persist()
+    told: list[str] = []
+
+    def work() -> None:
+        try:
+            while True:
+                device.write(BLOCK, b"under way")
+        except DeviceError as error:
+            told.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    server.kill()
+    for thread in threads:
+        thread.join(SOON)
+        assert not thread.is_alive()
+    assert len(told) == 2
+    for text in told:
+        assert text == (
+            "the device has stopped: its server has gone without a word; what it acknowledged is "
+            "in the image: serve that again and connect anew"
+        )
+    with pytest.raises(DeviceError, match="has gone without a word"):
+        device.stats()
+    again = Server(_serve(image, "--shm", "unix:SOCKET"), socket)
+    with _reach(again, socket) as device:
+        assert device.read(0, 7) == b"durable"
+        assert device.read(BLOCK, 9) in (b"under way", bytes(9))
+    again.stop()
+
+
+def test_an_orderly_end_is_told_as_such(server: Server, socket: Path) -> None:
+    device = _reach(server, socket)
+    device.write(0, b"x")
+    server.stop()
+    with pytest.raises(DeviceError, match="the server has stopped; what it acknowledged is in"):
+        device.persist()
+
+
+def test_other_threads_go_on_while_a_call_waits(image: Path, socket: Path) -> None:
+    """The device waits for flash; the interpreter does not."""
+    server = Server(_serve(image, "--shm", "unix:SOCKET", "--pace", "real"), socket)
+    device = _reach(server, socket)
+    device.write_blocks(0, bytes(1 << 20))
+    turns = 0
+    is_over = threading.Event()
+
+    def read() -> None:
+        for _ in range(20):
+            device.read_blocks(0, 1 << 20)
+        is_over.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while not is_over.is_set():
+        turns += 1
+        time.sleep(0)
+    thread.join()
+    assert turns > 20
+    device.close()
+    server.stop()
