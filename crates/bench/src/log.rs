@@ -46,8 +46,8 @@ pub(crate) fn measure(words: &[&str], is_json: bool) -> Result<(), String> {
 fn show(report: &Value) {
     println!(
         "{} of {} MiB, {} lines a page: append {:.1} M lines/s in order of pages, {:.1} at random; \
-         lookup {:.0} ns Zipf 0.99, {:.0} ns uniform, each after the other; index {:.1} MB; \
-         calibration {:.0} M steps/s",
+         lookup {:.0} ns Zipf 0.99 (a load in the same order: {:.0} ns), {:.0} ns uniform, each \
+         after the other (a load: {:.0} ns); index {:.1} MB; calibration {:.0} M steps/s",
         report["index"].as_str().unwrap_or_default(),
         report["mib"],
         report["lines_per_page"],
@@ -58,7 +58,9 @@ fn show(report: &Value) {
             .as_f64()
             .unwrap_or_default(),
         report["zipf_ns"].as_f64().unwrap_or_default(),
+        report["zipf_load_ns"].as_f64().unwrap_or_default(),
         report["uniform_dependent_ns"].as_f64().unwrap_or_default(),
+        report["dependent_load_ns"].as_f64().unwrap_or_default(),
         report["index_bytes"].as_f64().unwrap_or_default() / 1e6,
         report["calibration_million_per_second"]
             .as_f64()
@@ -81,8 +83,10 @@ fn of<I: LogIndex>(index: &str, mib: u64, lines: u64) -> Value {
     let scattered = fill(&mut log, &keys);
     let queries = zipf_queries(&mut random, &keys, lines);
     let zipf = look_up(&log, &queries);
+    let zipf_load = load(&queries, log.index_memory(), 2 * half_slots / lines);
     shuffle(&mut random, &mut keys);
     let uniform = look_up_in_turn(&log, &keys[..keys.len().min(LOOKUPS)]);
+    let chase = load_in_turn(&mut random, log.index_memory());
     json!({
         "index": index,
         "mib": mib,
@@ -90,7 +94,9 @@ fn of<I: LogIndex>(index: &str, mib: u64, lines: u64) -> Value {
         "append_runs_million_per_second": 1e3 / runs,
         "append_random_million_per_second": 1e3 / scattered,
         "zipf_ns": zipf,
+        "zipf_load_ns": zipf_load,
         "uniform_dependent_ns": uniform,
+        "dependent_load_ns": chase,
         "index_bytes": log.index_memory(),
         "calibration_million_per_second": calibration,
     })
@@ -200,4 +206,37 @@ fn look_up_in_turn<I: LogIndex>(log: &WriteLog<I>, keys: &[LineAddr]) -> f64 {
     let seconds = cpu_seconds() - before;
     assert_eq!(black_box(found), keys.len(), "every line is in the log");
     seconds * 1e9 / keys.len() as f64
+}
+
+/// Nanoseconds for one load of memory in the order of the lookups: each page's share of as many
+/// bytes as the index has, at a place of chance. No index of this size can be quicker.
+fn load(keys: &[LineAddr], bytes: u64, pages: u64) -> f64 {
+    let memory = vec![1u64; (bytes / 8) as usize];
+    let share = memory.len() / pages as usize;
+    let place = |key: &LineAddr| {
+        let mixed = key.lpa(PAGE).get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((mixed * pages) >> 32) as usize * share
+    };
+    let places: Vec<usize> = keys.iter().map(place).collect();
+    let before = cpu_seconds();
+    let sum: u64 = places.iter().map(|place| memory[*place]).sum();
+    let seconds = cpu_seconds() - before;
+    assert_eq!(black_box(sum), keys.len() as u64);
+    seconds * 1e9 / keys.len() as f64
+}
+
+/// Nanoseconds for one load of so many bytes of memory if its address comes from the one before.
+fn load_in_turn(random: &mut Stream, bytes: u64) -> f64 {
+    // One cache line each, in one cycle of all of them (Sattolo).
+    let mut next: Vec<[u32; 16]> = (0..(bytes / 64) as u32).map(|line| [line; 16]).collect();
+    for last in (1..next.len()).rev() {
+        next.swap(last, random.below(last as u64) as usize);
+    }
+    let (mut at, before) = (0u32, cpu_seconds());
+    for _ in 0..LOOKUPS {
+        at = next[at as usize][0];
+    }
+    let seconds = cpu_seconds() - before;
+    assert!(black_box(at as usize) < next.len());
+    seconds * 1e9 / LOOKUPS as f64
 }

@@ -21,6 +21,14 @@ pub trait LogIndex {
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot>;
     /// The slot of a line.
     fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot>;
+    /// The slot of a line in `newer`, or else in `older`, another index of pages of this size.
+    #[inline]
+    fn find_newest(newer: &Self, older: &Self, lpa: Lpa, line: LineInPage) -> Option<LogSlot>
+    where
+        Self: Sized,
+    {
+        newer.find(lpa, line).or_else(|| older.find(lpa, line))
+    }
     /// Whether any line of the page is logged.
     fn has_page(&self, lpa: Lpa) -> bool;
     /// The logged lines of a page, each once.

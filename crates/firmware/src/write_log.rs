@@ -142,14 +142,11 @@ impl<I: LogIndex> WriteLog<I> {
     /// The slot with the newest copy of a line.
     #[inline]
     pub fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
-        let newest = self.active().index.find(lpa, line);
-        newest.or_else(|| {
-            let other = self.other();
-            if other.used == 0 {
-                return None;
-            }
-            other.index.find(lpa, line)
-        })
+        let (active, other) = (self.active(), self.other());
+        if other.used == 0 {
+            return active.index.find(lpa, line);
+        }
+        I::find_newest(&active.index, &other.index, lpa, line)
     }
 
     /// The slot of a line in the sealed half.

@@ -12,9 +12,10 @@ mod lab;
 mod random;
 
 use common::Misfortune;
+use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{CachePolicy, ControllerStats, FtlStats, PrefetcherKind, VictimOrder};
 use lab::{Lab, Mix};
-use random::{pick, random_config, random_mix};
+use random::{has_skip_list, pick, random_config, random_mix};
 use units::{Ratio, Stream};
 
 /// Operations that were done; those that could not be are not counted.
@@ -41,7 +42,7 @@ impl Activity {
     }
 }
 
-fn run(seed: u64, activity: &mut Activity) {
+fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
     let mut random = Stream::new(seed, "device_model");
     let mut config = random_config(&mut random);
     if seed % 2 == 1 {
@@ -53,7 +54,7 @@ fn run(seed: u64, activity: &mut Activity) {
     }
     println!("MODEL_SEED={seed}: {config:?}");
     assert_eq!(config.validate(), Vec::<String>::new());
-    let mut lab = Lab::new(&config, random_mix(&mut random), seed);
+    let mut lab = Lab::<I>::new(&config, random_mix(&mut random), seed);
     let (mut operations, mut attempts) = (0, 0);
     while operations < OPERATIONS_PER_RUN {
         operations += u64::from(lab.step());
@@ -77,8 +78,15 @@ fn run(seed: u64, activity: &mut Activity) {
     activity.ftl.push(*lab.controller.ftl_stats());
 }
 
+fn run_with_its_index(seed: u64, activity: &mut Activity) {
+    match has_skip_list(seed) {
+        true => run::<SkipList>(seed, activity),
+        false => run::<TwoLevelHash>(seed, activity),
+    }
+}
+
 /// A run on flash of which programs, erases and reads fail now and then.
-fn run_on_failing_flash(seed: u64) -> Lab {
+fn run_on_failing_flash<I: LogIndex>(seed: u64) -> Lab<I> {
     let mut random = Stream::new(seed, "device_model/failing");
     let mut config = random_config(&mut random);
     config.promotion_enabled = false;
@@ -87,7 +95,7 @@ fn run_on_failing_flash(seed: u64) -> Lab {
         migrations: 0,
         ..random_mix(&mut random)
     };
-    let mut lab = Lab::new(&config, mix, seed);
+    let mut lab = Lab::<I>::new(&config, mix, seed);
     let often = pick(&mut random, &[1, 1, 10]);
     let misfortune = Misfortune {
         programs: Ratio::new(often, 1000),
@@ -111,19 +119,31 @@ fn run_on_failing_flash(seed: u64) -> Lab {
     lab
 }
 
+/// Poisoned reads, refused writes and retired blocks of a run with the index of its seed.
+fn fail_and_count(seed: u64) -> [u64; 3] {
+    fn counts<I: LogIndex>(lab: &Lab<I>) -> [u64; 3] {
+        let retired = lab.controller.health().retired_blocks;
+        [lab.poisoned_reads, lab.refused_writes, u64::from(retired)]
+    }
+    match has_skip_list(seed) {
+        true => counts(&run_on_failing_flash::<SkipList>(seed)),
+        false => counts(&run_on_failing_flash::<TwoLevelHash>(seed)),
+    }
+}
+
 /// No line is wrong, some are poison until they are written again, and a device that has lost too
 /// many blocks only reads.
 #[test]
 fn on_flash_that_fails_no_line_is_wrong() {
     if let Ok(seed) = std::env::var("MODEL_SEED") {
-        run_on_failing_flash(seed.parse().expect("a seed is a number"));
+        fail_and_count(seed.parse().expect("a seed is a number"));
         return;
     }
     let (mut poisoned, mut refused, mut retired) = (0, 0, 0);
-    for lab in (0..60).map(run_on_failing_flash) {
-        poisoned += lab.poisoned_reads;
-        refused += lab.refused_writes;
-        retired += lab.controller.health().retired_blocks;
+    for of_run in (0..60).map(fail_and_count) {
+        poisoned += of_run[0];
+        refused += of_run[1];
+        retired += of_run[2];
     }
     println!("{poisoned} poisoned, {refused} refused, {retired} retired");
     assert!(poisoned > 1000 && refused > 1000 && retired > 100);
@@ -133,10 +153,10 @@ fn on_flash_that_fails_no_line_is_wrong() {
 fn ten_million_random_operations_agree_with_a_map() {
     let mut activity = Activity::default();
     if let Ok(seed) = std::env::var("MODEL_SEED") {
-        return run(seed.parse().expect("a seed is a number"), &mut activity);
+        return run_with_its_index(seed.parse().expect("a seed is a number"), &mut activity);
     }
     for seed in 0..RUNS {
-        run(seed, &mut activity);
+        run_with_its_index(seed, &mut activity);
     }
     const { assert!(RUNS * OPERATIONS_PER_RUN >= 10_000_000) };
     let happened = [

@@ -9,9 +9,10 @@ mod lab;
 #[path = "common/random.rs"]
 mod random;
 
+use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{CachePolicy, ControllerConfig, LogMode, PrefetcherKind};
 use lab::{Lab, Mix};
-use random::{pick, random_config};
+use random::{has_skip_list, pick, random_config};
 use units::{Bytes, Ratio, Stream};
 
 const RUNS: u64 = 150;
@@ -54,11 +55,11 @@ fn mix(random: &mut Stream) -> Mix {
     }
 }
 
-fn run(seed: u64) -> [u64; 8] {
+fn run<I: LogIndex>(seed: u64) -> [u64; 8] {
     let mut random = Stream::new(seed, "recovery");
     let config = durable_config(&mut random);
     println!("MODEL_SEED={seed}: {config:?}");
-    let mut lab = Lab::new(&config, mix(&mut random), seed);
+    let mut lab = Lab::<I>::new(&config, mix(&mut random), seed);
     let mut sums = [0; 4];
     for _ in 0..STEPS {
         if random.below(STEPS_PER_CUT) == 0 {
@@ -88,13 +89,20 @@ fn run(seed: u64) -> [u64; 8] {
     ]
 }
 
+fn run_with_its_index(seed: u64) -> [u64; 8] {
+    match has_skip_list(seed) {
+        true => run::<SkipList>(seed),
+        false => run::<TwoLevelHash>(seed),
+    }
+}
+
 #[test]
 fn what_was_acknowledged_survives_every_cut() {
     if let Ok(seed) = std::env::var("MODEL_SEED") {
-        run(seed.parse().expect("a seed is a number"));
+        run_with_its_index(seed.parse().expect("a seed is a number"));
         return;
     }
-    let runs: Vec<_> = (0..RUNS).map(run).collect();
+    let runs: Vec<_> = (0..RUNS).map(run_with_its_index).collect();
     let names = [
         "cuts",
         "reads compared",

@@ -1,7 +1,7 @@
 //! SkyByte's log index: a hash table of pages, each with a small hash table of its logged lines.
 //!
-//! First level: LPA → page entry (16 B). Second level: open addressing with 4 B entries of line
-//! number and slot, starting with four entries and doubling when the load factor would exceed 0.75,
+//! First level: LPA → page entry (16 B with its key). Second level: open addressing with 4 B entries of
+//! line and slot, starting with four entries and doubling when the load factor would exceed 0.75,
 //! up to the lines of a page, where a line's home is its own number (D15). Tables of one size lie
 //! in one arena with a free list, so a log in steady state allocates nothing.
 //!
@@ -9,8 +9,8 @@
 
 use super::{IndexCursor, LogIndex};
 use alloc::vec::Vec;
+use core::ops::Range;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use rustc_hash::FxBuildHasher;
 use units::{LineInPage, LogSlot, Lpa, PageSize};
 
@@ -28,29 +28,64 @@ pub const FIRST_LEVEL_ENTRY_BYTES: u64 = 16;
 /// Bytes of a second-level entry. SkyByte §III-B: 6 bits of line, 26 bits of slot.
 pub const SECOND_LEVEL_ENTRY_BYTES: u64 = 4;
 
-/// A page of the first level. `line_count` 0 marks a page that was removed.
-#[derive(Clone)]
-struct Page {
-    lpa: Lpa,
-    table: u32,
-    line_count: u16,
-    table_bits: u8,
+/// Where the second-level table of a page is: its number among those of its size << 4 | base-two
+/// logarithm of its entries. Half as many bits as a pointer, so that a page of the first level and
+/// its key take 16 B.
+#[derive(Clone, Copy)]
+struct Table(u32);
+
+impl Table {
+    const SIZE_BITS: u32 = 4;
+
+    fn new(number: u32, bits: u8) -> Self {
+        assert!(
+            number < 1 << (u32::BITS - Self::SIZE_BITS),
+            "a half has fewer than 2^28 pages"
+        );
+        Self(number << Self::SIZE_BITS | u32::from(bits))
+    }
+    /// Base-two logarithm of its entries.
+    #[inline]
+    fn bits(self) -> u8 {
+        (self.0 & ((1 << Self::SIZE_BITS) - 1)) as u8
+    }
+    #[inline]
+    fn len(self) -> usize {
+        1 << self.bits()
+    }
+    /// Its entries among those of all tables of its size.
+    #[inline]
+    fn range(self) -> Range<usize> {
+        let start = ((self.0 >> Self::SIZE_BITS) as usize) << self.bits();
+        start..start + self.len()
+    }
 }
+
+/// A page of the first level.
+#[derive(Clone, Copy)]
+struct Page {
+    /// In the order of first logging.
+    position: u32,
+    table: Table,
+}
+
+/// Stands in the order of first logging where a page was removed.
+const REMOVED: Lpa = Lpa::new(u64::MAX);
 
 /// All second-level tables of one size.
 #[derive(Clone, Default)]
 struct Arena {
     entries: Vec<u32>,
-    free: Vec<u32>,
+    free: Vec<Table>,
 }
 
 /// The two-level hash index of one half of the log.
 #[derive(Clone)]
 pub struct TwoLevelHash {
-    /// LPA → position in `pages`; never iterated.
-    positions: HashMap<Lpa, u32, FxBuildHasher>,
-    /// In the order of first logging, removed ones included.
-    pages: Vec<Page>,
+    /// Never iterated.
+    pages: HashMap<Lpa, Page, FxBuildHasher>,
+    /// In the order of first logging, with gaps where pages were removed.
+    order: Vec<Lpa>,
     /// By base-two logarithm of the table size.
     arenas: Vec<Arena>,
     /// Entries of all tables in use.
@@ -60,14 +95,14 @@ pub struct TwoLevelHash {
 }
 
 impl TwoLevelHash {
-    fn page(&self, lpa: Lpa) -> Option<&Page> {
-        let position = *self.positions.get(&lpa)?;
-        Some(&self.pages[position as usize])
+    #[inline]
+    fn table(&self, table: Table) -> &[u32] {
+        &self.arenas[usize::from(table.bits())].entries[table.range()]
     }
 
-    fn table(&self, page: &Page) -> &[u32] {
-        let start = page.table as usize;
-        &self.arenas[usize::from(page.table_bits)].entries[start..start + (1 << page.table_bits)]
+    #[inline]
+    fn table_mut(&mut self, table: Table) -> &mut [u32] {
+        &mut self.arenas[usize::from(table.bits())].entries[table.range()]
     }
 
     #[inline]
@@ -113,60 +148,58 @@ impl TwoLevelHash {
         }
     }
 
-    fn take_table(&mut self, bits: u8) -> u32 {
+    fn take_table(&mut self, bits: u8) -> Table {
         self.entry_count += 1 << bits;
         let arena = &mut self.arenas[usize::from(bits)];
-        if let Some(start) = arena.free.pop() {
-            arena.entries[start as usize..start as usize + (1 << bits)].fill(EMPTY);
-            return start;
+        if let Some(table) = arena.free.pop() {
+            arena.entries[table.range()].fill(EMPTY);
+            return table;
         }
         let start = arena.entries.len();
         arena.entries.resize(start + (1 << bits), EMPTY);
-        u32::try_from(start).expect("a half has fewer table entries than 2^32")
+        let number = u32::try_from(start >> bits).expect("a half has fewer than 2^32 pages");
+        Table::new(number, bits)
     }
 
-    fn give_table(&mut self, start: u32, bits: u8) {
-        self.entry_count -= 1 << bits;
-        self.arenas[usize::from(bits)].free.push(start);
+    fn give_table(&mut self, table: Table) {
+        self.entry_count -= 1 << table.bits();
+        self.arenas[usize::from(table.bits())].free.push(table);
     }
 
-    /// Doubles the table of the page at `position`.
-    fn grow(&mut self, position: usize) {
-        let (old, old_bits) = (self.pages[position].table, self.pages[position].table_bits);
-        let bits = old_bits + 1;
-        let new = self.take_table(bits) as usize;
-        for offset in 0..1usize << old_bits {
-            let code = self.arenas[usize::from(old_bits)].entries[old as usize + offset];
+    /// Takes a table of twice the size for what is in `old`.
+    fn grow(&mut self, old: Table) -> Table {
+        let new = self.take_table(old.bits() + 1);
+        for at in old.range() {
+            let code = self.arenas[usize::from(old.bits())].entries[at];
             if code != EMPTY {
-                let line = self.decode(code).0;
-                let table = &mut self.arenas[usize::from(bits)].entries[new..new + (1 << bits)];
-                let at = Self::probe(table, line, self.line_bits);
+                let (line, line_bits) = (self.decode(code).0, self.line_bits);
+                let table = self.table_mut(new);
+                let at = Self::probe(table, line, line_bits);
                 table[at] = code;
             }
         }
-        self.give_table(old, old_bits);
-        self.pages[position].table = new as u32;
-        self.pages[position].table_bits = bits;
+        self.give_table(old);
+        new
     }
 
-    /// The position of the page in `pages`, made if it is new.
-    fn position_of(&mut self, lpa: Lpa) -> usize {
-        let next = u32::try_from(self.pages.len()).expect("a half has fewer pages than 2^32");
-        match self.positions.entry(lpa) {
-            Entry::Occupied(found) => *found.get() as usize,
-            Entry::Vacant(vacant) => {
-                vacant.insert(next);
-                let table_bits = FIRST_TABLE_BITS.min(self.line_bits);
-                let table = self.take_table(table_bits);
-                self.pages.push(Page {
-                    lpa,
-                    table,
-                    line_count: 0,
-                    table_bits,
-                });
-                next as usize
-            }
+    /// The table of a page; of a new one, an empty table.
+    fn table_of(&mut self, lpa: Lpa) -> Table {
+        if let Some(page) = self.pages.get(&lpa) {
+            return page.table;
         }
+        let position = u32::try_from(self.order.len()).expect("a half has fewer than 2^32 pages");
+        let table = self.take_table(FIRST_TABLE_BITS.min(self.line_bits));
+        self.pages.insert(lpa, Page { position, table });
+        self.order.push(lpa);
+        table
+    }
+
+    /// Forgets a page of the first level.
+    fn remove(&mut self, lpa: Lpa) -> Option<Table> {
+        let page = self.pages.remove(&lpa)?;
+        self.order[page.position as usize] = REMOVED;
+        self.give_table(page.table);
+        Some(page.table)
     }
 }
 
@@ -175,8 +208,8 @@ impl LogIndex for TwoLevelHash {
         let mut arenas = Vec::new();
         arenas.resize_with(usize::from(page.line_bits()) + 1, Arena::default);
         Self {
-            positions: HashMap::with_hasher(FxBuildHasher),
-            pages: Vec::new(),
+            pages: HashMap::with_hasher(FxBuildHasher),
+            order: Vec::new(),
             arenas,
             entry_count: 0,
             first_slot,
@@ -185,100 +218,94 @@ impl LogIndex for TwoLevelHash {
     }
 
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot> {
-        let position = self.position_of(lpa);
-        let code = self.code(line, slot);
-        let page = &self.pages[position];
-        let (size, count) = (1u32 << page.table_bits, u32::from(page.line_count));
-        let table = self.table(page);
-        let mut at = Self::probe(table, line, self.line_bits);
-        let found = table[at];
-        if found == EMPTY {
-            self.pages[position].line_count += 1;
-            if (count + 1) * FULLEST.1 > size * FULLEST.0 && size < 1 << self.line_bits {
-                self.grow(position);
-                at = Self::probe(self.table(&self.pages[position]), line, self.line_bits);
-            }
+        let (code, line_bits) = (self.code(line, slot), self.line_bits);
+        let table = self.table_of(lpa);
+        let entries = self.table_mut(table);
+        let mut at = Self::probe(entries, line, line_bits);
+        let found = entries[at];
+        if found != EMPTY || table.bits() == line_bits {
+            entries[at] = code;
+            return (found != EMPTY).then(|| self.decode(found).1);
         }
-        let page = &self.pages[position];
-        let arena = &mut self.arenas[usize::from(page.table_bits)];
-        arena.entries[page.table as usize + at] = code;
-        (found != EMPTY).then(|| self.decode(found).1)
+        let count = entries
+            .iter()
+            .map(|code| u32::from(*code != EMPTY))
+            .sum::<u32>()
+            + 1;
+        let mut table = table;
+        if count * FULLEST.1 > (table.len() as u32) * FULLEST.0 {
+            table = self.grow(table);
+            let page = self.pages.get_mut(&lpa).expect("its table is known");
+            page.table = table;
+            at = Self::probe(self.table(table), line, line_bits);
+        }
+        self.table_mut(table)[at] = code;
+        None
     }
 
     #[inline]
     fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
-        let table = self.table(self.page(lpa)?);
-        let code = table[Self::probe(table, line, self.line_bits)];
+        let entries = self.table(self.pages.get(&lpa)?.table);
+        let code = entries[Self::probe(entries, line, self.line_bits)];
         (code != EMPTY).then(|| self.decode(code).1)
     }
 
     fn has_page(&self, lpa: Lpa) -> bool {
-        self.positions.contains_key(&lpa)
+        self.pages.contains_key(&lpa)
     }
 
     fn lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        self.page(lpa)
-            .map_or(&[][..], |page| self.table(page))
+        self.pages
+            .get(&lpa)
+            .map_or(&[][..], |page| self.table(page.table))
             .iter()
             .filter(|code| **code != EMPTY)
             .map(|code| self.decode(*code))
     }
 
     fn remove_line(&mut self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
-        let position = *self.positions.get(&lpa)? as usize;
-        let page = &mut self.pages[position];
-        let (start, size) = (page.table as usize, 1usize << page.table_bits);
-        let table = &mut self.arenas[usize::from(page.table_bits)].entries[start..start + size];
-        let at = Self::probe(table, line, self.line_bits);
-        let code = core::mem::replace(&mut table[at], EMPTY);
+        let (table, line_bits) = (self.pages.get(&lpa)?.table, self.line_bits);
+        let entries = self.table_mut(table);
+        let at = Self::probe(entries, line, line_bits);
+        let code = core::mem::replace(&mut entries[at], EMPTY);
         if code == EMPTY {
             return None;
         }
-        Self::close_gap(table, at, self.line_bits);
-        page.line_count -= 1;
-        if page.line_count == 0 {
-            let (table, bits) = (page.table, page.table_bits);
-            self.positions.remove(&lpa);
-            self.give_table(table, bits);
+        Self::close_gap(entries, at, line_bits);
+        if entries.iter().all(|code| *code == EMPTY) {
+            self.remove(lpa);
         }
         Some(self.decode(code).1)
     }
 
     fn remove_page(&mut self, lpa: Lpa) -> bool {
-        let Some(position) = self.positions.remove(&lpa) else {
-            return false;
-        };
-        let page = &mut self.pages[position as usize];
-        page.line_count = 0;
-        let (table, bits) = (page.table, page.table_bits);
-        self.give_table(table, bits);
-        true
+        self.remove(lpa).is_some()
     }
 
     fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa> {
-        while let Some(page) = self.pages.get(cursor.0) {
+        while let Some(lpa) = self.order.get(cursor.0) {
             cursor.0 += 1;
-            if page.line_count > 0 {
-                return Some(page.lpa);
+            if *lpa != REMOVED {
+                return Some(*lpa);
             }
         }
         None
     }
 
     fn page_count(&self) -> usize {
-        self.positions.len()
+        self.pages.len()
     }
 
     fn reset(&mut self) {
         assert!(
-            self.positions.is_empty(),
+            self.pages.is_empty(),
             "the index of a half is reset only when every page has left it"
         );
-        self.pages.clear();
+        self.order.clear();
     }
 
     fn memory(&self) -> u64 {
-        self.positions.len() as u64 * FIRST_LEVEL_ENTRY_BYTES
+        self.pages.len() as u64 * FIRST_LEVEL_ENTRY_BYTES
             + self.entry_count * SECOND_LEVEL_ENTRY_BYTES
     }
 }

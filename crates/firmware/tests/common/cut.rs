@@ -2,13 +2,14 @@
 
 use super::Lab;
 use crate::common::Token;
+use firmware::log_index::LogIndex;
 use firmware::{Controller, ControllerConfig, RequestOp};
 use std::collections::BTreeSet;
 
 /// By line: what it may be instead of what was acknowledged last, until it is read.
 pub type Doubts = Vec<BTreeSet<Token>>;
 
-impl Lab {
+impl<I: LogIndex> Lab<I> {
     /// Cuts the power and lets the firmware recover. Of each line of a write that was not answered
     /// the old or the new bytes are right.
     #[allow(dead_code, reason = "not every test cuts the power")]

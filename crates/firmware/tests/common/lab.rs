@@ -10,6 +10,7 @@ mod ports;
 mod transactions;
 
 use crate::common::{Bench, Costs, POISON, Token};
+use firmware::log_index::LogIndex;
 use firmware::{
     Answer, Cell, Controller, ControllerConfig, NandTag, PagePlace, Refusal, Request, RequestOp,
     Response,
@@ -62,8 +63,9 @@ pub struct Mix {
     pub hot_pages: u64,
 }
 
-pub struct Lab {
-    pub controller: Controller,
+/// `I` is the index of the log.
+pub struct Lab<I> {
+    pub controller: Controller<I>,
     pub bench: Bench,
     pub delays: u64,
     pub clean_demotions: u64,
@@ -92,9 +94,9 @@ pub struct Lab {
     pub cuts: u64,
 }
 
-impl Lab {
+impl<I: LogIndex> Lab<I> {
     pub fn new(config: &ControllerConfig, mix: Mix, seed: u64) -> Self {
-        let controller = Controller::new(config);
+        let controller = Controller::with_index(config);
         let page = config.geometry.page_size;
         let lines = controller.logical_page_count() as usize * usize::from(page.line_count());
         let costs = Costs {

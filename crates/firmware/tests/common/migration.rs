@@ -2,9 +2,10 @@
 
 use super::{HOST_PAGES, HostPage, Lab, Stage};
 use firmware::RequestOp;
+use firmware::log_index::LogIndex;
 use units::Lpa;
 
-impl Lab {
+impl<I: LogIndex> Lab<I> {
     pub(super) fn start_promotion(&mut self, lpa: u64) {
         let count = usize::from(self.page.line_count());
         let page = HostPage {

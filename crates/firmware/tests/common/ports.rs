@@ -2,10 +2,11 @@
 
 use super::Lab;
 use crate::common::Token;
+use firmware::log_index::LogIndex;
 use firmware::{PagePlace, RequestOp, Response};
 use units::TxId;
 
-impl Lab {
+impl<I: LogIndex> Lab<I> {
     /// Tokens for the lines of a page.
     pub(super) fn tokens(&mut self) -> Token {
         let first = self.next_token;

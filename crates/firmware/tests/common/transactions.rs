@@ -2,6 +2,7 @@
 
 use super::Lab;
 use crate::common::Token;
+use firmware::log_index::LogIndex;
 use firmware::{Refusal, RequestOp};
 use std::collections::BTreeMap;
 use units::TxId;
@@ -18,7 +19,7 @@ pub struct Open {
 
 const MOST_OPEN: usize = 4;
 
-impl Lab {
+impl<I: LogIndex> Lab<I> {
     /// A run, commit or abort of a transaction.
     pub(super) fn access_transaction(&mut self) -> bool {
         if self.open.len() < MOST_OPEN && self.random.below(4) == 0 {

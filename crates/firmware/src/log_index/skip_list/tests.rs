@@ -1,8 +1,13 @@
-//! What the model does not ask: memory, and how long the way to a page is.
+//! What the model does not ask: memory, how pages spread over nodes and lanes, large pages.
 
+use super::nodes::LINE_BYTES;
 use super::*;
+use alloc::vec::Vec;
+use units::Stream;
 
 const PAGES: u64 = 4096;
+/// Bytes of a chunk.
+const CHUNK: u64 = 6;
 
 fn index() -> SkipList {
     SkipList::new(PageSize::KIB_4, LogSlot::new(0))
@@ -14,82 +19,146 @@ fn log(index: &mut SkipList, lpa: u64, lines: core::ops::Range<u16>, first_slot:
     }
 }
 
-/// Nodes that a search for a page goes to.
-fn steps_to(index: &SkipList, lpa: u64) -> u32 {
-    let (partition, page) = index.split(Lpa::new(lpa));
-    let (mut at, mut steps) = (index.heads[partition], 0);
-    for level in (0..MOST_LEVELS).rev() {
-        while index.next(at, level) < link(page, 0) {
-            at = index.next(at, level) as Node;
-            steps += 1;
-        }
+fn scanned(index: &SkipList) -> Vec<u64> {
+    let mut cursor = IndexCursor::default();
+    core::iter::from_fn(|| index.next_page(&mut cursor))
+        .map(Lpa::get)
+        .collect()
+}
+
+/// All pages of a partition in an order of chance.
+fn shuffled(random: &mut Stream) -> Vec<u64> {
+    let mut pages: Vec<u64> = (0..PAGES).collect();
+    for last in (1..pages.len()).rev() {
+        pages.swap(last, random.below(last as u64 + 1) as usize);
     }
-    steps
+    pages
 }
 
 #[test]
 fn a_run_is_one_chunk_and_a_line_written_anew_splits_it() {
     let mut index = index();
     log(&mut index, 5, 0..64, 100);
-    let alone = index.memory();
+    let one = index.memory();
     log(&mut index, 6, 0..1, 200);
-    assert_eq!(
-        index.memory() - alone,
-        CHUNK_BYTES_OF_ONE + (1 + height(Lpa::new(6)) as u64) * 8
-    );
+    assert_eq!(index.memory() - one, CHUNK);
     log(&mut index, 5, 9..10, 300);
-    let node = index.node(Lpa::new(5)).expect("it is logged");
-    assert_eq!(index.list(node).count, 3);
+    assert_eq!(
+        index.memory() - one,
+        4 * CHUNK,
+        "room for four instead of one"
+    );
     for (line, slot) in [(8, 108), (9, 300), (10, 110), (63, 163)] {
         let found = index.find(Lpa::new(5), LineInPage::new(line));
         assert_eq!(found, Some(LogSlot::new(slot)));
     }
     // The run written anew in order takes the place of the old one line by line.
     log(&mut index, 5, 10..64, 301);
-    assert_eq!(index.list(node).count, 2);
+    assert_eq!(index.memory() - one, 2 * CHUNK);
 }
 
-const CHUNK_BYTES_OF_ONE: u64 = 6;
-
 #[test]
-fn the_way_to_a_page_of_a_full_partition_is_short_whatever_the_distance_of_pages() {
-    for distance in [1, 2, 3, 7, 64] {
+fn a_full_partition_takes_little_more_than_its_pages_in_whatever_order_they_come() {
+    let mut random = Stream::new(1, "skip list");
+    let ascending: Vec<u64> = (0..PAGES).collect();
+    let descending: Vec<u64> = (0..PAGES).rev().collect();
+    // Bytes of nodes and lanes for a page, of which 6 cannot be less.
+    let orders = [
+        (ascending, 8),
+        (descending, 16),
+        (shuffled(&mut random), 12),
+    ];
+    for (order, most) in orders {
         let mut index = index();
-        let pages: Vec<u64> = (0..PAGES / distance)
-            .map(|page| PAGES + page * distance)
-            .collect();
-        for page in &pages {
-            log(&mut index, *page, 0..1, 0);
+        for page in &order {
+            log(&mut index, PAGES + *page, 0..1, 0);
         }
-        let steps: u32 = pages.iter().map(|page| steps_to(&index, *page)).sum();
-        let average = f64::from(steps) / pages.len() as f64;
-        // Of each level 3 nodes, if chance makes the levels.
-        let levels = (pages.len() as f64).log(4.0);
-        assert!(
-            average < 3.5 * levels,
-            "{average} steps among {} pages",
-            pages.len()
-        );
+        let bytes = index.memory() - PAGES * CHUNK;
+        assert!(bytes <= PAGES * most, "{bytes} bytes for {PAGES} pages");
+        assert!(scanned(&index).into_iter().eq(PAGES..2 * PAGES));
+        for page in &order {
+            assert!(index.remove_page(Lpa::new(PAGES + *page)));
+        }
+        assert_eq!(scanned(&index), []);
     }
 }
 
+/// The model has a few pages of a partition; this has all of them, so that nodes part, lanes grow
+/// to several segments, and both become empty.
 #[test]
-fn nodes_and_chunks_of_pages_that_left_are_used_again() {
+fn a_partition_behaves_as_a_set_while_it_fills_and_empties() {
+    let mut random = Stream::new(2, "skip list");
+    let mut index = index();
+    let mut is_there = [false; PAGES as usize];
+    for share in [90, 50, 10, 80, 0] {
+        for _ in 0..2 * PAGES {
+            let page = random.below(PAGES);
+            let lpa = Lpa::new(2 * PAGES + page);
+            assert_eq!(index.has_page(lpa), is_there[page as usize]);
+            if random.below(100) < share {
+                index.insert(lpa, LineInPage::new(3), LogSlot::new(page as u32));
+            } else {
+                assert_eq!(index.remove_page(lpa), is_there[page as usize]);
+            }
+            is_there[page as usize] = index.has_page(lpa);
+        }
+        let there = (0..PAGES).filter(|page| is_there[*page as usize]);
+        assert!(
+            scanned(&index)
+                .into_iter()
+                .eq(there.map(|page| 2 * PAGES + page))
+        );
+        let found = (0..PAGES).filter(|page| {
+            let found = index.find(Lpa::new(2 * PAGES + page), LineInPage::new(3));
+            found == Some(LogSlot::new(*page as u32))
+        });
+        assert_eq!(found.count(), index.page_count());
+    }
+    assert!(index.page_count() < PAGES as usize / 4);
+}
+
+#[test]
+fn a_page_of_256_lines_has_256_chunks_at_most() {
+    let mut index = SkipList::new(PageSize::KIB_16, LogSlot::new(0));
+    let lines = (0..256).map(|line| line * 77 % 256);
+    for (slot, line) in lines.clone().enumerate() {
+        let line = LineInPage::new(line);
+        assert_eq!(index.find(Lpa::new(9), line), None);
+        index.insert(Lpa::new(9), line, LogSlot::new(2 * slot as u32));
+    }
+    for (slot, line) in lines.enumerate() {
+        let slot = LogSlot::new(2 * slot as u32);
+        assert_eq!(index.find(Lpa::new(9), LineInPage::new(line)), Some(slot));
+        assert_eq!(
+            index.remove_line(Lpa::new(9), LineInPage::new(line)),
+            Some(slot)
+        );
+    }
+    assert_eq!(index.page_count(), 0);
+}
+
+#[test]
+fn an_empty_index_takes_the_memory_of_its_partitions_only() {
+    let mut index = index();
+    log(&mut index, 3 * PAGES, 0..1, 0);
+    assert_eq!(index.memory(), 4 * 24 + CHUNK + 2 * LINE_BYTES + 2);
+    index.remove_page(Lpa::new(3 * PAGES));
+    assert_eq!(index.memory(), 4 * 24);
+}
+
+#[test]
+fn blocks_nodes_and_lanes_of_pages_that_left_are_used_again() {
     let mut index = index();
     let mut sizes = Vec::new();
     for round in 0..3 {
-        for page in 0..500 {
-            log(&mut index, page * 11, 0..3, round * 2000 + page as u32 * 3);
-            log(
-                &mut index,
-                page * 11,
-                1..2,
-                round * 2000 + 1500 + page as u32,
-            );
+        for page in 0..3000 {
+            let slot = round * 20_000 + page as u32 * 4;
+            log(&mut index, page * 3, 0..3, slot);
+            log(&mut index, page * 3, 1..2, slot + 3);
         }
-        sizes.push((index.words.len(), index.memory()));
-        for page in 0..500 {
-            assert!(index.remove_page(Lpa::new(page * 11)));
+        sizes.push((index.nodes.room(), index.chunks.room(), index.memory()));
+        for page in 0..3000 {
+            assert!(index.remove_page(Lpa::new(page * 3)));
         }
         index.reset();
     }
