@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import mmap
 import os
 import random
@@ -250,6 +251,29 @@ def test_what_was_synced_survives_a_kill_and_the_mount_is_mended(
         file.seek(12_345)
         assert file.read(len(data)) == expected
     again.stop()
+
+
+def barriers(image: Path) -> int:
+    """Flushes in the life of a device."""
+    stats = run(sys.executable, "-m", "entresol", "device", "stats", image, "--json")
+    count: int = json.loads(stats)["barriers"]
+    return count
+
+
+def test_each_sync_is_a_flush_of_the_device(serve: Serve, image: Path) -> None:
+    before = barriers(image)
+    server = serve()
+    fd = os.open(server.file, os.O_RDWR)
+    os.fsync(fd)
+    os.fdatasync(fd)
+    os.pwritev(fd, [b"synced by itself"], 0, os.RWF_DSYNC)
+    os.close(fd)
+    for flag in (os.O_SYNC, os.O_DSYNC):
+        fd = os.open(server.file, os.O_RDWR | flag)
+        os.pwrite(fd, b"synchronous", 0)
+        os.close(fd)
+    server.stop()
+    assert barriers(image) - before == 5 + 1, "and one at the end"
 
 
 def test_a_server_that_stops_does_not_wait_for_ever_for_open_files(serve: Serve) -> None:

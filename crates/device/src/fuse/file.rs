@@ -14,7 +14,7 @@ use fuser::{
     ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
-use nix::fcntl::FallocateFlags;
+use nix::fcntl::{FallocateFlags, OFlag};
 use nix::unistd::Whence;
 use port::{Device, Shape};
 use std::ffi::OsStr;
@@ -187,7 +187,7 @@ impl<D: Device + Send + Sync + 'static> Filesystem for OneFile<D> {
         at: u64,
         data: &[u8],
         _: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
@@ -196,7 +196,15 @@ impl<D: Device + Send + Sync + 'static> Filesystem for OneFile<D> {
             return reply.error(Errno::ENOSPC);
         }
         let (at, bytes) = (ByteAddr::new(at), data[..size].to_vec());
-        self.desk.take(Work::Write { at, bytes, reply });
+        // Without a page cache the kernel leaves this to the server, of the file's flags and of a
+        // single call's. O_SYNC has the bit of O_DSYNC.
+        let is_synced = OFlag::from_bits_retain(flags.0).contains(OFlag::O_DSYNC);
+        self.desk.take(Work::Write {
+            at,
+            bytes,
+            is_synced,
+            reply,
+        });
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {

@@ -18,6 +18,8 @@ pub(super) enum Work {
     Write {
         at: ByteAddr,
         bytes: Vec<u8>,
+        /// It is to survive a power cut when it is answered.
+        is_synced: bool,
         reply: ReplyWrite,
     },
     Flush {
@@ -48,8 +50,16 @@ impl Work {
                 }
                 done
             }
-            Self::Write { at, bytes, reply } => {
-                let done = write(device, at, &bytes).await;
+            Self::Write {
+                at,
+                bytes,
+                is_synced,
+                reply,
+            } => {
+                let mut done = write(device, at, &bytes).await;
+                if is_synced && done.is_ok() {
+                    done = device.flush().await.map(drop);
+                }
                 match &done {
                     Ok(()) => reply.written(bytes.len() as u32),
                     Err(error) => reply.error(errno(error)),
