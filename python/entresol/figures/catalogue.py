@@ -99,7 +99,7 @@ FIGURES: tuple[Figure, ...] = (
            f"executes. {FOUR}", NO_MEAN,
            motivation.boundedness, motivation.draw_boundedness, motivation.wants,
            why="The artifact's DRAM-Only runs on a DRAM model of its own, in which accesses wait "
-           "longer: with it alone (switch macsim_dram) the least share with DRAM is 58 %, "
+           "longer: with it alone (switch macsim_dram) the least share with DRAM is 57 %, "
            "published 63."),
     Figure("5", "How much of a page is read",
            "Of the pages that the device cache reads, the share of lines that is used before they "
