@@ -78,6 +78,8 @@ bugs! {
     OrderRestarted = "order_restarted" in Writes,
     /// Its recovery overlooked the page buffers.
     BuffersOverlooked = "buffers_overlooked" in Recovery,
+    /// Its recovery took every logged line for newer than its page in a buffer.
+    BufferOrderOverlooked = "buffer_order_overlooked" in Recovery,
     /// Its recovery took the slot with the highest number for the newest.
     OrderOverlooked = "order_overlooked" in Recovery,
     /// Its recovery believed that blocks are as on a new device.

@@ -42,7 +42,16 @@ impl Durable for Misreading<'_> {
     }
     fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)> {
         let is_seen = self.bug != Some(Bug::BuffersOverlooked);
-        self.tables.buffered().filter(move |_| is_seen)
+        let is_oldest = self.bug == Some(Bug::BufferOrderOverlooked);
+        let seen = self.tables.buffered().filter(move |_| is_seen);
+        seen.map(move |(buffer, page)| {
+            let order = if is_oldest {
+                WriteOrder::new(0)
+            } else {
+                page.order
+            };
+            (buffer, BufferedPage { order, ..page })
+        })
     }
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
         let is_renumbered = self.bug == Some(Bug::TxLogRenumbered);
