@@ -120,6 +120,22 @@ impl<I: LogIndex> Tried<I> {
     }
 }
 
+/// Two halves of a log: of a line in both, the newer one counts.
+fn compare_halves<I: LogIndex>(newer: Vec<Step>, older: Vec<Step>) {
+    let mut halves = [Tried::<I>::new(), Tried::new()];
+    halves[1].next_slot += 100_000;
+    for (half, steps) in halves.iter_mut().zip([newer, older]) {
+        steps.into_iter().for_each(|step| half.step(step));
+    }
+    let [newer, older] = &halves;
+    for key in (0..12).flat_map(|page| (0..64).map(move |line| (lpa(page), line))) {
+        let (page, line) = (Lpa::new(key.0), LineInPage::new(key.1));
+        let found = I::find_newest(&newer.index, &older.index, page, line);
+        let expected = newer.model.get(&key).or_else(|| older.model.get(&key));
+        assert_eq!(found.map(LogSlot::get), expected.copied());
+    }
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0u64..12, 0u16..64, 0u8..40), 1..600)
 }
@@ -151,5 +167,11 @@ proptest! {
             prop_assert_eq!(tried.scanned(), tried.order.clone());
             tried.empty();
         }
+    }
+
+    #[test]
+    fn of_a_line_in_both_halves_the_newer_one_counts(newer in steps(), older in steps()) {
+        compare_halves::<TwoLevelHash>(newer.clone(), older.clone());
+        compare_halves::<SkipList>(newer, older);
     }
 }
