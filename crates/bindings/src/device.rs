@@ -1,10 +1,10 @@
 //! Device images, for Python: making them, and looking at them.
 
-use crate::{ConfigError, EntresolError};
+use crate::{ConfigError, EntresolError, by_section, documented};
 use device::config::{Layer, PRESETS};
-use device::{DeviceConfig, DeviceFileError, Image, fsck, metrics};
+use device::{Description, DeviceConfig, DeviceFileError, Image, fsck, metrics};
 use pyo3::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 pyo3::create_exception!(
@@ -40,20 +40,7 @@ fn device_presets() -> String {
 /// Every parameter of a device with its documentation, as JSON.
 #[pyfunction]
 fn device_parameters() -> String {
-    let sections = device::config::SECTIONS.iter();
-    let list: Vec<Value> = sections
-        .flat_map(|(_, parameters)| parameters.iter())
-        .map(|parameter| {
-            json!({
-                "key": parameter.key,
-                "kind": parameter.kind_in_words(),
-                "range": parameter.range,
-                "source": parameter.source,
-                "doc": parameter.doc.trim(),
-            })
-        })
-        .collect();
-    Value::Array(list).to_string()
+    documented(device::config::SECTIONS).to_string()
 }
 
 /// The effective configuration, by section and key, as JSON. `files` are pairs of name and text.
@@ -64,7 +51,7 @@ fn device_config(
     overrides: Vec<String>,
 ) -> PyResult<String> {
     let config = configured(preset, &files, &overrides).map_err(to_python)?;
-    Ok(sections(&config).to_string())
+    Ok(by_section(config.texts()).to_string())
 }
 
 /// Makes an image, and gives its name.
@@ -85,8 +72,13 @@ fn device_create(
 #[pyfunction]
 fn device_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let about = py.detach(|| Image::describe(&path)).map_err(to_python)?;
+    Ok(described(&about).to_string())
+}
+
+/// What an image is and what its device has done.
+pub(crate) fn described(about: &Description) -> Value {
     let config = &about.config;
-    Ok(json!({
+    json!({
         "id": about.id.to_string(),
         "capacity_bytes": config.capacity().get(),
         "raw_bytes": config.nand.capacity().get(),
@@ -94,10 +86,9 @@ fn device_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         "write_log_bytes": config.ssd.write_log.get(),
         "disk_bytes": about.disk_bytes.get(),
         "is_open": about.is_open,
-        "configuration": sections(config),
+        "configuration": by_section(config.texts()),
         "statistics": metrics::json(&about.counters, &about.latencies),
     })
-    .to_string())
 }
 
 /// What an image's device counts, as Prometheus text; another process may have it open.
@@ -142,7 +133,8 @@ fn device_fsck(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     .to_string())
 }
 
-fn configured(
+/// The configuration of a preset with files and `--set`s over it.
+pub(crate) fn configured(
     preset: &str,
     files: &[(String, String)],
     overrides: &[String],
@@ -151,21 +143,6 @@ fn configured(
     let overrides = overrides.iter().map(|set| Layer::assignment(set));
     let layers: Vec<Layer> = files.chain(overrides).collect::<Result<_, _>>()?;
     DeviceConfig::of_preset(preset, &layers)
-}
-
-/// A configuration as text with units, by section and key.
-fn sections(config: &DeviceConfig) -> Value {
-    let sections = config.texts().into_iter();
-    let object: Map<String, Value> = sections
-        .map(|(section, values)| {
-            let values = values.into_iter();
-            let values: Map<String, Value> = values
-                .map(|(key, text)| (key.to_owned(), Value::from(text)))
-                .collect();
-            (section.to_owned(), Value::Object(values))
-        })
-        .collect();
-    Value::Object(object)
 }
 
 /// Adds all of it to the module.

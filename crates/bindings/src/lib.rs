@@ -7,20 +7,23 @@
 mod crash;
 mod device;
 mod foreign;
+mod recovery_time;
 mod replay;
 mod serve;
 mod shared;
+mod watch;
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use sim::SimError;
 use sim::config::{Fidelity, SECTIONS, fidelity, presets};
 use sim::recorder::Recording;
 use sim::run::{Filters, Mode, Prepared, RunSpec, Windows};
 use sim::simulation::Progress;
-use sim::{Config, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
+use units::parameter::{Sections, Texts};
 use units::{ThreadId, Time};
 
 /// Filtered threads, for all runs of this process in the fast mode. They are a function of the
@@ -204,20 +207,36 @@ fn fidelity_names(text: &str) -> PyResult<Vec<&'static str>> {
 /// Every parameter with its documentation, as JSON.
 #[pyfunction]
 fn parameters() -> String {
-    let list: Vec<Value> = SECTIONS
+    documented(SECTIONS).to_string()
+}
+
+/// The documentation of parameters, as JSON.
+fn documented(sections: &Sections) -> Value {
+    let all = sections
         .iter()
-        .flat_map(|(_, parameters)| parameters.iter())
-        .map(|parameter| {
-            json!({
-                "key": parameter.key,
-                "kind": parameter.kind_in_words(),
-                "range": parameter.range,
-                "source": parameter.source,
-                "doc": parameter.doc.split_whitespace().collect::<Vec<_>>().join(" "),
-            })
+        .flat_map(|(_, parameters)| parameters.iter());
+    let list = all.map(|parameter| {
+        json!({
+            "key": parameter.key,
+            "kind": parameter.kind_in_words(),
+            "range": parameter.range,
+            "source": parameter.source,
+            "doc": parameter.doc.split_whitespace().collect::<Vec<_>>().join(" "),
         })
-        .collect();
-    Value::Array(list).to_string()
+    });
+    Value::Array(list.collect())
+}
+
+/// Values as text with units, by section and key, as JSON.
+fn by_section(texts: Texts) -> Value {
+    let object = |values: Vec<(&str, String)>| {
+        let pairs = values.into_iter();
+        let pairs = pairs.map(|(key, text)| (key.to_owned(), Value::from(text)));
+        Value::Object(pairs.collect())
+    };
+    let sections = texts.into_iter();
+    let sections = sections.map(|(section, values)| (section.to_owned(), object(values)));
+    Value::Object(sections.collect())
 }
 
 /// What is built into the log index, as JSON: sizes in bytes, the load factor in thousandths.
@@ -231,16 +250,6 @@ fn log_index() -> String {
         "entry_bytes": index::SECOND_LEVEL_ENTRY_BYTES,
     })
     .to_string()
-}
-
-fn texts_json(config: &Config) -> Value {
-    let sections = config.texts().into_iter().map(|(section, keys)| {
-        let keys = keys
-            .into_iter()
-            .map(|(key, text)| (key.to_string(), json!(text)));
-        (section.to_string(), Value::Object(keys.collect()))
-    });
-    Value::Object(sections.collect())
 }
 
 /// The effective configuration as JSON: section → key → text.
@@ -266,7 +275,7 @@ fn effective_config(
         mode: Mode::Detailed,
     };
     let config = spec.config().map_err(to_python)?;
-    Ok(texts_json(&config).to_string())
+    Ok(by_section(config.texts()).to_string())
 }
 
 /// One run: checked when made, executed once or more, observed and cancelled from other threads.
@@ -440,6 +449,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace_head, module)?)?;
     foreign::add(module)?;
     device::add(module)?;
+    watch::add(module)?;
+    recovery_time::add(module)?;
     crash::add(module)?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;

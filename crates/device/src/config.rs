@@ -147,22 +147,10 @@ impl DeviceConfig {
     /// The values as text, by section and key, in the order of declaration.
     pub fn texts(&self) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         let table = toml::Table::try_from(self).expect("a configuration is a table");
-        let text = |section: &str, key: &str| match &table[section][key] {
+        units::parameter::texts(SECTIONS, |section, key| match &table[section][key] {
             toml::Value::String(text) => text.clone(),
             other => other.to_string(),
-        };
-        SECTIONS
-            .iter()
-            .map(|(section, parameters)| {
-                let keys = parameters
-                    .iter()
-                    .filter_map(|parameter| Some(parameter.key.split_once('.')?.1));
-                (
-                    *section,
-                    keys.map(|key| (key, text(section, key))).collect(),
-                )
-            })
-            .collect()
+        })
     }
 
     /// What the firmware is told.

@@ -8,19 +8,18 @@
 //! Commands whose ranges overlap, one of them writing, are served one after the other in the order
 //! of submission, which is the order that the firmware asks its host to keep.
 
-use crate::activity::{Done, Standing, done_in_numbers, health_in_numbers, standing_in_numbers};
 use crate::command::{Ask, Command, Piece, State};
-use crate::counters::{Counters, HEALTH_STEP, STEP};
+use crate::counters::{Counters, HEALTH_STEP};
 use crate::data::Data;
 use crate::error::DeviceFileError;
 use crate::image::Image;
-use crate::latency::Latencies;
 use crate::pace::{Pace, WallClock};
+use crate::recovery::{self, Recovered};
 use crate::superblock::Role;
 use crate::transactions::Transactions;
+use crate::wire::Wire;
 use crate::world::{Event, World};
-use crate::{recovery, wire::Wire};
-use firmware::{Health, NandTag, Request};
+use firmware::{NandTag, Request};
 use port::{Atomicity, Completion, DeviceError, DeviceStats, Shape};
 use std::path::PathBuf;
 use units::{ByteAddr, Bytes, PageSize, Picos, RequestId, Time, TxId};
@@ -68,9 +67,10 @@ pub struct DeviceEngine {
     shape: Shape,
     wall: Option<WallClock>,
     /// Commands until the counters are written.
-    until_write: u32,
+    pub(crate) until_write: u32,
     stopped: Option<String>,
-    at_open: Counters,
+    recovered: Recovered,
+    pub(crate) at_open: Counters,
     image: PathBuf,
 }
 
@@ -88,7 +88,9 @@ impl DeviceEngine {
         let frames = config.ssd.frame_count(page.bytes());
         let data = Data::new(image.tables, image.media, image.id, (frames, page));
         let stats = Counters::read(data.tables.map()).stats;
-        let mut world = World::new(data, &config, stats.clock);
+        let recovered = Recovered::of(&config, &image.view);
+        let begin = stats.clock + recovered.scan;
+        let mut world = World::new(data, &config, begin);
         let view = image.view;
         let dram = path.join(Role::Dram.file_name());
         let controller = recovery::start(&config, &view, &mut world, &dram)?;
@@ -96,7 +98,7 @@ impl DeviceEngine {
         let at_open = Counters::read(world.data.tables.map());
         let mut engine = Self {
             controller,
-            wire: Wire::new(&config.device, stats.clock),
+            wire: Wire::new(&config.device, begin),
             page,
             commands: Vec::new(),
             free_commands: Vec::new(),
@@ -109,9 +111,10 @@ impl DeviceEngine {
                 block: page.bytes(),
                 has_transactions,
             },
-            wall: (pace == Pace::Real).then(|| WallClock::start(stats.clock)),
+            wall: (pace == Pace::Real).then(|| WallClock::start(begin)),
             until_write: HEALTH_STEP,
             stopped: None,
+            recovered,
             at_open,
             stats,
             world,
@@ -131,26 +134,18 @@ impl DeviceEngine {
         &self.image
     }
 
-    /// What it has done since the image was made.
-    pub fn stats(&self) -> DeviceStats {
-        let mut stats = self.stats;
-        stats.clock = self.world.now();
-        let nand = self.world.nand().stats();
-        let flash = &mut stats.flash;
-        let completed = |kind| nand.of(kind).completed;
-        flash.reads = self.at_open.stats.flash.reads + completed(nand::Kind::Read);
-        flash.programs = self.at_open.stats.flash.programs + completed(nand::Kind::Program);
-        flash.erases = self.at_open.stats.flash.erases + completed(nand::Kind::Erase);
-        flash.read_bytes = self.page.bytes() * flash.reads;
-        flash.programmed_bytes = self.page.bytes() * flash.programs;
-        stats
+    /// What opening it took.
+    pub fn recovered(&self) -> Recovered {
+        self.recovered
     }
 
-    /// How it is: spare blocks, wear, failures.
-    pub fn health(&self) -> Health {
-        let mut health = self.controller.health();
-        health.unsafe_shutdowns = self.at_open.unsafe_shutdowns;
-        health
+    /// How long nothing will happen that is not submitted: with a wall clock, until it has reached
+    /// the next event; else not at all.
+    pub fn rest(&self) -> Picos {
+        let next = self.wall.as_ref().zip(self.world.next_time());
+        next.map_or(Picos::ZERO, |(wall, next)| {
+            next.saturating_since(wall.now())
+        })
     }
 
     /// Opens a transaction.
@@ -257,6 +252,14 @@ impl DeviceEngine {
     /// Lets happen whatever is under way, compaction and GC included.
     pub fn settle(&mut self) {
         while self.step() != Step::Idle {}
+    }
+
+    /// Brings everything that is logged to flash and frees the log of transactions: with opening,
+    /// what ByteFS calls RECOVER() (§4.7). Lines of open transactions stay.
+    pub fn drain(&mut self) {
+        let now = self.world.now();
+        self.controller.drain_log(now, &mut self.world);
+        self.settle();
     }
 
     /// Checks everything that can be checked of the firmware; for tests.
@@ -437,52 +440,5 @@ impl DeviceEngine {
 
     pub(crate) fn free_operation(&mut self, id: RequestId) {
         self.free_operations.push(id.get());
-    }
-
-    /// Writes the counters once in a while.
-    pub(crate) fn count_down(&mut self) {
-        self.until_write -= 1;
-        if self.until_write.is_multiple_of(STEP) {
-            self.counters().write(self.world.data.tables.map_mut());
-        }
-        if self.until_write == 0 {
-            self.publish();
-        }
-    }
-
-    /// Writes everything that `entresol device stats` reads into the image, so that who looks sees
-    /// the device as it is now. Happens by itself every few thousand commands; whoever serves a
-    /// device calls it a few times a second.
-    pub fn publish(&mut self) {
-        self.until_write = HEALTH_STEP;
-        let counters = self.counters();
-        let health = health_in_numbers(&self.controller.health());
-        let map = self.world.data.tables.map_mut();
-        counters.write(map);
-        Counters::write_health(map, &health);
-    }
-
-    /// What it has done since the image was made, and how it stands; health is as it was when it
-    /// was last written.
-    pub fn counters(&self) -> Counters {
-        let before = &self.at_open;
-        let since = done_in_numbers(&Done::of(&self.controller));
-        let standing = Standing {
-            fullness: self.controller.fullness(),
-            open_transactions: self.transactions.open_count(),
-            running: self.running.len(),
-        };
-        Counters {
-            unsafe_shutdowns: before.unsafe_shutdowns,
-            stats: self.stats(),
-            activity: std::array::from_fn(|nth| before.activity[nth].wrapping_add(since[nth])),
-            standing: standing_in_numbers(&standing),
-            health: Counters::read(self.world.data.tables.map()).health,
-        }
-    }
-
-    /// How long requests took, since the image was made.
-    pub fn latencies(&self) -> Latencies {
-        Latencies::read(self.world.data.tables.map())
     }
 }

@@ -47,12 +47,15 @@ impl WallClock {
     }
 }
 
+/// How long to sleep for some device time: less than it, since sleepers are woken late.
+pub fn sleep_for(span: Picos) -> Duration {
+    Duration::from_nanos(span.get() / 1_000).saturating_sub(SPIN)
+}
+
 /// Waits for some device time, or a part of it.
 pub fn wait(span: Picos) {
-    let span = Duration::from_nanos(span.get() / 1_000);
-    if span > SPIN {
-        std::thread::sleep((span - SPIN).min(LONGEST));
-    } else {
-        std::hint::spin_loop();
+    match sleep_for(span) {
+        Duration::ZERO => std::hint::spin_loop(),
+        long => std::thread::sleep(long.min(LONGEST)),
     }
 }

@@ -2,18 +2,20 @@
 //!
 //! A future submits its command when it is first polled and then gives way once, so that others
 //! submit theirs at the same device time; polled again, it moves the device by one event. No thread
-//! of its own and no runtime: whoever waits works.
+//! of its own and no runtime: whoever waits works. A poll never sleeps; a device whose host waits
+//! for it says how long nothing will happen ([`Device::rest`]), and who polls may sleep.
 
 use crate::command::Ask;
-use crate::engine::{DeviceEngine, Step, Ticket};
+use crate::engine::{DeviceEngine, Ticket};
 use crate::error::DeviceFileError;
 use crate::pace::{Pace, wait};
 use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
 use std::future::{Future, poll_fn};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
-use units::{ByteAddr, Bytes, TxId};
+use std::task::{Context, Poll, Waker};
+use units::{ByteAddr, Bytes, Picos, TxId};
 
 /// A device of real bytes, for many tasks and threads of one process.
 pub struct RealDevice {
@@ -50,6 +52,19 @@ impl RealDevice {
         self.engine.lock().expect("the firmware has not panicked")
     }
 
+    /// Polls a future of this device's requests until it is done, and sleeps while the device says
+    /// that nothing happens. [`port::block_on`] would spin.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                return value;
+            }
+            wait(self.rest());
+        }
+    }
+
     async fn run(
         &self,
         submit: impl FnOnce(&mut DeviceEngine) -> Result<Ticket, DeviceError>,
@@ -67,11 +82,8 @@ impl RealDevice {
                 waiting.ticket = None;
                 return Poll::Ready(result);
             }
-            let step = engine.step();
-            drop(engine);
-            if let Step::Early(span) = step {
-                wait(span);
-            }
+            // Early or not: a poll waits for nothing ([`RealDevice::rest`]).
+            engine.step();
             context.waker().wake_by_ref();
             Poll::Pending
         })
@@ -214,6 +226,10 @@ impl Device for RealDevice {
         tx: TxId,
     ) -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>> {
         self.run_plain(Ask::Abort(tx), ByteAddr::new(0), Bytes::ZERO)
+    }
+
+    fn rest(&self) -> Picos {
+        self.engine().rest()
     }
 
     fn stats(&self) -> DeviceStats {

@@ -10,7 +10,8 @@ use firmware::{
     NandFault, NandTag, Request, Timer, UnsoundState,
 };
 use std::path::Path;
-use units::Time;
+use units::address::LINE_BYTES;
+use units::{Picos, Time};
 
 /// The firmware, with the log index that the configuration names.
 pub enum Brain {
@@ -72,6 +73,11 @@ impl Brain {
         either!(self, controller => controller.on_timer(now, timer, world));
     }
 
+    /// Starts to bring everything that is logged to flash.
+    pub fn drain_log(&mut self, now: Time, world: &mut World) {
+        either!(self, controller => controller.drain_log(now, Vec::new(), world));
+    }
+
     /// How the device is.
     pub fn health(&self) -> Health {
         either!(self, controller => controller.health())
@@ -95,6 +101,37 @@ impl Brain {
     /// Checks everything that can be checked.
     pub fn audit(&self) {
         either!(self, controller => controller.audit());
+    }
+}
+
+/// What opening an image takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recovered {
+    /// Slots of the write log, whose headers are read.
+    pub slots: u64,
+    /// Lines among them that a record vouches for, committed or not.
+    pub lines: u64,
+    /// Commits in the log of transactions.
+    pub commits: u64,
+    /// Accounted time: an access to device DRAM for each header of a slot or buffer and for each
+    /// line of 64 B of the TxLog, and an access to the index for each line.
+    pub scan: Picos,
+}
+
+impl Recovered {
+    /// Of an image that is about to be opened.
+    pub fn of(config: &DeviceConfig, tables: &Tables) -> Self {
+        let slots = 2 * config.ssd.half_slot_count();
+        let lines = tables.logged().count() as u64;
+        let buffers = u64::from(config.ssd.buffers) + u64::from(config.ftl.gc_buffers);
+        let of_commits = config.ssd.tx_log.get().div_ceil(LINE_BYTES.get());
+        let read = config.ssd.dram_latency * (slots + buffers + of_commits);
+        Self {
+            slots,
+            lines,
+            commits: tables.committed().count() as u64,
+            scan: read + config.ssd.log_lookup * lines,
+        }
     }
 }
 

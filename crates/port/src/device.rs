@@ -160,6 +160,12 @@ pub trait Device {
     fn abort(&self, tx: TxId)
     -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>>;
 
+    /// How long nothing will happen to what is under way: whoever polls may sleep or do something
+    /// else meanwhile. Zero where polling gets on, which is so unless a device makes its host wait.
+    fn rest(&self) -> Picos {
+        Picos::ZERO
+    }
+
     /// What the device has done since it was made.
     fn stats(&self) -> DeviceStats;
 }

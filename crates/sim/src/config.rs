@@ -120,23 +120,10 @@ impl Config {
     /// The values as text, by section and key, in the order of declaration.
     pub fn texts(&self) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         let table = toml::Table::try_from(self).expect("a configuration is a table");
-        SECTIONS
-            .iter()
-            .map(|(section, parameters)| {
-                let texts = parameters
-                    .iter()
-                    .map(|parameter| {
-                        let key = parameter.key.split_once('.').expect("section.key").1;
-                        let text = match &table[*section][key] {
-                            toml::Value::String(text) => text.clone(),
-                            other => other.to_string(),
-                        };
-                        (key, text)
-                    })
-                    .collect();
-                (*section, texts)
-            })
-            .collect()
+        units::parameter::texts(SECTIONS, |section, key| match &table[section][key] {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })
     }
 
     /// The design as it is simulated. A page cache that is filled by hotness is adaptive migration

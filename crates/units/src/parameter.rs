@@ -1,5 +1,8 @@
 //! Parameters documented where they are declared.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 /// What the reference page and `entresol config explain` say of one parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
@@ -15,7 +18,32 @@ pub struct Parameter {
     pub doc: &'static str,
 }
 
+/// Sections with the documentation of their parameters.
+pub type Sections = [(&'static str, &'static [Parameter])];
+/// Values as text, by section and key.
+pub type Texts = Vec<(&'static str, Vec<(&'static str, String)>)>;
+
+/// The values of all parameters as text, by section and key, in the order of declaration; `text`
+/// gives that of a section and a key.
+pub fn texts(sections: &Sections, text: impl Fn(&str, &str) -> String) -> Texts {
+    let of_section = |(section, parameters): &(&'static str, &'static [Parameter])| {
+        let keys = parameters.iter().map(Parameter::name);
+        let values = keys.map(|key| (key, text(section, key)));
+        (*section, values.collect())
+    };
+    sections.iter().map(of_section).collect()
+}
+
 impl Parameter {
+    /// Its name without its section: `t_r`.
+    ///
+    /// # Panics
+    /// If its key has no section.
+    pub fn name(&self) -> &'static str {
+        let (_, name) = self.key.split_once('.').expect("section.key");
+        name
+    }
+
     /// What kind of value it takes, in words: "time", "size", "name".
     pub fn kind_in_words(&self) -> &'static str {
         match self.kind.rsplit("::").next().unwrap_or(self.kind).trim() {

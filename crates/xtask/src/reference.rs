@@ -1,6 +1,7 @@
 //! The generated pages: all parameters, from where they are declared ([`SECTIONS`]) and from the
 //! presets, and all fidelity switches.
 
+mod devices;
 mod fidelity;
 
 use sim::config::presets::{DESIGNS, MACHINES, NAND_TYPES, Preset};
@@ -42,7 +43,7 @@ const HEAD: &str = "\
 Set one with `--set section.key=value` or in a TOML file (`--config`), and see what it is now with
 `entresol config explain section.key`. A unit is part of the value: `3us`, `64MiB`, `16GB/s`,
 `4GHz`, `15cycles`, `80%`. Defaults are those of the machine `table2`; [presets](#presets) lists
-what the others change, and [fidelity](fidelity.md) what the switches of `--fidelity` do. Where a source says *ours* or *our choice*, the papers give no value.
+what the others change, [devices](#devices) what devices of real bytes have, and [fidelity](fidelity.md) what the switches of `--fidelity` do. Where a source says *ours* or *our choice*, the papers give no value.
 
 ";
 
@@ -80,6 +81,7 @@ pub fn parameters() -> String {
             writeln!(page, "| {kind} `{}` | {} |", preset.name, cell(&changes)).expect("as above");
         }
     }
+    devices::section(&mut page);
     page
 }
 

@@ -6,8 +6,10 @@ use super::connection::{Connection, Spares, Wish};
 use super::request::{Cookie, Refusal};
 use super::tasks::{Done, Tasks};
 use super::wire::Errno;
+use crate::pace::sleep_for;
 use nix::errno::Errno as SystemErrno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 use port::{Device, DeviceError};
 use std::io;
 use std::os::fd::AsFd;
@@ -145,12 +147,17 @@ impl<'d, D: Device> Server<'d, D> {
         }
     }
 
-    /// Waits for clients at most so long, and not at all while the device has requests. Does what
+    /// Waits for clients at most so long, and not at all while the device gets on with requests. Does what
     /// there is to do. Says whether a signal came.
     fn step(&mut self, wait: Duration) -> Result<bool, ServerError> {
         let mut open = self.connections.iter().flatten();
-        let is_busy = !self.tasks.is_empty() || open.any(|(open, _)| open.can_go_on());
-        let wait = if is_busy { Duration::ZERO } else { wait };
+        let can_go_on = open.any(|(open, _)| open.can_go_on());
+        let wait = match (can_go_on, self.tasks.is_empty()) {
+            (true, _) => Duration::ZERO,
+            (false, true) => wait,
+            // A device may make its clients wait; who sends something wakes the server.
+            (false, false) => sleep_for(self.tasks.rest()).min(wait),
+        };
         let Some((knocks, ready)) = self.wait(wait)? else {
             return Ok(true);
         };
@@ -170,6 +177,9 @@ impl<'d, D: Device> Server<'d, D> {
         while self.finished.is_empty() && !self.tasks.is_empty() && polls < MOST_POLLS {
             self.tasks.poll(&mut self.finished);
             polls += 1;
+            if !self.tasks.rest().is_zero() {
+                break;
+            }
         }
         self.answer();
         for place in 0..self.connections.len() {
@@ -198,8 +208,7 @@ impl<'d, D: Device> Server<'d, D> {
         if let Some(listener) = self.listener.as_ref().filter(|_| !is_full) {
             fds.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
         }
-        let timeout = PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO);
-        match poll(&mut fds, timeout) {
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(wait)), None) {
             Err(SystemErrno::EINTR) => return Ok(None),
             Err(error) => return Err(ServerError::System(error.into())),
             Ok(_) => {}

@@ -8,7 +8,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use port::{Acknowledge, Device, DeviceError};
-use units::{ByteAddr, Bytes};
+use units::{ByteAddr, Bytes, Picos};
 
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -80,6 +80,11 @@ impl<'d, D: Device> Tasks<'d, D> {
                 None
             }
         }
+    }
+
+    /// How long polling gets nobody on.
+    pub fn rest(&self) -> Picos {
+        self.device.rest()
     }
 
     /// Polls everything once.

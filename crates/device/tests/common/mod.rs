@@ -1,4 +1,5 @@
 //! Small devices in directories of their own.
+#![allow(dead_code, reason = "not every test needs everything")]
 
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Image, Pace};

@@ -1,0 +1,79 @@
+//! What the device says of itself.
+
+use crate::activity::{Done, Standing, done_in_numbers, health_in_numbers, standing_in_numbers};
+use crate::counters::{Counters, HEALTH_STEP, STEP};
+use crate::engine::DeviceEngine;
+use crate::latency::Latencies;
+use firmware::Health;
+use port::DeviceStats;
+
+impl DeviceEngine {
+    /// What it has done since the image was made.
+    pub fn stats(&self) -> DeviceStats {
+        let mut stats = self.stats;
+        stats.clock = self.world.now();
+        let nand = self.world.nand().stats();
+        let flash = &mut stats.flash;
+        let completed = |kind| nand.of(kind).completed;
+        flash.reads = self.at_open.stats.flash.reads + completed(nand::Kind::Read);
+        flash.programs = self.at_open.stats.flash.programs + completed(nand::Kind::Program);
+        flash.erases = self.at_open.stats.flash.erases + completed(nand::Kind::Erase);
+        flash.read_bytes = self.page.bytes() * flash.reads;
+        flash.programmed_bytes = self.page.bytes() * flash.programs;
+        stats
+    }
+
+    /// How it is: spare blocks, wear, failures.
+    pub fn health(&self) -> Health {
+        let mut health = self.controller.health();
+        health.unsafe_shutdowns = self.at_open.unsafe_shutdowns;
+        health
+    }
+
+    /// Writes the counters once in a while.
+    pub(crate) fn count_down(&mut self) {
+        self.until_write -= 1;
+        if self.until_write.is_multiple_of(STEP) {
+            self.counters().write(self.world.data.tables.map_mut());
+        }
+        if self.until_write == 0 {
+            self.publish();
+        }
+    }
+
+    /// Writes everything that `entresol device stats` reads into the image, so that who looks sees
+    /// the device as it is now. Happens by itself every few thousand commands; whoever serves a
+    /// device calls it a few times a second.
+    pub fn publish(&mut self) {
+        self.until_write = HEALTH_STEP;
+        let counters = self.counters();
+        let health = health_in_numbers(&self.controller.health());
+        let map = self.world.data.tables.map_mut();
+        counters.write(map);
+        Counters::write_health(map, &health);
+    }
+
+    /// What it has done since the image was made, and how it stands; health is as it was when it
+    /// was last written.
+    pub fn counters(&self) -> Counters {
+        let before = &self.at_open;
+        let since = done_in_numbers(&Done::of(&self.controller));
+        let standing = Standing {
+            fullness: self.controller.fullness(),
+            open_transactions: self.transactions.open_count(),
+            running: self.running.len(),
+        };
+        Counters {
+            unsafe_shutdowns: before.unsafe_shutdowns,
+            stats: self.stats(),
+            activity: std::array::from_fn(|nth| before.activity[nth].wrapping_add(since[nth])),
+            standing: standing_in_numbers(&standing),
+            health: Counters::read(self.world.data.tables.map()).health,
+        }
+    }
+
+    /// How long requests took, since the image was made.
+    pub fn latencies(&self) -> Latencies {
+        Latencies::read(self.world.data.tables.map())
+    }
+}

@@ -1,0 +1,118 @@
+//! Accounted time beside the wall clock.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "here the wall clock is what is tested"
+)]
+
+mod common;
+
+use common::{Place, small};
+use device::{Ask, Image, Pace, RealDevice};
+use port::{Acknowledge, Device};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use units::{ByteAddr, Picos, TxId};
+
+/// A device whose flash reads take `t_r`, with a page on flash.
+fn device(place: &Place, t_r: &str, pace: Pace) -> RealDevice {
+    let t_r = format!("nand.t_r={t_r}");
+    let sets = [
+        &t_r,
+        "ssd.write_log=32KiB",
+        "ssd.tx_log=4KiB",
+        "ssd.dram=100KiB",
+    ];
+    let path = place.path("image");
+    Image::create(&path, &small("bytefs", &sets)).unwrap();
+    let device = RealDevice::open(&path, Pace::None).unwrap();
+    let block = vec![7; 4096];
+    port::block_on(device.write_blocks(ByteAddr::new(0), &block, Acknowledge::Durable)).unwrap();
+    device.engine().settle();
+    device.close().unwrap();
+    RealDevice::open(&path, pace).unwrap()
+}
+
+fn nanos(span: Picos) -> Duration {
+    Duration::from_nanos(span.get() / 1_000)
+}
+
+#[test]
+fn a_host_that_waits_waits_at_least_the_accounted_time() {
+    let place = Place::new("pace-waits");
+    let device = device(&place, "5ms", Pace::Real);
+    let mut block = vec![0; 4096];
+    for turn in 0..8 {
+        let began = Instant::now();
+        let took = match turn % 4 {
+            0 => device.block_on(device.read_blocks(ByteAddr::new(0), &mut block)),
+            1 => device.block_on(device.write(ByteAddr::new(9_000), &[1; 64], TxId::NONE)),
+            2 => device.block_on(device.persist()),
+            _ => {
+                let mut engine = device.engine();
+                let ticket = engine.submit(Ask::Persist, ByteAddr::new(0), units::Bytes::ZERO);
+                engine
+                    .finish(ticket.unwrap(), &mut [])
+                    .map(|(completion, _)| completion)
+            }
+        };
+        let (waited, took) = (began.elapsed(), took.unwrap().took());
+        // Both clocks round down to nanoseconds.
+        assert!(
+            waited + Duration::from_nanos(2) >= nanos(took),
+            "{turn}: {waited:?} for {took}"
+        );
+        if turn % 4 == 0 {
+            assert!(took >= Picos::from_micros(5_000), "{took}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_does_not_wait_is_not_kept() {
+    let place = Place::new("pace-none");
+    let device = device(&place, "1s", Pace::None);
+    let began = Instant::now();
+    let mut block = vec![0; 4096];
+    for _ in 0..60 {
+        let read = device.block_on(device.read_blocks(ByteAddr::new(0), &mut block));
+        assert!(read.unwrap().took() >= Picos::from_micros(1_000_000));
+    }
+    assert_eq!(device.rest(), Picos::ZERO);
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "it waits for device time"
+    );
+}
+
+#[test]
+fn a_poll_never_sleeps_and_the_device_says_how_long_nothing_happens() {
+    let place = Place::new("pace-polls");
+    let device = device(&place, "200ms", Pace::Real);
+    let mut block = vec![0; 4096];
+    let mut read = pin!(device.read_blocks(ByteAddr::new(0), &mut block));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut polls = 0u32;
+    let mut longest_rest = Picos::ZERO;
+    while let Poll::Pending = read.as_mut().poll(&mut context) {
+        polls += 1;
+        longest_rest = longest_rest.max(device.rest());
+    }
+    // A sleep of a millisecond in each would leave room for two hundred.
+    assert!(polls > 1_000, "{polls} polls in 200 ms");
+    let rest = longest_rest;
+    assert!(rest > Picos::from_micros(10_000), "it says {rest}");
+    assert!(rest <= Picos::from_micros(201_000), "it says {rest}");
+}
+
+#[test]
+fn time_passes_while_nobody_asks() {
+    let place = Place::new("pace-idle");
+    let device = device(&place, "40us", Pace::Real);
+    let before = device.block_on(device.persist()).unwrap();
+    std::thread::sleep(Duration::from_millis(30));
+    let after = device.block_on(device.persist()).unwrap();
+    let between = after.submitted.saturating_since(before.finished);
+    assert!(between >= Picos::from_micros(29_000), "{between} in 30 ms");
+}

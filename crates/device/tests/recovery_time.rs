@@ -1,0 +1,95 @@
+//! What recovery takes, in accounted time.
+
+mod common;
+
+use common::{Place, small};
+use device::DeviceConfig;
+use device::recovery_time::{Failed, Filling, measure};
+use units::{Bytes, Picos};
+
+const FOUR: Filling = Filling { lines_per_page: 4 };
+
+fn config(log: u64) -> DeviceConfig {
+    let dram = log + 64;
+    let sets = [
+        format!("ssd.write_log={log}KiB"),
+        format!("ssd.dram={dram}KiB"),
+        "ssd.tx_log=4KiB".to_owned(),
+        "nand.blocks_per_plane=200".to_owned(),
+    ];
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    small("bytefs", &sets)
+}
+
+#[test]
+fn scan_and_flush_are_accounted() {
+    let place = Place::new("recovery-time");
+    let image = place.path("image");
+    let config = config(64);
+    let measured = measure(&image, &config, FOUR, &mut || true).unwrap();
+    assert!(!image.exists(), "the image is removed");
+    // 64 KiB are 1024 lines in two halves, of which one is sealed at 85 %.
+    let (recovered, lines) = (measured.recovered, 435 - 1);
+    assert_eq!((recovered.slots, recovered.commits), (1024, 0));
+    let appended = recovered.lines;
+    assert!(
+        (lines - 60..=lines).contains(&appended),
+        "{appended}: replaced lines are dropped"
+    );
+    let headers = 1024 + 8 + 4 + 4096 / 64;
+    let scan = config.ssd.dram_latency * headers + config.ssd.log_lookup * appended;
+    assert_eq!(recovered.scan, scan);
+    // Each page is read, merged and programmed; two dies do that.
+    let pages = measured.programmed_pages;
+    assert!(
+        (100..=109).contains(&pages),
+        "{pages} of 109 pages have a line"
+    );
+    assert_eq!(measured.read_pages, pages);
+    let least = (config.nand.t_r + config.nand.t_prog) * (pages / 2);
+    assert!(measured.flush >= least, "{} < {least}", measured.flush);
+    assert!(
+        measured.flush <= least * 2,
+        "{} > 2 {least}",
+        measured.flush
+    );
+}
+
+#[test]
+fn both_grow_with_the_log() {
+    let place = Place::new("recovery-time-grows");
+    let of = |log| {
+        let measured = measure(&place.path("image"), &config(log), FOUR, &mut || true).unwrap();
+        (measured.recovered.scan, measured.flush)
+    };
+    let ((small_scan, small_flush), (scan, flush)) = (of(32), of(128));
+    assert!(scan > small_scan * 3, "{scan} after {small_scan}");
+    assert!(flush > small_flush * 3, "{flush} after {small_flush}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_and_leaves_nothing() {
+    let place = Place::new("recovery-time-not");
+    let image = place.path("image");
+    let measured = |config: &DeviceConfig, each, go_on: bool| {
+        let filling = Filling {
+            lines_per_page: each,
+        };
+        let failed = measure(&image, config, filling, &mut || go_on).unwrap_err();
+        assert!(!image.exists(), "{failed}");
+        failed
+    };
+    let large = small(
+        "bytefs",
+        &["ssd.write_log=4MiB", "ssd.tx_log=4KiB", "ssd.dram=5MiB"],
+    );
+    assert!(matches!(
+        measured(&large, 1, true),
+        Failed::TooFewPages { pages: 232, .. }
+    ));
+    assert!(matches!(measured(&config(64), 4, false), Failed::Stopped));
+    let none = small("consumer-tlc", &["ssd.dram=64KiB"]);
+    assert!(matches!(measured(&none, 4, true), Failed::NoLog));
+    assert_eq!(none.ssd.write_log, Bytes::ZERO);
+    assert!(none.nand.t_prog > Picos::ZERO);
+}
