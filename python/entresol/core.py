@@ -259,6 +259,17 @@ class Replay:
         self._replay.cancel()
 
 
+class DeviceWatch:
+    """Looks at an image whose device may be at work, again and again."""
+
+    def __init__(self, image: Path) -> None:
+        self._watch = _core.DeviceWatch(str(image))
+
+    def look(self) -> Json:
+        """As `device_info`, and `recent`: latencies since the last look. Raises `ImageError`."""
+        return _object(self._watch.look())
+
+
 class CrashLab:
     """Workloads of the crash lab, from one seed on, until there are enough crash points."""
 
@@ -421,6 +432,27 @@ def device_serve(image: Path, ports: Json, listening: Listening) -> Json:
         listening(_object(text))
 
     return _object(_core.device_serve(str(image), json.dumps(ports), told))
+
+
+def device_recovery_time(
+    image: Path,
+    log: str,
+    preset: str,
+    files: Sequence[tuple[str, str]],
+    overrides: Sequence[str],
+    lines_per_page: int,
+) -> Json:
+    """How long a device with a log of this size takes to recover; its image is removed.
+
+    Raises `ConfigError`, `ImageError`.
+    """
+    return _object(
+        _guarded(
+            lambda: _core.device_recovery_time(
+                str(image), log, preset, list(files), list(overrides), lines_per_page
+            )
+        )
+    )
 
 
 def device_presets() -> list[DevicePreset]:

@@ -25,6 +25,7 @@ from entresol._core import (
     device_parameters,
     device_presets,
     device_prometheus,
+    device_recovery_time,
 )
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "device_parameters",
     "device_presets",
     "device_prometheus",
+    "device_recovery_time",
 ]
 MAGIC = b"\x89ETR"
 KEYS = {
@@ -184,6 +186,10 @@ def effective_config(
         section, _, name = key.partition(".")
         config[section][name] = value
     return json.dumps(config)
+
+
+class DeviceWatch:
+    """Looking at a device has no stand-in either."""
 
 
 class CrashLab:

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Entresol, Outcome
+from kill_lab import Server, Wrong, make_image, serve_command
+from nbd_client import TRIM
 
 from entresol import core, store
 from entresol.store import Store
 
 Mount = Callable[[str], Path]
+CHUNK = 64 << 10
+ESHUTDOWN = 108
 ROOM = "96k"
 """Takes the probe and some of the results of `GRID`, and not all."""
 GRID = f"""
@@ -75,6 +79,56 @@ def test_a_disk_that_fills_stops_a_sweep_with_a_sentence_and_loses_nothing(
     for name in ("results.parquet", "sweep.json", "report.html"):
         both = {(tmp_path / out / name).read_bytes() for out in ("out", "undisturbed")}
         assert len(both) == 1, name
+
+
+def test_a_device_whose_disk_fills_stops_with_sentences_and_keeps_what_it_acknowledged(
+    entresol_command: Entresol, tmp_path: Path, mount: Mount
+) -> None:
+    place = mount("size=24m")
+    image, socket = place / "image", tmp_path / "nbd"
+    make_image(image, "cxl", ("nand.blocks_per_plane=64", "nand.pages_per_block=64",
+                              "ssd.dram=5MiB", "ssd.write_log=1MiB"))  # fmt: skip
+    server = Server(serve_command(image), socket)
+    client = server.connect()
+    written = 0
+    while (error := client.write(written * CHUNK, _chunk(written))) == 0:
+        written += 1
+        assert written * CHUNK < client.size, "the disk never fills"
+    assert error == ESHUTDOWN and written > 32
+    # Whatever is asked now ends, with an error.
+    assert client.write(0, _chunk(0)) == ESHUTDOWN
+    assert client.flush() == ESHUTDOWN
+    assert client.command(TRIM, 0, CHUNK) == ESHUTDOWN
+    with pytest.raises(OSError, match=f"Errno {ESHUTDOWN}"):
+        client.read(0, CHUNK)
+    client.close()
+    with pytest.raises(Wrong, match="No space left on device"):
+        server.stop()
+    assert "Traceback" not in server.said() and server.said().count("\n") <= 1, server.said()
+    assert entresol_command("device", "stats", image).code == 0
+    mount("size=400m")
+    checked = entresol_command("device", "fsck", image)
+    assert checked.code == 0, checked.out + checked.err
+    server = Server(serve_command(image), socket)
+    client = server.connect()
+    for chunk in range(written):
+        assert client.read(chunk * CHUNK, CHUNK) == _chunk(chunk), chunk
+    assert client.write(written * CHUNK, _chunk(written)) == 0
+    client.close()
+    server.stop()
+
+
+def test_a_device_for_which_there_is_no_room_is_not_made(
+    entresol_command: Entresol, mount: Mount
+) -> None:
+    place = mount("size=4m")
+    said = _sentence(entresol_command("device", "create", place / "image", "--preset", "cxl"))
+    assert "No space left on device" in said and str(place / "image") in said
+    assert list(place.iterdir()) == []
+
+
+def _chunk(number: int) -> bytes:
+    return number.to_bytes(8, "little") * (CHUNK // 8)
 
 
 @pytest.mark.parametrize(

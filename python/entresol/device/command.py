@@ -1,4 +1,4 @@
-"""`entresol device`: presets, create, info, stats, fsck, serve."""
+"""`entresol device`: presets, create, info, stats, fsck, and the commands of other modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from entresol import core, quantity, study
 from entresol.core import Json
-from entresol.device import crash, latencies, serve
+from entresol.device import crash, latencies, recovery_time, serve, top
 from entresol.errors import UserError
 from entresol.options import ConfigOption, JsonOption, SetOption
 from entresol.summary import to_text
@@ -34,6 +34,8 @@ PresetOption = Annotated[
 ]
 
 serve.register(app)
+top.register(app)
+recovery_time.register(app)
 crash.register(app)
 
 

@@ -17,14 +17,16 @@ SPANS = (
 )
 
 
-def table(latencies: Json, *, style: str = "") -> Table:
-    """A row for each kind of request; a dash where there was none."""
+def table(latencies: Json, *, style: str = "", is_small: bool = False) -> Table:
+    """A row for each kind of request; a dash where there was none. A small one has no means."""
     made = Table(box=None, pad_edge=False, header_style=style)
-    made.add_column("latency of", no_wrap=True)
-    for title in ("requests", "mean", *(title for _, title in SPANS)):
+    titles = dict(SPANS) if is_small else {"mean_ps": "mean", **dict(SPANS)}
+    made.add_column("" if is_small else "latency of", no_wrap=True)
+    made.add_column("count" if is_small else "requests", justify="right", no_wrap=True)
+    for title in titles.values():
         made.add_column(title, justify="right", no_wrap=True)
     for kind, latency in latencies.items():
-        spans = [quantity.duration(latency[name]) for name in ("mean_ps", *dict(SPANS))]
+        spans = [quantity.duration(latency[name]) for name in titles]
         seen = "" if latency["requests"] else "dim"
         made.add_row(
             Text(kind.replace("_", " ")),

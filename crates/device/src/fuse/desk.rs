@@ -6,6 +6,7 @@
 
 use super::Served;
 use super::work::Work;
+use crate::pace::sleep_for;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Waker};
@@ -14,6 +15,7 @@ use port::{Device, DeviceError, block_on};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// Times that the device is moved before new requests are looked for, unless something is done.
 const MOST_POLLS: u32 = 32;
@@ -121,7 +123,7 @@ impl<D: Device> Desk<D> {
         };
         let _guard = Leaving(self);
         let mut tasks: Vec<Task<'_>> = Vec::new();
-        while let Some(work) = self.next(tasks.is_empty()) {
+        while let Some(work) = self.next(tasks.is_empty(), sleep_for(device.rest())) {
             let mut context = Context::from_waker(Waker::noop());
             // In the order of arrival: the device serves in the order of first polls.
             for work in work {
@@ -134,6 +136,9 @@ impl<D: Device> Desk<D> {
             while !tasks.is_empty() && tasks.len() == before && polls < MOST_POLLS {
                 tasks.retain_mut(|task| !self.is_done(task, &mut context));
                 polls += 1;
+                if !device.rest().is_zero() {
+                    break;
+                }
             }
         }
     }
@@ -146,9 +151,14 @@ impl<D: Device> Desk<D> {
         poll.is_ready()
     }
 
-    /// What has been handed over; waits for it if there is nothing else to do. Nothing at the end.
-    fn next(&self, is_idle: bool) -> Option<Vec<Work>> {
+    /// What has been handed over; waits for it if there is nothing else to do, and while the device
+    /// rests. Nothing at the end.
+    fn next(&self, is_idle: bool, rest: Duration) -> Option<Vec<Work>> {
         let mut queue = self.queue();
+        if !is_idle && queue.work.is_empty() && !rest.is_zero() {
+            let waited = self.bell.wait_timeout(queue, rest);
+            (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
         while is_idle && queue.work.is_empty() {
             if queue.is_over {
                 return None;

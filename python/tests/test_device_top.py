@@ -1,0 +1,175 @@
+"""`entresol device top`: frames of a device at work, in a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from conftest import Entresol
+from kill_lab import Server, make_image, serve_command
+from nbd_client import FUA
+from rich.console import Console
+
+from entresol import core
+from entresol.device.frame import Look, View, frame
+
+SMALL = (
+    "nand.channels=2",
+    "nand.blocks_per_plane=64",
+    "nand.pages_per_block=64",
+    "ftl.over_provisioning=25%",
+    "ssd.dram=8MiB",
+    "ssd.write_log=4MiB",
+)
+TOP = (sys.executable, "-m", "entresol", "device", "top")
+HOME, ALTERNATE, BACK = b"\x1b[H", b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A device."""
+    made = tmp_path / "image"
+    make_image(made, "cxl", SMALL)
+    return made
+
+
+def _text(view: View, width: int) -> str:
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(frame(view, width))
+    return console.export_text()
+
+
+def test_a_frame_at_once_says_everything_and_ends(entresol_command: Entresol, image: Path) -> None:
+    done = entresol_command("device", "top", image, "--once", "--interval", "0.05")
+    assert (done.code, done.err) == (0, "")
+    for words in ("at rest", "write log and cache", "traffic", "latency", "flash", "free blocks"):
+        assert words in done.out, words
+    assert "\x1b" not in done.out
+    assert max(map(len, done.out.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_frames_fit_their_terminal(image: Path, width: int) -> None:
+    watch = core.DeviceWatch(image)
+    view = View([Look(0.0, watch.look()), Look(1.0, watch.look())])
+    lines = _text(view, width).splitlines()
+    assert max(map(len, lines)) == width
+    assert sum("╭" in line for line in lines) >= 3
+
+
+def test_rates_and_latencies_are_of_the_time_between_looks(image: Path, tmp_path: Path) -> None:
+    server = Server(serve_command(image), tmp_path / "nbd")
+    client = server.connect()
+    watch = core.DeviceWatch(image)
+    first = Look(10.0, watch.look())
+    assert first.about["is_open"] and first.about["recent"] is None
+    for block in range(32):
+        assert client.write(block * 4096, b"a" * 4096, flags=FUA) == 0
+    deadline = time.monotonic() + 20
+    # The server writes its counters a few times a second.
+    while core.device_info(image)["statistics"]["block_port_writes"] < 32:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    look = watch.look()
+    client.close()
+    server.stop()
+    view = View([first, Look(12.0, look)])
+    assert view.recent("block_port_to_device_bytes") == 32 * 4096
+    assert view.rates("block_port_to_device_bytes") == [16 * 4096]
+    assert look["recent"]["block_write"]["requests"] == 32
+    text = _text(view, 120)
+    assert "● at work" in text and "64.0\u00a0KiB/s" in text
+    assert re.search(r"block write +32 +\d", text), text
+    assert "latency, since the last look" in text
+
+
+def test_an_image_that_is_none_is_one_sentence(entresol_command: Entresol, tmp_path: Path) -> None:
+    done = entresol_command("device", "top", tmp_path, "--once")
+    assert done.code == 2 and "is not a device image" in done.err and done.err.count("\n") == 1
+
+
+def _read(terminal: int, until: bytes, seconds: float = 20.0) -> bytes:
+    seen = b""
+    deadline = time.monotonic() + seconds
+    while until not in seen:
+        assert time.monotonic() < deadline, seen
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:
+                return seen
+    return seen
+
+
+def _resize(terminal: int, rows: int, columns: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def test_a_terminal_is_drawn_on_follows_its_size_and_is_left_as_it_was(image: Path) -> None:
+    ours, theirs = pty.openpty()
+    _resize(ours, 40, 130)
+    before = termios.tcgetattr(theirs)
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        environment.pop(name, None)
+    top = subprocess.Popen(
+        [*TOP, str(image), "--interval", "600"],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
+    )  # fmt: skip
+    try:
+        drawn = _read(ours, b"Ctrl-C ends")
+        assert ALTERNATE in drawn and "─" * 40 in drawn.decode()
+        _resize(ours, 40, 70)
+        again = _read(ours, b"Ctrl-C ends").decode()
+        # No look is due for ten minutes: what draws anew is the size.
+        assert "─" * 128 not in again and "╭" in again
+        top.send_signal(signal.SIGINT)
+        left = _read(ours, BACK)
+        assert b"\x1b[?25h" in left + _drain(ours), "the cursor is shown again"
+        assert top.wait(20) == 0
+        assert termios.tcgetattr(theirs) == before
+    finally:
+        top.kill()
+        top.wait()
+        os.close(ours)
+        os.close(theirs)
+
+
+def _drain(terminal: int) -> bytes:
+    seen = b""
+    while select.select([terminal], [], [], 0.5)[0]:
+        seen += os.read(terminal, 65536)
+    return seen
+
+
+def test_whoever_stops_reading_ends_it(image: Path) -> None:
+    top = subprocess.Popen([*TOP, str(image), "--interval", "0.05"], stdout=subprocess.PIPE)
+    assert top.stdout is not None
+    assert "╭" in top.stdout.readline().decode()
+    top.stdout.close()
+    assert top.wait(30) != 2
+
+
+def test_recovery_time_is_beside_the_papers(entresol_command: Entresol, tmp_path: Path) -> None:
+    sets = [word for value in SMALL for word in ("--set", value)]
+    words = ("device", "recovery-time", "--in", tmp_path, "--log", "64KiB", "--log", "256KiB")
+    done = entresol_command(*words, *sets)
+    assert done.code == 0, done.err
+    rows = done.out.splitlines()
+    assert "64.0\u00a0KiB" in rows[1] and "256\u00a0KiB" in rows[2]
+    assert "ByteFS §5.5" in done.out and "4.2 s in all" in done.out
+    assert list(tmp_path.iterdir()) == []
+    wrong = entresol_command("device", "recovery-time", "--log", "much")
+    assert wrong.code == 2 and "--log much" in wrong.err and wrong.err.count("\n") == 1
