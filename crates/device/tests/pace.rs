@@ -11,7 +11,7 @@ use device::{Ask, Image, Pace, RealDevice};
 use port::{Acknowledge, Device};
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use units::{ByteAddr, Picos, TxId};
 
@@ -95,7 +95,7 @@ fn a_poll_never_sleeps_and_the_device_says_how_long_nothing_happens() {
     let mut context = Context::from_waker(Waker::noop());
     let mut polls = 0u32;
     let mut longest_rest = Picos::ZERO;
-    while let Poll::Pending = read.as_mut().poll(&mut context) {
+    while read.as_mut().poll(&mut context).is_pending() {
         polls += 1;
         longest_rest = longest_rest.max(device.rest());
     }

@@ -147,8 +147,8 @@ impl<'d, D: Device> Server<'d, D> {
         }
     }
 
-    /// Waits for clients at most so long, and not at all while the device gets on with requests. Does what
-    /// there is to do. Says whether a signal came.
+    /// Waits for clients at most so long, and not at all while the device gets on with requests.
+    /// Does what there is to do. Says whether a signal came.
     fn step(&mut self, wait: Duration) -> Result<bool, ServerError> {
         let mut open = self.connections.iter().flatten();
         let can_go_on = open.any(|(open, _)| open.can_go_on());
