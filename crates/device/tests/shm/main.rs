@@ -1,7 +1,6 @@
 //! The shared-memory port, server and client in one process, over a real socket. Killed processes
 //! are tested from Python (`python/tests/test_device_shm.py`).
 
-#[allow(dead_code, reason = "it is for all tests of the device")]
 #[path = "../common/mod.rs"]
 mod common;
 mod hostile;
