@@ -341,4 +341,4 @@ def test_a_directory_that_cannot_be_mounted_at_is_refused_in_one_line(
 def test_a_server_without_a_port_is_refused(entresol_command: Entresol, image: Path) -> None:
     done = entresol_command("device", "serve", image)
     assert done.code == 2
-    assert "give --nbd ADDRESS, --fuse DIR or both" in done.err
+    assert "nothing says where to serve; give --nbd ADDRESS" in done.err
