@@ -7,6 +7,8 @@
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
 //! `bench [OPTION…] device PRESET DIRECTORY [NAME=VALUE…]` persists lines on a device
 //! (`device.rs`);
+//! `bench [OPTION…] shm PRESET DIRECTORY [NAME=VALUE…]` sends lines through shared memory
+//! (`shm.rs`);
 //! `bench log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).
@@ -21,6 +23,7 @@ mod fast;
 mod log;
 mod nbd;
 mod replay;
+mod shm;
 
 use serde_json::{Value, json};
 use sim::SimError;
@@ -57,6 +60,9 @@ fn main() -> ExitCode {
             let threads = options.threads;
             fast::compare(trace, machine, designs, threads, settings)
         }
+        ["shm", preset, directory, words @ ..] => shm::measure(preset, directory, words, &options),
+        ["shm-serve", image, socket] => shm::serve(image, socket),
+        ["shm-echo", memory] => shm::echo(memory),
         ["nbd-memory", place, size] => nbd::memory(place, size),
         ["log", words @ ..] => log::measure(words, options.is_json),
         ["write", path, words @ ..] => capture::write(path, words),
@@ -69,7 +75,7 @@ fn main() -> ExitCode {
         _ => Err("usage: bench [--json] [--limit N] [--count] \
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
-                  log INDEX MIB [LINES] | \
+                  log INDEX MIB [LINES] | shm PRESET DIRECTORY [NAME=VALUE…] | \
                   write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE"
             .to_string()),
     });
