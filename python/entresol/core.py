@@ -446,13 +446,8 @@ def device_recovery_time(
 
     Raises `ConfigError`, `ImageError`.
     """
-    return _object(
-        _guarded(
-            lambda: _core.device_recovery_time(
-                str(image), log, preset, list(files), list(overrides), lines_per_page
-            )
-        )
-    )
+    words = (str(image), log, preset, list(files), list(overrides), lines_per_page)
+    return _object(_guarded(lambda: _core.device_recovery_time(*words)))
 
 
 def device_presets() -> list[DevicePreset]:

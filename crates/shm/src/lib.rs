@@ -6,8 +6,8 @@
 //! sleeps, and its end says that the other process has gone.
 //!
 //! [`Client`] is a [`port::Device`]. The server is in crate `device`; what both agree on is here:
-//! [`Layout`] of a [`Region`], [`ring`]s, [`Submission`]s and answers as words ([`answer`]), and the
-//! [`handshake`]. Knows no image, no firmware and no flash. See `docs/shm.md`; the bytes are
+//! [`Layout`] of a [`Region`], [`ring`]s, [`Submission`]s and answers as words ([`answer`]), and
+//! the [`handshake`]. Knows no image, no firmware and no flash. See `docs/shm.md`; the bytes are
 //! specified in `docs/formats/shm.md`.
 #![deny(unsafe_code)]
 
