@@ -1,9 +1,9 @@
 //! SkyByte's log index: a hash table of pages, each with a small hash table of its logged lines.
 //!
 //! First level: LPA → page entry (16 B with its key). Second level: open addressing with 4 B
-//! entries of line and slot, starting with four entries and doubling when the load factor would exceed
-//! 0.75, up to the lines of a page, where a line's home is its own number (D15). Tables of one size
-//! lie in one arena with a free list, so a log in steady state allocates nothing.
+//! entries of line and slot, starting with four entries and doubling when the load factor would
+//! exceed 0.75, up to the lines of a page, where a line's home is its own number (D15). Tables of
+//! one size lie in one arena with a free list, so a log in steady state allocates nothing.
 //!
 //! Cost: two probes per lookup. Source: SkyByte §III-B, Fig. 12.
 
