@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Entresol
+from conftest import ROOT, Entresol
 from kill_lab import Server, make_image
 
 from entresol.device import Device, DeviceError, connect
@@ -277,3 +278,14 @@ def test_other_threads_go_on_while_a_call_waits(image: Path, socket: Path) -> No
     assert turns > 20
     device.close()
     server.stop()
+
+
+def test_the_python_of_the_documentation_writes_both_or_none(server: Server, socket: Path) -> None:
+    text = (ROOT / "docs" / "python.md").read_text()
+    (block,) = re.findall(
+        r"^```python\n(from entresol\.device .*?)^```", text, re.MULTILINE | re.DOTALL
+    )
+    with _reach(server, socket) as device:
+        exec(block.replace("SOCKET", str(socket)), {})
+        assert device.read(0, 4) == b"both"
+        assert device.read(4096, 7) == b"or none"

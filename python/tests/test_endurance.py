@@ -15,7 +15,7 @@ SMALL = (
     "nand.blocks_per_plane=32",
     "nand.pages_per_block=64",
     "ftl.over_provisioning=30%",
-    "ssd.dram=3MiB",
+    "ssd.dram=5MiB",
     "ssd.write_log=1MiB",
 )
 
