@@ -12,6 +12,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import fake_core
+from file_server import FileServer, detach
+from kill_lab import make_image
+from small_devices import SMALL
 
 from entresol import cli, core
 
@@ -28,6 +31,7 @@ class Outcome:
 
 
 Entresol = Callable[..., Outcome]
+Serve = Callable[..., FileServer]
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +81,43 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = ["sort", "--parallel=4", "-S", "20M", str(lines), "-o", "/dev/null"]
     assert cli.main([*words.split(), *command]) == 0
     return place / "sort.etr"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A device."""
+    made = tmp_path / "image"
+    make_image(made, "cxl", SMALL)
+    return made
+
+
+@pytest.fixture
+def socket(tmp_path: Path) -> Path:
+    """Where its server listens."""
+    return tmp_path / "socket"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Where it is mounted."""
+    made = tmp_path / "a folder"
+    made.mkdir()
+    yield made
+    detach(made)
+
+
+@pytest.fixture
+def serve(image: Path, folder: Path) -> Iterator[Serve]:
+    """Serves the image at the folder."""
+    servers = []
+
+    def start(*more: str) -> FileServer:
+        servers.append(FileServer(image, folder, *more))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.clean()
 
 
 def one_line(outcome: Outcome) -> str:

@@ -99,7 +99,7 @@ def endure(command: Sequence[str], seconds: float, seed: int, folder: Path) -> T
             tally.add(kind, fio_round(socket, kind, size, seed + tally.rounds, folder))
             print(tally.report(), flush=True)
     except BaseException:
-        server.end_anyhow()
+        server.kill_if_alive()
         raise
     server.stop()
     return tally

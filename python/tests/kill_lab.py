@@ -94,11 +94,6 @@ class Server:
         if self._process.wait(START) != 0:
             raise Wrong(f"the server does not end well: {self.said()}")
 
-    def end_anyhow(self) -> None:
-        """Ends it if it lives."""
-        self._process.kill()
-        self._process.wait()
-
     def said(self) -> str:
         """Everything it wrote."""
         self._log.seek(0)
@@ -251,9 +246,10 @@ def make_image(image: Path, preset: str, overrides: Sequence[str]) -> None:
         raise Wrong(f"no device can be made: {done.stderr.strip()}")
 
 
-def serve_command(image: Path) -> list[str]:
-    """The command that serves an image; SOCKET stands for the path."""
-    return [sys.executable, "-m", "entresol", "device", "serve", str(image), "--nbd", "unix:SOCKET"]
+def serve_command(image: Path, *ports: str) -> list[str]:
+    """The command that serves an image, over NBD unless told; SOCKET stands for the path."""
+    serve = ("device", "serve", str(image), *(ports or ("--nbd", "unix:SOCKET")))
+    return [sys.executable, "-m", "entresol", *serve]
 
 
 def main() -> int:

@@ -10,63 +10,29 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Entresol
-from file_server import FileServer, detach, run, without_fuse
+from conftest import Entresol, Serve
+from file_server import run, without_fuse
 from kill_lab import make_image
 from nbd_client import Client
+from small_devices import BUSY
 
 WITHOUT = without_fuse()
 pytestmark = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
 
-SMALL = (
-    "nand.channels=2",
-    "nand.chips_per_channel=2",
-    "nand.dies_per_chip=1",
-    "nand.blocks_per_plane=64",
-    "nand.pages_per_block=64",
-    "ftl.over_provisioning=30%",
-    "ssd.dram=5MiB",
-    "ssd.write_log=1MiB",
-)
 BLOCK = 4096
 KEEP_SIZE, PUNCH_HOLE, COLLAPSE, ZERO_RANGE = 1, 2, 8, 16
-
-Serve = Callable[..., FileServer]
 
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
     """A device."""
     made = tmp_path / "image"
-    make_image(made, "cxl", SMALL)
+    make_image(made, "cxl", BUSY)
     return made
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Where to mount."""
-    made = tmp_path / "a folder"
-    made.mkdir()
-    yield made
-    detach(made)
-
-
-@pytest.fixture
-def serve(image: Path, folder: Path) -> Iterator[Serve]:
-    """Serves the image at the folder."""
-    servers = []
-
-    def start(*more: str) -> FileServer:
-        servers.append(FileServer(image, folder, *more))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.clean()
 
 
 def fallocate(fd: int, mode: int, at: int, size: int) -> None:
@@ -332,7 +298,7 @@ def test_a_directory_that_cannot_be_mounted_at_is_refused_in_one_line(
     assert "is no directory; name an empty directory" in refused(image / "media.bin")
     assert "/proc: is where proc (proc) is mounted" in refused("/proc")
     other = tmp_path / "other"
-    make_image(other, "cxl", SMALL)
+    make_image(other, "cxl", BUSY)
     serve()
     done = entresol_command("device", "serve", other, "--fuse", folder)
     assert "another server shows a device there" in done.err

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from file_server import FileServer, detach, loop, mounted, run, without_fuse, without_loops
+from conftest import Serve
+from file_server import loop, mounted, run, without_fuse, without_loops
 from kill_lab import make_image
 
 ROOM = (
@@ -46,15 +46,6 @@ def image(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Where the file is shown."""
-    made = tmp_path / "folder"
-    made.mkdir()
-    yield made
-    detach(made)
-
-
 def write_files(top: Path, seed: int) -> dict[str, bytes]:
     """A few directories of files of all sizes, some of which are removed again."""
     draw = random.Random(seed)
@@ -77,47 +68,41 @@ def compare(top: Path, files: dict[str, bytes]) -> None:
 
 
 def test_a_file_system_of_the_kernel_lives_on_the_device(
-    kind: str, image: Path, folder: Path, tmp_path: Path
+    kind: str, serve: Serve, tmp_path: Path
 ) -> None:
-    server = FileServer(image, folder)
-    try:
-        with loop(server.file) as device:
-            run(*MAKE[kind], device)
-            with mounted(device, tmp_path / "top") as top:
-                files = write_files(top, 1)
-                run("fstrim", top)
-            run(*CHECK[kind], device)
-        server.stop()
-        server = FileServer(image, folder)
-        with loop(server.file) as device:
-            run(*CHECK[kind], device)
-            with mounted(device, tmp_path / "top") as top:
-                compare(top, files)
-        assert " 0 were refused or failed" in server.stop()
-    finally:
-        server.clean()
+    server = serve()
+    with loop(server.file) as device:
+        run(*MAKE[kind], device)
+        with mounted(device, tmp_path / "top") as top:
+            files = write_files(top, 1)
+            run("fstrim", top)
+        run(*CHECK[kind], device)
+    server.stop()
+    server = serve()
+    with loop(server.file) as device:
+        run(*CHECK[kind], device)
+        with mounted(device, tmp_path / "top") as top:
+            compare(top, files)
+    assert " 0 were refused or failed" in server.stop()
 
 
 def test_what_a_file_system_had_synced_survives_a_killed_device(
-    kind: str, image: Path, folder: Path, tmp_path: Path
+    kind: str, serve: Serve, tmp_path: Path
 ) -> None:
-    server = FileServer(image, folder)
-    try:
-        with loop(server.file) as device:
-            run(*MAKE[kind], device)
-            with mounted(device, tmp_path / "top") as top:
-                files = write_files(top, 2)
-                for name in files:
-                    fd = os.open(top / name, os.O_RDONLY)
-                    os.fsync(fd)
-                    os.close(fd)
-                write_files(top / "d0", 3)
-                server.kill()
-        server = FileServer(image, folder)
-        with loop(server.file) as device:
-            with mounted(device, tmp_path / "top") as top:  # The journal is replayed.
-                compare(top, files)
-            run(*CHECK[kind], device)
-        assert " 0 were refused or failed" in server.stop()
-    finally:
-        server.clean()
+    server = serve()
+    with loop(server.file) as device:
+        run(*MAKE[kind], device)
+        with mounted(device, tmp_path / "top") as top:
+            files = write_files(top, 2)
+            for name in files:
+                fd = os.open(top / name, os.O_RDONLY)
+                os.fsync(fd)
+                os.close(fd)
+            write_files(top / "d0", 3)
+            server.kill()
+    server = serve()
+    with loop(server.file) as device:
+        with mounted(device, tmp_path / "top") as top:  # The journal is replayed.
+            compare(top, files)
+        run(*CHECK[kind], device)
+    assert " 0 were refused or failed" in server.stop()

@@ -11,32 +11,10 @@ from pathlib import Path
 
 import pytest
 from conftest import Entresol
-from kill_lab import Server, make_image, serve_command
+from kill_lab import Server, serve_command
 from nbd_client import FUA, TRIM, Client
 
-SMALL = (
-    "nand.channels=2",
-    "nand.blocks_per_plane=64",
-    "nand.pages_per_block=64",
-    "ftl.over_provisioning=25%",
-    "ssd.dram=8MiB",
-    "ssd.write_log=4MiB",
-)
 EINVAL, ENOSPC = 22, 28
-
-
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    """A device."""
-    made = tmp_path / "image"
-    make_image(made, "cxl", SMALL)
-    return made
-
-
-@pytest.fixture
-def socket(tmp_path: Path) -> Path:
-    """Where to listen."""
-    return tmp_path / "nbd"
 
 
 @pytest.mark.parametrize(
@@ -105,8 +83,7 @@ def test_what_was_written_is_there_after_an_orderly_end(image: Path, socket: Pat
 
 
 def test_a_port_that_the_system_chooses_is_told_and_served(image: Path, socket: Path) -> None:
-    command = [*serve_command(image)[:-1], "127.0.0.1:0"]
-    server = Server(command, socket)
+    server = Server(serve_command(image, "--nbd", "127.0.0.1:0"), socket)
     deadline = time.monotonic() + 60
     while (found := re.search(r"at 127\.0\.0\.1:(\d+), for all programs", server.said())) is None:
         assert time.monotonic() < deadline, server.said()

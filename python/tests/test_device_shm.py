@@ -13,24 +13,12 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Entresol
-from kill_lab import Server, make_image
+from kill_lab import Server, serve_command
 
 from entresol.device import Device, DeviceError, connect
 
-SMALL = (
-    "nand.channels=2",
-    "nand.blocks_per_plane=64",
-    "nand.pages_per_block=64",
-    "ftl.over_provisioning=25%",
-    "ssd.dram=8MiB",
-    "ssd.write_log=4MiB",
-)
 BLOCK = 4096
 SOON = 60.0
-
-
-def _serve(image: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "entresol", "device", "serve", str(image), *words]
 
 
 def _reach(server: Server, path: Path) -> Device:
@@ -46,23 +34,9 @@ def _reach(server: Server, path: Path) -> Device:
 
 
 @pytest.fixture
-def image(tmp_path: Path) -> Path:
-    """A device."""
-    made = tmp_path / "image"
-    make_image(made, "cxl", SMALL)
-    return made
-
-
-@pytest.fixture
-def socket(tmp_path: Path) -> Path:
-    """Where to listen."""
-    return tmp_path / "shm"
-
-
-@pytest.fixture
 def server(image: Path, socket: Path) -> Iterator[Server]:
     """A process that serves the device."""
-    made = Server(_serve(image, "--shm", "unix:SOCKET"), socket)
+    made = Server(serve_command(image, "--shm", "unix:SOCKET"), socket)
     yield made
     made.kill_if_alive()
 
@@ -150,7 +124,7 @@ def test_nbd_and_shared_memory_show_the_same_device(
     image: Path, socket: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "both"
-    server = Server(_serve(image, "--shm", f"unix:{path}", "--nbd", "unix:SOCKET"), socket)
+    server = Server(serve_command(image, "--shm", f"unix:{path}", "--nbd", "unix:SOCKET"), socket)
     block = server.connect()
     with connect(path) as device:
         assert block.write(0, b"n" * BLOCK) == 0
@@ -241,7 +215,7 @@ def test_a_killed_server_is_one_clear_error_and_the_image_is_whole(
         )
     with pytest.raises(DeviceError, match="has gone without a word"):
         device.stats()
-    again = Server(_serve(image, "--shm", "unix:SOCKET"), socket)
+    again = Server(serve_command(image, "--shm", "unix:SOCKET"), socket)
     with _reach(again, socket) as device:
         assert device.read(0, 7) == b"durable"
         assert device.read(BLOCK, 9) in (b"under way", bytes(9))
@@ -258,7 +232,7 @@ def test_an_orderly_end_is_told_as_such(server: Server, socket: Path) -> None:
 
 def test_other_threads_go_on_while_a_call_waits(image: Path, socket: Path) -> None:
     """The device waits for flash; the interpreter does not."""
-    server = Server(_serve(image, "--shm", "unix:SOCKET", "--pace", "real"), socket)
+    server = Server(serve_command(image, "--shm", "unix:SOCKET", "--pace", "real"), socket)
     device = _reach(server, socket)
     device.write_blocks(0, bytes(1 << 20))
     turns = 0

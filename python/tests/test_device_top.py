@@ -18,31 +18,16 @@ from pathlib import Path
 
 import pytest
 from conftest import Entresol
-from kill_lab import Server, make_image, serve_command
+from kill_lab import Server, serve_command
 from nbd_client import FUA
 from rich.console import Console
+from small_devices import SMALL
 
 from entresol import core
 from entresol.device.frame import Look, View, frame
 
-SMALL = (
-    "nand.channels=2",
-    "nand.blocks_per_plane=64",
-    "nand.pages_per_block=64",
-    "ftl.over_provisioning=25%",
-    "ssd.dram=8MiB",
-    "ssd.write_log=4MiB",
-)
 TOP = (sys.executable, "-m", "entresol", "device", "top")
 HOME, ALTERNATE, BACK = b"\x1b[H", b"\x1b[?1049h", b"\x1b[?1049l"
-
-
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    """A device."""
-    made = tmp_path / "image"
-    make_image(made, "cxl", SMALL)
-    return made
 
 
 def _text(view: View, width: int) -> str:

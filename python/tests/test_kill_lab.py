@@ -8,20 +8,10 @@ from pathlib import Path
 import pytest
 from kill_lab import Lab, Wrong, make_image, serve_command
 from kill_model import Model
+from small_devices import BUSY
 
 SIZE = 4096
 KILLS = 12
-SMALL = (
-    "nand.channels=2",
-    "nand.chips_per_channel=2",
-    "nand.dies_per_chip=1",
-    "nand.blocks_per_plane=64",
-    "nand.pages_per_block=64",
-    "ftl.over_provisioning=30%",
-    "ssd.dram=5MiB",
-    "ssd.write_log=1MiB",
-)
-"""64 MiB of flash, so that compaction and GC are at work when the server is killed."""
 
 
 def _promised() -> tuple[Model, int]:
@@ -94,7 +84,7 @@ def test_a_living_device_shows_the_last_answered_write() -> None:
 
 def test_a_dozen_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     image = tmp_path / "image"
-    make_image(image, "cxl", SMALL)
+    make_image(image, "cxl", BUSY)
     lab = Lab(serve_command(image), seed=11, volatile=False, folder=tmp_path)
     while lab.kills < KILLS:
         lab.live()
@@ -107,7 +97,7 @@ def test_a_dozen_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> Non
 
 def test_a_device_that_forgets_is_found_out(tmp_path: Path) -> None:
     image, copy = tmp_path / "image", tmp_path / "copy"
-    make_image(image, "cxl", SMALL)
+    make_image(image, "cxl", BUSY)
     lab = Lab(serve_command(image), seed=12, volatile=False, folder=tmp_path)
     lab.live()
     shutil.copytree(image, copy)

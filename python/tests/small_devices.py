@@ -1,0 +1,23 @@
+"""Devices that a test can fill, as settings over a preset."""
+
+from __future__ import annotations
+
+SMALL = (
+    "nand.channels=2",
+    "nand.blocks_per_plane=64",
+    "nand.pages_per_block=64",
+    "ftl.over_provisioning=25%",
+    "ssd.dram=8MiB",
+    "ssd.write_log=4MiB",
+)
+BUSY = (
+    "nand.channels=2",
+    "nand.chips_per_channel=2",
+    "nand.dies_per_chip=1",
+    "nand.blocks_per_plane=64",
+    "nand.pages_per_block=64",
+    "ftl.over_provisioning=30%",
+    "ssd.dram=5MiB",
+    "ssd.write_log=1MiB",
+)
+"""64 MiB of flash, so that compaction and GC are at work."""
