@@ -1,7 +1,7 @@
 //! A NBD server of memory, beside which `scripts/nbd-bench` puts that of nbdkit.
 
-use device::Ram;
-use device::nbd::{Address, Export, Limits, Listener, Turn, serve};
+use device::nbd::{Address, Export, Limits, Listener, serve};
+use device::{Ram, Turn};
 use port::Device;
 use units::Bytes;
 

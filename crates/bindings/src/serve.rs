@@ -3,10 +3,8 @@
 use crate::ConfigError;
 use crate::device::{ImageError, to_python};
 use device::fuse::{Ended, Manner, Mounted};
-use device::nbd::{
-    Address, AddressError, Export, Limits, Listener, Served, ServerError, Turn, serve,
-};
-use device::{Pace, RealDevice, shm};
+use device::nbd::{Address, AddressError, Export, Limits, Listener, Served, serve};
+use device::{Pace, RealDevice, ServerError, Turn, shm};
 use port::{Device, block_on};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -179,7 +177,7 @@ fn report(
 type Outcome = (
     (
         Option<Result<Served, ServerError>>,
-        Option<Result<shm::Served, shm::ServerError>>,
+        Option<Result<shm::Served, ServerError>>,
     ),
     Option<Ended>,
     Option<PyErr>,
@@ -199,7 +197,7 @@ fn share(
     device: &RealDevice,
     listener: &Listener,
     stop: &AtomicBool,
-) -> Result<shm::Served, shm::ServerError> {
+) -> Result<shm::Served, ServerError> {
     let _ends = Ends(stop);
     shm::serve(device, listener, || match stop.load(Ordering::Relaxed) {
         true => Turn::Stop,

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::types::{CShape, CStats, CTimes, MISUSE, UNREACHABLE, parts, status};
-use port::{Acknowledge, Device, DeviceError};
+use port::{Acknowledge, Atomicity, Completion, Device, DeviceError};
 use shm::{Client, Connect};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
@@ -86,6 +86,41 @@ fn call(work: impl FnOnce() -> Result<c_int, c_int>) -> c_int {
     work().unwrap_or_else(|code| code)
 }
 
+/// Waits for a request of which there are times to tell.
+fn timed<'c, F>(
+    device: *const Client,
+    times: *mut CTimes,
+    request: impl FnOnce(&'c Client) -> Result<F, c_int>,
+) -> c_int
+where
+    F: Future<Output = Result<Completion, DeviceError>>,
+{
+    call(|| {
+        let client = known(device)?;
+        let done = client.wait(request(client)?);
+        Ok(outcome(done, |completion| put(times, completion)))
+    })
+}
+
+/// Waits for the end of a transaction.
+fn closed<'c, F>(
+    device: *const Client,
+    (parts_done, times): (*mut u32, *mut CTimes),
+    request: impl FnOnce(&'c Client) -> F,
+) -> c_int
+where
+    F: Future<Output = Result<(Completion, Atomicity), DeviceError>>,
+{
+    call(|| {
+        let client = known(device)?;
+        let done = client.wait(request(client));
+        Ok(outcome(done, |(completion, atomicity)| {
+            put(parts_done, parts(atomicity));
+            put(times, completion);
+        }))
+    })
+}
+
 /// The last failure of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn entresol_error() -> *const c_char {
@@ -153,10 +188,8 @@ pub extern "C" fn entresol_read(
     size: usize,
     times: *mut CTimes,
 ) -> c_int {
-    call(|| {
-        let (client, into) = (known(device)?, room(into, size)?);
-        let done = client.wait(client.read(ByteAddr::new(at), into));
-        Ok(outcome(done, |completion| put(times, completion)))
+    timed(device, times, |client| {
+        Ok(client.read(ByteAddr::new(at), room(into, size)?))
     })
 }
 
@@ -170,21 +203,16 @@ pub extern "C" fn entresol_write(
     tx: u32,
     times: *mut CTimes,
 ) -> c_int {
-    call(|| {
-        let (client, from) = (known(device)?, bytes(from, size)?);
-        let done = client.wait(client.write(ByteAddr::new(at), from, TxId::new(tx)));
-        Ok(outcome(done, |completion| put(times, completion)))
+    timed(device, times, |client| {
+        let from = bytes(from, size)?;
+        Ok(client.write(ByteAddr::new(at), from, TxId::new(tx)))
     })
 }
 
 /// Byte port.
 #[unsafe(no_mangle)]
 pub extern "C" fn entresol_persist(device: *const Client, times: *mut CTimes) -> c_int {
-    call(|| {
-        let client = known(device)?;
-        let done = client.wait(client.persist());
-        Ok(outcome(done, |completion| put(times, completion)))
-    })
+    timed(device, times, |client| Ok(client.persist()))
 }
 
 /// Block port.
@@ -196,10 +224,8 @@ pub extern "C" fn entresol_read_blocks(
     size: usize,
     times: *mut CTimes,
 ) -> c_int {
-    call(|| {
-        let (client, into) = (known(device)?, room(into, size)?);
-        let done = client.wait(client.read_blocks(ByteAddr::new(at), into));
-        Ok(outcome(done, |completion| put(times, completion)))
+    timed(device, times, |client| {
+        Ok(client.read_blocks(ByteAddr::new(at), room(into, size)?))
     })
 }
 
@@ -213,14 +239,13 @@ pub extern "C" fn entresol_write_blocks(
     durable: c_int,
     times: *mut CTimes,
 ) -> c_int {
-    call(|| {
-        let (client, from) = (known(device)?, bytes(from, size)?);
-        let when = match durable {
-            0 => Acknowledge::Accepted,
-            _ => Acknowledge::Durable,
-        };
-        let done = client.wait(client.write_blocks(ByteAddr::new(at), from, when));
-        Ok(outcome(done, |completion| put(times, completion)))
+    let when = match durable {
+        0 => Acknowledge::Accepted,
+        _ => Acknowledge::Durable,
+    };
+    timed(device, times, |client| {
+        let from = bytes(from, size)?;
+        Ok(client.write_blocks(ByteAddr::new(at), from, when))
     })
 }
 
@@ -232,21 +257,15 @@ pub extern "C" fn entresol_trim(
     size: u64,
     times: *mut CTimes,
 ) -> c_int {
-    call(|| {
-        let client = known(device)?;
-        let done = client.wait(client.trim(ByteAddr::new(at), Bytes::new(size)));
-        Ok(outcome(done, |completion| put(times, completion)))
+    timed(device, times, |client| {
+        Ok(client.trim(ByteAddr::new(at), Bytes::new(size)))
     })
 }
 
 /// All ports.
 #[unsafe(no_mangle)]
 pub extern "C" fn entresol_flush(device: *const Client, times: *mut CTimes) -> c_int {
-    call(|| {
-        let client = known(device)?;
-        let done = client.wait(client.flush());
-        Ok(outcome(done, |completion| put(times, completion)))
-    })
+    timed(device, times, |client| Ok(client.flush()))
 }
 
 /// Opens a transaction.
@@ -263,13 +282,8 @@ pub extern "C" fn entresol_commit(
     parts_done: *mut u32,
     times: *mut CTimes,
 ) -> c_int {
-    call(|| {
-        let client = known(device)?;
-        let done = client.wait(client.commit(TxId::new(tx)));
-        Ok(outcome(done, |(completion, atomicity)| {
-            put(parts_done, parts(atomicity));
-            put(times, completion);
-        }))
+    closed(device, (parts_done, times), |client| {
+        client.commit(TxId::new(tx))
     })
 }
 
@@ -281,13 +295,8 @@ pub extern "C" fn entresol_abort(
     parts_done: *mut u32,
     times: *mut CTimes,
 ) -> c_int {
-    call(|| {
-        let client = known(device)?;
-        let done = client.wait(client.abort(TxId::new(tx)));
-        Ok(outcome(done, |(completion, atomicity)| {
-            put(parts_done, parts(atomicity));
-            put(times, completion);
-        }))
+    closed(device, (parts_done, times), |client| {
+        client.abort(TxId::new(tx))
     })
 }
 

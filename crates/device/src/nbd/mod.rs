@@ -23,6 +23,6 @@ mod wire;
 pub use address::{Address, AddressError, Listener};
 pub use export::{Export, ExportError};
 pub use request::{Command, Cookie, Refusal, Request};
-pub use server::{Limits, Served, ServerError, Turn, serve};
+pub use server::{Limits, Served, serve};
 pub use session::{End, Event, Session};
 pub use wire::{Errno, MOST_PAYLOAD};

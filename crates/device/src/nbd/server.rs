@@ -7,17 +7,13 @@ use super::request::{Cookie, Refusal};
 use super::tasks::{Done, Tasks};
 use super::wire::Errno;
 use crate::pace::sleep_for;
+use crate::serving::{QUIET, ServerError, Turn};
 use nix::errno::Errno as SystemErrno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use port::{Device, DeviceError};
-use std::io;
+use port::Device;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use thiserror::Error;
-
-/// The longest that a quiet server does not ask whether it should stop.
-const QUIET: Duration = Duration::from_millis(250);
 
 /// Times that the device is moved before sockets are looked at again, unless something is done:
 /// looking costs as much as a few movements.
@@ -53,26 +49,6 @@ pub struct Served {
     pub requests: u64,
     /// Requests that were answered with an error, by the device or before it.
     pub errors: u64,
-}
-
-/// Why a server stopped that was not told to.
-#[derive(Debug, Error)]
-pub enum ServerError {
-    /// The system refuses.
-    #[error("the server cannot wait for its clients: {0}; what was acknowledged is in the device")]
-    System(io::Error),
-    /// The last flush failed.
-    #[error("the last flush failed: {0}")]
-    Flush(DeviceError),
-}
-
-/// Whether a server goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
-    /// It does.
-    On,
-    /// It takes no more requests, ends those it has, flushes and returns.
-    Stop,
 }
 
 /// Serves a device until `turn` says stop. That is asked after each signal, and a few times a

@@ -13,4 +13,4 @@ mod lanes;
 mod peer;
 mod server;
 
-pub use server::{MOST_CLIENTS, Served, ServerError, serve};
+pub use server::{MOST_CLIENTS, Served, serve};

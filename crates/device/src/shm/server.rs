@@ -2,17 +2,16 @@
 
 use super::lanes::{Job, Lanes, Outcome};
 use super::peer::{Greeting, Peer, Seat, Wish};
-use crate::nbd::{Listener, Turn};
+use crate::nbd::Listener;
+use crate::serving::{QUIET, ServerError, Turn};
 use ::shm::ring::{get_up, lie_down, must_ring};
 use ::shm::{Breach, Request, Side, Submission};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use port::{Device, DeviceError, Shape};
-use std::io;
+use port::{Device, Shape};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 
 /// Clients at once; more are refused.
 pub const MOST_CLIENTS: usize = 32;
@@ -26,8 +25,6 @@ const LOOK: u32 = 512;
 const SPIN: Duration = Duration::from_micros(50);
 /// Rounds between two looks at the clock while there is nothing to do.
 const CLOCK: u32 = 64;
-/// The longest that a quiet server does not ask whether it should stop.
-const QUIET: Duration = Duration::from_millis(250);
 
 /// What a server has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,17 +39,6 @@ pub struct Served {
     pub errors: u64,
     /// Connections that were ended because the client broke the protocol.
     pub breaches: u64,
-}
-
-/// Why a server stopped that was not told to.
-#[derive(Debug, Error)]
-pub enum ServerError {
-    /// The system refuses.
-    #[error("the server cannot wait for its clients: {0}; what was acknowledged is in the device")]
-    System(io::Error),
-    /// The last flush failed.
-    #[error("the last flush failed: {0}")]
-    Flush(DeviceError),
 }
 
 /// Serves a device at a unix socket until `turn` says stop. That is asked after each signal, and a

@@ -3,8 +3,8 @@
 use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
 use core::task::Poll;
-use device::Ram;
-use device::nbd::{Address, Export, Limits, Listener, Served, Turn, serve};
+use device::nbd::{Address, Export, Limits, Listener, Served, serve};
+use device::{Ram, Turn};
 use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,9 +1,9 @@
 //! A server of a small device in a thread of its own.
 
 use crate::common::{Place, small};
-use device::nbd::{Address, Listener, Turn};
+use device::nbd::{Address, Listener};
 use device::shm::{Served, serve};
-use device::{Image, Pace, RealDevice};
+use device::{Image, Pace, RealDevice, Turn};
 use shm::{Client, Connect};
 use std::path::PathBuf;
 use std::sync::Arc;
