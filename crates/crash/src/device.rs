@@ -6,7 +6,7 @@ use crate::tables::Tables;
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
     EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode,
-    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
+    PowerLossProtection, PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
@@ -16,7 +16,7 @@ use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
 pub struct Device {
     /// Lines of a page: a power of two.
     pub page_lines: u32,
-    /// Lines of half the log.
+    /// Lines of half the log; 0 without a battery.
     pub half_lines: u32,
     /// Frames of the data cache.
     pub frames: u32,
@@ -48,6 +48,8 @@ pub struct Device {
     pub ack_programmed: u32,
     /// Entries of the TxLog; 0: the device has no transactions.
     pub tx_log: u32,
+    /// Nothing keeps DRAM when the power goes (1), so there is no log either; or a battery does (0).
+    pub no_battery: u32,
 }
 
 /// An entry of the TxLog (ByteFS §4.3).
@@ -77,6 +79,7 @@ impl Default for Device {
             skip_list: 0,
             ack_programmed: 0,
             tx_log: 0,
+            no_battery: 0,
         }
     }
 }
@@ -106,6 +109,19 @@ impl Device {
             skip_list: pick(&[0, 1]),
             ack_programmed: pick(&[0, 0, 1]),
             tx_log: pick(&[0, 1, 1, 2, 8]),
+            no_battery: 0,
+        }
+    }
+
+    /// One of many without a battery.
+    pub fn unprotected(random: &mut Stream) -> Self {
+        Self {
+            half_lines: 0,
+            cacheless: 0,
+            skip_list: 0,
+            tx_log: 0,
+            no_battery: 1,
+            ..Self::random(random)
         }
     }
 
@@ -129,11 +145,12 @@ impl Device {
             skip_list: 0,
             ack_programmed: 0,
             tx_log: 0,
+            no_battery: 0,
         }
     }
 
     /// Every key with the place of its value, in the order of the script.
-    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 17] {
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 18] {
         [
             ("page_lines", &mut self.page_lines),
             ("half_lines", &mut self.half_lines),
@@ -152,6 +169,7 @@ impl Device {
             ("skip_list", &mut self.skip_list),
             ("ack_programmed", &mut self.ack_programmed),
             ("tx_log", &mut self.tx_log),
+            ("no_battery", &mut self.no_battery),
         ]
     }
 
@@ -166,7 +184,11 @@ impl Device {
                 "spare_blocks" => least_spare..=63,
                 "reserve" => 1..=16,
                 "seal_percent" => 1..=100,
-                "ack_programmed" | "cacheless" | "skip_list" => 0..=1,
+                // These need a log.
+                "cacheless" | "skip_list" if self.no_battery == 1 => 0..=0,
+                "half_lines" if self.no_battery == 1 => 0..=0,
+                "ack_programmed" | "cacheless" | "skip_list" | "no_battery" => 0..=1,
+                "tx_log" if self.no_battery == 1 => 0..=0,
                 "tx_log" => 0..=64,
                 _ => 1..=64,
             };
@@ -265,6 +287,11 @@ impl Device {
                 0 => BlockWriteAck::Buffered,
                 _ => BlockWriteAck::Programmed,
             },
+            power_loss_protection: match self.no_battery {
+                0 => PowerLossProtection::Battery,
+                _ => PowerLossProtection::None,
+            },
+            flush_cost: Picos::from_micros(50),
             promotion_threshold: 1_000_000,
         }
     }

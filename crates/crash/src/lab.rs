@@ -79,6 +79,15 @@ pub struct Lab<'a, I> {
     options: Options,
 }
 
+/// An oracle that knows what the device promises.
+fn oracle_of(setup: &Setup) -> Oracle {
+    let oracle = Oracle::new(setup.line_count(), setup.device.most_open_lines());
+    match setup.device.no_battery {
+        0 => oracle,
+        _ => oracle.unprotected(setup.device.page_lines as usize),
+    }
+}
+
 /// Runs a workload to its end or to the first thing that is wrong.
 ///
 /// # Errors
@@ -112,7 +121,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         Self {
             life: Life::new(&setup, options.bug, options.fates),
             options,
-            oracle: Oracle::new(setup.line_count(), setup.device.most_open_lines()),
+            oracle: oracle_of(&setup),
             setup,
             tally,
             step: 0,
@@ -229,12 +238,17 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                     false => RequestOp::WritePage,
                 };
                 let page = page_of(page);
-                (op, page.start, Asked::page(self.with_tokens(page)))
+                let asked = Asked::page(self.with_tokens(page.clone()), is_through);
+                (op, page.start, asked)
             }
             Step::Trim { page } => {
                 let page = page_of(page);
                 let zeroes = page.clone().map(|line| (line, Token::ZERO));
-                let asked = Asked::lines(TxId::NONE, zeroes.collect());
+                // Without protection a page is given up whole or not at all: it is one record.
+                let asked = match self.setup.device.no_battery {
+                    0 => Asked::lines(TxId::NONE, zeroes.collect()),
+                    _ => Asked::page(zeroes.collect(), false),
+                };
                 (RequestOp::Trim, page.start, asked)
             }
             Step::Read { line, count } => {

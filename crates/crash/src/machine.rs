@@ -26,6 +26,8 @@ pub struct Machine {
     media: Media,
     geometry: FlashGeometry,
     line_count: usize,
+    /// Nothing keeps DRAM when the power goes.
+    loses_dram: bool,
     /// Payloads by request, a page each.
     host: Vec<Token>,
     frames: Vec<Token>,
@@ -50,6 +52,7 @@ impl Machine {
             media,
             geometry: config.geometry,
             line_count,
+            loses_dram: device.no_battery == 1,
             host: vec![Token::ZERO; REQUESTS * line_count],
             frames: vec![Token::GARBAGE; device.frames as usize * line_count],
             registers: BTreeMap::new(),
@@ -302,11 +305,15 @@ impl Cuttable for Machine {
             }
         }
         self.check(result);
+        if self.loses_dram {
+            media.lose_dram();
+        }
         media
     }
 
     fn cut_in_line(&mut self, to: Cell) -> Option<Media> {
-        let mut media = survives(to).then(|| self.media.clone())?;
+        let is_kept = survives(to) && !self.loses_dram;
+        let mut media = is_kept.then(|| self.media.clone())?;
         match to {
             Cell::Log(slot) => media.log[slot.index()] = Token::GARBAGE,
             Cell::Page(PagePlace::Buffer(buffer), line) => {
@@ -320,6 +327,9 @@ impl Cuttable for Machine {
     fn cut_in_page(&mut self, to: BufferId, lines: LineMask) -> Media {
         let mut media = self.media.clone();
         media.tear_buffer(to.index(), lines);
+        if self.loses_dram {
+            media.lose_dram();
+        }
         media
     }
 }

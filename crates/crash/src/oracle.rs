@@ -5,9 +5,12 @@
 //! the page as a whole. Lines of a transaction are there once its commit was answered; before the
 //! commit was asked for, none of them is; in between, all or none. Nothing else is ever there.
 
+mod unflushed;
+
 use crate::token::{Digest, Token};
 use firmware::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
+use unflushed::Unflushed;
 use units::{RequestId, TxId};
 
 /// Lines, counted over the device, and what they are to hold.
@@ -29,6 +32,8 @@ pub enum Asked {
         lines: Lines,
         /// After a cut all of the lines are new or none is.
         is_whole: bool,
+        /// It is answered when it survives a cut, whatever the device has that it could lose.
+        is_through: bool,
     },
     /// To write under a transaction.
     WriteUnder(TxId, Lines),
@@ -47,16 +52,18 @@ impl Asked {
             TxId::NONE => Self::Write {
                 lines,
                 is_whole: false,
+                is_through: false,
             },
             tx => Self::WriteUnder(tx, lines),
         }
     }
 
-    /// To write a page.
-    pub fn page(lines: Lines) -> Self {
+    /// To write a page, through (FUA) or not.
+    pub fn page(lines: Lines, is_through: bool) -> Self {
         Self::Write {
             lines,
             is_whole: true,
+            is_through,
         }
     }
 
@@ -111,6 +118,8 @@ pub struct Oracle {
     has_failed: bool,
     /// Of runs that were refused while they waited for room: what their lines may be instead.
     maybe: BTreeMap<usize, Vec<Token>>,
+    /// Of a device without protection against power loss; with the lines of a page.
+    unflushed: Option<(Unflushed, usize)>,
     /// Those that were committed at some time, or may have been.
     committed: BTreeSet<TxId>,
     /// Lines that may be open at a time; none: the device has no transactions.
@@ -131,8 +140,18 @@ impl Oracle {
             open: BTreeMap::new(),
             has_failed: false,
             maybe: BTreeMap::new(),
+            unflushed: None,
             committed: BTreeSet::new(),
             most_open,
+        }
+    }
+
+    /// Of a device that loses what is not flushed, with that many lines to a page.
+    pub fn unprotected(self, page_lines: usize) -> Self {
+        let unflushed = Unflushed::new(self.seen.len());
+        Self {
+            unflushed: Some((unflushed, page_lines)),
+            ..self
         }
     }
 
@@ -161,6 +180,9 @@ impl Oracle {
     pub fn lose(&mut self, line: usize) {
         self.clock += 1;
         self.lost[line] = Some(self.clock);
+        if let Some((unflushed, _)) = &mut self.unflushed {
+            unflushed.lose(line);
+        }
     }
 
     /// A program or an erase has failed.
@@ -221,6 +243,15 @@ impl Oracle {
     pub fn ask(&mut self, id: RequestId, asked: Asked) {
         self.clock += 1;
         self.asked_at.insert(id, self.clock);
+        if let Some((unflushed, _)) = &mut self.unflushed {
+            match &asked {
+                Asked::Write {
+                    lines, is_whole, ..
+                } => unflushed.ask(id, lines.clone(), *is_whole),
+                Asked::Flush => unflushed.ask_flush(id),
+                _ => {}
+            }
+        }
         let before = self.asked.insert(id, asked);
         assert!(before.is_none(), "{id} is asked once");
     }
@@ -241,13 +272,26 @@ impl Oracle {
         }
         let asked_at = self.asked_at.remove(&id).unwrap_or(0);
         match &asked {
-            Asked::Read { .. } | Asked::Flush => {}
-            Asked::Write { lines, .. } => {
+            Asked::Read { .. } => {}
+            Asked::Flush => {
+                if let Some((unflushed, _)) = &mut self.unflushed {
+                    unflushed.flushed(id, &mut self.safe);
+                }
+            }
+            Asked::Write {
+                lines, is_through, ..
+            } => {
                 for (line, token) in lines {
-                    (self.seen[*line], self.safe[*line]) = (*token, *token);
+                    self.seen[*line] = *token;
                     // Flash may have had it already, and lost it.
                     self.lost[*line] = self.lost[*line].filter(|at| *at > asked_at);
                     self.maybe.remove(line);
+                }
+                match &mut self.unflushed {
+                    Some((unflushed, _)) => unflushed.done(id, *is_through, &mut self.safe),
+                    None => lines
+                        .iter()
+                        .for_each(|(line, token)| self.safe[*line] = *token),
                 }
             }
             Asked::WriteUnder(tx, lines) => {
@@ -292,9 +336,9 @@ impl Oracle {
             Refusal::NoRoom => self.most_open < Some(self.lines_with(&asked, None).len()),
             Refusal::Unsupported => tx.is_some() && self.most_open.is_none(),
             Refusal::ReadOnly => {
-                let writes = !asked.written().is_empty() || matches!(asked, Asked::Commit(_));
-                self.doubt(&asked);
-                self.has_failed && writes
+                let changes = matches!(asked, Asked::Commit(_) | Asked::Flush);
+                self.doubt(id, &asked);
+                self.has_failed && (changes || !asked.written().is_empty())
             }
             _ => false,
         };
@@ -322,11 +366,15 @@ impl Oracle {
     }
 
     /// A write was refused by a device that only reads, perhaps while it waited for room: of a run
-    /// some lines may be there.
-    fn doubt(&mut self, asked: &Asked) {
+    /// some lines may be there; and a page that was to be on flash, if nothing protects buffers.
+    fn doubt(&mut self, id: RequestId, asked: &Asked) {
+        if let Some((unflushed, _)) = &mut self.unflushed {
+            unflushed.refused(id);
+        }
         let is_whole = matches!(asked, Asked::Write { is_whole: true, .. });
+        let may_be_there = !is_whole || self.unflushed.is_some();
         let lines = asked.written();
-        if !is_whole && lines.len() > 1 {
+        if may_be_there && lines.len() > 1 {
             for (line, token) in lines {
                 self.maybe.entry(*line).or_default().push(*token);
             }
@@ -348,10 +396,15 @@ impl Oracle {
     /// # Errors
     /// A sentence with the first line that may not hold what it does.
     pub fn judge(&self, reading: &[Token]) -> Result<(), String> {
+        if let Some((unflushed, page_lines)) = &self.unflushed {
+            return unflushed.judge(reading, &self.safe, *page_lines);
+        }
         let mut is_free = vec![false; reading.len()];
         for asked in self.asked.values() {
             match asked {
-                Asked::Write { lines, is_whole } => {
+                Asked::Write {
+                    lines, is_whole, ..
+                } => {
                     self.judge_lines(reading, lines.iter().copied(), *is_whole)?;
                     lines.iter().for_each(|(line, _)| is_free[*line] = true);
                 }
@@ -411,11 +464,19 @@ impl Oracle {
         }));
         self.open.clear();
         self.maybe.clear();
+        if let Some((unflushed, _)) = &mut self.unflushed {
+            let lost = unflushed.settle_on();
+            let now = self.clock;
+            self.lost = lost.iter().map(|lost| lost.then_some(now)).collect();
+        }
     }
 
     /// Adds everything that [`Oracle::judge`] looks at to a digest.
     pub fn digest(&self, digest: &mut Digest) {
         digest.add_tokens(&self.safe);
+        if let Some((unflushed, _)) = &self.unflushed {
+            unflushed.digest(digest);
+        }
         for (line, _) in self
             .lost
             .iter()
@@ -430,7 +491,9 @@ impl Oracle {
         }
         for asked in self.asked.values() {
             let (kind, lines): (u64, Lines) = match asked {
-                Asked::Write { lines, is_whole } => (u64::from(*is_whole), lines.clone()),
+                Asked::Write {
+                    lines, is_whole, ..
+                } => (u64::from(*is_whole), lines.clone()),
                 Asked::Commit(tx) => {
                     let lines = self.open.get(tx).into_iter().flatten();
                     (2, lines.map(|(line, token)| (*line, *token)).collect())

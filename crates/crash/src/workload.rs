@@ -22,12 +22,25 @@ impl Workload {
         Draw::new(random, &device).workload(device, step_count)
     }
 
-    /// The workload of a seed in campaigns: every third one is on flash that fails.
+    /// The workload of a seed in campaigns: of six, two are on flash that fails, and one on a device
+    /// that nothing protects when its power goes, every other time of these on flash that fails.
     pub fn of_campaign(seed: u64, step_count: usize) -> Self {
-        match seed % 3 {
-            2 => Self::on_failing_flash(seed, step_count),
+        match seed % 6 {
+            2 | 5 => Self::on_failing_flash(seed, step_count),
+            3 => Self::unprotected(seed, step_count, seed % 12 == 9),
             _ => Self::random(seed, step_count),
         }
+    }
+
+    /// As [`Workload::random`], on a device without a battery.
+    pub fn unprotected(seed: u64, step_count: usize, has_faults: bool) -> Self {
+        let mut random = Stream::new(seed, "crash/unprotected");
+        let device = Device::unprotected(&mut random);
+        let draw = Draw {
+            faults: if has_faults { 2 } else { 0 },
+            ..Draw::new(random, &device)
+        };
+        draw.workload(device, step_count)
     }
 
     /// As [`Workload::random`], with programs, erases and reads that fail.
@@ -68,6 +81,8 @@ struct Draw {
     has_txs: bool,
     /// Steps of 100 at which an operation fails.
     faults: u32,
+    /// Flushes are frequent, since much depends on them.
+    flushes: bool,
     /// Transactions that may be under way, and whether anything was written under them.
     txs: [(u32, bool); 3],
     last_tx: u32,
@@ -84,6 +99,7 @@ impl Draw {
             has_lines: true,
             has_txs: device.tx_log > 0,
             faults: 0,
+            flushes: device.no_battery == 1,
             txs: [1, 2, 3].map(|tx| (tx, false)),
             last_tx: 3,
             last_line: 0,
@@ -174,12 +190,14 @@ impl Draw {
                 is_through: self.below(4) == 0,
             },
             40..42 => Step::Trim { page: self.page() },
+            42 if self.flushes => Step::Flush,
             42..46 => Step::Read {
                 line: self.line(),
                 count: self.count(),
             },
             46..50 => Step::ReadPage { page: self.page() },
-            50..52 => Step::Drain,
+            50 => Step::Drain,
+            51 => Step::Flush,
             52 => Step::Settle,
             53 => Step::PowerCut {
                 fate: Fate::ALL[self.below(Fate::ALL.len() as u32) as usize].0,

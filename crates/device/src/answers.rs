@@ -13,8 +13,11 @@ impl DeviceEngine {
     /// A command begins that nothing stands before.
     pub(crate) fn start(&mut self, index: usize) {
         let now = self.world.now();
+        let has_log = self.has_log;
         let command = &mut self.commands[index];
         match command.ask {
+            // Without a log nothing that a store has reached survives.
+            Ask::Persist if !has_log => self.send_alone(index, RequestOp::Flush),
             Ask::Persist => {
                 command.finished = self.wire.pushed(now);
                 self.end(index);
@@ -236,10 +239,6 @@ impl DeviceEngine {
                 }
             }
             (Refusal::NoRoom | Refusal::TooLarge, _) => self.fail(index, DeviceError::LogFull),
-            (Refusal::Unsupported, Ask::Flush) => {
-                let what = "flush its data cache";
-                self.fail(index, DeviceError::NoLog { what });
-            }
             (Refusal::Unsupported, _) => {
                 let what = "have transactions";
                 self.fail(index, DeviceError::NoLog { what });

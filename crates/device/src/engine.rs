@@ -19,7 +19,7 @@ use crate::superblock::Role;
 use crate::transactions::Transactions;
 use crate::wire::Wire;
 use crate::world::{Event, World};
-use firmware::{NandTag, Request};
+use firmware::{NandTag, PowerLossProtection, Request};
 use port::{Atomicity, Completion, DeviceError, DeviceStats, Shape};
 use std::path::PathBuf;
 use units::{ByteAddr, Bytes, PageSize, Picos, RequestId, Time, TxId};
@@ -69,6 +69,8 @@ pub struct DeviceEngine {
     /// Commands until the counters are written.
     pub(crate) until_write: u32,
     stopped: Option<String>,
+    /// Stores reach a log, which survives.
+    pub(crate) has_log: bool,
     recovered: Recovered,
     pub(crate) at_open: Counters,
     image: PathBuf,
@@ -86,7 +88,11 @@ impl DeviceEngine {
         let next_tx = recovery::first_free_transaction(&image.tables);
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
-        let data = Data::new(image.tables, image.media, image.id, (frames, page));
+        let mut tables = image.tables;
+        if image.was_cut_off && config.ssd.power_loss_protection == PowerLossProtection::None {
+            tables.lose_dram();
+        }
+        let data = Data::new(tables, image.media, image.id, (frames, page));
         let stats = Counters::read(data.tables.map()).stats;
         let recovered = Recovered::of(&config, &image.view);
         let begin = stats.clock + recovered.scan;
@@ -114,6 +120,7 @@ impl DeviceEngine {
             wall: (pace == Pace::Real).then(|| WallClock::start(begin)),
             until_write: HEALTH_STEP,
             stopped: None,
+            has_log: config.ssd.half_slot_count() > 0,
             recovered,
             at_open,
             stats,
@@ -275,8 +282,22 @@ impl DeviceEngine {
     /// # Errors
     /// What the operating system says of writing it to the disk.
     pub fn close(mut self) -> Result<(), DeviceFileError> {
+        self.flush_before_end();
         self.publish();
         self.world.data.close(&self.image)
+    }
+
+    /// A device without a log loses the dirty pages of its cache when it ends, and one without a
+    /// battery its buffers: like a drive that is told to shut down, it brings them to flash. One
+    /// that only reads cannot, and has said so to every write and flush.
+    fn flush_before_end(&mut self) {
+        if self.has_log {
+            return;
+        }
+        let nowhere = (ByteAddr::new(0), Bytes::ZERO);
+        if let Ok(ticket) = self.submit(Ask::Flush, nowhere.0, nowhere.1) {
+            let _ = self.finish(ticket, &mut []);
+        }
     }
 
     /// With a wall clock: lets everything happen that is due, and time pass.

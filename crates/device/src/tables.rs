@@ -116,6 +116,21 @@ impl Tables {
         self.layout.has_page(lpa) && self.place_of(lpa) == Some(ppa)
     }
 
+    /// What a device without a battery loses with its power: log and buffers, bytes and meaning.
+    /// Mapping and blocks such a drive keeps on flash, in a way of its own.
+    pub fn lose_dram(&mut self) {
+        for slot in (0..self.layout.slots).map(LogSlot::from_index) {
+            self.record(Record::Dropped(slot));
+            self.slot_mut(slot).fill(u8::MAX);
+        }
+        for buffer in (0..self.layout.buffers).map(BufferId::from_index) {
+            self.record(Record::Unbuffered(buffer));
+            let page = self.layout.page;
+            self.buffer_mut(buffer, LineInPage::new(0), page)
+                .fill(u8::MAX);
+        }
+    }
+
     /// Applies a record.
     #[inline]
     pub fn record(&mut self, record: Record) {

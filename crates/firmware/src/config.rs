@@ -61,6 +61,16 @@ pub enum BlockWriteAck {
     Programmed,
 }
 
+/// What keeps device DRAM when the power goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PowerLossProtection {
+    /// A battery or capacitors: log and page buffers survive.
+    Battery,
+    /// Nothing: what is not on flash is gone. A flush waits for the programs of all pages before it.
+    None,
+}
+
 /// When a page that leaves for another one is sent to flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -205,6 +215,11 @@ units::parameters! {
         compaction_batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
         /// When a page written through the block port is acknowledged.
         block_write_ack: BlockWriteAck, "buffered or programmed", "ours: SSDs with power-loss protection answer from a buffer";
+        /// What keeps log and page buffers when the power goes. Without anything a page written
+        /// through (FUA) is answered when it is on flash, and a flush when all before it are.
+        power_loss_protection: PowerLossProtection, "battery or none; none without a write_log only", "SkyByte III-B, ByteFS 4.3 (battery)";
+        /// What a flush takes on a device without protection, beyond the programs that it waits for.
+        flush_cost: Picos, "at most 1s", "ours (0ns): the papers' devices need no flush";
         /// Which uses of a cached page count towards promotion_threshold.
         promotion_counts: PromotionCounts, "uses or cache_hits", "ours (uses); SkyByte's artifact: cache_hits";
         /// Accesses to a cached page beyond which it is offered to the host.
@@ -314,6 +329,19 @@ impl SsdConfig {
                 "ssd.tx_log needs ssd.write_log, ssd.log_mode = halves and ssd.buffer_hits = true"
                     .into(),
             );
+        }
+        if self.power_loss_protection == PowerLossProtection::None && has_log {
+            problems.push(format!(
+                "ssd.power_loss_protection is none and ssd.write_log is {}, which would be lost \
+                 with the power: set it to 0B, or the protection to battery",
+                self.write_log
+            ));
+        }
+        if self.flush_cost > Picos::from_micros(1_000_000) {
+            problems.push(format!(
+                "ssd.flush_cost is {}; it must be at most 1s",
+                self.flush_cost
+            ));
         }
         if self.cache_policy == CachePolicy::None && !has_log {
             problems.push(
@@ -437,6 +465,8 @@ mod tests {
             compaction_page_cost: Picos::from_nanos(500),
             compaction_batch: 256,
             block_write_ack: BlockWriteAck::Buffered,
+            power_loss_protection: PowerLossProtection::Battery,
+            flush_cost: Picos::ZERO,
             promotion_threshold: 64,
         }
     }
@@ -447,6 +477,25 @@ mod tests {
         assert_eq!(ssd.validate(), Vec::<String>::new());
         assert_eq!(ssd.half_slot_count(), 524_288);
         assert_eq!(ssd.frame_count(Bytes::from_kib(4)), 114_688);
+    }
+
+    #[test]
+    fn a_log_needs_a_battery() {
+        let without = SsdConfig {
+            power_loss_protection: PowerLossProtection::None,
+            ..ssd()
+        };
+        let problems = without.validate();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].contains("ssd.write_log is 64MiB"),
+            "{problems:?}"
+        );
+        let without = SsdConfig {
+            write_log: Bytes::ZERO,
+            ..without
+        };
+        assert_eq!(without.validate(), Vec::<String>::new());
     }
 
     #[test]

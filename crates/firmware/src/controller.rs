@@ -14,6 +14,7 @@ mod commands;
 mod compaction;
 mod constants;
 mod fetches;
+mod flush;
 mod fullness;
 mod pages;
 mod promotion;
@@ -43,6 +44,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use compaction::{AtHand, Compaction};
 use constants::Constants;
+use flush::Flushes;
 pub use fullness::Fullness;
 pub use recovery::UnsoundState;
 use transactions::Transactions;
@@ -81,6 +83,7 @@ pub struct Controller<I = TwoLevelHash> {
     page_writers: Vec<Option<(Pending, Time)>>,
     /// Page writes whose program is not done, answered or not.
     page_writes_in_flight: u32,
+    flushes: Flushes,
     /// Pages that the host has been offered and has not answered for.
     offered_pages: Vec<Lpa>,
     /// Requests that arrived and have not been answered.
@@ -162,6 +165,7 @@ impl<I: LogIndex> Controller<I> {
             stalled_writes: VecDeque::new(),
             page_writers: Vec::new(),
             page_writes_in_flight: 0,
+            flushes: Flushes::default(),
             offered_pages: Vec::new(),
             outstanding: 0,
             write_order: WriteOrder::default(),
@@ -237,6 +241,8 @@ impl<I: LogIndex> Controller<I> {
                 self.on_programmed(now, BufferId::new(owner.get()), platform);
             }
         }
+        // Before others take the buffers that are free now.
+        self.advance_flushes(now, platform);
         self.resume_misses(now, platform);
         self.end_vain_waits(now, platform);
     }

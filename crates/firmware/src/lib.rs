@@ -32,7 +32,7 @@ pub mod write_log;
 
 pub use config::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogIndexKind,
-    LogMode, PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
+    LogMode, PowerLossProtection, PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 pub use controller::{Controller, Copies, Fullness, UnsoundState};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};

@@ -61,6 +61,17 @@ impl PageBuffers {
         self.jobs.len() - self.free.len()
     }
 
+    /// Takings so far: the number of the last one.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Whether a buffer is in use that was taken until then.
+    pub(crate) fn has_one_until(&self, last: u64) -> bool {
+        let mut buffers = self.jobs.iter().zip(&self.ages);
+        buffers.any(|(job, age)| job.is_some() && *age <= last)
+    }
+
     /// Takes a buffer for a page.
     pub(crate) fn take(&mut self, lpa: Lpa, job: Job) -> BufferId {
         let buffer = self

@@ -15,6 +15,7 @@ fn write(from: &[(usize, u32)], is_whole: bool) -> Asked {
     Asked::Write {
         lines: lines(from),
         is_whole,
+        is_through: false,
     }
 }
 

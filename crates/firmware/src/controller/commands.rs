@@ -49,15 +49,15 @@ impl<I: LogIndex> Controller<I> {
         self.answer(response, platform);
     }
 
-    /// With a log everything that was answered is in battery-backed DRAM already. Without one the
-    /// data cache has dirty pages, which nothing brings to flash on demand.
+    /// With a log everything that was answered is in battery-backed DRAM already.
     fn on_flush<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.stats.flushes += 1;
-        if self.log.is_none() {
-            return self.refuse(now, request, Refusal::Unsupported, platform);
-        }
         let pending = Pending::ready_at(now, request);
-        self.answer_command(now, &pending, platform);
+        if self.log.is_some() {
+            return self.answer_command(now, &pending, platform);
+        }
+        self.flushes.push(pending);
+        self.advance_flushes(now, platform);
     }
 
     /// A page is given up: every copy of it goes, and programs that are on their way come to

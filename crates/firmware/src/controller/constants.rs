@@ -1,7 +1,8 @@
 //! What the controller takes from its configuration once.
 
 use crate::config::{
-    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, PromotionCounts, VictimOrder,
+    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, PowerLossProtection,
+    PromotionCounts, VictimOrder,
 };
 use crate::ftl::EstimatorKind;
 use units::address::LINE_BYTES;
@@ -43,6 +44,10 @@ pub(super) struct Constants {
     pub(super) prefetch_on_first_use: bool,
     pub(super) prefetch_reserve: usize,
     pub(super) block_write_ack: BlockWriteAck,
+    /// Buffers survive when the power goes.
+    pub(super) is_protected: bool,
+    /// What a flush takes beyond what it waits for.
+    pub(super) flush_cost: Picos,
     /// None: SkyByte-Delay is not used.
     pub(super) delay_threshold: Option<Picos>,
     /// The flash is asked when a page will come.
@@ -83,6 +88,11 @@ impl Constants {
             prefetch_on_first_use: ssd.prefetch_on_first_use,
             prefetch_reserve: ssd.prefetch_reserve as usize,
             block_write_ack: ssd.block_write_ack,
+            is_protected: ssd.power_loss_protection == PowerLossProtection::Battery,
+            flush_cost: match ssd.power_loss_protection {
+                PowerLossProtection::Battery => Picos::ZERO,
+                PowerLossProtection::None => ssd.flush_cost,
+            },
             delay_threshold: config.delay_enabled.then_some(config.switch_threshold),
             knows_ends: config.delay_enabled && config.ftl.estimator == EstimatorKind::Exact,
             delay_margin: match config.ftl.estimator {

@@ -123,7 +123,13 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Sends a page to flash through a buffer, which is free.
-    fn program_frame<P: Platform>(&mut self, at: Time, lpa: Lpa, frame: FrameId, platform: &mut P) {
+    pub(super) fn program_frame<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        frame: FrameId,
+        platform: &mut P,
+    ) {
         let (copied, buffer) = self.buffer_frame(at, lpa, frame, platform);
         self.submit(copied, buffer, platform);
     }
@@ -145,13 +151,16 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// What a buffer has of a page survives a power cut from now on, in place of what an earlier
-    /// one has.
+    /// one has; if anything keeps buffers then.
     pub(super) fn record_buffer<P: Platform>(
         &mut self,
         lpa: Lpa,
         buffer: BufferId,
         platform: &mut P,
     ) {
+        if !self.constants.is_protected {
+            return;
+        }
         let order = self.next_order();
         platform.record(Record::Buffered(buffer, BufferedPage { lpa, order }));
         if let Some(older) = self.buffers.keep(lpa, buffer) {

@@ -16,7 +16,7 @@ use crate::log_index::LogIndex;
 use crate::mshr::Pending;
 use crate::page_buffers::Job;
 use crate::platform::{
-    Answer, Breakdown, BufferId, Cell, PagePlace, Platform, Request, Response, Served,
+    Answer, Breakdown, BufferId, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
 use units::address::LINE_BYTES;
 use units::{Lpa, Time, TxId};
@@ -61,9 +61,12 @@ impl<I: LogIndex> Controller<I> {
         self.replace_copies(at, lpa, pending.request, platform);
         self.page_writes_in_flight += 1;
         self.submit(at, buffer, platform);
+        let goes_through = pending.request.op == RequestOp::WritePageThrough;
         match self.constants.block_write_ack {
-            BlockWriteAck::Buffered => self.answer_page_write(at, at, pending, platform),
-            BlockWriteAck::Programmed => self.keep_writer(at, buffer, *pending),
+            BlockWriteAck::Buffered if self.constants.is_protected || !goes_through => {
+                self.answer_page_write(at, at, pending, platform);
+            }
+            _ => self.keep_writer(at, buffer, *pending),
         }
         self.pump_log(now, platform);
         true
@@ -118,11 +121,15 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
-    /// The programs of page writes wait in vain: their pages survive in the buffers.
+    /// The programs of page writes wait in vain: if their pages survive in the buffers, they are
+    /// done.
     pub(super) fn answer_page_writers<P: Platform>(&mut self, now: Time, platform: &mut P) {
         for nth in 0..self.page_writers.len() {
             if let Some((pending, begun)) = self.page_writers[nth].take() {
-                self.answer_page_write(begun, now.max(begun), &pending, platform);
+                match self.constants.is_protected {
+                    true => self.answer_page_write(begun, now.max(begun), &pending, platform),
+                    false => self.refuse_waiting(now, &pending, platform),
+                }
             }
         }
     }

@@ -3,13 +3,15 @@
 //!
 //! What was accepted stays in log and buffers: a battery keeps it, reads find it, and after the
 //! power has been off the firmware tries again. What was not is refused. Only a run of lines that
-//! had to wait for room may be there in part, as after a power cut.
+//! had to wait for room may be there in part, as after a power cut; and, without a battery, what
+//! was accepted and not flushed may be lost with the power.
 //!
 //! [`Ftl::is_stuck`]: crate::ftl::Ftl::is_stuck
 
 use super::Controller;
 use crate::log_index::LogIndex;
-use crate::platform::{Answer, Breakdown, Platform, Refusal, Request, Response, Served};
+use crate::mshr::Pending;
+use crate::platform::{Answer, Breakdown, Platform, Refusal, Response, Served};
 use units::Time;
 
 impl<I: LogIndex> Controller<I> {
@@ -24,14 +26,19 @@ impl<I: LogIndex> Controller<I> {
     #[cold]
     fn end_waits<P: Platform>(&mut self, now: Time, platform: &mut P) {
         for write in core::mem::take(&mut self.stalled_writes) {
-            self.refuse_waiting(now, write.request, write.arrived, platform);
+            let pending = Pending::ready_at(write.arrived, write.request);
+            self.refuse_waiting(now, &pending, platform);
         }
         for (request, arrived) in self.forget_stalled_commits() {
-            self.refuse_waiting(now, request, arrived, platform);
+            let pending = Pending::ready_at(arrived, request);
+            self.refuse_waiting(now, &pending, platform);
+        }
+        for pending in self.flushes.take_all() {
+            self.refuse_waiting(now, &pending, platform);
         }
         for pending in core::mem::take(&mut self.stalled_misses) {
             match pending.request.op.is_write() {
-                true => self.refuse_waiting(now, pending.request, pending.arrived, platform),
+                true => self.refuse_waiting(now, &pending, platform),
                 false => self.stalled_misses.push_back(pending),
             }
         }
@@ -39,28 +46,27 @@ impl<I: LogIndex> Controller<I> {
         self.resume_misses(now, platform);
         if self.mshrs.in_use() == 0 {
             for pending in core::mem::take(&mut self.stalled_misses) {
-                self.refuse_waiting(now, pending.request, pending.arrived, platform);
+                self.refuse_waiting(now, &pending, platform);
             }
         }
         self.answer_page_writers(now, platform);
     }
 
     /// Refuses a request that has waited.
-    fn refuse_waiting<P: Platform>(
+    pub(super) fn refuse_waiting<P: Platform>(
         &mut self,
         now: Time,
-        request: Request,
-        arrived: Time,
+        pending: &Pending,
         platform: &mut P,
     ) {
         self.stats.refusals += 1;
         let response = Response {
-            request: request.id,
+            request: pending.request.id,
             answer: Answer::Refused(Refusal::ReadOnly),
             at: now,
             served: Served::Write,
             breakdown: Breakdown {
-                stall: now - arrived,
+                stall: now - pending.arrived,
                 ..Breakdown::default()
             },
         };

@@ -4,7 +4,8 @@ use crate::common::{Bench, Costs};
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
     EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode,
-    PrefetcherKind, PromotionCounts, Request, RequestOp, Response, SsdConfig, VictimOrder,
+    PowerLossProtection, PrefetcherKind, PromotionCounts, Request, RequestOp, Response, SsdConfig,
+    VictimOrder,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -90,6 +91,8 @@ pub fn config(half: u64) -> ControllerConfig {
             compaction_page_cost: Picos::from_nanos(500),
             compaction_batch: 2,
             block_write_ack: BlockWriteAck::Buffered,
+            power_loss_protection: PowerLossProtection::Battery,
+            flush_cost: Picos::ZERO,
             promotion_threshold: 3,
         },
         ftl: ftl(),

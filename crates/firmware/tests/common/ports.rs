@@ -47,7 +47,6 @@ impl<I: LogIndex> Lab<I> {
                 count,
                 tx: TxId::NONE,
             },
-            _ if !self.controller.has_log() => return false,
             _ => RequestOp::Flush,
         };
         self.send(line, op, token)

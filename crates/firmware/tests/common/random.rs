@@ -3,8 +3,8 @@
 use crate::lab::Mix;
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, EstimatorKind,
-    FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode, PrefetcherKind,
-    PromotionCounts, SsdConfig, VictimOrder,
+    FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode, PowerLossProtection,
+    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
@@ -79,6 +79,8 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         compaction_page_cost: Picos::from_micros(1),
         compaction_batch: pick(random, &[1, 3, 16]),
         promotion_threshold: pick(random, &[1, 5, 30]),
+        power_loss_protection: PowerLossProtection::Battery,
+        flush_cost: Picos::ZERO,
         block_write_ack: pick(
             random,
             &[BlockWriteAck::Buffered, BlockWriteAck::Programmed],
