@@ -48,7 +48,7 @@ pub struct Device {
     pub ack_programmed: u32,
     /// Entries of the TxLog; 0: the device has no transactions.
     pub tx_log: u32,
-    /// Nothing keeps DRAM when the power goes (1), so there is no log either; or a battery does (0).
+    /// Nothing keeps DRAM when the power goes (1), so there is no log; or a battery does (0).
     pub no_battery: u32,
 }
 

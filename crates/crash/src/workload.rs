@@ -22,7 +22,7 @@ impl Workload {
         Draw::new(random, &device).workload(device, step_count)
     }
 
-    /// The workload of a seed in campaigns: of six, two are on flash that fails, and one on a device
+    /// The workload of a seed in campaigns: of six, two are on flash that fails, one on a device
     /// that nothing protects when its power goes, every other time of these on flash that fails.
     pub fn of_campaign(seed: u64, step_count: usize) -> Self {
         match seed % 6 {
