@@ -6,7 +6,9 @@ mod common;
 mod device;
 
 use device::*;
-use firmware::{Answer, Breakdown, PagePlace, Refusal, RequestOp, Response, Served};
+use firmware::{
+    Answer, Breakdown, PagePlace, PowerLossProtection, Refusal, RequestOp, Response, Served,
+};
 use units::{Picos, RequestId, TxId};
 
 fn write_run(device: &mut Device, id: u32, page: u64, line: u64, count: u16) -> Vec<Response> {
@@ -180,7 +182,7 @@ fn a_page_given_up_while_it_is_fetched_ahead_comes_as_zeroes() {
 }
 
 #[test]
-fn a_flush_finds_nothing_to_do_beside_a_log_and_is_refused_without_one() {
+fn a_flush_finds_nothing_to_do_beside_a_log() {
     let mut device = Device::new(&config(16));
     write_run(&mut device, 1, 1, 3, 2);
     let answers = device.send(2, RequestOp::Flush, 0, 0);
@@ -188,9 +190,51 @@ fn a_flush_finds_nothing_to_do_beside_a_log_and_is_refused_without_one() {
         (answers[0].answer, answers[0].at),
         (Answer::Written, device.now)
     );
-    let mut device = Device::new(&config(0));
+}
+
+/// A device without a log whose frame of page 1 is dirty.
+fn with_a_dirty_frame(protection: PowerLossProtection) -> Device {
+    let mut config = config(0);
+    config.ssd.power_loss_protection = protection;
+    config.ssd.flush_cost = FLUSH;
+    let mut device = Device::new(&config);
+    write_run(&mut device, 1, 1, 3, 2);
+    device.settle(Picos::from_micros(5));
+    assert_eq!(device.bench.last_program, None);
+    device
+}
+
+const FLUSH: Picos = Picos::from_micros(50);
+
+#[test]
+fn with_a_battery_a_flush_without_a_log_is_answered_when_dirty_pages_are_in_buffers() {
+    let mut device = with_a_dirty_frame(PowerLossProtection::Battery);
     let answers = device.send(2, RequestOp::Flush, 0, 0);
-    assert_eq!(refusal(&answers), Refusal::Unsupported);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].answer, Answer::Written);
+    assert_eq!(device.bench.tables.buffers.len(), 1);
+}
+
+#[test]
+fn without_a_battery_a_flush_is_answered_after_the_programs_and_its_cost() {
+    let mut device = with_a_dirty_frame(PowerLossProtection::None);
+    assert_eq!(device.send(2, RequestOp::Flush, 0, 0), []);
+    let answers = device.settle(Picos::from_micros(200));
+    assert_eq!(answers.len(), 1);
+    assert_eq!(
+        (answers[0].answer, answers[0].at),
+        (Answer::Written, device.now + FLUSH)
+    );
+}
+
+#[test]
+fn without_a_battery_only_a_page_that_is_written_through_waits_for_its_program() {
+    let mut device = with_a_dirty_frame(PowerLossProtection::None);
+    assert_eq!(device.send(2, RequestOp::WritePage, 2, 0).len(), 1);
+    assert_eq!(device.send(3, RequestOp::WritePageThrough, 3, 0), []);
+    let answers = device.settle(Picos::from_micros(200));
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].request, RequestId::new(3));
 }
 
 #[test]
