@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::machine::Machine;
 use crate::media::Media;
 use crate::power_cutter::{Cut, Fates, PowerCutter};
-use crate::sabotage::{Bug, Misreading, Sabotage};
+use crate::sabotage::{Bug, Misreading, Sabotage, belief};
 use firmware::log_index::LogIndex;
 use firmware::{Controller, ControllerConfig, NandFault, NandTag, Request, Response};
 use units::{DieId, Picos, Time};
@@ -64,7 +64,7 @@ impl<I: LogIndex> Life<I> {
         let machine = Machine::new(&setup.device, setup.device.new_media());
         let cutter = PowerCutter::new(machine, fates);
         Self {
-            controller: Controller::with_index(&setup.config),
+            controller: Controller::with_index(&belief(setup, bug)),
             bench: Sabotage::new(cutter, bug, &setup.device, false),
             now: Time::ZERO,
         }
@@ -90,7 +90,8 @@ impl<I: LogIndex> Life<I> {
             second_half: setup.device.half_lines,
         };
         bench.inner.begin();
-        let controller = Controller::recover(&setup.config, &misreading, Time::ZERO, &mut bench);
+        let config = belief(setup, bug);
+        let controller = Controller::recover(&config, &misreading, Time::ZERO, &mut bench);
         let cuts = bench.inner.end();
         let controller = controller.map_err(|error| format!("recovering, {error}"))?;
         let life = Self {
@@ -120,6 +121,7 @@ impl<I: LogIndex> Life<I> {
 
     /// A request arrives.
     pub fn send(&mut self, request: Request) -> Event {
+        self.bench.note(&request);
         self.event(|controller, now, bench| controller.on_request(now, request, bench))
     }
 

@@ -6,10 +6,12 @@
 
 mod bugs;
 mod misreading;
+mod promises;
 mod transactions;
 
 pub use bugs::Bug;
 pub use misreading::Misreading;
+pub(crate) use promises::belief;
 
 use bugs::Part;
 use transactions::Commits;
@@ -20,7 +22,7 @@ use firmware::{
     Cell, Durable, LoggedLine, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response,
     Timer, Unit, WriteOrder,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time};
 
 /// Something that the firmware does to the world.
@@ -51,6 +53,8 @@ pub struct Sabotage<P> {
     mapped: BTreeMap<Lpa, Ppa>,
     moving: Option<Ppa>,
     trimmed: Option<Lpa>,
+    /// Requests that are answered too early.
+    early: BTreeSet<RequestId>,
     commits: Commits,
     /// What an order that restarted is less than a right one.
     order_less: Option<u64>,
@@ -75,6 +79,7 @@ impl<P: Platform> Sabotage<P> {
             mapped: BTreeMap::new(),
             moving: None,
             trimmed: None,
+            early: BTreeSet::new(),
             commits: Commits::of_capacity(device.tx_log.max(1)),
             order_less: None,
             wear: BTreeMap::new(),
@@ -120,6 +125,7 @@ impl<P: Platform> Sabotage<P> {
             Part::Buffers => self.spoil_buffers(bug, action),
             Part::Transactions => self.spoil_transactions(bug, action),
             Part::Trims => self.spoil_trims(bug, action),
+            Part::Promises => self.spoil_promises(bug, action),
             Part::Recovery => self.pass(action),
         }
         self.learn(action);

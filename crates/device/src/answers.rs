@@ -17,7 +17,10 @@ impl DeviceEngine {
         let command = &mut self.commands[index];
         match command.ask {
             // Without a log nothing that a store has reached survives.
-            Ask::Persist if !has_log => self.send_alone(index, RequestOp::Flush),
+            Ask::Persist if !has_log => {
+                command.finished = self.wire.pushed(now);
+                self.send_alone(index, RequestOp::Flush);
+            }
             Ask::Persist => {
                 command.finished = self.wire.pushed(now);
                 self.end(index);

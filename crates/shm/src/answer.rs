@@ -22,7 +22,7 @@ mod status {
 }
 
 /// What a device without log cannot do, by number from 1 on.
-const CANNOT: [&str; 2] = ["have transactions", "flush its data cache"];
+const CANNOT: [&str; 1] = ["have transactions"];
 
 /// What became of a request that was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -161,9 +161,6 @@ fn every_outcome_comes_back() {
         Err(DeviceError::NoLog {
             what: "have transactions",
         }),
-        Err(DeviceError::NoLog {
-            what: "flush its data cache",
-        }),
         Err(DeviceError::LogFull),
         Err(DeviceError::ReadOnly),
         Err(DeviceError::Lost { at }),

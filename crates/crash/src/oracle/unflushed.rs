@@ -139,7 +139,7 @@ impl Unflushed {
             if !is_poison && *found != safe[line] && !self.tokens(line).any(|it| it == *found) {
                 let safe = safe[line];
                 return Err(format!(
-                    "line {line} holds {found}; it held {safe} at the last flush, and that was \
+                    "line {line} holds {found}; at the last flush it held {safe}, and {found} was \
                      not written since"
                 ));
             }

@@ -15,6 +15,8 @@ pub(super) enum Part {
     Transactions,
     /// Trims.
     Trims,
+    /// What is promised without a battery.
+    Promises,
     /// Recovery, which is given spoiled tables; nothing is done to actions.
     Recovery,
 }
@@ -114,6 +116,12 @@ bugs! {
     TrimForgotten = "trim_forgotten" in Trims,
     /// The logged lines of a trimmed page stayed in the log.
     TrimKeptLog = "trim_kept_log" in Trims,
+    /// Without a battery, it answered a flush before the last page was mapped.
+    FlushAnsweredEarly = "flush_answered_early" in Promises,
+    /// Without a battery, it answered a page that is written through before it was mapped.
+    ThroughAnsweredEarly = "through_answered_early" in Promises,
+    /// It took its buffers for protected without a battery.
+    BatteryAssumed = "battery_assumed" in Promises,
 }
 
 impl Bug {
