@@ -34,7 +34,7 @@ enum {
     ENTRESOL_LOCKED = 3,                /* an open transaction has written there */
     ENTRESOL_UNKNOWN_TRANSACTION = 4,   /* not open, or not of this connection */
     ENTRESOL_TOO_MANY_TRANSACTIONS = 5, /* as many are open as the device takes */
-    ENTRESOL_NO_LOG = 6,                /* the device has no write log */
+    ENTRESOL_NO_TRANSACTIONS = 6,       /* the device has no write log, or no TxLog */
     ENTRESOL_LOG_FULL = 7,              /* open transactions fill the log */
     ENTRESOL_READ_ONLY = 8,             /* the flash is worn out */
     ENTRESOL_LOST = 9,                  /* the flash has lost the block */

@@ -16,7 +16,7 @@ pub fn status(error: &DeviceError) -> c_int {
         DeviceError::Locked { .. } => 3,
         DeviceError::UnknownTransaction { .. } => 4,
         DeviceError::TooManyTransactions { .. } => 5,
-        DeviceError::NoLog { .. } => 6,
+        DeviceError::NoTransactions { .. } => 6,
         DeviceError::LogFull => 7,
         DeviceError::ReadOnly => 8,
         DeviceError::Lost { .. } => 9,

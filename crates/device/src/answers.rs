@@ -242,10 +242,6 @@ impl DeviceEngine {
                 }
             }
             (Refusal::NoRoom | Refusal::TooLarge, _) => self.fail(index, DeviceError::LogFull),
-            (Refusal::Unsupported, _) => {
-                let what = "have transactions";
-                self.fail(index, DeviceError::NoLog { what });
-            }
             (Refusal::UnknownTransaction, Ask::Commit(tx) | Ask::Abort(tx)) => {
                 self.fail(index, DeviceError::UnknownTransaction { tx });
             }

@@ -11,6 +11,7 @@ pub use layers::Layer;
 pub use presets::{PRESETS, Preset, preset};
 
 use crate::error::DeviceFileError;
+use port::DeviceError;
 use serde::{Deserialize, Serialize};
 use units::parameter::Parameter;
 use units::{Bytes, BytesPerSec, PageSize, Picos};
@@ -180,6 +181,13 @@ impl DeviceConfig {
     pub fn capacity(&self) -> Bytes {
         let pages = self.ftl.exported_pages(&self.nand.geometry());
         Bytes::new(pages * self.page().bytes().get())
+    }
+
+    /// Why the device has no transactions, if it has none.
+    pub(crate) fn lacks_for_transactions(&self) -> Option<DeviceError> {
+        let has_log = !self.ssd.write_log.is_zero();
+        let refusal = DeviceError::NoTransactions { has_log };
+        self.ssd.tx_log.is_zero().then_some(refusal)
     }
 
     fn validate(&self) -> Vec<String> {

@@ -84,7 +84,8 @@ impl DeviceEngine {
     pub fn open(path: &std::path::Path, pace: Pace) -> Result<Self, DeviceFileError> {
         let image = Image::open(path)?;
         let config = image.config.clone();
-        let has_transactions = config.ssd.tx_log > Bytes::ZERO;
+        let no_transactions = config.lacks_for_transactions();
+        let has_transactions = no_transactions.is_none();
         let next_tx = recovery::first_free_transaction(&image.tables);
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
@@ -111,7 +112,7 @@ impl DeviceEngine {
             operations: Vec::new(),
             free_operations: Vec::new(),
             running: Vec::new(),
-            transactions: Transactions::new(next_tx, config.device.transactions, has_transactions),
+            transactions: Transactions::new(next_tx, config.device.transactions, no_transactions),
             shape: Shape {
                 capacity: config.capacity(),
                 block: page.bytes(),

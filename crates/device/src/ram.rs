@@ -12,9 +12,7 @@ pub struct Ram {
     stats: Cell<DeviceStats>,
 }
 
-const NO_LOG: DeviceError = DeviceError::NoLog {
-    what: "have transactions",
-};
+const NO_LOG: DeviceError = DeviceError::NoTransactions { has_log: false };
 const NOW: Completion = Completion {
     submitted: Time::ZERO,
     finished: Time::ZERO,

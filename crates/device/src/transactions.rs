@@ -31,18 +31,20 @@ pub struct Transactions {
     others: BTreeSet<TxId>,
     next: u32,
     most: u32,
-    is_supported: bool,
+    /// Why there are none, if that is so.
+    refusal: Option<DeviceError>,
 }
 
 impl Transactions {
-    /// None; the first name is `next`. At most `most` are open at a time.
-    pub fn new(next: u32, most: u32, is_supported: bool) -> Self {
+    /// None; the first name is `next`. At most `most` are open at a time, and none at all if there
+    /// is a reason to refuse them.
+    pub fn new(next: u32, most: u32, refusal: Option<DeviceError>) -> Self {
         Self {
             open: BTreeMap::new(),
             others: BTreeSet::new(),
             next,
             most,
-            is_supported,
+            refusal,
         }
     }
 
@@ -51,9 +53,8 @@ impl Transactions {
     /// # Errors
     /// No transactions, or too many.
     pub fn begin(&mut self) -> Result<TxId, DeviceError> {
-        if !self.is_supported {
-            let what = "have transactions";
-            return Err(DeviceError::NoLog { what });
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
         }
         let open = u32::try_from(self.open.len()).expect("bounded by most");
         if open >= self.most {
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn names_go_round_and_pass_over_what_is_open_and_none() {
-        let mut transactions = Transactions::new(u32::MAX, 3, true);
+        let mut transactions = Transactions::new(u32::MAX, 3, None);
         let first = transactions.begin().unwrap();
         assert_eq!(first, TxId::new(u32::MAX));
         let second = transactions.begin().unwrap();
@@ -155,13 +156,14 @@ mod tests {
 
     #[test]
     fn what_is_closed_or_closing_is_unknown() {
-        let mut transactions = Transactions::new(1, 3, true);
+        let mut transactions = Transactions::new(1, 3, None);
         let tx = transactions.begin().unwrap();
         transactions.get_mut(tx).is_closing = true;
         assert!(transactions.get(tx).is_err());
         transactions.close(tx);
         assert_eq!(transactions.name(tx), TxId::NONE);
-        let none = Transactions::new(1, 3, false).begin();
-        assert!(matches!(none, Err(DeviceError::NoLog { .. })));
+        let refusal = DeviceError::NoTransactions { has_log: true };
+        let none = Transactions::new(1, 3, Some(refusal.clone())).begin();
+        assert_eq!(none, Err(refusal));
     }
 }

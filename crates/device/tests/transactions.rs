@@ -76,9 +76,11 @@ fn presets_of_bytefs_have_transactions_and_those_without_a_log_say_so() {
         let config = DeviceConfig::of_preset(preset, &[]).unwrap();
         assert_eq!(config.ssd.tx_log > Bytes::ZERO, has, "{preset}");
     }
-    let place = Place::new("no-transactions");
-    let sets = ["ssd.write_log=0B", "ssd.tx_log=0B", "ssd.dram=96KiB"];
-    let mut engine = made(&place, &common::small("skybyte", &sets));
-    let error = engine.begin().unwrap_err();
-    assert!(matches!(error, DeviceError::NoLog { .. }), "{error}");
+    let without_log = ["ssd.write_log=0B", "ssd.tx_log=0B", "ssd.dram=96KiB"];
+    for (sets, has_log) in [(&without_log[..], false), (&without_log[1..2], true)] {
+        let place = Place::new("no-transactions");
+        let mut engine = made(&place, &common::small("skybyte", sets));
+        let error = engine.begin().unwrap_err();
+        assert_eq!(error, DeviceError::NoTransactions { has_log });
+    }
 }

@@ -47,11 +47,15 @@ pub enum DeviceError {
         /// How many are open.
         open: u32,
     },
-    /// The device has no write log, without which it cannot do this.
-    #[error("the device has no write log and cannot {what}; create one with ssd.write_log")]
-    NoLog {
-        /// What it cannot do.
-        what: &'static str,
+    /// The device has not the logs that transactions need.
+    #[error(
+        "the device has no {}, which transactions need; create one with {}",
+        if *.has_log { "TxLog" } else { "write log" },
+        if *.has_log { "ssd.tx_log=2MiB" } else { "ssd.write_log=64MiB and ssd.tx_log=2MiB" }
+    )]
+    NoTransactions {
+        /// It has a write log; what it lacks is the TxLog.
+        has_log: bool,
     },
     /// What open transactions have written fills the log.
     #[error("the lines of open transactions fill the log; commit or abort one first")]
@@ -92,5 +96,15 @@ mod tests {
         let tx = TxId::new(7);
         let error = DeviceError::UnknownTransaction { tx }.to_string();
         assert!(error.starts_with("transaction 7 is not open;"), "{error}");
+        let told = |has_log| DeviceError::NoTransactions { has_log }.to_string();
+        assert_eq!(
+            told(true),
+            "the device has no TxLog, which transactions need; create one with ssd.tx_log=2MiB"
+        );
+        assert_eq!(
+            told(false),
+            "the device has no write log, which transactions need; create one with \
+             ssd.write_log=64MiB and ssd.tx_log=2MiB"
+        );
     }
 }

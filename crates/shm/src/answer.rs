@@ -14,15 +14,18 @@ mod status {
     pub const LOCKED: u32 = 3;
     pub const UNKNOWN_TRANSACTION: u32 = 4;
     pub const TOO_MANY_TRANSACTIONS: u32 = 5;
-    pub const NO_LOG: u32 = 6;
+    pub const NO_TRANSACTIONS: u32 = 6;
     pub const LOG_FULL: u32 = 7;
     pub const READ_ONLY: u32 = 8;
     pub const LOST: u32 = 9;
     pub const STOPPED: u32 = 10;
 }
 
-/// What a device without log cannot do, by number from 1 on.
-const CANNOT: [&str; 1] = ["have transactions"];
+/// The log whose want leaves a device without transactions.
+mod lack {
+    pub const WRITE_LOG: u64 = 1;
+    pub const TX_LOG: u64 = 2;
+}
 
 /// What became of a request that was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,10 +89,12 @@ fn refusal(error: &DeviceError, region: &Region) -> (u32, [u64; 4]) {
             let open = u64::from(*open);
             (status::TOO_MANY_TRANSACTIONS, [open, 0, 0, 0])
         }
-        DeviceError::NoLog { what } => {
-            let number = CANNOT.iter().position(|known| known == what);
-            let number = number.map_or(0, |index| index as u64 + 1);
-            (status::NO_LOG, [number, 0, 0, 0])
+        DeviceError::NoTransactions { has_log } => {
+            let lack = match has_log {
+                true => lack::TX_LOG,
+                false => lack::WRITE_LOG,
+            };
+            (status::NO_TRANSACTIONS, [lack, 0, 0, 0])
         }
         DeviceError::LogFull => (status::LOG_FULL, [0; 4]),
         DeviceError::ReadOnly => (status::READ_ONLY, [0; 4]),
@@ -141,13 +146,9 @@ pub fn decode(words: &Words, region: &Region) -> Result<Done, DeviceError> {
             DeviceError::UnknownTransaction { tx }
         }
         status::TOO_MANY_TRANSACTIONS => DeviceError::TooManyTransactions { open: low(a) },
-        status::NO_LOG => {
-            let what = (a as usize)
-                .checked_sub(1)
-                .and_then(|index| CANNOT.get(index));
-            let what = what.copied().unwrap_or("do what was asked");
-            DeviceError::NoLog { what }
-        }
+        status::NO_TRANSACTIONS => DeviceError::NoTransactions {
+            has_log: a == lack::TX_LOG,
+        },
         status::LOG_FULL => DeviceError::LogFull,
         status::READ_ONLY => DeviceError::ReadOnly,
         status::LOST => DeviceError::Lost { at },

@@ -158,9 +158,8 @@ fn every_outcome_comes_back() {
         Err(DeviceError::Locked { at }),
         Err(DeviceError::UnknownTransaction { tx }),
         Err(DeviceError::TooManyTransactions { open: 77 }),
-        Err(DeviceError::NoLog {
-            what: "have transactions",
-        }),
+        Err(DeviceError::NoTransactions { has_log: false }),
+        Err(DeviceError::NoTransactions { has_log: true }),
         Err(DeviceError::LogFull),
         Err(DeviceError::ReadOnly),
         Err(DeviceError::Lost { at }),

@@ -193,6 +193,6 @@ fn errno(error: &DeviceError) -> Errno {
         | DeviceError::Stopped { .. }
         | DeviceError::UnknownTransaction { .. }
         | DeviceError::TooManyTransactions { .. }
-        | DeviceError::NoLog { .. } => Errno::EIO,
+        | DeviceError::NoTransactions { .. } => Errno::EIO,
     }
 }

@@ -157,7 +157,7 @@ fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
         DeviceError::Stopped { .. } => Errno::Shutdown,
         DeviceError::UnknownTransaction { .. }
         | DeviceError::TooManyTransactions { .. }
-        | DeviceError::NoLog { .. }
+        | DeviceError::NoTransactions { .. }
         | DeviceError::Lost { .. } => Errno::Io,
     };
     Refusal {
