@@ -6,9 +6,9 @@
 
 mod common;
 
-use common::{Place, small};
-use device::{Ask, Image, Pace, RealDevice};
-use port::{Acknowledge, Device};
+use common::{Place, with_slow_flash};
+use device::{Ask, Pace, RealDevice};
+use port::Device;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -17,21 +17,7 @@ use units::{ByteAddr, Picos, TxId};
 
 /// A device whose flash reads take `t_r`, with a page on flash.
 fn device(place: &Place, t_r: &str, pace: Pace) -> RealDevice {
-    let t_r = format!("nand.t_r={t_r}");
-    let sets = [
-        &t_r,
-        "ssd.write_log=32KiB",
-        "ssd.tx_log=4KiB",
-        "ssd.dram=100KiB",
-    ];
-    let path = place.path("image");
-    Image::create(&path, &small("bytefs", &sets)).unwrap();
-    let device = RealDevice::open(&path, Pace::None).unwrap();
-    let block = vec![7; 4096];
-    port::block_on(device.write_blocks(ByteAddr::new(0), &block, Acknowledge::Durable)).unwrap();
-    device.engine().settle();
-    device.close().unwrap();
-    RealDevice::open(&path, pace).unwrap()
+    RealDevice::open(&with_slow_flash(place, t_r), pace).unwrap()
 }
 
 fn nanos(span: Picos) -> Duration {

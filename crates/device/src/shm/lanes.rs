@@ -12,7 +12,7 @@ use core::task::{Context, Poll, Waker};
 use port::{Device, DeviceError};
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::TxId;
+use units::{Picos, TxId};
 
 /// A request of a client.
 #[derive(Debug)]
@@ -71,6 +71,11 @@ impl<'d, D: Device> Lanes<'d, D> {
 
     pub fn is_empty(&self) -> bool {
         self.busy.is_empty()
+    }
+
+    /// How long polling gets nobody on.
+    pub fn rest(&self) -> Picos {
+        self.device.rest()
     }
 
     /// Hands a request to the device: now, for the device serves in the order of first polls.

@@ -3,11 +3,13 @@
 use super::lanes::{Job, Lanes, Outcome};
 use super::peer::{Greeting, Peer, Seat, Wish};
 use crate::nbd::Listener;
+use crate::pace::sleep_for;
 use crate::serving::{QUIET, ServerError, Turn};
 use ::shm::ring::{get_up, lie_down, must_ring};
 use ::shm::{Breach, Request, Side, Submission};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 use port::{Device, Shape};
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -75,6 +77,8 @@ struct Server<'d, D> {
     finished: Vec<Outcome>,
     served: Served,
     spin: Duration,
+    /// When it was last asked, the device waited for the wall clock to reach its next event.
+    device_rests: bool,
 }
 
 impl<'d, D: Device> Server<'d, D> {
@@ -89,6 +93,7 @@ impl<'d, D: Device> Server<'d, D> {
             served: Served::default(),
             // On one core, who spins keeps away whom he waits for.
             spin: if cores > 1 { SPIN } else { Duration::ZERO },
+            device_rests: false,
         }
     }
 
@@ -98,12 +103,16 @@ impl<'d, D: Device> Server<'d, D> {
         let mut idle_since = None;
         let (mut rounds, mut idle_rounds) = (0_u32, 0_u32);
         loop {
-            if self.round() {
-                (idle_since, idle_rounds) = (None, 0);
+            let has_moved = self.round();
+            // Knocks and ends are heard while the device works or rests; who is idle sleeps soon.
+            if has_moved || self.device_rests {
                 rounds += 1;
                 if rounds.is_multiple_of(LOOK) && (self.look(Duration::ZERO)? || is_past(begun)) {
                     return Ok(());
                 }
+            }
+            if has_moved {
+                (idle_since, idle_rounds) = (None, 0);
                 continue;
             }
             idle_rounds += 1;
@@ -115,6 +124,9 @@ impl<'d, D: Device> Server<'d, D> {
             if time.duration_since(*idle_since.get_or_insert(time)) < self.spin {
                 continue;
             }
+            if self.patience().is_zero() {
+                continue;
+            }
             if self.sleep()? || is_past(begun) {
                 return Ok(());
             }
@@ -122,22 +134,35 @@ impl<'d, D: Device> Server<'d, D> {
         }
     }
 
-    /// Takes what clients ask, moves the device, and answers. Says whether there was anything.
+    /// How long nothing happens that no client asks for.
+    fn patience(&self) -> Duration {
+        match self.lanes.is_empty() {
+            true => QUIET,
+            false => sleep_for(self.lanes.rest()).min(QUIET),
+        }
+    }
+
+    /// Takes what clients ask, moves the device, and answers. Says whether anything was done; not so
+    /// where requests wait for the wall clock.
     fn round(&mut self) -> bool {
         let mut moved = false;
         for place in 0..self.peers.len() {
             moved |= self.take(place);
         }
+        // While the device rests, others may ask: a poll in each round is enough to hear its end.
+        let most = if self.device_rests { 1 } else { MOST_POLLS };
         let mut polls = 0;
-        while self.finished.is_empty() && !self.lanes.is_empty() && polls < MOST_POLLS {
+        while self.finished.is_empty() && !self.lanes.is_empty() && polls < most {
             self.lanes.poll(&mut self.finished);
             polls += 1;
         }
         if !self.finished.is_empty() {
             self.answer();
-            moved = true;
+            self.device_rests = false;
+            return true;
         }
-        moved || polls > 0
+        self.device_rests = polls > 0 && !self.lanes.rest().is_zero();
+        moved || (polls > 0 && !self.device_rests)
     }
 
     fn seat(&mut self, place: usize) -> Option<&mut Seat> {
@@ -254,14 +279,14 @@ impl<'d, D: Device> Server<'d, D> {
         }
     }
 
-    /// Sleeps until a client rings or knocks. Says whether a signal came.
+    /// Sleeps until a client rings or knocks, or the device gets on. Says whether a signal came.
     fn sleep(&mut self) -> Result<bool, ServerError> {
         self.each_region(|region| lie_down(region, Side::Server));
         // Who wrote before has not rung.
         let interrupted = if self.round() {
             Ok(false)
         } else {
-            self.look(QUIET)
+            self.look(self.patience())
         };
         self.each_region(|region| get_up(region, Side::Server));
         interrupted
@@ -285,8 +310,7 @@ impl<'d, D: Device> Server<'d, D> {
                 places.push(place);
             }
         }
-        let timeout = PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO);
-        match poll(&mut fds, timeout) {
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(wait)), None) {
             Err(Errno::EINTR) => return Ok(true),
             Err(error) => return Err(ServerError::System(error.into())),
             Ok(_) => {}

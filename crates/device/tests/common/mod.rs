@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "not every test needs everything")]
 
 use device::config::Layer;
-use device::{DeviceConfig, DeviceEngine, Image, Pace};
+use device::{DeviceConfig, DeviceEngine, Image, Pace, RealDevice};
+use port::{Acknowledge, Device};
 use std::path::{Path, PathBuf};
+use units::ByteAddr;
 
 /// A directory that goes when the test is over.
 pub struct Place(PathBuf);
@@ -58,6 +60,26 @@ pub fn small_log() -> DeviceConfig {
         "bytefs",
         &["ssd.write_log=32KiB", "ssd.tx_log=4KiB", "ssd.dram=100KiB"],
     )
+}
+
+/// Makes an image with a page on flash, of which a read takes `t_r`, and closes it. A block is of
+/// sevens; its path.
+pub fn with_slow_flash(place: &Place, t_r: &str) -> PathBuf {
+    let t_r = format!("nand.t_r={t_r}");
+    let sets = [
+        &t_r,
+        "ssd.write_log=32KiB",
+        "ssd.tx_log=4KiB",
+        "ssd.dram=100KiB",
+    ];
+    let path = place.path("image");
+    Image::create(&path, &small("bytefs", &sets)).unwrap();
+    let device = RealDevice::open(&path, Pace::None).unwrap();
+    let block = vec![7; 4096];
+    port::block_on(device.write_blocks(ByteAddr::new(0), &block, Acknowledge::Durable)).unwrap();
+    device.engine().settle();
+    device.close().unwrap();
+    path
 }
 
 /// Makes an image and opens it.

@@ -5,6 +5,7 @@
 mod common;
 mod hostile;
 mod limits;
+mod pacing;
 mod requests;
 mod serving;
 mod sleeping;

@@ -4,11 +4,13 @@ use crate::common::{Place, small};
 use device::nbd::{Address, Listener};
 use device::shm::{Served, serve};
 use device::{Image, Pace, RealDevice, Turn};
+use nix::time::{ClockId, clock_gettime};
 use shm::{Client, Connect};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use units::Bytes;
 
 pub const BLOCK: usize = 4096;
@@ -16,7 +18,7 @@ pub const BLOCK: usize = 4096;
 pub struct Serving {
     pub place: Place,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Served>,
+    thread: JoinHandle<(Served, Duration)>,
 }
 
 impl Serving {
@@ -38,7 +40,12 @@ impl Serving {
 
     /// Of the image that is there.
     pub fn of(place: Place) -> Self {
-        let device = RealDevice::open(&place.path("image"), Pace::None).unwrap();
+        Self::paced(place, Pace::None)
+    }
+
+    /// Of the image that is there; whether its clients wait for the device's time.
+    pub fn paced(place: Place, pace: Pace) -> Self {
+        let device = RealDevice::open(&place.path("image"), pace).unwrap();
         let path = Self::socket(&place);
         let text = format!("unix:{}", path.display());
         let listener = Listener::bind(&Address::parse_unix(&text).unwrap()).unwrap();
@@ -52,7 +59,8 @@ impl Serving {
             let served = serve(&device, &listener, turn).unwrap();
             device.engine().audit();
             device.close().unwrap();
-            served
+            let busy = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+            (served, busy.into())
         });
         Self {
             place,
@@ -89,6 +97,13 @@ impl Serving {
     /// Stops it; what it did, and its image.
     pub fn end(self) -> (Served, Place) {
         self.stop.store(true, Ordering::Relaxed);
-        (self.thread.join().expect("does not panic"), self.place)
+        let (served, _) = self.thread.join().expect("does not panic");
+        (served, self.place)
+    }
+
+    /// Stops it; how long its thread had a core.
+    pub fn end_busy(self) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("does not panic").1
     }
 }
