@@ -120,6 +120,8 @@ fn device_fsck(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     Ok(json!({
         "problems": found.problems,
         "problem_count": found.problem_count,
+        "lost": found.lost,
+        "lost_pages": found.lost_pages,
         "mapped_pages": found.mapped_pages,
         "logged_lines": found.logged_lines,
         "uncommitted_lines": found.uncommitted_lines,
@@ -127,6 +129,7 @@ fn device_fsck(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         "committed_transactions": found.committed_transactions,
         "used_blocks": found.used_blocks,
         "retired_blocks": found.retired_blocks,
+        "condemned_blocks": found.condemned_blocks,
         "most_wear_erases": found.most_wear,
         "was_cut_off": found.was_cut_off,
     })

@@ -3,6 +3,7 @@
 
 use crate::recovery::Brain;
 use firmware::{ControllerStats, Failures, FtlStats, Fullness, Health};
+use nand::{Day, NandStats};
 
 /// Numbers with their names and what they are, and how each comes about.
 macro_rules! numbers {
@@ -27,6 +28,16 @@ pub(crate) struct Done<'a> {
     controller: &'a ControllerStats,
     ftl: &'a FtlStats,
     failures: Failures,
+    nand: &'a NandStats,
+}
+
+/// How well a device is.
+#[derive(Clone, Copy)]
+pub(crate) struct Wellness {
+    pub health: Health,
+    pub rated_wear: u32,
+    pub factory_bad: u32,
+    pub today: Day,
 }
 
 /// What a device is at a moment.
@@ -72,6 +83,10 @@ numbers! {
     "program_failures", "Programs that failed." => done.failures.programs;
     "erase_failures", "Erases that failed." => done.failures.erases;
     "media_errors", "Reads that could not be corrected." => done.failures.reads;
+    "read_retries", "Times that a page was read again with shifted levels." =>
+        done.nand.of(nand::Kind::Read).retries;
+    "read_retry_time_ps", "Time of flash that this took, added up." =>
+        done.nand.of(nand::Kind::Read).retry_time.get();
 }
 
 numbers! {
@@ -94,28 +109,38 @@ numbers! {
 
 numbers! {
     /// Its health, as a SMART log has it.
-    HEALTH, health_in_numbers(health: &Health):
+    HEALTH, health_in_numbers(well: &Wellness):
     "available_spare_percent", "Room beyond the exported pages that is left, of all there was." =>
-        u64::from(health.available_spare);
+        u64::from(well.health.available_spare);
     "is_read_only", "Whether so many blocks are lost that nothing more may be written." =>
-        u64::from(health.is_read_only);
+        u64::from(well.health.is_read_only);
     "retired_blocks", "Erase blocks that are never used again." =>
-        u64::from(health.retired_blocks);
+        u64::from(well.health.retired_blocks);
     "least_wear_erases", "Erases of the least worn block that serves." =>
-        u64::from(health.wear.min);
-    "average_wear_erases", "Erases of a block, on average, rounded down." => health.average_wear();
+        u64::from(well.health.wear.min);
+    "average_wear_erases", "Erases of a block, on average, rounded down." => well.health.average_wear();
     "most_wear_erases", "Erases of the most worn block that serves." =>
-        u64::from(health.wear.max);
+        u64::from(well.health.wear.max);
+    "condemned_blocks", "Erase blocks in which a program has failed, to be emptied and retired." =>
+        u64::from(well.health.condemned_blocks);
+    "factory_bad_blocks", "Retired blocks that were bad when the device was made." =>
+        u64::from(well.factory_bad);
+    "wear_used_percent", "Rated erases of a block that are used, on average." =>
+        well.health.percentage_used(well.rated_wear);
+    "is_stuck", "Whether flash has no room for what log and buffers hold." =>
+        u64::from(well.health.is_stuck);
+    "retention_days", "Days that the flash has aged by." => u64::from(well.today.get());
 }
 
 impl<'a> Done<'a> {
     /// Since the image was opened.
-    pub fn of(brain: &'a Brain) -> Self {
+    pub fn of(brain: &'a Brain, nand: &'a NandStats) -> Self {
         let (controller, ftl) = brain.stats();
         Self {
             controller,
             ftl,
             failures: brain.failures(),
+            nand,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a device is made of: four sections of TOML, layered, every key known.
+//! What a device is made of: five sections of TOML, layered, every key known.
 //!
 //! Layers, later ones win: the machine `table2` (its sections `ssd`, `ftl` and `nand` are what they
 //! are in the simulator), `configs/devices/base.toml`, a preset, the user's files, `--set`. The
@@ -82,6 +82,9 @@ impl PortConfig {
     }
 }
 
+/// The section that came last.
+const FAULTS: &str = "faults";
+
 /// Every parameter of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +97,8 @@ pub struct DeviceConfig {
     pub ftl: firmware::FtlConfig,
     /// Its flash.
     pub nand: nand::NandConfig,
+    /// What goes wrong in it.
+    pub faults: nand::FaultConfig,
 }
 
 /// The sections with the documentation of their parameters.
@@ -102,6 +107,7 @@ pub const SECTIONS: &[(&str, &[Parameter])] = &[
     ("ssd", firmware::SsdConfig::PARAMETERS),
     ("ftl", firmware::FtlConfig::PARAMETERS),
     ("nand", nand::NandConfig::PARAMETERS),
+    ("faults", nand::FaultConfig::PARAMETERS),
 ];
 
 impl DeviceConfig {
@@ -118,18 +124,24 @@ impl DeviceConfig {
         Self::from_table(layers::effective_table(&all)?)
     }
 
-    /// The configuration that [`DeviceConfig::to_toml`] wrote.
+    /// The configuration that [`DeviceConfig::to_toml`] wrote. Images that were made before flash
+    /// could fail say nothing of it: theirs does not.
     ///
     /// # Errors
     /// As [`DeviceConfig::of_preset`].
     pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
         let wrong = |error: toml::de::Error| DeviceFileError::config(error.message().to_owned());
-        Self::from_table(toml::from_str(text).map_err(wrong)?)
+        let mut table: toml::Table = toml::from_str(text).map_err(wrong)?;
+        if !table.contains_key(FAULTS) {
+            let base = layers::effective_table(&presets::base_layers())?;
+            table.insert(FAULTS.to_owned(), base[FAULTS].clone());
+        }
+        Self::from_table(table)
     }
 
     fn from_table(table: toml::Table) -> Result<Self, DeviceFileError> {
         let config: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
-            DeviceFileError::config(layers::blame(&table, error.message()))
+            DeviceFileError::Config(layers::blame(&table, error.message()))
         })?;
         let problems = config.validate();
         if problems.is_empty() {
@@ -197,6 +209,7 @@ impl DeviceConfig {
             problems.extend(self.controller().validate());
         }
         problems.extend(nand_problems);
+        problems.extend(self.faults.validate());
         problems.extend(self.beyond_the_sections());
         problems
     }
@@ -267,6 +280,15 @@ mod tests {
     }
 
     #[test]
+    fn what_says_nothing_of_faults_has_none() {
+        let config = DeviceConfig::of_preset("bytefs", &[]).unwrap();
+        let mut table: toml::Table = toml::from_str(&config.to_toml()).unwrap();
+        table.remove("faults").unwrap();
+        let older = DeviceConfig::from_toml(&toml::to_string(&table).unwrap()).unwrap();
+        assert!(older == config && older.faults.is_off());
+    }
+
+    #[test]
     fn a_wrong_value_is_named_with_its_key() {
         assert!(problems("device.line_reads=0").contains("device.line_reads is 0"));
         assert!(problems("ftl.fill=10%").contains("begins empty"));
@@ -274,6 +296,10 @@ mod tests {
         assert!(problems("nand.t_r=soon").contains("nand.t_r"));
         assert!(problems("nand.channels=many").contains("nand.channels"));
         assert!(problems("nand.colour=red").contains("colour"));
+        assert!(problems("faults.program_failure=3").contains("faults.program_failure"));
+        assert!(problems("faults.retry_steps=65").contains("it must be 0 to 64"));
+        assert!(problems("faults.luck=1").contains("unknown key faults.luck"));
+        assert!(problems("faults.seed=-1").contains("faults.seed"));
         assert!(problems("cpu.cores=8").contains("cpu"));
         let unknown = DeviceConfig::of_preset("optane", &[]).unwrap_err();
         assert!(unknown.to_string().contains("bytefs"), "{unknown}");

@@ -11,7 +11,7 @@ use std::path::Path;
 use units::{FrameId, LineInPage, LineMask, PageSize, Ppa, RequestId, Stream};
 
 /// Bytes of a line.
-const LINE: usize = line_bytes();
+pub const LINE: usize = line_bytes();
 
 /// All places that hold bytes.
 #[derive(Debug)]
@@ -226,7 +226,7 @@ impl Data {
 }
 
 /// The line that means poison in this image.
-fn poison_of(id: ImageId) -> [u8; LINE] {
+pub fn poison_of(id: ImageId) -> [u8; LINE] {
     let mut stream = Stream::new(0, &id.to_string());
     let mut line = [0; LINE];
     for bytes in line.chunks_exact_mut(8) {

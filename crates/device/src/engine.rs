@@ -71,6 +71,10 @@ pub struct DeviceEngine {
     stopped: Option<String>,
     /// Stores reach a log, which survives.
     pub(crate) has_log: bool,
+    /// Erases that a block is rated for.
+    pub(crate) rated_wear: u32,
+    /// Blocks that were bad when the device was made.
+    pub(crate) factory_bad: u32,
     recovered: Recovered,
     pub(crate) at_open: Counters,
     image: PathBuf,
@@ -122,6 +126,8 @@ impl DeviceEngine {
             until_write: HEALTH_STEP,
             stopped: None,
             has_log: config.ssd.half_slot_count() > 0,
+            rated_wear: config.faults.rated_wear,
+            factory_bad: world.factory_bad(),
             recovered,
             at_open,
             stats,

@@ -1,9 +1,13 @@
 //! Checks everything that an image says of itself against itself; changes nothing.
 
+use crate::counters::Counters;
+use crate::data::{LINE, poison_of};
 use crate::error::DeviceFileError;
+use crate::failing::faults_of;
 use crate::image::{Image, Purpose};
 use crate::media::PageFault;
 use firmware::Durable;
+use nand::Faults;
 use std::collections::BTreeMap;
 use std::path::Path;
 use units::{Lpa, Ppa};
@@ -20,6 +24,11 @@ pub struct Findings {
     pub problems: Vec<String>,
     /// All of them.
     pub problem_count: u64,
+    /// The first pages that flash has lost, one sentence each. The device knows it and answers with
+    /// an error, so the image is sound all the same.
+    pub lost: Vec<String>,
+    /// All of them.
+    pub lost_pages: u64,
     /// Pages on flash whose bytes were checked.
     pub mapped_pages: u64,
     /// Lines in the log that count.
@@ -34,6 +43,8 @@ pub struct Findings {
     pub used_blocks: u64,
     /// Blocks that are never used again.
     pub retired_blocks: u64,
+    /// Blocks in which a program has failed, to be emptied and retired.
+    pub condemned_blocks: u64,
     /// Erases of the most worn block.
     pub most_wear: u32,
     /// Whether the last process was killed.
@@ -46,6 +57,13 @@ impl Findings {
             self.problems.push(problem());
         }
         self.problem_count += 1;
+    }
+
+    fn lose(&mut self, loss: impl FnOnce() -> String) {
+        if self.lost.len() < WRITTEN_OUT {
+            self.lost.push(loss());
+        }
+        self.lost_pages += 1;
     }
 }
 
@@ -105,6 +123,8 @@ fn check_blocks(image: &Image, findings: &mut Findings) {
     for (block, record) in image.tables.blocks() {
         findings.used_blocks += 1;
         findings.retired_blocks += u64::from(record.is_retired);
+        let is_condemned = record.is_condemned && !record.is_retired;
+        findings.condemned_blocks += u64::from(is_condemned);
         findings.most_wear = findings.most_wear.max(record.wear);
         if record.begun as usize > image.layout.block_pages {
             let (begun, block) = (record.begun, block.get());
@@ -118,6 +138,7 @@ fn check_blocks(image: &Image, findings: &mut Findings) {
 fn check_pages(image: &Image, findings: &mut Findings, observe: &mut dyn FnMut(u64) -> bool) {
     let mut holders: BTreeMap<Ppa, Lpa> = BTreeMap::new();
     let blocks: BTreeMap<_, _> = image.tables.blocks().collect();
+    let losses = Losses::of(image);
     for (lpa, ppa) in image.tables.mapped() {
         findings.mapped_pages += 1;
         if findings.mapped_pages.is_multiple_of(PAGES_AT_A_TIME) && !observe(findings.mapped_pages)
@@ -136,11 +157,47 @@ fn check_pages(image: &Image, findings: &mut Findings, observe: &mut dyn FnMut(u
         if u64::from(record.begun) < begun {
             findings.complain(|| format!("{lpa} is mapped to {ppa}, which has not begun"));
         }
-        if let Err(fault) = image.media.check(ppa, lpa) {
-            findings.complain(|| describe(fault, lpa, ppa));
+        match image.media.check(ppa, lpa) {
+            Err(fault) => findings.complain(|| describe(fault, lpa, ppa)),
+            Ok(()) => losses.look_at(image.media.page(ppa), (lpa, ppa), findings),
         }
     }
     observe(findings.mapped_pages);
+}
+
+/// What flash may have lost of a page whose bytes are those that were programmed.
+struct Losses {
+    faults: Option<Faults>,
+    poison: [u8; LINE],
+    page_bytes: u64,
+}
+
+impl Losses {
+    fn of(image: &Image) -> Self {
+        let clock = Counters::read(image.tables.map()).stats.clock;
+        Self {
+            faults: faults_of(&image.config, &image.tables, clock),
+            poison: poison_of(image.id),
+            page_bytes: image.layout.page as u64,
+        }
+    }
+
+    fn look_at(&self, page: &[u8], (lpa, ppa): (Lpa, Ppa), findings: &mut Findings) {
+        let at = lpa.get() * self.page_bytes;
+        let faults = self.faults.as_ref();
+        if faults.is_some_and(|faults| !faults.read(ppa).is_corrected) {
+            findings.lose(|| {
+                format!("the block at byte {at} is lost: {ppa} has too many bit errors to correct")
+            });
+            return;
+        }
+        let lines = page.chunks_exact(LINE);
+        let lost = lines.filter(|line| *line == self.poison).count();
+        if lost > 0 {
+            let of = page.len() / LINE;
+            findings.lose(|| format!("the block at byte {at} has lost {lost} of its {of} lines"));
+        }
+    }
 }
 
 fn describe(fault: PageFault, lpa: Lpa, ppa: Ppa) -> String {

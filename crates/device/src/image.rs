@@ -6,6 +6,7 @@
 use crate::config::DeviceConfig;
 use crate::counters::Counters;
 use crate::error::DeviceFileError;
+use crate::failing;
 use crate::latency::Latencies;
 use crate::layout::Layout;
 use crate::mapped::Mapped;
@@ -74,6 +75,7 @@ impl Image {
         if path.symlink_metadata().is_ok() {
             return Err(DeviceFileError::Exists(path.to_owned()));
         }
+        failing::check_room(config)?;
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(format!(".new-{}", std::process::id()));
         let unfinished = PathBuf::from(unfinished);
@@ -187,6 +189,11 @@ fn write_files(directory: &Path, config: &DeviceConfig) -> Result<ImageId, Devic
         write_file(role, &path, &bytes, size)
             .map_err(DeviceFileError::io(&path, "write the file"))?;
     }
+    let dram = file_path(directory, Role::Dram);
+    let mapped = OpenOptions::new().read(true).write(true).open(&dram);
+    let map = mapped.and_then(|file| Mapped::new(&file));
+    let map = map.map_err(DeviceFileError::io(&dram, "map it"))?;
+    failing::note_factory(config, &mut Tables::new(map, layout));
     Ok(superblock.id)
 }
 

@@ -42,6 +42,8 @@ pub struct Layout {
     tx_log_at: usize,
     mapping_at: usize,
     blocks_at: usize,
+    /// Of flash that ages.
+    days_at: Option<usize>,
     /// Length of the DRAM file.
     pub dram_bytes: usize,
     pages_at: usize,
@@ -75,6 +77,7 @@ impl Layout {
         let tx_log_at = region(tx_entries * TX_ENTRY_BYTES);
         let mapping_at = region(logical_pages * 4);
         let blocks_at = region(blocks * 8);
+        let days_at = (!config.faults.is_off()).then(|| region(blocks * 4));
         let pages = blocks * block_pages;
         let pages_at = (SUPERBLOCK_BYTES + pages * HEADER_BYTES).next_multiple_of(ALIGNMENT);
         Self {
@@ -92,6 +95,7 @@ impl Layout {
             tx_log_at,
             mapping_at,
             blocks_at,
+            days_at,
             dram_bytes: next,
             pages_at,
             media_bytes: pages_at + pages * page,
@@ -142,6 +146,11 @@ impl Layout {
     #[inline]
     pub const fn block(&self, block: BlockAddr) -> usize {
         self.blocks_at + block.index() * 8
+    }
+    /// On what day a block was written first since its last erase, if the device keeps days.
+    #[inline]
+    pub fn day(&self, block: BlockAddr) -> Option<usize> {
+        self.days_at.map(|at| at + block.index() * 4)
     }
     /// The block of a page, and how many pages of it have begun when this one has.
     #[inline]

@@ -19,6 +19,7 @@ mod counters;
 mod data;
 mod engine;
 mod error;
+mod failing;
 pub mod fsck;
 pub mod fuse;
 mod image;

@@ -107,6 +107,12 @@ impl Media {
         self.map.store(spare + 8, sum);
     }
 
+    /// The program of a page has failed: it holds nothing that anybody could read.
+    pub fn spoil(&mut self, ppa: Ppa) {
+        let sum = self.layout.spare(ppa) + 8;
+        self.map.store(sum, !self.map.load(sum));
+    }
+
     /// Checks what a page holds.
     ///
     /// # Errors

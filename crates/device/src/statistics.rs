@@ -1,10 +1,13 @@
 //! What the device says of itself.
 
-use crate::activity::{Done, Standing, done_in_numbers, health_in_numbers, standing_in_numbers};
+use crate::activity::{
+    Done, Standing, Wellness, done_in_numbers, health_in_numbers, standing_in_numbers,
+};
 use crate::counters::{Counters, HEALTH_STEP, STEP};
 use crate::engine::DeviceEngine;
 use crate::latency::Latencies;
 use firmware::Health;
+use nand::{Day, Faults};
 use port::DeviceStats;
 
 impl DeviceEngine {
@@ -47,7 +50,13 @@ impl DeviceEngine {
     pub fn publish(&mut self) {
         self.until_write = HEALTH_STEP;
         let counters = self.counters();
-        let health = health_in_numbers(&self.controller.health());
+        let faults = self.world.nand().faults();
+        let health = health_in_numbers(&Wellness {
+            health: self.controller.health(),
+            rated_wear: self.rated_wear,
+            factory_bad: self.factory_bad,
+            today: faults.map_or(Day::default(), Faults::today),
+        });
         let map = self.world.data.tables.map_mut();
         counters.write(map);
         Counters::write_health(map, &health);
@@ -57,7 +66,7 @@ impl DeviceEngine {
     /// was last written.
     pub fn counters(&self) -> Counters {
         let before = &self.at_open;
-        let since = done_in_numbers(&Done::of(&self.controller));
+        let since = done_in_numbers(&Done::of(&self.controller, self.world.nand().stats()));
         let standing = Standing {
             fullness: self.controller.fullness(),
             open_transactions: self.transactions.open_count(),

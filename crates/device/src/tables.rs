@@ -7,6 +7,7 @@
 use crate::layout::{Layout, line_bytes};
 use crate::mapped::Mapped;
 use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
+use nand::Day;
 use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
 
 /// Bit of the first word of a header: it counts.
@@ -108,6 +109,23 @@ impl Tables {
             0 => None,
             place => Some(Ppa::new(u64::from(place - 1))),
         }
+    }
+
+    /// Keeps the day on which the first page of a block is programmed. Other pages say nothing.
+    #[inline]
+    pub fn note_day(&mut self, ppa: Ppa, day: Day) {
+        let (block, begun) = self.layout.begun(ppa);
+        if begun == 1
+            && let Some(at) = self.layout.day(block)
+        {
+            self.map.store_half(at, day.get());
+        }
+    }
+
+    /// The day that was kept of a block.
+    pub fn day(&self, block: BlockAddr) -> Option<Day> {
+        let at = self.layout.day(block)?;
+        Some(Day::new(self.map.load_half(at)))
     }
 
     /// Whether a logical page exists and is there.

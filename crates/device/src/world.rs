@@ -5,11 +5,12 @@
 //! order of creation).
 
 use crate::data::{Data, Fetched};
+use crate::failing::faults_of;
 use firmware::{
     Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
     Unit,
 };
-use nand::{Command, Completion, Fault, Nand, NandEvent, Operation};
+use nand::{Command, Completion, Day, Fault, Faults, Nand, NandEvent, Operation};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::{Bytes, BytesPerSec, LineMask, Lpa, Picos, RequestId, Time};
@@ -55,6 +56,8 @@ pub struct World {
     queue: BinaryHeap<Reverse<(Time, u64, Event)>>,
     next_event: u64,
     nand: Nand,
+    /// How long a day of retention is.
+    day: Picos,
     /// By tag: what was asked of the flash.
     commands: Vec<Option<InFlight>>,
     nand_events: Vec<(Time, NandEvent)>,
@@ -71,6 +74,10 @@ pub struct World {
 impl World {
     /// Idle, at `now`.
     pub fn new(data: Data, config: &crate::config::DeviceConfig, now: Time) -> Self {
+        let mut nand = Nand::new(&config.nand);
+        if let Some(faults) = faults_of(config, &data.tables, now) {
+            nand = nand.with_faults(faults);
+        }
         Self {
             data,
             answers: Vec::new(),
@@ -79,7 +86,8 @@ impl World {
             now,
             queue: BinaryHeap::new(),
             next_event: 0,
-            nand: Nand::new(&config.nand),
+            nand,
+            day: config.faults.day,
             commands: Vec::new(),
             nand_events: Vec::new(),
             completions: Vec::new(),
@@ -130,6 +138,12 @@ impl World {
         &self.nand
     }
 
+    /// Blocks that were bad when the device was made.
+    pub fn factory_bad(&self) -> u32 {
+        let bad = self.nand.faults().map(Faults::factory_bad_blocks);
+        bad.map_or(0, |blocks| blocks.fold(0, |count, _| count + 1))
+    }
+
     /// A NAND command that starts later starts.
     pub fn start(&mut self, tag: NandTag) {
         let in_flight = self.commands[tag.index()].expect("a command is kept until it is done");
@@ -146,6 +160,10 @@ impl World {
             tag: command.tag.get(),
             operation,
         };
+        let today = self.nand.faults().map(|_| Day::at(self.now, self.day));
+        if let Some((faults, today)) = self.nand.faults_mut().zip(today) {
+            faults.set_today(today);
+        }
         self.nand.submit(self.now, command, &mut self.nand_events);
         self.schedule_nand_events();
     }
@@ -188,7 +206,10 @@ impl World {
                 self.data.register = Some((tag, fetched));
                 is_lost.then_some(NandFault::Uncorrectable)
             }
-            NandOp::Program { .. } => fault.map(|_| NandFault::ProgramFailed),
+            NandOp::Program { ppa, .. } => fault.map(|_| {
+                self.data.media.spoil(ppa);
+                NandFault::ProgramFailed
+            }),
             NandOp::Erase { .. } => fault.map(|_| NandFault::EraseFailed),
         }
     }
@@ -293,14 +314,16 @@ impl Platform for World {
         if self.fault.is_some() {
             return;
         }
-        if let Record::Begun(ppa) = record
-            && let Err(error) = self.data.media.make_room(ppa)
-        {
-            self.stop(format!(
-                "the disk has no room for the media file ({error}); make room and open the image \
-                 again: everything acknowledged is in it"
-            ));
-            return;
+        if let Record::Begun(ppa) = record {
+            if let Err(error) = self.data.media.make_room(ppa) {
+                self.stop(format!(
+                    "the disk has no room for the media file ({error}); make room and open the \
+                     image again: everything acknowledged is in it"
+                ));
+                return;
+            }
+            let today = self.nand.faults().map_or(Day::default(), Faults::today);
+            self.data.tables.note_day(ppa, today);
         }
         self.data.tables.record(record);
     }

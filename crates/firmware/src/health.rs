@@ -26,6 +26,9 @@ pub struct Health {
     pub is_stuck: bool,
     /// Blocks that are never used again, bad ones from the factory among them.
     pub retired_blocks: u32,
+    /// Blocks in which a program has failed: nothing more is written to them, and once they are
+    /// empty they are retired.
+    pub condemned_blocks: u32,
     /// Blocks of the device.
     pub blocks: u32,
     /// Erases of blocks that serve.
@@ -71,6 +74,7 @@ impl<I: LogIndex> Controller<I> {
             is_read_only: ftl.is_read_only(),
             is_stuck: ftl.is_stuck(),
             retired_blocks: ftl.retired_blocks(),
+            condemned_blocks: ftl.condemned_blocks(),
             blocks: ftl.geometry().block_count(),
             wear: ftl.wear(),
             failures: ftl.failures(),

@@ -19,16 +19,23 @@
 
 use crate::Kind;
 use serde::{Deserialize, Serialize};
-use units::{BlockAddr, FlashGeometry, Ppa, Ratio, Stream};
+use units::{BlockAddr, FlashGeometry, Picos, Ppa, Ratio, Stream, Time};
 
 units::parameters! {
     /// What goes wrong in the flash. With the rates at zero nothing does.
     pub struct FaultConfig: "faults" {
+        /// What draws which blocks and pages fail: another seed is another piece of flash.
+        seed: u64, "any", "ours: 1";
         /// Erases that a block is rated for; the rates below are those at that wear. Health reports
         /// the share that is used.
         rated_wear: u32, "1 to 10000000", "ours: 3000, usual for TLC";
+        /// Erases that every block has had when the device is made.
+        initial_wear: u32, "0 to 10000000", "ours: 0, new flash";
         /// Days that a page at rated wear is to be kept.
         rated_retention_days: u32, "1 to 36500", "JEDEC JESD218, client class: 1 year";
+        /// Device time that counts as a day of retention; less ages the flash faster, as baking it
+        /// does.
+        day: Picos, "10ms to 86400s", "ours: 86400s, a day; JESD218 bakes too";
         /// Share of the blocks that are bad from the factory.
         factory_bad: Ratio, "0% to 50%", "data sheets (S34ML: factory and grown, at most 2%)";
         /// Share of the blocks that go bad by the rated wear.
@@ -63,6 +70,7 @@ impl FaultConfig {
         let mut problems = Vec::new();
         let numbers = [
             ("rated_wear", self.rated_wear, 1, 10_000_000),
+            ("initial_wear", self.initial_wear, 0, 10_000_000),
             ("rated_retention_days", self.rated_retention_days, 1, 36_500),
             ("raw_errors", self.raw_errors, 0, 10_000),
             ("correctable", self.correctable, 1, 10_000),
@@ -74,6 +82,16 @@ impl FaultConfig {
                     "faults.{key} is {value}; it must be {low} to {high}"
                 ));
             }
+        }
+        let (shortest, longest) = (
+            Picos::from_micros(10_000),
+            Picos::from_micros(86_400_000_000),
+        );
+        if !(shortest..=longest).contains(&self.day) {
+            problems.push(format!(
+                "faults.day is {}; it must be {shortest} to {longest}",
+                self.day
+            ));
         }
         let shares = [
             ("factory_bad", self.factory_bad, Ratio::percent(50)),
@@ -118,6 +136,11 @@ impl Day {
     pub const fn get(self) -> u32 {
         self.0
     }
+    /// The day it is when a device has been at work until `now` and a day has this length.
+    pub fn at(now: Time, length: Picos) -> Self {
+        let number = now.as_picos() / length.get().max(1);
+        Self(u32::try_from(number).unwrap_or(u32::MAX))
+    }
 }
 
 /// What a block has been through; a harness keeps it over a power cycle.
@@ -143,22 +166,24 @@ pub struct ReadOutcome {
 pub struct Faults {
     config: FaultConfig,
     geometry: FlashGeometry,
-    seed: u64,
     today: Day,
     blocks: Vec<Condition>,
 }
 
 impl Faults {
-    /// New flash. The configuration has passed [`FaultConfig::validate`].
-    pub fn new(config: &FaultConfig, geometry: FlashGeometry, seed: u64) -> Self {
+    /// Flash as it leaves the factory. The configuration has passed [`FaultConfig::validate`].
+    pub fn new(config: &FaultConfig, geometry: FlashGeometry) -> Self {
         let problems = config.validate();
         assert!(problems.is_empty(), "a usable faults section: {problems:?}");
+        let first = Condition {
+            wear: config.initial_wear,
+            written: None,
+        };
         Self {
             config: config.clone(),
             geometry,
-            seed,
             today: Day::default(),
-            blocks: vec![Condition::default(); geometry.block_count() as usize],
+            blocks: vec![first; geometry.block_count() as usize],
         }
     }
 
@@ -287,7 +312,7 @@ impl Faults {
     fn draw(&self, path: &str, place: u64, wear: u32) -> Stream {
         let identity = place ^ u64::from(wear).rotate_left(40);
         Stream::new(
-            self.seed ^ identity.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            self.config.seed ^ identity.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             path,
         )
     }

@@ -8,7 +8,10 @@ use units::{BlockAddr, Picos, Ppa, Ratio};
 
 fn faulty(change: impl Fn(&mut FaultConfig)) -> Driven {
     let mut config = FaultConfig {
+        seed: 1,
         rated_wear: 1,
+        initial_wear: 0,
+        day: Picos::from_micros(10_000),
         rated_retention_days: 1,
         factory_bad: Ratio::percent(0),
         grown_bad: Ratio::percent(0),
@@ -21,7 +24,7 @@ fn faulty(change: impl Fn(&mut FaultConfig)) -> Driven {
     };
     change(&mut config);
     let mut driven = Driven::new(&small());
-    let faults = Faults::new(&config, *driven.nand.geometry(), 1);
+    let faults = Faults::new(&config, *driven.nand.geometry());
     driven.nand = driven.nand.with_faults(faults);
     driven
 }

@@ -20,7 +20,7 @@ from entresol.options import ConfigOption, JsonOption, SetOption
 from entresol.summary import to_text
 
 PROBLEMS_FOUND = 1
-"""Exit code of `fsck` when an image is not sound."""
+"""Exit code of `fsck` when an image is not sound, or its flash has lost pages."""
 
 app = typer.Typer(
     help="Memory-semantic SSDs of real bytes, each in an image on the disk.", rich_markup_mode=None
@@ -131,14 +131,14 @@ def stats(
 def fsck(image: ImageArgument, as_json: JsonOption = False) -> None:
     """Check an image against itself: tables, flash, every page's checksum. It is not changed.
 
-    Exit code 0 if it is sound, 1 if it is not.
+    Exit code 0 if it is sound, 1 if it is not or if its flash has lost pages.
     """
     found = core.device_fsck(image)
     if as_json:
         sys.stdout.write(to_text(found))
     else:
         _print_findings(image, found)
-    if found["problem_count"]:
+    if found["problem_count"] or found["lost_pages"]:
         raise typer.Exit(PROBLEMS_FOUND)
 
 
@@ -148,12 +148,20 @@ def _print_findings(image: Path, found: Json) -> None:
     unwritten = found["problem_count"] - len(found["problems"])
     if unwritten:
         print(f"… and {unwritten:,} more problems")
+    for loss in found["lost"]:
+        print(loss)
+    unwritten = found["lost_pages"] - len(found["lost"])
+    if unwritten:
+        print(f"… and {unwritten:,} more lost pages")
     ending = "was cut off" if found["was_cut_off"] else "was closed in order"
     print(
         f"{image}: {_count(found['problem_count'], 'problem')}; "
         f"{_count(found['mapped_pages'], 'page')} on flash, "
         f"{_count(found['logged_lines'], 'line')} in the log, "
         f"{_count(found['buffered_pages'], 'page')} in buffers; "
+        f"{_count(found['lost_pages'], 'page')} lost, "
+        f"{_count(found['retired_blocks'], 'block')} retired, "
+        f"{found['condemned_blocks']:,} to be retired; "
         f"the most worn block has {_count(found['most_wear_erases'], 'erase')}; the device {ending}"
     )
 
@@ -171,7 +179,22 @@ def _description(about: Json) -> list[tuple[str, str]]:
         ("write log", quantity.size(about["write_log_bytes"])),
         ("on the disk", quantity.size(about["disk_bytes"])),
         ("in use", "yes" if about["is_open"] else "no"),
+        ("health", _health(about["statistics"])),
     ]
+
+
+def _health(numbers: Json) -> str:
+    if numbers["blocks"] == 0:
+        return "new"
+    state = "read-only, worn out" if numbers["is_read_only"] else "good"
+    if numbers["is_stuck"]:
+        state = "read-only until its power has been off"
+    return (
+        f"{state}: {numbers['available_spare_percent']} % of the spare room left, "
+        f"{numbers['wear_used_percent']} % of the rated erases used, "
+        f"{_count(numbers['retired_blocks'], 'block')} retired, "
+        f"{_count(numbers['media_errors'], 'read')} failed"
+    )
 
 
 def _shown(name: str, value: int) -> str:

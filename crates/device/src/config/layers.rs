@@ -121,21 +121,33 @@ pub(super) fn effective_table(layers: &[Layer]) -> Result<Table, DeviceFileError
     }
 }
 
-/// A message about a value, with the keys that have it in front: the parser names only the value.
-pub(super) fn blame(table: &Table, message: &str) -> String {
-    let message = message.lines().collect::<Vec<_>>().join(" ");
-    let Some(quoted) = message.split('"').nth(1) else {
-        return message;
-    };
-    let mut keys = Vec::new();
+/// What is wrong with values that are not of the kind of their parameters: a sentence for each, or
+/// what the parser said if it is something else.
+pub(super) fn blame(table: &Table, message: &str) -> Vec<String> {
+    let mut problems = Vec::new();
     for (section, values) in table {
-        let values = values.as_table().into_iter().flatten();
-        let with_it = values.filter(|(_, value)| value.as_str() == Some(quoted));
-        keys.extend(with_it.map(|(key, _)| format!("{section}.{key}")));
+        for (key, value) in values.as_table().into_iter().flatten() {
+            if let Some(Err(error)) = read(section, key, value.clone()) {
+                let what = error.message().lines().collect::<Vec<_>>().join(" ");
+                problems.push(format!("{section}.{key} is {value}: {what}"));
+            }
+        }
     }
-    match keys.is_empty() {
-        true => message,
-        false => format!("{}: {message}", keys.join(" or ")),
+    if problems.is_empty() {
+        problems.push(message.lines().collect::<Vec<_>>().join(" "));
+    }
+    problems
+}
+
+/// Reads a value as a parameter; None if there is no such parameter.
+fn read(section: &str, key: &str, value: Value) -> Option<Result<(), toml::de::Error>> {
+    match section {
+        "device" => super::PortConfig::read(key, value),
+        "ssd" => firmware::SsdConfig::read(key, value),
+        "ftl" => firmware::FtlConfig::read(key, value),
+        "nand" => nand::NandConfig::read(key, value),
+        "faults" => nand::FaultConfig::read(key, value),
+        _ => None,
     }
 }
 
@@ -152,6 +164,17 @@ mod tests {
         let table = effective_table(&layers).unwrap();
         assert_eq!(table["nand"]["channels"].as_integer(), Some(2));
         assert_eq!(table["nand"]["t_r"].as_str(), Some("5us"));
+    }
+
+    #[test]
+    fn a_value_of_any_section_can_be_blamed() {
+        for (section, parameters) in SECTIONS {
+            for parameter in *parameters {
+                let (_, key) = parameter.key.split_once('.').unwrap();
+                let read = read(section, key, Value::Array(Vec::new()));
+                assert!(read.is_some_and(|read| read.is_err()), "{}", parameter.key);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Parameters of the FTL.
 
 use super::allocator::WRITTEN_BLOCKS;
+use super::failures::SPARE_BLOCKS;
 use super::precondition::Layout;
 use alloc::format;
 use alloc::string::String;
@@ -90,6 +91,20 @@ impl FtlConfig {
     /// Pages of the logical space that a device of this flash exports.
     pub fn exported_pages(&self, geometry: &FlashGeometry) -> u64 {
         Layout::new(geometry, self).exported * u64::from(geometry.die_count())
+    }
+
+    /// Whether flash has room for the exported pages, and takes writes, of which so many blocks of
+    /// each die are bad. Dies that are not named have none.
+    pub fn has_room_without(&self, geometry: &FlashGeometry, bad_of_die: &[u32]) -> bool {
+        let bad = bad_of_die.iter().copied().chain(core::iter::repeat(0));
+        let dies = bad.take(geometry.die_count() as usize);
+        let kept = WRITTEN_BLOCKS + self.reserve_blocks;
+        let usable = |bad: u32| geometry.blocks_per_die().saturating_sub(bad);
+        let blocks: u64 = dies
+            .map(|bad| u64::from(usable(bad).saturating_sub(kept)))
+            .sum();
+        let pages = u64::from(geometry.pages_per_block);
+        (blocks * pages).saturating_sub(self.exported_pages(geometry)) >= SPARE_BLOCKS * pages
     }
 
     /// Everything wrong with the parameters on this flash, one sentence each.

@@ -25,6 +25,11 @@ use crate::durable::Record;
 use crate::platform::{NandFault, NandOp, NandTag, Platform};
 use units::{DieId, Ppa, Time};
 
+/// Blocks that all dies together must have room for beyond the exported pages, or nothing more may
+/// be written. What has been accepted needs room for one page, so a block; and another one may fail
+/// before all of it is on flash.
+pub(super) const SPARE_BLOCKS: u64 = 2;
+
 /// What has failed since the power came on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Failures {
@@ -258,6 +263,11 @@ impl<M: Mapping> Ftl<M> {
         self.allocator.retired_count()
     }
 
+    /// Blocks in which a program has failed, to be emptied and retired.
+    pub fn condemned_blocks(&self) -> u32 {
+        self.allocator.condemned_count()
+    }
+
     /// Room beyond the exported pages, in percent of what flash without a bad block has.
     pub fn available_spare(&self) -> u32 {
         let (left, whole) = self.spare_pages();
@@ -276,9 +286,8 @@ impl<M: Mapping> Ftl<M> {
 
     /// Blocks have been lost.
     pub(super) fn count_capacity(&mut self) {
-        // What has been accepted needs room for one page beyond the exported ones, so a block; and
-        // another one may fail before all of it is on flash.
-        self.is_read_only = self.spare_pages().0 < 2 * u64::from(self.geometry.pages_per_block);
+        let needed = SPARE_BLOCKS * u64::from(self.geometry.pages_per_block);
+        self.is_read_only = self.spare_pages().0 < needed;
     }
 }
 

@@ -14,7 +14,10 @@ const GEOMETRY: FlashGeometry = FlashGeometry {
 
 fn off() -> FaultConfig {
     FaultConfig {
+        seed: 1,
         rated_wear: 1000,
+        initial_wear: 0,
+        day: Picos::from_micros(10_000),
         rated_retention_days: 365,
         factory_bad: Ratio::percent(0),
         grown_bad: Ratio::percent(0),
@@ -28,7 +31,7 @@ fn off() -> FaultConfig {
 }
 
 fn worn(config: &FaultConfig, wear: u32, age: u32) -> Faults {
-    let mut faults = Faults::new(config, GEOMETRY, 1);
+    let mut faults = Faults::new(config, GEOMETRY);
     let written = Some(Day::default());
     for block in (0..GEOMETRY.block_count()).map(BlockAddr::new) {
         faults.restore(block, Condition { wear, written });
@@ -166,7 +169,8 @@ fn outcomes_depend_on_seed_place_and_condition_alone() {
     other.reverse();
     assert_eq!(one, other);
     assert_eq!(forwards.read(Ppa::new(7)), backwards.read(Ppa::new(7)));
-    let mut elsewhere = Faults::new(&config, GEOMETRY, 2);
+    let other_seed = FaultConfig { seed: 2, ..config };
+    let mut elsewhere = Faults::new(&other_seed, GEOMETRY);
     blocks().for_each(|block| elsewhere.restore(block, forwards.conditions()[block.index()]));
     let third: Vec<bool> = pages().map(|page| elsewhere.program(page)).collect();
     assert_ne!(one, third);
@@ -184,6 +188,8 @@ fn outcomes_depend_on_seed_place_and_condition_alone() {
 fn everything_out_of_range_is_said() {
     let config = FaultConfig {
         rated_wear: 0,
+        initial_wear: 10_000_001,
+        day: Picos::from_micros(9_999),
         rated_retention_days: 0,
         factory_bad: Ratio::percent(51),
         retry_gain: Ratio::percent(101),
@@ -192,7 +198,7 @@ fn everything_out_of_range_is_said() {
         ..off()
     };
     let problems = config.validate();
-    assert_eq!(problems.len(), 6, "{problems:?}");
+    assert_eq!(problems.len(), 8, "{problems:?}");
     assert!(problems.contains(&"faults.factory_bad is 51%; it must be at most 50%".to_owned()));
     assert!(off().validate().is_empty());
 }

@@ -114,6 +114,11 @@ impl Allocator {
         self.blocks.iter().filter(is_retired).count() as u32
     }
 
+    /// Blocks that are to be emptied and retired.
+    pub(in crate::ftl) fn condemned_count(&self) -> u32 {
+        self.dies.iter().map(|die| die.condemned).sum()
+    }
+
     /// Blocks whose writing ended early since this was asked last.
     pub(in crate::ftl) fn take_closed(&mut self) -> Vec<BlockAddr> {
         core::mem::take(&mut self.closed)

@@ -1,0 +1,58 @@
+//! Flash that fails: what was wrong with it from the factory on, and what its image keeps of it.
+
+use crate::config::DeviceConfig;
+use crate::error::DeviceFileError;
+use crate::tables::Tables;
+use firmware::{Durable, Record};
+use nand::{Condition, Day, Faults};
+use units::{BlockAddr, Time};
+
+/// What goes wrong in the flash of an image, at a time; None if nothing does.
+pub fn faults_of(config: &DeviceConfig, tables: &Tables, now: Time) -> Option<Faults> {
+    if config.faults.is_off() {
+        return None;
+    }
+    let mut faults = Faults::new(&config.faults, config.nand.geometry());
+    faults.set_today(Day::at(now, config.faults.day));
+    for (block, record) in tables.blocks() {
+        let written = tables.day(block).filter(|_| record.begun > 0);
+        let wear = record.wear;
+        faults.restore(block, Condition { wear, written });
+    }
+    Some(faults)
+}
+
+/// Checks that the flash that a configuration describes has room for a device.
+///
+/// # Errors
+/// Too many of its blocks are bad from the factory.
+pub fn check_room(config: &DeviceConfig) -> Result<(), DeviceFileError> {
+    let geometry = config.nand.geometry();
+    let mut bad_of_die = vec![0; geometry.die_count() as usize];
+    let faults = Faults::new(&config.faults, geometry);
+    for block in faults.factory_bad_blocks() {
+        bad_of_die[geometry.die_of(block).index()] += 1;
+    }
+    if config.ftl.has_room_without(&geometry, &bad_of_die) {
+        return Ok(());
+    }
+    let (bad, all): (u32, u32) = (bad_of_die.iter().sum(), geometry.block_count());
+    Err(DeviceFileError::config(format!(
+        "faults.factory_bad makes {bad} of the {all} blocks bad, which leaves no room for the \
+         exported pages: lower it, or raise ftl.over_provisioning"
+    )))
+}
+
+/// Notes of a new image which blocks the factory has marked bad, and how worn the others are.
+pub fn note_factory(config: &DeviceConfig, tables: &mut Tables) {
+    let wear = config.faults.initial_wear;
+    let geometry = config.nand.geometry();
+    if wear > 0 {
+        for block in (0..geometry.block_count()).map(BlockAddr::new) {
+            tables.record(Record::Erased(block, wear));
+        }
+    }
+    for block in Faults::new(&config.faults, geometry).factory_bad_blocks() {
+        tables.record(Record::Retired(block));
+    }
+}
