@@ -142,8 +142,8 @@ impl<'d, D: Device> Server<'d, D> {
         }
     }
 
-    /// Takes what clients ask, moves the device, and answers. Says whether anything was done; not so
-    /// where requests wait for the wall clock.
+    /// Takes what clients ask, moves the device, and answers. Says whether anything was done, which
+    /// is not so while requests wait for the wall clock.
     fn round(&mut self) -> bool {
         let mut moved = false;
         for place in 0..self.peers.len() {
