@@ -41,15 +41,17 @@ impl Campaign {
         tally: &mut Tally,
         mut go_on: impl FnMut(&Tally) -> bool,
     ) -> Result<(), Failure> {
-        let options = Options {
-            fates: Fates::InTurn,
-            again_of: 8,
-            bug: self.bug,
-            only: None,
-        };
         let mut seed = self.seed;
         while tally.points < self.points && go_on(tally) {
-            let found = run(&Workload::of_campaign(seed, STEPS), options, tally);
+            let (workload, one_of) = Workload::of_campaign(seed, STEPS);
+            let options = Options {
+                fates: Fates::InTurn,
+                again_of: 8,
+                one_of,
+                bug: self.bug,
+                only: None,
+            };
+            let found = run(&workload, options, tally);
             found.map_err(|finding| Failure { seed, finding })?;
             seed += 1;
         }
@@ -60,6 +62,6 @@ impl Campaign {
 impl Failure {
     /// The smallest script that shows it, and what is then wrong.
     pub fn script(&self, bug: Option<Bug>) -> Option<(Script, Finding)> {
-        shrink(&Workload::of_campaign(self.seed, STEPS), bug)
+        shrink(&Workload::of_campaign(self.seed, STEPS).0, bug)
     }
 }

@@ -113,6 +113,26 @@ impl Device {
         }
     }
 
+    /// One of many with little room beside what it exports, so that garbage collection has to move
+    /// what is still valid.
+    pub fn full(random: &mut Stream) -> Self {
+        let base = match random.below(3) {
+            0 => Self::unprotected(random),
+            _ => Self::random(random),
+        };
+        let mut pick = |from: &[u32]| from[random.below(from.len() as u64) as usize];
+        let reserve = pick(&[1, 1, 1, 2]);
+        let spare_blocks = SPARE_BLOCKS + 2 * (reserve - 1);
+        Self {
+            page_lines: pick(&[2, 4]),
+            blocks: spare_blocks + pick(&[8, 12, 16]),
+            spare_blocks,
+            reserve,
+            block_pages: pick(&[2, 4]),
+            ..base
+        }
+    }
+
     /// One of many without a battery.
     pub fn unprotected(random: &mut Stream) -> Self {
         Self {

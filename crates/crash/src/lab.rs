@@ -49,6 +49,8 @@ pub struct Options {
     pub fates: Fates,
     /// At one in so many cuts, power is cut again at every step of the recovery; 0: never.
     pub again_of: u64,
+    /// Of how many calls of the firmware one is cut; 1: all. What comes after a cut is judged whole.
+    pub one_of: u32,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
     /// The only cut that is judged, and in which step; none: all.
@@ -118,8 +120,10 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     /// A lab around a new device.
     pub fn new(device: Device, options: Options, tally: &'a mut Tally) -> Self {
         let setup = Setup::new(device);
+        let mut life = Life::new(&setup, options.bug, options.fates);
+        life.bench.inner.thin_out(options.one_of);
         Self {
-            life: Life::new(&setup, options.bug, options.fates),
+            life,
             options,
             oracle: oracle_of(&setup),
             setup,
@@ -452,7 +456,8 @@ impl<'a, I: LogIndex> Lab<'a, I> {
             self.oracle.judge(&found)?;
             Ok((life, found))
         });
-        let (life, found) = recovered.map_err(|what| self.finding(what))?;
+        let (mut life, found) = recovered.map_err(|what| self.finding(what))?;
+        life.bench.inner.thin_out(self.options.one_of);
         self.oracle.settle_on(&found);
         self.tally.activity.power_cuts += 1;
         self.tally.activity.add(&self.life.controller);

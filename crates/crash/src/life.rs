@@ -137,7 +137,10 @@ impl<I: LogIndex> Life<I> {
             return Some(self.fail(tag, fault));
         }
         let tag = self.machine().finish_oldest(die)?;
-        let event = self.event(|controller, now, bench| controller.on_nand_done(now, tag, bench));
+        let event = self.event(|controller, now, bench| {
+            controller.on_nand_done(now, tag, bench);
+            bench.finished(tag);
+        });
         self.machine().forget_register(tag);
         Some(event)
     }
@@ -146,6 +149,7 @@ impl<I: LogIndex> Life<I> {
     pub fn fail(&mut self, tag: NandTag, fault: NandFault) -> Event {
         let event = self.event(|controller, now, bench| {
             controller.on_nand_failed(now, tag, fault, bench);
+            bench.failed(tag);
         });
         self.machine().forget_register(tag);
         event

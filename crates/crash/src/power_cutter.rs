@@ -116,6 +116,9 @@ pub struct PowerCutter<P> {
     /// What does the work.
     pub inner: P,
     fates: Fates,
+    /// Of how many calls one is cut, and those until the next.
+    one_of: u32,
+    until: u32,
     event: u32,
     action: u32,
     turn: usize,
@@ -129,12 +132,19 @@ impl<P: Cuttable> PowerCutter<P> {
         Self {
             inner,
             fates,
+            one_of: 1,
+            until: 0,
             event: 0,
             action: 0,
             turn: 0,
             last_version: None,
             cuts: Vec::new(),
         }
+    }
+
+    /// Cuts the power in one of so many calls only, in the first first.
+    pub fn thin_out(&mut self, one_of: u32) {
+        (self.one_of, self.until) = (one_of.max(1), 1);
     }
 
     /// A step begins: calls are counted from here.
@@ -145,6 +155,7 @@ impl<P: Cuttable> PowerCutter<P> {
     /// The firmware is about to be called: actions are counted from here.
     pub fn begin(&mut self) {
         self.action = 0;
+        self.until = self.until.checked_sub(1).unwrap_or(self.one_of - 1);
         self.cuts.clear();
         self.cut_before();
     }
@@ -156,9 +167,13 @@ impl<P: Cuttable> PowerCutter<P> {
         std::mem::take(&mut self.cuts)
     }
 
+    fn cuts_now(&self) -> bool {
+        self.fates != Fates::Never && self.until == 0
+    }
+
     /// A cut that would leave the same as the last one is not made.
     fn cut_before(&mut self) {
-        if self.fates == Fates::Never {
+        if !self.cuts_now() {
             return;
         }
         let version = self.inner.version();
@@ -218,7 +233,7 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
 
     fn copy_line(&mut self, from: Cell, to: Cell) {
         self.cut_before();
-        if self.fates != Fates::Never
+        if self.cuts_now()
             && let Some(media) = self.inner.cut_in_line(to)
         {
             self.push(true, Fate::Pending, media);
@@ -228,7 +243,7 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
 
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
         self.cut_before();
-        if self.fates != Fates::Never
+        if self.cuts_now()
             && let PagePlace::Buffer(buffer) = to
         {
             let media = self.inner.cut_in_page(buffer, lines);

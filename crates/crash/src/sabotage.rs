@@ -6,6 +6,7 @@
 
 mod bugs;
 mod misreading;
+mod moves;
 mod promises;
 mod transactions;
 
@@ -52,6 +53,8 @@ pub struct Sabotage<P> {
     older: Option<(PagePlace, PagePlace)>,
     mapped: BTreeMap<Lpa, Ppa>,
     moving: Option<Ppa>,
+    /// By program of garbage collection under way: which page goes where.
+    moves: BTreeMap<NandTag, (Lpa, Ppa)>,
     trimmed: Option<Lpa>,
     /// Requests that are answered too early.
     early: BTreeSet<RequestId>,
@@ -78,6 +81,7 @@ impl<P: Platform> Sabotage<P> {
             older: None,
             mapped: BTreeMap::new(),
             moving: None,
+            moves: BTreeMap::new(),
             trimmed: None,
             early: BTreeSet::new(),
             commits: Commits::of_capacity(device.tx_log.max(1)),
@@ -233,6 +237,7 @@ impl<P: Platform> Sabotage<P> {
     }
 
     fn spoil_flash(&mut self, bug: Bug, action: Action) {
+        self.note_move(action);
         match (bug, action) {
             (Bug::MappedBeforeProgrammed, Action::Nand(_, command)) => {
                 self.pass(action);

@@ -31,6 +31,7 @@ impl Script {
         let options = Options {
             fates: Fates::Each,
             again_of: 1,
+            one_of: 1,
             bug: self.bug,
             only: self.cut.map(|cut| (last, cut)),
         };

@@ -48,6 +48,7 @@ fn how_it_fails(workload: &Workload, bug: Option<Bug>) -> Option<(Options, Findi
         let options = Options {
             fates,
             again_of,
+            one_of: 1,
             bug,
             only: None,
         };

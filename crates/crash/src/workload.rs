@@ -5,6 +5,10 @@ use crate::power_cutter::Fate;
 use crate::step::Step;
 use units::{DieId, Stream, TxId};
 
+/// Of how many calls of the firmware on full flash one is cut. A prime, as much of what it does
+/// comes in turns.
+const FULL_ONE_OF: u32 = 59;
+
 /// A device and what is done with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Workload {
@@ -22,13 +26,16 @@ impl Workload {
         Draw::new(random, &device).workload(device, step_count)
     }
 
-    /// The workload of a seed in campaigns: of six, two are on flash that fails, one on a device
-    /// that nothing protects when its power goes, every other time of these on flash that fails.
-    pub fn of_campaign(seed: u64, step_count: usize) -> Self {
+    /// The workload of a seed in campaigns, and of how many calls of the firmware one is cut: of
+    /// six, two are on flash that fails, one on flash that is full, one on a device that nothing
+    /// protects when its power goes, every other time of these on flash that fails.
+    pub fn of_campaign(seed: u64, step_count: usize) -> (Self, u32) {
         match seed % 6 {
-            2 | 5 => Self::on_failing_flash(seed, step_count),
-            3 => Self::unprotected(seed, step_count, seed % 12 == 9),
-            _ => Self::random(seed, step_count),
+            2 | 5 => (Self::on_failing_flash(seed, step_count), 1),
+            3 => (Self::unprotected(seed, step_count, seed % 12 == 9), 1),
+            // Twenty times as long, and so much thinner that it has as many cuts as the others.
+            4 => (Self::on_full_flash(seed, 20 * step_count), FULL_ONE_OF),
+            _ => (Self::random(seed, step_count), 1),
         }
     }
 
@@ -41,6 +48,26 @@ impl Workload {
             ..Draw::new(random, &device)
         };
         draw.workload(device, step_count)
+    }
+
+    /// On a device whose every page is written, and then again and again all over the place: most
+    /// of what it does is to move pages. Every third one has no battery, every other one flash
+    /// that fails, if seldom.
+    pub fn on_full_flash(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/full");
+        let device = Device::full(&mut random);
+        let faults = u32::from(random.below(2) == 0);
+        let mut draw = Draw {
+            faults,
+            ..Draw::new(random, &device)
+        };
+        let fill = (0..draw.pages).flat_map(|page| {
+            let is_through = false;
+            [Step::WritePage { page, is_through }, Step::Settle]
+        });
+        let mut steps: Vec<Step> = fill.collect();
+        steps.extend((0..step_count).map(|_| draw.overwriting_step()));
+        Self { device, steps }
     }
 
     /// As [`Workload::random`], with programs, erases and reads that fail.
@@ -164,6 +191,24 @@ impl Draw {
         match self.below(2) {
             0 => 1,
             _ => 1 + self.below(self.page_lines),
+        }
+    }
+
+    /// A step on full flash.
+    fn overwriting_step(&mut self) -> Step {
+        match self.below(100) {
+            0..16 => Step::WritePage {
+                page: self.below(self.pages),
+                is_through: self.below(4) == 0,
+            },
+            16 => Step::PowerCut {
+                fate: Fate::ALL[self.below(Fate::ALL.len() as u32) as usize].0,
+            },
+            17..32 => self.step(),
+            32..36 => Step::Ring,
+            _ => Step::Finish {
+                die: DieId::new(self.below(self.dies)),
+            },
         }
     }
 

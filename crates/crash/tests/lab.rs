@@ -8,6 +8,7 @@ use crash::{Bug, Campaign, Options, Script, Tally, Workload, run};
 const SOUND: Options = Options {
     fates: Fates::InTurn,
     again_of: 8,
+    one_of: 1,
     bug: None,
     only: None,
 };
@@ -38,7 +39,12 @@ fn after_every_cut_the_host_finds_what_it_may_find() {
     println!("PROPTEST_RNG_SEED={}: {tally}", campaign.seed);
     for (what, count) in tally.activity.counts() {
         println!("{count:>10} {what}");
-        let least = if what == "standstills" { 1 } else { 25 };
+        let least = match what {
+            "standstills" => 1,
+            // One for every twenty points: garbage collection is half of what flash does.
+            "moves" => points / 20,
+            _ => 25,
+        };
         assert!(count >= least, "{what}: {count}");
     }
     assert!(
@@ -57,6 +63,23 @@ fn a_page_written_through_the_block_port_is_old_or_new_after_every_cut() {
         assert_eq!(found, Ok(()), "seed {seed}");
     }
     assert!(tally.points > 5_000 && tally.reads > 100, "{tally}");
+}
+
+#[test]
+fn a_workload_that_is_thinned_out_does_the_same_with_fewer_cuts() {
+    let run = |one_of| {
+        let mut tally = Tally::default();
+        let options = Options { one_of, ..SOUND };
+        let found = run(&Workload::on_full_flash(3, 200), options, &mut tally);
+        assert_eq!(found, Ok(()), "one of {one_of}");
+        tally
+    };
+    let (all, few) = (run(1), run(7));
+    assert_eq!((all.activity, all.reads), (few.activity, few.reads));
+    assert!(
+        few.points * 5 < all.points && few.points * 10 > all.points,
+        "{all}, {few}"
+    );
 }
 
 #[test]

@@ -58,6 +58,9 @@ bugs! {
     MoveForgotten = "move_forgotten" in Flash,
     /// Its garbage collection erased first and mapped what it had moved then.
     ErasedBeforeMapped = "erased_before_mapped" in Flash,
+    /// Its garbage collection mapped a page that it had moved, although that had been written or
+    /// given up meanwhile.
+    MoveUnchecked = "move_unchecked" in Flash,
     /// It forgot to record a page in a buffer that it answered for.
     BufferedForgotten = "buffered_forgotten" in Buffers,
     /// It recorded a buffer before the page was in it.
