@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from conftest import Entresol
+from conftest import ROOT, Entresol
 
 HEAD = "entresol crash script 1\n"
 FAILING = HEAD + "bug mapped_before_programmed\nwrite_page 3\n"
@@ -29,6 +30,16 @@ def test_a_script_that_fails_says_where_and_what_and_exits_with_one(
     as_json = entresol_command("device", "crash", "replay", script, "--json")
     assert as_json.code == 1
     assert json.loads(as_json.out)["finding"]["step"] == 0
+
+
+def test_the_documentations_script_shows_its_bug(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    text = (ROOT / "docs" / "formats" / "crash-script.md").read_text()
+    script, shown = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    outcome = entresol_command("device", "crash", "replay", _script(tmp_path, script))
+    assert outcome.code == 1
+    assert shown in outcome.out
 
 
 def test_a_script_of_a_sound_firmware_counts_its_crash_points(

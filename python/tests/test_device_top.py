@@ -24,6 +24,7 @@ from rich.console import Console
 from small_devices import SMALL
 
 from entresol import core
+from entresol.device import latencies
 from entresol.device.frame import Look, View, frame
 
 TOP = (sys.executable, "-m", "entresol", "device", "top")
@@ -158,3 +159,23 @@ def test_recovery_time_is_beside_the_papers(entresol_command: Entresol, tmp_path
     assert list(tmp_path.iterdir()) == []
     wrong = entresol_command("device", "recovery-time", "--log", "much")
     assert wrong.code == 2 and "--log much" in wrong.err and wrong.err.count("\n") == 1
+
+
+def test_a_frame_of_a_new_device_shows_all_of_its_spare_and_no_work(image: Path) -> None:
+    look = core.DeviceWatch(image).look()
+    numbers = look["statistics"]
+    assert numbers["available_spare_percent"] == 100
+    assert numbers["free_blocks"] == numbers["blocks"] > 0
+    assert numbers["log_slots"] > 0 == numbers["log_used_slots"]
+    assert numbers["unsafe_shutdowns"] == 0
+    text = _text(View([Look(0.0, look)]), 120)
+    assert "0 of 256" in text and "no reads yet" in text and "no requests yet" in text
+
+
+def test_latencies_of_any_length_fit_their_panel() -> None:
+    spans = {name: 13_000_000 for name, _ in latencies.SPANS}
+    table = latencies.table({"block_write": {"requests": 16_400, **spans}}, is_small=True)
+    console = Console(width=62, record=True, file=StringIO())
+    console.print(table)
+    said = console.export_text()
+    assert "…" not in said and said.count("13.0\u00a0µs") == len(latencies.SPANS)

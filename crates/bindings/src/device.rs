@@ -2,7 +2,9 @@
 
 use crate::{ConfigError, EntresolError, by_section, documented};
 use device::config::{Layer, PRESETS};
-use device::{Description, DeviceConfig, DeviceFileError, Image, fsck, metrics};
+use device::{
+    Description, DeviceConfig, DeviceEngine, DeviceFileError, Image, Pace, fsck, metrics,
+};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -54,7 +56,8 @@ fn device_config(
     Ok(by_section(config.texts()).to_string())
 }
 
-/// Makes an image, and gives its name.
+/// Makes an image, and gives its name. The device is switched on once, so that its statistics say
+/// how a new one stands.
 #[pyfunction]
 fn device_create(
     py: Python<'_>,
@@ -64,7 +67,11 @@ fn device_create(
     overrides: Vec<String>,
 ) -> PyResult<String> {
     let config = configured(preset, &files, &overrides).map_err(to_python)?;
-    let made = py.detach(|| Image::create(&path, &config));
+    let made = py.detach(|| {
+        let name = Image::create(&path, &config)?;
+        DeviceEngine::open(&path, Pace::None)?.close()?;
+        Ok(name)
+    });
     Ok(made.map_err(to_python)?.to_string())
 }
 

@@ -184,8 +184,6 @@ def _description(about: Json) -> list[tuple[str, str]]:
 
 
 def _health(numbers: Json) -> str:
-    if numbers["blocks"] == 0:
-        return "new"
     state = "read-only, worn out" if numbers["is_read_only"] else "good"
     if numbers["is_stuck"]:
         state = "read-only until its power has been off"

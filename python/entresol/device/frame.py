@@ -18,7 +18,7 @@ from entresol.device import latencies
 
 NARROW = 118
 """Below so many columns the panels stand one above the other."""
-BAR = 22
+BAR = 20
 SPARKS = "▁▂▃▄▅▆▇█"
 HISTORY = 16
 """Looks that a spark line shows."""
