@@ -49,7 +49,7 @@ pub struct Options {
     pub fates: Fates,
     /// At one in so many cuts, power is cut again at every step of the recovery; 0: never.
     pub again_of: u64,
-    /// Of how many calls of the firmware one is cut; 1: all. What comes after a cut is judged whole.
+    /// Of how many calls of the firmware one is cut; 1: all. What follows a cut is judged whole.
     pub one_of: u32,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
