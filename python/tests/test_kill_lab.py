@@ -10,6 +10,8 @@ from kill_lab import Lab, Wrong, make_image, serve_command
 from kill_model import Model
 from small_devices import BUSY
 
+from entresol import core
+
 SIZE = 4096
 KILLS = 12
 
@@ -93,6 +95,35 @@ def test_a_dozen_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> Non
     assert lab.model is not None
     assert lab.answers > 100 * KILLS
     assert lab.model.tally.in_doubt > 0
+
+
+FLASH = tuple(value for value in BUSY if value.startswith(("nand.", "ftl.")))
+
+
+def test_a_drive_without_a_battery_keeps_what_was_flushed(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    make_image(image, "consumer-tlc", (*FLASH, "ssd.dram=5MiB"))
+    lab = Lab(serve_command(image), seed=13, volatile=True, folder=tmp_path)
+    while lab.kills < KILLS // 2:
+        lab.live()
+    lab.end()
+    print(lab.report())
+    assert lab.model is not None
+    assert lab.model.tally.kept < lab.model.tally.in_doubt, "a kill takes something"
+
+
+def test_blocks_that_fail_take_nothing_with_them(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    faults = ("faults.program_failure=1%", "faults.erase_failure=5%", "faults.factory_bad=2%")
+    make_image(image, "cxl", (*BUSY, *faults))
+    lab = Lab(serve_command(image), seed=14, volatile=False, folder=tmp_path)
+    while lab.kills < KILLS // 2:
+        lab.live()
+    lab.end()
+    print(lab.report())
+    numbers = core.device_info(image)["statistics"]
+    assert numbers["program_failures"] > 0
+    assert numbers["retired_blocks"] > 0 and numbers["media_errors"] == 0
 
 
 def test_a_device_that_forgets_is_found_out(tmp_path: Path) -> None:
