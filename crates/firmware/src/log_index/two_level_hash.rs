@@ -1,17 +1,19 @@
 //! SkyByte's log index: a hash table of pages, each with a small hash table of its logged lines.
 //!
-//! First level: LPA → page entry (16 B with its key). Second level: open addressing with 4 B
-//! entries of line and slot, starting with four entries and doubling when the load factor would
-//! exceed 0.75, up to the lines of a page, where a line's home is its own number (D15). Tables of
-//! one size lie in one arena with a free list, so a log in steady state allocates nothing.
+//! First level: [`Pages`], LPA → table. Second level: [`Tables`], open addressing with 4 B entries
+//! of line and slot, starting with four entries and doubling when the load factor would exceed
+//! 0.75, up to the lines of a page, where a line's home is its own number (D15).
 //!
-//! Cost: two probes per lookup. Source: SkyByte §III-B, Fig. 12.
+//! Cost: two cache lines per lookup. Source: SkyByte §III-B, Fig. 12.
+
+mod pages;
+mod tables;
 
 use super::{IndexCursor, LogIndex};
 use alloc::vec::Vec;
-use core::ops::Range;
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
+use core::hint::select_unpredictable;
+use pages::Pages;
+use tables::{EMPTY, Table, Tables};
 use units::{LineInPage, LogSlot, Lpa, PageSize};
 
 /// Entries of a new second-level table, base-two logarithm.
@@ -21,90 +23,26 @@ pub const FIRST_TABLE_ENTRIES: u32 = 1 << FIRST_TABLE_BITS;
 /// The load factor beyond which a second-level table doubles, numerator and denominator (SkyByte
 /// §III-B).
 pub const FULLEST: (u32, u32) = (3, 4);
-/// An unused entry. No line and slot have this code: `ControllerConfig::validate` sees to it.
-const EMPTY: u32 = u32::MAX;
 /// Bytes of a first-level entry. SkyByte §III-B: 8 B LPA and 8 B pointer.
 pub const FIRST_LEVEL_ENTRY_BYTES: u64 = 16;
 /// Bytes of a second-level entry. SkyByte §III-B: 6 bits of line, 26 bits of slot.
 pub const SECOND_LEVEL_ENTRY_BYTES: u64 = 4;
 
-/// Where the second-level table of a page is: its number among those of its size << 4 | base-two
-/// logarithm of its entries. Half as many bits as a pointer, so that a page of the first level and
-/// its key take 16 B.
-#[derive(Clone, Copy)]
-struct Table(u32);
-
-impl Table {
-    const SIZE_BITS: u32 = 4;
-
-    fn new(number: u32, bits: u8) -> Self {
-        assert!(
-            number < 1 << (u32::BITS - Self::SIZE_BITS),
-            "a half has fewer than 2^28 pages"
-        );
-        Self(number << Self::SIZE_BITS | u32::from(bits))
-    }
-    /// Base-two logarithm of its entries.
-    #[inline]
-    fn bits(self) -> u8 {
-        (self.0 & ((1 << Self::SIZE_BITS) - 1)) as u8
-    }
-    #[inline]
-    fn len(self) -> usize {
-        1 << self.bits()
-    }
-    /// Its entries among those of all tables of its size.
-    #[inline]
-    fn range(self) -> Range<usize> {
-        let start = ((self.0 >> Self::SIZE_BITS) as usize) << self.bits();
-        start..start + self.len()
-    }
-}
-
-/// A page of the first level.
-#[derive(Clone, Copy)]
-struct Page {
-    /// In the order of first logging.
-    position: u32,
-    table: Table,
-}
-
 /// Stands in the order of first logging where a page was removed.
 const REMOVED: Lpa = Lpa::new(u64::MAX);
-
-/// All second-level tables of one size.
-#[derive(Clone, Default)]
-struct Arena {
-    entries: Vec<u32>,
-    free: Vec<Table>,
-}
 
 /// The two-level hash index of one half of the log.
 #[derive(Clone)]
 pub struct TwoLevelHash {
-    /// Never iterated.
-    pages: HashMap<Lpa, Page, FxBuildHasher>,
+    pages: Pages,
+    tables: Tables,
     /// In the order of first logging, with gaps where pages were removed.
     order: Vec<Lpa>,
-    /// By base-two logarithm of the table size.
-    arenas: Vec<Arena>,
-    /// Entries of all tables in use.
-    entry_count: u64,
     first_slot: LogSlot,
     line_bits: u8,
 }
 
 impl TwoLevelHash {
-    #[inline]
-    fn table(&self, table: Table) -> &[u32] {
-        &self.arenas[usize::from(table.bits())].entries[table.range()]
-    }
-
-    #[inline]
-    fn table_mut(&mut self, table: Table) -> &mut [u32] {
-        &mut self.arenas[usize::from(table.bits())].entries[table.range()]
-    }
-
     #[inline]
     fn code(&self, line: LineInPage, slot: LogSlot) -> u32 {
         let offset = slot.get() - self.first_slot.get();
@@ -118,168 +56,112 @@ impl TwoLevelHash {
         (LineInPage::new(line), LogSlot::new(slot))
     }
 
-    /// Where the line is in the table, or the free entry where it belongs. Ends, because a table
-    /// with all lines of a page has each at home and a smaller one has a free entry.
-    #[inline]
-    fn probe(table: &[u32], line: LineInPage, line_bits: u8) -> usize {
-        let line_mask = (1u32 << line_bits) - 1;
-        let mut at = line.index() & (table.len() - 1);
-        while table[at] != EMPTY && table[at] & line_mask != u32::from(line.get()) {
-            at = (at + 1) & (table.len() - 1);
-        }
-        at
-    }
-
-    /// Moves the entries behind a gap up so that each is found on its way from home.
-    fn close_gap(table: &mut [u32], gap: usize, line_bits: u8) {
-        let (mut gap, mut at, last) = (gap, gap, table.len() - 1);
-        for _ in 0..last {
-            at = (at + 1) & last;
-            if table[at] == EMPTY {
-                return;
-            }
-            let home = (table[at] & ((1 << line_bits) - 1)) as usize & last;
-            let (from_home, from_gap) = (at.wrapping_sub(home) & last, at.wrapping_sub(gap) & last);
-            if from_home >= from_gap {
-                table[gap] = table[at];
-                table[at] = EMPTY;
-                gap = at;
-            }
-        }
-    }
-
-    fn take_table(&mut self, bits: u8) -> Table {
-        self.entry_count += 1 << bits;
-        let arena = &mut self.arenas[usize::from(bits)];
-        if let Some(table) = arena.free.pop() {
-            arena.entries[table.range()].fill(EMPTY);
-            return table;
-        }
-        let start = arena.entries.len();
-        arena.entries.resize(start + (1 << bits), EMPTY);
-        let number = u32::try_from(start >> bits).expect("a half has fewer than 2^32 pages");
-        Table::new(number, bits)
-    }
-
-    fn give_table(&mut self, table: Table) {
-        self.entry_count -= 1 << table.bits();
-        self.arenas[usize::from(table.bits())].free.push(table);
-    }
-
-    /// Takes a table of twice the size for what is in `old`.
-    fn grow(&mut self, old: Table) -> Table {
-        let new = self.take_table(old.bits() + 1);
-        for at in old.range() {
-            let code = self.arenas[usize::from(old.bits())].entries[at];
-            if code != EMPTY {
-                let (line, line_bits) = (self.decode(code).0, self.line_bits);
-                let table = self.table_mut(new);
-                let at = Self::probe(table, line, line_bits);
-                table[at] = code;
-            }
-        }
-        self.give_table(old);
-        new
+    /// The slot of a line of the page with this table.
+    #[inline(always)]
+    fn find_in(&self, table: Table, line: LineInPage) -> Option<LogSlot> {
+        let code = self.tables.find(table, line);
+        (code != EMPTY).then(|| self.decode(code).1)
     }
 
     /// The table of a page; of a new one, an empty table.
     fn table_of(&mut self, lpa: Lpa) -> Table {
-        if let Some(page) = self.pages.get(&lpa) {
-            return page.table;
+        if let Some(table) = self.pages.find(lpa) {
+            return table;
         }
         let position = u32::try_from(self.order.len()).expect("a half has fewer than 2^32 pages");
-        let table = self.take_table(FIRST_TABLE_BITS.min(self.line_bits));
-        self.pages.insert(lpa, Page { position, table });
+        let table = self.tables.take(FIRST_TABLE_BITS.min(self.line_bits));
+        self.pages.insert(lpa, table, position);
         self.order.push(lpa);
         table
-    }
-
-    /// Forgets a page of the first level.
-    fn remove(&mut self, lpa: Lpa) -> Option<Table> {
-        let page = self.pages.remove(&lpa)?;
-        self.order[page.position as usize] = REMOVED;
-        self.give_table(page.table);
-        Some(page.table)
     }
 }
 
 impl LogIndex for TwoLevelHash {
     fn new(page: PageSize, first_slot: LogSlot) -> Self {
-        let mut arenas = Vec::new();
-        arenas.resize_with(usize::from(page.line_bits()) + 1, Arena::default);
         Self {
-            pages: HashMap::with_hasher(FxBuildHasher),
+            pages: Pages::new(),
+            tables: Tables::new(page.line_bits()),
             order: Vec::new(),
-            arenas,
-            entry_count: 0,
             first_slot,
             line_bits: page.line_bits(),
         }
     }
 
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot> {
-        let (code, line_bits) = (self.code(line, slot), self.line_bits);
+        let code = self.code(line, slot);
         let table = self.table_of(lpa);
-        let entries = self.table_mut(table);
-        let mut at = Self::probe(entries, line, line_bits);
+        let mut at = self.tables.probe(table, line);
+        let entries = self.tables.of_mut(table);
         let found = entries[at];
-        if found != EMPTY || table.bits() == line_bits {
+        if found != EMPTY || table.bits() == self.line_bits {
             entries[at] = code;
             return (found != EMPTY).then(|| self.decode(found).1);
         }
-        let count = entries
-            .iter()
-            .map(|code| u32::from(*code != EMPTY))
-            .sum::<u32>()
-            + 1;
+        let used = entries.iter().map(|code| u32::from(*code != EMPTY));
+        let count = used.sum::<u32>() + 1;
         let mut table = table;
         if count * FULLEST.1 > (table.len() as u32) * FULLEST.0 {
-            table = self.grow(table);
-            let page = self.pages.get_mut(&lpa).expect("its table is known");
-            page.table = table;
-            at = Self::probe(self.table(table), line, line_bits);
+            table = self.tables.grow(table);
+            self.pages.set_table(lpa, table);
+            at = self.tables.probe(table, line);
         }
-        self.table_mut(table)[at] = code;
+        self.tables.of_mut(table)[at] = code;
         None
     }
 
     #[inline]
     fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
-        let entries = self.table(self.pages.get(&lpa)?.table);
-        let code = entries[Self::probe(entries, line, self.line_bits)];
-        (code != EMPTY).then(|| self.decode(code).1)
+        self.find_in(self.pages.find(lpa)?, line)
+    }
+
+    #[inline]
+    fn find_newest(newer: &Self, older: &Self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
+        // In which half a page is, no processor can guess: it would wait for one search before it
+        // begins the other, or the next lookup.
+        let (in_newer, in_older) = (newer.pages.look_up(lpa), older.pages.look_up(lpa));
+        let is_newer = in_newer != 0;
+        let half = select_unpredictable(is_newer, newer, older);
+        let table = select_unpredictable(is_newer, in_newer, in_older);
+        let found = half.find_in(Table::from_code(table)?, line);
+        if found.is_some() || !is_newer {
+            return found;
+        }
+        older.find_in(Table::from_code(in_older)?, line)
     }
 
     fn has_page(&self, lpa: Lpa) -> bool {
-        self.pages.contains_key(&lpa)
+        self.pages.find(lpa).is_some()
     }
 
     fn lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        self.pages
-            .get(&lpa)
-            .map_or(&[][..], |page| self.table(page.table))
-            .iter()
-            .filter(|code| **code != EMPTY)
-            .map(|code| self.decode(*code))
+        let table = self.pages.find(lpa);
+        let codes = table.map_or(&[][..], |table| self.tables.of(table)).iter();
+        let used = codes.filter(|code| **code != EMPTY);
+        used.map(|code| self.decode(*code))
     }
 
     fn remove_line(&mut self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
-        let (table, line_bits) = (self.pages.get(&lpa)?.table, self.line_bits);
-        let entries = self.table_mut(table);
-        let at = Self::probe(entries, line, line_bits);
+        let table = self.pages.find(lpa)?;
+        let at = self.tables.probe(table, line);
+        let entries = self.tables.of_mut(table);
         let code = core::mem::replace(&mut entries[at], EMPTY);
         if code == EMPTY {
             return None;
         }
-        Self::close_gap(entries, at, line_bits);
-        if entries.iter().all(|code| *code == EMPTY) {
-            self.remove(lpa);
+        self.tables.close_gap(table, at);
+        if self.tables.of(table).iter().all(|code| *code == EMPTY) {
+            self.remove_page(lpa);
         }
         Some(self.decode(code).1)
     }
 
     fn remove_page(&mut self, lpa: Lpa) -> bool {
-        self.remove(lpa).is_some()
+        let Some((table, position)) = self.pages.remove(lpa) else {
+            return false;
+        };
+        self.order[position as usize] = REMOVED;
+        self.tables.give_back(table);
+        true
     }
 
     fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa> {
@@ -293,20 +175,20 @@ impl LogIndex for TwoLevelHash {
     }
 
     fn page_count(&self) -> usize {
-        self.pages.len()
+        self.pages.count()
     }
 
     fn reset(&mut self) {
         assert!(
-            self.pages.is_empty(),
+            self.pages.count() == 0,
             "the index of a half is reset only when every page has left it"
         );
         self.order.clear();
     }
 
     fn memory(&self) -> u64 {
-        self.pages.len() as u64 * FIRST_LEVEL_ENTRY_BYTES
-            + self.entry_count * SECOND_LEVEL_ENTRY_BYTES
+        self.pages.count() as u64 * FIRST_LEVEL_ENTRY_BYTES
+            + self.tables.entries() * SECOND_LEVEL_ENTRY_BYTES
     }
 }
 
@@ -370,7 +252,7 @@ mod tests {
                 assert!(index.remove_page(Lpa::new(page)));
             }
             index.reset();
-            sizes.push(index.arenas.iter().map(|a| a.entries.len()).sum::<usize>());
+            sizes.push(index.tables.room());
         }
         assert_eq!(sizes[0], sizes[2]);
         assert_eq!(index.memory(), 0);
