@@ -16,6 +16,7 @@ mod tests;
 
 use super::{IndexCursor, LogIndex};
 use chunks::{ChunkLists, List};
+use core::hint::select_unpredictable;
 use nodes::{MOST_PAGES, Nodes, Place};
 use units::{Bytes, LineInPage, LogSlot, Lpa, PageSize};
 
@@ -106,16 +107,16 @@ impl LogIndex for SkipList {
         let (partition, page) = newer.split(lpa);
         let (is_newer, newer_list) = newer.nodes.look_up(partition, page);
         let (is_older, older_list) = older.nodes.look_up(partition, page);
-        if is_newer & is_older {
-            let newest = newer.chunks.find(newer_list, line);
-            return newest.or_else(|| older.chunks.find(older_list, line));
-        }
         if !(is_newer | is_older) {
             return None;
         }
-        let half = usize::from(is_newer);
-        let lists = [older_list, newer_list];
-        [&older.chunks, &newer.chunks][half].find(lists[half], line)
+        let chunks = select_unpredictable(is_newer, &newer.chunks, &older.chunks);
+        let list = select_unpredictable(is_newer, newer_list, older_list);
+        let found = chunks.find(list, line);
+        if found.is_some() || !(is_newer & is_older) {
+            return found;
+        }
+        older.chunks.find(older_list, line)
     }
 
     #[inline]

@@ -12,6 +12,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use units::{LineInPage, LogSlot};
+use wide::u8x16;
 
 /// Bytes of a chunk.
 pub(super) const CHUNK_BYTES: usize = 6;
@@ -83,40 +84,31 @@ fn room_bits(count: usize) -> usize {
     (usize::BITS - (count - 1).leading_zeros()) as usize
 }
 
+/// Chunks that are found with one comparison.
+const ONCE: usize = 16;
+
 /// All blocks with room for `1 << room_bits` chunks.
 #[derive(Clone, Default)]
 struct Arena {
+    /// The blocks, and behind the last one as many bytes as are compared at once.
     bytes: Vec<u8>,
     free: Vec<u32>,
 }
 
-/// The chunks of a block of `N` in use or not that begin at `line` or before.
-#[inline]
-fn begun<const N: usize>(block: &[u8], line: u8) -> usize {
-    let lines: &[u8; N] = block.first_chunk().expect("a block begins with its lines");
-    let parts = lines.chunks(64);
-    let of_part = |part: &[u8]| {
-        part.iter()
-            .map(|first| u8::from(*first <= line))
-            .sum::<u8>()
-    };
-    parts.map(|part| usize::from(of_part(part))).sum()
-}
-
-/// The chunks in the room of a block that begin at `line` or before.
-#[inline]
-fn all_begun(block: &[u8], room_bits: usize, line: u8) -> usize {
-    match room_bits {
-        0 => begun::<1>(block, line),
-        1 => begun::<2>(block, line),
-        2 => begun::<4>(block, line),
-        3 => begun::<8>(block, line),
-        4 => begun::<16>(block, line),
-        5 => begun::<32>(block, line),
-        6 => begun::<64>(block, line),
-        7 => begun::<128>(block, line),
-        _ => begun::<256>(block, line),
+/// The chunks of the block at the beginning that begin at `line` or before.
+#[inline(always)]
+fn begun(block: &[u8], count: usize, line: u8) -> usize {
+    if count > ONCE {
+        return block[..count]
+            .iter()
+            .filter(|first| **first <= line)
+            .count();
     }
+    let lines: &[u8; ONCE] = block.first_chunk().expect("some are behind the last block");
+    let lines = u8x16::new(*lines);
+    let begun = lines.min(u8x16::splat(line)).simd_eq(lines).to_bitmask();
+    // The first that did not begin, or the end of the list.
+    (!begun | 1 << count).trailing_zeros() as usize
 }
 
 #[inline]
@@ -182,7 +174,8 @@ impl ChunkLists {
 
     #[inline]
     fn block(&self, list: List) -> &[u8] {
-        &self.arenas[room_bits(self.count(list))].bytes[self.bytes_of(list)]
+        let arena = &self.arenas[room_bits(self.count(list))];
+        &arena.bytes[self.bytes_of(list)]
     }
 
     fn block_mut(&mut self, list: List) -> &mut [u8] {
@@ -198,8 +191,8 @@ impl ChunkLists {
         );
         self.room += 1 << room_bits(count);
         let block = arena.free.pop().unwrap_or_else(|| {
-            let block = arena.bytes.len() / size;
-            arena.bytes.resize((block + 1) * size, UNUSED);
+            let block = arena.bytes.len().saturating_sub(ONCE) / size;
+            arena.bytes.resize((block + 1) * size + ONCE, UNUSED);
             u32::try_from(block).expect("a half has fewer than 2^32 pages")
         });
         debug_assert!(block < 1 << (u32::BITS - u32::from(self.line_bits)));
@@ -239,17 +232,27 @@ impl ChunkLists {
     /// The place of the chunk that begins last at the line or before it, + 1.
     #[inline]
     fn position(&self, list: List, line: LineInPage) -> usize {
-        let (count, block) = (self.count(list), self.block(list));
-        // No line is behind the last one of a page of 256 lines, which looks like unused room.
-        all_begun(block, room_bits(count), line.get() as u8).min(count)
+        begun(
+            self.block_and_more(list),
+            self.count(list),
+            line.get() as u8,
+        )
     }
 
     /// The slot of a line.
     #[inline]
     pub(super) fn find(&self, list: List, line: LineInPage) -> Option<LogSlot> {
-        let at = self.position(list, line).checked_sub(1)?;
-        let chunk = self.chunk(list, at);
+        let (count, block) = (self.count(list), self.block_and_more(list));
+        let at = begun(block, count, line.get() as u8).checked_sub(1)?;
+        let chunk = chunk(block, 1 << room_bits(count), at);
         (line.get() < chunk.end()).then(|| chunk.slot_of(line.get()))
+    }
+
+    /// The block of a list and what is behind it.
+    #[inline]
+    fn block_and_more(&self, list: List) -> &[u8] {
+        let arena = &self.arenas[room_bits(self.count(list))];
+        &arena.bytes[self.bytes_of(list).start..]
     }
 
     /// Makes `slot` the place of a line; returns the slot that it replaces.

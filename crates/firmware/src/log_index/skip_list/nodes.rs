@@ -12,17 +12,25 @@
 
 use super::chunks::List;
 use alloc::vec::Vec;
+use wide::i16x8;
 
 /// Pages of a node, links of a segment: what a cache line takes.
 const WIDTH: usize = 10;
 /// Behind every page of a partition.
-const END: u16 = u16::MAX;
+const END: u16 = i16::MAX as u16;
 /// Pages of a partition, at most: their numbers are smaller than [`END`].
-pub(super) const MOST_PAGES: u64 = 1 << 15;
+pub(super) const MOST_PAGES: u64 = 1 << 14;
 /// Segments of a lane that are found with one comparison.
 const WINDOW: usize = 8;
 /// Its base-two logarithm.
 const WINDOW_BITS: u8 = 3;
+
+/// How many of eight ascending numbers, [`END`] at most, are `number` at most.
+#[inline(always)]
+fn up_to(numbers: [u16; 8], number: u16) -> usize {
+    let larger = i16x8::new(numbers.map(|own| own as i16)).simd_gt(i16x8::splat(number as i16));
+    (larger.to_bitmask() | 1 << 8).trailing_zeros() as usize
+}
 
 /// A cache line of pages and their chunk lists, or of links and their nodes. Of a link, the number
 /// is the first one that its node may have.
@@ -46,8 +54,9 @@ impl Line {
     /// How many numbers are `number` at most.
     #[inline(always)]
     fn up_to(&self, number: u16) -> usize {
-        let counted = self.numbers.iter().map(|own| u16::from(*own <= number));
-        usize::from(counted.sum::<u16>())
+        let (eight, rest) = self.numbers.split_first_chunk().expect("a line has more");
+        let counted = rest.iter().map(|own| usize::from(*own <= number));
+        up_to(*eight, number) + counted.sum::<usize>()
     }
 
     #[inline]
@@ -149,8 +158,7 @@ impl Nodes {
     /// Number in the lane of the segment with the last link that leads to `page` or before.
     #[inline(always)]
     fn segment(&self, lane: &Lane, page: u16) -> usize {
-        let counted = lane.first.iter().map(|first| u16::from(*first <= page));
-        let nth = usize::from(counted.sum::<u16>()).wrapping_sub(1);
+        let nth = up_to(lane.first, page).wrapping_sub(1);
         if lane.room_bits <= WINDOW_BITS {
             return nth;
         }
