@@ -127,7 +127,7 @@ def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> 
         (("--preset", "optane"), "there are bytefs, skybyte"),
         (("--set", "nand.t_r=soon"), "t_r"),
         (("--set", "nand.channels=0"), "nand.channels is 0"),
-        (("--set", "cpu.cores=8"), "a device has no section cpu"),
+        (("--set", "cpu.cores=8"), "unknown section cpu; there are device, ssd"),
         (("--config", image / "none.toml"), "none.toml"),
     ]:
         outcome = entresol_command("device", "create", other, *words)

@@ -149,7 +149,7 @@ pub(crate) fn configured(
     files: &[(String, String)],
     overrides: &[String],
 ) -> Result<DeviceConfig, DeviceFileError> {
-    let files = files.iter().map(|(name, text)| Layer::toml(name, text));
+    let files = files.iter().map(|(name, text)| Ok(Layer::new(name, text)));
     let overrides = overrides.iter().map(|set| Layer::assignment(set));
     let layers: Vec<Layer> = files.chain(overrides).collect::<Result<_, _>>()?;
     DeviceConfig::of_preset(preset, &layers)

@@ -4,16 +4,16 @@
 //! are in the simulator), `configs/devices/base.toml`, a preset, the user's files, `--set`. The
 //! effective values are written into the image and never change in its life.
 
-mod layers;
 mod presets;
 
-pub use layers::Layer;
 pub use presets::{PRESETS, Preset, preset};
+pub use settings::Layer;
 
 use crate::error::DeviceFileError;
 use port::DeviceError;
 use serde::{Deserialize, Serialize};
-use units::parameter::Parameter;
+use settings::Known;
+use units::parameter::{Sections, Texts};
 use units::{Bytes, BytesPerSec, PageSize, Picos};
 
 units::parameters! {
@@ -82,9 +82,6 @@ impl PortConfig {
     }
 }
 
-/// The section that came last.
-const FAULTS: &str = "faults";
-
 /// Every parameter of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,14 +98,16 @@ pub struct DeviceConfig {
     pub faults: nand::FaultConfig,
 }
 
+/// The sections, in the order of the reference page.
+pub const KNOWN: Known = settings::known! {
+    "device": PortConfig,
+    "ssd": firmware::SsdConfig,
+    "ftl": firmware::FtlConfig,
+    "nand": nand::NandConfig,
+    "faults": nand::FaultConfig,
+};
 /// The sections with the documentation of their parameters.
-pub const SECTIONS: &[(&str, &[Parameter])] = &[
-    ("device", PortConfig::PARAMETERS),
-    ("ssd", firmware::SsdConfig::PARAMETERS),
-    ("ftl", firmware::FtlConfig::PARAMETERS),
-    ("nand", nand::NandConfig::PARAMETERS),
-    ("faults", nand::FaultConfig::PARAMETERS),
-];
+pub const SECTIONS: &Sections = KNOWN.sections;
 
 impl DeviceConfig {
     /// The effective configuration of a preset with the user's layers over it.
@@ -121,28 +120,23 @@ impl DeviceConfig {
         let mut all = presets::base_layers();
         all.push(preset.layer());
         all.extend_from_slice(layers);
-        Self::from_table(layers::effective_table(&all)?)
+        Self::of_layers(&all)
     }
 
-    /// The configuration that [`DeviceConfig::to_toml`] wrote. Images that were made before flash
-    /// could fail say nothing of it: theirs does not.
+    /// The configuration that [`DeviceConfig::to_toml`] wrote. Images that were made before there
+    /// was a parameter say nothing of it: they have what all presets stand on, as flash that does
+    /// not fail.
     ///
     /// # Errors
     /// As [`DeviceConfig::of_preset`].
     pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
-        let wrong = |error: toml::de::Error| DeviceFileError::config(error.message().to_owned());
-        let mut table: toml::Table = toml::from_str(text).map_err(wrong)?;
-        if !table.contains_key(FAULTS) {
-            let base = layers::effective_table(&presets::base_layers())?;
-            table.insert(FAULTS.to_owned(), base[FAULTS].clone());
-        }
-        Self::from_table(table)
+        let mut all = presets::base_layers();
+        all.push(Layer::new("the image", text));
+        Self::of_layers(&all)
     }
 
-    fn from_table(table: toml::Table) -> Result<Self, DeviceFileError> {
-        let config: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
-            DeviceFileError::Config(layers::blame(&table, error.message()))
-        })?;
+    fn of_layers(layers: &[Layer]) -> Result<Self, DeviceFileError> {
+        let config: Self = KNOWN.configuration(layers)?;
         let problems = config.validate();
         if problems.is_empty() {
             Ok(config)
@@ -153,17 +147,12 @@ impl DeviceConfig {
 
     /// The effective values as TOML with sorted keys.
     pub fn to_toml(&self) -> String {
-        let table = toml::Table::try_from(self).expect("a configuration is a table");
-        toml::to_string(&table).expect("a table of strings, numbers and switches is TOML")
+        settings::to_toml(self)
     }
 
     /// The values as text, by section and key, in the order of declaration.
-    pub fn texts(&self) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
-        let table = toml::Table::try_from(self).expect("a configuration is a table");
-        units::parameter::texts(SECTIONS, |section, key| match &table[section][key] {
-            toml::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        })
+    pub fn texts(&self) -> Texts {
+        KNOWN.texts(self)
     }
 
     /// What the firmware is told.
@@ -300,7 +289,8 @@ mod tests {
         assert!(problems("faults.retry_steps=65").contains("it must be 0 to 64"));
         assert!(problems("faults.luck=1").contains("unknown key faults.luck"));
         assert!(problems("faults.seed=-1").contains("faults.seed"));
-        assert!(problems("cpu.cores=8").contains("cpu"));
+        assert!(problems("cpu.cores=8").contains("unknown section cpu; there are device, ssd"));
+        assert!(problems("nand.channels=-3").contains("-3 is not a whole number from 0 to"));
         let unknown = DeviceConfig::of_preset("optane", &[]).unwrap_err();
         assert!(unknown.to_string().contains("bytefs"), "{unknown}");
     }

@@ -1,5 +1,6 @@
 //! What can be wrong with an image.
 
+use settings::Problems;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -111,5 +112,11 @@ impl DeviceFileError {
             path: path.to_owned(),
             what: what.into(),
         }
+    }
+}
+
+impl From<Problems> for DeviceFileError {
+    fn from(problems: Problems) -> Self {
+        Self::Config(problems.0)
     }
 }

@@ -6,18 +6,19 @@
 //! run by their digest.
 
 pub mod fidelity;
-pub mod layers;
 pub mod presets;
 mod sections;
-mod value;
+#[cfg(test)]
+mod tests;
 
 pub use fidelity::Fidelity;
-pub use layers::{Layer, effective_table};
 pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses};
+pub use settings::Layer;
 
 use crate::error::SimError;
 use serde::{Deserialize, Serialize};
-use units::parameter::Parameter;
+use settings::Known;
+use units::parameter::{Sections, Texts};
 
 /// Every parameter of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,23 +54,25 @@ pub struct Config {
     pub nand: nand::NandConfig,
 }
 
-/// The sections with the documentation of their parameters, in the order of the reference page.
-pub const SECTIONS: &[(&str, &[Parameter])] = &[
-    ("run", RunConfig::PARAMETERS),
-    ("design", DesignConfig::PARAMETERS),
-    ("cpu", host::CpuConfig::PARAMETERS),
-    ("os", host::os::OsConfig::PARAMETERS),
-    ("host", host::placement::HostConfig::PARAMETERS),
-    ("tpp", host::placement::TppConfig::PARAMETERS),
-    ("astriflash", host::placement::AstriflashConfig::PARAMETERS),
-    ("numa", host::NumaConfig::PARAMETERS),
-    ("host_dram", dram::HostDramConfig::PARAMETERS),
-    ("link", cxl::LinkConfig::PARAMETERS),
-    ("ssd", firmware::SsdConfig::PARAMETERS),
-    ("ssd_dram", dram::SsdDramConfig::PARAMETERS),
-    ("ftl", firmware::FtlConfig::PARAMETERS),
-    ("nand", nand::NandConfig::PARAMETERS),
-];
+/// The sections, in the order of the reference page.
+pub const KNOWN: Known = settings::known! {
+    "run": RunConfig,
+    "design": DesignConfig,
+    "cpu": host::CpuConfig,
+    "os": host::os::OsConfig,
+    "host": host::placement::HostConfig,
+    "tpp": host::placement::TppConfig,
+    "astriflash": host::placement::AstriflashConfig,
+    "numa": host::NumaConfig,
+    "host_dram": dram::HostDramConfig,
+    "link": cxl::LinkConfig,
+    "ssd": firmware::SsdConfig,
+    "ssd_dram": dram::SsdDramConfig,
+    "ftl": firmware::FtlConfig,
+    "nand": nand::NandConfig,
+};
+/// The sections with the documentation of their parameters.
+pub const SECTIONS: &Sections = KNOWN.sections;
 
 impl Config {
     /// The effective configuration of some layers.
@@ -91,10 +94,7 @@ impl Config {
     }
 
     fn checked(layers: &[Layer], has_host: bool) -> Result<Self, SimError> {
-        let table = effective_table(layers)?;
-        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
-            SimError::Config(vec![layers::blame(layers, error.message())])
-        })?;
+        let config: Self = KNOWN.configuration(layers)?;
         let mut problems = config.validate();
         if has_host {
             problems.extend(config.beyond_the_sections());
@@ -108,8 +108,7 @@ impl Config {
 
     /// The effective values as TOML with sorted keys: the canonical text.
     pub fn to_toml(&self) -> String {
-        let table = toml::Table::try_from(self).expect("a configuration is a table");
-        toml::to_string(&table).expect("a table of strings, numbers and switches is TOML")
+        settings::to_toml(self)
     }
 
     /// Identifies the effective values.
@@ -118,12 +117,8 @@ impl Config {
     }
 
     /// The values as text, by section and key, in the order of declaration.
-    pub fn texts(&self) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
-        let table = toml::Table::try_from(self).expect("a configuration is a table");
-        units::parameter::texts(SECTIONS, |section, key| match &table[section][key] {
-            toml::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        })
+    pub fn texts(&self) -> Texts {
+        KNOWN.texts(self)
     }
 
     /// The design as it is simulated. A page cache that is filled by hotness is adaptive migration

@@ -1,5 +1,6 @@
 //! What can go wrong before or during a run, as sentences.
 
+use settings::Problems;
 use thiserror::Error;
 
 /// Why a run cannot start or cannot go on.
@@ -25,4 +26,10 @@ pub enum SimError {
     /// The observer asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<Problems> for SimError {
+    fn from(problems: Problems) -> Self {
+        Self::Config(problems.0)
+    }
 }

@@ -72,7 +72,7 @@ impl RunSpec {
         layers.extend(self.fidelity.layers(self.nand.as_deref()));
         layers.extend(self.files.iter().map(|(name, text)| Layer::new(name, text)));
         for assignment in &self.overrides {
-            layers.push(Layer::from_override(assignment)?);
+            layers.push(Layer::assignment(assignment)?);
         }
         Ok(layers)
     }

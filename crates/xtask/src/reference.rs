@@ -5,7 +5,7 @@ mod devices;
 mod fidelity;
 
 use sim::config::presets::{DESIGNS, MACHINES, NAND_TYPES, Preset};
-use sim::config::{Layer, SECTIONS, effective_table};
+use sim::config::{KNOWN, Layer, SECTIONS};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::parameter::Parameter;
@@ -112,7 +112,7 @@ fn cell(text: &str) -> String {
 /// What a preset's text says, by key.
 fn values(preset: &Preset) -> BTreeMap<String, String> {
     let layer = Layer::new(preset.name, preset.text);
-    let table = effective_table(&[layer]).expect("a preset has known keys");
+    let table = KNOWN.table(&[layer]).expect("a preset has known keys");
     let mut values = BTreeMap::new();
     for (section, keys) in &table {
         for (key, value) in keys.as_table().into_iter().flatten() {

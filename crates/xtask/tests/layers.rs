@@ -4,8 +4,9 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 18] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     ("units", &[]),
+    ("settings", &["units"]),
     ("trace", &["units"]),
     ("nand", &["units"]),
     ("dram", &["units"]),
@@ -16,7 +17,10 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("host", &["units", "trace", "dram"]),
     ("sim", &["*"]),
     ("shm", &["units", "port"]),
-    ("device", &["units", "nand", "firmware", "port", "shm"]),
+    (
+        "device",
+        &["units", "settings", "nand", "firmware", "port", "shm"],
+    ),
     ("capi", &["units", "port", "shm"]),
     ("bindings", &["*"]),
     ("tracer", &["units", "trace"]),

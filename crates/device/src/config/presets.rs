@@ -1,6 +1,6 @@
 //! The presets that ship with Entresol.
 
-use super::layers::Layer;
+use super::{Layer, SECTIONS};
 use crate::error::DeviceFileError;
 
 /// A preset file, compiled in.
@@ -48,7 +48,7 @@ impl Preset {
 
     /// Its values.
     pub(super) fn layer(&self) -> Layer {
-        shipped(&format!("preset {}", self.name), self.text)
+        Layer::new(format!("preset {}", self.name), self.text)
     }
 }
 
@@ -72,11 +72,10 @@ pub(super) fn base_layers() -> Vec<Layer> {
     let machine = include_str!("../../../../configs/machines/table2.toml");
     let base = include_str!("../../../../configs/devices/base.toml");
     vec![
-        shipped("machine table2", machine).of_device_alone(),
-        shipped("configs/devices/base.toml", base),
+        // Of a machine, only its device counts.
+        Layer::new("machine table2", machine)
+            .only(SECTIONS)
+            .expect("what ships with Entresol is TOML, as a test shows"),
+        Layer::new("configs/devices/base.toml", base),
     ]
-}
-
-fn shipped(name: &str, text: &str) -> Layer {
-    Layer::toml(name, text).expect("what ships with Entresol is TOML, as a test shows")
 }

@@ -5,9 +5,9 @@
 //! artifact's values. No design, machine or mechanism knows of it, and no two switches set the same
 //! parameter, so that the order in which they are turned on does not matter. See docs/fidelity.md.
 
-use super::layers::{Layer, nearest};
 use crate::error::SimError;
 use serde::Deserialize;
+use settings::{Layer, nearest};
 use std::fmt;
 use std::str::FromStr;
 use toml::Table;

@@ -1,7 +1,7 @@
 //! The presets that ship with Entresol: machines, NAND types, designs.
 
-use super::layers::{Layer, distance};
 use crate::error::SimError;
+use settings::{Layer, distance};
 
 /// A preset file, compiled in.
 #[derive(Clone, Copy, Debug)]

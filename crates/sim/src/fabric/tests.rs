@@ -9,7 +9,7 @@ fn fabric(design: &str, overrides: &[&str]) -> Fabric {
     layers.extend(
         overrides
             .iter()
-            .map(|text| Layer::from_override(text).unwrap()),
+            .map(|text| Layer::assignment(text).unwrap()),
     );
     Fabric::new(&Config::from_layers(&layers).unwrap(), 256)
 }

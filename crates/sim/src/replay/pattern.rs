@@ -2,8 +2,8 @@
 
 use super::workload::{Synthetic, WorkingSet};
 use super::zipf::Zipf;
-use crate::config::layers::distance;
 use crate::error::SimError;
+use settings::distance;
 use std::str::FromStr;
 use units::{Bytes, PageSize, Ratio, Stream};
 

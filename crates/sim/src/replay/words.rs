@@ -2,8 +2,8 @@
 
 use super::pattern::Pattern;
 use super::workload::{Arrivals, Input, Port, Synthetic, WorkingSet, Workload};
-use crate::config::layers::distance;
 use crate::error::SimError;
+use settings::distance;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
