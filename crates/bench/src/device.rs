@@ -9,7 +9,7 @@ use crate::{Options, calibrate, cpu_seconds};
 use device::config::Layer;
 use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use units::{ByteAddr, Bytes, Stream, TxId};
 
 /// What is written.
@@ -53,6 +53,16 @@ impl Writes {
     }
 }
 
+/// Makes an image in a directory; its path.
+pub fn image(preset: &str, directory: &str, settings: &[String]) -> Result<PathBuf, String> {
+    let layers: Result<Vec<Layer>, _> = settings.iter().map(|set| Layer::assignment(set)).collect();
+    let layers = layers.map_err(|error| error.to_string())?;
+    let config = DeviceConfig::of_preset(preset, &layers).map_err(|error| error.to_string())?;
+    let path = Path::new(directory).join("bench-image");
+    Image::create(&path, &config).map_err(|error| error.to_string())?;
+    Ok(path)
+}
+
 /// Writes lines and waits for each to be persistent.
 pub fn measure(
     preset: &str,
@@ -61,11 +71,7 @@ pub fn measure(
     options: &Options,
 ) -> Result<(), String> {
     let (writes, settings) = Writes::from_words(words)?;
-    let layers: Result<Vec<Layer>, _> = settings.iter().map(|set| Layer::assignment(set)).collect();
-    let layers = layers.map_err(|error| error.to_string())?;
-    let config = DeviceConfig::of_preset(preset, &layers).map_err(|error| error.to_string())?;
-    let path = Path::new(directory).join("bench-image");
-    Image::create(&path, &config).map_err(|error| error.to_string())?;
+    let path = image(preset, directory, &settings)?;
     let report = run(&path, &writes, options);
     std::fs::remove_dir_all(&path).map_err(|error| error.to_string())?;
     println!("{}", report?);

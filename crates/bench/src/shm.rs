@@ -12,9 +12,8 @@
 use crate::Options;
 use ::shm::handshake::memory;
 use ::shm::{Client, Connect, Region};
-use device::config::Layer;
 use device::nbd::{Address, Listener};
-use device::{DeviceConfig, Image, Pace, RealDevice, Turn};
+use device::{Pace, RealDevice, Turn};
 use port::Device;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -207,12 +206,7 @@ pub fn measure(
     options: &Options,
 ) -> Result<(), String> {
     let plan = Plan::from_words(words)?;
-    let layers = plan.settings.iter().map(|set| Layer::assignment(set));
-    let layers: Result<Vec<Layer>, _> = layers.collect();
-    let layers = layers.map_err(|error| error.to_string())?;
-    let config = DeviceConfig::of_preset(preset, &layers).map_err(|error| error.to_string())?;
-    let image = Path::new(directory).join("bench-image");
-    Image::create(&image, &config).map_err(|error| error.to_string())?;
+    let image = crate::device::image(preset, directory, &plan.settings)?;
     let report = with_server(&image, &plan);
     std::fs::remove_dir_all(&image).map_err(|error| error.to_string())?;
     let kinds = report?;

@@ -7,7 +7,7 @@ use crate::mshr::Pending;
 use crate::platform::{
     Answer, Breakdown, PagePlace, Platform, Refusal, Request, RequestOp, Response, Served,
 };
-use units::{Lpa, Time, TxId};
+use units::{Lpa, Picos, Time, TxId};
 
 impl<I: LogIndex> Controller<I> {
     /// What the simulated host of SkyByte does not ask for.
@@ -38,13 +38,27 @@ impl<I: LogIndex> Controller<I> {
         why: Refusal,
         platform: &mut P,
     ) {
+        self.refuse_after(now, request, (why, Picos::ZERO), platform);
+    }
+
+    /// The same, of a request that has waited for so long.
+    pub(super) fn refuse_after<P: Platform>(
+        &mut self,
+        now: Time,
+        request: Request,
+        (why, stall): (Refusal, Picos),
+        platform: &mut P,
+    ) {
         self.stats.refusals += 1;
         let response = Response {
             request: request.id,
             answer: Answer::Refused(why),
             at: now,
             served: Served::Write,
-            breakdown: Breakdown::default(),
+            breakdown: Breakdown {
+                stall,
+                ..Breakdown::default()
+            },
         };
         self.answer(response, platform);
     }

@@ -11,7 +11,7 @@
 use super::Controller;
 use crate::log_index::LogIndex;
 use crate::mshr::Pending;
-use crate::platform::{Answer, Breakdown, Platform, Refusal, Response, Served};
+use crate::platform::{Platform, Refusal};
 use units::Time;
 
 impl<I: LogIndex> Controller<I> {
@@ -59,17 +59,7 @@ impl<I: LogIndex> Controller<I> {
         pending: &Pending,
         platform: &mut P,
     ) {
-        self.stats.refusals += 1;
-        let response = Response {
-            request: pending.request.id,
-            answer: Answer::Refused(Refusal::ReadOnly),
-            at: now,
-            served: Served::Write,
-            breakdown: Breakdown {
-                stall: now - pending.arrived,
-                ..Breakdown::default()
-            },
-        };
-        self.answer(response, platform);
+        let why = (Refusal::ReadOnly, now - pending.arrived);
+        self.refuse_after(now, pending.request, why, platform);
     }
 }
