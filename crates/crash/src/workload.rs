@@ -52,13 +52,15 @@ impl Workload {
 
     /// On a device whose every page is written, and then again and again all over the place: most
     /// of what it does is to move pages. Every third one has no battery, every other one flash
-    /// that fails, if seldom.
+    /// that fails, if seldom, or in bursts.
     pub fn on_full_flash(seed: u64, step_count: usize) -> Self {
         let mut random = Stream::new(seed, "crash/full");
         let device = Device::full(&mut random);
-        let faults = u32::from(random.below(2) == 0);
+        let (faults, bursts) =
+            [(0, false), (0, false), (1, false), (0, true)][random.below(4) as usize];
         let mut draw = Draw {
             faults,
+            bursts,
             ..Draw::new(random, &device)
         };
         let fill = (0..draw.pages).flat_map(|page| {
@@ -108,6 +110,10 @@ struct Draw {
     has_txs: bool,
     /// Steps of 100 at which an operation fails.
     faults: u32,
+    /// Operations fail one after the other, now and then.
+    bursts: bool,
+    /// Those that are still to fail of a burst.
+    to_fail: u32,
     /// Flushes are frequent, since much depends on them.
     flushes: bool,
     /// Transactions that may be under way, and whether anything was written under them.
@@ -126,6 +132,8 @@ impl Draw {
             has_lines: true,
             has_txs: device.tx_log > 0,
             faults: 0,
+            bursts: false,
+            to_fail: 0,
             flushes: device.no_battery == 1,
             txs: [1, 2, 3].map(|tx| (tx, false)),
             last_tx: 3,
@@ -196,6 +204,14 @@ impl Draw {
 
     /// A step on full flash.
     fn overwriting_step(&mut self) -> Step {
+        if self.bursts && self.below(500) == 0 {
+            self.to_fail = 1 + self.below(12);
+        }
+        if self.to_fail > 0 && self.below(2) == 0 {
+            self.to_fail -= 1;
+            let die = DieId::new(self.below(self.dies));
+            return Step::Fail { die };
+        }
         match self.below(100) {
             0..16 => Step::WritePage {
                 page: self.below(self.pages),

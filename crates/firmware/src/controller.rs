@@ -17,6 +17,7 @@ mod fetches;
 mod flush;
 mod fullness;
 mod pages;
+mod past_cache;
 mod promotion;
 mod reads;
 mod recovery;
@@ -46,6 +47,7 @@ use compaction::{AtHand, Compaction};
 use constants::Constants;
 use flush::Flushes;
 pub use fullness::Fullness;
+use past_cache::PastCache;
 pub use recovery::UnsoundState;
 use transactions::Transactions;
 use units::address::LINE_BYTES;
@@ -84,6 +86,7 @@ pub struct Controller<I = TwoLevelHash> {
     /// Page writes whose program is not done, answered or not.
     page_writes_in_flight: u32,
     flushes: Flushes,
+    past_cache: PastCache,
     /// Pages that the host has been offered and has not answered for.
     offered_pages: Vec<Lpa>,
     /// Requests that arrived and have not been answered.
@@ -97,8 +100,9 @@ pub struct Controller<I = TwoLevelHash> {
 /// ByteFS §4.3: a commit takes 4 B of the TxLog.
 const TX_LOG_ENTRY: Bytes = Bytes::new(4);
 
-/// Who asked the FTL for a read: an MSHR, or compaction with this buffer.
+/// Who asked the FTL for a read: an MSHR, compaction with this buffer, or a read past the cache.
 const COMPACTION_OWNER: u32 = 1 << 31;
+const PAST_CACHE_OWNER: u32 = 1 << 30;
 
 impl Controller {
     /// A preconditioned device with empty DRAM and the log index of SkyByte.
@@ -166,6 +170,7 @@ impl<I: LogIndex> Controller<I> {
             page_writers: Vec::new(),
             page_writes_in_flight: 0,
             flushes: Flushes::default(),
+            past_cache: PastCache::default(),
             offered_pages: Vec::new(),
             outstanding: 0,
             write_order: WriteOrder::default(),
@@ -235,6 +240,9 @@ impl<I: LogIndex> Controller<I> {
             Done::Read { owner, .. } if owner.get() & COMPACTION_OWNER != 0 => {
                 let buffer = BufferId::new(owner.get() & !COMPACTION_OWNER);
                 self.coalesce(now, buffer, tag, platform);
+            }
+            Done::Read { owner, .. } if owner.get() & PAST_CACHE_OWNER != 0 => {
+                self.pass_on(now, owner, tag, platform);
             }
             Done::Read { owner, .. } => self.fill(now, owner, tag, platform),
             Done::Programmed { owner, .. } => {
@@ -381,7 +389,18 @@ impl<I: LogIndex> Controller<I> {
         answer: (Time, Served, Breakdown),
         platform: &mut P,
     ) {
-        let from = PagePlace::Frame(frame);
+        self.answer_from(pending, PagePlace::Frame(frame), answer, platform);
+    }
+
+    /// As [`Controller::answer_from_frame`], from wherever the page is.
+    #[inline]
+    fn answer_from<P: Platform>(
+        &mut self,
+        pending: &Pending,
+        from: PagePlace,
+        answer: (Time, Served, Breakdown),
+        platform: &mut P,
+    ) {
         match pending.request.op {
             RequestOp::ReadPage => {
                 let to = PagePlace::Host(pending.request.id);

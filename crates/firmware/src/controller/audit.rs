@@ -17,6 +17,7 @@ impl<I: LogIndex> Controller<I> {
             + self.stalled_writes.len()
             + self.stalled_commits()
             + self.flushes.count()
+            + self.past_cache.count()
             + self.page_writers.iter().flatten().count();
         assert_eq!(
             self.outstanding, waiting as u64,

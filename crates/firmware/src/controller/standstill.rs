@@ -1,8 +1,9 @@
 //! When flash has no room left and nothing is under way that could make any ([`Ftl::is_stuck`]):
 //! whoever waits for it is answered.
 //!
-//! What was accepted stays in log and buffers: a battery keeps it, reads find it, and after the
-//! power has been off the firmware tries again. What was not is refused. Only a run of lines that
+//! What was accepted stays in log and buffers: a battery keeps it, reads find it, past the data
+//! cache if need be, and after the power has been off the firmware tries again. What was not is
+//! refused. Only a run of lines that
 //! had to wait for room may be there in part, as after a power cut; and, without a battery, what
 //! was accepted and not flushed may be lost with the power.
 //!
@@ -42,11 +43,14 @@ impl<I: LogIndex> Controller<I> {
                 false => self.stalled_misses.push_back(pending),
             }
         }
-        // Reads may still find room where a page was just fetched, but not where all are dirty.
+        // Reads may still find room where a page was just fetched, but not where all are dirty, as
+        // frames are on a device without a log only.
         self.resume_misses(now, platform);
-        if self.mshrs.in_use() == 0 {
+        if self.log.is_none() {
             for pending in core::mem::take(&mut self.stalled_misses) {
-                self.refuse_waiting(now, &pending, platform);
+                if !self.resolve(now, &pending, platform) {
+                    self.read_past_cache(now, &pending, platform);
+                }
             }
         }
         self.answer_page_writers(now, platform);
