@@ -3,8 +3,9 @@
 //!
 //! A bucket is one cache line: up to seven pages, the tables of all of them, and how many pages
 //! passed it by on their way to a bucket further on because it was full. A lookup compares all
-//! pages of a bucket at once. It goes on only where a page passed by, which at the load of this
-//! table is one bucket in some hundreds.
+//! pages of a bucket at once. It goes on only where a page passed by: one bucket in twenty at the
+//! mean load, and never further than once around, for pages that passed by may stay when those that
+//! they passed have left. Where too many have, the table is made anew.
 //!
 //! Sources: SkyByte §III-B (16 B a page); N. Bronson, X. Shi, "Open-sourcing F14", 2019 (buckets
 //! that count what passed them by, so that a page leaves without moving others).
@@ -67,6 +68,10 @@ pub(super) struct Pages {
     /// By bucket and place in it.
     positions: Vec<[u32; WIDTH]>,
     count: usize,
+    /// Buckets that its pages passed by, all together.
+    passes: usize,
+    /// Pages that have left since the table was made.
+    left: usize,
 }
 
 impl Pages {
@@ -79,6 +84,8 @@ impl Pages {
             buckets: vec![Bucket::EMPTY; buckets],
             positions: vec![[0; WIDTH]; buckets],
             count: 0,
+            passes: 0,
+            left: 0,
         }
     }
 
@@ -109,7 +116,7 @@ impl Pages {
     pub(super) fn look_up(&self, lpa: Lpa) -> u32 {
         let page = Self::key(lpa);
         let mut at = self.home(page);
-        loop {
+        for _ in 0..self.buckets.len() {
             let bucket = &self.buckets[at];
             let table = bucket.table(page);
             // In this order: nearly always true, while the other depends on the page.
@@ -118,9 +125,10 @@ impl Pages {
             }
             at = (at + 1) & (self.buckets.len() - 1);
         }
+        0
     }
 
-    /// Bucket and place of a page that is there.
+    /// Bucket and place of a page that is there, which ends the search.
     fn seek(&self, lpa: Lpa) -> (usize, usize) {
         let page = Self::key(lpa);
         let mut at = self.home(page);
@@ -140,8 +148,12 @@ impl Pages {
 
     /// Puts a page that is not there into the table.
     pub(super) fn insert(&mut self, lpa: Lpa, table: Table, position: u32) {
-        if (self.count + 1) * 8 > self.buckets.len() * WIDTH * FULLEST_EIGHTHS {
-            self.grow();
+        let buckets = self.buckets.len();
+        if (self.count + 1) * 8 > buckets * WIDTH * FULLEST_EIGHTHS {
+            self.make_anew(2 * buckets);
+        } else if self.passes > buckets && self.left > buckets {
+            // So many have left since that this costs each of them no more than its coming did.
+            self.make_anew(buckets);
         }
         let page = Self::key(lpa);
         assert!(page < BEYOND, "a device has fewer than 2^32 - 1 pages");
@@ -155,6 +167,7 @@ impl Pages {
                 Some(place) => break place,
                 None => *self.buckets[at].passed() += 1,
             }
+            self.passes += 1;
             at = (at + 1) & (self.buckets.len() - 1);
         };
         let bucket = &mut self.buckets[at];
@@ -163,15 +176,15 @@ impl Pages {
         self.count += 1;
     }
 
-    fn grow(&mut self) {
-        let mut larger = Self::of_buckets(self.buckets.len() * 2);
+    fn make_anew(&mut self, buckets: usize) {
+        let mut new = Self::of_buckets(buckets);
         for (bucket, positions) in self.buckets.iter().zip(&self.positions) {
             let pages = bucket.pages.iter().zip(&bucket.tables).zip(positions);
             for ((page, table), position) in pages.filter(|((page, _), _)| **page != NO_PAGE) {
-                larger.put(*page, *table, *position);
+                new.put(*page, *table, *position);
             }
         }
-        *self = larger;
+        *self = new;
     }
 
     /// Takes a page out; its table and position, if it was there.
@@ -183,9 +196,11 @@ impl Pages {
         let mut at = self.home(Self::key(lpa));
         while at != end {
             *self.buckets[at].passed() -= 1;
+            self.passes -= 1;
             at = (at + 1) & (self.buckets.len() - 1);
         }
         self.count -= 1;
+        self.left += 1;
         Some((table, self.positions[end][place]))
     }
 }
@@ -195,18 +210,16 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeMap;
 
-    /// Pages whose way begins at the last bucket of the smallest table.
-    fn crowd() -> impl Iterator<Item = Lpa> {
-        let pages = Pages::new();
-        (0..1000u32)
-            .filter(move |page| pages.home(*page) == 1)
-            .map(|page| Lpa::new(u64::from(page)))
+    /// Pages whose way begins at a bucket.
+    fn of_bucket(pages: &Pages, bucket: usize) -> impl Iterator<Item = Lpa> {
+        let of_bucket = (0..100_000u32).filter(move |page| pages.home(*page) == bucket);
+        of_bucket.map(|page| Lpa::new(u64::from(page)))
     }
 
     #[test]
     fn pages_of_a_full_bucket_are_found_further_on_and_leave_no_trace() {
         let mut pages = Pages::new();
-        let crowd: Vec<Lpa> = crowd().take(10).collect();
+        let crowd: Vec<Lpa> = of_bucket(&pages, 1).take(10).collect();
         for (nth, lpa) in crowd.iter().enumerate() {
             pages.insert(*lpa, Table::new(nth as u32, 2), nth as u32);
         }
@@ -225,6 +238,47 @@ mod tests {
         }
         let is_empty = |bucket: &Bucket| bucket.tables[WIDTH] == 0 && bucket.place(0).is_none();
         assert!(pages.buckets.iter().all(is_empty));
+    }
+
+    #[test]
+    fn a_search_ends_where_pages_have_passed_every_bucket() {
+        let mut pages = Pages::new();
+        for bucket in [0, 1] {
+            // The last of them passes its bucket, the others leave.
+            let crowd: Vec<Lpa> = of_bucket(&pages, bucket).take(WIDTH + 1).collect();
+            for lpa in &crowd {
+                pages.insert(*lpa, Table::new(1, 2), 1);
+            }
+            for lpa in &crowd[..WIDTH] {
+                assert!(pages.remove(*lpa).is_some());
+            }
+        }
+        assert_eq!(pages.find(Lpa::new(4000)), None);
+        assert_eq!(pages.count(), 2);
+    }
+
+    #[test]
+    fn what_has_left_does_not_make_searches_long() {
+        let mut pages = Pages::of_buckets(64);
+        let mut kept = Vec::new();
+        for round in 0..4 {
+            for bucket in 0..64 {
+                let mut crowd: Vec<Lpa> = of_bucket(&pages, bucket)
+                    .skip(round * (WIDTH + 1))
+                    .take(WIDTH + 1)
+                    .collect();
+                for lpa in &crowd {
+                    pages.insert(*lpa, Table::new(1, 2), 1);
+                }
+                // The one that passed its bucket stays.
+                kept.extend(crowd.pop());
+                assert!(crowd.iter().all(|lpa| pages.remove(*lpa).is_some()));
+                assert!(pages.passes <= 2 * pages.buckets.len());
+            }
+        }
+        assert_eq!(pages.buckets.len(), 64, "as many as there were");
+        assert!(kept.iter().all(|lpa| pages.find(*lpa).is_some()));
+        assert_eq!(pages.count(), kept.len());
     }
 
     #[test]
