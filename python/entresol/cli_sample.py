@@ -106,7 +106,7 @@ def _print(result: Json, plan: sample.Plan) -> None:
     rows = sample.rows(result["runs"])
     for trace in dict.fromkeys(row.trace for row in rows):
         own = [row for row in rows if row.trace == trace]
-        console.print(_table(trace, own, plan))
+        terminal.print_table(console, _table(trace, own, plan))
         warnings: dict[str, list[str]] = {}
         for row in own:
             for warning in row.warnings:

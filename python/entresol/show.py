@@ -17,7 +17,7 @@ from entresol import core, quantity
 from entresol.core import Config, Json, Parameter, Setup, Switch
 from entresol.errors import UserError, did_you_mean
 from entresol.summary import to_text
-from entresol.terminal import WIDTH_WITHOUT_TERMINAL
+from entresol.terminal import WIDTH_WITHOUT_TERMINAL, print_table
 from entresol.toml_text import toml
 
 _INFO_ROWS = ("threads", "instructions", "loads", "stores", "footprint_pages")
@@ -36,7 +36,7 @@ def designs(as_json: bool) -> None:
     table = Table("design", "in the paper", "what it is", "source", box=None, pad_edge=False)
     for design in known:
         table.add_row(design.name, design.paper_name, design.summary, design.section)
-    _console().print(table)
+    print_table(_console(), table)
 
 
 def presets() -> None:
@@ -45,7 +45,7 @@ def presets() -> None:
         table = Table(option, "what it is", box=None, pad_edge=False)
         for preset in known:
             table.add_row(preset.name, preset.summary)
-        _console().print(table)
+        print_table(_console(), table)
 
 
 def config(setup: Setup, design: str, as_json: bool) -> None:
@@ -68,7 +68,7 @@ def switches(as_json: bool) -> None:
     table = Table("switch", "the artifact", "sets", box=None, pad_edge=False)
     for switch in known:
         table.add_row(switch.name, switch.title, _settings(switch))
-    _console().print(table)
+    print_table(_console(), table)
 
 
 def switch(name: str) -> None:

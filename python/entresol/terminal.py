@@ -111,9 +111,9 @@ def print_results(summary: Json) -> None:
     """The table of a study, and its warnings below it."""
     console = wide_console()
     for panel in panels(summary):
-        console.print(_table(panel))
+        print_table(console, _table(panel))
         if len(panel.runs[0].programs) > 1:
-            console.print(_programs(panel))
+            print_table(console, _programs(panel))
         for warning, designs in warnings(panel).items():
             console.print(Text(f"  {warning} ({', '.join(designs)})", style="yellow"))
 
@@ -121,6 +121,26 @@ def print_results(summary: Json) -> None:
 def wide_console() -> Console:
     """Stdout; wide enough for a table when it is no terminal."""
     return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Prints a table of which nothing is cut.
+
+    Prose is folded where there is too little room; names and numbers run beyond the edge.
+    """
+    for column in table.columns:
+        if column.no_wrap or column.justify == "right":
+            column.no_wrap = True
+            texts = [column.header, *column.cells]
+            column.min_width = max(console.measure(text).maximum for text in texts)
+        else:
+            column.overflow = "fold"
+    unlimited = console.options.update(max_width=sys.maxsize)
+    narrowest = console.measure(table, options=unlimited).minimum
+    given = console.width
+    console.width = max(given, narrowest)
+    console.print(table)
+    console.width = given
 
 
 def _programs(panel: Panel) -> Table:

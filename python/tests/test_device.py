@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -77,6 +78,28 @@ def test_statistics_have_three_forms(entresol_command: Entresol, image: Path) ->
     assert "byte_port_reads" in entresol_command("device", "stats", image).out
     both = entresol_command("device", "stats", image, "--json", "--prometheus")
     assert both.code == 2
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_no_number_and_no_name_of_a_table_is_cut(
+    entresol_command: Entresol, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    latency = dict.fromkeys(("mean_ps", "p50_ps", "p90_ps", "p99_ps", "p99_9_ps", "max_ps"), 14_312)
+    kinds = ("byte_read", "byte_write", "block_write")
+    numbers = {
+        "byte_port_reads": 1_234_567_890_123,
+        "condemned_blocks_of_the_flash": 9_876_543_210_987,
+        "latencies": {kind: {"requests": 1_234_567_890_123, **latency} for kind in kinds},
+    }
+    monkeypatch.setattr(core, "device_info", lambda _image: {"statistics": numbers})
+    monkeypatch.setenv("COLUMNS", columns)
+    out = entresol_command("device", "stats", "image").out
+    assert "…" not in out
+    for row in ("byte_port_reads +1,234,567,890,123", "blocks_of_the_flash +9,876,543,210,987"):
+        assert re.search(row, out), out
+    for kind in kinds:
+        spans = " +14.3\u00a0ns" * 6
+        assert re.search(f"{kind.replace('_', ' ')} +[^ ]+{spans}", out), out
 
 
 def test_presets_say_where_their_values_come_from(entresol_command: Entresol) -> None:

@@ -18,6 +18,7 @@ from entresol.device import crash, latencies, recovery_time, serve, top
 from entresol.errors import UserError
 from entresol.options import ConfigOption, JsonOption, SetOption
 from entresol.summary import to_text
+from entresol.terminal import print_table
 
 PROBLEMS_FOUND = 1
 """Exit code of `fsck` when an image is not sound, or its flash has lost pages."""
@@ -64,7 +65,7 @@ def presets(
         table.add_column("what it is, and where each value is from", overflow="fold")
         for preset in core.device_presets():
             table.add_row(Text(preset.name), Text(preset.about))
-    Console(highlight=False).print(table)
+    print_table(Console(highlight=False), table)
 
 
 @app.command()
@@ -96,10 +97,10 @@ def info(image: ImageArgument, as_json: JsonOption = False) -> None:
         sys.stdout.write(to_text(about))
         return
     console = Console(highlight=False)
-    console.print(_pairs(_description(about)))
+    print_table(console, _pairs(_description(about)))
     for section, values in about["configuration"].items():
         console.print(Text(f"\n[{section}]"))
-        console.print(_pairs([(key, value) for key, value in values.items()]))
+        print_table(console, _pairs([(key, value) for key, value in values.items()]))
 
 
 @app.command()
@@ -122,9 +123,9 @@ def stats(
         return
     of_requests = numbers.pop("latencies")
     console = Console(highlight=False)
-    console.print(_pairs([(name, _shown(name, numbers[name])) for name in numbers]))
+    print_table(console, _pairs([(name, _shown(name, numbers[name])) for name in numbers]))
     console.print()
-    console.print(latencies.table(of_requests))
+    print_table(console, latencies.table(of_requests))
 
 
 @app.command()

@@ -15,7 +15,7 @@ from entresol.core import Json
 from entresol.errors import UserError
 from entresol.options import ConfigOption, JsonOption, SetOption
 from entresol.summary import to_text
-from entresol.terminal import wide_console
+from entresol.terminal import print_table, wide_console
 
 SIZES = ("16MiB", "64MiB", "256MiB")
 PAPER = (
@@ -73,7 +73,7 @@ def recovery_time(
         sys.stdout.write(to_text(measured))
         return
     console = wide_console()
-    console.print(_table(measured))
+    print_table(console, _table(measured))
     console.print()
     console.print(PAPER, highlight=False)
 

@@ -121,7 +121,7 @@ def _simulate(question: explain.Question, orders: int, seed: int, jobs: int | No
 
 def _print(result: Json) -> None:
     console = terminal.wide_console()
-    console.print(_table(result))
+    terminal.print_table(console, _table(result))
     console.print(page.conclusion(result), highlight=False)
 
 

@@ -176,9 +176,9 @@ def _print(told: story.Story, rank: int) -> None:
         share = part.time_ps / (told.latency_ps or 1)
         note = part.note if part.time_ps else ""
         table.add_row(part.name, quantity.duration(part.time_ps), quantity.percent(share), note)
-    console.print(table)
+    terminal.print_table(console, table)
     if told.operations:
-        console.print(_die(told))
+        terminal.print_table(console, _die(told))
 
 
 def _die(told: story.Story) -> Table:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from entresol import quantity
 from entresol.core import Json
+from entresol.terminal import print_table
 
 _WIDTH_WITHOUT_TERMINAL = 160
 
@@ -62,7 +63,7 @@ def show(summary: Json) -> None:
         table.add_column(head, justify="left" if index == 0 else "right", no_wrap=True)
     for run in runs:
         table.add_row(run["design"], *cells(run))
-    console.print(table)
+    print_table(console, table)
     for run in runs:
         for warning in run["warnings"]:
             console.print(Text(f"  {warning} ({run['design']})", style="yellow"))

@@ -82,7 +82,7 @@ def list_command(
         table.add_column(name, justify="right", no_wrap=True)
     for item in found:
         table.add_row(*_cells(item))
-    terminal.wide_console().print(table)
+    terminal.print_table(terminal.wide_console(), table)
 
 
 def _count(found: list[Item]) -> str:
@@ -162,7 +162,7 @@ def show_command(key: KeyArgument, store: StoreOption = None, as_json: JsonOptio
             table.add_row(change.name.removeprefix("statistics."), _text(change.other))
     for warning in entry.result["warnings"]:
         table.add_row("warning", warning)
-    terminal.wide_console().print(table)
+    terminal.print_table(terminal.wide_console(), table)
 
 
 def _text(value: object) -> str:
@@ -189,11 +189,13 @@ def diff_command(
         sys.stdout.write(summary.to_text({"one": left.key, "other": right.key} | text))
         return
     console = terminal.wide_console()
-    console.print(_changes(f"inputs that differ: {len(inputs)}", inputs, left.key, right.key))
+    title = f"inputs that differ: {len(inputs)}"
+    terminal.print_table(console, _changes(title, inputs, left.key, right.key))
     plain = [each for each in numbers if not isinstance(each.one or each.other, list)]
     plain.sort(key=lambda each: -each.weight)
     shown = plain if everything else plain[:SHOWN]
-    console.print(_changes(f"numbers that differ: {len(plain)}", shown, left.key, right.key))
+    title = f"numbers that differ: {len(plain)}"
+    terminal.print_table(console, _changes(title, shown, left.key, right.key))
     if len(shown) < len(plain):
         console.print(f"  and {len(plain) - len(shown)} more; --all shows them", style="dim")
 

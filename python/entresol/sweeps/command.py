@@ -126,7 +126,7 @@ def _print(planned: plan.Sweep, outcomes: Sequence[Outcome]) -> None:
         texts = ["" if value is None else grid.shown(value) for value in values]
         table.add_row(row.point.trace.name, row.point.design, *texts, *_cells(outcome))
     console = terminal.wide_console()
-    console.print(table)
+    terminal.print_table(console, table)
     if len(outcomes) > SHOWN:
         console.print(Text(f"  and {len(outcomes) - SHOWN} more in the file", style="dim"))
 

@@ -19,6 +19,7 @@ from entresol.errors import UserError
 from entresol.options import JobsOption, JsonOption, StoreOption
 from entresol.output import OutputFile
 from entresol.summary import to_text
+from entresol.terminal import print_table
 from entresol.workload import capturing, catalogue, table1
 
 _SIZE = re.compile(r"(\d+)\s*(B|[kKMGT]B|[KMGT]iB)")
@@ -66,7 +67,7 @@ def list_command(as_json: JsonOption = False) -> None:
         work = f"{program.small_work:,} {program.work_unit}"
         size = f"{program.footprint_bytes / 1e9:.2f} GB"
         table.add_row(program.name, program.suite, size, program.what, program.check, work)
-    _console().print(table)
+    print_table(_console(), table)
 
 
 @app.command("record")
@@ -120,7 +121,7 @@ def table1_command(
     if as_json:
         sys.stdout.write(to_text([asdict(row) | {"verdict": row.verdict} for row in rows]))
         return
-    _console().print(_table(rows))
+    print_table(_console(), _table(rows))
     typer.echo(
         "\ndata: of the whole program; touched: pages of the captured section; writes: stores of"
         f"\nall loads and stores; MPKI: L3 misses per 1,000 instructions on {table1.DESIGN}."
