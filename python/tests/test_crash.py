@@ -53,6 +53,20 @@ def test_a_script_of_a_sound_firmware_counts_its_crash_points(
     assert result["tally"]["crash_points"] > 10
 
 
+def test_steps_that_cannot_be_done_are_said_with_the_line_of_the_first(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    text = HEAD + "# a typo: the die is idle\nwrite 3 2\nfail 1\nsettle\nfinish 1\n"
+    script = _script(tmp_path, text)
+    outcome = entresol_command("device", "crash", "replay", script)
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[1] == "2 of 4 steps could not be done, the first in line 4"
+    result = json.loads(entresol_command("device", "crash", "replay", script, "--json").out)
+    assert result["script"] == {"steps": 4, "passed_over": 2, "first_line": 4}
+    sound = _script(tmp_path, HEAD + "write 3 2\nsettle\n")
+    assert "could not" not in entresol_command("device", "crash", "replay", sound).out
+
+
 def test_a_campaign_judges_as_many_points_as_asked(entresol_command: Entresol) -> None:
     outcome = entresol_command("device", "crash", "run", "--points", "2000", "--json")
     assert outcome.code == 0, outcome.out

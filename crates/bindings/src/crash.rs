@@ -31,6 +31,16 @@ fn tally_json(tally: &Tally) -> Value {
     })
 }
 
+/// Steps of a script that could not be done.
+fn passed_over_json(text: &str, script: &Script, tally: &Tally) -> Value {
+    let first = tally.first_passed_over;
+    json!({
+        "steps": script.workload.steps.len(),
+        "passed_over": tally.passed_over,
+        "first_line": first.and_then(|step| Script::line_of(text, step)),
+    })
+}
+
 /// Runs a crash script; JSON with what was counted and, if something is wrong, what.
 #[pyfunction]
 fn crash_replay(py: Python<'_>, text: &str) -> PyResult<String> {
@@ -38,7 +48,9 @@ fn crash_replay(py: Python<'_>, text: &str) -> PyResult<String> {
     let mut tally = Tally::default();
     let found = py.detach(|| script.replay(&mut tally));
     let finding = found.err().map(|finding| finding_json(&script, &finding));
-    Ok(json!({"tally": tally_json(&tally), "finding": finding}).to_string())
+    let passed_over = passed_over_json(text, &script, &tally);
+    let tally = tally_json(&tally);
+    Ok(json!({"tally": tally, "script": passed_over, "finding": finding}).to_string())
 }
 
 /// A campaign of the crash lab, observed and cancelled from other threads.

@@ -143,12 +143,12 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         match *step {
             Step::Finish { die } => {
                 let event = self.life.finish(die);
-                event.map_or(Ok(()), |event| self.take(event))
+                self.take_if_any(event)
             }
             Step::Fail { die } => self.fail(die),
             Step::Ring => {
                 let event = self.life.ring();
-                event.map_or(Ok(()), |event| self.take(event))
+                self.take_if_any(event)
             }
             Step::Drain => {
                 let event = self.life.drain();
@@ -164,7 +164,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     fn fail(&mut self, die: DieId) -> Result<(), Finding> {
         let pages = self.setup.page_count;
         let Some((tag, fault)) = self.life.machine().fail_oldest(die) else {
-            return Ok(());
+            return self.pass_over();
         };
         self.oracle.fail();
         self.tally.activity.failures += 1;
@@ -178,6 +178,12 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         self.take(event)
     }
 
+    /// The step cannot be done.
+    fn pass_over(&mut self) -> Result<(), Finding> {
+        self.tally.pass_over(self.step);
+        Ok(())
+    }
+
     fn finding(&self, what: String) -> Finding {
         Finding {
             step: self.step,
@@ -189,13 +195,13 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     /// The host asks, if it may.
     fn send(&mut self, step: Step) -> Result<(), Finding> {
         let Some(free) = self.outstanding.iter().position(|is_used| !is_used) else {
-            return Ok(());
+            return self.pass_over();
         };
         let Some((op, line, asked)) = self.asking(step) else {
-            return Ok(());
+            return self.pass_over();
         };
         if !self.oracle.may_ask(&asked) {
-            return Ok(());
+            return self.pass_over();
         }
         let id = RequestId::from_index(free);
         let payload = self.life.machine().payload(id);
@@ -352,6 +358,13 @@ impl<'a, I: LogIndex> Lab<'a, I> {
             }
         }
         Ok(())
+    }
+
+    fn take_if_any(&mut self, event: Option<Event>) -> Result<(), Finding> {
+        match event {
+            Some(event) => self.take(event),
+            None => self.pass_over(),
+        }
     }
 
     /// Judges the cuts of an event, each with the answers that had been given before it.

@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::lab::{CutName, Finding, Options, run};
 use crate::power_cutter::{Fate, Fates, Place};
 use crate::sabotage::Bug;
+use crate::step::Step;
 use crate::tally::Tally;
 use crate::workload::Workload;
 use core::fmt;
@@ -24,7 +25,20 @@ pub struct Script {
     pub cut: Option<CutName>,
 }
 
+/// The lines of a script that say something, numbered from 1, without comments.
+fn statements(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().map(|line| line.split('#').next());
+    let codes = lines.map(|code| code.unwrap_or("").trim());
+    (1..).zip(codes).filter(|(_, code)| !code.is_empty())
+}
+
 impl Script {
+    /// The line of a script's text, counted from 1, in which a step stands that is counted from 0.
+    pub fn line_of(text: &str, step: usize) -> Option<usize> {
+        let steps = statements(text).filter(|(_, code)| code.parse::<Step>().is_ok());
+        steps.map(|(line, _)| line).nth(step)
+    }
+
     /// Runs it; says what was wrong first, if anything was.
     pub fn replay(&self, tally: &mut Tally) -> Result<(), Finding> {
         let last = self.workload.steps.len().saturating_sub(1);
@@ -75,11 +89,9 @@ impl FromStr for Script {
 
     /// One sentence that names the line, if the text is not a script.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut lines = text.lines().enumerate().map(|(index, line)| {
-            let code = line.split('#').next().unwrap_or("");
-            (index + 1, code.trim())
-        });
-        let first = lines.next().map_or("", |(_, line)| line);
+        let mut lines = statements(text).peekable();
+        let first = lines.next_if(|(line, _)| *line == 1);
+        let first = first.map_or("", |(_, code)| code);
         if first != HEADER {
             return Err(format!(
                 "line 1 is {first:?}; a crash script begins with {HEADER:?}"
@@ -93,7 +105,7 @@ impl FromStr for Script {
             bug: None,
             cut: None,
         };
-        for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+        for (number, line) in lines {
             let taken = script.take_line(line);
             taken.map_err(|reason| format!("line {number}: {reason}"))?;
         }
@@ -204,6 +216,17 @@ mod tests {
             };
             assert_eq!(script.to_string().parse(), Ok(script));
         }
+    }
+
+    #[test]
+    fn steps_that_cannot_be_done_are_counted_and_the_first_has_a_line() {
+        let text = format!("{HEADER}\n# idle\n\nwrite 1 1\nfinish 0 # nothing there\nfail 1\n");
+        let script: Script = text.parse().unwrap();
+        let mut tally = Tally::default();
+        assert_eq!(script.replay(&mut tally), Ok(()));
+        assert_eq!((tally.passed_over, tally.first_passed_over), (2, Some(1)));
+        assert_eq!(Script::line_of(&text, 1), Some(5));
+        assert_eq!(Script::line_of(&text, 3), None);
     }
 
     #[test]

@@ -19,6 +19,10 @@ pub struct Tally {
     pub repeats: u64,
     /// Reads that were compared while the power was on.
     pub reads: u64,
+    /// Steps that could not be done at their moment.
+    pub passed_over: u64,
+    /// The first of them, counted from 0 in its workload.
+    pub first_passed_over: Option<usize>,
     /// What the devices did, to show that the mechanisms met.
     pub activity: Activity,
     judged: HashSet<u64, FxBuildHasher>,
@@ -110,6 +114,12 @@ impl Tally {
     /// Different states that cuts left.
     pub fn state_count(&self) -> usize {
         self.states.len()
+    }
+
+    /// A step cannot be done.
+    pub(crate) fn pass_over(&mut self, step: usize) {
+        self.passed_over += 1;
+        self.first_passed_over.get_or_insert(step);
     }
 
     /// As [`Tally::note`], of a second cut.

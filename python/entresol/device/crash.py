@@ -70,6 +70,7 @@ def replay(
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
     else:
         _print_tally(result["tally"])
+        _print_passed_over(result["script"])
         if finding is not None:
             _print_finding(finding)
     if finding is not None:
@@ -134,6 +135,14 @@ def _print_tally(tally: Json) -> None:
         f"device states; {tally['repeats']:,} more left what an earlier one had left; "
         f"{tally['reads']:,} reads compared while the power was on"
     )
+
+
+def _print_passed_over(script: Json) -> None:
+    if script["passed_over"]:
+        typer.echo(
+            f"{script['passed_over']:,} of {script['steps']:,} steps could not be done, the first "
+            f"in line {script['first_line']:,}"
+        )
 
 
 def _print_failure(failure: Json, output: Path) -> None:
