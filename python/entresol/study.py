@@ -168,6 +168,8 @@ def read_config_files(paths: Sequence[Path]) -> tuple[tuple[str, str], ...]:
             tomllib.loads(text)
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+        except UnicodeDecodeError:
+            raise UserError(f"{path}: is not text; a configuration is TOML.") from None
         except ValueError as error:
             raise UserError(f"{path}: is not TOML: {error}.") from error
         found.append((path.name, text))

@@ -16,6 +16,7 @@ def nothing_runs_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capture_file: Path
 ) -> object:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin.txt").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "foreign.etr").write_bytes(b"PK\x03\x04")
     (tmp_path / "broken.toml").write_text("[nand\n")
     before = sorted(tmp_path.rglob("*"))
@@ -42,6 +43,7 @@ def nothing_runs_and_nothing_is_written(
         (["run", "sort.etr+missing.etr"], "missing.etr: no such capture"),
         (["run", "sort.etr", "--set", "nand.t_x=3us"], "unknown key nand.t_x"),
         (["run", "sort.etr", "--config", "broken.toml"], "broken.toml: is not TOML"),
+        (["run", "sort.etr", "--config", "bin.txt"], "bin.txt: is not text; a config"),
         (["run", "sort.etr", "--config", "none.toml"], "none.toml: cannot be read"),
         (["run", "sort.etr", "--threads", "9"], "9 threads wanted"),
         (["run", "sort.etr", "--threads", "0"], "'--threads'"),

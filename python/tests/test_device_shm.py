@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -111,6 +111,17 @@ def test_errors_are_sentences(server: Server, socket: Path, tmp_path: Path) -> N
         device.write_blocks(0, b"short")
     with pytest.raises(BufferError, match="read-only"):
         device.read_into(0, b"abc")
+    refused: list[tuple[Callable[[], object], str]] = [
+        (lambda: device.read(-1, 8), "offset -1: must be 0 or more"),
+        (lambda: device.read(0, -8), "size -8: must be 0 or more"),
+        (lambda: device.write(1 << 64, b"abc"), "offset 18446744073709551616: must be 0 or more"),
+        (lambda: device.trim(-BLOCK, BLOCK), f"offset -{BLOCK}: must be 0 or more"),
+        (lambda: device.commit(-1), "transaction -1: must be 0 or more and fit into 32 bits"),
+        (lambda: connect(socket, spin_us=-5), "spin_us -5: must be 0 or more"),
+    ]
+    for call, sentence in refused:
+        with pytest.raises(DeviceError, match=sentence):
+            call()
     device.close()
     with pytest.raises(DeviceError, match="the connection is closed; connect anew"):
         device.flush()

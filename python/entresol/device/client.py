@@ -66,16 +66,16 @@ class Device:
 
     def read(self, at: int, size: int) -> bytes:
         """Byte port: the newest bytes that any port wrote; zeroes where nothing was."""
-        return self._shared.read(at, size, False)
+        return self._shared.read(_whole("offset", at), _whole("size", size), False)
 
     def read_into(self, at: int, buffer: Bytes) -> Completion:
         """As `read`, into memory that is there: a bytearray, a memoryview, an array."""
-        return Completion(*self._shared.read_into(at, buffer, False))
+        return Completion(*self._shared.read_into(_whole("offset", at), buffer, False))
 
     def write(self, at: int, data: Bytes, tx: int = NO_TRANSACTION) -> Completion:
         """Byte port: posted; survives a power cut after `persist`, and of a transaction after its
         commit."""
-        return Completion(*self._shared.write(at, data, tx))
+        return Completion(*self._shared.write(_whole("offset", at), data, _tx(tx)))
 
     def persist(self) -> Completion:
         """Byte port: waits until all writes answered before survive a power cut."""
@@ -83,20 +83,20 @@ class Device:
 
     def read_blocks(self, at: int, size: int) -> bytes:
         """Block port: whole blocks."""
-        return self._shared.read(at, size, True)
+        return self._shared.read(_whole("offset", at), _whole("size", size), True)
 
     def read_blocks_into(self, at: int, buffer: Bytes) -> Completion:
         """As `read_blocks`, into memory that is there."""
-        return Completion(*self._shared.read_into(at, buffer, True))
+        return Completion(*self._shared.read_into(_whole("offset", at), buffer, True))
 
     def write_blocks(self, at: int, data: Bytes, *, durable: bool = False) -> Completion:
         """Block port: whole blocks, each atomic; `durable` answers when they survive a power cut
         (FUA)."""
-        return Completion(*self._shared.write_blocks(at, data, durable))
+        return Completion(*self._shared.write_blocks(_whole("offset", at), data, durable))
 
     def trim(self, at: int, size: int) -> Completion:
         """Block port: forgets whole blocks, which read as zeroes."""
-        return Completion(*self._shared.trim(at, size))
+        return Completion(*self._shared.trim(_whole("offset", at), _whole("size", size)))
 
     def flush(self) -> Completion:
         """Waits until everything answered before survives a power cut."""
@@ -108,12 +108,12 @@ class Device:
 
     def commit(self, tx: int) -> Ended:
         """Makes all writes of a transaction survive together."""
-        times, parts = self._shared.commit(tx)
+        times, parts = self._shared.commit(_tx(tx))
         return Ended(Completion(*times), parts)
 
     def abort(self, tx: int) -> Ended:
         """Takes back all writes of a transaction."""
-        times, parts = self._shared.abort(tx)
+        times, parts = self._shared.abort(_tx(tx))
         return Ended(Completion(*times), parts)
 
     def stats(self) -> Json:
@@ -147,7 +147,19 @@ def connect(
     a call looks for its answer before it sleeps. Raises `DeviceError`.
     """
     text = str(path).removeprefix("unix:")
-    return Device(core.SharedDevice(Path(text), data_bytes, spin_us))
+    data = None if data_bytes is None else _whole("data_bytes", data_bytes)
+    spin = None if spin_us is None else _whole("spin_us", spin_us)
+    return Device(core.SharedDevice(Path(text), data, spin))
+
+
+def _whole(name: str, value: int, bits: int = 64) -> int:
+    if not 0 <= value < 2**bits:
+        raise DeviceError(f"{name} {value}: must be 0 or more and fit into {bits} bits")
+    return value
+
+
+def _tx(value: int) -> int:
+    return _whole("transaction", value, 32)
 
 
 __all__ = ["Completion", "Device", "DeviceError", "Ended", "Shape", "connect"]
