@@ -2,8 +2,12 @@
  * Moves money between two accounts so that no power cut can lose or make any: a transaction over two
  * lines of a memory-semantic SSD.
  *
- *     cc account.c -I../include -L../../../target/release -lentresol_shm -o account
- *     LD_LIBRARY_PATH=../../../target/release ./account SOCKET
+ * From the root of the repository:
+ *
+ *     cargo build --release -p capi
+ *     cc crates/capi/examples/account.c -Icrates/capi/include -Ltarget/release -lentresol_shm \
+ *         -o target/account
+ *     LD_LIBRARY_PATH=target/release target/account SOCKET
  */
 #include <entresol.h>
 #include <inttypes.h>

@@ -11,6 +11,11 @@
 //! specified in `docs/formats/shm.md`.
 #![deny(unsafe_code)]
 
+/// The documentation's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/shm.md")]
+struct Documentation;
+
 pub mod answer;
 mod breach;
 mod client;
