@@ -141,23 +141,6 @@ impl Known {
     }
 }
 
-/// A type error found when the layers were already one: names the last layer that set the value.
-pub(crate) fn blame(layers: &[Layer], message: &str) -> String {
-    let quoted = message
-        .split('"')
-        .nth(1)
-        .or_else(|| message.split('`').nth(1))
-        .unwrap_or("");
-    let culprit = layers
-        .iter()
-        .rev()
-        .find(|layer| !quoted.is_empty() && layer.text.contains(quoted));
-    match culprit {
-        Some(layer) => format!("{}: {}", layer.name, message.trim().replace('\n', " ")),
-        None => message.trim().replace('\n', " "),
-    }
-}
-
 /// A problem of a value; what `--set` says names the key already.
 fn problem(layer: &str, path: &str, problem: &str) -> String {
     if layer.starts_with("--set ") {
@@ -246,6 +229,18 @@ mod tests {
              there are nand"
         );
         assert!(problems(&[Layer::new("b", "[nand]\nt_r = = 3")]).starts_with("b, line 2: "));
+    }
+
+    #[test]
+    fn no_layer_is_blamed_for_what_none_sets() {
+        #[derive(Debug, serde::Deserialize)]
+        struct All {
+            #[allow(dead_code, reason = "it cannot be read")]
+            nand: Flash,
+        }
+        let layers = [Layer::new("a", "# no t_r\n[nand]\nchannels = 4")];
+        let missing = KNOWN.configuration::<All>(&layers).unwrap_err();
+        assert_eq!(missing.to_string(), "missing field `t_r`");
     }
 
     #[test]

@@ -72,9 +72,10 @@ impl Known {
     /// As [`Known::table`]; a parameter that no layer sets.
     pub fn configuration<T: DeserializeOwned>(&self, layers: &[Layer]) -> Result<T, Problems> {
         let table = self.table(layers)?;
-        table
-            .try_into()
-            .map_err(|error: toml::de::Error| Problems::one(layers::blame(layers, error.message())))
+        // Of values each layer was told already: what is left is that something is missing.
+        table.try_into().map_err(|error: toml::de::Error| {
+            Problems::one(error.message().trim().replace('\n', " "))
+        })
     }
 
     /// The values as text, by section and key, in the order of declaration.
