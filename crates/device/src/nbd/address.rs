@@ -30,6 +30,14 @@ pub enum AddressError {
         /// What was written.
         text: String,
     },
+    /// A host, and no port.
+    #[error("{text}: there is no port {port}; a port is a number from 0 to 65535")]
+    Port {
+        /// What was written.
+        text: String,
+        /// What stands for the port.
+        port: String,
+    },
     /// Memory cannot be handed over there.
     #[error("{text}: shared memory needs a unix socket; write unix:PATH")]
     NotUnix {
@@ -102,6 +110,14 @@ impl Address {
         let wrong = || AddressError::Text {
             text: text.to_string(),
         };
+        if let Some((_, port)) = text.rsplit_once(':')
+            && port.bytes().all(|byte| byte.is_ascii_digit())
+            && !port.is_empty()
+            && port.parse::<u16>().is_err()
+        {
+            let (text, port) = (text.to_string(), port.to_string());
+            return Err(AddressError::Port { text, port });
+        }
         let mut found = text.to_socket_addrs().map_err(|_| wrong())?;
         let address = found.next().ok_or_else(wrong)?;
         if !allow_remote && !is_local(address.ip()) {

@@ -85,14 +85,12 @@ fn addresses_are_read_and_only_this_machine_is_listened_to() {
         assert!(refused.contains("--allow-remote"), "{refused}");
         assert!(Address::parse(remote, true).is_ok());
     }
-    for wrong in [
-        "",
-        "unix:",
-        "10809",
-        "127.0.0.1",
-        "127.0.0.1:99999",
-        "/tmp/x",
-    ] {
+    let port = Address::parse("127.0.0.1:99999", true);
+    assert_eq!(
+        port.expect_err("refused").to_string(),
+        "127.0.0.1:99999: there is no port 99999; a port is a number from 0 to 65535"
+    );
+    for wrong in ["", "unix:", "10809", "127.0.0.1", "127.0.0.1:", "/tmp/x"] {
         let refused = Address::parse(wrong, true)
             .expect_err("refused")
             .to_string();
