@@ -47,7 +47,7 @@ fn show(report: &Value) {
     println!(
         "{} of {} MiB, {} lines a page: append {:.1} M lines/s in order of pages, {:.1} at random; \
          lookup {:.0} ns Zipf 0.99 (a load in the same order: {:.0} ns), {:.0} ns uniform, each \
-         after the other (a load: {:.0} ns); index {:.1} MB; calibration {:.0} M steps/s",
+         after the other (a load: {:.0} ns); index {:.1} MB ({:.1} held); calibration {:.0} M steps/s",
         report["index"].as_str().unwrap_or_default(),
         report["mib"],
         report["lines_per_page"],
@@ -62,6 +62,7 @@ fn show(report: &Value) {
         report["uniform_dependent_ns"].as_f64().unwrap_or_default(),
         report["dependent_load_ns"].as_f64().unwrap_or_default(),
         report["index_bytes"].as_f64().unwrap_or_default() / 1e6,
+        report["index_bytes_held"].as_f64().unwrap_or_default() / 1e6,
         report["calibration_million_per_second"]
             .as_f64()
             .unwrap_or_default(),
@@ -98,6 +99,7 @@ fn of<I: LogIndex>(index: &str, mib: u64, lines: u64) -> Value {
         "uniform_dependent_ns": uniform,
         "dependent_load_ns": chase,
         "index_bytes": log.index_memory(),
+        "index_bytes_held": log.index_memory_held(),
         "calibration_million_per_second": calibration,
     })
 }

@@ -49,6 +49,8 @@ pub trait LogIndex {
     /// Memory in bytes of what is in use: of the hash as the paper counts it (SkyByte §III-B: 16 B
     /// per page, 4 B per entry of its second-level table), of the skip list as it is.
     fn memory(&self) -> u64;
+    /// Bytes that it holds, whether in use or kept for later.
+    fn memory_held(&self) -> u64;
 }
 
 /// How far a scan of the index has come.

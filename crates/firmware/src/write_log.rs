@@ -293,6 +293,11 @@ impl<I: LogIndex> WriteLog<I> {
         self.active().index.memory() + self.other().index.memory()
     }
 
+    /// Bytes that the indexes of both halves hold, whether in use or kept for later.
+    pub fn index_memory_held(&self) -> u64 {
+        self.active().index.memory_held() + self.other().index.memory_held()
+    }
+
     /// Checks the invariants of the module.
     ///
     /// # Panics

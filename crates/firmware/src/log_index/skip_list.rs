@@ -183,4 +183,8 @@ impl LogIndex for SkipList {
     fn memory(&self) -> u64 {
         self.nodes.memory() + self.chunks.memory()
     }
+
+    fn memory_held(&self) -> u64 {
+        self.nodes.held() + self.chunks.held()
+    }
 }

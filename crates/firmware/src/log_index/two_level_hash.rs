@@ -190,6 +190,11 @@ impl LogIndex for TwoLevelHash {
         self.pages.count() as u64 * FIRST_LEVEL_ENTRY_BYTES
             + self.tables.entries() * SECOND_LEVEL_ENTRY_BYTES
     }
+
+    fn memory_held(&self) -> u64 {
+        let order = self.order.capacity() * size_of::<Lpa>();
+        order as u64 + self.pages.held() + self.tables.held()
+    }
 }
 
 #[cfg(test)]

@@ -153,6 +153,13 @@ impl ChunkLists {
         self.room * CHUNK_BYTES as u64
     }
 
+    /// Bytes that all arenas hold, with what they have reserved.
+    pub(super) fn held(&self) -> u64 {
+        let bytes =
+            |arena: &Arena| arena.bytes.capacity() + arena.free.capacity() * size_of::<u32>();
+        self.arenas.iter().map(bytes).sum::<usize>() as u64
+    }
+
     /// Bytes that blocks have ever taken.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {

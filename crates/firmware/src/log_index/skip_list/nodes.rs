@@ -149,6 +149,15 @@ impl Nodes {
         (lines + lanes + self.segments_in_use * size_of::<u16>()) as u64
     }
 
+    /// Bytes that it holds.
+    pub(super) fn held(&self) -> u64 {
+        let lines = self.nodes.capacity() + self.segments.capacity();
+        let upper = self.upper.capacity() * size_of::<u16>();
+        let free = self.free_nodes.capacity() * size_of::<u32>();
+        let lanes = self.lanes.capacity() * size_of::<Lane>();
+        (lines * size_of::<Line>() + upper + free + lanes) as u64
+    }
+
     /// Bytes that nodes and lanes have ever taken.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {

@@ -93,6 +93,11 @@ impl Pages {
         self.count
     }
 
+    /// Bytes that it holds.
+    pub(super) fn held(&self) -> u64 {
+        (size_of_val(&*self.buckets) + size_of_val(&*self.positions)) as u64
+    }
+
     /// The bucket where the way of a page begins (Fibonacci hashing).
     #[inline]
     fn home(&self, page: u32) -> usize {

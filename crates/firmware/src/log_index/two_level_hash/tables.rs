@@ -142,6 +142,14 @@ impl Tables {
         self.entries
     }
 
+    /// Bytes that all arenas hold, with what they have reserved.
+    pub(super) fn held(&self) -> u64 {
+        let bytes = |arena: &Arena| {
+            arena.entries.capacity() * size_of::<u32>() + arena.free.capacity() * size_of::<Table>()
+        };
+        self.arenas.iter().map(bytes).sum::<usize>() as u64
+    }
+
     /// Entries that tables have ever taken.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {
