@@ -96,7 +96,7 @@ impl Tables {
         }
         let loads = access.kind == AccessKind::Store || inst.loads();
         let stores = access.kind == AccessKind::Load || inst.stores();
-        loads && stores || is_opaque(inst)
+        loads && stores || is_unknown(inst)
     }
     /// The variant of block `number` with these accesses, made if it is new; all belong to it.
     pub fn variant(&mut self, number: u32, accesses: &[Access]) -> Arc<VariantFacts> {
@@ -149,11 +149,39 @@ impl Tables {
 
 /// Whether an instruction may access memory.
 fn may_access(inst: &Inst) -> bool {
-    inst.loads() || inst.stores() || is_opaque(inst)
+    inst.loads() || inst.stores() || is_unknown(inst)
 }
 
-/// Whether an instruction's accesses are taken as they come: it did not decode, or saves or
-/// restores the processor's state.
-fn is_opaque(inst: &Inst) -> bool {
-    inst.class == OpClass::Other
+/// Whether an instruction's accesses are taken as they come: it did not decode, or does what the
+/// decoder does not know of. One that restores the processor's state loads, and what is stored with
+/// its mark is the frame of a signal.
+fn is_unknown(inst: &Inst) -> bool {
+    inst.class == OpClass::Other && !inst.loads() && !inst.stores()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decode;
+    use iced_x86::InstructionInfoFactory;
+
+    #[test]
+    fn of_the_kernels_accesses_none_is_taken_for_a_restore_of_the_processors_state() {
+        let belongs = |code: &[u8], kind| {
+            let decoded = decode(code, 0x1000, &mut InstructionInfoFactory::new());
+            let mut tables = Tables::default();
+            let number = tables.add(code.to_vec(), vec![decoded]);
+            let (inst, bytes) = (0, 8);
+            tables.belongs(number, &[], Access { inst, kind, bytes })
+        };
+        // xrstor, xsavec and fxsave at 0x40(%rsp); push %es, which 64-bit code does not have.
+        let restore = [0x0f, 0xae, 0x6c, 0x24, 0x40];
+        let save = [0x0f, 0xc7, 0x64, 0x24, 0x40];
+        let old_save = [0x0f, 0xae, 0x44, 0x24, 0x40];
+        assert!(belongs(&restore, AccessKind::Load));
+        assert!(!belongs(&restore, AccessKind::Store));
+        assert!(belongs(&save, AccessKind::Store));
+        assert!(belongs(&old_save, AccessKind::Store));
+        assert!(belongs(&[0x06], AccessKind::Load) && belongs(&[0x06], AccessKind::Store));
+    }
 }
