@@ -108,10 +108,7 @@ impl Image {
     pub fn open_for(path: &Path, purpose: Purpose) -> Result<Self, DeviceFileError> {
         let (media, superblock) = open_file(path, Role::Media)?;
         lock(path, &media)?;
-        let (dram, config) = checked(path, &superblock)?;
-        let layout = Layout::new(&config);
-        check_length(path, Role::Media, &media, layout.media_bytes)?;
-        check_length(path, Role::Dram, &dram, layout.dram_bytes)?;
+        let (dram, config, layout) = checked(path, (&media, &superblock))?;
         let (media_path, dram_path) = (file_path(path, Role::Media), file_path(path, Role::Dram));
         let map = Mapped::new(&dram).map_err(DeviceFileError::io(&dram_path, "map it"))?;
         let tables = Tables::new(map, layout);
@@ -144,7 +141,7 @@ impl Image {
         use std::os::unix::fs::MetadataExt;
         let (media, superblock) = open_file(path, Role::Media)?;
         let is_open = media.try_lock_shared().is_err();
-        let (mut dram, config) = checked(path, &superblock)?;
+        let (mut dram, config, _) = checked(path, (&media, &superblock))?;
         let dram_path = file_path(path, Role::Dram);
         let counters = Counters::read_file(&mut dram)
             .map_err(DeviceFileError::io(&dram_path, "read its counters"))?;
@@ -253,20 +250,27 @@ fn open_file(image: &Path, role: Role) -> Result<(File, Superblock), DeviceFileE
     Ok((file, superblock))
 }
 
-/// The DRAM file that belongs to the media file with this superblock, and their configuration.
-fn checked(path: &Path, media: &Superblock) -> Result<(File, DeviceConfig), DeviceFileError> {
-    let (file, dram) = open_file(path, Role::Dram)?;
-    if dram != *media {
+/// The DRAM file that belongs to a media file with this superblock, their configuration, and where
+/// things are in them; both have the length that this takes.
+fn checked(
+    path: &Path,
+    (media, superblock): (&File, &Superblock),
+) -> Result<(File, DeviceConfig, Layout), DeviceFileError> {
+    let (dram, other) = open_file(path, Role::Dram)?;
+    if other != *superblock {
         return Err(DeviceFileError::Mixed(path.to_owned()));
     }
-    let config = DeviceConfig::from_toml(&media.config).map_err(|error| {
+    let config = DeviceConfig::from_toml(&superblock.config).map_err(|error| {
         let media_path = file_path(path, Role::Media);
         DeviceFileError::damaged(
             &media_path,
             format!("its device is none that this Entresol makes ({error})"),
         )
     })?;
-    Ok((file, config))
+    let layout = Layout::new(&config);
+    check_length(path, Role::Media, media, layout.media_bytes)?;
+    check_length(path, Role::Dram, &dram, layout.dram_bytes)?;
+    Ok((dram, config, layout))
 }
 
 fn check_length(

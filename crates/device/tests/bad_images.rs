@@ -67,18 +67,22 @@ fn another_version_is_refused_by_its_number() {
 
 #[test]
 fn a_truncated_file_is_refused_by_its_length() {
+    let place = Place::new("truncated");
     for file in ["media.bin", "dram.bin"] {
-        for length in [0, 10, 70_000] {
-            let place = Place::new("truncated");
-            let image = new_image(&place);
-            let opened = OpenOptions::new()
-                .write(true)
-                .open(image.join(file))
-                .unwrap();
+        let image = new_image(&place);
+        let opened = OpenOptions::new()
+            .write(true)
+            .open(image.join(file))
+            .unwrap();
+        let whole = opened.metadata().unwrap().len();
+        for length in [whole - 1, 70_000, 10, 0] {
             opened.set_len(length).unwrap();
             let error = refusal(&image);
             assert!(error.contains(file), "{error}");
+            let looked_at = Image::describe(&image).map_err(|error| error.to_string());
+            assert_eq!(looked_at.err(), Some(error), "{file} of {length} B");
         }
+        fs::remove_dir_all(image).unwrap();
     }
 }
 
