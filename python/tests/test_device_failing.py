@@ -6,11 +6,12 @@ import errno
 import json
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 from conftest import Entresol, Serve, one_line
 from file_server import without_fuse
-from kill_lab import Server, make_image, serve_command
+from kill_lab import Server, Wrong, make_image, serve_command
 from nbd_client import Client
 from small_devices import SMALL
 
@@ -20,6 +21,26 @@ BLOCK = 4096
 BLOCKS = 2048
 LOSES = ("faults.raw_errors=1700", "faults.retry_steps=0", "faults.factory_bad=2%")
 """Flash that loses about one page in a hundred as it is written."""
+
+
+DYING = (
+    "nand.channels=2",
+    "nand.chips_per_channel=1",
+    "nand.dies_per_chip=1",
+    "nand.blocks_per_plane=24",
+    "nand.pages_per_block=8",
+    "ftl.over_provisioning=40%",
+    "ftl.gc_buffers=4",
+    "ssd.buffers=8",
+    "ssd.mshr_count=4",
+    "ssd.dram=64KiB",
+    "faults.grown_bad=100%",
+    "faults.rated_wear=3",
+    "faults.program_failure=5%",
+    "faults.erase_failure=5%",
+    "faults.seed=1",
+)
+"""A device without a battery whose blocks all go bad within a few erases."""
 
 
 @pytest.fixture
@@ -81,6 +102,26 @@ def test_lost_blocks_are_errors_over_nbd_and_the_byte_port_and_are_reported(
     assert f'entresol_device_factory_bad_blocks{{image="{image}"}}' in prometheus
     told = entresol_command("device", "info", image).out
     assert "good: " in told and "of the spare room left" in told and "[faults]" in told
+
+
+def test_a_server_that_cannot_bring_to_flash_what_it_accepted_says_so_at_its_end(
+    tmp_path: Path, socket: Path
+) -> None:
+    made = tmp_path / "image"
+    make_image(made, "consumer-tlc", DYING)
+    server = Server(serve_command(made), socket)
+    client = server.connect()
+    random = Random(7)
+    pieces = (random.randrange(192) * BLOCK for _ in range(999))
+    assert any(client.write(at, _block(1) * 32) for at in pieces)
+    client.close()
+    with pytest.raises(Wrong, match="does not end well") as ended:
+        server.stop()
+    assert (
+        f"entresol: {made}: what was written since the last flush could not be brought to flash "
+        "and may be lost: the flash is worn out and can only be read; copy what is on it to "
+        "another device"
+    ) in str(ended.value)
 
 
 def test_the_check_names_lost_blocks(entresol_command: Entresol, image: Path, socket: Path) -> None:

@@ -21,8 +21,10 @@ pub(crate) fn to_python(error: DeviceFileError) -> PyErr {
     let text = error.to_string();
     match error {
         DeviceFileError::Config(_) => ConfigError::new_err(text),
-        // No fault of the user's words: the disk is full, or has errors.
-        DeviceFileError::Io { .. } => EntresolError::new_err(text),
+        // No fault of the user's words: the disk is full or has errors, the flash is worn out.
+        DeviceFileError::Io { .. } | DeviceFileError::Unflushed { .. } => {
+            EntresolError::new_err(text)
+        }
         _ => ImageError::new_err(text),
     }
 }

@@ -133,10 +133,12 @@ fn device_serve(
     let flushed = py.detach(|| block_on(device.flush()));
     let clock = device.stats().clock;
     let closed = py.detach(|| Arc::into_inner(device).map_or(Ok(()), RealDevice::close));
+    // A last flush that fails lets the end fail too, which says of which image; while the file is
+    // open there is no end.
+    closed.map_err(to_python)?;
     let served = served.transpose().map_err(wrong)?;
     let shared = shared.transpose().map_err(wrong)?;
     flushed.map_err(wrong)?;
-    closed.map_err(to_python)?;
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         _ => Ok(report(served, shared, file, clock.as_picos())),

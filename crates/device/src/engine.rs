@@ -287,24 +287,26 @@ impl DeviceEngine {
     /// Closes the image in order. What was not done is not done.
     ///
     /// # Errors
-    /// What the operating system says of writing it to the disk.
+    /// What was accepted may be lost, since flash does not take it, on a device that has it in DRAM
+    /// alone; the image is closed all the same. What the operating system says of writing it to the
+    /// disk.
     pub fn close(mut self) -> Result<(), DeviceFileError> {
-        self.flush_before_end();
+        let flushed = self.flush_before_end();
         self.publish();
-        self.world.data.close(&self.image)
+        self.world.data.close(&self.image)?;
+        let path = self.image;
+        flushed.map_err(|why| DeviceFileError::Unflushed { path, why })
     }
 
     /// A device without a log loses the dirty pages of its cache when it ends, and one without a
-    /// battery its buffers: like a drive that is told to shut down, it brings them to flash. One
-    /// that only reads cannot, and has said so to every write and flush.
-    fn flush_before_end(&mut self) {
+    /// battery its buffers: like a drive that is told to shut down, it brings them to flash. At a
+    /// standstill it cannot.
+    fn flush_before_end(&mut self) -> Result<(), DeviceError> {
         if self.has_log {
-            return;
+            return Ok(());
         }
-        let nowhere = (ByteAddr::new(0), Bytes::ZERO);
-        if let Ok(ticket) = self.submit(Ask::Flush, nowhere.0, nowhere.1) {
-            let _ = self.finish(ticket, &mut []);
-        }
+        let ticket = self.submit(Ask::Flush, ByteAddr::new(0), Bytes::ZERO)?;
+        self.finish(ticket, &mut []).map(|_| ())
     }
 
     /// With a wall clock: lets everything happen that is due, and time pass.

@@ -1,12 +1,13 @@
 //! What can be wrong with an image.
 
+use port::DeviceError;
 use settings::Problems;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why an image cannot be made, opened or used. One sentence: what, where, what to do. The image
-/// is as it was.
+/// Why an image cannot be made, opened, used or closed as it should be. One sentence: what, where,
+/// what to do. An image that cannot be opened is as it was.
 #[derive(Debug, Error)]
 pub enum DeviceFileError {
     /// The configuration is wrong; each problem is one clause.
@@ -77,6 +78,17 @@ pub enum DeviceFileError {
          that were made together", .0.display()
     )]
     Mixed(PathBuf),
+    /// A device that keeps nothing without power was to bring everything to flash, and could not.
+    #[error(
+        "{}: what was written since the last flush could not be brought to flash and may be lost: \
+         {why}", .path.display()
+    )]
+    Unflushed {
+        /// The image.
+        path: PathBuf,
+        /// What its device says.
+        why: DeviceError,
+    },
     /// Another process has the image.
     #[error("{} is open in another process; stop that one first", .0.display())]
     Locked(PathBuf),

@@ -39,7 +39,7 @@ impl RealDevice {
     /// Closes the image in order.
     ///
     /// # Errors
-    /// What the operating system says of writing it to the disk.
+    /// As [`DeviceEngine::close`].
     pub fn close(self) -> Result<(), DeviceFileError> {
         let engine = self.engine.into_inner();
         engine.unwrap_or_else(PoisonError::into_inner).close()

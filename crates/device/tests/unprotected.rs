@@ -7,7 +7,7 @@ mod common;
 use common::{Place, made, small};
 use device::latency::Kind;
 use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace, fsck};
-use port::Acknowledge;
+use port::{Acknowledge, DeviceError};
 use std::collections::BTreeSet;
 use std::path::Path;
 use units::{ByteAddr, Bytes, Picos, Stream, TxId};
@@ -206,6 +206,64 @@ fn a_device_that_is_closed_in_order_keeps_what_was_not_flushed() {
     engine.finish(ticket.unwrap(), &mut found).unwrap();
     assert_eq!(found, [7; 64]);
     assert_eq!(engine.health().unsafe_shutdowns, 0);
+}
+
+/// Writes pages, which are accepted, until one is not: all blocks go bad within a few erases.
+fn worn_out(place: &Place, seed: &str) -> DeviceEngine {
+    let sets = [
+        "ssd.dram=64KiB",
+        "faults.grown_bad=100%",
+        "faults.rated_wear=3",
+        seed,
+    ];
+    let mut engine = made(place, &small("consumer-tlc", &sets));
+    let mut stream = Stream::new(7, "standstill");
+    for _ in 0..100_000 {
+        let at = ByteAddr::new(stream.below(PAGES as u64) * PAGE as u64);
+        let bytes = [1 + stream.below(255) as u8; PAGE];
+        let blocks = Ask::WriteBlocks(Acknowledge::Accepted);
+        let ticket = engine.submit_write(blocks, at, &bytes).unwrap();
+        match engine.finish(ticket, &mut []) {
+            Ok(_) => {}
+            Err(DeviceError::ReadOnly) => return engine,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("the flash never wears out");
+}
+
+fn pages(engine: &mut DeviceEngine) -> Vec<u8> {
+    let mut found = vec![0; PAGES * PAGE];
+    let size = Bytes::new(found.len() as u64);
+    let ticket = engine.submit(Ask::Read, ByteAddr::new(0), size).unwrap();
+    engine.finish(ticket, &mut found).unwrap();
+    found
+}
+
+#[test]
+fn closing_says_that_what_was_accepted_could_not_be_brought_to_flash() {
+    let mut outcomes = [0; 2];
+    for seed in 0..12 {
+        let place = Place::new("unprotected-standstill");
+        let mut engine = worn_out(&place, &format!("faults.seed={seed}"));
+        let image = place.path("image");
+        let accepted = pages(&mut engine);
+        let closed = engine.close();
+        let mut engine = DeviceEngine::open(&image, Pace::None).unwrap();
+        let is_lost = pages(&mut engine) != accepted;
+        assert_eq!(closed.is_err(), is_lost, "seed {seed}: {closed:?}");
+        outcomes[usize::from(is_lost)] += 1;
+        if let Err(error) = closed {
+            let sentence = format!(
+                "{}: what was written since the last flush could not be brought to flash and may \
+                 be lost: the flash is worn out and can only be read; copy what is on it to \
+                 another device",
+                image.display()
+            );
+            assert_eq!(error.to_string(), sentence);
+        }
+    }
+    assert!(outcomes.iter().all(|times| *times > 0), "{outcomes:?}");
 }
 
 #[test]
