@@ -14,7 +14,7 @@ use crate::token::Token;
 use crate::workload::Workload;
 use core::ops::Range;
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
-use firmware::{Answer, Durable, LogIndexKind, Request, RequestOp, Response};
+use firmware::{Answer, Durable, LogIndexKind, Refusal, Request, RequestOp, Response};
 use std::collections::BTreeMap;
 use units::{DieId, LineAddr, LineInPage, Lpa, RequestId, TxId};
 
@@ -393,6 +393,11 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         let asked = asked.map_err(|what| self.finding(what))?;
         self.outstanding[id.index()] = false;
         self.tally.activity.note(&asked, response.answer);
+        if let Answer::Refused(Refusal::UnknownTransaction | Refusal::Unsupported) = response.answer
+        {
+            // It is refused at once, so the step that asked is this one.
+            self.tally.pass_over(self.step);
+        }
         match (response.answer, asked) {
             (Answer::Data | Answer::Poison, Asked::Read { first, count }) => {
                 self.check_read(id, first, count)

@@ -230,6 +230,25 @@ mod tests {
     }
 
     #[test]
+    fn ends_of_transactions_that_are_not_open_are_counted_and_others_not() {
+        let passed_over = |text: &str| {
+            let script: Script = format!("{HEADER}\n{text}").parse().unwrap();
+            let mut tally = Tally::default();
+            assert_eq!(script.replay(&mut tally), Ok(()));
+            (tally.passed_over, tally.first_passed_over)
+        };
+        let with = "device tx_log=2\nwrite 1 1 tx 7\n";
+        assert_eq!(passed_over(&format!("{with}commit 7\n")), (0, None));
+        assert_eq!(
+            passed_over(&format!("{with}commit 8\nabort 7\nabort 7\n")),
+            (2, Some(1))
+        );
+        assert_eq!(passed_over("write 1 1 tx 7\ncommit 7\n"), (2, Some(0)));
+        // Refused for what another transaction does: the host has asked what it may.
+        assert_eq!(passed_over(&format!("{with}write 1 1 tx 8\n")), (0, None));
+    }
+
+    #[test]
     fn what_is_no_script_is_refused_in_a_sentence() {
         let of = |rest: &str| format!("{HEADER}\n{rest}\n").parse::<Script>();
         for (text, reason) in [

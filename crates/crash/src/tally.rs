@@ -19,7 +19,7 @@ pub struct Tally {
     pub repeats: u64,
     /// Reads that were compared while the power was on.
     pub reads: u64,
-    /// Steps that could not be done at their moment.
+    /// Steps that could not be done at their moment, or had no transaction to do it to.
     pub passed_over: u64,
     /// The first of them, counted from 0 in its workload.
     pub first_passed_over: Option<usize>,
