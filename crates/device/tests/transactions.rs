@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, made, small_log};
-use device::{Ask, DeviceConfig, DeviceEngine, Pace, fsck};
+use device::{Ask, DeviceConfig, DeviceEngine, Pace, Step, fsck};
 use port::DeviceError;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -68,6 +68,43 @@ fn committed_transactions_are_whole_after_a_kill_and_others_absent() {
         engine.audit();
         assert!(lines(&mut engine) == model, "turn {turn}");
     }
+}
+
+/// Whether the first end waits behind a write or, in the firmware, for the TxLog: who asks for
+/// another one is refused, and the device goes on.
+#[test]
+fn the_end_of_a_transaction_is_asked_for_once() {
+    let place = Place::new("transactions-ends");
+    let sets = ["ssd.write_log=32KiB", "ssd.tx_log=4B", "ssd.dram=100KiB"];
+    let config = common::small("bytefs", &sets);
+    let mut engine = made(&place, &config);
+    let refused = |engine: &mut DeviceEngine, tx: TxId| {
+        for ask in [Ask::Commit(tx), Ask::Abort(tx)] {
+            let again = engine.submit(ask, ByteAddr::new(0), Bytes::ZERO);
+            assert_eq!(again, Err(DeviceError::UnknownTransaction { tx }));
+        }
+    };
+    for turn in 0..4u8 {
+        let tx = engine.begin().unwrap();
+        let at = ByteAddr::new(u64::from(turn) * 64);
+        let write = engine.submit_write(Ask::Write(tx), at, &[turn; 64]);
+        let commit = engine.submit(Ask::Commit(tx), ByteAddr::new(0), Bytes::ZERO);
+        refused(&mut engine, tx);
+        engine.finish(write.unwrap(), &mut []).unwrap();
+        let commit = commit.unwrap();
+        let answer = loop {
+            if let Some(answer) = engine.take(commit, &mut []) {
+                break answer;
+            }
+            refused(&mut engine, tx);
+            assert_eq!(engine.step(), Step::Moved);
+        };
+        let has_waited = answer.unwrap().0.took() > config.nand.t_prog;
+        assert_eq!(has_waited, turn > 0, "the TxLog has room for one");
+        refused(&mut engine, tx);
+    }
+    engine.audit();
+    assert_eq!(lines(&mut engine)[..4], [0, 1, 2, 3]);
 }
 
 #[test]

@@ -167,7 +167,8 @@ pub enum Refusal {
         /// The transaction that has to end first.
         with: TxId,
     },
-    /// No transaction of that name has written anything since the last one of that name ended.
+    /// No transaction of that name has written anything since the last one of that name ended, or
+    /// its commit has come already and waits.
     UnknownTransaction,
     /// A transaction of that name is committed and still in the TxLog: another name is needed.
     NameInUse,

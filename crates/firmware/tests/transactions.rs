@@ -160,6 +160,25 @@ fn a_commit_without_an_entry_has_the_log_compacted_and_waits() {
     assert_eq!((read(&mut device, 1, 5), read(&mut device, 1, 6)), (1, 2));
 }
 
+/// The commit that waits is the end of its transaction: another one, of whatever kind, finds none.
+#[test]
+fn a_transaction_whose_commit_waits_is_ended_by_nothing_else() {
+    for op in [RequestOp::Commit { tx: TWO }, RequestOp::Abort { tx: TWO }] {
+        let mut device = Device::new(&with_transactions(16, 1));
+        write(&mut device, 1, ONE, 1, 5);
+        end(&mut device, RequestOp::Commit { tx: ONE });
+        write(&mut device, 2, TWO, 1, 6);
+        let waits = device.send(3, RequestOp::Commit { tx: TWO }, 0, 0);
+        assert!(waits.is_empty());
+        let unknown = Answer::Refused(Refusal::UnknownTransaction);
+        assert_eq!(end(&mut device, op), unknown, "{op:?}");
+        let answers = device.settle(Picos::from_micros(200));
+        assert_eq!(answer(&answers), Answer::Written);
+        assert_eq!((read(&mut device, 1, 5), read(&mut device, 1, 6)), (1, 2));
+        device.controller.audit();
+    }
+}
+
 #[test]
 fn a_page_with_open_lines_rests_in_no_frame() {
     let mut device = device(16);

@@ -1,6 +1,8 @@
 //! Clients that keep no promise.
 
+use crate::common::{Place, small};
 use crate::serving::{BLOCK, Serving};
+use device::Image;
 use port::Device;
 use proptest::prelude::*;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
@@ -16,6 +18,13 @@ use units::{ByteAddr, Bytes, TxId};
 
 /// Where the submission ring begins, as the format has it.
 const SUBMISSIONS: usize = 4096;
+
+/// First words of requests, but for the turn, and what the answer to an unknown transaction says.
+const WRITE: u64 = 2 << 32;
+const BEGIN: u64 = 9 << 32;
+const COMMIT: u64 = 10 << 32;
+const ABORT: u64 = 11 << 32;
+const UNKNOWN: u64 = 4;
 
 /// A server that has not hung up by then does not.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -187,6 +196,49 @@ fn a_breach_aborts_what_was_open_and_ends_what_was_under_way() {
     assert_eq!(&found, b"honest\0\0");
     let stats = honest.stats();
     assert_eq!((stats.commits, stats.aborts), (0, 1));
+    serving.end();
+}
+
+/// The TxLog has room for one commit, so that all but the first wait in the firmware.
+#[test]
+fn a_transaction_is_ended_once_however_often_a_client_asks() {
+    let place = Place::new("shm-ends");
+    let sets = ["ssd.write_log=32KiB", "ssd.tx_log=4B", "ssd.dram=100KiB"];
+    Image::create(&place.path("image"), &small("bytefs", &sets)).unwrap();
+    let serving = Serving::of(place);
+    let raw = Raw::new(&serving);
+    let answer = |nth: usize| {
+        let place = SUBMISSIONS + (ENTRIES + nth) * 64;
+        let word = |nth: usize| raw.region.word(place + nth * 8);
+        // Many seconds, in case the server is no more.
+        let is_there = (0..200_000_000).any(|_| {
+            std::hint::spin_loop();
+            word(0).load(Ordering::Acquire) != 0
+        });
+        assert!(is_there, "no answer {nth}");
+        [1, 0, 5].map(|nth| word(nth).load(Ordering::Relaxed))
+    };
+    for turn in 0..4 {
+        let first = turn * 5;
+        raw.put(first, [BEGIN, 0, 0, 0, 0, 0, 0, 0]);
+        let [_, _, tx] = answer(first);
+        let at = turn as u64 * 64;
+        // The last one first: the server takes them together, and the ends wait for the write.
+        raw.put(first + 4, [ABORT, 4, 0, 0, 0, tx, 0, 0]);
+        raw.put(first + 3, [COMMIT, 3, 0, 0, 0, tx, 0, 0]);
+        raw.put(first + 2, [COMMIT, 2, 0, 0, 0, tx, 0, 0]);
+        raw.put(first + 1, [WRITE, 1, at, 64, 0, tx, 0, 0]);
+        let mut told = [1, 2, 3, 4].map(|nth| {
+            let [cookie, status, _] = answer(first + nth);
+            (cookie, status >> 32)
+        });
+        told.sort_unstable();
+        assert_eq!(told, [(1, 0), (2, 0), (3, UNKNOWN), (4, UNKNOWN)]);
+    }
+    let honest = serving.connect();
+    honest.wait(honest.persist()).unwrap();
+    let stats = honest.stats();
+    assert_eq!((stats.commits, stats.aborts), (4, 0));
     serving.end();
 }
 

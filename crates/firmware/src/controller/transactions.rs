@@ -151,6 +151,12 @@ impl Transactions {
         None
     }
 
+    /// Whether there is anything to commit or abort under the name: not if a commit of it waits.
+    fn may_end(&self, tx: TxId) -> bool {
+        let waits = |(_, waiting, _): &(Request, TxId, Time)| *waiting == tx;
+        self.open.contains_key(&tx) && !self.stalled.iter().any(waits)
+    }
+
     fn take_line(&mut self, (lpa, line): Line) -> OpenLine {
         let open = self.lines.remove(&(lpa, line));
         let of_page = self.pages.get_mut(&lpa).expect("its page is counted");
@@ -243,7 +249,7 @@ impl<I: LogIndex> Controller<I> {
         let Some(transactions) = self.transactions.as_mut() else {
             return self.refuse(now, request, Refusal::Unsupported, platform);
         };
-        if !transactions.open.contains_key(&tx) {
+        if !transactions.may_end(tx) {
             return self.refuse(now, request, Refusal::UnknownTransaction, platform);
         }
         if transactions.tx_log.is_full() || !transactions.stalled.is_empty() {
@@ -327,9 +333,10 @@ impl<I: LogIndex> Controller<I> {
         let Some(transactions) = self.transactions.as_mut() else {
             return self.refuse(now, request, Refusal::Unsupported, platform);
         };
-        let Some(list) = transactions.open.remove(&tx) else {
+        if !transactions.may_end(tx) {
             return self.refuse(now, request, Refusal::UnknownTransaction, platform);
-        };
+        }
+        let list = transactions.open.remove(&tx).expect("as was just seen");
         let log = self.log.as_mut().expect("transactions are in a log");
         for (lpa, line) in list.iter().copied() {
             let open = transactions.take_line((lpa, line));
