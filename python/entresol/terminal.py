@@ -128,14 +128,17 @@ def print_table(console: Console, table: Table) -> None:
 
     Prose is folded where there is too little room; names and numbers run beyond the edge.
     """
+    # What is measured is not to be folded at the console's edge, beyond which it may run.
+    unlimited = console.options.update(max_width=sys.maxsize)
     for column in table.columns:
         if column.no_wrap or column.justify == "right":
             column.no_wrap = True
             texts = [column.header, *column.cells]
-            column.min_width = max(console.measure(text).maximum for text in texts)
+            column.min_width = max(
+                console.measure(text, options=unlimited).maximum for text in texts
+            )
         else:
             column.overflow = "fold"
-    unlimited = console.options.update(max_width=sys.maxsize)
     narrowest = console.measure(table, options=unlimited).minimum
     given = console.width
     console.width = max(given, narrowest)
