@@ -4,9 +4,11 @@ use device::config::Layer;
 use device::nbd::{Address, Listener};
 use device::shm::serve;
 use device::{DeviceConfig, Image, Pace, RealDevice, Turn};
+use port::{Device, block_on};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
+use units::ByteAddr;
 
 /// Every warning is an error, in C and, for the header, in C++.
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
@@ -122,4 +124,13 @@ fn the_example_in_c_does_what_it_says() {
         refused: the device is null; connect first\n\
         commits 1, aborts 1, block port 8192 B\n";
     assert_eq!(said, expected);
+    // What it says of the device is what the device says.
+    for (account, money) in [(0, 70_u64), (4096, 50)] {
+        let mut found = [0; 8];
+        block_on(device.read(ByteAddr::new(account), &mut found)).unwrap();
+        assert_eq!(u64::from_ne_bytes(found), money);
+    }
+    let stats = device.stats();
+    assert_eq!((stats.commits, stats.aborts), (1, 1));
+    device.close().unwrap();
 }
