@@ -11,6 +11,7 @@
 
 pub mod api;
 pub mod decode;
+pub mod frame;
 pub mod options;
 pub mod output;
 pub mod plugin;

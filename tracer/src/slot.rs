@@ -74,8 +74,9 @@ impl Slot {
     }
     /// Appends the word of an access by the instruction at `origin`, unless another block runs:
     /// QEMU 7.2 does not end its listening to the helpers of an instruction that leaves its block
-    /// by one, as `ret` and every indirect jump or call, and would tell us with that origin of what
-    /// it does in the kernel's place later, as writing a signal's frame.
+    /// by one, as `ret`, every indirect jump or call and what ends a page, and would tell us with
+    /// that origin of what it does in the kernel's place later, as writing a signal's frame. If no
+    /// other block ran, [`crate::frame`] finds it.
     /// Only from the processor's own host thread.
     #[inline(always)]
     pub fn push_access(&self, info: u32, addr: u64, origin: u64) {

@@ -1,5 +1,6 @@
 //! One thread's stream: raw words in, chunks out.
 
+use crate::frame;
 use crate::tables::{BlockFacts, Tables, VariantFacts};
 use crate::word;
 use hashbrown::HashSet;
@@ -211,6 +212,7 @@ impl Stream {
         self.encoder
             .count(instructions, variant.loads, variant.stores);
         self.previous = Some(facts);
+        self.touch();
     }
 
     fn learn_blocks(&mut self, index: usize, tables: &Mutex<Tables>) {
@@ -230,10 +232,6 @@ impl Stream {
             let Some((inst, kind, bytes, addr)) = word::parts(*word) else {
                 continue;
             };
-            self.touch(addr);
-            if addr & 0xfff > 0x1000 - u64::from(bytes) {
-                self.touch(addr + u64::from(bytes) - 1);
-            }
             if let (Some(last), Some(start)) = (self.accesses.last_mut(), self.addresses.last()) {
                 if last.inst > inst {
                     continue;
@@ -247,22 +245,34 @@ impl Stream {
         }
     }
 
+    /// Adds the pages of the accesses gathered.
     #[inline]
-    fn touch(&mut self, addr: u64) {
-        let page = addr >> 12;
-        let known = &mut self.filter[page as usize % FILTER];
-        if *known != page {
-            *known = page;
-            self.pages.insert(page);
+    fn touch(&mut self) {
+        for (access, start) in self.accesses.iter().zip(&self.addresses) {
+            let (first, last) = (start >> 12, (start + u64::from(access.bytes) - 1) >> 12);
+            add_page(&mut self.pages, &mut self.filter, first);
+            if last != first {
+                add_page(&mut self.pages, &mut self.filter, last);
+            }
         }
     }
 }
 
-/// Leaves out the accesses that block `number` cannot have made.
+#[inline]
+fn add_page(pages: &mut HashSet<u64, FxBuildHasher>, filter: &mut [u64; FILTER], page: u64) {
+    let known = &mut filter[page as usize % FILTER];
+    if *known != page {
+        *known = page;
+        pages.insert(page);
+    }
+}
+
+/// Leaves out a signal's frame, and the accesses that block `number` cannot have made.
 fn keep_own(accesses: &mut Vec<Access>, addresses: &mut Vec<u64>, tables: &Tables, number: u32) {
+    let saves = |inst| tables.saves_state(number, inst);
     let mut kept = 0;
-    for at in 0..accesses.len() {
-        if tables.belongs(number, &accesses[..kept], accesses[at]) {
+    for at in 0..frame::own(accesses, addresses, saves) {
+        if tables.belongs(number, accesses[at]) {
             accesses[kept] = accesses[at];
             addresses[kept] = addresses[at];
             kept += 1;
@@ -351,6 +361,7 @@ mod tests {
     fn an_access_across_pages_touches_both() {
         let mut stream = Stream::new(StreamId(0));
         stream.gather(&[load(0, 3, 0x1ffc)]);
+        stream.touch();
         assert!(stream.pages.contains(&1) && stream.pages.contains(&2));
     }
 
@@ -376,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_that_no_instruction_of_the_block_can_make_is_left_out() {
+    fn an_access_that_the_block_did_not_make_is_left_out() {
         let mut tables = Tables::default();
         let loads = Inst::new(OpClass::Move, 0x1000, 4).with_memory(true, false);
         let plain = Inst::new(OpClass::IntAlu, 0x1004, 2);
@@ -390,9 +401,12 @@ mod tests {
             store(0, 3, 0x80),
             store(1, 3, 0xc0),
             store(2, 3, 0x100),
-            store(2, 1, 0x140),
-            store(2, 3, 0x180),
-            load(8, 3, 0x1c0),
+            load(8, 3, 0x140),
+            store(2, 1, 0x1180),
+            store(2, 1, 0x1182),
+            store(2, 1, 0x1184),
+            store(2, 3, 0x1188),
+            store(2, 3, 0x11a0),
         ];
         stream.encode(&words, true, Window::ALL, &Mutex::new(tables), |_| {});
         assert_eq!(
@@ -401,6 +415,7 @@ mod tests {
         );
         let summary = stream.encoder.summary();
         assert_eq!((summary.loads, summary.stores), (1, 1));
+        assert!(stream.pages.contains(&0) && !stream.pages.contains(&1));
     }
 
     #[test]

@@ -83,20 +83,23 @@ impl Tables {
         let insts = &self.blocks[number as usize].insts;
         insts.iter().map(|(inst, _)| may_access(inst)).collect()
     }
-    /// Whether block `number` can have made an access after the others. The emulator's own in the
-    /// kernel's place (a signal's frame) may come with the mark of an instruction that ran before.
-    pub fn belongs(&self, number: u32, others: &[Access], access: Access) -> bool {
+    /// Whether block `number` can have made an access.
+    pub fn belongs(&self, number: u32, access: Access) -> bool {
         let insts = &self.blocks[number as usize].insts;
         let Some((inst, _)) = insts.get(usize::from(access.inst)) else {
             return false;
         };
-        let same = |other: &Access| (other.inst, other.kind) == (access.inst, access.kind);
-        if matches!(inst.class, OpClass::Call | OpClass::IndirectCall) && others.iter().any(same) {
-            return false;
-        }
         let loads = access.kind == AccessKind::Store || inst.loads();
         let stores = access.kind == AccessKind::Load || inst.stores();
         loads && stores || is_unknown(inst)
+    }
+    /// Whether instruction `inst` of block `number` saves the processor's state.
+    pub fn saves_state(&self, number: u32, inst: u16) -> bool {
+        let insts = &self.blocks[number as usize].insts;
+        let saves = |inst: &Inst| inst.class == OpClass::Other && inst.stores();
+        insts
+            .get(usize::from(inst))
+            .is_some_and(|(inst, _)| saves(inst))
     }
     /// The variant of block `number` with these accesses, made if it is new; all belong to it.
     pub fn variant(&mut self, number: u32, accesses: &[Access]) -> Arc<VariantFacts> {
@@ -172,7 +175,7 @@ mod tests {
             let mut tables = Tables::default();
             let number = tables.add(code.to_vec(), vec![decoded]);
             let (inst, bytes) = (0, 8);
-            tables.belongs(number, &[], Access { inst, kind, bytes })
+            tables.belongs(number, Access { inst, kind, bytes })
         };
         // xrstor, xsavec and fxsave at 0x40(%rsp); push %es, which 64-bit code does not have.
         let restore = [0x0f, 0xae, 0x6c, 0x24, 0x40];

@@ -307,15 +307,21 @@ fn a_program_that_ends_by_a_signal_without_handler_leaves_a_complete_capture() {
 /// signal's handler returned.
 fn check_accesses(file: &TraceFile) -> u32 {
     const RT_SIGRETURN: u16 = 15;
+    /// The words of a masked store of 32 bytes.
+    const MOST_PIECES: u32 = 8;
     let mut returns = 0;
     for thread in file.threads() {
         let mut cursor = file.cursor(thread.id);
+        let mut pieces = 0;
         while let Some(piece) = cursor.take() {
             let inst = file.inst(piece.inst());
             assert!(piece.load().is_none() || inst.loads(), "{inst:?}");
             assert!(piece.store().is_none() || inst.stores(), "{inst:?}");
             let calls = matches!(inst.class, OpClass::Call | OpClass::IndirectCall);
             assert!(!calls || piece.counts(), "{inst:?} is more than one piece");
+            pieces = if piece.counts() { 0 } else { pieces + 1 };
+            let many = inst.repeats() || inst.class == OpClass::Other;
+            assert!(many || pieces < MOST_PIECES, "{inst:?} is many pieces");
             let is_return = |event| {
                 matches!(
                     event,

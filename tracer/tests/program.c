@@ -104,6 +104,19 @@ static void handler(int number) {
         setitimer(ITIMER_REAL, &never, NULL);
 }
 
+/* Blocks after which QEMU 7.2 still listens, with the mark of their last instruction, when it
+   writes a signal's frame: one ends with a call through memory, one ends its page. */
+void by_memory(volatile long *cell);
+void at_page_end(volatile long *cell);
+void (*through)(volatile long *cell) = at_page_end;
+__asm__(".text\n"
+        "by_memory: call *through(%rip)\n"
+        "ret\n"
+        ".p2align 12\n"
+        ".skip 4096 - 4\n"
+        "at_page_end: addq $1, (%rdi)\n"
+        "ret\n");
+
 /* Short blocks, and now and then a block whose last instruction is a system call. */
 static void *busy(void *argument) {
     static _Thread_local volatile long words[1024];
@@ -112,6 +125,8 @@ static void *busy(void *argument) {
         for (long n = 0; n < 2000; n++)
             if (words[n * 7 % 1024]++ & 1)
                 words[n % 1024] ^= n;
+        for (long n = 0; n < 500; n++)
+            by_memory(&words[n]);
         long result = SYS_getpid, a = words[1], b = words[2], c = words[3], d = words[4];
         __asm__ volatile("add %1, %2\n add %2, %3\n add %3, %4\n add %4, %1\n syscall"
                          : "+a"(result), "+r"(a), "+r"(b), "+r"(c), "+r"(d)
