@@ -9,6 +9,7 @@ pub mod two_level_hash;
 pub use skip_list::SkipList;
 pub use two_level_hash::TwoLevelHash;
 
+use alloc::vec::Vec;
 use units::{LineInPage, LogSlot, Lpa, PageSize};
 
 /// Index of one half of the write log.
@@ -56,3 +57,11 @@ pub trait LogIndex {
 /// How far a scan of the index has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IndexCursor(usize);
+
+/// Makes room for `count` items more. What is kept in reserve is an eighth, where a vector left to
+/// itself would double: an index is as large as a large part of a device's memory.
+fn reserve<T>(items: &mut Vec<T>, count: usize) {
+    if items.capacity() - items.len() < count {
+        items.reserve_exact(count.max(items.len() / 8));
+    }
+}

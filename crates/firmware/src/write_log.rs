@@ -75,10 +75,12 @@ impl<I: LogIndex> WriteLog<I> {
     }
 
     fn active(&self) -> &Half<I> {
-        &self.halves[self.active]
+        let [first, second] = &self.halves;
+        if self.active == 0 { first } else { second }
     }
     fn other(&self) -> &Half<I> {
-        &self.halves[1 - self.active]
+        let [first, second] = &self.halves;
+        if self.active == 0 { second } else { first }
     }
     fn other_mut(&mut self) -> &mut Half<I> {
         &mut self.halves[1 - self.active]

@@ -56,11 +56,18 @@ impl SkipList {
         self.nodes.find(partition, page)
     }
 
+    /// A line that the newer half has not, of a page that both have.
+    #[cold]
+    fn find_older(&self, list: List, line: LineInPage) -> Option<LogSlot> {
+        self.chunks.find(list, line)
+    }
+
     /// The chunk list of a page.
     #[inline]
     fn list(&self, lpa: Lpa) -> Option<List> {
         let (partition, page) = self.split(lpa);
-        Some(self.nodes.list(self.nodes.find(partition, page)?))
+        let (is_there, list) = self.nodes.look_up(partition, page);
+        is_there.then_some(list)
     }
 }
 
@@ -69,7 +76,7 @@ impl LogIndex for SkipList {
         // Pages smaller than 512 B make smaller partitions.
         let pages = (PARTITION / page.bytes()).min(MOST_PAGES);
         Self {
-            nodes: Nodes::default(),
+            nodes: Nodes::new(),
             chunks: ChunkLists::new(page.line_bits()),
             page_count: 0,
             partition_bits: pages.trailing_zeros(),
@@ -116,7 +123,7 @@ impl LogIndex for SkipList {
         if found.is_some() || !(is_newer & is_older) {
             return found;
         }
-        older.chunks.find(older_list, line)
+        older.find_older(older_list, line)
     }
 
     #[inline]

@@ -9,7 +9,7 @@
 mod pages;
 mod tables;
 
-use super::{IndexCursor, LogIndex};
+use super::{IndexCursor, LogIndex, reserve};
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 use pages::Pages;
@@ -38,6 +38,8 @@ pub struct TwoLevelHash {
     tables: Tables,
     /// In the order of first logging, with gaps where pages were removed.
     order: Vec<Lpa>,
+    /// The page that was written last, and its table: lines of a page are often written together.
+    finger: Option<(Lpa, Table)>,
     first_slot: LogSlot,
     line_bits: u8,
 }
@@ -65,13 +67,21 @@ impl TwoLevelHash {
 
     /// The table of a page; of a new one, an empty table.
     fn table_of(&mut self, lpa: Lpa) -> Table {
+        if let Some((page, table)) = self.finger
+            && page == lpa
+        {
+            return table;
+        }
         if let Some(table) = self.pages.find(lpa) {
+            self.finger = Some((lpa, table));
             return table;
         }
         let position = u32::try_from(self.order.len()).expect("a half has fewer than 2^32 pages");
         let table = self.tables.take(FIRST_TABLE_BITS.min(self.line_bits));
         self.pages.insert(lpa, table, position);
+        reserve(&mut self.order, 1);
         self.order.push(lpa);
+        self.finger = Some((lpa, table));
         table
     }
 }
@@ -82,6 +92,7 @@ impl LogIndex for TwoLevelHash {
             pages: Pages::new(),
             tables: Tables::new(page.line_bits()),
             order: Vec::new(),
+            finger: None,
             first_slot,
             line_bits: page.line_bits(),
         }
@@ -103,6 +114,7 @@ impl LogIndex for TwoLevelHash {
         if count * FULLEST.1 > (table.len() as u32) * FULLEST.0 {
             table = self.tables.grow(table);
             self.pages.set_table(lpa, table);
+            self.finger = Some((lpa, table));
             at = self.tables.probe(table, line);
         }
         self.tables.of_mut(table)[at] = code;
@@ -159,6 +171,7 @@ impl LogIndex for TwoLevelHash {
         let Some((table, position)) = self.pages.remove(lpa) else {
             return false;
         };
+        self.finger = None;
         self.order[position as usize] = REMOVED;
         self.tables.give_back(table);
         true

@@ -9,8 +9,9 @@
 //! Source: ByteFS §4.3 (chunk entry: 1 B block offset, 4 B log offset, 4 B length); the length
 //! needs no more than 1 B here, for a chunk ends with its page.
 
-use alloc::vec;
+use super::super::reserve;
 use alloc::vec::Vec;
+use core::hint::black_box;
 use units::{LineInPage, LogSlot};
 use wide::u8x16;
 
@@ -79,18 +80,44 @@ impl Chunk {
 pub(super) struct List(pub(super) u32);
 
 /// Base-two logarithm of the room of a block for so many chunks.
-#[inline]
 fn room_bits(count: usize) -> usize {
-    (usize::BITS - (count - 1).leading_zeros()) as usize
+    usize::from(ROOM_BITS[count - 1])
 }
+
+/// By number of chunks less one: a load is quicker than what not every processor has an instruction
+/// for.
+const ROOM_BITS: [u8; 1 << MOST_ROOM_BITS] = {
+    let mut bits = [0; 1 << MOST_ROOM_BITS];
+    let mut less_one = 0;
+    while less_one < bits.len() {
+        bits[less_one] = (usize::BITS - less_one.leading_zeros()) as u8;
+        less_one += 1;
+    }
+    bits
+};
+
+/// As [`ROOM_BITS`], the room itself.
+const ROOM: [u16; 1 << MOST_ROOM_BITS] = {
+    let mut room = [0; 1 << MOST_ROOM_BITS];
+    let mut less_one = 0;
+    while less_one < room.len() {
+        room[less_one] = 1 << ROOM_BITS[less_one];
+        less_one += 1;
+    }
+    room
+};
 
 /// Chunks that are found with one comparison.
 const ONCE: usize = 16;
+/// Bytes that are taken at once: the largest block whose chunks are, and then some, so that many a
+/// place in them needs no check.
+const TAKEN: usize = 128;
+const _: () = assert!(ONCE * CHUNK_BYTES <= TAKEN);
 
 /// All blocks with room for `1 << room_bits` chunks.
 #[derive(Clone, Default)]
 struct Arena {
-    /// The blocks, and behind the last one as many bytes as are compared at once.
+    /// The blocks, and behind the last one as many bytes as are taken at once.
     bytes: Vec<u8>,
     free: Vec<u32>,
 }
@@ -104,7 +131,13 @@ fn begun(block: &[u8], count: usize, line: u8) -> usize {
             .filter(|first| **first <= line)
             .count();
     }
-    let lines: &[u8; ONCE] = block.first_chunk().expect("some are behind the last block");
+    let lines = block.first_chunk().expect("some are behind the last block");
+    begun_at_once(lines, count, line)
+}
+
+/// As [`begun`], of so few chunks that one comparison is enough.
+#[inline(always)]
+fn begun_at_once(lines: &[u8; ONCE], count: usize, line: u8) -> usize {
     let lines = u8x16::new(*lines);
     let begun = lines.min(u8x16::splat(line)).simd_eq(lines).to_bitmask();
     // The first that did not begin, or the end of the list.
@@ -131,20 +164,23 @@ fn put(block: &mut [u8], room: usize, at: usize, chunk: Chunk) {
 /// The chunk lists of all pages.
 #[derive(Clone)]
 pub(super) struct ChunkLists {
-    /// By base-two logarithm of the room.
-    arenas: Vec<Arena>,
+    /// By base-two logarithm of the room; a power of two of them, which saves a check.
+    arenas: [Arena; 16],
     /// Chunks that the blocks in use have room for.
     room: u64,
-    line_bits: u8,
+    line_bits: u32,
+    /// The bits of a list that are its count.
+    count_bits: u32,
 }
 
 impl ChunkLists {
     /// For pages of `2^line_bits` lines.
     pub(super) fn new(line_bits: u8) -> Self {
         Self {
-            arenas: vec![Arena::default(); MOST_ROOM_BITS + 1],
+            arenas: Default::default(),
             room: 0,
-            line_bits,
+            line_bits: u32::from(line_bits),
+            count_bits: (1 << line_bits) - 1,
         }
     }
 
@@ -169,7 +205,7 @@ impl ChunkLists {
     /// Chunks of a list.
     #[inline]
     pub(super) fn count(&self, list: List) -> usize {
-        (list.0 & ((1 << self.line_bits) - 1)) as usize + 1
+        (list.0 & self.count_bits) as usize + 1
     }
 
     #[inline]
@@ -198,11 +234,12 @@ impl ChunkLists {
         );
         self.room += 1 << room_bits(count);
         let block = arena.free.pop().unwrap_or_else(|| {
-            let block = arena.bytes.len().saturating_sub(ONCE) / size;
-            arena.bytes.resize((block + 1) * size + ONCE, UNUSED);
+            let block = arena.bytes.len().saturating_sub(TAKEN) / size;
+            reserve(&mut arena.bytes, size + TAKEN);
+            arena.bytes.resize((block + 1) * size + TAKEN, UNUSED);
             u32::try_from(block).expect("a half has fewer than 2^32 pages")
         });
-        debug_assert!(block < 1 << (u32::BITS - u32::from(self.line_bits)));
+        debug_assert!(block < 1 << (u32::BITS - self.line_bits));
         List(block << self.line_bits | (count as u32 - 1))
     }
 
@@ -247,11 +284,39 @@ impl ChunkLists {
     }
 
     /// The slot of a line.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, list: List, line: LineInPage) -> Option<LogSlot> {
-        let (count, block) = (self.count(list), self.block_and_more(list));
-        let at = begun(block, count, line.get() as u8).checked_sub(1)?;
-        let chunk = chunk(block, 1 << room_bits(count), at);
+        let count = self.count(list);
+        if count > ONCE {
+            return self.find_among_many(list, line);
+        }
+        let (room_bits, room) = (ROOM_BITS[count - 1], usize::from(ROOM[count - 1]));
+        let bytes = &self.arenas[usize::from(room_bits) % 16].bytes;
+        let start = (list.0 >> self.line_bits) as usize * (CHUNK_BYTES * room);
+        let block = bytes.get(start..start + TAKEN);
+        let block: &[u8; TAKEN] = block
+            .and_then(<[u8]>::first_chunk)
+            .expect("some are behind");
+        let lines = block.first_chunk().expect("more are taken");
+        let at = begun_at_once(lines, count, line.get() as u8).checked_sub(1)?;
+        // Half of the blocks lie in two cache lines. With this, the load of the second one need not
+        // wait for what the comparison in the first one says.
+        black_box(block[(room * CHUNK_BYTES - 1) % TAKEN]);
+        let length = block[(room + at) % TAKEN];
+        let slot = block[2 * room + 4 * at..].first_chunk();
+        let chunk = Chunk {
+            line: block[at % TAKEN],
+            length,
+            slot: u32::from_le_bytes(*slot.expect("a slot of 4 B")),
+        };
+        (line.get() < chunk.end()).then(|| chunk.slot_of(line.get()))
+    }
+
+    /// As [`Self::find`], of a list that is too long for one comparison.
+    #[cold]
+    fn find_among_many(&self, list: List, line: LineInPage) -> Option<LogSlot> {
+        let at = self.position(list, line).checked_sub(1)?;
+        let chunk = self.chunk(list, at);
         (line.get() < chunk.end()).then(|| chunk.slot_of(line.get()))
     }
 

@@ -1,6 +1,6 @@
 //! What the model does not ask: memory, how pages spread over nodes and lanes, large pages.
 
-use super::nodes::LINE_BYTES;
+use super::nodes::NODE_BYTES;
 use super::*;
 use alloc::vec::Vec;
 use units::Stream;
@@ -141,9 +141,9 @@ fn a_page_of_256_lines_has_256_chunks_at_most() {
 fn an_empty_index_takes_the_memory_of_its_partitions_only() {
     let mut index = index();
     log(&mut index, 3 * PAGES, 0..1, 0);
-    assert_eq!(index.memory(), 4 * 24 + CHUNK + 2 * LINE_BYTES + 2);
+    assert_eq!(index.memory(), 4 * 8 + CHUNK + NODE_BYTES + 6);
     index.remove_page(Lpa::new(3 * PAGES));
-    assert_eq!(index.memory(), 4 * 24);
+    assert_eq!(index.memory(), 4 * 8);
 }
 
 #[test]

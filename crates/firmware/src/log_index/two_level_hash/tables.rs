@@ -3,7 +3,6 @@
 //! Tables of one size lie in one arena with a free list, so a log in steady state allocates
 //! nothing. Up to sixteen entries are within one cache line and are compared at once.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use units::LineInPage;
@@ -104,7 +103,7 @@ impl Arena {
         self.tables += 1;
         let end = self.start + table.range().end.next_multiple_of(LINE);
         if end > self.entries.capacity() {
-            let mut larger: Vec<u32> = Vec::with_capacity(2 * end + LINE);
+            let mut larger: Vec<u32> = Vec::with_capacity(end + end / 8 + LINE);
             let start = larger.as_ptr().align_offset(LINE_BYTES) % LINE;
             larger.resize(start, EMPTY);
             larger.extend_from_slice(self.entries());
@@ -119,8 +118,8 @@ impl Arena {
 /// The tables of all pages.
 #[derive(Clone)]
 pub(super) struct Tables {
-    /// By base-two logarithm of the table size.
-    arenas: Vec<Arena>,
+    /// By base-two logarithm of the table size; as many as that has values, which saves a check.
+    arenas: [Arena; 1 << Table::SIZE_BITS],
     /// Entries of all tables in use.
     entries: u64,
     line_mask: u32,
@@ -129,9 +128,8 @@ pub(super) struct Tables {
 impl Tables {
     /// For pages of `2^line_bits` lines.
     pub(super) fn new(line_bits: u8) -> Self {
-        let sizes = usize::from(line_bits) + 1;
         Self {
-            arenas: vec![Arena::default(); sizes],
+            arenas: Default::default(),
             entries: 0,
             line_mask: (1 << line_bits) - 1,
         }
@@ -170,7 +168,7 @@ impl Tables {
     }
 
     /// The code of a line, [`EMPTY`] if it is not there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, table: Table, line: LineInPage) -> u32 {
         if table.bits() > LINE_BITS {
             return self.of(table)[self.probe(table, line)];
