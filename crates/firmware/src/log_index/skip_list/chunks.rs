@@ -239,7 +239,7 @@ impl ChunkLists {
             arena.bytes.resize((block + 1) * size + TAKEN, UNUSED);
             u32::try_from(block).expect("a half has fewer than 2^32 pages")
         });
-        debug_assert!(block < 1 << (u32::BITS - self.line_bits));
+        debug_assert!(u64::from(block) < 1 << (u32::BITS - self.line_bits));
         List(block << self.line_bits | (count as u32 - 1))
     }
 

@@ -2,6 +2,7 @@
 
 use super::nodes::NODE_BYTES;
 use super::*;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use units::Stream;
 
@@ -163,4 +164,47 @@ fn blocks_nodes_and_lanes_of_pages_that_left_are_used_again() {
         index.reset();
     }
     assert!(sizes.windows(2).all(|two| two[0] == two[1]), "{sizes:?}");
+}
+
+/// Two partitions of as many pages as there can be, in runs: of the smallest pages, numbers reach
+/// as far as they ever do; of the largest, lists are too long for one comparison.
+#[test]
+fn pages_of_every_size_behave_as_a_map_while_partitions_fill_and_empty() {
+    for line_bits in 0..=8 {
+        let size = PageSize::new(Bytes::new(64 << line_bits)).expect("a power of two lines");
+        let mut index = SkipList::new(size, LogSlot::new(0));
+        let mut model = BTreeMap::new();
+        let mut random = Stream::new(line_bits, "skip list");
+        let pages = 2 * (PARTITION / size.bytes()).min(MOST_PAGES);
+        for (round, is_ascending) in [true, false].into_iter().cycle().take(24).enumerate() {
+            let (from, stride) = (random.below(pages), 1 + random.below(11));
+            let (is_removed, lines) = (round % 3 == 2, 1 + random.below(1 << line_bits));
+            for step in (0..random.below(pages)).step_by(stride as usize) {
+                let step = if is_ascending { step } else { pages - step };
+                let page = (from + step) % pages;
+                // A few pages get many lines.
+                let count = if page.is_multiple_of(64) { lines } else { 1 };
+                for line in (0..count).map(|nth| (nth * 77 % (1 << line_bits)) as u16) {
+                    let (lpa, number) = (Lpa::new(page), LineInPage::new(line));
+                    let slot = LogSlot::new((round as u32) << 16 | page as u32);
+                    let (old, expected) = if is_removed {
+                        let expected = model.remove(&(page, line));
+                        (index.remove_line(lpa, number), expected)
+                    } else {
+                        let expected = model.insert((page, line), slot);
+                        (index.insert(lpa, number, slot), expected)
+                    };
+                    assert_eq!(old, expected);
+                }
+            }
+            let mut there: Vec<u64> = model.keys().map(|(page, _)| *page).collect();
+            there.dedup();
+            assert_eq!(scanned(&index), there);
+            for page in 0..pages {
+                let line = random.below(1 << line_bits) as u16;
+                let found = index.find(Lpa::new(page), LineInPage::new(line));
+                assert_eq!(found, model.get(&(page, line)).copied());
+            }
+        }
+    }
 }
