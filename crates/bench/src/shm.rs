@@ -9,7 +9,7 @@
     reason = "what is measured is time on the wall"
 )]
 
-use crate::Options;
+use crate::{Options, calibrate};
 use ::shm::handshake::memory;
 use ::shm::{Client, Connect, Region};
 use device::nbd::{Address, Listener};
@@ -211,11 +211,17 @@ pub fn measure(
     std::fs::remove_dir_all(&image).map_err(|error| error.to_string())?;
     let kinds = report?;
     let bare = kinds[0].1.median as f64;
+    let steps_per_ns = if options.is_json {
+        calibrate() / 1e3
+    } else {
+        0.0
+    };
     for (name, best) in &kinds {
         let ratio = best.median as f64 / bare;
         if options.is_json {
             let told: Value = json!({
                 "kind": name, "median_ns": best.median, "p99_ns": best.p99, "of_bare": ratio,
+                "calibration_steps": best.median as f64 * steps_per_ns,
             });
             println!("{told}");
         } else {
