@@ -52,6 +52,19 @@ impl<K: Copy + Eq + Hash, V: Default> FlightMap<K, V> {
 
     /// The entry of `key`, if there is one.
     #[inline]
+    pub fn get(&self, key: K) -> Option<&V> {
+        let mut at = self.heads[self.head_of(key)];
+        while let Some(node) = self.nodes.get(at as usize) {
+            if node.key == key {
+                return Some(&node.value);
+            }
+            at = node.next;
+        }
+        None
+    }
+
+    /// As [`FlightMap::get`], to change it.
+    #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let mut at = self.heads[self.head_of(key)];
         while let Some(node) = self.nodes.get(at as usize) {
@@ -81,12 +94,20 @@ impl<K: Copy + Eq + Hash, V: Default> FlightMap<K, V> {
     /// Lets `act` change the entry of `key`, which there is, and removes it if `act` says so.
     #[inline]
     pub fn change(&mut self, key: K, act: impl FnOnce(&mut V) -> Leaves) {
+        let is_there = self.change_any(key, act);
+        assert!(is_there, "what is in flight was entered");
+    }
+
+    /// As [`FlightMap::change`], for a `key` that may have no entry; says whether there is one.
+    #[inline]
+    pub fn change_any(&mut self, key: K, act: impl FnOnce(&mut V) -> Leaves) -> bool {
         let head = self.head_of(key);
         let first = self.heads[head];
         let (mut before, mut at) = (NIL, first);
         loop {
-            let node = self.nodes.get_mut(at as usize);
-            let node = node.expect("what is in flight was entered");
+            let Some(node) = self.nodes.get(at as usize) else {
+                return false;
+            };
             if node.key == key {
                 break;
             }
@@ -94,7 +115,7 @@ impl<K: Copy + Eq + Hash, V: Default> FlightMap<K, V> {
         }
         let node = &mut self.nodes[at as usize];
         if act(&mut node.value) == Leaves::No {
-            return;
+            return true;
         }
         let next = core::mem::replace(&mut node.next, self.free);
         self.free = at;
@@ -103,6 +124,7 @@ impl<K: Copy + Eq + Hash, V: Default> FlightMap<K, V> {
             NIL => self.heads[head] = next,
             before => self.nodes[before as usize].next = next,
         }
+        true
     }
 
     #[inline]
@@ -172,7 +194,11 @@ mod tests {
             for (key, step) in steps {
                 // Far apart, as keys of different tables are.
                 let key = key << 37 | key;
+                prop_assert_eq!(map.get(key), model.get(&key));
                 prop_assert_eq!(map.get_mut(key).copied(), model.get(&key).copied());
+                if !model.contains_key(&key) {
+                    prop_assert!(!map.change_any(key, |_| Leaves::Yes));
+                }
                 if step > 0 || !model.contains_key(&key) {
                     *map.entry(key) += 1;
                     *model.entry(key).or_default() += 1;

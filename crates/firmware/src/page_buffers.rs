@@ -5,11 +5,10 @@
 //! can be served from it meanwhile. Buffers are static RAM of the controller: moving a page costs
 //! what the device DRAM at the other end costs.
 
+use crate::flight_map::{FlightMap, Leaves};
 use crate::platform::BufferId;
 use alloc::vec;
 use alloc::vec::Vec;
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
 use units::Lpa;
 
 /// Why a buffer is held.
@@ -23,15 +22,31 @@ pub(crate) enum Job {
     BlockWrite,
 }
 
+/// The buffers that count for a page on its way to flash.
+#[derive(Clone, Copy, Default)]
+struct OnItsWay {
+    /// The one with its newest bytes.
+    newest: Option<BufferId>,
+    /// The one that counts after a power cut.
+    kept: Option<BufferId>,
+}
+
+impl OnItsWay {
+    #[inline]
+    fn leaves(self) -> Leaves {
+        match (self.newest, self.kept) {
+            (None, None) => Leaves::Yes,
+            _ => Leaves::No,
+        }
+    }
+}
+
 /// All page buffers.
 #[derive(Clone)]
 pub(crate) struct PageBuffers {
     jobs: Vec<Option<(Lpa, Job)>>,
     free: Vec<BufferId>,
-    /// The buffer with the newest bytes of a page on its way to flash; never iterated.
-    newest: HashMap<Lpa, BufferId, FxBuildHasher>,
-    /// The buffer that counts for a page after a power cut; never iterated.
-    kept: HashMap<Lpa, BufferId, FxBuildHasher>,
+    pages: FlightMap<Lpa, OnItsWay>,
     /// By buffer, in the order of taking.
     ages: Vec<u64>,
     taken: u64,
@@ -42,8 +57,7 @@ impl PageBuffers {
         Self {
             jobs: vec![None; count as usize],
             free: (0..count).rev().map(BufferId::new).collect(),
-            newest: HashMap::with_capacity_and_hasher(count as usize, FxBuildHasher),
-            kept: HashMap::with_hasher(FxBuildHasher),
+            pages: FlightMap::new(),
             ages: vec![0; count as usize],
             taken: 0,
         }
@@ -99,37 +113,32 @@ impl PageBuffers {
     /// The buffer holds the newest bytes of its page from now until it is released.
     pub(crate) fn publish(&mut self, buffer: BufferId) {
         let (lpa, _) = self.job(buffer);
-        self.newest.insert(lpa, buffer);
+        self.pages.entry(lpa).newest = Some(buffer);
     }
 
     /// The buffer with the newest bytes of a page on its way to flash.
     #[inline]
     pub(crate) fn holding(&self, lpa: Lpa) -> Option<BufferId> {
-        if self.newest.is_empty() {
+        if self.pages.is_empty() {
             return None;
         }
-        self.newest.get(&lpa).copied()
+        self.pages.get(lpa)?.newest
     }
 
-    /// No buffer holds the page any more: what is on its way to flash counts for nothing.
-    pub(crate) fn forget(&mut self, lpa: Lpa) {
-        self.newest.remove(&lpa);
+    /// No buffer holds the page any more: what is on its way to flash counts for nothing. Returns
+    /// the buffer that counted after a power cut.
+    pub(crate) fn forget(&mut self, lpa: Lpa) -> Option<BufferId> {
+        let mut kept = None;
+        self.pages.change_any(lpa, |page| {
+            kept = page.kept;
+            Leaves::Yes
+        });
+        kept
     }
 
     /// The buffer counts for its page after a power cut; returns the one that did so before.
     pub(crate) fn keep(&mut self, lpa: Lpa, buffer: BufferId) -> Option<BufferId> {
-        self.kept.insert(lpa, buffer)
-    }
-
-    /// No buffer counts for the page after a power cut; returns the one that did.
-    pub(crate) fn forget_kept(&mut self, lpa: Lpa) -> Option<BufferId> {
-        self.kept.remove(&lpa)
-    }
-
-    /// Whether the buffer that counts for the page is this one or was taken before it.
-    pub(crate) fn keeps_older(&self, lpa: Lpa, buffer: BufferId) -> bool {
-        let kept = self.kept.get(&lpa);
-        kept.is_some_and(|kept| self.ages[kept.index()] <= self.ages[buffer.index()])
+        self.pages.entry(lpa).kept.replace(buffer)
     }
 
     /// Page and purpose of a buffer in use.
@@ -137,12 +146,24 @@ impl PageBuffers {
         self.jobs[buffer.index()].expect("a buffer in use has a job")
     }
 
-    /// Frees a buffer.
-    pub(crate) fn release(&mut self, buffer: BufferId) {
+    /// Frees a buffer whose page has been programmed. Returns the one that counted for the page
+    /// after a power cut and does so no more: this one, or one that was taken before it.
+    pub(crate) fn finish(&mut self, buffer: BufferId) -> Option<BufferId> {
         let (lpa, _) = self.job(buffer);
-        if self.newest.get(&lpa) == Some(&buffer) {
-            self.newest.remove(&lpa);
-        }
+        let (ages, mut covered) = (&self.ages, None);
+        self.pages.change_any(lpa, |page| {
+            let is_covered = |kept: &mut BufferId| ages[kept.index()] <= ages[buffer.index()];
+            covered = page.kept.take_if(is_covered);
+            page.newest.take_if(|newest| *newest == buffer);
+            page.leaves()
+        });
+        self.release(buffer);
+        covered
+    }
+
+    /// Frees a buffer that holds nothing that counts.
+    #[inline]
+    pub(crate) fn release(&mut self, buffer: BufferId) {
         self.jobs[buffer.index()] = None;
         self.free.push(buffer);
     }
@@ -161,11 +182,48 @@ mod tests {
         buffers.publish(older);
         let newer = buffers.take(lpa, Job::WriteBack);
         buffers.publish(newer);
-        buffers.release(older);
+        assert_eq!(buffers.finish(older), None);
         assert_eq!(buffers.holding(lpa), Some(newer));
         assert_eq!(buffers.job(newer), (lpa, Job::WriteBack));
-        buffers.release(newer);
+        assert_eq!(buffers.finish(newer), None);
         assert_eq!(buffers.holding(lpa), None);
         assert_eq!(buffers.in_use(), 0);
+        assert!(buffers.pages.is_empty());
+    }
+
+    #[test]
+    fn a_kept_buffer_counts_until_it_or_one_taken_later_is_programmed() {
+        let lpa = Lpa::new(4);
+        for later_first in [false, true] {
+            let mut buffers = PageBuffers::new(3);
+            let older = buffers.take(lpa, Job::BlockWrite);
+            assert_eq!(buffers.keep(lpa, older), None);
+            buffers.publish(older);
+            let newer = buffers.take(lpa, Job::BlockWrite);
+            buffers.publish(newer);
+            let covered = match later_first {
+                true => [buffers.finish(newer), buffers.finish(older)],
+                false => [buffers.finish(older), buffers.finish(newer)],
+            };
+            assert_eq!(covered, [Some(older), None]);
+            assert!(buffers.pages.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_buffer_kept_later_outlives_the_program_of_an_older_one() {
+        let (mut buffers, lpa) = (PageBuffers::new(2), Lpa::new(4));
+        let older = buffers.take(lpa, Job::BlockWrite);
+        assert_eq!(buffers.keep(lpa, older), None);
+        buffers.publish(older);
+        let newer = buffers.take(lpa, Job::BlockWrite);
+        assert_eq!(buffers.keep(lpa, newer), Some(older));
+        buffers.publish(newer);
+        assert_eq!(buffers.finish(older), None);
+        assert_eq!(buffers.holding(lpa), Some(newer));
+        assert_eq!(buffers.forget(lpa), Some(newer));
+        assert_eq!(buffers.holding(lpa), None);
+        assert_eq!(buffers.finish(newer), None);
+        assert!(buffers.pages.is_empty());
     }
 }

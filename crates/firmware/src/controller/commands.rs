@@ -2,6 +2,7 @@
 
 use super::Controller;
 use super::reads::hit_breakdown;
+use crate::durable::Record;
 use crate::log_index::LogIndex;
 use crate::mshr::Pending;
 use crate::platform::{
@@ -87,8 +88,9 @@ impl<I: LogIndex> Controller<I> {
         self.forget_frame(lpa, platform);
         // The oldest copy goes first: whatever a cut leaves of a line is then its newest copy.
         self.ftl.trim(lpa, platform);
-        self.buffers.forget(lpa);
-        self.unbuffer(lpa, platform);
+        if let Some(buffer) = self.buffers.forget(lpa) {
+            platform.record(Record::Unbuffered(buffer));
+        }
         self.drop_logged(lpa, platform);
         self.answer_command(pending.miss_ready(), &pending, platform);
         self.pump_log(now, platform);

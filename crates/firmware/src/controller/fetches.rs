@@ -168,13 +168,6 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
-    /// No buffer has anything of the page that flash or log do not have in a newer version.
-    pub(super) fn unbuffer<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
-        if let Some(buffer) = self.buffers.forget_kept(lpa) {
-            platform.record(Record::Unbuffered(buffer));
-        }
-    }
-
     /// Programs the page in a buffer, which now holds its newest bytes.
     pub(super) fn submit<P: Platform>(&mut self, at: Time, buffer: BufferId, platform: &mut P) {
         self.buffers.publish(buffer);
@@ -200,10 +193,9 @@ impl<I: LogIndex> Controller<I> {
         let (lpa, job) = self.buffers.job(buffer);
         // The page is mapped, here or by a later program; what is dropped from the log now must
         // not be covered by an earlier write of the page.
-        if self.buffers.keeps_older(lpa, buffer) {
-            self.unbuffer(lpa, platform);
+        if let Some(covered) = self.buffers.finish(buffer) {
+            platform.record(Record::Unbuffered(covered));
         }
-        self.buffers.release(buffer);
         match job {
             Job::WriteBack => {}
             Job::Compaction => self.finish_page(now, lpa, platform),
