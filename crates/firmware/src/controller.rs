@@ -208,6 +208,9 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// A NAND operation has finished.
+    ///
+    // One function with the FTL's part in it, not that part for each of its callers.
+    #[inline(never)]
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) {
         // `stale` needs no answer here. A page whose program ends while its fetch is in flight was
         // compacted, and `finish_page` has put its lines into the frame in flight; without a log a

@@ -9,7 +9,8 @@ use crate::faults::{Faults, fault_of};
 use crate::list::{Op, OpId, Slab};
 use crate::split::{Chain, Clocks};
 use crate::{
-    Command, Completion, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism, Scheduling,
+    Command, Completion, Fault, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism,
+    Scheduling,
 };
 use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
 
@@ -224,15 +225,23 @@ impl Nand {
     }
 
     fn enter_array(&mut self, now: Time, unit: u32, id: OpId, events: &mut Vec<(Time, NandEvent)>) {
-        let operation = self.slab[id].command.operation;
-        let mut end = now + self.timing.array[operation.kind().index()];
-        if let (Some(faults), Operation::Read(page)) = (&self.faults, operation) {
-            let outcome = faults.read(page);
-            let op = &mut self.slab[id];
-            (op.retries, op.is_lost) = (outcome.retries, !outcome.is_corrected);
-            end += self.timing.array[Kind::Read.index()] * u64::from(outcome.retries);
+        let kind = self.slab[id].command.operation.kind();
+        let mut end = now + self.timing.array[kind.index()];
+        if self.faults.is_some() {
+            end += self.read_again(id);
         }
         self.enter(now, unit, Phase::Array(id), end, events);
+    }
+
+    /// How much longer flash that can fail reads: until the bits can be corrected, or in vain.
+    #[cold]
+    fn read_again(&mut self, id: OpId) -> Picos {
+        let op = &mut self.slab[id];
+        if let (Some(faults), Operation::Read(page)) = (&self.faults, op.command.operation) {
+            let outcome = faults.read(page);
+            (op.retries, op.is_lost) = (outcome.retries, !outcome.is_corrected);
+        }
+        self.timing.array[Kind::Read.index()] * u64::from(op.retries)
     }
 
     fn enter_transfer(
@@ -320,13 +329,11 @@ impl Nand {
     ) {
         let op = self.slab.remove(id);
         let operation = op.command.operation;
-        let is_failed = match (&mut self.faults, operation) {
-            (None, _) => false,
-            (Some(_), Operation::Read(_)) => op.is_lost,
-            (Some(faults), Operation::Program(page)) => !faults.program(page),
-            (Some(faults), Operation::Erase(block)) => !faults.erase(block),
+        let fault = match self.faults.is_some() {
+            true => self.end_with_faults(&op),
+            false => None,
         };
-        self.record(now, &op, is_failed);
+        self.record(now, &op);
         if operation.kind() != Kind::Read {
             let block = operation.block(&self.geometry);
             if let Some(changes) = self.changes_of_block.get_mut(block.index()) {
@@ -339,21 +346,34 @@ impl Nand {
             submitted: op.submitted,
             started: op.started,
             finished: now,
-            fault: is_failed.then(|| fault_of(operation.kind())),
+            fault,
         });
         self.start_next(now, unit, events);
     }
 
-    fn record(&mut self, now: Time, op: &Op, is_failed: bool) {
-        let retry_time = self.timing.array[Kind::Read.index()] * u64::from(op.retries);
+    /// How a command of flash that can fail ends, and the counters of that.
+    #[cold]
+    fn end_with_faults(&mut self, op: &Op) -> Option<Fault> {
+        let operation = op.command.operation;
+        let faults = self.faults.as_mut()?;
+        let is_done = match operation {
+            Operation::Read(_) => !op.is_lost,
+            Operation::Program(page) => faults.program(page),
+            Operation::Erase(block) => faults.erase(block),
+        };
+        let stats = self.stats.of_mut(operation.kind());
+        stats.retries += u64::from(op.retries);
+        stats.retry_time += self.timing.array[Kind::Read.index()] * u64::from(op.retries);
+        stats.failed += u64::from(!is_done);
+        (!is_done).then(|| fault_of(operation.kind()))
+    }
+
+    fn record(&mut self, now: Time, op: &Op) {
         let stats = self.stats.of_mut(op.command.operation.kind());
         stats.completed += 1;
         stats.wait += op.started - op.submitted;
         stats.channel_wait += op.channel_wait;
         stats.suspended += op.suspended;
-        stats.retries += u64::from(op.retries);
-        stats.retry_time += retry_time;
-        stats.failed += u64::from(is_failed);
         stats.latency += now - op.submitted;
     }
 

@@ -66,6 +66,12 @@ impl<I: LogIndex> Controller<I> {
     /// Does what the flushes that wait allow now.
     #[inline]
     pub(super) fn advance_flushes<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if !self.flushes.is_empty() {
+            self.go_on_flushing(now, platform);
+        }
+    }
+
+    fn go_on_flushing<P: Platform>(&mut self, now: Time, platform: &mut P) {
         while !self.flushes.is_empty() && self.pass_is_over(now, platform) {
             for flush in self.flushes.end_pass() {
                 self.answer_flush(now, &flush, platform);

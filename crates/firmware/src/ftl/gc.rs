@@ -166,12 +166,29 @@ impl Gc {
 
 impl<M: Mapping> Ftl<M> {
     /// Does what GC of the die can do now: picks a victim, moves pages, erases.
+    #[inline]
     pub(super) fn advance_gc<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
-        if self.gc.collectors[die.index()].victim.is_none() && !self.start_victim(die) {
-            return;
+        let victim = &self.gc.collectors[die.index()].victim;
+        let in_flight = match victim.as_ref().map(|victim| victim.in_flight) {
+            Some(in_flight) => in_flight,
+            None if self.start_victim(die) => 0,
+            None => return,
+        };
+        let limit = self.relocation_limit();
+        // With so many in flight, as nearly always, the end of one of them comes here again.
+        if in_flight < limit {
+            self.relocate(now, die, limit, platform);
+            self.erase_if_empty(now, die, platform);
         }
-        self.relocate(now, die, platform);
-        self.erase_if_empty(now, die, platform);
+    }
+
+    /// How many relocations a die may have in flight: one at least.
+    #[inline]
+    fn relocation_limit(&self) -> u32 {
+        match self.waiting.is_empty() {
+            true => self.config.gc_pages,
+            false => self.config.gc_foreground_pages,
+        }
     }
 
     /// Bulk: gives every die its share of blocks to erase once too many are in use.
@@ -263,12 +280,7 @@ impl<M: Mapping> Ftl<M> {
     }
 
     /// Starts as many relocations as the die may have in flight.
-    fn relocate<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
-        let limit = if self.waiting.is_empty() {
-            self.config.gc_pages
-        } else {
-            self.config.gc_foreground_pages
-        };
+    fn relocate<P: Platform>(&mut self, now: Time, die: DieId, limit: u32, platform: &mut P) {
         while self.gc.victim_mut(die).in_flight < limit {
             if self.gc.collectors[die.index()].waits_for_room {
                 return;
@@ -313,24 +325,20 @@ impl<M: Mapping> Ftl<M> {
 
     fn erase_if_empty<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
         let pages = self.geometry.pages_per_block;
-        let victim = *self.gc.victim_mut(die);
+        let victim = self.gc.victim_mut(die);
         let is_in_use = victim.in_flight > 0 || victim.host_reads > 0;
         if victim.cursor < pages || is_in_use || victim.is_erasing {
             return;
         }
-        let valid = self.mapping.valid_count(victim.block);
-        assert_eq!(
-            valid, 0,
-            "{:?} is erased with valid pages in it",
-            victim.block
-        );
-        if self.allocator.block(victim.block).is_condemned {
+        let block = victim.block;
+        let valid = self.mapping.valid_count(block);
+        assert_eq!(valid, 0, "{block:?} is erased with valid pages in it");
+        if self.allocator.block(block).is_condemned {
             return self.retire_victim(now, die, platform);
         }
         self.gc.victim_mut(die).is_erasing = true;
         self.stats.erases += 1;
         self.estimator.enter(die, OpKind::Erase, true);
-        let block = victim.block;
         self.submit(
             now,
             Operation::Erase { block },

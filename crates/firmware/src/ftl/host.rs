@@ -47,7 +47,14 @@ impl<M: Mapping> Ftl<M> {
     }
 
     /// Submits host programs for which there is room now.
+    #[inline]
     pub(super) fn submit_waiting<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if !self.waiting.is_empty() {
+            self.submit_first(now, platform);
+        }
+    }
+
+    fn submit_first<P: Platform>(&mut self, now: Time, platform: &mut P) {
         // A block that is retired on the way comes here again.
         if core::mem::replace(&mut self.is_submitting, true) {
             return;
