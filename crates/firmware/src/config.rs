@@ -410,8 +410,9 @@ impl ControllerConfig {
                 "ssd.tx_log is not 0B, so pages cannot go to the host: switch promotion off".into(),
             );
         }
-        // The log index packs line and slot into 32 bits (SkyByte III-B), all ones meaning empty.
-        if self.ssd.half_slot_count() >= 1 << (32 - page.line_bits()) {
+        // The log indexes pack line and slot into 31 bits of 32 (SkyByte III-B): all ones of the
+        // hash mean empty, and the skip list says with one whether a run begins.
+        if self.ssd.half_slot_count() >= 1 << (31 - page.line_bits()) {
             problems.push(format!(
                 "ssd.write_log ({}) has more slots than the log index can name beside the lines \
                  of a page of {page}",

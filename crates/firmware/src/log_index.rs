@@ -1,6 +1,8 @@
 //! Finds the slot of the write log that holds the newest copy of a line (SkyByte §III-B, ByteFS
 //! §4.3).
 
+mod blocks;
+mod line;
 #[cfg(test)]
 mod model;
 pub mod skip_list;
@@ -16,8 +18,9 @@ use units::{LineInPage, LogSlot, Lpa, PageSize};
 ///
 /// Pages are scanned in an order that depends on nothing but the writes.
 pub trait LogIndex {
-    /// The index of a half whose slots start at `first_slot`.
-    fn new(page: PageSize, first_slot: LogSlot) -> Self;
+    /// The index of a half whose slots start at `first_slot` and are `stride` apart, one or two. Of
+    /// pages of `2^n` lines it has fewer than `2^(31 - n)` slots.
+    fn new(page: PageSize, first_slot: LogSlot, stride: u32) -> Self;
     /// Makes `slot` the place of a line; returns the slot that it replaces.
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot>;
     /// The slot of a line.

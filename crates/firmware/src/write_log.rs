@@ -49,7 +49,7 @@ impl<I: LogIndex> WriteLog<I> {
         let is_ring = mode == LogMode::Ring;
         let (second, stride) = if is_ring { (1, 2) } else { (half_slots, 1) };
         let half = |first_slot| Half {
-            index: I::new(page, LogSlot::new(first_slot)),
+            index: I::new(page, LogSlot::new(first_slot), stride),
             first_slot,
             used: 0,
         };

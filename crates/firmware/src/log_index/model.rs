@@ -17,6 +17,7 @@ struct Tried<I> {
     /// Pages in the order of first logging.
     order: Vec<u64>,
     next_slot: u32,
+    stride: u32,
 }
 
 /// Several pages of a partition of 16 MiB, in several partitions.
@@ -25,12 +26,14 @@ fn lpa(page: u64) -> u64 {
 }
 
 impl<I: LogIndex> Tried<I> {
-    fn new() -> Self {
+    /// Of slots that are so far apart.
+    fn new(stride: u32) -> Self {
         Self {
-            index: I::new(PageSize::KIB_4, LogSlot::new(FIRST_SLOT)),
+            index: I::new(PageSize::KIB_4, LogSlot::new(FIRST_SLOT), stride),
             model: BTreeMap::new(),
             order: Vec::new(),
             next_slot: FIRST_SLOT,
+            stride,
         }
     }
 
@@ -61,7 +64,7 @@ impl<I: LogIndex> Tried<I> {
 
     fn log(&mut self, page: u64, line: u16) {
         let slot = self.next_slot;
-        self.next_slot += 1;
+        self.next_slot += self.stride;
         let old = self
             .index
             .insert(Lpa::new(page), LineInPage::new(line), LogSlot::new(slot));
@@ -122,7 +125,7 @@ impl<I: LogIndex> Tried<I> {
 
 /// Two halves of a log: of a line in both, the newer one counts.
 fn compare_halves<I: LogIndex>(newer: Vec<Step>, older: Vec<Step>) {
-    let mut halves = [Tried::<I>::new(), Tried::new()];
+    let mut halves = [Tried::<I>::new(1), Tried::new(1)];
     halves[1].next_slot += 100_000;
     for (half, steps) in halves.iter_mut().zip([newer, older]) {
         steps.into_iter().for_each(|step| half.step(step));
@@ -142,8 +145,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn the_hash_behaves_as_a_map_in_order_of_first_logging(first in steps(), second in steps()) {
-        let mut tried = Tried::<TwoLevelHash>::new();
+    fn the_hash_behaves_as_a_map_in_order_of_first_logging(first in steps(), second in steps(), stride in 1u32..=2) {
+        let mut tried = Tried::<TwoLevelHash>::new(stride);
         for steps in [first, second] {
             for step in steps {
                 tried.step(step);
@@ -156,8 +159,8 @@ proptest! {
     }
 
     #[test]
-    fn the_skip_list_behaves_as_a_map_in_ascending_order(first in steps(), second in steps()) {
-        let mut tried = Tried::<SkipList>::new();
+    fn the_skip_list_behaves_as_a_map_in_ascending_order(first in steps(), second in steps(), stride in 1u32..=2) {
+        let mut tried = Tried::<SkipList>::new(stride);
         for steps in [first, second] {
             for step in steps {
                 tried.step(step);

@@ -10,6 +10,8 @@
 //! Source: ByteFS §4.3, Fig. 3.
 
 mod chunks;
+mod compare;
+mod lanes;
 mod nodes;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,8 @@ pub struct SkipList {
     chunks: ChunkLists,
     page_count: usize,
     partition_bits: u32,
+    /// The bits of a page that are its number in its partition.
+    page_mask: u64,
     /// The page that was written last, and where it is while no page comes or goes: lines of a page
     /// are often written together.
     finger: Option<(Lpa, Place)>,
@@ -40,7 +44,7 @@ impl SkipList {
     #[inline]
     fn split(&self, lpa: Lpa) -> (usize, u16) {
         let partition = (lpa.get() >> self.partition_bits) as usize;
-        let page = lpa.get() & ((1 << self.partition_bits) - 1);
+        let page = lpa.get() & self.page_mask;
         (partition, page as u16)
     }
 
@@ -72,14 +76,15 @@ impl SkipList {
 }
 
 impl LogIndex for SkipList {
-    fn new(page: PageSize, _first_slot: LogSlot) -> Self {
+    fn new(page: PageSize, first_slot: LogSlot, stride: u32) -> Self {
         // Pages smaller than 512 B make smaller partitions.
         let pages = (PARTITION / page.bytes()).min(MOST_PAGES);
         Self {
             nodes: Nodes::new(),
-            chunks: ChunkLists::new(page.line_bits()),
+            chunks: ChunkLists::new(page.line_bits(), first_slot, stride),
             page_count: 0,
             partition_bits: pages.trailing_zeros(),
+            page_mask: pages - 1,
             finger: None,
         }
     }

@@ -87,7 +87,7 @@ impl TwoLevelHash {
 }
 
 impl LogIndex for TwoLevelHash {
-    fn new(page: PageSize, first_slot: LogSlot) -> Self {
+    fn new(page: PageSize, first_slot: LogSlot, _stride: u32) -> Self {
         Self {
             pages: Pages::new(),
             tables: Tables::new(page.line_bits()),
@@ -217,7 +217,7 @@ mod tests {
     const LINE: LineInPage = LineInPage::new(5);
 
     fn index() -> TwoLevelHash {
-        TwoLevelHash::new(PageSize::KIB_4, LogSlot::new(1000))
+        TwoLevelHash::new(PageSize::KIB_4, LogSlot::new(1000), 1)
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
                 assert!(index.remove_page(Lpa::new(page)));
             }
             index.reset();
-            sizes.push(index.tables.room());
+            sizes.push(index.tables.extents());
         }
         assert_eq!(sizes[0], sizes[2]);
         assert_eq!(index.memory(), 0);

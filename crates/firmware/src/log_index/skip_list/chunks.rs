@@ -1,94 +1,72 @@
 //! The chunk lists of all pages: which lines of a page are where in the log, as runs.
 //!
-//! A chunk is a run of lines whose slots follow each other: first line (1 B), length (1 B), first
-//! slot (4 B). The chunks of a page lie in ascending order and do not overlap, in a block for up to
-//! 2^n of them, the smallest that takes them: first all first lines, then all lengths, then all
-//! slots, so that one comparison of vectors finds the chunk of a line. Eight chunks are 48 B.
-//! Blocks are reused, so a log in steady state allocates nothing.
+//! A list is an array of codes of 4 B in the order of lines: line, slot, and whether the lines up
+//! to that of the next code are in the slots that follow. So a chunk, a run of lines whose slots
+//! follow each other, is one code if it is one line and else two, its first and its last line; the
+//! last one is a code like any other. The codes of a page lie in a block for up to 2^n of them, the
+//! smallest that takes them. Eight lines that are written apart take half a cache line.
 //!
-//! Source: ByteFS §4.3 (chunk entry: 1 B block offset, 4 B log offset, 4 B length); the length
-//! needs no more than 1 B here, for a chunk ends with its page.
+//! Source: ByteFS §4.3 (chunk entry: 1 B block offset, 4 B log offset, 4 B length), SkyByte §III-B
+//! (line and slot in 4 B).
 
-use super::super::reserve;
-use alloc::vec::Vec;
-use core::hint::black_box;
+use super::super::blocks::{Block, Blocks};
+use super::super::line::Line;
+use core::ops::Range;
 use units::{LineInPage, LogSlot};
-use wide::u8x16;
+use wide::i32x8;
 
-/// Bytes of a chunk.
-pub(super) const CHUNK_BYTES: usize = 6;
-/// What stands for a line in the room of a block that is not used.
-const UNUSED: u8 = u8::MAX;
-/// Room of the largest block, base-two logarithm: as many chunks as a page has lines.
-const MOST_ROOM_BITS: usize = 8;
+/// Base-two logarithm of the codes of the smallest block.
+const FIRST_BITS: u8 = 1;
+/// Codes of the longest list: as many as a page has lines.
+const MOST: usize = 256;
 
 /// A run of lines of a page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy)]
 struct Chunk {
-    line: u8,
-    /// Less one.
-    length: u8,
+    line: u16,
+    /// The last line.
+    last: u16,
+    /// In units of the half, as codes have it.
     slot: u32,
 }
 
 impl Chunk {
-    /// The run of `length` lines from `line` on, 1 to 256 of them.
-    fn new(line: u16, length: u16, slot: u32) -> Self {
-        debug_assert!(line < 256 && (1..=256).contains(&length));
-        Self {
-            line: line as u8,
-            length: (length - 1) as u8,
-            slot,
-        }
+    fn of_line(line: u16, slot: u32) -> Self {
+        let last = line;
+        Self { line, last, slot }
     }
-    #[inline]
-    fn first(self) -> u16 {
-        u16::from(self.line)
-    }
-    /// The line behind the last one.
-    #[inline]
-    fn end(self) -> u16 {
-        self.first() + u16::from(self.length) + 1
-    }
-    #[inline]
-    fn slot_of(self, line: u16) -> LogSlot {
-        LogSlot::new(self.slot + u32::from(line - self.first()))
+    fn slot_of(self, line: u16) -> u32 {
+        self.slot + u32::from(line - self.line)
     }
     /// What is left of it up to a line of it.
     fn before(self, line: u16) -> Option<Self> {
-        (line > self.first()).then(|| Self::new(self.first(), line - self.first(), self.slot))
+        let last = line.checked_sub(1)?;
+        (line > self.line).then_some(Self { last, ..self })
     }
     /// What is left of it behind a line of it.
     fn behind(self, line: u16) -> Option<Self> {
-        let slot = self.slot_of(line).get() + 1;
-        (line + 1 < self.end()).then(|| Self::new(line + 1, self.end() - line - 1, slot))
+        (line < self.last).then(|| Self {
+            line: line + 1,
+            slot: self.slot_of(line) + 1,
+            ..self
+        })
     }
     /// Whether a line with this slot continues it.
-    fn precedes(self, line: u16, slot: LogSlot) -> bool {
-        self.end() == line && self.slot + u32::from(self.length) + 1 == slot.get()
-    }
-    /// Its lines with their slots.
-    fn lines(self) -> impl Iterator<Item = (LineInPage, LogSlot)> {
-        (self.first()..self.end()).map(move |line| (LineInPage::new(line), self.slot_of(line)))
+    fn precedes(self, line: u16, slot: u32) -> bool {
+        self.last + 1 == line && self.slot_of(self.last) + 1 == slot
     }
 }
 
-/// The chunk list of a page: number of its block << bits of a line | chunks less one. The count
-/// says how large the block is. A half has no more pages than slots that its log can name, which
-/// leave that many bits for a line, so both fit.
+/// The chunk list of a page: where its block begins, in units of the smallest one << bits of a line
+/// | codes less one. The count says how large the block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct List(pub(super) u32);
 
-/// Base-two logarithm of the room of a block for so many chunks.
-fn room_bits(count: usize) -> usize {
-    usize::from(ROOM_BITS[count - 1])
-}
-
-/// By number of chunks less one: a load is quicker than what not every processor has an instruction
-/// for.
-const ROOM_BITS: [u8; 1 << MOST_ROOM_BITS] = {
-    let mut bits = [0; 1 << MOST_ROOM_BITS];
-    let mut less_one = 0;
+/// Base-two logarithm of the codes of a block, by those of its list less one: a load is quicker
+/// than what not every processor has an instruction for.
+const ROOM_BITS: [u8; MOST] = {
+    let mut bits = [FIRST_BITS; MOST];
+    let mut less_one = 1 << FIRST_BITS;
     while less_one < bits.len() {
         bits[less_one] = (usize::BITS - less_one.leading_zeros()) as u8;
         less_one += 1;
@@ -96,235 +74,218 @@ const ROOM_BITS: [u8; 1 << MOST_ROOM_BITS] = {
     bits
 };
 
-/// As [`ROOM_BITS`], the room itself.
-const ROOM: [u16; 1 << MOST_ROOM_BITS] = {
-    let mut room = [0; 1 << MOST_ROOM_BITS];
-    let mut less_one = 0;
-    while less_one < room.len() {
-        room[less_one] = 1 << ROOM_BITS[less_one];
-        less_one += 1;
-    }
-    room
-};
-
-/// Chunks that are found with one comparison.
-const ONCE: usize = 16;
-/// Bytes that are taken at once: the largest block whose chunks are, and then some, so that many a
-/// place in them needs no check.
-const TAKEN: usize = 128;
-const _: () = assert!(ONCE * CHUNK_BYTES <= TAKEN);
-
-/// All blocks with room for `1 << room_bits` chunks.
-#[derive(Clone, Default)]
-struct Arena {
-    /// The blocks, and behind the last one as many bytes as are taken at once.
-    bytes: Vec<u8>,
-    free: Vec<u32>,
-}
-
-/// The chunks of the block at the beginning that begin at `line` or before.
-#[inline(always)]
-fn begun(block: &[u8], count: usize, line: u8) -> usize {
-    if count > ONCE {
-        return block[..count]
-            .iter()
-            .filter(|first| **first <= line)
-            .count();
-    }
-    let lines = block.first_chunk().expect("some are behind the last block");
-    begun_at_once(lines, count, line)
-}
-
-/// As [`begun`], of so few chunks that one comparison is enough.
-#[inline(always)]
-fn begun_at_once(lines: &[u8; ONCE], count: usize, line: u8) -> usize {
-    let lines = u8x16::new(*lines);
-    let begun = lines.min(u8x16::splat(line)).simd_eq(lines).to_bitmask();
-    // The first that did not begin, or the end of the list.
-    (!begun | 1 << count).trailing_zeros() as usize
-}
-
-#[inline]
-fn chunk(block: &[u8], room: usize, at: usize) -> Chunk {
-    let slot = block[2 * room + 4 * at..].first_chunk();
-    Chunk {
-        line: block[at],
-        length: block[room + at],
-        slot: u32::from_le_bytes(*slot.expect("a slot of 4 B")),
-    }
-}
-
-fn put(block: &mut [u8], room: usize, at: usize, chunk: Chunk) {
-    block[at] = chunk.line;
-    block[room + at] = chunk.length;
-    let place = 2 * room + 4 * at;
-    block[place..place + 4].copy_from_slice(&chunk.slot.to_le_bytes());
+/// Codes of parts of a chunk, a line of which has another slot, and of the chunk before it.
+struct Parts {
+    codes: [u32; 6],
+    count: usize,
 }
 
 /// The chunk lists of all pages.
 #[derive(Clone)]
 pub(super) struct ChunkLists {
-    /// By base-two logarithm of the room; a power of two of them, which saves a check.
-    arenas: [Arena; 16],
-    /// Chunks that the blocks in use have room for.
-    room: u64,
+    blocks: Blocks,
     line_bits: u32,
     /// The bits of a list that are its count.
-    count_bits: u32,
+    count_mask: u32,
+    /// The bits of a code that are its line.
+    key_mask: u32,
+    slot_shift: u32,
+    /// The slot that is 0 in a code, and how far slots are apart.
+    first_slot: u32,
+    stride: u32,
 }
 
 impl ChunkLists {
-    /// For pages of `2^line_bits` lines.
-    pub(super) fn new(line_bits: u8) -> Self {
+    /// For pages of `2^line_bits` lines, in slots from `first_slot` on that are `stride` apart.
+    pub(super) fn new(line_bits: u8, first_slot: LogSlot, stride: u32) -> Self {
         Self {
-            arenas: Default::default(),
-            room: 0,
+            blocks: Blocks::new(),
             line_bits: u32::from(line_bits),
-            count_bits: (1 << line_bits) - 1,
+            count_mask: (1 << line_bits) - 1,
+            key_mask: (2 << line_bits) - 2,
+            slot_shift: u32::from(line_bits) + 1,
+            first_slot: first_slot.get(),
+            stride,
         }
     }
 
     /// Memory of the lists in use.
     pub(super) fn memory(&self) -> u64 {
-        self.room * CHUNK_BYTES as u64
+        self.blocks.used() * size_of::<u32>() as u64
     }
 
-    /// Bytes that all arenas hold, with what they have reserved.
+    /// Bytes that it holds.
     pub(super) fn held(&self) -> u64 {
-        let bytes =
-            |arena: &Arena| arena.bytes.capacity() + arena.free.capacity() * size_of::<u32>();
-        self.arenas.iter().map(bytes).sum::<usize>() as u64
+        self.blocks.held()
     }
 
-    /// Bytes that blocks have ever taken.
+    /// Extents that there have ever been.
     #[cfg(test)]
-    pub(super) fn room(&self) -> usize {
-        self.arenas.iter().map(|arena| arena.bytes.len()).sum()
+    pub(super) fn extents(&self) -> usize {
+        self.blocks.extents()
     }
 
-    /// Chunks of a list.
+    /// The number that stands for a slot in codes.
     #[inline]
-    pub(super) fn count(&self, list: List) -> usize {
-        (list.0 & self.count_bits) as usize + 1
-    }
-
-    #[inline]
-    fn bytes_of(&self, list: List) -> core::ops::Range<usize> {
-        let size = CHUNK_BYTES << room_bits(self.count(list));
-        let start = (list.0 >> self.line_bits) as usize * size;
-        start..start + size
+    fn number_of(&self, slot: LogSlot) -> u32 {
+        (slot.get() - self.first_slot) / self.stride
     }
 
     #[inline]
-    fn block(&self, list: List) -> &[u8] {
-        let arena = &self.arenas[room_bits(self.count(list))];
-        &arena.bytes[self.bytes_of(list)]
+    fn slot_of(&self, number: u32) -> LogSlot {
+        LogSlot::new(self.first_slot + number * self.stride)
     }
 
-    fn block_mut(&mut self, list: List) -> &mut [u8] {
-        let (bytes, room_bits) = (self.bytes_of(list), room_bits(self.count(list)));
-        &mut self.arenas[room_bits].bytes[bytes]
+    fn code(&self, line: u16, slot: u32, is_run: bool) -> u32 {
+        debug_assert!(slot < 1 << (u32::BITS - 1) >> self.line_bits);
+        slot << self.slot_shift | self.key(line) | u32::from(is_run)
     }
 
-    /// A list of so many chunks, whatever they are.
+    /// The line of a code, as it is in it.
+    #[inline]
+    fn key(&self, line: u16) -> u32 {
+        u32::from(line) << 1
+    }
+
+    #[inline]
+    fn line(&self, code: u32) -> u16 {
+        ((code & self.key_mask) >> 1) as u16
+    }
+
+    #[inline]
+    fn slot(&self, code: u32) -> u32 {
+        code >> self.slot_shift
+    }
+
+    #[inline]
+    fn is_run(code: u32) -> bool {
+        code & 1 == 1
+    }
+
+    /// Codes of a list.
+    #[inline]
+    fn count(&self, list: List) -> usize {
+        (list.0 & self.count_mask) as usize + 1
+    }
+
+    /// Where a list's block is, and how large.
+    #[inline]
+    fn block(&self, list: List) -> Block {
+        Block {
+            start: ((list.0 >> self.line_bits) as usize) << FIRST_BITS,
+            bits: ROOM_BITS[self.count(list) - 1],
+        }
+    }
+
+    #[inline]
+    fn codes(&self, list: List) -> &[u32] {
+        &self.blocks.of(self.block(list))[..self.count(list)]
+    }
+
+    fn block_mut(&mut self, list: List) -> &mut [u32] {
+        self.blocks.of_mut(self.block(list))
+    }
+
+    /// A list of so many codes, whatever they are.
     fn take(&mut self, count: usize) -> List {
-        let (arena, size) = (
-            &mut self.arenas[room_bits(count)],
-            CHUNK_BYTES << room_bits(count),
+        let unit = self.blocks.take(ROOM_BITS[count - 1]).start >> FIRST_BITS;
+        assert!(
+            unit < 1 << (u32::BITS - self.line_bits),
+            "a half has no more lines than its slots can name"
         );
-        self.room += 1 << room_bits(count);
-        let block = arena.free.pop().unwrap_or_else(|| {
-            let block = arena.bytes.len().saturating_sub(TAKEN) / size;
-            reserve(&mut arena.bytes, size + TAKEN);
-            arena.bytes.resize((block + 1) * size + TAKEN, UNUSED);
-            u32::try_from(block).expect("a half has fewer than 2^32 pages")
-        });
-        debug_assert!(u64::from(block) < 1 << (u32::BITS - self.line_bits));
-        List(block << self.line_bits | (count as u32 - 1))
+        List((unit as u32) << self.line_bits | (count as u32 - 1))
     }
 
     /// The list of a page with one line.
     pub(super) fn create(&mut self, line: LineInPage, slot: LogSlot) -> List {
         let list = self.take(1);
-        put(
-            self.block_mut(list),
-            1,
-            0,
-            Chunk::new(line.get(), 1, slot.get()),
-        );
+        self.block_mut(list)[0] = self.code(line.get(), self.number_of(slot), false);
         list
     }
 
     /// Gives the room of a list back.
     pub(super) fn give_back(&mut self, list: List) {
-        let room_bits = room_bits(self.count(list));
-        self.room -= 1 << room_bits;
-        self.arenas[room_bits].free.push(list.0 >> self.line_bits);
-    }
-
-    /// The chunk at a place of a list.
-    #[inline]
-    fn chunk(&self, list: List, at: usize) -> Chunk {
-        chunk(self.block(list), 1 << room_bits(self.count(list)), at)
+        self.blocks.give_back(self.block(list));
     }
 
     /// The logged lines of a page, in ascending order.
     pub(super) fn lines(&self, list: List) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        (0..self.count(list)).flat_map(move |at| self.chunk(list, at).lines())
-    }
-
-    /// The place of the chunk that begins last at the line or before it, + 1.
-    #[inline]
-    fn position(&self, list: List, line: LineInPage) -> usize {
-        begun(
-            self.block_and_more(list),
-            self.count(list),
-            line.get() as u8,
-        )
+        let codes = self.codes(list);
+        (0..codes.len()).flat_map(move |at| {
+            let (first, slot) = (self.line(codes[at]), self.slot(codes[at]));
+            let end = if Self::is_run(codes[at]) {
+                self.line(codes[at + 1])
+            } else {
+                first + 1
+            };
+            (first..end).map(move |line| {
+                let slot = slot + u32::from(line - first);
+                (LineInPage::new(line), self.slot_of(slot))
+            })
+        })
     }
 
     /// The slot of a line.
     #[inline(always)]
     pub(super) fn find(&self, list: List, line: LineInPage) -> Option<LogSlot> {
-        let count = self.count(list);
-        if count > ONCE {
+        if self.count(list) > Line::CODES {
             return self.find_among_many(list, line);
         }
-        let (room_bits, room) = (ROOM_BITS[count - 1], usize::from(ROOM[count - 1]));
-        let bytes = &self.arenas[usize::from(room_bits) % 16].bytes;
-        let start = (list.0 >> self.line_bits) as usize * (CHUNK_BYTES * room);
-        let block = bytes.get(start..start + TAKEN);
-        let block: &[u8; TAKEN] = block
-            .and_then(<[u8]>::first_chunk)
-            .expect("some are behind");
-        let lines = block.first_chunk().expect("more are taken");
-        let at = begun_at_once(lines, count, line.get() as u8).checked_sub(1)?;
-        // Half of the blocks lie in two cache lines. With this, the load of the second one need not
-        // wait for what the comparison in the first one says.
-        black_box(block[(room * CHUNK_BYTES - 1) % TAKEN]);
-        let length = block[(room + at) % TAKEN];
-        let slot = block[2 * room + 4 * at..].first_chunk();
-        let chunk = Chunk {
-            line: block[at % TAKEN],
-            length,
-            slot: u32::from_le_bytes(*slot.expect("a slot of 4 B")),
-        };
-        (line.get() < chunk.end()).then(|| chunk.slot_of(line.get()))
+        let (codes, start, at) = self.place_in_line(list, line);
+        let code = codes[(start + at.checked_sub(1)?) % Line::CODES];
+        self.slot_in(code, line)
     }
 
     /// As [`Self::find`], of a list that is too long for one comparison.
     #[cold]
     fn find_among_many(&self, list: List, line: LineInPage) -> Option<LogSlot> {
         let at = self.position(list, line).checked_sub(1)?;
-        let chunk = self.chunk(list, at);
-        (line.get() < chunk.end()).then(|| chunk.slot_of(line.get()))
+        self.slot_in(self.codes(list)[at], line)
     }
 
-    /// The block of a list and what is behind it.
+    /// The slot of a line that is at or behind that of a code and before that of the next one.
+    #[inline(always)]
+    fn slot_in(&self, code: u32, line: LineInPage) -> Option<LogSlot> {
+        let distance = self.key(line.get()) - (code & self.key_mask);
+        let is_there = (distance == 0) | Self::is_run(code);
+        is_there.then(|| self.slot_of(self.slot(code) + distance / 2))
+    }
+
+    /// How many codes are of the line or one before it.
     #[inline]
-    fn block_and_more(&self, list: List) -> &[u8] {
-        let arena = &self.arenas[room_bits(self.count(list))];
-        &arena.bytes[self.bytes_of(list).start..]
+    fn position(&self, list: List, line: LineInPage) -> usize {
+        if self.count(list) <= Line::CODES {
+            return self.place_in_line(list, line).2;
+        }
+        let codes = self.codes(list);
+        codes.partition_point(|code| self.line(*code) <= line.get())
+    }
+
+    /// The cache line with a list that is in one, where in it the list begins, and as
+    /// [`Self::position`].
+    #[inline(always)]
+    fn place_in_line(&self, list: List, line: LineInPage) -> (&[u32; Line::CODES], usize, usize) {
+        let start = ((list.0 >> self.line_bits) as usize) << FIRST_BITS;
+        let codes = self.blocks.line(start);
+        let start = start % Line::CODES;
+        let behind = behind(codes, self.key_mask, self.key(line.get()));
+        // The first that is behind the line, or the end of the list.
+        let end = behind >> start | 1 << self.count(list);
+        (codes, start, end.trailing_zeros() as usize)
+    }
+
+    /// The chunk that the code at a place is of, and where its codes are.
+    fn chunk(&self, list: List, at: usize) -> (Chunk, Range<usize>) {
+        let codes = self.codes(list);
+        let is_last = at > 0 && Self::is_run(codes[at - 1]);
+        let first = at - usize::from(is_last);
+        let end = first + 1 + usize::from(Self::is_run(codes[first]));
+        let chunk = Chunk {
+            line: self.line(codes[first]),
+            last: self.line(codes[end - 1]),
+            slot: self.slot(codes[first]),
+        };
+        (chunk, first..end)
     }
 
     /// Makes `slot` the place of a line; returns the slot that it replaces.
@@ -334,111 +295,134 @@ impl ChunkLists {
         line: LineInPage,
         slot: LogSlot,
     ) -> Option<LogSlot> {
-        let (at, line) = (self.position(*list, line), line.get());
-        let found = at.checked_sub(1).map(|at| self.chunk(*list, at));
-        if let Some(last) = found
-            && last.precedes(line, slot)
-        {
-            let room = 1 << room_bits(self.count(*list));
-            self.block_mut(*list)[room + at - 1] += 1;
-            return None;
-        }
-        let Some(covering) = found.filter(|chunk| line < chunk.end()) else {
-            self.splice(list, at, 0, &[Chunk::new(line, 1, slot.get())]);
+        let (at, slot) = (self.position(*list, line), self.number_of(slot));
+        let line = line.get();
+        let code = self.code(line, slot, false);
+        let Some(last) = at.checked_sub(1) else {
+            self.insert_code(list, at, code);
             return None;
         };
-        self.replace_line(list, at - 1, line, Some(slot));
-        Some(covering.slot_of(line))
+        let before = self.codes(*list)[last];
+        let (old_line, old_slot) = (self.line(before), self.slot(before));
+        if old_line == line || Self::is_run(before) {
+            let (chunk, range) = self.chunk(*list, last);
+            self.replace_line(list, chunk, range, line, Some(slot));
+            let distance = u32::from(line - old_line);
+            return Some(self.slot_of(old_slot + distance));
+        }
+        if (old_line + 1, old_slot + 1) == (line, slot) {
+            if last > 0 && Self::is_run(self.codes(*list)[last - 1]) {
+                self.block_mut(*list)[last] = code;
+                return None;
+            }
+            self.block_mut(*list)[last] |= 1;
+        }
+        self.insert_code(list, at, code);
+        None
     }
 
     /// Takes a line out of a list with more than that; returns its slot.
     pub(super) fn remove(&mut self, list: &mut List, line: LineInPage) -> Option<LogSlot> {
         let slot = self.find(*list, line)?;
         let at = self.position(*list, line) - 1;
-        self.replace_line(list, at, line.get(), None);
+        let (chunk, range) = self.chunk(*list, at);
+        self.replace_line(list, chunk, range, line.get(), None);
         Some(slot)
     }
 
     /// Whether a list has one line and no more.
     pub(super) fn is_one_line(&self, list: List) -> bool {
-        self.count(list) == 1 && self.chunk(list, 0).length == 0
+        self.count(list) == 1
     }
 
-    /// Gives a line of the chunk at `at` another slot, or none: what was before the line joins it
-    /// if it can.
-    fn replace_line(&mut self, list: &mut List, at: usize, line: u16, slot: Option<LogSlot>) {
-        let old = self.chunk(*list, at);
-        let mut parts = [Chunk::default(); 3];
-        let mut count = 0;
-        let (mut first, mut gone) = (at, 1);
-        let earlier = at.checked_sub(1).map(|before| self.chunk(*list, before));
-        let mut put = |chunk: Chunk| {
-            parts[count] = chunk;
+    /// Gives a line of a chunk another slot, or none: what was before the line joins it if it can.
+    fn replace_line(
+        &mut self,
+        list: &mut List,
+        old: Chunk,
+        mut range: Range<usize>,
+        line: u16,
+        slot: Option<u32>,
+    ) {
+        let mut own = slot.map(|slot| Chunk::of_line(line, slot));
+        let before = old.before(line);
+        if let (None, Some(slot), Some(at)) = (before, slot, range.start.checked_sub(1)) {
+            let (earlier, codes) = self.chunk(*list, at);
+            if earlier.precedes(line, slot) {
+                own = Some(Chunk {
+                    last: line,
+                    ..earlier
+                });
+                range.start = codes.start;
+            }
+        }
+        let parts = self.parts(&[before, own, old.behind(line)]);
+        self.splice(list, range, &parts.codes[..parts.count]);
+    }
+
+    /// The codes of chunks.
+    fn parts(&self, chunks: &[Option<Chunk>]) -> Parts {
+        let (mut codes, mut count) = ([0; 6], 0);
+        for chunk in chunks.iter().flatten() {
+            let is_run = chunk.last > chunk.line;
+            codes[count] = self.code(chunk.line, chunk.slot, is_run);
             count += 1;
-        };
-        if let Some(before) = old.before(line) {
-            put(before);
-        }
-        if let Some(slot) = slot {
-            match earlier.filter(|it| it.precedes(line, slot)) {
-                Some(earlier) => {
-                    let length = u16::from(earlier.length) + 2;
-                    put(Chunk::new(earlier.first(), length, earlier.slot));
-                    (first, gone) = (at - 1, 2);
-                }
-                None => put(Chunk::new(line, 1, slot.get())),
+            if is_run {
+                codes[count] = self.code(chunk.last, chunk.slot_of(chunk.last), false);
+                count += 1;
             }
         }
-        if let Some(behind) = old.behind(line) {
-            put(behind);
-        }
-        self.splice(list, first, gone, &parts[..count]);
+        Parts { codes, count }
     }
 
-    /// Puts chunks in the place of `gone` chunks from `at` on; some are left.
-    fn splice(&mut self, list: &mut List, at: usize, gone: usize, parts: &[Chunk]) {
+    /// Puts a code in front of that at a place.
+    fn insert_code(&mut self, list: &mut List, at: usize, code: u32) {
+        let count = self.count(*list);
+        if 1 << ROOM_BITS[count - 1] == count {
+            return self.move_to(list, at..at, &[code]);
+        }
+        let codes = &mut self.block_mut(*list)[..=count];
+        codes.copy_within(at..count, at + 1);
+        codes[at] = code;
+        list.0 += 1;
+    }
+
+    /// Puts codes in the place of others; some are left.
+    fn splice(&mut self, list: &mut List, gone: Range<usize>, parts: &[u32]) {
         let old_count = self.count(*list);
-        let count = old_count - gone + parts.len();
-        let room = 1 << room_bits(count);
-        if room == 1 << room_bits(old_count) {
-            let block = self.block_mut(*list);
-            if at + gone < old_count && gone != parts.len() {
-                for (start, size) in [(0, 1), (room, 1), (2 * room, 4)] {
-                    let moved = start + (at + gone) * size..start + old_count * size;
-                    block.copy_within(moved, start + (at + parts.len()) * size);
-                }
-            }
-            for (nth, part) in parts.iter().enumerate() {
-                put(block, room, at + nth, *part);
-            }
-            (count..old_count).for_each(|at| block[at] = UNUSED);
-            list.0 = list.0 + count as u32 - old_count as u32;
-        } else {
-            *list = self.move_list(*list, at, gone, parts);
+        let count = old_count - gone.len() + parts.len();
+        if ROOM_BITS[count - 1] != ROOM_BITS[old_count - 1] {
+            return self.move_to(list, gone, parts);
         }
+        let end = gone.start + parts.len();
+        let codes = self.block_mut(*list);
+        codes.copy_within(gone.end..old_count, end);
+        codes[gone.start..end].copy_from_slice(parts);
+        list.0 = list.0 + count as u32 - old_count as u32;
     }
 
-    /// The list in a block of another size, with other chunks in the place of `gone` from `at` on.
-    fn move_list(&mut self, old: List, at: usize, gone: usize, parts: &[Chunk]) -> List {
-        let old_count = self.count(old);
-        let count = old_count - gone + parts.len();
+    /// As [`Self::splice`], where that takes a block of another size.
+    fn move_to(&mut self, list: &mut List, gone: Range<usize>, parts: &[u32]) {
+        let old_count = self.count(*list);
+        let count = old_count - gone.len() + parts.len();
+        let end = gone.start + parts.len();
         let new = self.take(count);
-        let (from, to) = (room_bits(old_count), room_bits(count));
-        let (from_bytes, to_bytes) = (self.bytes_of(old), self.bytes_of(new));
-        let [from_arena, to_arena] = self
-            .arenas
-            .get_disjoint_mut([from, to])
-            .expect("blocks of different sizes");
-        let source = &from_arena.bytes[from_bytes];
-        let target = &mut to_arena.bytes[to_bytes];
-        let before = (0..at).map(|nth| chunk(source, 1 << from, nth));
-        let behind = (at + gone..old_count).map(|nth| chunk(source, 1 << from, nth));
-        let all = before.chain(parts.iter().copied()).chain(behind);
-        for (nth, chunk) in all.enumerate() {
-            put(target, 1 << to, nth, chunk);
-        }
-        target[count..1 << to].fill(UNUSED);
-        self.give_back(old);
-        new
+        let (from, to) = self.blocks.two(self.block(*list), self.block(new));
+        to[..gone.start].copy_from_slice(&from[..gone.start]);
+        to[gone.start..end].copy_from_slice(parts);
+        to[end..count].copy_from_slice(&from[gone.end..old_count]);
+        self.give_back(*list);
+        *list = new;
     }
+}
+
+/// Which codes of a cache line are of lines behind this one: a bit each.
+#[inline(always)]
+fn behind(codes: &[u32; Line::CODES], key_mask: u32, key: u32) -> u32 {
+    let (mask, key) = (i32x8::splat(key_mask as i32), i32x8::splat(key as i32));
+    let [low, high] = [0, Line::CODES / 2].map(|at| {
+        let half: [i32; 8] = core::array::from_fn(|nth| codes[at + nth] as i32);
+        (i32x8::new(half) & mask).simd_gt(key).to_bitmask() as u32
+    });
+    low | high << (Line::CODES / 2)
 }

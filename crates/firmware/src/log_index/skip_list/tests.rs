@@ -1,17 +1,18 @@
 //! What the model does not ask: memory, how pages spread over nodes and lanes, large pages.
 
-use super::nodes::NODE_BYTES;
 use super::*;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use units::Stream;
 
 const PAGES: u64 = 4096;
-/// Bytes of a chunk.
-const CHUNK: u64 = 6;
+/// Bytes of a node, and of the shortest lane.
+const LINE_BYTES: u64 = 64;
+/// Bytes of the smallest block, which a run or two lines fill.
+const SMALLEST: u64 = 8;
 
 fn index() -> SkipList {
-    SkipList::new(PageSize::KIB_4, LogSlot::new(0))
+    SkipList::new(PageSize::KIB_4, LogSlot::new(0), 1)
 }
 
 fn log(index: &mut SkipList, lpa: u64, lines: core::ops::Range<u16>, first_slot: u32) {
@@ -42,20 +43,17 @@ fn a_run_is_one_chunk_and_a_line_written_anew_splits_it() {
     log(&mut index, 5, 0..64, 100);
     let one = index.memory();
     log(&mut index, 6, 0..1, 200);
-    assert_eq!(index.memory() - one, CHUNK);
+    assert_eq!(index.memory() - one, SMALLEST);
     log(&mut index, 5, 9..10, 300);
-    assert_eq!(
-        index.memory() - one,
-        4 * CHUNK,
-        "room for four instead of one"
-    );
+    // Two runs and a line are five codes, in a block of eight instead of two.
+    assert_eq!(index.memory() - one, 4 * SMALLEST);
     for (line, slot) in [(8, 108), (9, 300), (10, 110), (63, 163)] {
         let found = index.find(Lpa::new(5), LineInPage::new(line));
         assert_eq!(found, Some(LogSlot::new(slot)));
     }
     // The run written anew in order takes the place of the old one line by line.
     log(&mut index, 5, 10..64, 301);
-    assert_eq!(index.memory() - one, 2 * CHUNK);
+    assert_eq!(index.memory() - one, 2 * SMALLEST);
 }
 
 #[test]
@@ -74,7 +72,7 @@ fn a_full_partition_takes_little_more_than_its_pages_in_whatever_order_they_come
         for page in &order {
             log(&mut index, PAGES + *page, 0..1, 0);
         }
-        let bytes = index.memory() - PAGES * CHUNK;
+        let bytes = index.memory() - PAGES * SMALLEST;
         assert!(bytes <= PAGES * most, "{bytes} bytes for {PAGES} pages");
         assert!(scanned(&index).into_iter().eq(PAGES..2 * PAGES));
         for page in &order {
@@ -120,7 +118,7 @@ fn a_partition_behaves_as_a_set_while_it_fills_and_empties() {
 
 #[test]
 fn a_page_of_256_lines_has_256_chunks_at_most() {
-    let mut index = SkipList::new(PageSize::KIB_16, LogSlot::new(0));
+    let mut index = SkipList::new(PageSize::KIB_16, LogSlot::new(0), 1);
     let lines = (0..256).map(|line| line * 77 % 256);
     for (slot, line) in lines.clone().enumerate() {
         let line = LineInPage::new(line);
@@ -142,7 +140,7 @@ fn a_page_of_256_lines_has_256_chunks_at_most() {
 fn an_empty_index_takes_the_memory_of_its_partitions_only() {
     let mut index = index();
     log(&mut index, 3 * PAGES, 0..1, 0);
-    assert_eq!(index.memory(), 4 * 8 + CHUNK + NODE_BYTES + 6);
+    assert_eq!(index.memory(), 4 * 8 + SMALLEST + 2 * LINE_BYTES);
     index.remove_page(Lpa::new(3 * PAGES));
     assert_eq!(index.memory(), 4 * 8);
 }
@@ -157,7 +155,7 @@ fn blocks_nodes_and_lanes_of_pages_that_left_are_used_again() {
             log(&mut index, page * 3, 0..3, slot);
             log(&mut index, page * 3, 1..2, slot + 3);
         }
-        sizes.push((index.nodes.room(), index.chunks.room(), index.memory()));
+        sizes.push((index.nodes.room(), index.chunks.extents(), index.memory()));
         for page in 0..3000 {
             assert!(index.remove_page(Lpa::new(page * 3)));
         }
@@ -172,7 +170,7 @@ fn blocks_nodes_and_lanes_of_pages_that_left_are_used_again() {
 fn pages_of_every_size_behave_as_a_map_while_partitions_fill_and_empty() {
     for line_bits in 0..=8 {
         let size = PageSize::new(Bytes::new(64 << line_bits)).expect("a power of two lines");
-        let mut index = SkipList::new(size, LogSlot::new(0));
+        let mut index = SkipList::new(size, LogSlot::new(0), 1);
         let mut model = BTreeMap::new();
         let mut random = Stream::new(line_bits, "skip list");
         let pages = 2 * (PARTITION / size.bytes()).min(MOST_PAGES);

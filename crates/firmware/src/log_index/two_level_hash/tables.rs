@@ -1,21 +1,18 @@
 //! The second level: of each page a table of its logged lines, by open addressing.
 //!
-//! Tables of one size lie in one arena with a free list, so a log in steady state allocates
-//! nothing. Up to sixteen entries are within one cache line and are compared at once.
+//! Up to sixteen entries are within one cache line and are compared at once.
 
-use alloc::vec::Vec;
-use core::ops::Range;
+use super::super::blocks::{Block, Blocks};
+use super::super::line::Line;
 use units::LineInPage;
 
 /// Entries of a cache line, base-two logarithm.
-const LINE_BITS: u8 = 4;
-const LINE: usize = 1 << LINE_BITS;
-const LINE_BYTES: usize = LINE * size_of::<u32>();
+const LINE_BITS: u8 = Line::CODES.ilog2() as u8;
 /// An unused entry. No line and slot have this code: `ControllerConfig::validate` sees to it.
 pub(super) const EMPTY: u32 = u32::MAX;
 
-/// Where the table of a page is: its number among those of its size << 4 | base-two logarithm of
-/// its entries, plus one. Half as many bits as a pointer.
+/// Where the table of a page is: the first of its entries, in units of its size << 4 | base-two
+/// logarithm of its entries, plus one. Half as many bits as a pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Table(u32);
 
@@ -54,21 +51,22 @@ impl Table {
         let shares = 1 << (LINE_BITS - self.bits());
         shares - 1 + ((self.0 >> Self::SIZE_BITS) as usize & (shares - 1))
     }
-    /// Its entries among those of all tables of its size.
     #[inline]
-    fn range(self) -> Range<usize> {
-        let start = ((self.0 >> Self::SIZE_BITS) as usize) << self.bits();
-        start..start + self.len()
+    fn block(self) -> Block {
+        Block {
+            start: ((self.0 >> Self::SIZE_BITS) as usize) << self.bits(),
+            bits: self.bits(),
+        }
     }
 }
 
 /// By [`Table::share`]: all bits of the entries that are the table's own.
-const OWN: [[u32; LINE]; 2 * LINE - 1] = {
-    let mut own = [[0; LINE]; 2 * LINE - 1];
+const OWN: [[u32; Line::CODES]; 2 * Line::CODES - 1] = {
+    let mut own = [[0; Line::CODES]; 2 * Line::CODES - 1];
     let mut share = 0;
     while share < own.len() {
         let shares_bits = (share + 1).ilog2();
-        let len = LINE >> shares_bits;
+        let len = Line::CODES >> shares_bits;
         let first = (share + 1 - (1 << shares_bits)) * len;
         let mut at = first;
         while at < first + len {
@@ -80,48 +78,10 @@ const OWN: [[u32; LINE]; 2 * LINE - 1] = {
     own
 };
 
-/// All tables of one size.
-#[derive(Clone, Default)]
-struct Arena {
-    /// From `start` on, whole cache lines.
-    entries: Vec<u32>,
-    /// Where the first cache line begins. Nothing but speed depends on it.
-    start: usize,
-    /// Tables that there have ever been.
-    tables: u32,
-    free: Vec<Table>,
-}
-
-impl Arena {
-    fn entries(&self) -> &[u32] {
-        &self.entries[self.start..]
-    }
-
-    /// An empty table of `2^bits` entries that was not there before.
-    fn extend(&mut self, bits: u8) -> Table {
-        let table = Table::new(self.tables, bits);
-        self.tables += 1;
-        let end = self.start + table.range().end.next_multiple_of(LINE);
-        if end > self.entries.capacity() {
-            let mut larger: Vec<u32> = Vec::with_capacity(end + end / 8 + LINE);
-            let start = larger.as_ptr().align_offset(LINE_BYTES) % LINE;
-            larger.resize(start, EMPTY);
-            larger.extend_from_slice(self.entries());
-            (self.entries, self.start) = (larger, start);
-        }
-        let end = self.start + table.range().end.next_multiple_of(LINE);
-        self.entries.resize(end.max(self.entries.len()), EMPTY);
-        table
-    }
-}
-
 /// The tables of all pages.
 #[derive(Clone)]
 pub(super) struct Tables {
-    /// By base-two logarithm of the table size; as many as that has values, which saves a check.
-    arenas: [Arena; 1 << Table::SIZE_BITS],
-    /// Entries of all tables in use.
-    entries: u64,
+    blocks: Blocks,
     line_mask: u32,
 }
 
@@ -129,42 +89,36 @@ impl Tables {
     /// For pages of `2^line_bits` lines.
     pub(super) fn new(line_bits: u8) -> Self {
         Self {
-            arenas: Default::default(),
-            entries: 0,
+            blocks: Blocks::new(),
             line_mask: (1 << line_bits) - 1,
         }
     }
 
     /// Entries of all tables in use.
     pub(super) fn entries(&self) -> u64 {
-        self.entries
+        self.blocks.used()
     }
 
-    /// Bytes that all arenas hold, with what they have reserved.
+    /// Bytes that it holds.
     pub(super) fn held(&self) -> u64 {
-        let bytes = |arena: &Arena| {
-            arena.entries.capacity() * size_of::<u32>() + arena.free.capacity() * size_of::<Table>()
-        };
-        self.arenas.iter().map(bytes).sum::<usize>() as u64
+        self.blocks.held()
     }
 
-    /// Entries that tables have ever taken.
+    /// Extents that there have ever been.
     #[cfg(test)]
-    pub(super) fn room(&self) -> usize {
-        self.arenas.iter().map(|arena| arena.entries().len()).sum()
+    pub(super) fn extents(&self) -> usize {
+        self.blocks.extents()
     }
 
     /// The entries of a table.
     #[inline]
     pub(super) fn of(&self, table: Table) -> &[u32] {
-        let arena = &self.arenas[usize::from(table.bits())];
-        &arena.entries[arena.start..][table.range()]
+        self.blocks.of(table.block())
     }
 
     #[inline]
     pub(super) fn of_mut(&mut self, table: Table) -> &mut [u32] {
-        let arena = &mut self.arenas[usize::from(table.bits())];
-        &mut arena.entries[arena.start..][table.range()]
+        self.blocks.of_mut(table.block())
     }
 
     /// The code of a line, [`EMPTY`] if it is not there.
@@ -173,9 +127,7 @@ impl Tables {
         if table.bits() > LINE_BITS {
             return self.of(table)[self.probe(table, line)];
         }
-        let arena = &self.arenas[usize::from(table.bits())];
-        let start = arena.start + table.range().start / LINE * LINE;
-        let codes: &[u32; LINE] = arena.entries[start..].first_chunk().expect("a whole line");
+        let codes = self.blocks.line(table.block().start);
         let line = u32::from(line.get());
         let mut found = 0;
         for (code, own) in codes.iter().zip(&OWN[table.share()]) {
@@ -225,30 +177,21 @@ impl Tables {
 
     /// An empty table of `2^bits` entries.
     pub(super) fn take(&mut self, bits: u8) -> Table {
-        self.entries += 1 << bits;
-        let size = usize::from(bits);
-        if let Some(table) = self.arenas[size].free.pop() {
-            self.of_mut(table).fill(EMPTY);
-            return table;
-        }
-        self.arenas[size].extend(bits)
+        let block = self.blocks.take(bits);
+        self.blocks.of_mut(block).fill(EMPTY);
+        let number = u32::try_from(block.start >> bits).expect("a half has fewer than 2^32 pages");
+        Table::new(number, bits)
     }
 
     pub(super) fn give_back(&mut self, table: Table) {
-        self.entries -= 1 << table.bits();
-        self.arenas[usize::from(table.bits())].free.push(table);
+        self.blocks.give_back(table.block());
     }
 
     /// A table of twice the size for what is in `old`, which is given back.
     pub(super) fn grow(&mut self, old: Table) -> Table {
         let (new, line_mask) = (self.take(old.bits() + 1), self.line_mask);
-        let (smaller, larger) = self.arenas.split_at_mut(usize::from(new.bits()));
-        let (from, to) = (&smaller[usize::from(old.bits())], &mut larger[0]);
-        let to = &mut to.entries[to.start..][new.range()];
-        for code in from.entries()[old.range()]
-            .iter()
-            .filter(|code| **code != EMPTY)
-        {
+        let (from, to) = self.blocks.two(old.block(), new.block());
+        for code in from.iter().filter(|code| **code != EMPTY) {
             let line = LineInPage::new((code & line_mask) as u16);
             to[Self::way(to, line, line_mask)] = *code;
         }
