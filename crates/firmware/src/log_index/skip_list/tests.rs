@@ -206,3 +206,66 @@ fn pages_of_every_size_behave_as_a_map_while_partitions_fill_and_empty() {
         }
     }
 }
+
+/// Runs that part, join and go back to the slots that they had, as those of transactions that are
+/// aborted; of halves and of rings, and up to the last slot that there can be.
+#[test]
+fn runs_behave_as_a_map_in_pages_of_every_size_and_up_to_the_last_slot() {
+    const STEPS: u32 = 200;
+    for (line_bits, stride) in (0..=8).flat_map(|bits| [(bits, 1), (bits, 2)]) {
+        let size = PageSize::new(Bytes::new(64 << line_bits)).expect("a power of two lines");
+        let (lines, slots) = (1u16 << line_bits, (1 << (31 - line_bits)) - 1);
+        let first = if stride == 1 { slots } else { 1 };
+        let slot = |number| LogSlot::new(first + number * stride);
+        let mut index = SkipList::new(size, slot(0), stride);
+        let mut model = BTreeMap::new();
+        let mut random = Stream::new(line_bits, "runs");
+        for step in 1..=STEPS {
+            let is_last = step == STEPS;
+            let page = if is_last { 0 } else { random.below(3) };
+            let from = random.below(u64::from(lines)) as u16;
+            let range = if is_last {
+                0..lines
+            } else {
+                from..lines.min(from + 9)
+            };
+            let action = if is_last { 0 } else { random.below(8) };
+            let number = slots - (STEPS - step + 1) * u32::from(lines);
+            let mut replaced = Vec::new();
+            let mut put = |line, slot: Option<LogSlot>| {
+                let (lpa, number) = (Lpa::new(page), LineInPage::new(line));
+                let (old, expected) = match slot {
+                    Some(slot) => {
+                        let expected = model.insert((page, line), slot);
+                        (index.insert(lpa, number, slot), expected)
+                    }
+                    None => (index.remove_line(lpa, number), model.remove(&(page, line))),
+                };
+                assert_eq!(old, expected);
+                old
+            };
+            for line in range {
+                let new = slot(number + u32::from(line));
+                replaced.push((line, put(line, (action != 5).then_some(new))));
+            }
+            if action > 5 {
+                for (line, old) in replaced {
+                    put(line, old);
+                }
+            }
+            let there = index.lines(Lpa::new(page));
+            let expected = model.range((page, 0)..(page + 1, 0));
+            assert!(there.eq(expected.map(|((_, line), slot)| (LineInPage::new(*line), *slot))));
+            for line in 0..lines {
+                let found = index.find(Lpa::new(page), LineInPage::new(line));
+                assert_eq!(found, model.get(&(page, line)).copied());
+            }
+        }
+        // What is left is one run, to the last slot.
+        assert_eq!(model[&(0, lines - 1)], slot(slots - 1));
+        for page in [1, 2] {
+            index.remove_page(Lpa::new(page));
+        }
+        assert_eq!(index.memory(), 8 + SMALLEST + 2 * LINE_BYTES);
+    }
+}
