@@ -2,8 +2,8 @@
 //! with an ordered list of runs of lines.
 //!
 //! First layer: LPA → partition of 16 MiB, by division. Second layer: [`Nodes`], a skip list
-//! ordered by page. Third layer: [`ChunkLists`]. What a lookup touches is two or three cache lines
-//! that all lookups share (lanes, 6 B a page of nodes) and the one with the chunks of its page.
+//! ordered by page. Third layer: [`ChunkLists`]. What a lookup touches of each half are two or three
+//! cache lines that many pages share (lane and node), and then the one with the chunks of its page.
 //!
 //! Pages are scanned in ascending order, not in that of first logging.
 //!

@@ -99,9 +99,10 @@ impl Lanes {
 
     /// Bytes that it holds.
     pub(super) fn held(&self) -> u64 {
-        let free: usize = self.free.iter().map(Vec::capacity).sum();
-        let lines = self.lines.capacity() * size_of::<Line>() + free * size_of::<u32>();
-        (lines + self.lanes.capacity() * size_of::<Lane>()) as u64
+        let left: usize = self.free.iter().map(Vec::capacity).sum();
+        let free = self.free.capacity() * size_of::<Vec<u32>>() + left * size_of::<u32>();
+        let lines = self.lines.capacity() * size_of::<Line>();
+        (lines + free + self.lanes.capacity() * size_of::<Lane>()) as u64
     }
 
     /// Cache lines that there have ever been.
