@@ -146,11 +146,17 @@ def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> 
     again = entresol_command("device", "create", image)
     assert (again.code, "exists already" in again.err) == (2, True)
     other = image.parent / "other"
+    large_log = ("--set", "ssd.write_log=1GiB", "--set", "ssd.dram=2GiB")
     for words, sentence in [
         (("--preset", "optane"), "there are bytefs, skybyte"),
         (("--set", "nand.t_r=soon"), "t_r"),
         (("--set", "nand.channels=0"), "nand.channels is 0"),
         (("--set", "cpu.cores=8"), "unknown section cpu; there are device, ssd"),
+        (
+            ("--set", "nand.page_size=16KiB", *large_log),
+            "ssd.write_log (1GiB) has more slots than the log index can name beside the lines of "
+            "a page of 16KiB: it must be below 1GiB",
+        ),
         (("--config", image / "none.toml"), "none.toml"),
     ]:
         outcome = entresol_command("device", "create", other, *words)

@@ -412,11 +412,13 @@ impl ControllerConfig {
         }
         // The log indexes pack line and slot into 31 bits of 32 (SkyByte III-B): all ones of the
         // hash mean empty, and the skip list says with one whether a run begins.
-        if self.ssd.half_slot_count() >= 1 << (31 - page.line_bits()) {
+        let nameable = 1u64 << (31 - page.line_bits());
+        if self.ssd.half_slot_count() >= nameable {
             problems.push(format!(
                 "ssd.write_log ({}) has more slots than the log index can name beside the lines \
-                 of a page of {page}",
-                self.ssd.write_log
+                 of a page of {page}: it must be below {}",
+                self.ssd.write_log,
+                self.ssd.log_entry * (2 * nameable)
             ));
         }
         problems
