@@ -53,7 +53,7 @@ impl<I: LogIndex> WriteLog<I> {
             first_slot,
             used: 0,
         };
-        // The index packs slot and line into 32 bits, all ones meaning empty.
+        // What an index can name beside the lines of a page: see `LogIndex::new`.
         let nameable = (1 << (31 - page.line_bits())) - 1;
         Self {
             halves: [half(0), half(second)],

@@ -2,8 +2,9 @@
 //! with an ordered list of runs of lines.
 //!
 //! First layer: LPA → partition of 16 MiB, by division. Second layer: [`Nodes`], a skip list
-//! ordered by page. Third layer: [`ChunkLists`]. What a lookup touches of each half are two or three
-//! cache lines that many pages share (lane and node), and then the one with the chunks of its page.
+//! ordered by page. Third layer: [`ChunkLists`]. What a lookup touches of each half are the lane,
+//! two or three cache lines that a partition's pages share, and a node, which ten pages share; and
+//! then the cache line with the chunks of its page.
 //!
 //! Pages are scanned in ascending order, not in that of first logging.
 //!
@@ -77,7 +78,7 @@ impl SkipList {
 
 impl LogIndex for SkipList {
     fn new(page: PageSize, first_slot: LogSlot, stride: u32) -> Self {
-        // Pages smaller than 512 B make smaller partitions.
+        // Pages smaller than 1 KiB make smaller partitions.
         let pages = (PARTITION / page.bytes()).min(MOST_PAGES);
         Self {
             nodes: Nodes::new(),

@@ -188,6 +188,9 @@ impl ChunkLists {
 
     /// A list of so many codes, whatever they are.
     fn take(&mut self, count: usize) -> List {
+        // A list may name twice as many units as a half has slots. A page takes less than two for
+        // each line that it gets until its half is free, even if all blocks that it grew out of
+        // stay in extents that nobody else can use: so there are enough.
         let unit = self.blocks.take(ROOM_BITS[count - 1]).start >> FIRST_BITS;
         assert!(
             unit < 1 << (u32::BITS - self.line_bits),
@@ -398,7 +401,7 @@ impl ChunkLists {
         let codes = self.block_mut(*list);
         codes.copy_within(gone.end..old_count, end);
         codes[gone.start..end].copy_from_slice(parts);
-        list.0 = list.0 + count as u32 - old_count as u32;
+        list.0 = list.0 - (old_count as u32 - 1) + (count as u32 - 1);
     }
 
     /// As [`Self::splice`], where that takes a block of another size.

@@ -2,7 +2,8 @@
 //!
 //! A lane is an array of links in one to 2^n whole cache lines: first the bounds of all links, the
 //! first page that a link's node may have, and then the nodes that they lead to. So a lane of up to
-//! 21 links takes two cache lines, and a lookup finds the bounds in the first one.
+//! 21 links takes two cache lines, and a lookup finds the bounds in the first one. A lane doubles
+//! when it is full and stays as long until it has no link.
 
 use super::super::line::{Line, codes, codes_mut, words, words_mut};
 use super::super::reserve;
@@ -199,6 +200,12 @@ impl Lanes {
         let all_nodes = &mut codes_mut(&mut self.lines)[lane.nodes()];
         all_nodes.copy_within(at..nodes.len(), at + 1);
         all_nodes[at] = node;
+    }
+
+    /// Gives a link a lower bound, above that of the link before it.
+    pub(super) fn lower(&mut self, partition: usize, at: usize, bound: u16) {
+        let lane = self.lanes[partition];
+        words_mut(&mut self.lines)[lane.bounds()][at] = bound;
     }
 
     /// Takes a link out of a lane, and with the last link the lane; those behind it move down.

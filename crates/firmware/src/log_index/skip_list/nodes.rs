@@ -225,12 +225,20 @@ impl Nodes {
         place
     }
 
-    /// The place if its node has room for a page more, else that in one of the two that the node
-    /// becomes.
+    /// The place if its node has room for a page more, else that in the next one, if it is behind
+    /// the node's pages, or in one of the two that the node becomes.
     fn with_room(&mut self, partition: usize, page: u16, place: Place) -> Place {
         let old = place.node as usize;
         if !self.nodes[old].is_full() {
             return place;
+        }
+        if place.at == WIDTH
+            && let Some(node) = self.next_with_room(partition, place.link)
+        {
+            // Pages that come in descending order behind a full node fill nodes.
+            let link = place.link + 1;
+            self.lanes.lower(partition, link, page);
+            return Place { link, node, at: 0 };
         }
         // Pages that come in ascending order fill nodes.
         let kept = if place.at == WIDTH { WIDTH } else { WIDTH / 2 };
@@ -250,6 +258,13 @@ impl Nodes {
             node,
             at: place.at - kept,
         }
+    }
+
+    /// The node behind that of a link, if it has room for a page more.
+    fn next_with_room(&self, partition: usize, link: usize) -> Option<u32> {
+        let lane = self.lanes.lane(partition);
+        let next = (link + 1 < lane.links()).then(|| self.lanes.node(lane, link + 1))?;
+        (!self.nodes[next as usize].is_full()).then_some(next)
     }
 
     /// The node of a partition that had none.

@@ -61,10 +61,19 @@ fn a_full_partition_takes_little_more_than_its_pages_in_whatever_order_they_come
     let mut random = Stream::new(1, "skip list");
     let ascending: Vec<u64> = (0..PAGES).collect();
     let descending: Vec<u64> = (0..PAGES).rev().collect();
+    // One node is full before pages behind it come.
+    let behind_a_node = (0..10).chain((10..PAGES).rev()).collect();
+    let (lows, highs) = (0..PAGES / 2, PAGES / 2..PAGES);
+    let in_two_places = lows
+        .zip(highs)
+        .flat_map(|(low, high)| [low, high])
+        .collect();
     // Bytes of nodes and lanes for a page, of which 6 cannot be less.
     let orders = [
         (ascending, 8),
         (descending, 16),
+        (behind_a_node, 8),
+        (in_two_places, 8),
         (shuffled(&mut random), 12),
     ];
     for (order, most) in orders {
@@ -82,8 +91,8 @@ fn a_full_partition_takes_little_more_than_its_pages_in_whatever_order_they_come
     }
 }
 
-/// The model has a few pages of a partition; this has all of them, so that nodes part, lanes grow
-/// to several segments, and both become empty.
+/// The model has a few pages of a partition; this has all of them, so that nodes part, lanes are
+/// too long for one comparison, and both become empty.
 #[test]
 fn a_partition_behaves_as_a_set_while_it_fills_and_empties() {
     let mut random = Stream::new(2, "skip list");

@@ -8,7 +8,8 @@ use units::LineInPage;
 
 /// Entries of a cache line, base-two logarithm.
 const LINE_BITS: u8 = Line::CODES.ilog2() as u8;
-/// An unused entry. No line and slot have this code: `ControllerConfig::validate` sees to it.
+/// An unused entry. No line and slot have this code, for a half has not that many slots
+/// ([`LogIndex::new`](super::LogIndex::new)).
 pub(super) const EMPTY: u32 = u32::MAX;
 
 /// Where the table of a page is: the first of its entries, in units of its size << 4 | base-two
