@@ -25,6 +25,7 @@ const WIDTH: usize = 10;
 const END: u16 = i16::MAX as u16;
 /// Pages of a partition, at most: their numbers are smaller than [`END`].
 pub(super) const MOST_PAGES: u64 = 1 << 14;
+
 /// A cache line of pages and their chunk lists: ten numbers in ascending order, [`END`] where there
 /// is no page, and behind them ten lists of two words each. A comparison takes some words more than
 /// the numbers.
