@@ -1,4 +1,4 @@
-"""The installed package on a real capture: record, look at it, run it, and break it.
+"""The installed package: record a capture and look at it, run a shipped one, and break it.
 
 About half a minute, most of it in QEMU and in the simulations.
 """
@@ -23,14 +23,20 @@ COMMAND = Path(sys.executable).parent / "entresol"
 DEMO = ("--machine", "demo")
 
 
-def test_a_capture_holds_what_the_program_did(entresol_command: Entresol, captured: Path) -> None:
-    info = json.loads(entresol_command("trace", "info", captured, "--json").out)
+def test_a_recording_holds_what_the_program_did_and_runs(
+    entresol_command: Entresol, recorded: Path
+) -> None:
+    info = json.loads(entresol_command("trace", "info", recorded, "--json").out)
     assert info["threads"] >= 2
     assert 1_150_000 <= info["instructions"] < 1_300_000
     assert 0 < info["stores"] < info["loads"] < info["instructions"]
     assert info["footprint_pages"] > 10
-    head = entresol_command("trace", "head", captured, "-n", "5")
+    head = entresol_command("trace", "head", recorded, "-n", "5")
     assert len(head.out.splitlines()) == 5
+    words = ("run", recorded, "--design", "all", *DEMO, "--audit", "--json")
+    outcome = entresol_command(*words)
+    assert outcome.code == 0, outcome.err
+    assert len(json.loads(outcome.out)["runs"]) == len(core.designs())
 
 
 def test_all_designs_do_the_same_work_and_equal_runs_are_equal_files(

@@ -1,4 +1,4 @@
-"""Explanations, windows and co-runs of a real capture: what they print is what runs give."""
+"""Explanations, windows and co-runs of a shipped capture: what they print is what runs give."""
 
 from __future__ import annotations
 
