@@ -283,19 +283,10 @@ fn calibrate() -> f64 {
     STEPS as f64 / seconds / 1e6
 }
 
-/// Time that this process, which has one thread, has been on a host core: to a few milliseconds
-/// where the system tells, else to ten.
+/// Time that this process, which has one thread, has been on a host core.
 fn cpu_seconds() -> f64 {
-    let finer = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let nanos = finer.split_whitespace().next().map(str::parse::<u64>);
-    if let Some(Ok(nanos)) = nanos {
-        return nanos as f64 / 1e9;
-    }
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = after_name.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.flat_map(str::parse::<u64>).sum();
-    ticks as f64 / 100.0
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// The most memory that this process has had resident so far.

@@ -129,6 +129,11 @@ impl Blocks {
         &self.lines[place / Line::CODES].codes
     }
 
+    #[inline(always)]
+    pub(super) fn line_mut(&mut self, place: usize) -> &mut [u32; Line::CODES] {
+        &mut self.lines[place / Line::CODES].codes
+    }
+
     /// A block of `2^bits` codes, whatever they are.
     pub(super) fn take(&mut self, bits: u8) -> Block {
         self.used += 1 << bits;

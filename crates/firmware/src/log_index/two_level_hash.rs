@@ -1,8 +1,8 @@
 //! SkyByte's log index: a hash table of pages, each with a small hash table of its logged lines.
 //!
-//! First level: [`Pages`], LPA → table. Second level: [`Tables`], open addressing with 4 B entries
-//! of line and slot, starting with four entries and doubling when the load factor would exceed
-//! 0.75, up to the lines of a page, where a line's home is its own number (D15).
+//! First level: [`Pages`], LPA → table. Second level: [`Tables`], 4 B entries of line and slot, from
+//! four entries doubling up to the lines of a page. SkyByte's are hash tables, three quarters full
+//! at most; those of up to sixteen entries need no hashing here and are filled to the last entry.
 //!
 //! Cost: two cache lines per lookup. Source: SkyByte §III-B, Fig. 12.
 
@@ -12,7 +12,7 @@ mod tables;
 use super::{IndexCursor, LogIndex, reserve};
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
-use pages::Pages;
+use pages::{NO_PAGE, Pages};
 use tables::{EMPTY, Table, Tables};
 use units::{LineInPage, LogSlot, Lpa, PageSize};
 
@@ -28,16 +28,13 @@ pub const FIRST_LEVEL_ENTRY_BYTES: u64 = 16;
 /// Bytes of a second-level entry. SkyByte §III-B: 6 bits of line, 26 bits of slot.
 pub const SECOND_LEVEL_ENTRY_BYTES: u64 = 4;
 
-/// Stands in the order of first logging where a page was removed.
-const REMOVED: Lpa = Lpa::new(u64::MAX);
-
 /// The two-level hash index of one half of the log.
 #[derive(Clone)]
 pub struct TwoLevelHash {
     pages: Pages,
     tables: Tables,
     /// In the order of first logging, with gaps where pages were removed.
-    order: Vec<Lpa>,
+    order: Vec<u32>,
     /// The page that was written last, and its table: lines of a page are often written together.
     finger: Option<(Lpa, Table)>,
     first_slot: LogSlot,
@@ -77,10 +74,10 @@ impl TwoLevelHash {
             return table;
         }
         let position = u32::try_from(self.order.len()).expect("a half has fewer than 2^32 pages");
-        let table = self.tables.take(FIRST_TABLE_BITS.min(self.line_bits));
-        self.pages.insert(lpa, table, position);
+        let table = self.tables.take_first();
+        let page = self.pages.insert(lpa, table, position);
         reserve(&mut self.order, 1);
-        self.order.push(lpa);
+        self.order.push(page);
         self.finger = Some((lpa, table));
         table
     }
@@ -100,25 +97,16 @@ impl LogIndex for TwoLevelHash {
 
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot> {
         let code = self.code(line, slot);
-        let table = self.table_of(lpa);
-        let mut at = self.tables.probe(table, line);
-        let entries = self.tables.of_mut(table);
-        let found = entries[at];
-        if found != EMPTY || table.bits() == self.line_bits {
-            entries[at] = code;
-            return (found != EMPTY).then(|| self.decode(found).1);
-        }
-        let used = entries.iter().map(|code| u32::from(*code != EMPTY));
-        let count = used.sum::<u32>() + 1;
-        let mut table = table;
-        if count * FULLEST.1 > (table.len() as u32) * FULLEST.0 {
-            table = self.tables.grow(table);
+        let mut table = self.table_of(lpa);
+        let before = loop {
+            match self.tables.put(table, line, code) {
+                Some(before) => break before,
+                None => table = self.tables.grow(table),
+            }
             self.pages.set_table(lpa, table);
             self.finger = Some((lpa, table));
-            at = self.tables.probe(table, line);
-        }
-        self.tables.of_mut(table)[at] = code;
-        None
+        };
+        (before != EMPTY).then(|| self.decode(before).1)
     }
 
     #[inline]
@@ -154,14 +142,11 @@ impl LogIndex for TwoLevelHash {
 
     fn remove_line(&mut self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
         let table = self.pages.find(lpa)?;
-        let at = self.tables.probe(table, line);
-        let entries = self.tables.of_mut(table);
-        let code = core::mem::replace(&mut entries[at], EMPTY);
+        let code = self.tables.take_out(table, line);
         if code == EMPTY {
             return None;
         }
-        self.tables.close_gap(table, at);
-        if self.tables.of(table).iter().all(|code| *code == EMPTY) {
+        if self.tables.lines(table) == 0 {
             self.remove_page(lpa);
         }
         Some(self.decode(code).1)
@@ -172,16 +157,16 @@ impl LogIndex for TwoLevelHash {
             return false;
         };
         self.finger = None;
-        self.order[position as usize] = REMOVED;
+        self.order[position as usize] = NO_PAGE;
         self.tables.give_back(table);
         true
     }
 
     fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa> {
-        while let Some(lpa) = self.order.get(cursor.0) {
+        while let Some(page) = self.order.get(cursor.0) {
             cursor.0 += 1;
-            if *lpa != REMOVED {
-                return Some(*lpa);
+            if *page != NO_PAGE {
+                return Some(Lpa::new(u64::from(*page)));
             }
         }
         None
@@ -201,11 +186,11 @@ impl LogIndex for TwoLevelHash {
 
     fn memory(&self) -> u64 {
         self.pages.count() as u64 * FIRST_LEVEL_ENTRY_BYTES
-            + self.tables.entries() * SECOND_LEVEL_ENTRY_BYTES
+            + self.tables.counted() * SECOND_LEVEL_ENTRY_BYTES
     }
 
     fn memory_held(&self) -> u64 {
-        let order = self.order.capacity() * size_of::<Lpa>();
+        let order = self.order.capacity() * size_of::<u32>();
         order as u64 + self.pages.held() + self.tables.held()
     }
 }
@@ -242,6 +227,63 @@ mod tests {
         assert_eq!([size_at(1), size_at(3), size_at(4)], [4, 4, 8]);
         assert_eq!([size_at(6), size_at(7), size_at(12)], [8, 16, 16]);
         assert_eq!([size_at(13), size_at(25), size_at(64)], [32, 64, 64]);
+    }
+
+    /// What SkyByte's tables would have is counted by lines, whatever way they came and went.
+    #[test]
+    fn a_page_of_few_lines_counts_as_in_the_paper() {
+        let mut random = units::Stream::new(1, "two_level_hash/counted");
+        for page_size in [64, 256, 512, 1024, 4096, 16_384] {
+            let page_size = PageSize::new(units::Bytes::new(page_size)).unwrap();
+            let mut index = TwoLevelHash::new(page_size, LogSlot::new(0), 1);
+            let page_lines = 1 << page_size.line_bits();
+            let mut lines = [const { alloc::collections::BTreeSet::new() }; 40];
+            for slot in 0..20_000 {
+                let page = random.below(40);
+                let line = LineInPage::new(random.below(page_lines.min(16)) as u16);
+                let of_page = &mut lines[page as usize];
+                match random.below(64) {
+                    0 => {
+                        assert_eq!(index.remove_page(Lpa::new(page)), !of_page.is_empty());
+                        of_page.clear();
+                    }
+                    1..24 => {
+                        let slot = index.remove_line(Lpa::new(page), line);
+                        assert_eq!(slot.is_some(), of_page.remove(&line));
+                    }
+                    _ => {
+                        let older = index.insert(Lpa::new(page), line, LogSlot::new(slot));
+                        assert_eq!(older.is_none(), of_page.insert(line));
+                    }
+                }
+                let counted = lines.iter().map(|lines| match lines.len() {
+                    0 => 0,
+                    lines => {
+                        let at_most = (lines * 4).div_ceil(3).next_power_of_two().max(4);
+                        16 + 4 * (at_most as u64).min(page_lines)
+                    }
+                });
+                assert_eq!(index.memory(), counted.sum::<u64>());
+            }
+        }
+    }
+
+    /// A line may have the code of an unused entry where the mask has ones.
+    #[test]
+    fn the_last_line_of_a_page_is_not_taken_for_an_unused_entry() {
+        let mut index = index();
+        let last = LineInPage::new(63);
+        index.insert(Lpa::new(1), LINE, LogSlot::new(1000));
+        assert_eq!(index.find(Lpa::new(1), last), None);
+        assert_eq!(index.remove_line(Lpa::new(1), last), None);
+        assert_eq!(index.insert(Lpa::new(1), last, LogSlot::new(1001)), None);
+        let replaced = index.insert(Lpa::new(1), last, LogSlot::new(1002));
+        assert_eq!(replaced, Some(LogSlot::new(1001)));
+        assert_eq!(
+            index.remove_line(Lpa::new(1), LINE),
+            Some(LogSlot::new(1000))
+        );
+        assert_eq!(index.find(Lpa::new(1), last), Some(LogSlot::new(1002)));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use units::Lpa;
 /// Pages of a bucket.
 const WIDTH: usize = 7;
 /// What stands where no page is. A device has fewer than 2^32 - 1 pages.
-const NO_PAGE: u32 = u32::MAX;
+pub(super) const NO_PAGE: u32 = u32::MAX;
 /// A page that no device has.
 const BEYOND: u32 = u32::MAX - 1;
 /// The table doubles when it would be fuller than this many eighths.
@@ -151,8 +151,8 @@ impl Pages {
         self.buckets[bucket].tables[place] = table.code();
     }
 
-    /// Puts a page that is not there into the table.
-    pub(super) fn insert(&mut self, lpa: Lpa, table: Table, position: u32) {
+    /// Puts a page that is not there into the table; returns its number.
+    pub(super) fn insert(&mut self, lpa: Lpa, table: Table, position: u32) -> u32 {
         let buckets = self.buckets.len();
         if (self.count + 1) * 8 > buckets * WIDTH * FULLEST_EIGHTHS {
             self.make_anew(2 * buckets);
@@ -163,6 +163,7 @@ impl Pages {
         let page = Self::key(lpa);
         assert!(page < BEYOND, "a device has fewer than 2^32 - 1 pages");
         self.put(page, table.code(), position);
+        page
     }
 
     fn put(&mut self, page: u32, table: u32, position: u32) {

@@ -1,15 +1,25 @@
-//! The second level: of each page a table of its logged lines, by open addressing.
+//! The second level: of each page a table of its logged lines.
 //!
-//! Up to sixteen entries are within one cache line and are compared at once.
+//! A table of at most sixteen entries is within one cache line and compared at once, so it needs no
+//! order and is filled to its last entry: entries in use first, then the others. A larger one is a
+//! hash table with open addressing, which doubles when its load would exceed 0.75, up to the lines
+//! of a page, where a line's home is its own number (D15).
+//!
+//! [`Tables::counted`] is what SkyByte's tables would have, which are hash tables from four entries
+//! on: what the modelled device spends.
 
 use super::super::blocks::{Block, Blocks};
 use super::super::line::Line;
+use super::{FIRST_TABLE_BITS, FULLEST};
+use core::array::from_fn;
+use core::hint::select_unpredictable;
 use units::LineInPage;
+use wide::u32x8;
 
 /// Entries of a cache line, base-two logarithm.
 const LINE_BITS: u8 = Line::CODES.ilog2() as u8;
 /// An unused entry. No line and slot have this code, for a half has not that many slots
-/// ([`LogIndex::new`](super::LogIndex::new)).
+/// ([`LogIndex::new`](super::super::LogIndex::new)).
 pub(super) const EMPTY: u32 = u32::MAX;
 
 /// Where the table of a page is: the first of its entries, in units of its size << 4 | base-two
@@ -46,11 +56,16 @@ impl Table {
     pub(super) fn len(self) -> usize {
         1 << self.bits()
     }
-    /// Which share of a cache line it is: 0 all of it, 1 and 2 the halves, 3 to 6 the quarters …
+    /// Whether it is within a cache line, its entries in use before the others.
     #[inline]
-    fn share(self) -> usize {
-        let shares = 1 << (LINE_BITS - self.bits());
-        shares - 1 + ((self.0 >> Self::SIZE_BITS) as usize & (shares - 1))
+    fn is_dense(self) -> bool {
+        self.bits() <= LINE_BITS
+    }
+    /// Its places in its cache line, a bit each.
+    #[inline]
+    fn places(self) -> u32 {
+        let first = ((self.0 >> Self::SIZE_BITS) << self.bits()) % Line::CODES as u32;
+        ((1 << self.len()) - 1) << first
     }
     #[inline]
     fn block(self) -> Block {
@@ -61,29 +76,28 @@ impl Table {
     }
 }
 
-/// By [`Table::share`]: all bits of the entries that are the table's own.
-const OWN: [[u32; Line::CODES]; 2 * Line::CODES - 1] = {
-    let mut own = [[0; Line::CODES]; 2 * Line::CODES - 1];
-    let mut share = 0;
-    while share < own.len() {
-        let shares_bits = (share + 1).ilog2();
-        let len = Line::CODES >> shares_bits;
-        let first = (share + 1 - (1 << shares_bits)) * len;
-        let mut at = first;
-        while at < first + len {
-            own[share][at] = u32::MAX;
-            at += 1;
+/// By lines of a page: the entries of its table in SkyByte's layout, as far as a table here is
+/// within a cache line.
+const COUNTED: [u64; Line::CODES + 1] = {
+    let mut counted = [0; Line::CODES + 1];
+    let mut lines = 1;
+    while lines < counted.len() {
+        let mut entries = 1 << FIRST_TABLE_BITS;
+        while lines as u64 * FULLEST.1 as u64 > entries * FULLEST.0 as u64 {
+            entries *= 2;
         }
-        share += 1;
+        counted[lines] = entries;
+        lines += 1;
     }
-    own
+    counted
 };
 
 /// The tables of all pages.
 #[derive(Clone)]
 pub(super) struct Tables {
     blocks: Blocks,
-    line_mask: u32,
+    line_bits: u8,
+    counted: u64,
 }
 
 impl Tables {
@@ -91,13 +105,14 @@ impl Tables {
     pub(super) fn new(line_bits: u8) -> Self {
         Self {
             blocks: Blocks::new(),
-            line_mask: (1 << line_bits) - 1,
+            line_bits,
+            counted: 0,
         }
     }
 
-    /// Entries of all tables in use.
-    pub(super) fn entries(&self) -> u64 {
-        self.blocks.used()
+    /// Entries of all tables in use, of a table of at most sixteen those that SkyByte's would have.
+    pub(super) fn counted(&self) -> u64 {
+        self.counted
     }
 
     /// Bytes that it holds.
@@ -111,42 +126,94 @@ impl Tables {
         self.blocks.extents()
     }
 
+    fn line_mask(&self) -> u32 {
+        (1 << self.line_bits) - 1
+    }
+
     /// The entries of a table.
     #[inline]
     pub(super) fn of(&self, table: Table) -> &[u32] {
         self.blocks.of(table.block())
     }
 
-    #[inline]
-    pub(super) fn of_mut(&mut self, table: Table) -> &mut [u32] {
-        self.blocks.of_mut(table.block())
-    }
-
     /// The code of a line, [`EMPTY`] if it is not there.
     #[inline(always)]
     pub(super) fn find(&self, table: Table, line: LineInPage) -> u32 {
-        if table.bits() > LINE_BITS {
-            return self.of(table)[self.probe(table, line)];
+        if !table.is_dense() {
+            let entries = self.of(table);
+            return entries[Self::way(entries, line, self.line_mask())];
         }
         let codes = self.blocks.line(table.block().start);
-        let line = u32::from(line.get());
-        let mut found = 0;
-        for (code, own) in codes.iter().zip(&OWN[table.share()]) {
-            // Masks: a compiler makes branches of an `if`.
-            let is_line = u32::from((code ^ line) & self.line_mask == 0).wrapping_neg();
-            // The complement of an unused entry adds nothing.
-            found |= !code & is_line & own;
-        }
-        !found
+        let same = places_of(codes, u32::from(line.get()), self.line_mask()) & table.places();
+        let code = codes[same.trailing_zeros() as usize % Line::CODES];
+        select_unpredictable(same != 0, code, EMPTY)
     }
 
-    /// Where the line is in the table, or the free entry where it belongs. Ends, because a table
-    /// with all lines of a page has each at home and a smaller one has a free entry.
+    /// Makes `code` the one of a line. Returns the code before it, [`EMPTY`] if there was none, or
+    /// nothing at all if the table must grow first.
     #[inline]
-    pub(super) fn probe(&self, table: Table, line: LineInPage) -> usize {
-        Self::way(self.of(table), line, self.line_mask)
+    pub(super) fn put(&mut self, table: Table, line: LineInPage, code: u32) -> Option<u32> {
+        let line_mask = self.line_mask();
+        if !table.is_dense() {
+            let entries = self.blocks.of_mut(table.block());
+            let at = Self::way(entries, line, line_mask);
+            if entries[at] == EMPTY && table.bits() < self.line_bits {
+                let used = entries.iter().map(|code| u32::from(*code != EMPTY));
+                let lines = used.sum::<u32>() + 1;
+                if lines * FULLEST.1 > table.len() as u32 * FULLEST.0 {
+                    return None;
+                }
+            }
+            return Some(core::mem::replace(&mut entries[at], code));
+        }
+        let codes = self.blocks.line_mut(table.block().start);
+        let own = table.places();
+        let unused = places_of(codes, EMPTY, u32::MAX) & own;
+        let same = places_of(codes, u32::from(line.get()), line_mask) & own;
+        let place = if same != 0 { same } else { unused };
+        let code_there = codes.get_mut(place.trailing_zeros() as usize)?;
+        let before = core::mem::replace(code_there, code);
+        if before == EMPTY {
+            let lines = (own & !unused).count_ones();
+            self.counted += self.counted_of(lines + 1) - self.counted_of(lines);
+        }
+        Some(before)
     }
 
+    /// Forgets a line. Returns its code, [`EMPTY`] if it was not there.
+    pub(super) fn take_out(&mut self, table: Table, line: LineInPage) -> u32 {
+        let (line_mask, before) = (self.line_mask(), self.lines(table));
+        let entries = self.blocks.of_mut(table.block());
+        if !table.is_dense() {
+            let gap = Self::way(entries, line, line_mask);
+            let code = core::mem::replace(&mut entries[gap], EMPTY);
+            Self::close_gap(entries, gap, line_mask);
+            return code;
+        }
+        let used = &mut entries[..before as usize];
+        let line = u32::from(line.get());
+        let Some(at) = used.iter().position(|code| code & line_mask == line) else {
+            return EMPTY;
+        };
+        let last = used.len() - 1;
+        used.swap(at, last);
+        self.counted -= self.counted_of(before) - self.counted_of(before - 1);
+        core::mem::replace(&mut self.blocks.of_mut(table.block())[last], EMPTY)
+    }
+
+    /// How many lines are in a table.
+    pub(super) fn lines(&self, table: Table) -> u32 {
+        let used = self.of(table).iter().map(|code| u32::from(*code != EMPTY));
+        used.sum()
+    }
+
+    /// What a table of at most sixteen entries counts with so many lines.
+    fn counted_of(&self, lines: u32) -> u64 {
+        COUNTED[lines as usize].min(1 << self.line_bits)
+    }
+
+    /// Where the line is in a hash table, or the unused entry where it belongs. Ends, because a
+    /// table with all lines of a page has each at home and a smaller one has an unused entry.
     #[inline]
     fn way(table: &[u32], line: LineInPage, line_mask: u32) -> usize {
         let mut at = line.index() & (table.len() - 1);
@@ -157,9 +224,7 @@ impl Tables {
     }
 
     /// Moves the entries behind a gap up so that each is found on its way from home.
-    pub(super) fn close_gap(&mut self, table: Table, gap: usize) {
-        let line_mask = self.line_mask;
-        let table = self.of_mut(table);
+    fn close_gap(table: &mut [u32], gap: usize, line_mask: u32) {
         let (mut gap, mut at, last) = (gap, gap, table.len() - 1);
         for _ in 0..last {
             at = (at + 1) & last;
@@ -176,27 +241,58 @@ impl Tables {
         }
     }
 
+    /// The table of a page without lines.
+    pub(super) fn take_first(&mut self) -> Table {
+        self.take(FIRST_TABLE_BITS.min(self.line_bits))
+    }
+
     /// An empty table of `2^bits` entries.
-    pub(super) fn take(&mut self, bits: u8) -> Table {
+    fn take(&mut self, bits: u8) -> Table {
         let block = self.blocks.take(bits);
         self.blocks.of_mut(block).fill(EMPTY);
         let number = u32::try_from(block.start >> bits).expect("a half has fewer than 2^32 pages");
-        Table::new(number, bits)
+        let table = Table::new(number, bits);
+        if !table.is_dense() {
+            self.counted += 1 << bits;
+        }
+        table
     }
 
+    /// A table that is not needed any more, with or without lines.
     pub(super) fn give_back(&mut self, table: Table) {
+        self.counted -= match table.is_dense() {
+            true => self.counted_of(self.lines(table)),
+            false => table.len() as u64,
+        };
         self.blocks.give_back(table.block());
     }
 
     /// A table of twice the size for what is in `old`, which is given back.
     pub(super) fn grow(&mut self, old: Table) -> Table {
-        let (new, line_mask) = (self.take(old.bits() + 1), self.line_mask);
+        let (new, line_mask) = (self.take(old.bits() + 1), self.line_mask());
         let (from, to) = self.blocks.two(old.block(), new.block());
-        for code in from.iter().filter(|code| **code != EMPTY) {
-            let line = LineInPage::new((code & line_mask) as u16);
-            to[Self::way(to, line, line_mask)] = *code;
+        if new.is_dense() {
+            to[..from.len()].copy_from_slice(from);
+            self.counted += self.counted_of(self.lines(new));
+        } else {
+            for code in from.iter().filter(|code| **code != EMPTY) {
+                let line = LineInPage::new((code & line_mask) as u16);
+                to[Self::way(to, line, line_mask)] = *code;
+            }
         }
         self.give_back(old);
         new
     }
+}
+
+/// Which codes of a cache line are `value` where the mask has ones: a bit each.
+#[inline(always)]
+fn places_of(codes: &[u32; Line::CODES], value: u32, mask: u32) -> u32 {
+    let half = |first: usize| {
+        let codes = u32x8::new(from_fn(|at| codes[first + at]));
+        (codes & u32x8::splat(mask))
+            .simd_eq(u32x8::splat(value))
+            .to_bitmask()
+    };
+    half(0) | half(8) << 8
 }
