@@ -25,6 +25,7 @@ mod nbd;
 mod replay;
 mod shm;
 
+use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use sim::SimError;
 use sim::run::{Mode, Prepared, RunSpec};
@@ -285,8 +286,9 @@ fn calibrate() -> f64 {
 
 /// Time that this process, which has one thread, has been on a host core.
 fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    let clock = ClockId::CLOCK_PROCESS_CPUTIME_ID;
+    let time = clock_gettime(clock).expect("a process has a clock");
+    time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
 }
 
 /// The most memory that this process has had resident so far.
