@@ -42,6 +42,29 @@ def test_the_documentations_script_shows_its_bug(
     assert shown in outcome.out
 
 
+@pytest.mark.parametrize("cut", ["cut before 9 9 pending", "cut within 0 99 torn"])
+def test_a_cut_that_never_comes_is_no_pass(
+    entresol_command: Entresol, tmp_path: Path, cut: str
+) -> None:
+    script = _script(tmp_path, f"{FAILING}{cut}\n")
+    outcome = entresol_command("device", "crash", "replay", script)
+    assert outcome.code == 1
+    assert "never comes to the cut" in outcome.err and outcome.err.count("\n") == 1
+    as_json = entresol_command("device", "crash", "replay", script, "--json")
+    assert (as_json.code, json.loads(as_json.out)["script"]["cut_is_missing"]) == (1, True)
+    again = _script(tmp_path, f"{FAILING}cut before 0 2 pending\ncut_again before 0 99 pending\n")
+    assert entresol_command("device", "crash", "replay", again).code == 1
+
+
+def test_a_run_that_could_not_write_its_script_does_not_begin(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    for place in (tmp_path, tmp_path / "none" / "a.crash"):
+        outcome = entresol_command("device", "crash", "run", "--points", "1", "-o", place)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert f"{place}: a script cannot be written there" in outcome.err
+
+
 def test_a_script_of_a_sound_firmware_counts_its_crash_points(
     entresol_command: Entresol, tmp_path: Path
 ) -> None:
@@ -62,7 +85,9 @@ def test_steps_that_cannot_be_done_are_said_with_the_line_of_the_first(
     assert outcome.code == 0
     assert outcome.out.splitlines()[1] == "2 of 4 steps could not be done, the first in line 4"
     result = json.loads(entresol_command("device", "crash", "replay", script, "--json").out)
-    assert result["script"] == {"steps": 4, "passed_over": 2, "first_line": 4}
+    assert result["script"] == {
+        "steps": 4, "passed_over": 2, "first_line": 4, "cut_is_missing": False,
+    }  # fmt: skip
     sound = _script(tmp_path, HEAD + "write 3 2\nsettle\n")
     assert "could not" not in entresol_command("device", "crash", "replay", sound).out
 

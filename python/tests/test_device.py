@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import resource
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Entresol
@@ -142,9 +148,42 @@ def test_what_is_no_sound_image_is_one_sentence(
     assert outcome.err.count("\n") == 1
 
 
+def test_an_interrupted_create_leaves_nothing(
+    entresol_command: Entresol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = core.device_create
+
+    def interrupted(image: Path, *rest: Any) -> None:
+        create(image, *rest)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(core, "device_create", interrupted)
+    outcome = entresol_command("device", "create", tmp_path / "new", *SMALL)
+    assert (outcome.code, outcome.out) == (130, "")
+    assert outcome.err == "entresol: interrupted; nothing was written.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_beyond_the_memory_there_is_leaves_nothing(tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    words = (sys.executable, "-m", "entresol", "device", "create", "new", "--preset", "cxl")
+    done = subprocess.run(
+        [*words, *SMALL, "--set", "ssd.dram=8GiB"], cwd=tmp_path, capture_output=True, text=True,
+        preexec_fn=limit, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "new: its data cache is " in done.stderr
+    assert done.stderr.count("\n") == 1 and "smaller ssd.dram" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> None:
     again = entresol_command("device", "create", image)
     assert (again.code, "exists already" in again.err) == (2, True)
+    nameless = entresol_command("device", "create", "")
+    assert (nameless.code, "names no image" in nameless.err) == (2, True)
     other = image.parent / "other"
     large_log = ("--set", "ssd.write_log=1GiB", "--set", "ssd.dram=2GiB")
     for words, sentence in [

@@ -21,11 +21,13 @@ from conftest import Entresol
 from kill_lab import Server, serve_command
 from nbd_client import FUA
 from rich.console import Console
+from rich.text import Text
 from small_devices import SMALL
 
 from entresol import core
+from entresol.core import Json
 from entresol.device import latencies
-from entresol.device.frame import Look, View, frame
+from entresol.device.frame import Look, View, fitted, frame
 
 TOP = (sys.executable, "-m", "entresol", "device", "top")
 HOME, ALTERNATE, BACK = b"\x1b[H", b"\x1b[?1049h", b"\x1b[?1049l"
@@ -53,6 +55,40 @@ def test_frames_fit_their_terminal(image: Path, width: int) -> None:
     lines = _text(view, width).splitlines()
     assert max(map(len, lines)) == width
     assert sum("╭" in line for line in lines) >= 3
+
+
+KINDS = ("byte_read", "byte_write", "block_read", "block_write")
+
+
+def _fitted(look: Json, width: int, height: int) -> list[str]:
+    latency = {name: 1 for name, _ in latencies.SPANS} | {"requests": 1}
+    look = {**look, "recent": dict.fromkeys(KINDS, latency)}
+    view = View([Look(0.0, look), Look(1.0, look)])
+    console = Console(width=width, height=height, record=True, file=StringIO(), force_terminal=True)
+    console.print(fitted(view, console, Text(" Ctrl-C ends")))
+    return console.export_text().rstrip("\n").splitlines()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (130, 40), (200, 60)])
+def test_all_of_a_device_is_to_be_seen_on_a_usual_terminal(
+    image: Path, size: tuple[int, int]
+) -> None:
+    lines = _fitted(core.DeviceWatch(image).look(), *size)
+    assert len(lines) <= size[1] and max(map(len, lines)) <= size[0]
+    assert lines[-1] == " Ctrl-C ends"
+    text = "\n".join(lines)
+    for words in ("log", "reads from", "flash programs", "block write", "free blocks", "spare"):
+        assert words in text, words
+
+
+def test_a_low_terminal_says_how_much_it_does_not_show(image: Path) -> None:
+    look = core.DeviceWatch(image).look()
+    lines = _fitted(look, 40, 10)
+    assert len(lines) == 10 and max(map(len, lines)) <= 40
+    assert lines[0].startswith("○ at rest: no process has it")
+    (hidden,) = re.findall(r"^ (\d+) lines more · Ctrl-C ends$", lines[-1])
+    assert len(_fitted(look, 40, 10 + int(hidden))) == 10 + int(hidden)
+    assert "more" not in _fitted(look, 40, 10 + int(hidden))[-1]
 
 
 def test_rates_and_latencies_are_of_the_time_between_looks(image: Path, tmp_path: Path) -> None:
@@ -157,8 +193,10 @@ def test_recovery_time_is_beside_the_papers(entresol_command: Entresol, tmp_path
     assert "64.0\u00a0KiB" in rows[1] and "256\u00a0KiB" in rows[2]
     assert "ByteFS §5.5" in done.out and "4.2 s in all" in done.out
     assert list(tmp_path.iterdir()) == []
-    wrong = entresol_command("device", "recovery-time", "--log", "much")
-    assert wrong.code == 2 and "--log much" in wrong.err and wrong.err.count("\n") == 1
+    many = ("--lines-per-page", "65")
+    for more, sentence in ((("--log", "much"), "--log much"), (many, "a page has 64")):
+        wrong = entresol_command("device", "recovery-time", *more, *sets)
+        assert wrong.code == 2 and sentence in wrong.err and wrong.err.count("\n") == 1
 
 
 def test_a_frame_of_a_new_device_shows_all_of_its_spare_and_no_work(image: Path) -> None:

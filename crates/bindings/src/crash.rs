@@ -31,13 +31,14 @@ fn tally_json(tally: &Tally) -> Value {
     })
 }
 
-/// Steps of a script that could not be done.
+/// What of a script could not be done: steps, and the one cut that it names.
 fn passed_over_json(text: &str, script: &Script, tally: &Tally) -> Value {
     let first = tally.first_passed_over;
     json!({
         "steps": script.workload.steps.len(),
         "passed_over": tally.passed_over,
         "first_line": first.and_then(|step| Script::line_of(text, step)),
+        "cut_is_missing": script.cut.is_some() && tally.points == 0,
     })
 }
 

@@ -71,8 +71,12 @@ fn device_create(
     let config = configured(preset, &files, &overrides).map_err(to_python)?;
     let made = py.detach(|| {
         let name = Image::create(&path, &config)?;
-        DeviceEngine::open(&path, Pace::None)?.close()?;
-        Ok(name)
+        let opened = DeviceEngine::open(&path, Pace::None).and_then(DeviceEngine::close);
+        if opened.is_err() {
+            // What cannot be opened is no device. That it is in the way is the lesser trouble.
+            let _ = std::fs::remove_dir_all(&path);
+        }
+        opened.map(|_| name)
     });
     Ok(made.map_err(to_python)?.to_string())
 }

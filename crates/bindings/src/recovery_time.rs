@@ -68,7 +68,9 @@ fn told(size: Bytes, measured: &Measured) -> String {
 fn raise(failed: Failed) -> PyErr {
     match failed {
         Failed::File(error) => to_python(error),
-        Failed::TooFewPages { .. } | Failed::NoLog => ConfigError::new_err(failed.to_string()),
+        Failed::TooFewPages { .. } | Failed::TooManyLines { .. } | Failed::NoLog => {
+            ConfigError::new_err(failed.to_string())
+        }
         Failed::Device(error) => ImageError::new_err(error.to_string()),
         Failed::Stopped => EntresolError::new_err(failed.to_string()),
     }

@@ -88,7 +88,7 @@ typedef struct entresol_stats {
  * failure in this thread. */
 const char *entresol_error(void);
 
-/* Connects to the server at the unix socket `path`. Null on failure. */
+/* Connects to the server at the unix socket `path`, or `unix:PATH`. Null on failure. */
 entresol_device *entresol_connect(const char *path);
 
 /* The same with `data_bytes` (256 KiB to 16 MiB) for what may be under way, and calls that look

@@ -147,12 +147,14 @@ pub extern "C" fn entresol_connect_with(
         return null_mut();
     }
     // SAFETY: not null, and the header demands a text that ends with zero.
-    let path = unsafe { CStr::from_ptr(path) };
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    // As servers print it, and as the binding for Python takes it.
+    let path = path.strip_prefix(b"unix:").unwrap_or(path);
     let connect = Connect {
         data: Bytes::new(data_bytes),
         spin: Duration::from_micros(spin_us.into()),
     };
-    match connect.to(Path::new(OsStr::from_bytes(path.to_bytes()))) {
+    match connect.to(Path::new(OsStr::from_bytes(path))) {
         Ok(client) => Box::into_raw(Box::new(client)),
         Err(error) => {
             failed(UNREACHABLE, &error.to_string());

@@ -82,13 +82,15 @@ fn the_example_in_c_does_what_it_says() {
     let program = compile(&folder);
     let device = RealDevice::open(&image(&folder), Pace::None).unwrap();
     let socket = std::env::temp_dir().join(format!("entresol-c-{}", std::process::id()));
-    let account = || {
+    // The path alone, and as a server prints it.
+    let account = |before: &str| {
         let mut command = Command::new(&program);
-        command.arg(&socket).env("LD_LIBRARY_PATH", built());
+        let place = format!("{before}{}", socket.display());
+        command.arg(place).env("LD_LIBRARY_PATH", built());
         command
     };
 
-    let refused = account().output().unwrap();
+    let refused = account("").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("no device can be reached there"), "{said}");
@@ -103,7 +105,7 @@ fn the_example_in_c_does_what_it_says() {
         };
         let (device, listener) = (&device, &listener);
         scope.spawn(move || serve(device, listener, turn).unwrap());
-        let output = account().output().unwrap();
+        let output = account("unix:").output().unwrap();
         stop.store(true, Ordering::Relaxed);
         assert!(
             output.status.success(),

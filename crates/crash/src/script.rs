@@ -105,9 +105,15 @@ impl FromStr for Script {
             bug: None,
             cut: None,
         };
+        let mut has_device = false;
         for (number, line) in lines {
-            let taken = script.take_line(line);
+            let is_device = line.split_whitespace().next() == Some("device");
+            let taken = match is_device && has_device {
+                true => Err("a device is there already".into()),
+                false => script.take_line(line),
+            };
             taken.map_err(|reason| format!("line {number}: {reason}"))?;
+            has_device |= is_device;
         }
         match script.workload.device.problems().as_slice() {
             [] => Ok(script),
@@ -120,15 +126,18 @@ impl Script {
     fn take_line(&mut self, line: &str) -> Result<(), String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "device" => rest
-                .split_whitespace()
-                .try_for_each(|setting| self.set(setting)),
+            "device" | "bug" if !self.workload.steps.is_empty() => {
+                Err(format!("{word} comes before the first step"))
+            }
+            "device" => self.set_all(rest),
+            "bug" if self.bug.is_some() => Err("a bug is planted already".into()),
             "bug" => {
                 let named = Bug::ALL.iter().find(|(_, name)| *name == rest.trim());
                 let (bug, _) = named.ok_or_else(|| format!("{rest:?} is not a bug"))?;
                 self.bug = Some(*bug);
                 Ok(())
             }
+            "cut" if self.cut.is_some() => Err("there is a cut already".into()),
             "cut" => {
                 let first = cut(rest)?;
                 self.cut = Some(CutName {
@@ -139,9 +148,11 @@ impl Script {
             }
             "cut_again" => {
                 let second = cut(rest)?;
-                let before = self.cut.as_mut();
-                before.ok_or("cut_again comes after cut")?.second = Some(second);
-                Ok(())
+                let before = self.cut.as_mut().ok_or("cut_again comes after cut")?;
+                match before.second.replace(second) {
+                    None => Ok(()),
+                    Some(_) => Err("there is a cut_again already".into()),
+                }
             }
             _ if self.cut.is_some() => Err("steps come before the cut".into()),
             _ => {
@@ -151,8 +162,20 @@ impl Script {
         }
     }
 
-    fn set(&mut self, setting: &str) -> Result<(), String> {
-        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+    fn set_all(&mut self, settings: &str) -> Result<(), String> {
+        let mut known: Vec<&str> = Vec::new();
+        for setting in settings.split_whitespace() {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+            if known.contains(&key) {
+                return Err(format!("{key} is there twice"));
+            }
+            known.push(key);
+            self.set(key, value)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let mut fields = self.workload.device.fields_mut();
         let field = fields.iter_mut().find(|(name, _)| *name == key);
         let (_, field) = field.ok_or_else(|| format!("a device has no {key:?}"))?;
@@ -262,6 +285,31 @@ mod tests {
             ("device blocks=0", "the device cannot be"),
             ("device page_lines=4294967295", "the device cannot be"),
             ("bug none", "is not a bug"),
+            ("device dies=2 dies=4", "line 2: dies is there twice"),
+            (
+                "device dies=2\ndevice blocks=8",
+                "line 3: a device is there already",
+            ),
+            (
+                "ring\ndevice dies=2",
+                "line 3: device comes before the first step",
+            ),
+            (
+                "ring\nbug mapped_before_programmed",
+                "line 3: bug comes before",
+            ),
+            (
+                "bug mapped_before_programmed\nbug mapped_before_programmed",
+                "line 3: a bug is planted already",
+            ),
+            (
+                "ring\ncut before 1 1 torn\ncut before 1 2 torn",
+                "line 4: there is a cut already",
+            ),
+            (
+                "ring\ncut before 1 1 torn\ncut_again before 0 0 torn\ncut_again before 0 1 torn",
+                "line 5: there is a cut_again already",
+            ),
             ("cut before 1", "is not a cut"),
             ("cut_again before 1 1 torn", "comes after cut"),
             ("cut before 1 1 torn\nring", "line 3: steps come before"),

@@ -7,6 +7,8 @@ use crate::media::Media;
 use crate::superblock::{ImageId, Role};
 use crate::tables::Tables;
 use firmware::{Cell, NandTag, PagePlace};
+use memmap2::MmapMut;
+use std::io;
 use std::path::Path;
 use units::{FrameId, LineInPage, LineMask, PageSize, Ppa, RequestId, Stream};
 
@@ -23,7 +25,7 @@ pub struct Data {
     /// What the host sent, and where it wants what it asked for.
     pub payloads: Payloads,
     /// The data cache, which a power cut empties.
-    frames: Vec<u8>,
+    frames: MmapMut,
     /// What a finished read has fetched, while the firmware is told so.
     pub register: Option<(NandTag, Fetched)>,
     page_bytes: usize,
@@ -69,20 +71,28 @@ impl Payloads {
 
 impl Data {
     /// With an empty data cache of `frames` pages.
-    pub fn new(tables: Tables, media: Media, id: ImageId, (frames, page): (u64, PageSize)) -> Self {
+    ///
+    /// # Errors
+    /// What the operating system says: above all, that it has not so much memory.
+    pub fn new(
+        tables: Tables,
+        media: Media,
+        id: ImageId,
+        (frames, page): (u64, PageSize),
+    ) -> io::Result<Self> {
         let page_bytes = index(page.bytes().get());
         let line = poison_of(id);
-        Self {
+        Ok(Self {
             tables,
             media,
             payloads: Payloads::default(),
-            frames: vec![0; index(frames) * page_bytes],
+            frames: MmapMut::map_anon(index(frames) * page_bytes)?,
             register: None,
             page_bytes,
             all_lines: LineMask::full(page),
             bounce: vec![0; page_bytes],
             poison: line.repeat(page_bytes / LINE),
-        }
+        })
     }
 
     /// Whether one of the first lines of a request's payload is poison.

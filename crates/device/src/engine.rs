@@ -98,6 +98,11 @@ impl DeviceEngine {
             tables.lose_dram();
         }
         let data = Data::new(tables, image.media, image.id, (frames, page));
+        let data = data.map_err(|error| DeviceFileError::NoMemory {
+            path: path.to_path_buf(),
+            wanted: page.bytes() * frames,
+            error,
+        })?;
         let stats = Counters::read(data.tables.map()).stats;
         let recovered = Recovered::of(&config, &image.view);
         let begin = stats.clock + recovered.scan;

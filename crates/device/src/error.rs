@@ -5,6 +5,7 @@ use settings::Problems;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use units::Bytes;
 
 /// Why an image cannot be made, opened, used or closed as it should be. One sentence: what, where,
 /// what to do. An image that cannot be opened is as it was.
@@ -78,6 +79,19 @@ pub enum DeviceFileError {
          that were made together", .0.display()
     )]
     Mixed(PathBuf),
+    /// The data cache is larger than the memory that there is.
+    #[error(
+        "{}: its data cache is {wanted}, which this machine does not give ({error}); open it where \
+         there is more memory, or make a device with a smaller ssd.dram", .path.display()
+    )]
+    NoMemory {
+        /// The image.
+        path: PathBuf,
+        /// The size of its data cache.
+        wanted: Bytes,
+        /// What the operating system says.
+        error: io::Error,
+    },
     /// A device that keeps nothing without power was to bring everything to flash, and could not.
     #[error(
         "{}: what was written since the last flush could not be brought to flash and may be lost: \

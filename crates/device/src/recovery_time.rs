@@ -56,6 +56,14 @@ pub enum Failed {
     /// There is no log to fill.
     #[error("the device has no write log; choose a preset that has one, or set ssd.write_log")]
     NoLog,
+    /// More lines than a page has.
+    #[error("{each} lines of each page were to be logged and a page has {most}; take fewer")]
+    TooManyLines {
+        /// For each page.
+        each: u32,
+        /// What a page has.
+        most: u64,
+    },
     /// The device is too small for the log.
     #[error(
         "{lines} lines of the log, {each} for each page, need {needed} pages and the device has \
@@ -93,6 +101,10 @@ pub fn measure(
         return Err(Failed::NoLog);
     }
     let each = filling.lines_per_page.max(1);
+    let most = 1u64 << config.page().line_bits();
+    if u64::from(each) > most {
+        return Err(Failed::TooManyLines { each, most });
+    }
     let (needed, pages) = (
         lines.div_ceil(u64::from(each)),
         config.capacity() / config.page().bytes(),

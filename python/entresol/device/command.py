@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,7 @@ from entresol import core, quantity, study
 from entresol.core import Json
 from entresol.device import crash, latencies, recovery_time, serve, top
 from entresol.errors import UserError
+from entresol.interruption import Interruption
 from entresol.options import ConfigOption, JsonOption, SetOption
 from entresol.summary import to_text
 from entresol.terminal import print_table
@@ -79,8 +81,15 @@ def create(
 
     Its parameters are written into it and stay: preset < --config < --set.
     """
-    core.device_create(image, preset, study.read_config_files(config or ()), tuple(overrides or ()))
-    about = core.device_info(image)
+    if not image.name:
+        raise UserError(f"{str(image)!r}: names no image; give it a name of its own")
+    files = study.read_config_files(config or ())
+    with Interruption() as interruption:
+        core.device_create(image, preset, files, tuple(overrides or ()))
+        about = core.device_info(image)
+        if interruption.requested:
+            shutil.rmtree(image)
+            raise KeyboardInterrupt
     print(
         f"{quantity.size(about['capacity_bytes'])} of {preset}, "
         f"{quantity.size(about['disk_bytes'])} on the disk so far",

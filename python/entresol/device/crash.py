@@ -45,6 +45,8 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run random workloads; exit with 1 and write a small script if one fails."""
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise UserError(f"{output}: a script cannot be written there; name another file with -o.")
     result = _watched(core.CrashLab(seed, points))
     failure = result["failure"]
     if failure is not None and failure["script"] is not None:
@@ -63,7 +65,7 @@ def replay(
     script: Annotated[Path, typer.Argument(metavar="FILE", help="A crash script.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Run a crash script; exit with 1 if something is wrong after a cut of it."""
+    """Run a crash script; exit with 1 if something is wrong after a cut, or its cut never comes."""
     result = _replayed(script)
     finding = result["finding"]
     if as_json:
@@ -75,6 +77,11 @@ def replay(
             _print_finding(finding)
     if finding is not None:
         raise typer.Exit(FOUND)
+    if result["script"]["cut_is_missing"]:
+        raise Failed(
+            f"{script}: the last step never comes to the cut that the script names, so nothing was "
+            "judged; without its lines cut and cut_again every cut is."
+        )
 
 
 def _replayed(path: Path) -> Json:

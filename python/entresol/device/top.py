@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from entresol import core
-from entresol.device.frame import HISTORY, Look, View, frame
+from entresol.device.frame import HISTORY, Look, View, fitted, frame
 from entresol.interruption import Interruption
 
 WITHOUT_TERMINAL = 120
@@ -68,6 +68,10 @@ class _View:
         """What is to be seen."""
         return frame(View(list(self._looks)), width)
 
+    def fitted(self, console: Console, foot: Text) -> RenderableType:
+        """As much of it as a terminal shows."""
+        return fitted(View(list(self._looks)), console, foot)
+
 
 def _print(
     console: Console, view: _View, interruption: Interruption, interval: float, once: bool
@@ -89,7 +93,7 @@ def _show(
     console: Console, view: _View, image: Path, interruption: Interruption, interval: float
 ) -> None:
     """On a terminal: a screen of its own, which gives way to what was there."""
-    foot = Text(f" {image} · every {interval:g} s · Ctrl-C ends", style="bright_black")
+    foot = Text(f" Ctrl-C ends · every {interval:g} s · {image}", style="bright_black")
     with Live(console=console, screen=True, auto_refresh=False) as live:
         due, drawn = time.monotonic() + interval, None
         while not interruption.requested:
@@ -99,7 +103,7 @@ def _show(
                 due = max(due + interval, time.monotonic())
                 drawn = None
             if size != drawn:
-                live.update(Group(view.frame(size.width), foot), refresh=True)
+                live.update(view.fitted(console, foot), refresh=True)
                 drawn = size
             time.sleep(min(SLICE, interval))
 

@@ -30,6 +30,14 @@ pub enum AddressError {
         /// What was written.
         text: String,
     },
+    /// A name that nobody knows.
+    #[error("{text}: no address belongs to that name ({error}); write HOST:PORT with another HOST")]
+    Host {
+        /// What was written.
+        text: String,
+        /// What the system says.
+        error: io::Error,
+    },
     /// A host, and no port.
     #[error("{text}: there is no port {port}; a port is a number from 0 to 65535")]
     Port {
@@ -118,7 +126,14 @@ impl Address {
             let (text, port) = (text.to_string(), port.to_string());
             return Err(AddressError::Port { text, port });
         }
-        let mut found = text.to_socket_addrs().map_err(|_| wrong())?;
+        let mut found = text.to_socket_addrs().map_err(|error| match error.kind() {
+            // It has not the form.
+            io::ErrorKind::InvalidInput => wrong(),
+            _ => AddressError::Host {
+                text: text.to_string(),
+                error,
+            },
+        })?;
         let address = found.next().ok_or_else(wrong)?;
         if !allow_remote && !is_local(address.ip()) {
             return Err(AddressError::Remote { address });

@@ -99,6 +99,10 @@ fn addresses_are_read_and_only_this_machine_is_listened_to() {
             "{refused}"
         );
     }
+    let unknown = format!("{}:10809", "x".repeat(300));
+    let refused = Address::parse(&unknown, true).expect_err("no host has such a name");
+    let wanted = format!("{unknown}: no address belongs to that name (");
+    assert!(refused.to_string().starts_with(&wanted), "{refused}");
     let long = Address::parse(&format!("unix:/{}", "x".repeat(107)), false);
     assert!(
         long.expect_err("refused")
