@@ -1,8 +1,9 @@
 //! SkyByte's log index: a hash table of pages, each with a small hash table of its logged lines.
 //!
-//! First level: [`Pages`], LPA → table. Second level: [`Tables`], 4 B entries of line and slot, from
-//! four entries doubling up to the lines of a page. SkyByte's are hash tables, three quarters full
-//! at most; those of up to sixteen entries need no hashing here and are filled to the last entry.
+//! First level: [`Pages`], LPA → table. Second level: [`Tables`], 4 B entries of line and slot,
+//! from four entries doubling up to the lines of a page. SkyByte's are hash tables, three quarters
+//! full at most; those of up to sixteen entries need no hashing here and are filled to the last
+//! entry.
 //!
 //! Cost: two cache lines per lookup. Source: SkyByte §III-B, Fig. 12.
 
