@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -29,6 +31,23 @@ def test_every_signal_has_a_name_those_for_real_time_too() -> None:
     assert every[signal.SIGKILL - 1] == "SIGKILL"
     assert every[signal.SIGRTMIN + 5] == "SIGRTMIN+6"
     assert len(set(every)) == len(every)
+
+
+def test_ctrl_c_while_the_command_line_loads_is_one_sentence() -> None:
+    # A module that it needs is interrupted, as whichever is on its way when Ctrl-C comes.
+    code = """
+import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "entresol.interruption":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+from entresol.__main__ import entry
+entry()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "entresol: interrupted; nothing was written.\n"
 
 
 @pytest.mark.usefixtures("fake")

@@ -69,7 +69,7 @@ class Device:
         return self._shared.read(_whole("offset", at), _whole("size", size), False)
 
     def read_into(self, at: int, buffer: Bytes) -> Completion:
-        """As `read`, into memory that is there: a bytearray, a memoryview, an array."""
+        """As `read`, into memory that is there: a bytearray, a memoryview of bytes."""
         return Completion(*self._shared.read_into(_whole("offset", at), buffer, False))
 
     def write(self, at: int, data: Bytes, tx: int = NO_TRANSACTION) -> Completion:
