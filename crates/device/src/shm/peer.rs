@@ -16,6 +16,10 @@ use units::TxId;
 /// A client that has not said what it wants by then goes.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
+/// Transactions of a client that has gone that are aborted at a time. The device looks through all
+/// that it has for each request, and others have their turn in between.
+const WILLS: usize = 32;
+
 /// A client that has its region.
 pub(super) struct Seat {
     pub region: Rc<Region>,
@@ -98,8 +102,11 @@ impl Seat {
         self.has_news = true;
     }
 
-    /// A transaction that it left open, to be aborted.
+    /// A transaction that it left open, to be aborted, unless the device has enough of it.
     pub fn last_will(&mut self) -> Option<Submission> {
+        if self.under_way >= WILLS {
+            return None;
+        }
         let tx = self.open.pop_first()?;
         self.under_way += 1;
         Some(Submission {

@@ -264,8 +264,8 @@ impl<'d, D: Device> Server<'d, D> {
         }
     }
 
-    /// Aborts the transactions of a client that has gone, and forgets it when the device has
-    /// nothing of it any more.
+    /// Aborts the transactions of a client that has gone, a few at a time: each that is done brings
+    /// it here again. Forgets it when the device has nothing of it any more.
     fn bury(&mut self, place: usize) {
         while let Some(peer) = &mut self.peers[place]
             && let Some(seat) = &mut peer.seat

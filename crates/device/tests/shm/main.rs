@@ -9,3 +9,4 @@ mod pacing;
 mod requests;
 mod serving;
 mod sleeping;
+mod wills;

@@ -70,7 +70,7 @@ impl Serving {
     }
 
     /// The path of a unix socket has at most 107 bytes.
-    fn socket(place: &Place) -> PathBuf {
+    pub fn socket(place: &Place) -> PathBuf {
         let image = place.path("image");
         let name = image.parent().unwrap().file_name().unwrap();
         let name = format!("entresol-{}-{}", std::process::id(), name.display());
