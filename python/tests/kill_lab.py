@@ -94,6 +94,15 @@ class Server:
         if self._process.wait(START) != 0:
             raise Wrong(f"the server does not end well: {self.said()}")
 
+    def signal(self, number: int) -> None:
+        """Sends it a signal."""
+        self._process.send_signal(number)
+
+    def end_with(self, number: int) -> int:
+        """Ends it with a signal; its exit code."""
+        self.signal(number)
+        return self._process.wait(START)
+
     def said(self) -> str:
         """Everything it wrote."""
         self._log.seek(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -80,6 +81,28 @@ def test_what_was_written_is_there_after_an_orderly_end(image: Path, socket: Pat
     client.close()
     server.stop()
     assert not socket.exists()
+
+
+def test_a_terminal_that_closes_is_an_orderly_end(
+    entresol_command: Entresol, image: Path, socket: Path
+) -> None:
+    server = Server(serve_command(image), socket)
+    client = server.connect()
+    assert client.write(0, b"h" * 4096) == 0
+    client.close()
+    assert server.end_with(signal.SIGHUP) == 0
+    assert "served 1 request of 1 client" in server.said()
+    assert "closed in order" in entresol_command("device", "fsck", str(image)).out
+
+
+def test_who_asks_to_outlive_the_terminal_does(image: Path, socket: Path) -> None:
+    server = Server(("nohup", *serve_command(image)), socket)
+    client = server.connect()
+    server.signal(signal.SIGHUP)
+    time.sleep(0.6)  # Longer than a server takes to look for signals.
+    assert client.write(0, b"h" * 4096) == 0
+    client.close()
+    server.stop()
 
 
 def test_a_port_that_the_system_chooses_is_told_and_served(image: Path, socket: Path) -> None:

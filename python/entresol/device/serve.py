@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -57,7 +61,7 @@ def serve_command(
     """Serve a device to fio, qemu, loop devices and whatever else knows NBD or files.
 
     And through shared memory to programs that use the client library for Rust, C or Python. Until
-    Ctrl-C.
+    Ctrl-C, SIGTERM, or the end of its terminal.
     """
     if pace not in PACES:
         raise UserError(f"--pace {pace}: is none or real.")
@@ -73,10 +77,31 @@ def serve_command(
         "allow_other": allow_other,
         "real_pace": pace == "real",
     }
-    served = core.device_serve(image, ports, _say(image))
+    with _ends_with_its_terminal():
+        served = core.device_serve(image, ports, _say(image))
     typer.echo(_report(served))
     if served["fuse"] is not None and served["fuse"]["is_open"]:
         typer.echo(f"{fuse}/device was still open; whoever has it open gets errors now", err=True)
+
+
+@contextmanager
+def _ends_with_its_terminal() -> Iterator[None]:
+    """SIGHUP stops as SIGTERM does, unless it is ignored, as under nohup."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGHUP, _hang_up)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _hang_up(_signal: int, _frame: FrameType | None) -> None:
+    # Shell and kernel both say that a terminal has gone; once is enough.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _report(served: Json) -> str:
