@@ -94,7 +94,9 @@ impl DeviceEngine {
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
         let mut tables = image.tables;
+        let dram = path.join(Role::Dram.file_name());
         if image.was_cut_off && config.ssd.power_loss_protection == PowerLossProtection::None {
+            recovery::check(&config, &tables, &dram)?;
             tables.lose_dram();
         }
         let data = Data::new(tables, image.media, image.id, (frames, page));
@@ -108,7 +110,6 @@ impl DeviceEngine {
         let begin = stats.clock + recovered.scan;
         let mut world = World::new(data, &config, begin);
         let view = image.view;
-        let dram = path.join(Role::Dram.file_name());
         let controller = recovery::start(&config, &view, &mut world, &dram)?;
         Counters::open(world.data.tables.map_mut());
         let at_open = Counters::read(world.data.tables.map());

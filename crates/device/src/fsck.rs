@@ -8,9 +8,9 @@ use crate::image::{Image, Purpose};
 use crate::media::PageFault;
 use firmware::Durable;
 use nand::Faults;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
-use units::{Lpa, Ppa};
+use units::{Lpa, Ppa, TxId};
 
 /// Problems that are written out; the others are counted.
 const WRITTEN_OUT: usize = 100;
@@ -81,63 +81,41 @@ pub fn check(
         was_cut_off: image.was_cut_off,
         ..Findings::default()
     };
-    check_log(&image, &mut findings);
-    check_buffers(&image, &mut findings);
-    check_blocks(&image, &mut findings);
+    check_tables(&image, &mut findings);
+    count(&image, &mut findings);
     check_pages(&image, &mut findings, observe);
     Ok(findings)
 }
 
-fn check_log(image: &Image, findings: &mut Findings) {
-    let (tables, layout) = (&image.tables, &image.layout);
-    let committed: BTreeMap<_, _> = tables.committed().map(|(at, tx)| (tx, at)).collect();
+/// Everything for which opening would refuse the tables, as opening sees it.
+fn check_tables(image: &Image, findings: &mut Findings) {
+    let parts = image.config.controller();
+    firmware::check_tables(&parts, &image.tables, &mut |unsound| {
+        findings.complain(|| unsound.to_string());
+    });
+}
+
+fn count(image: &Image, findings: &mut Findings) {
+    let tables = &image.tables;
+    let committed: BTreeSet<_> = tables.committed().map(|(_, tx)| tx).collect();
     findings.committed_transactions = committed.len() as u64;
-    let mut newest = BTreeMap::new();
-    for (slot, line) in tables.logged() {
+    for (_, line) in tables.logged() {
         findings.logged_lines += 1;
-        if line.tx.get() != 0 && !committed.contains_key(&line.tx) {
-            findings.uncommitted_lines += 1;
-        }
-        if !layout.has_line(line.lpa, line.line) {
-            findings.complain(|| {
-                let (lpa, line) = (line.lpa, line.line.get());
-                format!("log: {slot} names line {line} of {lpa}, which does not exist")
-            });
-        }
-        if let Some(other) = newest.insert(line.order, slot) {
-            findings.complain(|| format!("log: {other} and {slot} have the same write order"));
-        }
+        let is_committed = line.tx == TxId::NONE || committed.contains(&line.tx);
+        findings.uncommitted_lines += u64::from(!is_committed);
     }
-}
-
-fn check_buffers(image: &Image, findings: &mut Findings) {
-    for (buffer, page) in image.tables.buffered() {
-        findings.buffered_pages += 1;
-        if !image.layout.has_page(page.lpa) {
-            findings.complain(|| format!("{buffer} names {}, which does not exist", page.lpa));
-        }
-    }
-}
-
-fn check_blocks(image: &Image, findings: &mut Findings) {
-    for (block, record) in image.tables.blocks() {
+    findings.buffered_pages = tables.buffered().count() as u64;
+    for (_, record) in tables.blocks() {
         findings.used_blocks += 1;
         findings.retired_blocks += u64::from(record.is_retired);
         let is_condemned = record.is_condemned && !record.is_retired;
         findings.condemned_blocks += u64::from(is_condemned);
         findings.most_wear = findings.most_wear.max(record.wear);
-        if record.begun as usize > image.layout.block_pages {
-            let (begun, block) = (record.begun, block.get());
-            findings
-                .complain(|| format!("block {block} has begun {begun} pages, more than it has"));
-        }
     }
 }
 
-/// Each page that is mapped, against the flash.
+/// Each page that is mapped to a place that exists, against the flash.
 fn check_pages(image: &Image, findings: &mut Findings, observe: &mut dyn FnMut(u64) -> bool) {
-    let mut holders: BTreeMap<Ppa, Lpa> = BTreeMap::new();
-    let blocks: BTreeMap<_, _> = image.tables.blocks().collect();
     let losses = Losses::of(image);
     for (lpa, ppa) in image.tables.mapped() {
         findings.mapped_pages += 1;
@@ -146,16 +124,7 @@ fn check_pages(image: &Image, findings: &mut Findings, observe: &mut dyn FnMut(u
             return;
         }
         if !image.layout.has_place(ppa) {
-            findings.complain(|| format!("{lpa} is mapped to {ppa}, beyond the flash"));
             continue;
-        }
-        if let Some(other) = holders.insert(ppa, lpa) {
-            findings.complain(|| format!("{lpa} and {other} are both mapped to {ppa}"));
-        }
-        let (block, begun) = image.layout.begun(ppa);
-        let record = blocks.get(&block).copied().unwrap_or_default();
-        if u64::from(record.begun) < begun {
-            findings.complain(|| format!("{lpa} is mapped to {ppa}, which has not begun"));
         }
         match image.media.check(ppa, lpa) {
             Err(fault) => findings.complain(|| describe(fault, lpa, ppa)),

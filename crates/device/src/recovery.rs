@@ -135,6 +135,19 @@ impl Recovered {
     }
 }
 
+/// Checks tables that are about to be changed before the firmware sees them.
+///
+/// # Errors
+/// The tables are damaged.
+pub fn check(config: &DeviceConfig, tables: &Tables, dram: &Path) -> Result<(), DeviceFileError> {
+    let mut first = None;
+    firmware::check_tables(&config.controller(), tables, &mut |unsound| {
+        first.get_or_insert(unsound);
+    });
+    let damaged = |unsound: UnsoundState| DeviceFileError::damaged(dram, unsound.to_string());
+    first.map_or(Ok(()), |unsound| Err(damaged(unsound)))
+}
+
 /// The firmware of an image that was just opened.
 ///
 /// # Errors

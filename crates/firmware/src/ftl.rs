@@ -22,6 +22,7 @@ mod tests;
 
 pub use config::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
 pub use failures::Failures;
+pub(crate) use restore::Remains;
 pub use restore::UnsoundTables;
 
 use crate::durable::Record;

@@ -34,7 +34,7 @@ pub use config::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogIndexKind,
     LogMode, PowerLossProtection, PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
-pub use controller::{Controller, Copies, Fullness, UnsoundState};
+pub use controller::{Controller, Copies, Fullness, UnsoundState, check_tables};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
 pub use ftl::{
     EstimatorKind, Failures, FirstWrite, FlashTiming, Ftl, FtlConfig, FtlStats, GcKind,

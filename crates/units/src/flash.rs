@@ -58,6 +58,12 @@ impl BlockAddr {
     }
 }
 
+impl fmt::Display for BlockAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block {}", self.0)
+    }
+}
+
 /// How the flash is organised: channel → chip → die → plane → block → page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlashGeometry {

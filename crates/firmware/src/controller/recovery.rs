@@ -9,51 +9,16 @@
 //! something newer or no commit says, so whoever recovers next comes to the same.
 
 use super::Controller;
+use super::remains::{Remains, UnsoundState};
 use crate::config::ControllerConfig;
 use crate::durable::{BufferedPage, Durable, LoggedLine, Record};
-use crate::ftl::{Ftl, UnsoundTables};
+use crate::ftl::Ftl;
 use crate::log_index::LogIndex;
 use crate::page_buffers::Job;
 use crate::platform::{BufferId, Platform};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::fmt;
 use units::{LogSlot, Lpa, Time, TxId};
-
-/// Why tables are none that a controller of this configuration has left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UnsoundState {
-    /// Those of the flash translation layer.
-    Flash(UnsoundTables),
-    /// The log has no such slot.
-    NoSuchSlot(LogSlot),
-    /// The slot holds a line that the device does not have.
-    NoSuchLine(LogSlot, Lpa),
-    /// The buffer holds a page that the device does not have, or there is no such buffer.
-    NoSuchBuffer(BufferId, Lpa),
-    /// The log of transactions has no room for what it holds.
-    NoSuchCommit,
-}
-
-impl fmt::Display for UnsoundState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self {
-            Self::Flash(unsound) => return unsound.fmt(f),
-            Self::NoSuchSlot(slot) => return write!(f, "the write log has no {slot}: {DAMAGED}"),
-            Self::NoSuchCommit => {
-                return write!(f, "the TxLog has no room for its entries: {DAMAGED}");
-            }
-            Self::NoSuchLine(slot, lpa) => (slot.get(), "slot", lpa),
-            Self::NoSuchBuffer(buffer, lpa) => (buffer.get(), "buffer", lpa),
-        };
-        let (number, place, lpa) = what;
-        write!(f, "{place} {number} cannot hold a part of {lpa}: {DAMAGED}")
-    }
-}
-
-const DAMAGED: &str = "the tables are damaged, or of another device";
-
-impl core::error::Error for UnsoundState {}
 
 /// The lines and pages that count.
 struct Survivors {
@@ -63,7 +28,8 @@ struct Survivors {
 }
 
 impl<I: LogIndex> Controller<I> {
-    /// The controller of a device that `durable` has survived of.
+    /// The controller of a device that `durable` has survived of. Tables that are refused are as
+    /// they were: everything is checked before the first record.
     ///
     /// # Errors
     /// If the tables are damaged or of another device.
@@ -76,14 +42,14 @@ impl<I: LogIndex> Controller<I> {
         now: Time,
         platform: &mut P,
     ) -> Result<Self, UnsoundState> {
-        let first_gc_buffer = BufferId::new(config.ssd.buffers);
-        let parts = (config.geometry, &config.ftl, config.timing);
-        let ftl = Ftl::restore(parts, first_gc_buffer, durable, now, platform)
-            .map_err(UnsoundState::Flash)?;
-        let mut controller = Self::with_ftl(config, |_| ftl);
-        controller.check_tables(durable)?;
-        let survivors = controller.survivors(durable, platform);
-        controller.restore_commits(durable, survivors.lines.is_empty(), platform)?;
+        let Remains { lines, flash } = Remains::read(config, durable, &mut Err)?;
+        let mut controller = Self::with_ftl(config, |config| {
+            let first_gc_buffer = BufferId::new(config.ssd.buffers);
+            let parts = (config.geometry, &config.ftl, config.timing);
+            Ftl::taken_over(parts, first_gc_buffer, flash, now, platform)
+        });
+        let survivors = controller.survivors(lines, durable, platform);
+        controller.restore_commits(durable, survivors.lines.is_empty(), platform);
         controller.restore_log(&survivors.lines, platform);
         controller.restore_buffers(now, &survivors.buffers, platform);
         controller.pump_log(now, platform);
@@ -91,28 +57,13 @@ impl<I: LogIndex> Controller<I> {
         Ok(controller)
     }
 
-    fn check_tables<D: Durable>(&self, durable: &D) -> Result<(), UnsoundState> {
-        let slots = self.log.as_ref().map_or(0, |log| log.slot_count());
-        let pages = self.ftl.logical_page_count();
-        for (slot, logged) in durable.logged() {
-            if slot.get() >= slots {
-                return Err(UnsoundState::NoSuchSlot(slot));
-            }
-            let is_line = logged.line.get() < self.constants.page.line_count();
-            if logged.lpa.get() >= pages || !is_line {
-                return Err(UnsoundState::NoSuchLine(slot, logged.lpa));
-            }
-        }
-        for (buffer, page) in durable.buffered() {
-            if page.lpa.get() >= pages || buffer.index() >= self.buffers.count() {
-                return Err(UnsoundState::NoSuchBuffer(buffer, page.lpa));
-            }
-        }
-        Ok(())
-    }
-
     /// What counts; the rest is dropped.
-    fn survivors<D: Durable, P: Platform>(&mut self, durable: &D, platform: &mut P) -> Survivors {
+    fn survivors<D: Durable, P: Platform>(
+        &mut self,
+        mut lines: Vec<(LogSlot, LoggedLine)>,
+        durable: &D,
+        platform: &mut P,
+    ) -> Survivors {
         let mut buffers: BTreeMap<Lpa, (BufferId, BufferedPage)> = BTreeMap::new();
         for (buffer, page) in durable.buffered() {
             self.write_order = self.write_order.max(page.order);
@@ -128,18 +79,16 @@ impl<I: LogIndex> Controller<I> {
             }
         }
         let committed: BTreeSet<TxId> = durable.committed().map(|(_, tx)| tx).collect();
-        let mut lines = Vec::new();
-        for (slot, logged) in durable.logged() {
+        lines.retain(|(slot, logged)| {
             self.write_order = self.write_order.max(logged.order);
             let buffer = buffers.get(&logged.lpa);
             let is_newest = buffer.is_none_or(|(_, page)| page.order < logged.order);
             if is_newest && (logged.tx == TxId::NONE || committed.contains(&logged.tx)) {
-                lines.push((slot, logged));
-            } else {
-                platform.record(Record::Dropped(slot));
+                return true;
             }
-        }
-        lines.sort_unstable_by_key(|(_, logged)| logged.order);
+            platform.record(Record::Dropped(*slot));
+            false
+        });
         Survivors { lines, buffers }
     }
 
@@ -149,19 +98,15 @@ impl<I: LogIndex> Controller<I> {
         durable: &D,
         is_log_empty: bool,
         platform: &mut P,
-    ) -> Result<(), UnsoundState> {
-        let committed: Vec<_> = durable.committed().collect();
+    ) {
         let Some(transactions) = self.transactions.as_mut() else {
-            let is_sound = committed.is_empty();
-            return is_sound.then_some(()).ok_or(UnsoundState::NoSuchCommit);
+            return;
         };
-        if !transactions.restore(committed) {
-            return Err(UnsoundState::NoSuchCommit);
-        }
+        let has_room = transactions.restore(durable.committed().collect());
+        assert!(has_room, "the TxLog has been checked");
         if is_log_empty {
             transactions.forget(platform);
         }
-        Ok(())
     }
 
     fn restore_log<P: Platform>(&mut self, lines: &[(LogSlot, LoggedLine)], platform: &mut P) {

@@ -47,12 +47,61 @@ impl fmt::Display for UnsoundTables {
             Self::NothingThere(lpa, ppa) => {
                 write!(f, "{lpa} is at {ppa}, which is not programmed")
             }
-            Self::NoSuchBlock(block) => write!(f, "{block:?} is beyond the flash or too full"),
+            Self::NoSuchBlock(block) => write!(f, "{block} is beyond the flash or too full"),
         }
     }
 }
 
 impl core::error::Error for UnsoundTables {}
+
+/// Mapping and blocks as a power cut has left them, checked.
+pub(crate) struct Remains {
+    blocks: Vec<BlockRecord>,
+    mapping: ImplicitMapping,
+    logical_page_count: u64,
+}
+
+/// Is told of something wrong; an error ends the search.
+type Judge<'a> = &'a mut dyn FnMut(UnsoundTables) -> Result<(), UnsoundTables>;
+
+impl Remains {
+    /// Reads the tables; changes nothing.
+    ///
+    /// # Errors
+    /// Those of `judge`. If it has none, what is wrong is left out.
+    pub(crate) fn read<D: Durable>(
+        geometry: FlashGeometry,
+        config: &FtlConfig,
+        durable: &D,
+        judge: Judge<'_>,
+    ) -> Result<Self, UnsoundTables> {
+        let precondition = Precondition::empty(geometry, config);
+        let logical_page_count = precondition.logical_page_count();
+        let blocks = block_records(&geometry, durable, judge)?;
+        let mut mapping = ImplicitMapping::new(geometry, precondition);
+        for (lpa, ppa) in durable.mapped() {
+            let checked = check_place(&geometry, logical_page_count, &blocks, (lpa, ppa));
+            let filled_in = checked.and_then(|()| {
+                mapping
+                    .fill_in(lpa, ppa)
+                    .map_err(|other| UnsoundTables::PlaceTwice(other, lpa, ppa))
+            });
+            if let Err(unsound) = filled_in {
+                judge(unsound)?;
+            }
+        }
+        Ok(Self {
+            blocks,
+            mapping,
+            logical_page_count,
+        })
+    }
+
+    /// Pages that the host can name.
+    pub(crate) fn logical_page_count(&self) -> u64 {
+        self.logical_page_count
+    }
+}
 
 impl Ftl {
     /// The FTL of a device that `durable` has survived of, with the other arguments of
@@ -60,7 +109,7 @@ impl Ftl {
     /// interrupted goes on at `now`.
     ///
     /// # Errors
-    /// If the tables are damaged or of another flash.
+    /// If the tables are damaged or of another flash, before anything is recorded.
     pub fn restore<D: Durable, P: Platform>(
         (geometry, config, timing): (FlashGeometry, &FtlConfig, FlashTiming),
         first_buffer: BufferId,
@@ -68,16 +117,30 @@ impl Ftl {
         now: Time,
         platform: &mut P,
     ) -> Result<Self, UnsoundTables> {
-        let precondition = Precondition::empty(geometry, config);
-        let logical_page_count = precondition.logical_page_count();
-        let blocks = block_records(&geometry, durable)?;
-        let mut mapping = ImplicitMapping::new(geometry, precondition);
-        for (lpa, ppa) in durable.mapped() {
-            check_place(&geometry, logical_page_count, &blocks, (lpa, ppa))?;
-            mapping
-                .fill_in(lpa, ppa)
-                .map_err(|other| UnsoundTables::PlaceTwice(other, lpa, ppa))?;
-        }
+        let remains = Remains::read(geometry, config, durable, &mut Err)?;
+        let parts = (geometry, config, timing);
+        Ok(Self::taken_over(
+            parts,
+            first_buffer,
+            remains,
+            now,
+            platform,
+        ))
+    }
+
+    /// [`Ftl::restore`] of what has been checked.
+    pub(crate) fn taken_over<P: Platform>(
+        (geometry, config, timing): (FlashGeometry, &FtlConfig, FlashTiming),
+        first_buffer: BufferId,
+        remains: Remains,
+        now: Time,
+        platform: &mut P,
+    ) -> Self {
+        let Remains {
+            blocks,
+            mapping,
+            logical_page_count,
+        } = remains;
         let mut allocator = Allocator::restored(geometry, &blocks, &mapping, config.reserve_blocks);
         allocator.level_wear(config.wear_spread > 0);
         for early in allocator.take_closed() {
@@ -106,7 +169,7 @@ impl Ftl {
             ftl.advance_gc(now, die, platform);
         }
         ftl.see_whether_stuck();
-        Ok(ftl)
+        ftl
     }
 }
 
@@ -135,12 +198,13 @@ impl<M: Mapping> Ftl<M> {
 fn block_records<D: Durable>(
     geometry: &FlashGeometry,
     durable: &D,
+    judge: Judge<'_>,
 ) -> Result<Vec<BlockRecord>, UnsoundTables> {
     let mut blocks = vec![BlockRecord::default(); geometry.block_count() as usize];
     for (block, record) in durable.blocks() {
         match blocks.get_mut(block.index()) {
             Some(known) if record.begun <= geometry.pages_per_block => *known = record,
-            _ => return Err(UnsoundTables::NoSuchBlock(block)),
+            _ => judge(UnsoundTables::NoSuchBlock(block))?,
         }
     }
     Ok(blocks)

@@ -1,0 +1,187 @@
+//! Opening refuses damaged tables, changes nothing then, and says what a check says.
+
+mod common;
+
+use common::{Place, made, small, small_log};
+use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
+use firmware::BufferId;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use units::{BlockAddr, ByteAddr, LogSlot, Lpa, Stream, TxId};
+
+/// Damage of random bytes, one after the other.
+const TURNS: u64 = 300;
+
+/// An image of a killed process, with something in every table.
+fn killed(place: &Place, config: &DeviceConfig) -> PathBuf {
+    let mut engine = made(place, config);
+    let mut write = |at: u64, tx| {
+        let (at, ask) = (ByteAddr::new(at), Ask::Write(tx));
+        let ticket = engine.submit_write(ask, at, &[7; 64]).unwrap();
+        engine.finish(ticket, &mut []).unwrap();
+    };
+    for line in 0..2_000 {
+        write(line * 7 % 900 * 64, TxId::NONE);
+    }
+    let tx = engine.begin().unwrap();
+    let commit = Ask::Commit(tx);
+    for page in 0..8 {
+        let (at, ask) = (ByteAddr::new(page * 4096), Ask::Write(tx));
+        let ticket = engine.submit_write(ask, at, &[8; 64]).unwrap();
+        engine.finish(ticket, &mut []).unwrap();
+    }
+    let ticket = engine
+        .submit(commit, ByteAddr::new(0), units::Bytes::ZERO)
+        .unwrap();
+    engine.finish(ticket, &mut []).unwrap();
+    drop(engine);
+    place.path("image")
+}
+
+/// Overwrites a word of the DRAM file.
+fn store(image: &Path, at: usize, words: &[u64]) {
+    let dram = OpenOptions::new().write(true).open(image.join("dram.bin"));
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    dram.unwrap().write_all_at(&bytes, at as u64).unwrap();
+}
+
+/// What is wrong with an image's tables, by a check of it, of which its flash is no part.
+fn complaints(image: &Path) -> Vec<String> {
+    let of_flash = [
+        "which is erased",
+        "the bytes are not those programmed",
+        "where another page is",
+    ];
+    let found = fsck::check(image, &mut |_| true).unwrap();
+    assert_eq!(found.problem_count, found.problems.len() as u64);
+    let is_of_flash = |problem: &String| of_flash.iter().any(|end| problem.ends_with(end));
+    let problems = found.problems.into_iter();
+    problems.filter(|problem| !is_of_flash(problem)).collect()
+}
+
+/// The sentence with which the image is refused, if it is; it is as it was then.
+fn refusal(image: &Path) -> Option<String> {
+    let bytes = |file: &str| fs::read(image.join(file)).unwrap();
+    let before = (bytes("media.bin"), bytes("dram.bin"));
+    let error = DeviceEngine::open(image, Pace::None).err()?.to_string();
+    let now = (bytes("media.bin"), bytes("dram.bin"));
+    assert!(before == now, "the image is changed: {error}");
+    Some(error)
+}
+
+/// Both refuse it, with the same words.
+fn check_refused(image: &Path, words: &str) {
+    let error = refusal(image).expect("it is opened");
+    let complaints = complaints(image);
+    assert!(error.contains(words), "{error}");
+    assert!(complaints[0].contains(words), "{complaints:?}");
+    assert!(error.contains(&complaints[0]), "{error}: {complaints:?}");
+}
+
+#[test]
+fn a_buffer_of_gc_that_counts_is_refused_by_opening_and_check() {
+    let place = Place::new("damaged-gc-buffer");
+    let image = killed(&place, &small_log());
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    // Buffers 0 to 7 are the host's, those behind them GC's, which survive nothing.
+    let header = layout.buffer_header(BufferId::new(9));
+    store(&image, header, &[5000 << 16 | 1, 13]);
+    check_refused(&image, "buffer 9 cannot hold a part of L13");
+}
+
+#[test]
+fn two_slots_of_one_write_order_are_refused_by_opening_and_check() {
+    let place = Place::new("damaged-orders");
+    let image = killed(&place, &small_log());
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    let line = |line: u64| 9000 << 16 | line << 8 | 1;
+    for (slot, page) in [(40, 3), (300, 4)] {
+        let header = layout.slot_header(LogSlot::new(slot));
+        store(&image, header, &[line(5), page]);
+    }
+    check_refused(&image, "slot 40 and slot 300 have the same write order");
+}
+
+#[test]
+fn a_buffer_with_the_write_order_of_a_slot_is_refused_by_opening_and_check() {
+    let place = Place::new("damaged-buffer-order");
+    let image = killed(&place, &small_log());
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    let word = 9000 << 16 | 1;
+    store(&image, layout.slot_header(LogSlot::new(40)), &[word, 3]);
+    store(&image, layout.buffer_header(BufferId::new(2)), &[word, 3]);
+    check_refused(&image, "buffer 2 has write order 9000, as another");
+}
+
+#[test]
+fn a_page_in_a_retired_block_is_refused_by_opening_and_check() {
+    let place = Place::new("damaged-retired");
+    let image = killed(&place, &small_log());
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    let layout = opened.layout;
+    let mapped = |lpa| opened.tables.place_of(Lpa::new(lpa));
+    let place = (0..10).find_map(mapped).expect("a page is on flash");
+    drop(opened);
+    let (block, _) = layout.begun(place);
+    store(&image, layout.block(block), &[1 << 63 | 8 << 32]);
+    check_refused(&image, "which is not programmed");
+}
+
+#[test]
+fn a_block_that_is_too_full_is_named() {
+    let place = Place::new("damaged-block");
+    let image = killed(&place, &small_log());
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    store(&image, layout.block(BlockAddr::new(5)), &[900 << 32]);
+    check_refused(&image, ": block 5 is beyond the flash or too full");
+}
+
+#[test]
+fn a_device_without_a_battery_that_is_refused_keeps_its_bytes() {
+    let place = Place::new("damaged-unprotected");
+    let config = small("consumer-tlc", &["ssd.dram=64KiB"]);
+    let engine = made(&place, &config);
+    drop(engine);
+    let image = place.path("image");
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    store(&image, layout.block(BlockAddr::new(5)), &[900 << 32]);
+    check_refused(&image, "block 5 is beyond the flash or too full");
+}
+
+/// Whatever bytes of the tables are damaged: what a check finds sound is opened, and nothing else.
+#[test]
+fn opening_and_check_agree_on_any_damage() {
+    let place = Place::new("damaged-any");
+    let image = killed(&place, &small_log());
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    let layout = opened.layout;
+    drop(opened);
+    let whole = ["media.bin", "dram.bin"].map(|file| fs::read(image.join(file)).unwrap());
+    let mut stream = Stream::new(1, "damaged tables");
+    let mut refused = 0;
+    for turn in 0..TURNS {
+        fs::write(image.join("media.bin"), &whole[0]).unwrap();
+        let mut dram = whole[1].clone();
+        let (at, size) = match turn % 5 {
+            0 => (layout.slot_header(LogSlot::new(0)), layout.slots * 16),
+            1 => (layout.buffer_header(BufferId::new(0)), layout.buffers * 16),
+            2 => (layout.tx_entry(0), 64),
+            3 => (layout.mapping(Lpa::new(0)), layout.logical_pages * 4),
+            _ => (layout.block(BlockAddr::new(0)), layout.blocks * 8),
+        };
+        let at = at + stream.below(size as u64) as usize;
+        dram[at] ^= 1 << stream.below(8);
+        fs::write(image.join("dram.bin"), dram).unwrap();
+        let complaints = complaints(&image);
+        let refusal = refusal(&image);
+        assert_eq!(
+            refusal.is_some(),
+            !complaints.is_empty(),
+            "a bit of byte {at}: {refusal:?}, {complaints:?}"
+        );
+        refused += u64::from(refusal.is_some());
+    }
+    assert!(refused > TURNS / 10, "{refused}");
+    assert!(refused < TURNS * 9 / 10, "{refused}");
+}

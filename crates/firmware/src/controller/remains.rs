@@ -1,0 +1,158 @@
+//! What a power cut has left, checked before anything is made of it.
+//!
+//! One search for whoever begins with the tables, which ends at the first thing that is wrong, and
+//! for whoever only looks at them, which finds everything. It changes nothing.
+
+use super::TX_LOG_ENTRY;
+use crate::config::ControllerConfig;
+use crate::durable::{Durable, LoggedLine, WriteOrder};
+use crate::ftl::{self, UnsoundTables};
+use crate::platform::BufferId;
+use alloc::vec::Vec;
+use core::fmt;
+use units::{LogSlot, Lpa};
+
+/// Why tables are none that a controller of this configuration has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnsoundState {
+    /// Those of the flash translation layer.
+    Flash(UnsoundTables),
+    /// The log has no such slot.
+    NoSuchSlot(LogSlot),
+    /// The slot holds a line that the device does not have.
+    NoSuchLine(LogSlot, Lpa),
+    /// The buffer holds a page that the device does not have, or there is no such buffer.
+    NoSuchBuffer(BufferId, Lpa),
+    /// The log of transactions has no room for what it holds.
+    NoSuchCommit,
+    /// Nobody can say which of the two was written last.
+    LinesAtOnce(LogSlot, LogSlot),
+    /// Nor of this buffer and another one, or a line.
+    BufferAtOnce(BufferId, WriteOrder),
+}
+
+impl fmt::Display for UnsoundState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flash(unsound) => return unsound.fmt(f),
+            Self::NoSuchSlot(slot) => write!(f, "the write log has no {slot}"),
+            Self::NoSuchCommit => write!(f, "the TxLog has no room for its entries"),
+            Self::NoSuchLine(slot, lpa) => write!(f, "{slot} cannot hold a part of {lpa}"),
+            Self::NoSuchBuffer(buffer, lpa) => write!(f, "{buffer} cannot hold a part of {lpa}"),
+            Self::LinesAtOnce(one, other) => {
+                write!(f, "{one} and {other} have the same write order")
+            }
+            Self::BufferAtOnce(buffer, order) => {
+                let order = order.get();
+                write!(
+                    f,
+                    "{buffer} has write order {order}, as another buffer or slot has"
+                )
+            }
+        }?;
+        f.write_str(": the tables are damaged, or of another device")
+    }
+}
+
+impl core::error::Error for UnsoundState {}
+
+/// Finds everything for which [`Controller::recover`](super::Controller::recover) would refuse the
+/// tables.
+pub fn check_tables<D: Durable>(
+    config: &ControllerConfig,
+    durable: &D,
+    found: &mut dyn FnMut(UnsoundState),
+) {
+    let mut go_on = |unsound| {
+        found(unsound);
+        Ok(())
+    };
+    let searched = Remains::read(config, durable, &mut go_on);
+    assert!(searched.is_ok(), "the search goes on whatever it finds");
+}
+
+/// Is told of something wrong; an error ends the search.
+type Judge<'a> = &'a mut dyn FnMut(UnsoundState) -> Result<(), UnsoundState>;
+
+/// What recovery begins with.
+pub(super) struct Remains {
+    /// Of the log, committed or not, in the order of their writes.
+    pub lines: Vec<(LogSlot, LoggedLine)>,
+    /// Mapping and blocks.
+    pub flash: ftl::Remains,
+}
+
+impl Remains {
+    /// Reads the tables.
+    ///
+    /// # Errors
+    /// Those of `judge`.
+    pub fn read<D: Durable>(
+        config: &ControllerConfig,
+        durable: &D,
+        judge: Judge<'_>,
+    ) -> Result<Self, UnsoundState> {
+        let mut judge_flash = |unsound| match judge(UnsoundState::Flash(unsound)) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(unsound),
+        };
+        let flash = ftl::Remains::read(config.geometry, &config.ftl, durable, &mut judge_flash);
+        let flash = flash.map_err(UnsoundState::Flash)?;
+        let pages = flash.logical_page_count();
+        let lines = lines(config, durable, pages, judge)?;
+        check_buffers(config, durable, (pages, &lines), judge)?;
+        let commits = config.ssd.tx_log / TX_LOG_ENTRY;
+        if durable.committed().any(|(at, _)| u64::from(at) >= commits) {
+            judge(UnsoundState::NoSuchCommit)?;
+        }
+        Ok(Self { lines, flash })
+    }
+}
+
+fn lines<D: Durable>(
+    config: &ControllerConfig,
+    durable: &D,
+    pages: u64,
+    judge: Judge<'_>,
+) -> Result<Vec<(LogSlot, LoggedLine)>, UnsoundState> {
+    let slots = 2 * config.ssd.half_slot_count();
+    let page_lines = config.geometry.page_size.line_count();
+    let mut lines = Vec::new();
+    for (slot, logged) in durable.logged() {
+        if u64::from(slot.get()) >= slots {
+            judge(UnsoundState::NoSuchSlot(slot))?;
+        } else if logged.lpa.get() >= pages || logged.line.get() >= page_lines {
+            judge(UnsoundState::NoSuchLine(slot, logged.lpa))?;
+        }
+        lines.push((slot, logged));
+    }
+    lines.sort_unstable_by_key(|(_, logged)| logged.order);
+    for pair in lines.windows(2) {
+        if pair[0].1.order == pair[1].1.order {
+            let (one, other) = (pair[0].0, pair[1].0);
+            judge(UnsoundState::LinesAtOnce(one.min(other), one.max(other)))?;
+        }
+    }
+    Ok(lines)
+}
+
+fn check_buffers<D: Durable>(
+    config: &ControllerConfig,
+    durable: &D,
+    (pages, lines): (u64, &[(LogSlot, LoggedLine)]),
+    judge: Judge<'_>,
+) -> Result<(), UnsoundState> {
+    let mut orders = Vec::new();
+    for (buffer, page) in durable.buffered() {
+        if page.lpa.get() >= pages || buffer.get() >= config.ssd.buffers {
+            judge(UnsoundState::NoSuchBuffer(buffer, page.lpa))?;
+        }
+        let of_line = lines.binary_search_by_key(&page.order, |(_, logged)| logged.order);
+        let at = orders.binary_search(&page.order);
+        match at {
+            Err(at) if of_line.is_err() => orders.insert(at, page.order),
+            _ => judge(UnsoundState::BufferAtOnce(buffer, page.order))?,
+        }
+    }
+    Ok(())
+}
