@@ -39,6 +39,17 @@ pub enum DeviceFileError {
         /// What it should be.
         what: &'static str,
     },
+    /// It is no file: a pipe, a device or a directory.
+    #[error(
+        "{}: this is not a regular file, so no {what} of a device image; name the directory that \
+         `entresol device create` made", .path.display()
+    )]
+    Irregular {
+        /// What has the file's name.
+        path: PathBuf,
+        /// What it should be.
+        what: &'static str,
+    },
     /// The file was written by a newer version.
     #[error(
         "{}: the file has version {found}, and this Entresol reads version {known}; \

@@ -12,8 +12,8 @@ use crate::layout::Layout;
 use crate::mapped::Mapped;
 use crate::media::{Media, fill};
 use crate::superblock::{ImageId, Role, SUPERBLOCK_BYTES, Superblock, SuperblockError, VERSION};
-use crate::tables::{Tables, first_problem};
-use nix::fcntl::{FallocateFlags, fallocate};
+use crate::tables::Tables;
+use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -45,8 +45,17 @@ pub struct Image {
 pub enum Purpose {
     /// A device is to work with it.
     Use,
-    /// It is looked at and stays as it is.
+    /// It is looked at and stays as it is; leave to write it is not needed.
     Check,
+}
+
+impl Purpose {
+    fn map(self, file: &File) -> std::io::Result<Mapped> {
+        match self {
+            Self::Use => Mapped::new(file),
+            Self::Check => Mapped::private(file),
+        }
+    }
 }
 
 /// What can be said of an image without opening it, while another process has it too.
@@ -103,23 +112,21 @@ impl Image {
     /// Opens an image.
     ///
     /// # Errors
-    /// It is none, newer, or open elsewhere; so damaged that nobody can say what it is; for use:
-    /// damaged so that the firmware cannot take it over.
+    /// It is none, newer, or open elsewhere; so damaged that nobody can say what it is.
     pub fn open_for(path: &Path, purpose: Purpose) -> Result<Self, DeviceFileError> {
-        let (media, superblock) = open_file(path, Role::Media)?;
+        let (media, superblock) = open_file(path, Role::Media, purpose)?;
         lock(path, &media)?;
-        let (dram, config, layout) = checked(path, (&media, &superblock))?;
+        let (dram, config, layout) = checked(path, (&media, &superblock), purpose)?;
         let (media_path, dram_path) = (file_path(path, Role::Media), file_path(path, Role::Dram));
-        let map = Mapped::new(&dram).map_err(DeviceFileError::io(&dram_path, "map it"))?;
-        let tables = Tables::new(map, layout);
-        if purpose == Purpose::Use
-            && let Some(problem) = first_problem(&tables)
-        {
-            return Err(DeviceFileError::damaged(&dram_path, problem));
-        }
-        let media =
-            Media::new(media, layout).map_err(DeviceFileError::io(&media_path, "map it"))?;
-        let view = Mapped::new(&dram).map_err(DeviceFileError::io(&dram_path, "map it"))?;
+        let map_dram = || {
+            let map = purpose.map(&dram);
+            map.map_err(DeviceFileError::io(&dram_path, "map it"))
+        };
+        let tables = Tables::new(map_dram()?, layout);
+        let view = Tables::new(map_dram()?, layout);
+        let map = purpose.map(&media);
+        let map = map.map_err(DeviceFileError::io(&media_path, "map it"))?;
+        let media = Media::new(media, map, layout);
         let was_cut_off = Counters::is_marked_open(tables.map());
         Ok(Self {
             path: path.to_owned(),
@@ -127,7 +134,7 @@ impl Image {
             config,
             layout,
             tables,
-            view: Tables::new(view, layout),
+            view,
             media,
             was_cut_off,
         })
@@ -139,9 +146,9 @@ impl Image {
     /// It is none, damaged or newer.
     pub fn describe(path: &Path) -> Result<Description, DeviceFileError> {
         use std::os::unix::fs::MetadataExt;
-        let (media, superblock) = open_file(path, Role::Media)?;
+        let (media, superblock) = open_file(path, Role::Media, Purpose::Check)?;
         let is_open = media.try_lock_shared().is_err();
-        let (mut dram, config, _) = checked(path, (&media, &superblock))?;
+        let (mut dram, config, _) = checked(path, (&media, &superblock), Purpose::Check)?;
         let dram_path = file_path(path, Role::Dram);
         let counters = Counters::read_file(&mut dram)
             .map_err(DeviceFileError::io(&dram_path, "read its counters"))?;
@@ -211,9 +218,26 @@ fn file_path(image: &Path, role: Role) -> PathBuf {
 }
 
 /// Opens one of the files and reads its superblock.
-fn open_file(image: &Path, role: Role) -> Result<(File, Superblock), DeviceFileError> {
+fn open_file(
+    image: &Path,
+    role: Role,
+    purpose: Purpose,
+) -> Result<(File, Superblock), DeviceFileError> {
+    use std::os::unix::fs::OpenOptionsExt;
     let path = file_path(image, role);
-    let opened = OpenOptions::new().read(true).write(true).open(&path);
+    // Of what is no file, as a pipe, opening and reading may wait for ever.
+    let irregular = || DeviceFileError::Irregular {
+        path: path.clone(),
+        what: role.word(),
+    };
+    if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        return Err(irregular());
+    }
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(purpose == Purpose::Use)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(&path);
     let file = opened.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
             DeviceFileError::Missing {
@@ -223,6 +247,10 @@ fn open_file(image: &Path, role: Role) -> Result<(File, Superblock), DeviceFileE
         }
         _ => DeviceFileError::io(&path, "open it")(error),
     })?;
+    // Something else may have come in its place meanwhile.
+    if file.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(irregular());
+    }
     let mut bytes = Vec::with_capacity(SUPERBLOCK_BYTES);
     (&file)
         .take(SUPERBLOCK_BYTES as u64)
@@ -255,8 +283,9 @@ fn open_file(image: &Path, role: Role) -> Result<(File, Superblock), DeviceFileE
 fn checked(
     path: &Path,
     (media, superblock): (&File, &Superblock),
+    purpose: Purpose,
 ) -> Result<(File, DeviceConfig, Layout), DeviceFileError> {
-    let (dram, other) = open_file(path, Role::Dram)?;
+    let (dram, other) = open_file(path, Role::Dram, purpose)?;
     if other != *superblock {
         return Err(DeviceFileError::Mixed(path.to_owned()));
     }

@@ -174,11 +174,6 @@ impl Layout {
     pub const fn has_page(&self, lpa: Lpa) -> bool {
         lpa.get() < self.logical_pages as u64
     }
-    /// Whether there is such a line.
-    #[inline]
-    pub const fn has_line(&self, lpa: Lpa, line: LineInPage) -> bool {
-        self.has_page(lpa) && line.index() < self.page / line_bytes()
-    }
     /// Whether there is such a physical page.
     #[inline]
     pub const fn has_place(&self, ppa: Ppa) -> bool {

@@ -35,6 +35,20 @@ impl Mapped {
         Ok(Self { map })
     }
 
+    /// Maps a whole file, which the caller has locked, to be looked at: it need not be writable,
+    /// and stores would never reach it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn private(file: &File) -> io::Result<Self> {
+        let mut options = MmapOptions::new();
+        // Nothing is stored, so no memory is to be kept for it, however large the file.
+        options.no_reserve_swap();
+        // SAFETY: as in `new`.
+        let map = unsafe { options.map_copy(file)? };
+        Ok(Self { map })
+    }
+
     /// Bytes of the file.
     pub fn len(&self) -> usize {
         self.map.len()

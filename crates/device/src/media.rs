@@ -35,19 +35,15 @@ pub enum PageFault {
 }
 
 impl Media {
-    /// The file is locked, and has the length that the layout says.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn new(file: File, layout: Layout) -> io::Result<Self> {
-        let map = Mapped::new(&file)?;
+    /// The file is locked, mapped, and has the length that the layout says.
+    pub fn new(file: File, map: Mapped, layout: Layout) -> Self {
         assert_eq!(map.len(), layout.media_bytes, "the file has been checked");
-        Ok(Self {
+        Self {
             file,
             map,
             layout,
             has_room: vec![false; layout.blocks],
-        })
+        }
     }
 
     /// Takes room on the disk for the pages of the block of this one.

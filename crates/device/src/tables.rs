@@ -273,22 +273,3 @@ impl Durable for Tables {
         })
     }
 }
-
-/// What the log and the buffers name that does not exist, which only damage can bring about: one
-/// sentence. The firmware checks the other tables.
-pub fn first_problem(tables: &Tables) -> Option<String> {
-    let layout = &tables.layout;
-    let wrong_slot = tables
-        .logged()
-        .find(|(_, logged)| !layout.has_line(logged.lpa, logged.line));
-    if let Some((slot, _)) = wrong_slot {
-        return Some(format!(
-            "{slot} of the log names a line that does not exist"
-        ));
-    }
-    let wrong_buffer = tables
-        .buffered()
-        .find(|(_, page)| !layout.has_page(page.lpa));
-    let (buffer, _) = wrong_buffer?;
-    Some(format!("{buffer} names a page that does not exist"))
-}

@@ -4,10 +4,16 @@ mod common;
 
 use common::{Place, made, small_log};
 use device::config::Layer;
-use device::{DeviceConfig, DeviceEngine, DeviceFileError, Image, Pace};
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use device::{DeviceConfig, DeviceEngine, DeviceFileError, Image, Pace, Purpose, fsck};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 use units::Stream;
 
 /// The sentence with which an image is refused, and that it was not touched.
@@ -49,6 +55,106 @@ fn what_is_no_image_is_refused() {
     assert!(refusal(&file).contains("is not a device image"));
     fs::write(empty.join("media.bin"), vec![1; 100_000]).unwrap();
     assert!(refusal(&empty).contains("this is not a media file"));
+}
+
+/// A pipe would keep whoever opens or reads it waiting for ever: looking at one gives an answer,
+/// which a thread brings that may be left behind.
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let place = Place::new("irregular");
+    let image = new_image(&place);
+    for file in ["media.bin", "dram.bin"] {
+        let (path, aside) = (image.join(file), place.path("aside"));
+        fs::rename(&path, &aside).unwrap();
+        let as_pipe = || mkfifo(&path, Mode::S_IRWXU).unwrap();
+        let as_device = || symlink("/dev/zero", &path).unwrap();
+        let as_socket = || drop(UnixListener::bind(&path).unwrap());
+        let makings: [&dyn Fn(); 3] = [&as_pipe, &as_device, &as_socket];
+        for make in makings {
+            make();
+            let (answers, answer) = mpsc::channel();
+            let asked = image.clone();
+            thread::spawn(move || {
+                let opened = DeviceEngine::open(&asked, Pace::None).err();
+                answers.send(opened.map(|error| error.to_string())).unwrap();
+                let checked = fsck::check(&asked, &mut |_| true).err();
+                answers
+                    .send(checked.map(|error| error.to_string()))
+                    .unwrap();
+                let looked_at = Image::describe(&asked).err();
+                answers
+                    .send(looked_at.map(|error| error.to_string()))
+                    .unwrap();
+            });
+            for of in ["opening", "checking", "looking at"] {
+                let error = answer.recv_timeout(Duration::from_secs(20));
+                let error = error.unwrap_or_else(|_| panic!("{of} {file} hangs"));
+                let error = error.expect("it is no image");
+                assert!(error.contains("is not a regular file"), "{of}: {error}");
+                assert!(error.contains(file), "{of}: {error}");
+            }
+            fs::remove_file(&path).unwrap();
+        }
+        fs::rename(&aside, &path).unwrap();
+    }
+    DeviceEngine::open(&image, Pace::None).unwrap();
+}
+
+/// Which descriptors a process has tells it, also to a process that may write everything.
+#[test]
+fn whoever_only_looks_opens_to_read() {
+    let place = Place::new("read-only");
+    let image = new_image(&place);
+    let flags = |fd: &str| {
+        let info = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
+        let octal = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        octal.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok())
+    };
+    let ways = |image: &Path| {
+        let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let ours = open.filter(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(image)));
+        let names = ours.map(|fd| fd.file_name().into_string().unwrap());
+        names
+            .filter_map(|fd| Some(flags(&fd)? & 3))
+            .collect::<Vec<_>>()
+    };
+    let image = fs::canonicalize(image).unwrap();
+    let mut checked = Image::open_for(&image, Purpose::Check).unwrap();
+    let (read, read_and_write) = (0, 2);
+    assert_eq!(ways(&image), [read], "the media file, with its lock");
+    assert!(refusal_of_use(&image).contains("is open in another process"));
+    // Whatever is done to what was opened to be looked at, the files are as they were.
+    let before = fs::read(image.join("dram.bin")).unwrap();
+    checked.tables.lose_dram();
+    drop(checked);
+    assert!(before == fs::read(image.join("dram.bin")).unwrap());
+    let used = Image::open(&image).unwrap();
+    assert_eq!(ways(&image), [read_and_write]);
+    drop(used);
+    assert_eq!(ways(&image), [0; 0]);
+}
+
+fn refusal_of_use(image: &Path) -> String {
+    Image::open(image).unwrap_err().to_string()
+}
+
+/// A process that may not write the files looks at them, and is told so if it wants to use them.
+#[test]
+fn an_image_that_may_not_be_written_can_be_looked_at() {
+    let place = Place::new("unwritable");
+    let image = new_image(&place);
+    for file in ["media.bin", "dram.bin"] {
+        fs::set_permissions(image.join(file), Permissions::from_mode(0o444)).unwrap();
+    }
+    Image::describe(&image).unwrap();
+    let found = fsck::check(&image, &mut |_| true).unwrap();
+    assert_eq!(found.problems, Vec::<String>::new());
+    // Root may write whatever it likes.
+    let may_write = OpenOptions::new().write(true).open(image.join("dram.bin"));
+    match may_write {
+        Ok(_) => drop(DeviceEngine::open(&image, Pace::None).unwrap()),
+        Err(_) => assert!(refusal(&image).contains("Permission denied")),
+    }
 }
 
 #[test]
