@@ -8,9 +8,9 @@ use crate::image::{Image, Purpose};
 use crate::media::PageFault;
 use firmware::Durable;
 use nand::Faults;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use units::{Lpa, Ppa, TxId};
+use units::{BlockAddr, Lpa, Ppa, TxId};
 
 /// Problems that are written out; the others are counted.
 const WRITTEN_OUT: usize = 100;
@@ -83,6 +83,7 @@ pub fn check(
     };
     check_tables(&image, &mut findings);
     count(&image, &mut findings);
+    check_erased(&image, &mut findings);
     check_pages(&image, &mut findings, observe);
     Ok(findings)
 }
@@ -111,6 +112,22 @@ fn count(image: &Image, findings: &mut Findings) {
         let is_condemned = record.is_condemned && !record.is_retired;
         findings.condemned_blocks += u64::from(is_condemned);
         findings.most_wear = findings.most_wear.max(record.wear);
+    }
+}
+
+/// Pages that have not begun, against the flash: a device would program them.
+fn check_erased(image: &Image, findings: &mut Findings) {
+    let records: BTreeMap<_, _> = image.tables.blocks().collect();
+    let blocks = (0..image.layout.blocks).map(|block| u32::try_from(block).map(BlockAddr::new));
+    for block in blocks.map(|block| block.expect("blocks have 32-bit numbers")) {
+        let first = image.layout.first_page(block).get();
+        let begun = records.get(&block).map_or(0, |record| record.begun);
+        let unbegun = u64::from(begun)..image.layout.block_pages as u64;
+        for ppa in unbegun.map(|nth| Ppa::new(first + nth)) {
+            if image.media.holder(ppa).is_some() {
+                findings.complain(|| format!("{ppa} is programmed, and has not begun"));
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Place, made, small, small_log};
 use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
-use firmware::BufferId;
+use firmware::{BufferId, Durable};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ fn killed(place: &Place, config: &DeviceConfig) -> PathBuf {
         let ticket = engine.submit_write(ask, at, &[7; 64]).unwrap();
         engine.finish(ticket, &mut []).unwrap();
     };
+    write(40 * 4096, TxId::NONE);
     for line in 0..2_000 {
         write(line * 7 % 900 * 64, TxId::NONE);
     }
@@ -52,6 +53,7 @@ fn complaints(image: &Path) -> Vec<String> {
         "which is erased",
         "the bytes are not those programmed",
         "where another page is",
+        "and has not begun",
     ];
     let found = fsck::check(image, &mut |_| true).unwrap();
     assert_eq!(found.problem_count, found.problems.len() as u64);
@@ -147,6 +149,85 @@ fn a_device_without_a_battery_that_is_refused_keeps_its_bytes() {
     let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
     store(&image, layout.block(BlockAddr::new(5)), &[900 << 32]);
     check_refused(&image, "block 5 is beyond the flash or too full");
+}
+
+/// A device would program its pages, which it cannot. Opening does not look at the flash.
+#[test]
+fn a_block_that_is_thought_erased_and_is_not_is_found_by_the_check() {
+    let place = Place::new("damaged-begun");
+    let image = killed(&place, &small_log());
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    let layout = opened.layout;
+    let mapped: Vec<_> = (0..layout.logical_pages as u64)
+        .filter_map(|lpa| opened.tables.place_of(Lpa::new(lpa)))
+        .map(|ppa| layout.begun(ppa).0)
+        .collect();
+    let blocks = (0..layout.blocks as u32).map(BlockAddr::new);
+    let is_programmed = |block| opened.media.holder(layout.first_page(block)).is_some();
+    let stale: Vec<_> = blocks
+        .filter(|block| is_programmed(*block) && !mapped.contains(block))
+        .collect();
+    drop(opened);
+    let block = *stale.first().expect("some block has only old pages");
+    assert_eq!(complaints(&image), Vec::<String>::new());
+    store(&image, layout.block(block), &[1]);
+    let found = fsck::check(&image, &mut |_| true).unwrap();
+    let first = layout.first_page(block);
+    let expected = format!("{first} is programmed, and has not begun");
+    assert_eq!(found.problems.first(), Some(&expected), "{found:?}");
+}
+
+/// What `docs/formats/image.md` says that nobody sees: the line of a changed header is elsewhere,
+/// that of a transaction whose commit is gone is what it was, a page that is nowhere is zeroes.
+#[test]
+fn what_nobody_sees_is_what_is_documented() {
+    let place = Place::new("damaged-unseen");
+    let image = killed(&place, &small_log());
+    let whole = fs::read(image.join("dram.bin")).unwrap();
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    let layout = opened.layout;
+    let of_tx = opened
+        .tables
+        .logged()
+        .filter(|(_, line)| line.tx != TxId::NONE);
+    let (slot, line) = of_tx.last().expect("the last transaction is in the log");
+    let logged: Vec<_> = opened.tables.logged().map(|(_, line)| line.lpa).collect();
+    let is_only_on_flash =
+        |lpa: &Lpa| opened.tables.place_of(*lpa).is_some() && !logged.contains(lpa);
+    let on_flash = (0..41).map(Lpa::new).find(is_only_on_flash);
+    let on_flash = on_flash.expect("a page is on flash alone");
+    let (commit, _) = opened.tables.committed().last().unwrap();
+    drop(opened);
+    let first_line = |page: u64| {
+        assert_eq!(fsck::check(&image, &mut |_| true).unwrap().problem_count, 0);
+        let mut engine = DeviceEngine::open(&image, Pace::None).unwrap();
+        let (at, size) = (ByteAddr::new(page * 4096), units::Bytes::new(64));
+        let ticket = engine.submit(Ask::Read, at, size).unwrap();
+        let mut bytes = [1; 64];
+        engine.finish(ticket, &mut bytes).unwrap();
+        drop(engine);
+        fs::write(image.join("dram.bin"), &whole).unwrap();
+        bytes[0]
+    };
+    let media = fs::read(image.join("media.bin")).unwrap();
+    let restore_flash = || fs::write(image.join("media.bin"), &media).unwrap();
+    let page = line.lpa.get();
+    assert_eq!(first_line(page), 8);
+    restore_flash();
+    store(
+        &image,
+        layout.slot_header(slot) + 8,
+        &[u64::from(line.tx.get()) << 32 | 100],
+    );
+    assert_eq!(first_line(100), 8, "the line has moved");
+    restore_flash();
+    store(&image, layout.tx_entry(commit & !1), &[0]);
+    assert_eq!(first_line(page), 7, "the commit is gone");
+    restore_flash();
+    let mut dram = whole.clone();
+    dram[layout.mapping(on_flash)..][..4].fill(0);
+    fs::write(image.join("dram.bin"), dram).unwrap();
+    assert_eq!(first_line(on_flash.get()), 0, "the page is nowhere");
 }
 
 /// Whatever bytes of the tables are damaged: what a check finds sound is opened, and nothing else.
