@@ -105,6 +105,24 @@ def test_who_asks_to_outlive_the_terminal_does(image: Path, socket: Path) -> Non
     server.stop()
 
 
+@pytest.mark.parametrize("gone", [None, "media.bin", "dram.bin"])
+def test_an_image_that_was_removed_is_no_good_end(
+    image: Path, socket: Path, gone: str | None
+) -> None:
+    server = Server(serve_command(image), socket)
+    client = server.connect()
+    assert client.write(0, b"r" * 4096) == 0
+    client.close()
+    if gone is None:
+        shutil.rmtree(image)
+    else:
+        (image / gone).unlink()
+    assert server.end_with(signal.SIGTERM) == 1
+    last = server.said().splitlines()[-1]
+    assert f"{image / (gone or 'media.bin')} was removed while the device worked" in last
+    assert "acknowledged" not in server.said()
+
+
 def test_a_port_that_the_system_chooses_is_told_and_served(image: Path, socket: Path) -> None:
     server = Server(serve_command(image, "--nbd", "127.0.0.1:0"), socket)
     deadline = time.monotonic() + 60

@@ -21,10 +21,11 @@ pub(crate) fn to_python(error: DeviceFileError) -> PyErr {
     let text = error.to_string();
     match error {
         DeviceFileError::Config(_) => ConfigError::new_err(text),
-        // No fault of the user's words: the disk is full or has errors, the flash is worn out.
-        DeviceFileError::Io { .. } | DeviceFileError::Unflushed { .. } => {
-            EntresolError::new_err(text)
-        }
+        // No fault of the user's words: the disk is full or has errors, the flash is worn out,
+        // somebody removed the image.
+        DeviceFileError::Io { .. }
+        | DeviceFileError::Unflushed { .. }
+        | DeviceFileError::Removed(_) => EntresolError::new_err(text),
         _ => ImageError::new_err(text),
     }
 }

@@ -220,7 +220,7 @@ impl Data {
     /// Closes the image in order, once the disk has everything.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A file of it was removed. What the operating system says.
     pub fn close(&mut self, image: &Path) -> Result<(), DeviceFileError> {
         let path = |role: Role| image.join(role.file_name());
         let doing = "write it to the disk";
@@ -231,7 +231,12 @@ impl Data {
         let map = self.tables.map_mut();
         map.sync().map_err(DeviceFileError::io(&dram, doing))?;
         Counters::close(map);
-        map.sync().map_err(DeviceFileError::io(&dram, doing))
+        map.sync().map_err(DeviceFileError::io(&dram, doing))?;
+        let removed = [(self.media.is_removed(), media), (map.is_removed(), dram)];
+        match removed.into_iter().find(|(is_removed, _)| *is_removed) {
+            Some((_, path)) => Err(DeviceFileError::Removed(path)),
+            None => Ok(()),
+        }
     }
 }
 

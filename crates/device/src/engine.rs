@@ -294,8 +294,8 @@ impl DeviceEngine {
     ///
     /// # Errors
     /// What was accepted may be lost, since flash does not take it, on a device that has it in DRAM
-    /// alone; the image is closed all the same. What the operating system says of writing it to the
-    /// disk.
+    /// alone; the image is closed all the same. A file of the image was removed. What the operating
+    /// system says of writing it to the disk.
     pub fn close(mut self) -> Result<(), DeviceFileError> {
         let flushed = self.flush_before_end();
         self.publish();

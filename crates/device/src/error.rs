@@ -114,6 +114,12 @@ pub enum DeviceFileError {
         /// What its device says.
         why: DeviceError,
     },
+    /// Somebody removed a file of the image while the device worked.
+    #[error(
+        "{} was removed while the device worked, and nothing of what the device held can be opened \
+         again; restore the image from a copy", .0.display()
+    )]
+    Removed(PathBuf),
     /// Another process has the image.
     #[error("{} is open in another process; stop that one first", .0.display())]
     Locked(PathBuf),

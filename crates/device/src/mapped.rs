@@ -15,12 +15,14 @@
 use memmap2::{MmapMut, MmapOptions};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 /// A file in memory, shared with nobody.
 #[derive(Debug)]
 pub struct Mapped {
     map: MmapMut,
+    file: File,
 }
 
 impl Mapped {
@@ -32,7 +34,13 @@ impl Mapped {
         // SAFETY: the file is locked, so no other device stores into it; a process that does so in
         // spite of the lock changes bytes under references to `u8`, whose every value is valid.
         let map = unsafe { MmapOptions::new().map_mut(file)? };
-        Ok(Self { map })
+        let file = file.try_clone()?;
+        Ok(Self { map, file })
+    }
+
+    /// Whether the file has no name any more: what is stored here goes with the process.
+    pub fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
     }
 
     /// Maps a whole file, which the caller has locked, to be looked at: it need not be writable,

@@ -147,6 +147,11 @@ impl Media {
         self.map.bytes_mut(spare, size).fill(0);
     }
 
+    /// Whether the file was removed.
+    pub fn is_removed(&self) -> bool {
+        self.map.is_removed()
+    }
+
     /// Waits until the disk has everything.
     ///
     /// # Errors

@@ -43,6 +43,26 @@ fn new_image(place: &Place) -> std::path::PathBuf {
 }
 
 #[test]
+fn an_image_that_was_removed_is_not_closed_in_order_and_one_that_was_renamed_is() {
+    for file in ["media.bin", "dram.bin"] {
+        let place = Place::new("removed-image");
+        let image = new_image(&place);
+        let engine = DeviceEngine::open(&image, Pace::None).unwrap();
+        fs::remove_file(image.join(file)).unwrap();
+        let error = engine.close().unwrap_err().to_string();
+        let path = image.join(file);
+        let told = format!("{} was removed while the device worked", path.display());
+        assert!(error.starts_with(&told), "{error}");
+    }
+    let place = Place::new("renamed-image");
+    let (image, other) = (new_image(&place), place.path("other"));
+    let engine = DeviceEngine::open(&image, Pace::None).unwrap();
+    fs::rename(&image, &other).unwrap();
+    engine.close().unwrap();
+    DeviceEngine::open(&other, Pace::None).unwrap();
+}
+
+#[test]
 fn what_is_no_image_is_refused() {
     let place = Place::new("no-image");
     let missing = place.path("nothing");
