@@ -54,7 +54,8 @@ impl Mapped {
         options.no_reserve_swap();
         // SAFETY: as in `new`.
         let map = unsafe { options.map_copy(file)? };
-        Ok(Self { map })
+        let file = file.try_clone()?;
+        Ok(Self { map, file })
     }
 
     /// Bytes of the file.
