@@ -7,6 +7,7 @@ use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, DeviceFileError, Image, Pace, Purpose, fsck};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -134,14 +135,13 @@ fn whoever_only_looks_opens_to_read() {
         let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
         let ours = open.filter(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(image)));
         let names = ours.map(|fd| fd.file_name().into_string().unwrap());
-        names
-            .filter_map(|fd| Some(flags(&fd)? & 3))
-            .collect::<Vec<_>>()
+        let ways: BTreeSet<u32> = names.filter_map(|fd| Some(flags(&fd)? & 3)).collect();
+        Vec::from_iter(ways)
     };
     let image = fs::canonicalize(image).unwrap();
     let mut checked = Image::open_for(&image, Purpose::Check).unwrap();
     let (read, read_and_write) = (0, 2);
-    assert_eq!(ways(&image), [read], "the media file, with its lock");
+    assert_eq!(ways(&image), [read]);
     assert!(refusal_of_use(&image).contains("is open in another process"));
     // Whatever is done to what was opened to be looked at, the files are as they were.
     let before = fs::read(image.join("dram.bin")).unwrap();
@@ -151,7 +151,7 @@ fn whoever_only_looks_opens_to_read() {
     let used = Image::open(&image).unwrap();
     assert_eq!(ways(&image), [read_and_write]);
     drop(used);
-    assert_eq!(ways(&image), [0; 0]);
+    assert_eq!(ways(&image), Vec::<u32>::new());
 }
 
 fn refusal_of_use(image: &Path) -> String {
