@@ -422,16 +422,19 @@ def effective_config(setup: Setup, design: str) -> Config:
     )
 
 
-def device_serve(image: Path, ports: Json, listening: Listening) -> Json:
+def device_serve(
+    image: Path, ports: Json, listening: Listening, stopped: Callable[[str], None]
+) -> Json:
     """Serves an image at its ports until a signal's handler raises; what was done.
 
-    Raises `ImageError`, and `ConfigError` for an address.
+    `stopped` is told why, if the device stops meanwhile, as it does on a full disk. Raises
+    `ImageError`, and `ConfigError` for an address.
     """
 
     def told(text: str) -> None:
         listening(_object(text))
 
-    return _object(_core.device_serve(str(image), json.dumps(ports), told))
+    return _object(_core.device_serve(str(image), json.dumps(ports), told, stopped))
 
 
 def device_recovery_time(

@@ -1,7 +1,7 @@
 //! Serving a device to other programs.
 
-use crate::ConfigError;
 use crate::device::{ImageError, to_python};
+use crate::{ConfigError, EntresolError};
 use device::fuse::{Ended, Manner, Mounted};
 use device::nbd::{Address, AddressError, Export, Limits, Listener, Served, serve};
 use device::{Pace, RealDevice, ServerError, Turn, shm};
@@ -31,6 +31,11 @@ fn wrong_address(error: AddressError) -> PyErr {
 
 fn wrong(error: impl core::fmt::Display) -> PyErr {
     ImageError::new_err(error.to_string())
+}
+
+/// What no word of the user's has to do with: a full disk above all.
+fn failed(error: impl core::fmt::Display) -> PyErr {
+    EntresolError::new_err(error.to_string())
 }
 
 /// Where a device is served, as the caller says it.
@@ -109,13 +114,15 @@ impl Doors {
 }
 
 /// Serves an image until Python is interrupted, then flushes and closes it. `ports` says where, as
-/// JSON; tells `listening` where, for whom and what, as JSON. What it did, as JSON.
+/// JSON; tells `listening` where, for whom and what, as JSON, and `stopped` why, should the device
+/// stop. What it did, as JSON.
 #[pyfunction]
 fn device_serve(
     py: Python<'_>,
     image: &str,
     ports: &str,
     listening: &Bound<'_, PyAny>,
+    stopped: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
     let ports = Ports::read(ports)?;
     let image = Path::new(image);
@@ -128,7 +135,8 @@ fn device_serve(
     let device = Arc::new(device.map_err(to_python)?);
     let doors = py.detach(|| Doors::open(image, &device, &ports))?;
     listening.call1((doors.told(&device, &ports),))?;
-    let (served, file, interruption) = py.detach(|| run(&device, doors));
+    let stopped = stopped.clone().unbind();
+    let (served, file, interruption) = py.detach(|| run(&device, doors, &stopped));
     let (served, shared) = served;
     let flushed = py.detach(|| block_on(device.flush()));
     let clock = device.stats().clock;
@@ -136,9 +144,9 @@ fn device_serve(
     // A last flush that fails lets the end fail too, which says of which image; while the file is
     // open there is no end.
     closed.map_err(to_python)?;
-    let served = served.transpose().map_err(wrong)?;
-    let shared = shared.transpose().map_err(wrong)?;
-    flushed.map_err(wrong)?;
+    let served = served.transpose().map_err(failed)?;
+    let shared = shared.transpose().map_err(failed)?;
+    flushed.map_err(failed)?;
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         _ => Ok(report(served, shared, file, clock.as_picos())),
@@ -208,13 +216,23 @@ fn share(
 }
 
 /// Serves until a handler of Python's signals raises, or until nobody can come any more.
-fn run(device: &RealDevice, doors: Doors) -> Outcome {
+/// `stopped` is told why the device has stopped, once.
+fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
     let Doors { nbd, shm, fuse } = doors;
     let stop = AtomicBool::new(false);
     let mut interruption = None;
+    let mut was_told = false;
     let mut turn = || {
-        device.engine().publish();
-        interruption = Python::attach(|py| py.check_signals()).err();
+        let mut engine = device.engine();
+        engine.publish();
+        let reason = engine.stopped().filter(|_| !was_told).map(str::to_owned);
+        drop(engine);
+        was_told |= reason.is_some();
+        let told = Python::attach(|py| {
+            reason.map_or(Ok(()), |reason| stopped.call1(py, (reason,)).map(drop))?;
+            py.check_signals()
+        });
+        interruption = told.err();
         if interruption.is_some() || stop.load(Ordering::Relaxed) {
             Turn::Stop
         } else {

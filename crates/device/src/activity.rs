@@ -46,6 +46,8 @@ pub(crate) struct Standing {
     pub fullness: Fullness,
     pub open_transactions: usize,
     pub running: usize,
+    /// It answers nothing any more.
+    pub is_stopped: bool,
 }
 
 numbers! {
@@ -105,6 +107,8 @@ numbers! {
     "page_buffers_used", "Page buffers in use." => u64::from(standing.fullness.buffers_used);
     "blocks", "Erase blocks." => u64::from(standing.fullness.blocks);
     "free_blocks", "Erase blocks that are erased." => u64::from(standing.fullness.free_blocks);
+    "is_stopped", "Whether the device has stopped, since the disk was full." =>
+        u64::from(standing.is_stopped);
 }
 
 numbers! {

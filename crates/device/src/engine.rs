@@ -149,6 +149,11 @@ impl DeviceEngine {
         self.shape
     }
 
+    /// Why it has stopped, if it has.
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
     /// The directory of its image.
     pub fn image(&self) -> &std::path::Path {
         &self.image

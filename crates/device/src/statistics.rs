@@ -71,6 +71,7 @@ impl DeviceEngine {
             fullness: self.controller.fullness(),
             open_transactions: self.transactions.open_count(),
             running: self.running.len(),
+            is_stopped: self.stopped().is_some(),
         };
         Counters {
             unsafe_shutdowns: before.unsafe_shutdowns,

@@ -7,8 +7,8 @@
 use crate::data::{Data, Fetched};
 use crate::failing::faults_of;
 use firmware::{
-    Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
-    Unit,
+    Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, PowerLossProtection,
+    Record, Response, Timer, Unit,
 };
 use nand::{Command, Completion, Day, Fault, Faults, Nand, NandEvent, Operation};
 use std::cmp::Reverse;
@@ -51,6 +51,8 @@ pub struct World {
     pub lines: Vec<u64>,
     /// Why the device must stop: the disk is full.
     pub fault: Option<String>,
+    /// What the image holds of a device that has stopped.
+    kept: &'static str,
     /// The time of the event being handled.
     now: Time,
     queue: BinaryHeap<Reverse<(Time, u64, Event)>>,
@@ -83,6 +85,13 @@ impl World {
             answers: Vec::new(),
             lines: Vec::new(),
             fault: None,
+            kept: match (
+                config.ssd.half_slot_count(),
+                config.ssd.power_loss_protection,
+            ) {
+                (1.., PowerLossProtection::Battery) => "everything acknowledged",
+                _ => "everything that was flushed",
+            },
             now,
             queue: BinaryHeap::new(),
             next_event: 0,
@@ -318,7 +327,8 @@ impl Platform for World {
             if let Err(error) = self.data.media.make_room(ppa) {
                 self.stop(format!(
                     "the disk has no room for the media file ({error}); make room and open the \
-                     image again: everything acknowledged is in it"
+                     image again: {} is in it",
+                    self.kept
                 ));
                 return;
             }

@@ -197,6 +197,8 @@ def _health(numbers: Json) -> str:
     state = "read-only, worn out" if numbers["is_read_only"] else "good"
     if numbers["is_stuck"]:
         state = "read-only until its power has been off"
+    if numbers["is_stopped"]:
+        state = "stopped, since the disk was full"
     return (
         f"{state}: {numbers['available_spare_percent']} % of the spare room left, "
         f"{numbers['wear_used_percent']} % of the rated erases used, "

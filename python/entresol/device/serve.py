@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -78,7 +78,7 @@ def serve_command(
         "real_pace": pace == "real",
     }
     with _ends_with_its_terminal():
-        served = core.device_serve(image, ports, _say(image))
+        served = core.device_serve(image, ports, _say(image), _say_stopped(image))
     typer.echo(_report(served))
     if served["fuse"] is not None and served["fuse"]["is_open"]:
         typer.echo(f"{fuse}/device was still open; whoever has it open gets errors now", err=True)
@@ -127,6 +127,15 @@ def _report(served: Json) -> str:
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _say_stopped(image: Path) -> Callable[[str], None]:
+    def say(reason: str) -> None:
+        # Whoever closed stderr does not want to know; clients are answered with the reason.
+        with suppress(OSError):
+            typer.echo(f"{image}: the device has stopped: {reason}", err=True)
+
+    return say
 
 
 def _say(image: Path) -> core.Listening:
