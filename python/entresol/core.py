@@ -427,8 +427,7 @@ def device_serve(
 ) -> Json:
     """Serves an image at its ports until a signal's handler raises; what was done.
 
-    `stopped` is told why, if the device stops meanwhile, as it does on a full disk. Raises
-    `ImageError`, and `ConfigError` for an address.
+    `stopped` hears why a device stops. Raises `ImageError`, `ConfigError` for an address.
     """
 
     def told(text: str) -> None:
