@@ -33,6 +33,7 @@ LITTLE = (
     [
         (("nowhere", "--nbd", "unix:/tmp/x"), "nowhere is not a device image"),
         ((".", "--nbd", "unix:/tmp/x"), ". is not a device image"),
+        ((".", "--nbd", "unix:a", "--shm", "unix:a"), "two ports need two sockets"),
         ((".", "--nbd", "10809"), "10809: is no address; write unix:PATH or HOST:PORT"),
         ((".", "--nbd", "0.0.0.0:10809"), "or say --allow-remote"),
         ((".", "--nbd", f"unix:/{'x' * 200}"), "longer than the 107 bytes"),

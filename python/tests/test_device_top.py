@@ -81,6 +81,13 @@ def test_all_of_a_device_is_to_be_seen_on_a_usual_terminal(
         assert words in text, words
 
 
+def test_a_device_that_has_stopped_is_shown_as_such(image: Path) -> None:
+    look = core.DeviceWatch(image).look()
+    look = {**look, "is_open": True, "statistics": {**look["statistics"], "is_stopped": 1}}
+    for width, height in ((80, 24), (130, 40)):
+        assert "● stopped: the disk is full" in "\n".join(_fitted(look, width, height))
+
+
 def test_a_low_terminal_says_how_much_it_does_not_show(image: Path) -> None:
     look = core.DeviceWatch(image).look()
     lines = _fitted(look, 40, 10)

@@ -165,6 +165,8 @@ def _head_line(view: View) -> Text:
 def _state(view: View) -> Text:
     if not view.now.about["is_open"]:
         return Text("○ at rest: no process has it", style="bright_black")
+    if view.number("is_stopped"):
+        return Text("● stopped: the disk is full", style="bold red")
     if view.number("is_read_only"):
         return Text("● read-only: too many blocks are lost", style="bold red")
     return Text("● at work", style="bold green")

@@ -69,6 +69,8 @@ def serve_command(
         raise UserError(
             "nothing says where to serve; give --nbd ADDRESS, --shm unix:PATH or --fuse DIR."
         )
+    if nbd is not None and nbd == shm:
+        raise UserError(f"--nbd {nbd} --shm {shm}: two ports need two sockets; name another one.")
     ports: Json = {
         "nbd": nbd,
         "shm": shm,
