@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -98,6 +99,12 @@ class Server:
         """Sends it a signal."""
         self._process.send_signal(number)
 
+    def ignores(self, number: int) -> bool:
+        """Whether it has no ear for a signal."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        (ignored,) = re.findall(r"^SigIgn:\s*([0-9a-f]+)$", status, re.MULTILINE)
+        return int(ignored, 16) >> (number - 1) & 1 == 1
+
     def end_with(self, number: int) -> int:
         """Ends it with a signal; its exit code."""
         self.signal(number)
@@ -105,8 +112,9 @@ class Server:
 
     def said(self) -> str:
         """Everything it wrote."""
-        self._log.seek(0)
-        return self._log.read().decode(errors="replace").strip()
+        # The server writes where the file's offset is: it must not move.
+        log = self._log.fileno()
+        return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace").strip()
 
 
 class Lab:

@@ -21,3 +21,13 @@ BUSY = (
     "ssd.write_log=1MiB",
 )
 """64 MiB of flash, so that compaction and GC are at work."""
+LITTLE = (
+    "nand.channels=2",
+    "nand.chips_per_channel=2",
+    "nand.dies_per_chip=1",
+    "nand.blocks_per_plane=64",
+    "nand.pages_per_block=16",
+    "ftl.over_provisioning=25%",
+    "ssd.dram=4MiB",
+)
+"""A device of 12 MiB."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from conftest import ROOT, Entresol, Outcome
 from kill_lab import Server, Wrong, make_image, serve_command
 from nbd_client import TRIM
+from small_devices import LITTLE
 
 from entresol import core, store
 from entresol.store import Store
@@ -102,9 +105,11 @@ def test_a_device_whose_disk_fills_stops_with_sentences_and_keeps_what_it_acknow
     with pytest.raises(OSError, match=f"Errno {ESHUTDOWN}"):
         client.read(0, CHUNK)
     client.close()
+    _wait_until_told(server, image)
     with pytest.raises(Wrong, match="No space left on device"):
         server.stop()
-    assert "Traceback" not in server.said() and server.said().count("\n") <= 1, server.said()
+    # Where it listens, that the device stops, and what became of it.
+    assert "Traceback" not in server.said() and server.said().count("\n") == 2, server.said()
     assert entresol_command("device", "stats", image).code == 0
     mount("size=400m")
     checked = entresol_command("device", "fsck", image)
@@ -116,6 +121,44 @@ def test_a_device_whose_disk_fills_stops_with_sentences_and_keeps_what_it_acknow
     assert client.write(written * CHUNK, _chunk(written)) == 0
     client.close()
     server.stop()
+
+
+def _wait_until_told(server: Server, image: Path) -> None:
+    deadline = time.monotonic() + 60
+    while f"{image}: the device has stopped: the disk has no room" not in server.said():
+        assert time.monotonic() < deadline, server.said()
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "size", "kept"),
+    [
+        ("cxl", ("ssd.write_log=512KiB",), "10m", "everything acknowledged"),
+        ("consumer-tlc", (), "7m", "everything that was flushed"),
+    ],
+)
+def test_a_full_disk_is_told_when_it_happens_and_at_the_end(
+    entresol_command: Entresol, tmp_path: Path, mount: Mount, preset: str,
+    settings: tuple[str, ...], size: str, kept: str,
+) -> None:  # fmt: skip
+    made = mount(f"size={size}") / "image"
+    make_image(made, preset, (*LITTLE, *settings))
+    server = Server(serve_command(made), tmp_path / "nbd")
+    try:
+        client = server.connect()
+        at = 0
+        while client.write(at, bytes([7]) * CHUNK) == 0:
+            at += CHUNK
+            assert at < client.size, "the disk never fills"
+        _wait_until_told(server, made)
+        info = entresol_command("device", "info", made).out
+        assert "stopped, since the disk was full" in " ".join(info.split())
+        client.close()
+        assert server.end_with(signal.SIGTERM) == 1
+        last = server.said().splitlines()[-1]
+        assert last.endswith(f"open the image again: {kept} is in it"), last
+    finally:
+        server.kill_if_alive()
 
 
 def test_a_device_for_which_there_is_no_room_is_not_made(

@@ -21,8 +21,8 @@ use units::{LineInPage, LogSlot, Lpa, PageSize};
 const FIRST_TABLE_BITS: u8 = 2;
 /// Entries of a new second-level table (SkyByte §III-B).
 pub const FIRST_TABLE_ENTRIES: u32 = 1 << FIRST_TABLE_BITS;
-/// The load factor beyond which a second-level table doubles, numerator and denominator (SkyByte
-/// §III-B).
+/// The load factor beyond which a second-level table of SkyByte's doubles, numerator and
+/// denominator (SkyByte §III-B). Here one that is longer than a cache line does.
 pub const FULLEST: (u32, u32) = (3, 4);
 /// Bytes of a first-level entry. SkyByte §III-B: 8 B LPA and 8 B pointer.
 pub const FIRST_LEVEL_ENTRY_BYTES: u64 = 16;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_double_when_the_load_would_exceed_three_quarters() {
+    fn tables_count_as_if_they_doubled_when_the_load_would_exceed_three_quarters() {
         let mut index = index();
         let mut sizes = Vec::new();
         for line in 0..64u16 {
@@ -230,7 +230,25 @@ mod tests {
         assert_eq!([size_at(13), size_at(25), size_at(64)], [32, 64, 64]);
     }
 
-    /// What SkyByte's tables would have is counted by lines, whatever way they came and went.
+    #[test]
+    fn tables_of_a_cache_line_are_filled_to_the_last_entry() {
+        let mut index = index();
+        let page = Lpa::new(9);
+        for line in 0..64u16 {
+            let slot = LogSlot::new(1000 + u32::from(line));
+            index.insert(page, LineInPage::new(line), slot);
+            let table = index.pages.find(page).expect("it is there");
+            let most = match line + 1 {
+                lines @ ..=16 => usize::from(lines).next_power_of_two().max(4),
+                17..=24 => 32,
+                _ => 64,
+            };
+            assert_eq!(table.len(), most, "{} lines", line + 1);
+        }
+    }
+
+    /// What SkyByte's tables would have is counted by the lines that are there, whatever way they
+    /// came and went, as long as no page ever had more than a cache line takes.
     #[test]
     fn a_page_of_few_lines_counts_as_in_the_paper() {
         let mut random = units::Stream::new(1, "two_level_hash/counted");

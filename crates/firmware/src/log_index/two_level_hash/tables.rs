@@ -110,7 +110,8 @@ impl Tables {
         }
     }
 
-    /// Entries of all tables in use, of a table of at most sixteen those that SkyByte's would have.
+    /// Entries of all tables in use. A table of at most sixteen counts what SkyByte's would have to
+    /// have for its lines; a longer one its own, which stay when lines leave, as SkyByte's do.
     pub(super) fn counted(&self) -> u64 {
         self.counted
     }
@@ -182,15 +183,16 @@ impl Tables {
 
     /// Forgets a line. Returns its code, [`EMPTY`] if it was not there.
     pub(super) fn take_out(&mut self, table: Table, line: LineInPage) -> u32 {
-        let (line_mask, before) = (self.line_mask(), self.lines(table));
-        let entries = self.blocks.of_mut(table.block());
+        let line_mask = self.line_mask();
         if !table.is_dense() {
+            let entries = self.blocks.of_mut(table.block());
             let gap = Self::way(entries, line, line_mask);
             let code = core::mem::replace(&mut entries[gap], EMPTY);
             Self::close_gap(entries, gap, line_mask);
             return code;
         }
-        let used = &mut entries[..before as usize];
+        let before = self.lines(table);
+        let used = &mut self.blocks.of_mut(table.block())[..before as usize];
         let line = u32::from(line.get());
         let Some(at) = used.iter().position(|code| code & line_mask == line) else {
             return EMPTY;
