@@ -8,7 +8,8 @@ use device::{DeviceConfig, DeviceEngine, DeviceFileError, Image, Pace, Purpose, 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -16,6 +17,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use units::Stream;
+
+/// Puts a socket there. The name of one has at most 107 bytes, and a target directory may have
+/// more; the directory's descriptor has a short name, and unlike the one for temporary files it is
+/// on the same disk.
+fn put_socket(path: &Path) {
+    let directory = File::open(path.parent().unwrap()).unwrap();
+    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
+    UnixListener::bind(short.join(path.file_name().unwrap())).unwrap();
+}
 
 /// The sentence with which an image is refused, and that it was not touched.
 fn refusal(image: &Path) -> String {
@@ -89,7 +99,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         fs::rename(&path, &aside).unwrap();
         let as_pipe = || mkfifo(&path, Mode::S_IRWXU).unwrap();
         let as_device = || symlink("/dev/zero", &path).unwrap();
-        let as_socket = || drop(UnixListener::bind(&path).unwrap());
+        let as_socket = || put_socket(&path);
         let makings: [&dyn Fn(); 3] = [&as_pipe, &as_device, &as_socket];
         for make in makings {
             make();
