@@ -212,5 +212,5 @@ def test_a_damaged_page_table_is_found(entresol_command: Entresol, image: Path) 
     found = json.loads(outcome.out)
     assert outcome.code == 1
     assert found["problem_count"] == len(found["problems"]) == 2
-    assert "is not programmed" in found["problems"][0]
+    assert "no program has begun" in found["problems"][0]
     assert "erased" in found["problems"][1]

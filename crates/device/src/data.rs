@@ -70,29 +70,34 @@ impl Payloads {
 }
 
 impl Data {
-    /// With an empty data cache of `frames` pages.
+    /// A data cache of `frames` pages, for [`Data::new`].
     ///
     /// # Errors
     /// What the operating system says: above all, that it has not so much memory.
+    pub fn empty_cache(frames: u64, page: PageSize) -> io::Result<MmapMut> {
+        MmapMut::map_anon(index(frames) * index(page.bytes().get()))
+    }
+
+    /// With this data cache, of pages of this size.
     pub fn new(
         tables: Tables,
         media: Media,
         id: ImageId,
-        (frames, page): (u64, PageSize),
-    ) -> io::Result<Self> {
+        (frames, page): (MmapMut, PageSize),
+    ) -> Self {
         let page_bytes = index(page.bytes().get());
         let line = poison_of(id);
-        Ok(Self {
+        Self {
             tables,
             media,
             payloads: Payloads::default(),
-            frames: MmapMut::map_anon(index(frames) * page_bytes)?,
+            frames,
             register: None,
             page_bytes,
             all_lines: LineMask::full(page),
             bounce: vec![0; page_bytes],
             poison: line.repeat(page_bytes / LINE),
-        })
+        }
     }
 
     /// Whether one of the first lines of a request's payload is poison.

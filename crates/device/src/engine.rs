@@ -93,18 +93,19 @@ impl DeviceEngine {
         let next_tx = recovery::first_free_transaction(&image.tables);
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
+        // What can fail comes before the first change: an image that cannot be opened is as it was.
+        let cache = Data::empty_cache(frames, page).map_err(|error| DeviceFileError::NoMemory {
+            path: path.to_path_buf(),
+            wanted: page.bytes() * frames,
+            error,
+        })?;
         let mut tables = image.tables;
         let dram = path.join(Role::Dram.file_name());
         if image.was_cut_off && config.ssd.power_loss_protection == PowerLossProtection::None {
             recovery::check(&config, &tables, &dram)?;
             tables.lose_dram();
         }
-        let data = Data::new(tables, image.media, image.id, (frames, page));
-        let data = data.map_err(|error| DeviceFileError::NoMemory {
-            path: path.to_path_buf(),
-            wanted: page.bytes() * frames,
-            error,
-        })?;
+        let data = Data::new(tables, image.media, image.id, (cache, page));
         let stats = Counters::read(data.tables.map()).stats;
         let recovered = Recovered::of(&config, &image.view);
         let begin = stats.clock + recovered.scan;

@@ -68,7 +68,7 @@ impl Findings {
 }
 
 /// Checks an image that no process has open. `observe` is told from time to time how many pages
-/// have been checked, and says whether to go on; what was found until then is given.
+/// have been looked at, and says whether to go on; what was found until then is given.
 ///
 /// # Errors
 /// What cannot be opened cannot be checked.
@@ -83,8 +83,9 @@ pub fn check(
     };
     check_tables(&image, &mut findings);
     count(&image, &mut findings);
-    check_erased(&image, &mut findings);
-    check_pages(&image, &mut findings, observe);
+    if let Some(pages) = check_erased(&image, &mut findings, observe) {
+        check_pages(&image, &mut findings, &mut |more| observe(pages + more));
+    }
     Ok(findings)
 }
 
@@ -115,20 +116,31 @@ fn count(image: &Image, findings: &mut Findings) {
     }
 }
 
-/// Pages that have not begun, against the flash: a device would program them.
-fn check_erased(image: &Image, findings: &mut Findings) {
+/// Pages that have not begun, against the flash: a device would program them. How many there are,
+/// unless the observer has ended it.
+fn check_erased(
+    image: &Image,
+    findings: &mut Findings,
+    observe: &mut dyn FnMut(u64) -> bool,
+) -> Option<u64> {
+    let mut pages = 0;
     let records: BTreeMap<_, _> = image.tables.blocks().collect();
     let blocks = (0..image.layout.blocks).map(|block| u32::try_from(block).map(BlockAddr::new));
     for block in blocks.map(|block| block.expect("blocks have 32-bit numbers")) {
         let first = image.layout.first_page(block).get();
         let begun = records.get(&block).map_or(0, |record| record.begun);
         let unbegun = u64::from(begun)..image.layout.block_pages as u64;
+        pages += unbegun.end.saturating_sub(unbegun.start);
         for ppa in unbegun.map(|nth| Ppa::new(first + nth)) {
             if image.media.holder(ppa).is_some() {
                 findings.complain(|| format!("{ppa} is programmed, and has not begun"));
             }
         }
+        if !observe(pages) {
+            return None;
+        }
     }
+    Some(pages)
 }
 
 /// Each page that is mapped to a place that exists, against the flash.

@@ -8,6 +8,7 @@ use firmware::{BufferId, Durable};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use units::{BlockAddr, ByteAddr, LogSlot, Lpa, Stream, TxId};
 
 /// Damage of random bytes, one after the other.
@@ -127,7 +128,7 @@ fn a_page_in_a_retired_block_is_refused_by_opening_and_check() {
     drop(opened);
     let (block, _) = layout.begun(place);
     store(&image, layout.block(block), &[1 << 63 | 8 << 32]);
-    check_refused(&image, "which is not programmed");
+    check_refused(&image, "in a retired block");
 }
 
 #[test]
@@ -140,6 +141,22 @@ fn a_block_that_is_too_full_is_named() {
 }
 
 #[test]
+fn pages_in_a_block_that_is_too_full_are_no_complaints_of_their_own() {
+    let place = Place::new("damaged-full");
+    let image = killed(&place, &small_log());
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    let layout = opened.layout;
+    let mapped = |lpa| opened.tables.place_of(Lpa::new(lpa));
+    let page = (0..10).find_map(mapped).expect("a page is on flash");
+    drop(opened);
+    let (block, _) = layout.begun(page);
+    store(&image, layout.block(block), &[900 << 32]);
+    let found = fsck::check(&image, &mut |_| true).unwrap();
+    assert_eq!(found.problem_count, 1, "{found:?}");
+    check_refused(&image, "is beyond the flash or too full");
+}
+
+#[test]
 fn a_device_without_a_battery_that_is_refused_keeps_its_bytes() {
     let place = Place::new("damaged-unprotected");
     let config = small("consumer-tlc", &["ssd.dram=64KiB"]);
@@ -149,6 +166,31 @@ fn a_device_without_a_battery_that_is_refused_keeps_its_bytes() {
     let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
     store(&image, layout.block(BlockAddr::new(5)), &[900 << 32]);
     check_refused(&image, "block 5 is beyond the flash or too full");
+}
+
+/// In a process of its own, which may have 1 GiB of addresses.
+#[test]
+fn a_device_without_a_battery_that_finds_no_memory_keeps_its_bytes() {
+    const IMAGE: &str = "ENTRESOL_TEST_IMAGE";
+    const NAME: &str = "a_device_without_a_battery_that_finds_no_memory_keeps_its_bytes";
+    if let Some(image) = std::env::var_os(IMAGE) {
+        let error = refusal(Path::new(&image)).expect("it is opened");
+        assert!(error.contains("smaller ssd.dram"), "{error}");
+        return;
+    }
+    let place = Place::new("damaged-memory");
+    let config = small("consumer-tlc", &["ssd.dram=2GiB"]);
+    drop(made(&place, &config));
+    let limited = Command::new("sh")
+        .args(["-c", "ulimit -v 1048576 && exec \"$0\" --exact \"$1\""])
+        .arg(std::env::current_exe().unwrap())
+        .arg(NAME)
+        .env(IMAGE, place.path("image"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&limited.stdout);
+    assert!(limited.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
 }
 
 /// A device would program its pages, which it cannot. Opening does not look at the flash.

@@ -67,6 +67,33 @@ fn an_image_in_use_is_sound_and_a_flipped_bit_of_its_flash_is_found() {
 }
 
 #[test]
+fn a_check_is_observed_block_by_block_and_ends_when_it_is_told_to() {
+    let place = Place::new("fsck-observed");
+    let mut engine = made(&place, &small_log());
+    work(&mut engine);
+    engine.settle();
+    engine.close().unwrap();
+    let image = place.path("image");
+    let mut seen = Vec::new();
+    let whole = fsck::check(&image, &mut |pages| {
+        seen.push(pages);
+        true
+    });
+    assert!(seen.is_sorted(), "{seen:?}");
+    // Twice 24 blocks, and the end.
+    assert_eq!(seen.len(), 49, "{seen:?}");
+    assert_eq!(seen[48] - seen[47], whole.unwrap().mapped_pages);
+    for calls in 1..=48 {
+        let mut left = calls;
+        let cut_short = fsck::check(&image, &mut |_| {
+            left -= 1;
+            left > 0
+        });
+        assert_eq!((left, cut_short.unwrap().mapped_pages), (0, 0));
+    }
+}
+
+#[test]
 fn a_killed_process_is_seen() {
     let place = Place::new("fsck-killed");
     let mut engine = made(&place, &small_log());

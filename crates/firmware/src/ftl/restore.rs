@@ -29,8 +29,10 @@ pub enum UnsoundTables {
     NoSuchPlace(Lpa, Ppa),
     /// Two pages are mapped to one place.
     PlaceTwice(Lpa, Lpa, Ppa),
-    /// The page is mapped to a place where no program has begun, or to a retired block.
+    /// The page is mapped to a place where no program has begun.
     NothingThere(Lpa, Ppa),
+    /// The page is mapped to a place in a retired block.
+    Retired(Lpa, Ppa),
     /// The flash does not have the block, or not so many pages in it.
     NoSuchBlock(BlockAddr),
 }
@@ -45,8 +47,9 @@ impl fmt::Display for UnsoundTables {
             Self::NoSuchPlace(lpa, ppa) => write!(f, "{lpa} is at {ppa}, beyond the flash"),
             Self::PlaceTwice(one, other, ppa) => write!(f, "{one} and {other} are both at {ppa}"),
             Self::NothingThere(lpa, ppa) => {
-                write!(f, "{lpa} is at {ppa}, which is not programmed")
+                write!(f, "{lpa} is at {ppa}, where no program has begun")
             }
+            Self::Retired(lpa, ppa) => write!(f, "{lpa} is at {ppa}, in a retired block"),
             Self::NoSuchBlock(block) => write!(f, "{block} is beyond the flash or too full"),
         }
     }
@@ -204,7 +207,12 @@ fn block_records<D: Durable>(
     for (block, record) in durable.blocks() {
         match blocks.get_mut(block.index()) {
             Some(known) if record.begun <= geometry.pages_per_block => *known = record,
-            _ => judge(UnsoundTables::NoSuchBlock(block))?,
+            Some(known) => {
+                judge(UnsoundTables::NoSuchBlock(block))?;
+                // One bad word is one complaint: what is mapped there may be right.
+                known.begun = geometry.pages_per_block;
+            }
+            None => judge(UnsoundTables::NoSuchBlock(block))?,
         }
     }
     Ok(blocks)
@@ -229,7 +237,10 @@ fn check_place(
         return Err(UnsoundTables::NoSuchPlace(lpa, ppa));
     }
     let block = &blocks[geometry.block_of(ppa).index()];
-    if block.is_retired || geometry.page_in_block(ppa) >= block.begun {
+    if block.is_retired {
+        return Err(UnsoundTables::Retired(lpa, ppa));
+    }
+    if geometry.page_in_block(ppa) >= block.begun {
         return Err(UnsoundTables::NothingThere(lpa, ppa));
     }
     Ok(())

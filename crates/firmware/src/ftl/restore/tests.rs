@@ -157,7 +157,7 @@ fn damaged_tables_are_refused_with_what_is_wrong() {
     check(
         &[(1, 0)],
         (0, retired),
-        UnsoundTables::NothingThere(lpa(1), ppa(0)),
+        UnsoundTables::Retired(lpa(1), ppa(0)),
     );
     let beyond = GEOMETRY.block_count();
     check(
@@ -172,7 +172,12 @@ fn damaged_tables_are_refused_with_what_is_wrong() {
         UnsoundTables::NoSuchBlock(BlockAddr::new(0)),
     );
     let sentence = alloc::format!("{}", UnsoundTables::NothingThere(lpa(1), ppa(2)));
-    assert!(sentence.ends_with("which is not programmed"), "{sentence}");
+    assert!(
+        sentence.ends_with("where no program has begun"),
+        "{sentence}"
+    );
+    let sentence = alloc::format!("{}", UnsoundTables::Retired(lpa(1), ppa(0)));
+    assert!(sentence.ends_with("in a retired block"), "{sentence}");
 }
 
 /// 32 GB with every page mapped: what a restart takes. The bound is far above what it needs.
