@@ -135,10 +135,9 @@ impl LogIndex for TwoLevelHash {
     }
 
     fn lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        let table = self.pages.find(lpa);
-        let codes = table.map_or(&[][..], |table| self.tables.of(table)).iter();
-        let used = codes.filter(|code| **code != EMPTY);
-        used.map(|code| self.decode(*code))
+        let table = self.pages.find(lpa).into_iter();
+        let codes = table.flat_map(|table| self.tables.in_order(table));
+        codes.map(|code| self.decode(code))
     }
 
     fn remove_line(&mut self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
@@ -201,6 +200,7 @@ mod tests {
     use super::*;
 
     const LINE: LineInPage = LineInPage::new(5);
+    const LPA: Lpa = Lpa::new(9);
 
     fn index() -> TwoLevelHash {
         TwoLevelHash::new(PageSize::KIB_4, LogSlot::new(1000), 1)
@@ -283,6 +283,51 @@ mod tests {
                     }
                 });
                 assert_eq!(index.memory(), counted.sum::<u64>());
+            }
+        }
+    }
+
+    /// SkyByte's table as a plain one: what the order of a page's lines comes from.
+    fn add(table: &mut Vec<Option<(u16, u32)>>, line: u16, slot: u32, page_lines: usize) {
+        let place = |table: &[Option<(u16, u32)>], line: u16| {
+            let mut at = usize::from(line) % table.len();
+            while table[at].is_some_and(|known| known.0 != line) {
+                at = (at + 1) % table.len();
+            }
+            at
+        };
+        let mut at = place(table, line);
+        let lines = table.iter().flatten().count() + 1;
+        if table[at].is_none() && table.len() < page_lines && 4 * lines > 3 * table.len() {
+            let old = core::mem::replace(table, alloc::vec![None; 2 * table.len()]);
+            for known in old.into_iter().flatten() {
+                let at = place(table, known.0);
+                table[at] = Some(known);
+            }
+            at = place(table, line);
+        }
+        table[at] = Some((line, slot));
+    }
+
+    #[test]
+    fn lines_come_in_the_order_of_the_papers_tables() {
+        let mut random = units::Stream::new(1, "two_level_hash/order");
+        for page_bytes in [128, 1024, 2048, 4096, 16_384] {
+            let page_size = PageSize::new(units::Bytes::new(page_bytes)).unwrap();
+            let page_lines = 1 << page_size.line_bits();
+            for _ in 0..200 {
+                let mut index = TwoLevelHash::new(page_size, LogSlot::new(0), 1);
+                let mut table = alloc::vec![None; page_lines.min(4)];
+                for slot in 0..random.below(2 * page_lines as u64) as u32 {
+                    let line = random.below(page_lines as u64) as u16;
+                    add(&mut table, line, slot, page_lines);
+                    index.insert(LPA, LineInPage::new(line), LogSlot::new(slot));
+                    let found = index.lines(LPA);
+                    let found: Vec<_> =
+                        found.map(|(line, slot)| (line.get(), slot.get())).collect();
+                    let wanted: Vec<_> = table.iter().flatten().copied().collect();
+                    assert_eq!(found, wanted, "pages of {page_bytes} B");
+                }
             }
         }
     }

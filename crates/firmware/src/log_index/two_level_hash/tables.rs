@@ -5,8 +5,10 @@
 //! hash table with open addressing, which doubles when its load would exceed 0.75, up to the lines
 //! of a page, where a line's home is its own number (D15).
 //!
-//! [`Tables::counted`] is what SkyByte's tables would have, which are hash tables from four entries
-//! on: what the modelled device spends.
+//! The modelled device has SkyByte's tables, hash tables from four entries on. So
+//! [`Tables::counted`] is what those would take, and lines come in their order
+//! ([`Tables::in_order`]): it decides which DRAM banks are read after each other, and with it the
+//! simulated time. Neither depends on how a table is kept here.
 
 use super::super::blocks::{Block, Blocks};
 use super::super::line::Line;
@@ -92,6 +94,30 @@ const COUNTED: [u64; Line::CODES + 1] = {
     counted
 };
 
+/// Entries of SkyByte's table for as many lines as a cache line has codes.
+const HASHED: usize = COUNTED[Line::CODES] as usize;
+
+/// SkyByte's table of these codes, which came one after the other.
+fn hashed(codes: &[u32], line_bits: u8) -> [u32; HASHED] {
+    fn put(table: &mut [u32], code: u32, line_mask: u32) {
+        let line = LineInPage::new((code & line_mask) as u16);
+        table[Tables::way(table, line, line_mask)] = code;
+    }
+    let line_mask = (1 << line_bits) - 1;
+    let (mut table, mut bits) = ([EMPTY; HASHED], FIRST_TABLE_BITS.min(line_bits));
+    for (lines, code) in (1..).zip(codes) {
+        if bits < line_bits && lines * FULLEST.1 > (1 << bits) * FULLEST.0 {
+            bits += 1;
+            let old = core::mem::replace(&mut table, [EMPTY; HASHED]);
+            for code in old.into_iter().filter(|code| *code != EMPTY) {
+                put(&mut table[..1 << bits], code, line_mask);
+            }
+        }
+        put(&mut table[..1 << bits], *code, line_mask);
+    }
+    table
+}
+
 /// The tables of all pages.
 #[derive(Clone)]
 pub(super) struct Tables {
@@ -135,6 +161,23 @@ impl Tables {
     #[inline]
     pub(super) fn of(&self, table: Table) -> &[u32] {
         self.blocks.of(table.block())
+    }
+
+    /// The codes of a table in the order of SkyByte's.
+    pub(super) fn in_order(&self, table: Table) -> impl Iterator<Item = u32> + '_ {
+        let entries = self.of(table);
+        let (dense, long) = match table.is_dense() {
+            true => (Some(self.hashed(table)), &[][..]),
+            false => (None, entries),
+        };
+        let all = dense.into_iter().flatten().chain(long.iter().copied());
+        all.filter(|code| *code != EMPTY)
+    }
+
+    /// SkyByte's table of what is in a table of at most sixteen entries.
+    fn hashed(&self, table: Table) -> [u32; HASHED] {
+        let used = &self.of(table)[..self.lines(table) as usize];
+        hashed(used, self.line_bits)
     }
 
     /// The code of a line, [`EMPTY`] if it is not there.
@@ -272,6 +315,12 @@ impl Tables {
     /// A table of twice the size for what is in `old`, which is given back.
     pub(super) fn grow(&mut self, old: Table) -> Table {
         let (new, line_mask) = (self.take(old.bits() + 1), self.line_mask());
+        if old.is_dense() && !new.is_dense() {
+            let entries = self.hashed(old);
+            self.blocks.of_mut(new.block()).copy_from_slice(&entries);
+            self.give_back(old);
+            return new;
+        }
         let (from, to) = self.blocks.two(old.block(), new.block());
         if new.is_dense() {
             to[..from.len()].copy_from_slice(from);
