@@ -8,7 +8,6 @@ use firmware::{BufferId, Durable};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use units::{BlockAddr, ByteAddr, LogSlot, Lpa, Stream, TxId};
 
 /// Damage of random bytes, one after the other.
@@ -169,30 +168,6 @@ fn a_device_without_a_battery_that_is_refused_keeps_its_bytes() {
 }
 
 /// In a process of its own, which may have 1 GiB of addresses.
-#[test]
-fn a_device_without_a_battery_that_finds_no_memory_keeps_its_bytes() {
-    const IMAGE: &str = "ENTRESOL_TEST_IMAGE";
-    const NAME: &str = "a_device_without_a_battery_that_finds_no_memory_keeps_its_bytes";
-    if let Some(image) = std::env::var_os(IMAGE) {
-        let error = refusal(Path::new(&image)).expect("it is opened");
-        assert!(error.contains("smaller ssd.dram"), "{error}");
-        return;
-    }
-    let place = Place::new("damaged-memory");
-    let config = small("consumer-tlc", &["ssd.dram=2GiB"]);
-    drop(made(&place, &config));
-    let limited = Command::new("sh")
-        .args(["-c", "ulimit -v 1048576 && exec \"$0\" --exact \"$1\""])
-        .arg(std::env::current_exe().unwrap())
-        .arg(NAME)
-        .env(IMAGE, place.path("image"))
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&limited.stdout);
-    assert!(limited.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
-}
-
 /// A device would program its pages, which it cannot. Opening does not look at the flash.
 #[test]
 fn a_block_that_is_thought_erased_and_is_not_is_found_by_the_check() {
