@@ -15,10 +15,10 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from entresol import view
+from entresol import derived
 from entresol.core import Json
+from entresol.derived import Panel, Run
 from entresol.errors import UserError, did_you_mean
-from entresol.view import Panel, Run
 
 if TYPE_CHECKING:
     import polars
@@ -184,7 +184,7 @@ def rated(run: Json, prices: Prices = PAPER) -> Rating | None:
 
 def performance(panel: Panel, run: Run) -> float | None:
     """Speed relative to DRAM-Only with the same capture, if it is part of the study."""
-    ideal = panel.find(view.IDEAL)
+    ideal = panel.find(derived.IDEAL)
     return None if ideal is None else _quotient(ideal.time_ps, run.time_ps)
 
 
@@ -197,7 +197,7 @@ def frame(results: Json | Sequence[Json], prices: Prices = PAPER) -> polars.Data
     import polars
 
     runs: Sequence[Json] = results["runs"] if isinstance(results, dict) else results
-    panels = view.panels({"runs": runs})
+    panels = derived.panels({"runs": runs})
     rows = [_row(_beside(panel, run), run, prices) for panel in panels for run in panel.runs]
     return polars.DataFrame(rows, infer_schema_length=None)
 
@@ -206,8 +206,11 @@ def _beside(panel: Panel, run: Run) -> Panel:
     """A run and the DRAM-Only that it may be compared with."""
     if not run.is_device:
         return Panel(run.trace, (run,))
-    fits = [other for other in panel.runs
-            if not other.is_device and _circumstances(other) == _circumstances(run)]  # fmt: skip
+    fits = [
+        other
+        for other in panel.runs
+        if not other.is_device and _circumstances(other) == _circumstances(run)
+    ]
     if len(fits) > 1:
         fits = [other for other in fits if _parameters(other) == _parameters(run)][:1]
     return Panel(run.trace, (run, *fits))
@@ -230,10 +233,15 @@ def _row(panel: Panel, run: Run, prices: Prices) -> dict[str, object]:
     price, worn, speed = bill(run, prices), wear(run, prices), performance(panel, run)
     rating = worn.rating if worn else None
     return {
-        "trace": run.trace, "design": run.design, "capacity_bytes": price.capacity_bytes,
-        "device_dollars": price.device, "host_dollars": price.host,
-        "dram_only_dollars": price.dram_only, "performance": speed,
-        "saving": price.saving, "cost_effectiveness": effectiveness(speed, price.saving),
+        "trace": run.trace,
+        "design": run.design,
+        "capacity_bytes": price.capacity_bytes,
+        "device_dollars": price.device,
+        "host_dollars": price.host,
+        "dram_only_dollars": price.dram_only,
+        "performance": speed,
+        "saving": price.saving,
+        "cost_effectiveness": effectiveness(speed, price.saving),
         "saving_whole": price.saving_whole,
         "cost_effectiveness_whole": effectiveness(speed, price.saving_whole),
         "host_bytes_per_day": worn.host_bytes_per_day if worn else None,
@@ -241,7 +249,7 @@ def _row(panel: Panel, run: Run, prices: Prices) -> dict[str, object]:
         "drive_writes_per_day": worn.drive_writes_per_day if worn else None,
         "rated_cycles": rating.cycles if rating else None,
         "lifetime_days": worn.lifetime_days if worn else None,
-    }  # fmt: skip
+    }
 
 
 def raw_bytes(run: Json) -> int:

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from entresol import point, store
 from entresol.core import Json
 from entresol.errors import Failed, UserError
-from entresol.point import Point
-from entresol.store import Store
+from entresol.execution import executor
+from entresol.execution.executor import Point
+from entresol.store import result_store
+from entresol.store.result_store import Store
 from entresol.study import Job, Study
 
 
@@ -42,9 +43,9 @@ def recall(wanted: Study, kept: Store) -> Recalled:
     for capture in wanted.captures:
         for design in wanted.designs:
             each = Point(capture, design, wanted.setup, wanted.threads, wanted.audit)
-            inputs = point.inputs_of(each)
-            result = kept.find(store.key_of(inputs))
-            found.append(None if result is None else point.named(result, capture))
+            inputs = executor.inputs_of(each)
+            result = kept.find(result_store.key_of(inputs))
+            found.append(None if result is None else executor.named(result, capture))
             if result is None:
                 jobs.append(_Job(wanted, each, inputs, keeper))
     if jobs:
@@ -56,7 +57,7 @@ class _Job(Job):
     def __init__(self, wanted: Study, each: Point, inputs: Json, keeper: _Keeper) -> None:
         super().__init__(wanted, each.trace, each.design)
         # It was read whole just now, so what was read is what the key says.
-        if point.captures_of(each.trace) != inputs["captures"]:
+        if executor.captures_of(each.trace) != inputs["captures"]:
             raise UserError(f"{each.trace.source}: has changed meanwhile; start the command again.")
         self._kept = (each, inputs, keeper)
 
@@ -64,7 +65,7 @@ class _Job(Job):
         super().execute()
         each, inputs, keeper = self._kept
         assert self.result is not None, "it has run"
-        keeper.keep(inputs, point.label_of(each), self.result)
+        keeper.keep(inputs, executor.label_of(each), self.result)
 
 
 class _Keeper:
@@ -88,5 +89,5 @@ class _Keeper:
         except Failed as error:
             with self._lock:
                 if not self._has_failed:
-                    store.complain(str(error))
+                    result_store.complain(str(error))
                 self._has_failed = True

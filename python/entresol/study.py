@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from entresol import core, foreign
+from entresol import core, foreign_traces
 from entresol.core import Json, Progress, Setup
 from entresol.errors import UserError, did_you_mean
 from entresol.interruption import POLL_SECONDS, Interruption
@@ -106,7 +106,7 @@ def _open_capture(path: Path, blocks: bool, reading: core.ForeignReading) -> Cap
         return _co_run([_open_capture(Path(part), blocks, reading) for part in parts])
     if not path.exists():
         raise UserError(f"{path}: no such capture; captures end in .etr.")
-    made = foreign.as_capture(path, reading)
+    made = foreign_traces.as_capture(path, reading)
     name = path.stem or path.name
     return Capture(name, made, core.trace_info(made, blocks=blocks), path)
 

@@ -46,8 +46,11 @@ def _with_slowdowns(run: Json, runs: Sequence[Json]) -> Json:
     """A co-run says of each of its programs how long it takes alone on the same machine."""
     if len(run["programs"]) < 2:
         return run
-    alone = {other["trace"]: other["execution_time_ps"] for other in runs
-             if other["design"] == run["design"]}  # fmt: skip
+    alone = {
+        other["trace"]: other["execution_time_ps"]
+        for other in runs
+        if other["design"] == run["design"]
+    }
     programs = []
     for program in run["programs"]:
         time = alone[program["trace"]]

@@ -21,8 +21,15 @@ _LEAST_STEP = 0.4
 _NOTE = 10 * _CHARACTER
 _LEAST_ROOM = 140
 _LABEL = 44
-_NINES = ((0.0, "0 %"), (0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"),
-          (0.9999, "99.99 %"), (0.99999, "99.999 %"))  # fmt: skip
+_NINES = (
+    (0.0, "0 %"),
+    (0.5, "50 %"),
+    (0.9, "90 %"),
+    (0.99, "99 %"),
+    (0.999, "99.9 %"),
+    (0.9999, "99.99 %"),
+    (0.99999, "99.999 %"),
+)
 
 
 @dataclass(frozen=True)
@@ -143,8 +150,11 @@ def tail(
     def up(share: float) -> float:
         return 8 + (1 - min(nines(share), top) / top) * (height - 8)
 
-    parts = [_tail_rule(left, width - right, up(share), name)
-             for share, name in _NINES if nines(share) <= top]  # fmt: skip
+    parts = [
+        _tail_rule(left, width - right, up(share), name)
+        for share, name in _NINES
+        if nines(share) <= top
+    ]
     stride = math.ceil(52 * (high - low) / (width - left - right))
     for decade in range(math.ceil(low), math.floor(high) + 1, stride):
         parts.append(_axis(across(10.0**decade), height, tick(10.0**decade)))
@@ -233,13 +243,16 @@ def waterfall(
     parts = [
         _axis(across(value), height, f"{value:g}×", "start" if above and value == low else "middle")
         for value in _apart(_log_ticks(low, high), across)
-    ]  # fmt: skip
+    ]
     for index, (name, start, end, colour, note) in enumerate(rows):
         middle = (index + 1) * row - _ROW / 2
         x, far = sorted((across(start), across(end)))
         strong = " strong" if index in (0, len(rows) - 1) else ""
-        place = (f'x="{left}" y="{middle - 12}"' if above
-                 else f'x="{left - 8:.1f}" y="{middle + 4}" text-anchor="end"')  # fmt: skip
+        place = (
+            f'x="{left}" y="{middle - 12}"'
+            if above
+            else f'x="{left - 8:.1f}" y="{middle + 4}" text-anchor="end"'
+        )
         parts.append(
             f'<text class="label{strong}" {place}>{escape(name)}</text>'
             f'<rect class="bar" x="{x:.2f}" y="{middle - _BAR / 2}" height="{_BAR}" '
@@ -261,8 +274,11 @@ def _apart(values: Sequence[float], across: Callable[[float], float]) -> list[fl
 
 def _log_ticks(low: float, high: float) -> list[float]:
     """Round values between two, evenly on a logarithmic axis, about eight of them."""
-    fine = [10.0**decade * step for decade in range(-4, 7)
-            for step in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]  # fmt: skip
+    fine = [
+        10.0**decade * step
+        for decade in range(-4, 7)
+        for step in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    ]
     inside = [value for value in fine if low * 0.999 <= value <= high * 1.001]
     if len(inside) < 4 and high - low > 1e-6:
         # So short a stretch is nearly linear.

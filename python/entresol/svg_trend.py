@@ -33,8 +33,10 @@ def trend(
     tick: Callable[[float], str],
 ) -> str:
     """Lines from zero up over evenly spaced places."""
-    highest = max((value for line in lines for value in line.values if value is not None),
-                  default=0.0) or 1.0  # fmt: skip
+    highest = (
+        max((value for line in lines for value in line.values if value is not None), default=0.0)
+        or 1.0
+    )
     ticks = svg.linear_ticks(highest * 1.02, 5)
     if ticks[-1] < highest:
         ticks.append(ticks[-1] + ticks[1])
@@ -49,8 +51,10 @@ def trend(
     def up(value: float) -> float:
         return _TOP + (1 - value / ticks[-1]) * (_HEIGHT - _TOP)
 
-    parts = [_rule(left, width - right, up(value), name)
-             for value, name in zip(ticks, names, strict=True)]  # fmt: skip
+    parts = [
+        _rule(left, width - right, up(value), name)
+        for value, name in zip(ticks, names, strict=True)
+    ]
     stride = _stride(places, step)
     parts += [
         f'<text class="tick" x="{across(index):.1f}" y="{_HEIGHT + 17:.0f}" text-anchor="middle">'
@@ -59,8 +63,11 @@ def trend(
         if index % stride == 0
     ]
     for line in lines:
-        points = [(across(index), up(value), value) for index, value in enumerate(line.values)
-                  if value is not None]  # fmt: skip
+        points = [
+            (across(index), up(value), value)
+            for index, value in enumerate(line.values)
+            if value is not None
+        ]
         parts.append(_line(line, points, places, tick))
     return svg.picture(caption, width, _HEIGHT + 24, parts)
 

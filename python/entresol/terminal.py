@@ -14,8 +14,8 @@ from rich.text import Text
 
 from entresol import quantity, study
 from entresol.core import Json
+from entresol.derived import Panel, Run, panels, warnings
 from entresol.study import Job
-from entresol.view import Panel, Run, panels, warnings
 
 WIDTH_WITHOUT_TERMINAL = 132
 
@@ -166,9 +166,17 @@ def _table(panel: Panel) -> Table:
     table.add_column("design", no_wrap=True)
     reference = panel.reference.design
     for name in (
-        "time", f"÷ {reference}", "speedup", "AMAT", "flash programs", "WAF",
-        "log fills", "GCs", "switches", "warnings",
-    ):  # fmt: skip
+        "time",
+        f"÷ {reference}",
+        "speedup",
+        "AMAT",
+        "flash programs",
+        "WAF",
+        "log fills",
+        "GCs",
+        "switches",
+        "warnings",
+    ):
         table.add_column(name, justify="right")
     for run in panel.runs:
         table.add_row(run.design, *_cells(panel, run))

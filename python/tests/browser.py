@@ -27,8 +27,11 @@ class Browser:
         """Loads a page in a window of this size, on a system that is light or dark."""
         self.command(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=width < 500,
-        )  # fmt: skip
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 500,
+        )
         self.media(scheme)
         self.driver.get(page.as_uri())
         self.run("document.documentElement.style.scrollBehavior = 'auto';")
@@ -90,10 +93,15 @@ def started(profile: Path) -> Iterator[Browser]:
     options.binary_location = chromium
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     for word in (
-        "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-        "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking",
-        f"--user-data-dir={profile}", *(["--no-sandbox"] if os.geteuid() == 0 else []),
-    ):  # fmt: skip
+        "--headless=new",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--disable-background-networking",
+        f"--user-data-dir={profile}",
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),
+    ):
         options.add_argument(word)
     made = webdriver.Chrome(options=options, service=Service(driver))
     try:

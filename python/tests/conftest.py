@@ -16,7 +16,8 @@ from file_server import FileServer, detach
 from kill_lab import make_image
 from small_devices import SMALL
 
-from entresol import cli, core
+from entresol import core
+from entresol.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -56,7 +57,7 @@ def entresol_command(capsys: pytest.CaptureFixture[str]) -> Entresol:
     """Runs the command line in this process."""
 
     def call(*words: str | Path) -> Outcome:
-        code = cli.main([str(word) for word in words])
+        code = main.main([str(word) for word in words])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 
@@ -83,7 +84,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines.write_text("".join(f"{number * 7919 % 100_003}\n" for number in range(200_000)))
     words = f"trace record -o {place}/sort.etr --skip 40000000 --limit 1200000 --"
     command = ["sort", "--parallel=4", "-S", "20M", str(lines), "-o", "/dev/null"]
-    assert cli.main([*words.split(), *command]) == 0
+    assert main.main([*words.split(), *command]) == 0
     return place / "sort.etr"
 
 
@@ -94,9 +95,9 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("captured")
     cut = ["--format", "macsim", "--limit", "8%"]
     shipped = str(ROOT / "traces" / "sort.etr")
-    assert cli.main(["trace", "export", shipped, "-o", str(place / "cut"), *cut]) == 0
+    assert main.main(["trace", "export", shipped, "-o", str(place / "cut"), *cut]) == 0
     imported = ["trace", "import", str(place / "cut"), "-o", str(place / "sort.etr")]
-    assert cli.main(imported) == 0
+    assert main.main(imported) == 0
     return place / "sort.etr"
 
 

@@ -69,11 +69,22 @@ def fio_round(socket: Path, kind: str, size: int, seed: int, folder: Path) -> Js
     """Writes so many bytes in this manner and reads them back; fio's account of it."""
     out = folder / "fio.json"
     command = (
-        "fio", "--name=endurance", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}",
-        f"--rw={kind}", "--bsrange=4k-64k", "--iodepth=16", f"--size={size}", "--fsync=64",
-        "--verify=crc32c", "--verify_fatal=1", "--verify_backlog=1024", f"--randseed={seed}",
-        "--output-format=json", f"--output={out}",
-    )  # fmt: skip
+        "fio",
+        "--name=endurance",
+        "--ioengine=nbd",
+        f"--uri=nbd+unix:///?socket={socket}",
+        f"--rw={kind}",
+        "--bsrange=4k-64k",
+        "--iodepth=16",
+        f"--size={size}",
+        "--fsync=64",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--verify_backlog=1024",
+        f"--randseed={seed}",
+        "--output-format=json",
+        f"--output={out}",
+    )
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     text = out.read_text() if out.exists() else ""
     if done.returncode or "{" not in text:

@@ -78,11 +78,18 @@ def trace_info(path: str, blocks: bool) -> str:
         raise TraceError(
             f"{path}: is not a capture of Entresol; make one with entresol trace record"
         )
-    return json.dumps({
-        "threads": 8, "instructions": 14_000_000, "loads": 3_100_000, "stores": 1_400_000,
-        "footprint_pages": 5_000, "digest": "0123456789abcdef", "provenance": {"command": "true"},
-        "top_blocks": [{"pc": "0x401000", "instructions": 2_000_000}] if blocks else [],
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "threads": 8,
+            "instructions": 14_000_000,
+            "loads": 3_100_000,
+            "stores": 1_400_000,
+            "footprint_pages": 5_000,
+            "digest": "0123456789abcdef",
+            "provenance": {"command": "true"},
+            "top_blocks": [{"pc": "0x401000", "instructions": 2_000_000}] if blocks else [],
+        }
+    )
 
 
 def trace_head(path: str, thread: int, count: int) -> list[str]:
@@ -92,11 +99,18 @@ def trace_head(path: str, thread: int, count: int) -> list[str]:
 
 
 def trace_formats() -> str:
-    return json.dumps([
-        {"name": name, "summary": name, "imports": name != "etr", "exports": name != "etr",
-         "recognised": name != "champsim"}
-        for name in ("etr", "macsim", "champsim")
-    ])  # fmt: skip
+    return json.dumps(
+        [
+            {
+                "name": name,
+                "summary": name,
+                "imports": name != "etr",
+                "exports": name != "etr",
+                "recognised": name != "champsim",
+            }
+            for name in ("etr", "macsim", "champsim")
+        ]
+    )
 
 
 def trace_format(path: str, named: str | None) -> str:
@@ -127,10 +141,12 @@ def trace_export(
 
 
 def designs() -> str:
-    return json.dumps([
-        {"name": name, "paper_name": paper, "summary": summary, "section": section}
-        for name, paper, summary, section, _ in synthetic.DESIGNS
-    ])  # fmt: skip
+    return json.dumps(
+        [
+            {"name": name, "paper_name": paper, "summary": summary, "section": section}
+            for name, paper, summary, section, _ in synthetic.DESIGNS
+        ]
+    )
 
 
 def machines() -> str:
@@ -142,11 +158,18 @@ def nand_types() -> str:
 
 
 def parameters() -> str:
-    return json.dumps([
-        {"key": key, "kind": "time", "range": "at least 1ns", "source": "SkyByte Table II",
-         "doc": f"What {key} is. "}
-        for key in sorted(KEYS)
-    ])  # fmt: skip
+    return json.dumps(
+        [
+            {
+                "key": key,
+                "kind": "time",
+                "range": "at least 1ns",
+                "source": "SkyByte Table II",
+                "doc": f"What {key} is. ",
+            }
+            for key in sorted(KEYS)
+        ]
+    )
 
 
 def log_index() -> str:
@@ -156,10 +179,18 @@ def log_index() -> str:
 
 
 def fidelity_switches() -> str:
-    return json.dumps([
-        {"name": "no_prefetch", "title": "No prefetcher", "summary": "What it does.",
-         "source": "the artifact", "nand_types": ["ull"], "sets": [["ssd.prefetch_pages", "0"]]}
-    ])  # fmt: skip
+    return json.dumps(
+        [
+            {
+                "name": "no_prefetch",
+                "title": "No prefetcher",
+                "summary": "What it does.",
+                "source": "the artifact",
+                "nand_types": ["ull"],
+                "sets": [["ssd.prefetch_pages", "0"]],
+            }
+        ]
+    )
 
 
 def fidelity_names(text: str) -> list[str]:
@@ -206,32 +237,52 @@ class Replay:
 
 def _recorded() -> str:
     access = {
-        "line": 131, "die": 5, "core": 1, "answer": "data", "served": "miss: flash read",
-        "first_ps": 1_000_000, "issued_ps": 6_000_000, "sent_ps": 6_100_000,
-        "arrived_ps": 6_200_000, "answered_ps": 9_900_000, "done_ps": 10_000_000,
-        "stall_ps": 0, "index_ps": 500_000, "ssd_dram_ps": 200_000, "flash_ps": 3_000_000,
-        "hop_there_ps": 0, "hop_back_ps": 0,
-    }  # fmt: skip
+        "line": 131,
+        "die": 5,
+        "core": 1,
+        "answer": "data",
+        "served": "miss: flash read",
+        "first_ps": 1_000_000,
+        "issued_ps": 6_000_000,
+        "sent_ps": 6_100_000,
+        "arrived_ps": 6_200_000,
+        "answered_ps": 9_900_000,
+        "done_ps": 10_000_000,
+        "stall_ps": 0,
+        "index_ps": 500_000,
+        "ssd_dram_ps": 200_000,
+        "flash_ps": 3_000_000,
+        "hop_there_ps": 0,
+        "hop_back_ps": 0,
+    }
     delay = access | {"answer": "delay", "issued_ps": 1_000_000, "done_ps": 1_200_000}
     delay |= {"sent_ps": 1_000_000, "arrived_ps": 1_100_000, "answered_ps": 1_150_000}
 
     def operation(die: int, kind: str, submitted: int, started: int, finished: int) -> object:
-        return {"die": die, "kind": kind, "submitted_ps": submitted, "started_ps": started,
-                "finished_ps": finished}  # fmt: skip
+        return {
+            "die": die,
+            "kind": kind,
+            "submitted_ps": submitted,
+            "started_ps": started,
+            "finished_ps": finished,
+        }
 
-    return json.dumps({
-        "accesses": [delay, access],
-        "turns": [{"core": 1, "thread": 4, "from_ps": 0, "to_ps": 1_300_000,
-                   "leave": "long delay"}],
-        "flash": [
-            operation(5, "program", 0, 500_000, 7_700_000),
-            operation(5, "read", 6_700_000, 7_700_000, 9_700_000),
-            operation(6, "read", 6_700_000, 7_700_000, 9_800_000),
-            operation(5, "read", 11_000_000, 11_000_000, 13_000_000),
-        ],
-        "dropped": {"accesses": 0, "turns": 0, "flash": 0},
-        "slowest": [access],
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "accesses": [delay, access],
+            "turns": [
+                {"core": 1, "thread": 4, "from_ps": 0, "to_ps": 1_300_000, "leave": "long delay"}
+            ],
+            "flash": [
+                operation(5, "program", 0, 500_000, 7_700_000),
+                operation(5, "read", 6_700_000, 7_700_000, 9_700_000),
+                operation(6, "read", 6_700_000, 7_700_000, 9_800_000),
+                operation(5, "read", 11_000_000, 11_000_000, 13_000_000),
+            ],
+            "dropped": {"accesses": 0, "turns": 0, "flash": 0},
+            "slowest": [access],
+        }
+    )
 
 
 RECORDED = _recorded()

@@ -31,7 +31,7 @@ def test_importing_loads_nothing_until_a_name_is_used() -> None:
 
 def test_the_command_line_loads_no_frames_and_no_pictures() -> None:
     code = (
-        "import sys, entresol.cli;"
+        "import sys, entresol.cli.main;"
         "heavy = {'polars', 'pyarrow', 'pandas', 'matplotlib', 'distributed', 'numpy'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
@@ -41,9 +41,11 @@ def test_the_command_line_loads_no_frames_and_no_pictures() -> None:
 def test_every_public_name_is_typed_and_there() -> None:
     stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
     names = {
-        alias.asname for node in stub.body if isinstance(node, ast.ImportFrom)
+        alias.asname
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
-    }  # fmt: skip
+    }
     assert names == set(es.__all__)
     assert all(getattr(es, name) is not None for name in es.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
@@ -63,13 +65,18 @@ def test_a_run_is_what_the_command_writes(entresol_command: Entresol, tmp_path: 
 
 def test_a_sweep_is_what_the_command_writes(entresol_command: Entresol, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
-    file.write_text(f'trace = "{XZ}"\ndesign = "skybyte-w"\nmachine = "demo"\nthreads = 1\n'
-                    'ssd.write_log = ["64KiB", "128KiB"]\n')  # fmt: skip
+    file.write_text(
+        f'trace = "{XZ}"\ndesign = "skybyte-w"\nmachine = "demo"\nthreads = 1\n'
+        'ssd.write_log = ["64KiB", "128KiB"]\n'
+    )
     assert entresol_command("sweep", file, "-o", tmp_path / "out").code == 0
     grid = {
-        "trace": str(XZ), "design": "skybyte-w", "machine": "demo", "threads": 1,
+        "trace": str(XZ),
+        "design": "skybyte-w",
+        "machine": "demo",
+        "threads": 1,
         "ssd.write_log": ["64KiB", "128KiB"],
-    }  # fmt: skip
+    }
     written = (tmp_path / "out" / "results.parquet").read_bytes()
     for what in (grid, file, str(file)):
         es.sweep(what, progress=False).write(tmp_path / "mine")
@@ -138,14 +145,23 @@ def test_designs_with_parameters_of_their_own_are_rows_like_any_other() -> None:
 
 
 def test_a_comparison_is_with_the_reference_that_fits() -> None:
-    results = es.sweep({
-        "trace": str(XZ), "machine": "demo", "threads": 1, "nand": ["ull", "slc"],
-        "points": [{"design": "base-cssd"},
-                   {"design": "skybyte-w", "ssd.write_log": ["64KiB", "128KiB"]}],
-    }, progress=False)  # fmt: skip
+    results = es.sweep(
+        {
+            "trace": str(XZ),
+            "machine": "demo",
+            "threads": 1,
+            "nand": ["ull", "slc"],
+            "points": [
+                {"design": "base-cssd"},
+                {"design": "skybyte-w", "ssd.write_log": ["64KiB", "128KiB"]},
+            ],
+        },
+        progress=False,
+    )
     table = results.compare("base-cssd")
-    times = dict(zip(zip(table["nand"], table["ssd.write_log"], strict=True), table["time_ps"],
-                     strict=True))  # fmt: skip
+    times = dict(
+        zip(zip(table["nand"], table["ssd.write_log"], strict=True), table["time_ps"], strict=True)
+    )
     for row in table.iter_rows(named=True):
         expected = row["time_ps"] / times[row["nand"], None]
         assert row["normalised"] == pytest.approx(expected)
@@ -165,9 +181,12 @@ def test_a_fast_run_is_not_compared_with_a_detailed_one() -> None:
 
 def test_failures_of_a_sweep_are_told_and_those_of_a_run_are_raised() -> None:
     grid = {
-        "trace": str(XZ), "machine": "demo", "threads": 1, "design": ["base-cssd", "skybyte-w"],
+        "trace": str(XZ),
+        "machine": "demo",
+        "threads": 1,
+        "design": ["base-cssd", "skybyte-w"],
         "ssd.write_log": ["64KiB", "8MiB"],
-    }  # fmt: skip
+    }
     results = es.sweep(grid, progress=False)
     ((label, why),) = results.failures.items()
     assert label == "xz · skybyte-w · ssd.write_log=8MiB" and "has no room" in why

@@ -46,8 +46,13 @@ def sweep() -> str:
         varied = {"trace": trace, "design": design, "ssd.write_log": log, "threads": threads}
         fails = (design, log, threads) == ("skybyte-w", "16MiB", "32")
         points.append(report.Point(varied, None if fails else run, "it is too large." * fails))
-    told = report.Sweep("Log size and threads", points, "entresol sweep log.toml -o log",
-                        "[grid]\nthreads = [8, 16, 24, 32]\n", "0.0.0")  # fmt: skip
+    told = report.Sweep(
+        "Log size and threads",
+        points,
+        "entresol sweep log.toml -o log",
+        "[grid]\nthreads = [8, 16, 24, 32]\n",
+        "0.0.0",
+    )
     return report.sweep_page(told, core.designs(), core.parameters())
 
 

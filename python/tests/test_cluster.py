@@ -20,10 +20,10 @@ from conftest import ROOT, Entresol, one_line
 
 import entresol
 from entresol import core, study
-from entresol.cluster import Cluster
 from entresol.errors import Failed
-from entresol.point import Point, Progress, execute
-from entresol.store import Store
+from entresol.execution.cluster import Cluster
+from entresol.execution.executor import Point, Progress, execute
+from entresol.store.result_store import Store
 
 SWEEP = f"""
 trace = ["{ROOT}/traces/xz.etr", "{ROOT}/traces/sort.etr"]
@@ -141,7 +141,7 @@ def test_a_run_that_nobody_waits_for_is_stopped_on_its_worker(cluster: Any, tmp_
     started, stopped = tmp_path / "started", tmp_path / "stopped"
 
     def endless() -> None:
-        from entresol import cluster as tested
+        from entresol.execution import cluster as tested
 
         class Run:
             def cancel(self) -> None:
@@ -174,7 +174,7 @@ def _wait_for(path: Path) -> None:
 def test_something_else_that_listens_is_no_scheduler_and_nothing_hangs(
     entresol_command: Entresol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("entresol.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("entresol.execution.cluster.CONNECT_SECONDS", 1)
     file = tmp_path / "s.toml"
     file.write_text(SWEEP)
     began = time.monotonic()
@@ -194,7 +194,7 @@ def test_a_scheduler_that_goes_while_workers_are_awaited_is_one_sentence(
         def wait_for_workers(self, *_: object, **__: object) -> None:
             raise OSError("Timed out trying to connect")
 
-    monkeypatch.setattr("entresol.cluster._check_address", lambda _: None)
+    monkeypatch.setattr("entresol.execution.cluster._check_address", lambda _: None)
     monkeypatch.setattr("distributed.Client", Gone)
     with pytest.raises(Failed, match=r"--scheduler tcp://x:1: is gone"):
         Cluster("tcp://x:1")
@@ -207,7 +207,7 @@ def test_a_scheduler_that_does_not_answer_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
     address: str,
 ) -> None:
-    monkeypatch.setattr("entresol.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("entresol.execution.cluster.CONNECT_SECONDS", 1)
     file = tmp_path / "s.toml"
     file.write_text(SWEEP)
     said = one_line(entresol_command("sweep", file, "--scheduler", address))

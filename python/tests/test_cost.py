@@ -11,9 +11,9 @@ import synthetic
 from conftest import Entresol, one_line
 
 from entresol import cost
+from entresol.derived import Panel, Run, panels
 from entresol.errors import UserError
 from entresol.report import economy
-from entresol.view import Panel, Run, panels
 
 RAW = 4 * 2 * 8 * 48 * 32 * 4096
 EXPORTED = RAW * 7 // 8
@@ -135,9 +135,15 @@ def test_the_command_refuses_a_price_before_anything_runs(
 
 @pytest.mark.parametrize(
     ("days", "text"),
-    [(0.5, "12 hours"), (3.14, "3.1 days"), (700, "700 days"), (3652.5, "10 years"),
-     (math.inf, "no program"), (None, "–")],
-)  # fmt: skip
+    [
+        (0.5, "12 hours"),
+        (3.14, "3.1 days"),
+        (700, "700 days"),
+        (3652.5, "10 years"),
+        (math.inf, "no program"),
+        (None, "–"),
+    ],
+)
 def test_a_lifetime_is_said_in_the_unit_that_fits(days: float | None, text: str) -> None:
     assert economy.lifetime(days).text == text.replace(" ", "\u00a0" if days != math.inf else " ")
 
@@ -150,8 +156,10 @@ def test_prices_change_the_report_and_no_result(
     assert entresol_command(*words, "-o", tmp_path / "a").code == 0
     assert entresol_command(*words, "-o", tmp_path / "b", "--cost", "flash=0.5").code == 0
     for name, equal in (
-        ("summary.json", True), ("results.parquet", True), ("report.html", False),
-    ):  # fmt: skip
+        ("summary.json", True),
+        ("results.parquet", True),
+        ("report.html", False),
+    ):
         made, other = ((tmp_path / place / name).read_bytes() for place in "ab")
         assert (made == other) is equal, name
     page = (tmp_path / "b" / "report.html").read_text(encoding="utf-8")

@@ -86,8 +86,11 @@ def test_steps_that_cannot_be_done_are_said_with_the_line_of_the_first(
     assert outcome.out.splitlines()[1] == "2 of 4 steps could not be done, the first in line 4"
     result = json.loads(entresol_command("device", "crash", "replay", script, "--json").out)
     assert result["script"] == {
-        "steps": 4, "passed_over": 2, "first_line": 4, "cut_is_missing": False,
-    }  # fmt: skip
+        "steps": 4,
+        "passed_over": 2,
+        "first_line": 4,
+        "cut_is_missing": False,
+    }
     sound = _script(tmp_path, HEAD + "write 3 2\nsettle\n")
     assert "could not" not in entresol_command("device", "crash", "replay", sound).out
 

@@ -19,12 +19,29 @@ from conftest import Entresol
 from entresol import core
 
 SMALL = (
-    "--set", "nand.channels=2", "--set", "nand.chips_per_channel=1", "--set",
-    "nand.dies_per_chip=1", "--set", "nand.blocks_per_plane=24", "--set", "nand.pages_per_block=8",
-    "--set", "ftl.over_provisioning=40%", "--set", "ssd.write_log=32KiB",
-    "--set", "ssd.dram=100KiB", "--set", "ssd.tx_log=4KiB",
-    "--set", "ssd.buffers=8", "--set", "ftl.gc_buffers=4",
-)  # fmt: skip
+    "--set",
+    "nand.channels=2",
+    "--set",
+    "nand.chips_per_channel=1",
+    "--set",
+    "nand.dies_per_chip=1",
+    "--set",
+    "nand.blocks_per_plane=24",
+    "--set",
+    "nand.pages_per_block=8",
+    "--set",
+    "ftl.over_provisioning=40%",
+    "--set",
+    "ssd.write_log=32KiB",
+    "--set",
+    "ssd.dram=100KiB",
+    "--set",
+    "ssd.tx_log=4KiB",
+    "--set",
+    "ssd.buffers=8",
+    "--set",
+    "ftl.gc_buffers=4",
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +89,25 @@ def test_statistics_have_three_forms(entresol_command: Entresol, image: Path) ->
     samples = [line for line in text.splitlines() if not line.startswith("#")]
     latencies = numbers.pop("latencies")
     assert list(latencies) == [
-        "byte_read", "byte_write", "persist", "block_read", "block_write", "flush", "trim",
-        "commit", "abort",
-    ]  # fmt: skip
+        "byte_read",
+        "byte_write",
+        "persist",
+        "block_read",
+        "block_write",
+        "flush",
+        "trim",
+        "commit",
+        "abort",
+    ]
     assert set(latencies["flush"]) == {
-        "requests", "mean_ps", "p50_ps", "p90_ps", "p99_ps", "p99_9_ps", "max_ps"
-    }  # fmt: skip
+        "requests",
+        "mean_ps",
+        "p50_ps",
+        "p90_ps",
+        "p99_ps",
+        "p99_9_ps",
+        "max_ps",
+    }
     assert latencies["flush"]["requests"] == 0 and latencies["flush"]["p99_ps"] is None
     assert len(samples) == len(numbers) + 2 * len(latencies)
     assert f'entresol_device_clock_ps_total{{image="{image}"}} {clock}' in samples
@@ -170,9 +200,13 @@ def test_a_cache_beyond_the_memory_there_is_leaves_nothing(tmp_path: Path) -> No
 
     words = (sys.executable, "-m", "entresol", "device", "create", "new", "--preset", "cxl")
     done = subprocess.run(
-        [*words, *SMALL, "--set", "ssd.dram=8GiB"], cwd=tmp_path, capture_output=True, text=True,
-        preexec_fn=limit, check=False,
-    )  # fmt: skip
+        [*words, *SMALL, "--set", "ssd.dram=8GiB"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert "new: its data cache is " in done.stderr
     assert done.stderr.count("\n") == 1 and "smaller ssd.dram" in done.stderr

@@ -167,10 +167,22 @@ def test_many_requests_at_once_are_each_answered_with_their_bytes(
 ) -> None:
     file = serve().file
     fio = (
-        "fio", "--name=v", "--ioengine=libaio", f"--filename={file}", "--direct=1", "--rw=randrw",
-        "--bsrange=512-64k", "--bs_unaligned=0", "--blockalign=512", "--iodepth=32", "--size=12M",
-        "--verify=crc32c", "--verify_fatal=1", "--randseed=9", "--fsync=40",
-    )  # fmt: skip
+        "fio",
+        "--name=v",
+        "--ioengine=libaio",
+        f"--filename={file}",
+        "--direct=1",
+        "--rw=randrw",
+        "--bsrange=512-64k",
+        "--bs_unaligned=0",
+        "--blockalign=512",
+        "--iodepth=32",
+        "--size=12M",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--randseed=9",
+        "--fsync=40",
+    )
     done = subprocess.run(fio, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0 and "err= 0" in done.stdout, done.stdout + done.stderr
 

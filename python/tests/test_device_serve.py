@@ -161,10 +161,19 @@ def test_fio_finds_every_byte_it_wrote(
     server = Server(serve_command(image), socket)
     server.connect().close()
     fio = (
-        "fio", "--name=verify", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}",
-        f"--rw={pattern}", "--bsrange=4k-64k", "--iodepth=16", "--size=12M", "--fsync=50",
-        "--verify=crc32c", "--verify_fatal=1", "--randseed=7",
-    )  # fmt: skip
+        "fio",
+        "--name=verify",
+        "--ioengine=nbd",
+        f"--uri=nbd+unix:///?socket={socket}",
+        f"--rw={pattern}",
+        "--bsrange=4k-64k",
+        "--iodepth=16",
+        "--size=12M",
+        "--fsync=50",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--randseed=7",
+    )
     done = subprocess.run(
         fio, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
     )
@@ -189,11 +198,23 @@ def test_qemu_reads_what_it_wrote_copies_an_image_and_finds_it_the_same(
         return done.stdout + done.stderr
 
     steps = (
-        "write -P 0xab 0 64k", "write -f -P 0xcd 64k 8k", "flush", "read -P 0xab 0 64k",
-        "read -P 0xcd 64k 8k", "discard 4k 4k", "read -P 0 4k 4k", "write -z 16k 8k",
-        "read -P 0 16k 8k", "write -P 0x11 512 512", "read -P 0x11 512 512", "read -P 0xab 0 512",
-        "aio_write -P 0x77 1M 1M", "aio_write -P 0x78 2M 1M", "aio_flush", "read -P 0x77 1M 1M",
-    )  # fmt: skip
+        "write -P 0xab 0 64k",
+        "write -f -P 0xcd 64k 8k",
+        "flush",
+        "read -P 0xab 0 64k",
+        "read -P 0xcd 64k 8k",
+        "discard 4k 4k",
+        "read -P 0 4k 4k",
+        "write -z 16k 8k",
+        "read -P 0 16k 8k",
+        "write -P 0x11 512 512",
+        "read -P 0x11 512 512",
+        "read -P 0xab 0 512",
+        "aio_write -P 0x77 1M 1M",
+        "aio_write -P 0x78 2M 1M",
+        "aio_flush",
+        "read -P 0x77 1M 1M",
+    )
     said = qemu("qemu-io", "-f", "raw", uri, *(word for step in steps for word in ("-c", step)))
     assert "failed" not in said, said
     wrong = qemu("qemu-io", "-f", "raw", uri, "-c", "read -P 0x79 2M 4k", code=1)

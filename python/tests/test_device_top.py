@@ -25,9 +25,9 @@ from rich.text import Text
 from small_devices import SMALL
 
 from entresol import core
+from entresol.cli import device_latencies
+from entresol.cli.device_top_frame import Look, View, fitted, frame
 from entresol.core import Json
-from entresol.device import latencies
-from entresol.device.frame import Look, View, fitted, frame
 
 TOP = (sys.executable, "-m", "entresol", "device", "top")
 HOME, ALTERNATE, BACK = b"\x1b[H", b"\x1b[?1049h", b"\x1b[?1049l"
@@ -61,7 +61,7 @@ KINDS = ("byte_read", "byte_write", "block_read", "block_write")
 
 
 def _fitted(look: Json, width: int, height: int) -> list[str]:
-    latency = {name: 1 for name, _ in latencies.SPANS} | {"requests": 1}
+    latency = {name: 1 for name, _ in device_latencies.SPANS} | {"requests": 1}
     look = {**look, "recent": dict.fromkeys(KINDS, latency)}
     view = View([Look(0.0, look), Look(1.0, look)])
     console = Console(width=width, height=height, record=True, file=StringIO(), force_terminal=True)
@@ -155,8 +155,12 @@ def test_a_terminal_is_drawn_on_follows_its_size_and_is_left_as_it_was(image: Pa
         environment.pop(name, None)
     top = subprocess.Popen(
         [*TOP, str(image), "--interval", "600"],
-        stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
-    )  # fmt: skip
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+    )
     try:
         drawn = _read(ours, b"Ctrl-C ends")
         assert ALTERNATE in drawn and "─" * 40 in drawn.decode()
@@ -218,9 +222,9 @@ def test_a_frame_of_a_new_device_shows_all_of_its_spare_and_no_work(image: Path)
 
 
 def test_latencies_of_any_length_fit_their_panel() -> None:
-    spans = {name: 13_000_000 for name, _ in latencies.SPANS}
-    table = latencies.table({"block_write": {"requests": 16_400, **spans}}, is_small=True)
+    spans = {name: 13_000_000 for name, _ in device_latencies.SPANS}
+    table = device_latencies.table({"block_write": {"requests": 16_400, **spans}}, is_small=True)
     console = Console(width=62, record=True, file=StringIO())
     console.print(table)
     said = console.export_text()
-    assert "…" not in said and said.count("13.0\u00a0µs") == len(latencies.SPANS)
+    assert "…" not in said and said.count("13.0\u00a0µs") == len(device_latencies.SPANS)

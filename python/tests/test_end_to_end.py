@@ -78,9 +78,20 @@ def test_a_configuration_that_was_shown_can_be_read_back(
 
 @pytest.mark.parametrize(
     "key",
-    ["nand.t_r", "nand.t_prog", "nand.t_bers", "ssd.dram", "ssd.write_log", "host.promoted",
-     "cpu.cores", "cpu.l3", "os.scheduler", "os.switch_cost", "os.switch_threshold"],
-)  # fmt: skip
+    [
+        "nand.t_r",
+        "nand.t_prog",
+        "nand.t_bers",
+        "ssd.dram",
+        "ssd.write_log",
+        "host.promoted",
+        "cpu.cores",
+        "cpu.l3",
+        "os.scheduler",
+        "os.switch_cost",
+        "os.switch_threshold",
+    ],
+)
 def test_parameters_are_explained(entresol_command: Entresol, key: str) -> None:
     outcome = entresol_command("config", "explain", key)
     assert outcome.code == 0
@@ -160,9 +171,14 @@ def test_interrupting_the_installed_command_leaves_nothing(
 ) -> None:
     words = [str(COMMAND), "run", str(captured), "--set", "nand.t_r=10ms", "-o", "out"]
     process = subprocess.Popen(
-        words, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, preexec_fn=_heeds_interruptions,
-    )  # fmt: skip
+        words,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heeds_interruptions,
+    )
     while process.poll() is None and not list(tmp_path.iterdir()):
         time.sleep(0.01)
     os.kill(process.pid, number)
@@ -188,9 +204,14 @@ def test_a_server_is_captured_until_ctrl_c(tmp_path: Path) -> None:
     python = str(Path(sys.executable).resolve())
     words = [str(COMMAND), "trace", "record", "-o", "server.etr", "--", python, "-uSEc", ECHO]
     process = subprocess.Popen(
-        words, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        words,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert process.stdout is not None
     port = int(process.stdout.readline())
     with socket.create_connection(("127.0.0.1", port), timeout=60) as client:

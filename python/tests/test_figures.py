@@ -14,6 +14,7 @@ from conftest import Entresol, one_line
 from matplotlib.figure import Figure as Drawing
 
 from entresol import core
+from entresol.atomic import OutputDirectory
 from entresol.errors import UserError
 from entresol.figures import (
     catalogue,
@@ -30,7 +31,6 @@ from entresol.figures import (
 )
 from entresol.figures import fig16 as figure_16
 from entresol.figures.plan import Results, Settings, Want, want
-from entresol.output import OutputDirectory
 
 TWO = Settings(workloads=("bc", "tpcc"))
 
@@ -41,8 +41,10 @@ def _of(name: str) -> catalogue.Figure:
 
 
 def _timed(times: dict[Want, int]) -> Results:
-    runs = {item: synthetic_figures.run(item) | {"execution_time_ps": time}
-            for item, time in times.items()}  # fmt: skip
+    runs = {
+        item: synthetic_figures.run(item) | {"execution_time_ps": time}
+        for item, time in times.items()
+    }
     return Results(TWO, runs)
 
 
@@ -74,8 +76,14 @@ def test_means_of_parts_add_up() -> None:
     figure = _of("17")
     rows = frames.read(figure.frame(synthetic_figures.results([figure], Settings())))
     parts = {metric for metric, *_ in overall.AMAT_PARTS}
-    of = {kind: [row for row in rows if (row.workload, row.design) == (kind, "skybyte-wp")
-                 and row.metric in parts] for kind in frames.MEANS}  # fmt: skip
+    of = {
+        kind: [
+            row
+            for row in rows
+            if (row.workload, row.design) == (kind, "skybyte-wp") and row.metric in parts
+        ]
+        for kind in frames.MEANS
+    }
     assert of[frames.GEOMETRIC] == []
     assert sum(row.published or 0 for row in of[frames.ARITHMETIC]) == pytest.approx(1, abs=0.01)
 
@@ -92,8 +100,9 @@ def test_all_means_of_a_metric_are_over_one_set_of_workloads() -> None:
             rows.add(name, "d", "m", 2.0, published.get(name), x)
             rows.add(name, "d", "unpublished", 3.0 if name == "a" else None, None, x)
     made = rows.frame()
-    found = {(row.x, row.metric): row for row in frames.read(made)
-             if row.workload == frames.GEOMETRIC}  # fmt: skip
+    found = {
+        (row.x, row.metric): row for row in frames.read(made) if row.workload == frames.GEOMETRIC
+    }
     for x in (1.0, 2.0):  # c has a hole at 2, so it counts at neither.
         assert found[x, "m"].published == pytest.approx(2.0)
         assert found[x, "unpublished"].ours is None, "there is no mean of one"
@@ -121,8 +130,11 @@ def test_nothing_has_a_geometric_mean_with_a_zero_in_it() -> None:
 def test_published_numbers_give_the_ratios_of_the_text() -> None:
     # SkyByte VI-B: 1.84 for P and 2.95 for WP, up to 16.35 and at least 1.61 for Full.
     frame = _of("14").frame(Results(Settings(), {}))
-    speedups = {(row.workload, row.design): row.published for row in frames.read(frame)
-                if row.metric == "speedup" and row.workload not in frames.MEANS}  # fmt: skip
+    speedups = {
+        (row.workload, row.design): row.published
+        for row in frames.read(frame)
+        if row.metric == "speedup" and row.workload not in frames.MEANS
+    }
     full = [value or 0 for (_, design), value in speedups.items() if design == "skybyte-full"]
     assert round(max(full), 2) == 16.35
     assert round(min(full), 2) == 1.61
@@ -212,16 +224,24 @@ def test_runs_that_figures_share_are_run_once() -> None:
     assert len(set(every.wants)) == len(every.wants) < sum(map(len, alone))
     assert set(simulate.plan([_of("17")], TWO).wants) < set(simulate.plan([_of("14")], TWO).wants)
     assert simulate.plan([_of("14")], TWO).captures == (
-        ("bc", 8), ("bc", 24), ("tpcc", 8), ("tpcc", 24),
-    )  # fmt: skip
+        ("bc", 8),
+        ("bc", 24),
+        ("tpcc", 8),
+        ("tpcc", 24),
+    )
 
 
 def test_sizes_follow_the_scale_and_keep_their_ratios() -> None:
     def of(scale: str) -> list[dict[str, float]]:
         wants = sizes.dram_wants(Settings(scale, workloads=("bc",)))
-        return [{key: float(text.removesuffix("KiB")) for key, text in
-                 (override.split("=") for override in item.overrides)}
-                for item in wants if item.overrides]  # fmt: skip
+        return [
+            {
+                key: float(text.removesuffix("KiB"))
+                for key, text in (override.split("=") for override in item.overrides)
+            }
+            for item in wants
+            if item.overrides
+        ]
 
     for small, large in zip(of("small"), of("paper"), strict=True):
         assert small == {key: value / 16 for key, value in large.items()}
@@ -241,8 +261,11 @@ def test_what_did_not_run_is_a_hole_and_a_sentence() -> None:
     gone = want("bc", "skybyte-w")
     runs = {item: run for item, run in results.runs.items() if item != gone}
     holed = Results(TWO, runs, {}, {gone: "the thread never ends"})
-    row = next(row for row in frames.read(figure.frame(holed))
-               if (row.workload, row.design) == ("bc", "skybyte-w"))  # fmt: skip
+    row = next(
+        row
+        for row in frames.read(figure.frame(holed))
+        if (row.workload, row.design) == ("bc", "skybyte-w")
+    )
     assert row.ours is None and row.published is not None
     assert isinstance(figure.draw(figure.frame(holed)), Drawing)
     warned = tables.warnings(holed, figure.wants(TWO), [])
@@ -266,8 +289,12 @@ def test_runs_with_unusual_threads_are_told_apart() -> None:
 
 def test_why_a_figure_differs_is_said_under_the_conditions_that_it_is_about() -> None:
     figure = _of("14")
-    for settings, is_said in ((Settings(), True), (Settings(fidelity="artifact"), False),
-                              (Settings(scale="paper"), False), (TWO, False)):  # fmt: skip
+    for settings, is_said in (
+        (Settings(), True),
+        (Settings(fidelity="artifact"), False),
+        (Settings(scale="paper"), False),
+        (TWO, False),
+    ):
         results = Results(settings, {})
         made = {"14": (figure.frame(results), b'<svg width="10pt">')}
         assert ("Why it differs" in page.render([figure], results, made, "")) is is_said
@@ -374,9 +401,13 @@ def test_a_figure_without_any_number_can_be_drawn(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "is_said"),
-    [(Settings(fidelity="artifact"), True), (Settings(fidelity="artifact,-write_back_echo"), False),
-     (Settings(scale="paper", fidelity="artifact"), False), (Settings(), False)],
-)  # fmt: skip
+    [
+        (Settings(fidelity="artifact"), True),
+        (Settings(fidelity="artifact,-write_back_echo"), False),
+        (Settings(scale="paper", fidelity="artifact"), False),
+        (Settings(), False),
+    ],
+)
 def test_a_page_whose_artifact_feeds_itself_says_so(settings: Settings, is_said: bool) -> None:
     figure = _of("14")
     results = Results(settings, {})

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from conftest import Entresol
 
-from entresol import core, point
+from entresol import core
 from entresol.errors import Stopped
+from entresol.execution import executor
 from entresol.figures import catalogue, ink, simulate
 from entresol.figures.plan import Settings
-from entresol.store import Store
+from entresol.store.result_store import Store
 
 TWO = Settings(workloads=("bc", "tpcc"))
 
@@ -39,9 +40,12 @@ def test_the_command_makes_a_figure_from_captures(
 
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_a_full_disk_is_one_sentence_that_says_what_is_kept(
-    entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    entresol_command: Entresol,
+    captured: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     is_kept: bool,
-) -> None:  # fmt: skip
+) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -58,10 +62,10 @@ def test_a_full_disk_is_one_sentence_that_says_what_is_kept(
 def test_an_interrupted_command_says_that_the_store_keeps_what_had_ended(
     entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> list[point.Outcome]:
+    def interrupted(*_: object) -> list[executor.Outcome]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(point, "execute", interrupted)
+    monkeypatch.setattr(executor, "execute", interrupted)
     (tmp_path / "radix-8.etr").symlink_to(captured)
     words = ["figure", "table3", "--workloads", "radix", "--captures", tmp_path]
     outcome = entresol_command(*words, "-o", tmp_path / "out")

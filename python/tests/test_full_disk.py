@@ -14,8 +14,9 @@ from kill_lab import Server, Wrong, make_image, serve_command
 from nbd_client import TRIM
 from small_devices import LITTLE
 
-from entresol import core, store
-from entresol.store import Store
+from entresol import core
+from entresol.store import result_store
+from entresol.store.result_store import Store
 
 Mount = Callable[[str], Path]
 CHUNK = 64 << 10
@@ -73,8 +74,8 @@ def test_a_disk_that_fills_stops_a_sweep_with_a_sentence_and_loses_nothing(
     assert "No space left on device; everything stored before is kept" in last
     assert not (tmp_path / "out").exists()
     kept = Store(place).list_keys()
-    assert 0 < len(kept) < 8 and all(store.read(Store(place).path(key)) for key in kept)
-    assert list(place.rglob(f"{store.TEMPORARY}*")) == []
+    assert 0 < len(kept) < 8 and all(result_store.read(Store(place).path(key)) for key in kept)
+    assert list(place.rglob(f"{result_store.TEMPORARY}*")) == []
     mount("size=10m")
     resumed = entresol_command(*words, "-o", tmp_path / "out")
     assert resumed.code == 0 and f"{len(kept)} of them from the store" in resumed.out
@@ -89,8 +90,16 @@ def test_a_device_whose_disk_fills_stops_with_sentences_and_keeps_what_it_acknow
 ) -> None:
     place = mount("size=24m")
     image, socket = place / "image", tmp_path / "nbd"
-    make_image(image, "cxl", ("nand.blocks_per_plane=64", "nand.pages_per_block=64",
-                              "ssd.dram=5MiB", "ssd.write_log=1MiB"))  # fmt: skip
+    make_image(
+        image,
+        "cxl",
+        (
+            "nand.blocks_per_plane=64",
+            "nand.pages_per_block=64",
+            "ssd.dram=5MiB",
+            "ssd.write_log=1MiB",
+        ),
+    )
     server = Server(serve_command(image), socket)
     client = server.connect()
     written = 0
@@ -138,9 +147,14 @@ def _wait_until_told(server: Server, image: Path) -> None:
     ],
 )
 def test_a_full_disk_is_told_when_it_happens_and_at_the_end(
-    entresol_command: Entresol, tmp_path: Path, mount: Mount, preset: str,
-    settings: tuple[str, ...], size: str, kept: str,
-) -> None:  # fmt: skip
+    entresol_command: Entresol,
+    tmp_path: Path,
+    mount: Mount,
+    preset: str,
+    settings: tuple[str, ...],
+    size: str,
+    kept: str,
+) -> None:
     made = mount(f"size={size}") / "image"
     make_image(made, preset, (*LITTLE, *settings))
     server = Server(serve_command(made), tmp_path / "nbd")
@@ -229,15 +243,26 @@ def test_a_run_says_first_that_it_will_not_be_kept(
     file = tmp_path / "file"
     file.write_text("")
     told: list[str] = []
-    monkeypatch.setattr(store, "complain", told.append)
+    monkeypatch.setattr(result_store, "complain", told.append)
 
     def execute(*_: object) -> list[core.Json]:
         told.append("run")
         return []
 
     monkeypatch.setattr("entresol.terminal.execute", execute)
-    entresol_command("run", ROOT / "traces" / "xz.etr", "--machine", "demo", "--threads", "1",
-                     "--design", "base-cssd", "--store", file, "--json")  # fmt: skip
+    entresol_command(
+        "run",
+        ROOT / "traces" / "xz.etr",
+        "--machine",
+        "demo",
+        "--threads",
+        "1",
+        "--design",
+        "base-cssd",
+        "--store",
+        file,
+        "--json",
+    )
     assert "cannot be stored" in told[0] and told[1] == "run"
 
 
@@ -250,5 +275,5 @@ def _no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_count: int) -> None:
         raise AssertionError("something would be simulated")
 
-    monkeypatch.setattr("entresol.point.Processes", refuse)
-    monkeypatch.setattr("entresol.workload.capturing._make", refuse)
+    monkeypatch.setattr("entresol.execution.executor.Processes", refuse)
+    monkeypatch.setattr("entresol.workload.capture_cache._make", refuse)

@@ -9,7 +9,7 @@ import fake_core
 import pytest
 from conftest import Entresol
 
-from entresol.look import story
+from entresol.inspection import slow_load
 
 pytestmark = pytest.mark.usefixtures("fake")
 
@@ -109,5 +109,5 @@ def test_why_of_a_rank_that_no_load_has(entresol_command: Entresol, capture_file
 
 def test_other_dies_and_other_times_are_not_part_of_a_story() -> None:
     recorded = json.loads(fake_core.RECORDED)
-    told = story.tell(recorded["slowest"][0], recorded)
+    told = slow_load.tell(recorded["slowest"][0], recorded)
     assert all(operation["die"] == 5 for operation in told.operations)

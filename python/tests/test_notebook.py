@@ -34,6 +34,9 @@ def test_its_outputs_are_those_of_this_version(
     executed = runpy.run_path(str(ROOT / "scripts" / "notebook"))["executed"]()
     assert _texts(executed) == _texts(stored), "scripts/notebook writes it anew"
     assert sum("image/png" in str(cell) for cell in executed.cells) == 1
-    assert not any(output.get("name") == "stderr" for cell in executed.cells
-                   for output in cell.get("outputs", []))  # fmt: skip
+    assert not any(
+        output.get("name") == "stderr"
+        for cell in executed.cells
+        for output in cell.get("outputs", [])
+    )
     assert len(list(own_store.rglob("*.json"))) == 12

@@ -16,11 +16,16 @@ from entresol.summary import parse, to_text
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0, "0 ns"), (999, "999 ps"), (1_000, "1.00 ns"), (1_234_567, "1.23 µs"),
-        (49_000, "49.0 ns"), (157_000_000_000, "157 ms"), (2_500_000_000_000, "2.50 s"),
+        (0, "0 ns"),
+        (999, "999 ps"),
+        (1_000, "1.00 ns"),
+        (1_234_567, "1.23 µs"),
+        (49_000, "49.0 ns"),
+        (157_000_000_000, "157 ms"),
+        (2_500_000_000_000, "2.50 s"),
         (None, "–"),
     ],
-)  # fmt: skip
+)
 def test_durations(value: int | None, text: str) -> None:
     assert quantity.duration(value).replace("\u00a0", " ") == text
 
@@ -58,9 +63,12 @@ def test_axis_labels_are_short(text: str, short: str) -> None:
 
 @pytest.mark.parametrize(
     ("maximum", "wanted", "ticks"),
-    [(1.0, 5, [0, 0.2, 0.4, 0.6, 0.8, 1.0]), (757_000, 4, [0, 200_000, 400_000, 600_000]),
-     (3, 3, [0, 1, 2, 3])],
-)  # fmt: skip
+    [
+        (1.0, 5, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (757_000, 4, [0, 200_000, 400_000, 600_000]),
+        (3, 3, [0, 1, 2, 3]),
+    ],
+)
 def test_ticks_are_round(maximum: float, wanted: int, ticks: list[float]) -> None:
     assert svg.linear_ticks(maximum, wanted) == pytest.approx(ticks)
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Entresol
 
-from entresol import backend, core, point, recall, store, study, worker
+from entresol import core, recall, study
 from entresol.digest import file_digest
 from entresol.errors import UserError
-from entresol.point import Point, Progress, execute
-from entresol.store import Store
+from entresol.execution import backend, executor, worker
+from entresol.execution.executor import Point, Progress, execute
+from entresol.store import result_store
+from entresol.store.result_store import Store
 
 SETUP = core.Setup("demo")
 
@@ -76,10 +78,10 @@ def test_every_choice_but_a_name_is_an_input(captures: tuple[study.Capture, ...]
         replace(one, setup=replace(SETUP, overrides=("ssd.write_log=128KiB",))),
         replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "64KiB"'),))),
     ]
-    keys = [store.key_of(point.inputs_of(each)) for each in [one, *others]]
+    keys = [result_store.key_of(executor.inputs_of(each)) for each in [one, *others]]
     assert len(set(keys)) == len(keys)
     same = replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "128KiB"'),)))
-    assert store.key_of(point.inputs_of(same)) == keys[8]
+    assert result_store.key_of(executor.inputs_of(same)) == keys[8]
 
 
 def test_a_point_that_fails_says_why_and_the_others_go_on(
@@ -101,7 +103,7 @@ def test_a_worker_refuses_another_capture_and_another_core_than_is_meant(
     copy = tmp_path / "copy.etr"
     copy.write_bytes(captures[0].path.read_bytes())
     (capture,) = study.open_captures([copy])
-    digests = point.captures_of(capture)
+    digests = executor.captures_of(capture)
     request = worker.request_of(copy, digests, SETUP, "dram-only", 1, False)
     assert worker.simulate(request)["design"] == "dram-only"
     copy.write_bytes(captures[1].path.read_bytes())
@@ -143,9 +145,11 @@ def test_damage_is_said_once_and_mended(
 
 
 def test_a_run_refuses_a_capture_that_changes_while_it_is_planned(
-    captures: tuple[study.Capture, ...], kept: Store, tmp_path: Path,
+    captures: tuple[study.Capture, ...],
+    kept: Store,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     copy = tmp_path / "copy.etr"
     copy.write_bytes(captures[0].path.read_bytes())
     wanted = study.Study(study.open_captures([copy]), ("dram-only",), SETUP, 1, False)
@@ -163,7 +167,7 @@ def _victim(progress: Progress) -> None:
     task = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     for child in task.read_text().split():
         command = Path(f"/proc/{child}/cmdline").read_bytes()
-        if b"entresol.worker" in command and progress.running:
+        if b"entresol.execution.worker" in command and progress.running:
             os.kill(int(child), signal.SIGKILL)
 
 
@@ -217,7 +221,7 @@ def test_two_at_once_compute_each_point_once(
         return kept[-1]
 
     monkeypatch.setattr(Store, "keep", note)
-    found: list[list[point.Outcome]] = []
+    found: list[list[executor.Outcome]] = []
     both = [
         threading.Thread(
             target=lambda: found.append(execute(_points(captures), Store(tmp_path), jobs=1))
@@ -235,8 +239,17 @@ def test_two_at_once_compute_each_point_once(
 def test_a_run_repeated_is_the_same_bytes_from_the_store(
     entresol_command: Entresol, tmp_path: Path
 ) -> None:
-    words = ("run", ROOT / "traces" / "xz.etr", "--machine", "demo", "--threads", "1",
-             "--design", "dram-only,base-cssd", "-o")  # fmt: skip
+    words = (
+        "run",
+        ROOT / "traces" / "xz.etr",
+        "--machine",
+        "demo",
+        "--threads",
+        "1",
+        "--design",
+        "dram-only,base-cssd",
+        "-o",
+    )
     first = entresol_command(*words, tmp_path / "first")
     assert "from the store" not in first.err
     second = entresol_command(*words, tmp_path / "second")
@@ -253,9 +266,18 @@ def test_a_run_goes_on_when_its_result_cannot_be_kept(
 ) -> None:
     (tmp_path / "file").write_text("")
     outcome = entresol_command(
-        "run", ROOT / "traces" / "xz.etr", "--machine", "demo", "--threads", "1",
-        "--design", "dram-only,base-cssd", "--store", tmp_path / "file", "--json",
-    )  # fmt: skip
+        "run",
+        ROOT / "traces" / "xz.etr",
+        "--machine",
+        "demo",
+        "--threads",
+        "1",
+        "--design",
+        "dram-only,base-cssd",
+        "--store",
+        tmp_path / "file",
+        "--json",
+    )
     assert outcome.code == 0 and '"execution_time_ps"' in outcome.out
     assert outcome.err.count("cannot be stored") == 1
 
@@ -287,7 +309,7 @@ def test_in_fast_mode_a_worker_goes_on_with_the_capture_that_it_has_filtered(
     captures: tuple[study.Capture, ...], monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     one = _OneWorker()
-    monkeypatch.setattr(point, "Processes", lambda _count: one)
+    monkeypatch.setattr(executor, "Processes", lambda _count: one)
     setup = replace(SETUP, mode=mode)
     names = ("dram-only", "base-cssd")
     points = [Point(capture, name, setup, 1) for name in names for capture in captures]

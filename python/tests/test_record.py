@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Entresol, one_line
 
-from entresol import capture
+from entresol import qemu_capture
 from entresol.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.usefixtures("fake")
 
 @pytest.fixture(autouse=True)
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = tmp_path / "tools" / capture.PLUGIN
+    plugin = tmp_path / "tools" / qemu_capture.PLUGIN
     plugin.parent.mkdir()
     plugin.write_bytes(b"")
-    qemu = plugin.parent / capture.QEMU
+    qemu = plugin.parent / qemu_capture.QEMU
     qemu.write_text("#!/bin/sh\nexit 7\n")
     qemu.chmod(0o755)
-    monkeypatch.setattr(capture, "_find_plugin", lambda: plugin)
-    monkeypatch.setattr(capture, "_find_qemu", lambda: str(qemu))
+    monkeypatch.setattr(qemu_capture, "_find_plugin", lambda: plugin)
+    monkeypatch.setattr(qemu_capture, "_find_qemu", lambda: str(qemu))
     monkeypatch.chdir(tmp_path)
 
 
@@ -95,8 +95,8 @@ def test_a_program_that_leaves_no_capture_leaves_no_file(
 
 
 def test_options_of_the_plugin_double_their_commas() -> None:
-    window = capture.Window(roi=True, skip=5, limit=None)
-    argument = capture._plugin_argument(Path("/t/p.so"), Path("/t/a,b.etr"), window, "qemu 7")
+    window = qemu_capture.Window(roi=True, skip=5, limit=None)
+    argument = qemu_capture._plugin_argument(Path("/t/p.so"), Path("/t/a,b.etr"), window, "qemu 7")
     assert argument == "/t/p.so,out=/t/a,,b.etr,emulator=qemu 7,roi=on,skip=5"
 
 
@@ -104,4 +104,4 @@ def test_without_qemu_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UserError, match="run scripts/setup"):
-        capture._find_qemu()
+        qemu_capture._find_qemu()

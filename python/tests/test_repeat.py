@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from entresol import core, cost
+from entresol.derived import Run
 from entresol.report import configuration
-from entresol.view import Run
 
 DESIGNS = [design.name for design in core.designs()]
 

@@ -12,8 +12,12 @@ import pytest
 from conftest import Entresol, one_line
 
 SMALL = ("--machine", "demo", "--requests", "2000", "--qd", "8")
-COLUMNS = {"time_us": [0, 10, 20], "offset": [0, 8192, 0], "size": [4096, 100, 4096],
-           "op": ["R", "W", "R"]}  # fmt: skip
+COLUMNS = {
+    "time_us": [0, 10, 20],
+    "offset": [0, 8192, 0],
+    "size": [4096, 100, 4096],
+    "op": ["R", "W", "R"],
+}
 
 
 def test_a_pattern_leaves_the_three_files_and_they_agree(

@@ -12,8 +12,8 @@ import synthetic
 from conftest import ROOT
 
 from entresol import core, quantity, report, svg
+from entresol.derived import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, panels
 from entresol.report import cells, definitions, figures, reading
-from entresol.view import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, panels
 
 pytestmark = pytest.mark.usefixtures("fake")
 VOID = {"meta"}
@@ -160,8 +160,10 @@ def test_warnings_are_in_the_report() -> None:
 def test_every_column_has_its_terms_defined() -> None:
     page = render(synthetic.summary())
     shown = page[: page.index('<section id="configuration"')]
-    heads = {unescape(re.sub("<[^>]*>", "", head))
-             for head in re.findall(r'<th scope="col"[^>]*>(.*?)</th>', shown)}  # fmt: skip
+    heads = {
+        unescape(re.sub("<[^>]*>", "", head))
+        for head in re.findall(r'<th scope="col"[^>]*>(.*?)</th>', shown)
+    }
     assert heads >= {"useful", "squashed instructions", "gc read"}
     names = {design for design, *_ in synthetic.DESIGNS}
     plain = {"design", "thread"}
@@ -183,8 +185,11 @@ def test_the_stacks_of_flash_reads_add_up_to_all_reads() -> None:
     summary = synthetic.summary(("kv",))
     flash = next(run for run in summary["runs"] if run["design"] == "skybyte-w")
     flash["statistics"]["flash"] |= {
-        "read_pages": 150, "host_read_pages": 100, "coalescing_read_pages": 30, "gc_read_pages": 50,
-    }  # fmt: skip
+        "read_pages": 150,
+        "host_read_pages": 100,
+        "coalescing_read_pages": 30,
+        "gc_read_pages": 50,
+    }
     page = figures.flash_reads(panels(summary))
     for title in ("host and prefetch: 70", "coalescing for compaction: 30"):
         assert f"<title>{title}</title>" in page
@@ -210,8 +215,18 @@ def test_a_report_of_one_run_compares_with_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("8MiB", 8 << 20), ("12.5%", 0.125), ("1/8", 0.125), ("12,300", 12300), ("1.5\u00a0µs", 1.5e6),
-     ("×1.2", 1.2), ("3/0", None), ("lru", None), ("first 25%", None), ("", None)],
-)  # fmt: skip
+    [
+        ("8MiB", 8 << 20),
+        ("12.5%", 0.125),
+        ("1/8", 0.125),
+        ("12,300", 12300),
+        ("1.5\u00a0µs", 1.5e6),
+        ("×1.2", 1.2),
+        ("3/0", None),
+        ("lru", None),
+        ("first 25%", None),
+        ("", None),
+    ],
+)
 def test_a_cell_is_sorted_by_the_quantity_that_it_shows(text: str, value: float | None) -> None:
     assert cells.magnitude(text) == value

@@ -42,22 +42,32 @@ def test_every_claim_has_a_number_or_is_quoted(claim: Claim) -> None:
 
 
 @pytest.mark.parametrize(
-    "claim", [each for each in text.claims() if each.kind == text.SETTING],
+    "claim",
+    [each for each in text.claims() if each.kind == text.SETTING],
     ids=lambda claim: claim.quantity,
-)  # fmt: skip
+)
 def test_a_setting_is_what_the_paper_says(claim: Claim) -> None:
     assert text.ours(claim, Results(TWO, {})) == claim.published
 
 
 @pytest.mark.parametrize(
     ("quantity", "near"),
-    [("speedup of Full over Base (max)", 0.001), ("speedup of Full over Base (min)", 0.003),
-     ("AMAT reduction", 0.005), ("P over Base", 0.03), ("W over Base", 0.02),
-     ("WP over Base", 0.001), ("CP over Base", 0.002), ("Full over CP", 0.001),
-     ("Full over WP", 0.001), ("fraction of ideal performance", 0.01),
-     ("slowdown of Full relative to DRAM-Only", 0.005), (FULL, 0.03),
-     ("slowdown CXL-SSD vs DRAM (min)", 0.003)],
-)  # fmt: skip
+    [
+        ("speedup of Full over Base (max)", 0.001),
+        ("speedup of Full over Base (min)", 0.003),
+        ("AMAT reduction", 0.005),
+        ("P over Base", 0.03),
+        ("W over Base", 0.02),
+        ("WP over Base", 0.001),
+        ("CP over Base", 0.002),
+        ("Full over CP", 0.001),
+        ("Full over WP", 0.001),
+        ("fraction of ideal performance", 0.01),
+        ("slowdown of Full relative to DRAM-Only", 0.005),
+        (FULL, 0.03),
+        ("slowdown CXL-SSD vs DRAM (min)", 0.003),
+    ],
+)
 def test_the_published_data_give_the_claims_of_the_text(quantity: str, near: float) -> None:
     claim = _claim(quantity)
     assert text.theirs(claim) == pytest.approx(claim.published, rel=near)
@@ -72,10 +82,16 @@ def test_computed_claims_follow_from_what_they_are_computed_from() -> None:
 
 
 def test_a_claim_is_computed_by_hand() -> None:
-    times = {("bc", "base-cssd"): 8_000, ("bc", "skybyte-full"): 1_000,
-             ("tpcc", "base-cssd"): 3_000, ("tpcc", "skybyte-full"): 1_500}  # fmt: skip
-    runs = {want(*key): synthetic_figures.run(want(*key)) | {"execution_time_ps": time}
-            for key, time in times.items()}  # fmt: skip
+    times = {
+        ("bc", "base-cssd"): 8_000,
+        ("bc", "skybyte-full"): 1_000,
+        ("tpcc", "base-cssd"): 3_000,
+        ("tpcc", "skybyte-full"): 1_500,
+    }
+    runs = {
+        want(*key): synthetic_figures.run(want(*key)) | {"execution_time_ps": time}
+        for key, time in times.items()
+    }
     assert text.ours(_claim(FULL), Results(TWO, runs)) == 5.0
     assert text.ours(_claim("speedup of Full over Base (max)"), Results(TWO, runs)) == 8.0
 
@@ -135,8 +151,12 @@ def test_what_is_taken_out_of_the_artifact_has_to_move_it_away() -> None:
     claim, evidence = _claim(FULL), _evidence()
     taken = replace(CLEAN, fidelity="artifact,-clean_victims_programmed")
     ours = text.ours(claim, evidence.artifact) or 0
-    for value, is_shown in ((ours * 2, True), (ours, False), (claim.published, False),
-                            (claim.published / 100, False)):  # fmt: skip
+    for value, is_shown in (
+        (ours * 2, True),
+        (ours, False),
+        (claim.published, False),
+        (claim.published / 100, False),
+    ):
         shown = replace(evidence, shown={taken: value})
         assert reproduction.confirmed(claim, taken, shown) is is_shown
 

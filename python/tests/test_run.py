@@ -16,7 +16,7 @@ import pytest
 import synthetic
 from conftest import Entresol
 
-from entresol.output import OutputDirectory
+from entresol.atomic import OutputDirectory
 
 pytestmark = pytest.mark.usefixtures("fake")
 FILES = ["report.html", "results.parquet", "summary.json"]
@@ -87,9 +87,14 @@ def test_parquet_has_a_row_per_run_and_units_in_its_names(
     entresol_command("run", capture_file, "-o", tmp_path)
     table = pq.read_table(tmp_path / "results.parquet")
     assert table.num_rows == len(synthetic.DESIGNS)
-    for name in ("execution_time_ps", "amat_paper_ps", "flash_written_bytes",
-                 "flash_write_amplification_milli", "threads_finished_ps",
-                 "config_nand_t_r"):  # fmt: skip
+    for name in (
+        "execution_time_ps",
+        "amat_paper_ps",
+        "flash_written_bytes",
+        "flash_write_amplification_milli",
+        "threads_finished_ps",
+        "config_nand_t_r",
+    ):
         assert name in table.column_names
     assert table.column("design").to_pylist() == [entry[0] for entry in synthetic.DESIGNS]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import Entresol
 
-from entresol import estimate, sample
+from entresol import estimate, sampling
 
 fake = pytest.mark.usefixtures("fake")
 
@@ -52,12 +52,12 @@ def test_the_pace_is_that_of_the_slowest_thread_over_all_windows() -> None:
         [{"pace": [_thread(0, 1000, 100, 100), _thread(1, 3000, 100, 300)]}],
         [{"pace": [_thread(0, 1000, 100, 200), _thread(1, 3000, 100, 500)]}],
     ]
-    assert sample.pace(windows) == pytest.approx(3.0)
+    assert sampling.pace(windows) == pytest.approx(3.0)
 
 
 def test_a_thread_that_did_nothing_in_the_windows_is_left_out() -> None:
     windows = [[{"pace": [_thread(0, 100, 10, 50), _thread(1, 100, 0, 0)]}]]
-    assert sample.pace(windows) == pytest.approx(100 * 5 / 200)
+    assert sampling.pace(windows) == pytest.approx(100 * 5 / 200)
 
 
 @fake

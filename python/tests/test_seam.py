@@ -13,8 +13,15 @@ from conftest import Entresol
 from entresol import _core, core
 
 PACKAGE = Path(core.__file__).parent
-FUNCTIONS = ("version", "designs", "machines", "nand_types", "fidelity_switches", "parameters",
-             "log_index")  # fmt: skip
+FUNCTIONS = (
+    "version",
+    "designs",
+    "machines",
+    "nand_types",
+    "fidelity_switches",
+    "parameters",
+    "log_index",
+)
 
 
 def _public(module: object) -> set[str]:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from entresol.explain import shapley
-from entresol.explain.shapley import Choices
+from entresol.gain import shapley
+from entresol.gain.shapley import Choices
 
 WORTH = {"a": 0.5, "b": -0.25, "c": 0.125, "d": 0.0, "e": 1.0, "f": 2.0}
 

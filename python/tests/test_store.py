@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from entresol import place, store
 from entresol.errors import Failed
-from entresol.store import Store
+from entresol.store import location, result_store
+from entresol.store.result_store import Store
 
 INPUTS = {"design": "skybyte-full", "threads": 8, "config": {"ssd": {"dram": "1MiB"}}}
 RESULT = {"trace": "sort", "execution_time_ps": 10**15, "statistics": {"a": [1, 2]}}
@@ -53,11 +53,11 @@ def test_an_empty_store_has_nothing_and_makes_nothing(tmp_path: Path) -> None:
     "change", [("threads", 4), ("design", "skybyte-w"), ("config", {"ssd": {"dram": "2MiB"}})]
 )
 def test_every_input_is_part_of_the_key(change: tuple[str, Any]) -> None:
-    assert store.key_of(INPUTS) != store.key_of(INPUTS | dict([change]))
+    assert result_store.key_of(INPUTS) != result_store.key_of(INPUTS | dict([change]))
 
 
 def test_the_order_of_inputs_is_no_part_of_the_key() -> None:
-    assert store.key_of(INPUTS) == store.key_of(dict(reversed(INPUTS.items())))
+    assert result_store.key_of(INPUTS) == result_store.key_of(dict(reversed(INPUTS.items())))
 
 
 def test_the_file_is_one_json_object(kept: Store) -> None:
@@ -130,15 +130,18 @@ def test_a_store_that_cannot_be_written_is_not_called_full(tmp_path: Path) -> No
 
 def test_a_claim_is_one_process_s_and_ends_with_it(kept: Store, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from entresol.store import Store;"
+        "import sys; from pathlib import Path; from entresol.store.result_store import Store;"
         f"claim = Store(Path({str(tmp_path)!r})).claim('k'); print(claim is not None, flush=True);"
         "sys.stdin.read()"
     )
-    package = Path(store.__file__).parents[1]
+    package = Path(result_store.__file__).parents[1]
     other = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env=os.environ | {"PYTHONPATH": str(package)},
-    )  # fmt: skip
+    )
     assert other.stdout is not None and other.stdout.readline() == "True\n"
     assert kept.claim("k") is None
     free = kept.claim("another")
@@ -157,10 +160,10 @@ def test_the_directory_is_the_option_s_else_the_variable_s_else_the_cache_s(
 ) -> None:
     monkeypatch.setenv("ENTRESOL_STORE", "/variable")
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert place.store_directory(Path("/option")) == Path("/option")
-    assert place.store_directory(None) == Path("/variable")
+    assert location.store_directory(Path("/option")) == Path("/option")
+    assert location.store_directory(None) == Path("/variable")
     monkeypatch.delenv("ENTRESOL_STORE")
-    assert place.store_directory(None) == Path("/cache/entresol")
+    assert location.store_directory(None) == Path("/cache/entresol")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/elsewhere")
-    assert place.store_directory(None) == Path("/elsewhere/.cache/entresol")
+    assert location.store_directory(None) == Path("/elsewhere/.cache/entresol")

@@ -14,8 +14,8 @@ import pytest
 from conftest import Entresol, one_line
 
 from entresol import core
-from entresol.store import Store
-from entresol.stored import clearing, shelf
+from entresol.store import clear_results, search
+from entresol.store.result_store import Store
 
 pytestmark = pytest.mark.usefixtures("fake")
 DAY = 86400.0
@@ -32,7 +32,7 @@ def made(entresol_command: Entresol, capture_file: Path, kept: Store) -> list[st
     words = ("run", capture_file, "--machine", "demo", "--json", "--threads", "4")
     entresol_command(*words, "--design", "base-cssd,skybyte-w")
     entresol_command(*words, "--design", "skybyte-w", "--set", "ssd.write_log=2MiB")
-    found = shelf.items(kept, shelf.Filter())
+    found = search.items(kept, search.Filter())
     return [item.entry.key for item in found]
 
 
@@ -137,7 +137,7 @@ def test_a_difference_names_the_inputs_and_the_numbers(
     shown = entresol_command("results", "diff", base, log).out
     assert "inputs that differ: 2" in shown and "design" in shown
     assert "execution_time_ps" in shown and "more; --all" not in shown
-    monkeypatch.setattr("entresol.stored.command.SHOWN", 3)
+    monkeypatch.setattr("entresol.cli.results.SHOWN", 3)
     short = entresol_command("results", "diff", base, log).out
     assert "more; --all shows them" in short
     assert entresol_command("results", "diff", base, log, "--all").out == shown
@@ -186,7 +186,7 @@ def test_clearing_to_a_size_keeps_the_last_used(
 def test_a_result_that_is_used_is_young_again(made: list[str], kept: Store) -> None:
     _age(kept, made[0], 40 * DAY)
     kept.find(made[0])
-    planned = clearing.plan(kept, shelf.Filter(older=30 * DAY), None)
+    planned = clear_results.plan(kept, search.Filter(older=30 * DAY), None)
     assert planned.items == ()
 
 

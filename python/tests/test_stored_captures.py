@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import Entresol, one_line
 
-from entresol.store import Claim, Store
-from entresol.stored import shelf
+from entresol.store import search
+from entresol.store.result_store import Claim, Store
 
 pytestmark = pytest.mark.usefixtures("fake")
 HOUR = 3600.0
@@ -29,7 +29,7 @@ def made(entresol_command: Entresol, capture_file: Path, kept: Store) -> list[st
     """The keys of two results of one capture."""
     words = ("run", capture_file, "--machine", "demo", "--json")
     entresol_command(*words, "--design", "base-cssd,skybyte-w")
-    return [item.entry.key for item in shelf.items(kept, shelf.Filter())]
+    return [item.entry.key for item in search.items(kept, search.Filter())]
 
 
 @pytest.fixture
@@ -110,12 +110,12 @@ def test_a_capture_that_is_being_made_or_used_is_spared(
 def test_a_capture_that_is_asked_for_is_young_again(
     entresol_command: Entresol, put: Put, capture_file: Path
 ) -> None:
-    from entresol.workload import capturing
+    from entresol.workload import capture_cache
 
     place = put("a", capture_file.read_bytes(), 40 * 24 * HOUR)
     (place / "about.json").write_text('{"footprint": 1, "said": "ok"}')
     os.utime(place / "about.json", (0, 0))
-    assert capturing._found(place, "radix") is not None
+    assert capture_cache._found(place, "radix") is not None
     entresol_command("results", "gc", "--captures", "all", "--older", "1d", "--delete")
     assert place.exists()
 

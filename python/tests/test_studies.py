@@ -35,11 +35,13 @@ def test_every_configuration_of_an_explanation_equals_a_run_of_its_own(
         base, design = runs
         assert base["fidelity"] == design["fidelity"] == sorted(item["on"], key=SWITCHES.index)
         assert (base["config_digest"], base["execution_time_ps"]) == (
-            item["reference_digest"], item["reference_ps"],
-        )  # fmt: skip
+            item["reference_digest"],
+            item["reference_ps"],
+        )
         assert (design["config_digest"], design["execution_time_ps"]) == (
-            item["design_digest"], item["design_ps"],
-        )  # fmt: skip
+            item["design_digest"],
+            item["design_ps"],
+        )
     product = gain["speedup_without_micro"] / 1e6
     for share in gain["shares"]:
         product *= share["shapley_micro"] / 1e6
@@ -89,8 +91,19 @@ def test_the_slowest_load_accounts_for_all_of_its_time(
 def test_windows_of_a_capture_are_the_same_in_any_number_of_jobs(
     entresol_command: Entresol, captured: Path
 ) -> None:
-    words = ("sample", captured, *DEMO, "--design", "base-cssd,skybyte-w", "--windows", "3",
-             "--window", "100000", "--placements", "2")  # fmt: skip
+    words = (
+        "sample",
+        captured,
+        *DEMO,
+        "--design",
+        "base-cssd,skybyte-w",
+        "--windows",
+        "3",
+        "--window",
+        "100000",
+        "--placements",
+        "2",
+    )
     one, two = (_answer(entresol_command, *words, "--jobs", jobs) for jobs in ("1", "2"))
     assert one == two
     assert len(one["runs"]) == 2 * 3 * 2

@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT, Entresol, one_line
 
-from entresol import core, point, store, workload
+from entresol import core, units, workload
 from entresol.core import Progress
-from entresol.sweeps import grid, measure, plan, progress, results
-from entresol.sweeps.captures import Captures
+from entresol.execution import executor, progress
+from entresol.store import result_store
+from entresol.sweeps import files, grid, plan
+from entresol.sweeps.traces import Captures
 
 TRACES = ROOT / "traces"
 GRID = f"""
@@ -92,7 +94,7 @@ def test_every_choice_of_a_run_can_be_varied(tmp_path: Path) -> None:
     config = ["slow.toml", "fast.toml"]
     """
     sweep = _plan(tmp_path, text)
-    keys = {store.key_of(point.inputs_of(each)) for each in sweep.points}
+    keys = {result_store.key_of(executor.inputs_of(each)) for each in sweep.points}
     assert len(sweep.points) == 64 and len(keys) == 64
 
 
@@ -206,8 +208,13 @@ def test_a_row_a_point_with_its_varied_values_as_text_and_as_numbers(
     assert names == ["point", "trace", "design", "ssd.write_log", "ssd.write_log_bytes"]
     assert table.column("ssd.write_log_bytes").to_pylist() == [64 << 10, 128 << 10] * 4
     assert table.column("error").to_pylist() == [None] * 8
-    alone = core.Run(TRACES / "sort.etr", core.Setup("demo", overrides=("ssd.write_log=128KiB",)),
-                     "skybyte-full", 1, False).execute()  # fmt: skip
+    alone = core.Run(
+        TRACES / "sort.etr",
+        core.Setup("demo", overrides=("ssd.write_log=128KiB",)),
+        "skybyte-full",
+        1,
+        False,
+    ).execute()
     assert table.column("execution_time_ps").to_pylist()[7] == alone["execution_time_ps"]
     summary = json.loads((tmp_path / "out" / "sweep.json").read_text())
     assert summary["failures"] == 0 and summary["varied"] == ["trace", "design", "ssd.write_log"]
@@ -265,7 +272,7 @@ def test_a_full_disk_is_one_sentence_and_what_is_stored_stays(
     own_store: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write, written = store._write, 0
+    write, written = result_store._write, 0
 
     def fill(path: Path, content: bytes) -> None:
         nonlocal written
@@ -274,45 +281,45 @@ def test_a_full_disk_is_one_sentence_and_what_is_stored_stays(
         write(path, content)
         written += 1
 
-    monkeypatch.setattr(store, "_write", fill)
+    monkeypatch.setattr(result_store, "_write", fill)
     file = _file(tmp_path, GRID)
     outcome = entresol_command("sweep", file, "-o", tmp_path / "out")
     assert outcome.code == 1 and "No space left on device" in outcome.err.splitlines()[-1]
     assert outcome.out == "" and not (tmp_path / "out").exists()
     assert len(list(own_store.rglob("*.json"))) == 3
-    monkeypatch.setattr(store, "_write", write)
+    monkeypatch.setattr(result_store, "_write", write)
     again = entresol_command("sweep", file, "-o", tmp_path / "out")
     assert again.code == 0 and "3 of them from the store" in again.out
 
 
 def test_values_become_numbers_with_their_unit_in_the_name() -> None:
-    assert measure.number("1.5us", "time") == ("_ps", 1_500_000)
-    assert measure.number("64KiB", "size") == ("_bytes", 65536)
-    assert measure.number("16GB/s", "rate") == ("_bytes_per_s", 16 * 10**9)
-    assert measure.number("4.8GHz", "frequency") == ("_hz", 4_800_000_000)
-    assert measure.number("25%", "share") == ("_milli", 250)
-    assert measure.number("15cycles", "core cycles") == ("_cycles", 15)
-    assert measure.number("8", "number") == ("", 8)
-    assert measure.number("unlimited", "rate") is None
-    assert measure.number("125/1000", "share") is None
-    assert measure.number("adaptive", "name") is None
+    assert units.number("1.5us", "time") == ("_ps", 1_500_000)
+    assert units.number("64KiB", "size") == ("_bytes", 65536)
+    assert units.number("16GB/s", "rate") == ("_bytes_per_s", 16 * 10**9)
+    assert units.number("4.8GHz", "frequency") == ("_hz", 4_800_000_000)
+    assert units.number("25%", "share") == ("_milli", 250)
+    assert units.number("15cycles", "core cycles") == ("_cycles", 15)
+    assert units.number("8", "number") == ("", 8)
+    assert units.number("unlimited", "rate") is None
+    assert units.number("125/1000", "share") is None
+    assert units.number("adaptive", "name") is None
 
 
 def test_a_number_that_is_a_word_somewhere_is_text_in_every_row(tmp_path: Path) -> None:
     text = f'trace = "{TRACES}/xz.etr"\ndesign = "base-cssd"\nftl.placement = [1, 2]\n'
     sweep = _plan(tmp_path, text)
-    outcomes = [point.Outcome(each, None, None, "no") for each in sweep.points]
-    assert [row["ftl.placement"] for row in results.rows(sweep, outcomes)] == [1, 2]
+    outcomes = [executor.Outcome(each, None, None, "no") for each in sweep.points]
+    assert [row["ftl.placement"] for row in files.rows(sweep, outcomes)] == [1, 2]
     word = replace(sweep.rows[1], point=replace(sweep.points[1], design="unknown"))
     word = replace(word, values={"ftl.placement": "unlimited"})
     mixed = replace(sweep, rows=(sweep.rows[0], word))
-    assert [row["ftl.placement"] for row in results.rows(mixed, outcomes)] == ["1", "unlimited"]
+    assert [row["ftl.placement"] for row in files.rows(mixed, outcomes)] == ["1", "unlimited"]
 
 
 def test_the_time_left_counts_what_is_half_done_and_not_what_was_stored(tmp_path: Path) -> None:
     each = _plan(tmp_path, GRID).points[0]
     half = Progress("measured", 50, 100, 0)
-    state = point.Progress(total=10, stored=4, done=1, failed=1, running=((each, half),))
+    state = executor.Progress(total=10, stored=4, done=1, failed=1, running=((each, half),))
     assert progress.time_left(state, 30.0) == pytest.approx(3.5 * 30 / 1.5)
-    assert progress.time_left(point.Progress(10, 4, 0, 0, ()), 30.0) is None
+    assert progress.time_left(executor.Progress(10, 4, 0, 0, ()), 30.0) is None
     assert [progress.span(each) for each in (12, 200, 7500)] == ["12 s", "3 min 20 s", "2 h 05 min"]

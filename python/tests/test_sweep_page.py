@@ -11,8 +11,8 @@ import synthetic
 from test_report import structure
 
 from entresol import core, report
+from entresol.derived import Run
 from entresol.report import effects, sweep_points, sweep_tables
-from entresol.view import Run
 
 pytestmark = pytest.mark.usefixtures("fake")
 LOGS = ("1MiB", "2MiB", "4MiB")

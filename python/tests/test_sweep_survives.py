@@ -41,9 +41,13 @@ class _Place:
         words = ["sweep", "s.toml", "-o", output, "--store", f"{store}-store", "--jobs", "2"]
         return subprocess.Popen(
             [sys.executable, "-m", "entresol", *words],
-            cwd=self.directory, env=os.environ | {"PYTHONPATH": package}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            cwd=self.directory,
+            env=os.environ | {"PYTHONPATH": package},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
 
     def finish(self, process: subprocess.Popen[str]) -> str:
         out, err = process.communicate(timeout=120)

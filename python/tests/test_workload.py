@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import Entresol, one_line
 
-from entresol import capture as recorder
 from entresol import core
+from entresol import qemu_capture as recorder
 from entresol.errors import Failed, UserError
-from entresol.workload import Wanted, capturing, catalogue, record, table1
+from entresol.workload import Wanted, capture_cache, catalogue, record, table1
 
 TINY = Wanted("radix", threads=3, footprint=1 << 20, work=2_000)
 
@@ -93,8 +93,8 @@ def test_a_program_that_refuses_its_setting_is_one_sentence_and_leaves_nothing(
 
 @pytest.mark.usefixtures("tools")
 def test_a_wrong_result_leaves_no_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = capturing._words
-    monkeypatch.setattr(capturing, "_words", lambda *given: [*words(*given), "--spoil"])
+    words = capture_cache._words
+    monkeypatch.setattr(capture_cache, "_words", lambda *given: [*words(*given), "--spoil"])
     with pytest.raises(Failed, match="; no capture was made"):
         record(TINY, tmp_path)
     assert list((tmp_path / "captures").iterdir()) == []

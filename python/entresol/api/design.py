@@ -41,8 +41,9 @@ class Design:
 
     def _repr_html_(self) -> str:
         entry = next(entry for entry in core.designs() if entry.name == self.name)
-        changes = "".join(f"<br><code>{key} = {shown(value)}</code>"
-                          for key, value in self.parameters)  # fmt: skip
+        changes = "".join(
+            f"<br><code>{key} = {shown(value)}</code>" for key, value in self.parameters
+        )
         return f"<b>{entry.paper_name}</b>: {entry.summary} ({entry.section}){changes}"
 
 

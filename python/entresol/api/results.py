@@ -9,12 +9,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from entresol import parquet, quantity
+from entresol import quantity, result_table
+from entresol.atomic import OutputDirectory
 from entresol.core import Json
 from entresol.errors import UserError
-from entresol.output import OutputDirectory
-from entresol.point import Outcome
-from entresol.sweeps import results
+from entresol.execution.executor import Outcome
+from entresol.sweeps import files
 from entresol.sweeps.grid import shown
 from entresol.sweeps.plan import Row, Sweep
 
@@ -70,7 +70,7 @@ class Results:
         return frame
 
     def _table(self) -> Any:
-        return parquet.table(results.rows(self.plan, self.outcomes))
+        return result_table.table(files.rows(self.plan, self.outcomes))
 
     def compare(self, reference: str = "base-cssd") -> polars.DataFrame:
         """Execution times over those of a design on the same trace with the same choices.
@@ -88,14 +88,16 @@ class Results:
         for row, outcome in self._pairs():
             time = _time(outcome)
             base = self._reference(row, reference)
-            rows.append({
-                "trace": row.point.trace.name,
-                "design": row.point.design,
-                **self._others(row),
-                "time_ps": time,
-                "normalised": time / base if time and base else None,
-                "speedup": base / time if time and base else None,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "trace": row.point.trace.name,
+                    "design": row.point.design,
+                    **self._others(row),
+                    "time_ps": time,
+                    "normalised": time / base if time and base else None,
+                    "speedup": base / time if time and base else None,
+                }
+            )
         return polars.DataFrame(rows, infer_schema_length=None)
 
     def _others(self, row: Row) -> dict[str, Any]:
@@ -119,7 +121,7 @@ class Results:
     def write(self, directory: Path | str) -> Path:
         """Writes `results.parquet`, `sweep.json` and `report.html`; where they are."""
         with OutputDirectory(Path(directory)) as output:
-            results.write(output, self.plan, self.outcomes, self.plan.source.name)
+            files.write(output, self.plan, self.outcomes, self.plan.source.name)
         return Path(directory)
 
     def __repr__(self) -> str:

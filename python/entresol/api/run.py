@@ -8,16 +8,17 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-from entresol import place, point
 from entresol.api.design import Design
 from entresol.api.results import Results
 from entresol.errors import Failed, UserError
-from entresol.point import Point
-from entresol.store import Store
+from entresol.execution import executor
+from entresol.execution.executor import Point
+from entresol.execution.progress import Watcher
+from entresol.store import location
+from entresol.store.result_store import Store
 from entresol.sweeps import grid, plan
-from entresol.sweeps.captures import Captures
 from entresol.sweeps.grid import CHOICES, LISTED, Source, Value
-from entresol.sweeps.progress import Watcher
+from entresol.sweeps.traces import Captures
 
 Trace = str | Path | Mapping[str, Any]
 """A capture, captures joined by `+`, another tool's trace, or a table that names a workload."""
@@ -166,7 +167,7 @@ def _carry_out(
 ) -> Results:
     directory = _directory(store)
     planned = plan.plan(source, grids, Captures(source, directory))
-    kept = None if store is False else Store(place.store_directory(directory))
+    kept = None if store is False else Store(location.store_directory(directory))
     labels = {id(row.point): row.label() for row in planned.rows}
 
     def label(each: Point) -> str:
@@ -174,5 +175,5 @@ def _carry_out(
 
     with Watcher(label) if progress else nullcontext() as watcher:
         watch = None if watcher is None else watcher.watch
-        outcomes = point.execute(planned.points, kept, jobs, scheduler, watch)
+        outcomes = executor.execute(planned.points, kept, jobs, scheduler, watch)
     return Results(planned, tuple(outcomes))

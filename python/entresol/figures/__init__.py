@@ -53,12 +53,12 @@ def simulate_figures(
     scheduler: str | None = None,
 ) -> Results:
     """Simulates what these figures need, or finds it in the store."""
-    from entresol import place
     from entresol.figures import catalogue, plan, simulate
-    from entresol.store import Store
+    from entresol.store import location
+    from entresol.store.result_store import Store
 
     settings = plan.settings(scale, fidelity, mode, list(workloads))
-    where = place.store_directory(store)
+    where = location.store_directory(store)
     wanted = simulate.plan(catalogue.choose(list(figures)), settings)
     source = simulate.recorded(settings, where)
     return simulate.Simulation(Store(where), source, jobs, scheduler).run(wanted)

@@ -12,13 +12,14 @@ from typing import Annotated
 
 import typer
 
-from entresol import place, point
+from entresol.atomic import OutputDirectory
+from entresol.cli.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
 from entresol.errors import Failed, UserError
+from entresol.execution import executor
 from entresol.figures import ink, page, paper, plan, simulate
 from entresol.figures.catalogue import FIGURES, Figure, choose
-from entresol.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
-from entresol.output import OutputDirectory
-from entresol.store import Store
+from entresol.store import location
+from entresol.store.result_store import Store
 
 DEFAULT_OUTPUT = Path("results/figures")
 
@@ -75,7 +76,7 @@ def figure_command(
         return
     chosen = choose(figures)
     settings = plan.settings(scale, fidelity, mode, workloads or [])
-    place_of_results = place.store_directory(store)
+    place_of_results = location.store_directory(store)
     source = simulate.source_of(captures, settings, place_of_results)
     wanted = simulate.plan(chosen, settings)
     for figure in chosen:
@@ -183,7 +184,7 @@ class Watcher:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def watch(self, progress: point.Progress) -> None:
+    def watch(self, progress: executor.Progress) -> None:
         """Brings it up to date."""
         ended = progress.stored + progress.done + progress.failed
         self._bar.update(self._task, total=progress.total, completed=ended)

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from entresol import place
+from entresol.atomic import OutputFile
+from entresol.cli.options import JobsOption, ModeOption, StoreOption
 from entresol.errors import UserError
 from entresol.figures import paper, plan, reproduction, simulate
 from entresol.figures.command import (
@@ -22,9 +23,8 @@ from entresol.figures.command import (
     say,
     writing,
 )
-from entresol.options import JobsOption, ModeOption, StoreOption
-from entresol.output import OutputFile
-from entresol.store import Store
+from entresol.store import location
+from entresol.store.result_store import Store
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +49,7 @@ def reproduction_command(
     paper.check()
     simulate.reach(scheduler)
     reasons = [cause for cause in reproduction.causes() if cause.scale in (None, scale)]
-    kept = place.store_directory(store)
+    kept = location.store_directory(store)
     source = simulate.source_of(captures, settings, kept)
     plans = reproduction.plans(settings, reasons)
     runs = sum(len(wanted.wants) for wanted in plans)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from entresol import core, point, study, worker
+from entresol import core, study
 from entresol.core import Json, Setup
 from entresol.errors import Failed, Stopped, UserError
+from entresol.execution import executor, worker
 from entresol.figures.catalogue import Figure
 from entresol.figures.plan import Results, Settings, Walk, Want
 from entresol.interruption import interruptible
-from entresol.store import Store
+from entresol.store.result_store import Store
 
 MIPS = 12
 """Instructions of a run per microsecond of a processor core, about, of a detailed run."""
@@ -105,7 +106,7 @@ def from_directory(place: Path) -> Captures:
 def reach(scheduler: str | None) -> None:
     """Raises `UserError` if there is no such cluster, before captures are recorded for it."""
     if scheduler is not None:
-        from entresol import cluster
+        from entresol.execution import cluster
 
         cluster.reach(scheduler)
 
@@ -123,7 +124,7 @@ class Simulation:
     captures: Captures
     jobs: int | None = None
     scheduler: str | None = None
-    watch: point.Watch | None = None
+    watch: executor.Watch | None = None
     say: Callable[[str], None] = lambda _sentence: None
 
     def run(self, wanted: Plan) -> Results:
@@ -145,11 +146,11 @@ class Simulation:
         opened = self._capture(wanted, failures)
         wants = [item for item in wanted.wants if (item.workload, item.threads) in opened]
         points = [
-            point.Point(opened[item.workload, item.threads], item.design,
+            executor.Point(opened[item.workload, item.threads], item.design,
                         setup_of(item, wanted.settings))
             for item in wants
         ]  # fmt: skip
-        outcomes = point.execute(points, self.store, self.jobs, self.scheduler, self.watch)
+        outcomes = executor.execute(points, self.store, self.jobs, self.scheduler, self.watch)
         runs: dict[Want, Json] = {}
         for item, outcome in zip(wants, outcomes, strict=True):
             if outcome.result is None:

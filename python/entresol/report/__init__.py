@@ -6,7 +6,7 @@ results, command and documentation, so that equal studies have equal pages.
 
 from __future__ import annotations
 
-from entresol.report.runs import render
-from entresol.report.sweep import Point, Sweep, sweep_page
+from entresol.report.study_page import render
+from entresol.report.sweep_page import Point, Sweep, sweep_page
 
 __all__ = ["Point", "Sweep", "render", "sweep_page"]

@@ -9,11 +9,31 @@ from entresol import quantity
 
 _QUANTITY = re.compile(r"[×$]?([\d,]+(?:\.\d+)?)(?:/(\d+))?\s*(\D*)")
 _SCALES = {
-    "": 1.0, "%": 0.01, "×": 1.0, "k": 1e3, "M": 1e6, "G": 1e9,
-    "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40,
-    "ps": 1.0, "ns": 1e3, "us": 1e6, "µs": 1e6, "ms": 1e9, "s": 1e12,
-    "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9,
-}  # fmt: skip
+    "": 1.0,
+    "%": 0.01,
+    "×": 1.0,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "B": 1.0,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+    "TiB": 2.0**40,
+    "ps": 1.0,
+    "ns": 1e3,
+    "us": 1e6,
+    "µs": 1e6,
+    "ms": 1e9,
+    "s": 1e12,
+    "kB/s": 1e3,
+    "MB/s": 1e6,
+    "GB/s": 1e9,
+    "Hz": 1.0,
+    "kHz": 1e3,
+    "MHz": 1e6,
+    "GHz": 1e9,
+}
 
 
 @dataclass(frozen=True)

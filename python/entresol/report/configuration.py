@@ -7,10 +7,10 @@ from html import escape
 
 from entresol import quantity, toml_text
 from entresol.core import Config, Design, Json, Parameter
+from entresol.derived import Run
 from entresol.report import cells, html
 from entresol.report.cells import Cell
 from entresol.report.html import Row
-from entresol.view import Run
 
 _Key = tuple[str, str]
 
@@ -18,10 +18,13 @@ _Key = tuple[str, str]
 def designs(used: Sequence[str], known: Sequence[Design]) -> str:
     """What the designs of a page are."""
     rows = [
-        Row(item.name, tuple(Cell(text, prose=True) for text in
-                             (item.paper_name, item.summary, item.section)))
-        for item in known if item.name in used
-    ]  # fmt: skip
+        Row(
+            item.name,
+            tuple(Cell(text, prose=True) for text in (item.paper_name, item.summary, item.section)),
+        )
+        for item in known
+        if item.name in used
+    ]
     return html.table("Designs", ("design", "in the paper", "what it is", "source"), rows)
 
 
@@ -49,7 +52,7 @@ def common(runs: Sequence[Run], parameters: Sequence[Parameter], caption: str) -
         Row(name, (Cell(_value(runs[0], key)), Cell(docs.get(name, ""), prose=True)))
         for key in same
         if (name := ".".join(key))
-    ]  # fmt: skip
+    ]
     table = html.table(caption, ("parameter", "value", "what it is"), rows)
     return html.details("Every other parameter", table) + html.details(
         "As a file for --config", html.copyable(toml(runs), "Parameters as TOML")
@@ -69,9 +72,12 @@ def toml(runs: Sequence[Run]) -> str:
 
 
 def _keys(runs: Sequence[Run]) -> list[_Key]:
-    found = {(section, key): None
-             for run in runs for section, values in run.json["config"].items()
-             for key in values}  # fmt: skip
+    found = {
+        (section, key): None
+        for run in runs
+        for section, values in run.json["config"].items()
+        for key in values
+    }
     return list(found)
 
 
@@ -95,10 +101,11 @@ def _changes(runs: Sequence[Run], presets: dict[str, Config], keys: Sequence[_Ke
     rows = []
     for key in keys:
         changed = [
-            (run, preset) for run in runs
+            (run, preset)
+            for run in runs
             if (preset := presets.get(run.design, {}).get(key[0], {}).get(key[1])) is not None
             and preset != _value(run, key)
-        ]  # fmt: skip
+        ]
         if changed:
             run, preset = changed[0]
             names = (
@@ -116,10 +123,16 @@ def provenance(summary: Json) -> str:
     """What was run, by what."""
     origin = summary["provenance"]
     rows = [
-        Row(trace["name"], (Cell(trace["digest"]), cells.exact(trace["threads"]),
-                            cells.exact(trace["instructions"])))
+        Row(
+            trace["name"],
+            (
+                Cell(trace["digest"]),
+                cells.exact(trace["threads"]),
+                cells.exact(trace["instructions"]),
+            ),
+        )
         for trace in origin["traces"]
-    ]  # fmt: skip
+    ]
     switches = ", ".join(summary["runs"][0].get("fidelity", ())) or "paper"
     audit = "on" if origin["audit"] else "off"
     return (

@@ -7,15 +7,26 @@ from collections.abc import Sequence
 
 from entresol import cost, quantity, svg
 from entresol.cost import Prices
+from entresol.derived import Panel, Run
 from entresol.report import cells, figures, html, palette
 from entresol.report.cells import Cell
 from entresol.report.definitions import MAIN
 from entresol.report.html import Row, Section
-from entresol.view import Panel, Run
 
-_HEADS = ("design", "capacity", "device $", "host DRAM $", "all DRAM $", "cheaper", "performance",
-          "cost-effectiveness", "with host DRAM", "flash writes a day", "drive writes a day",
-          "lifetime")  # fmt: skip
+_HEADS = (
+    "design",
+    "capacity",
+    "device $",
+    "host DRAM $",
+    "all DRAM $",
+    "cheaper",
+    "performance",
+    "cost-effectiveness",
+    "with host DRAM",
+    "flash writes a day",
+    "drive writes a day",
+    "lifetime",
+)
 
 
 def section(panels: Sequence[Panel], prices: Prices) -> list[Section]:
@@ -25,10 +36,12 @@ def section(panels: Sequence[Panel], prices: Prices) -> list[Section]:
         return []
     content = (
         f'<p class="note">{note(shown[0].devices[0], prices)}</p>'
-        + figures.grid([panel for panel in shown if _effects(panel, prices)],
-                       lambda panel, width, suffix: _picture(panel, width, suffix, prices))
+        + figures.grid(
+            [panel for panel in shown if _effects(panel, prices)],
+            lambda panel, width, suffix: _picture(panel, width, suffix, prices),
+        )
         + "".join(table(panel, prices) for panel in shown)
-    )  # fmt: skip
+    )
     return [Section("cost", "Cost and endurance", "", content, "Cost")]
 
 
@@ -113,10 +126,16 @@ def _effects(panel: Panel, prices: Prices) -> list[tuple[Run, float]]:
 def _picture(panel: Panel, width: int, suffix: str, prices: Prices) -> str:
     title = "Cost-effectiveness relative to dram-only: longer is better"
     rows = [
-        svg.Bar(run.design, (svg.Segment(effect, palette.design(run.design),
-                                         f"{run.design}: {quantity.times(effect)}"),),
-                quantity.times(effect))
+        svg.Bar(
+            run.design,
+            (
+                svg.Segment(
+                    effect, palette.design(run.design), f"{run.design}: {quantity.times(effect)}"
+                ),
+            ),
+            quantity.times(effect),
+        )
         for run, effect in _effects(panel, prices)
-    ]  # fmt: skip
+    ]
     caption = figures.caption("worth" + suffix, panel, title, rows)
     return svg.bars(caption, rows, width, quantity.times, mark=1.0)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from html import escape
 
 from entresol import quantity, svg, svg_trend
+from entresol.derived import BASE
 from entresol.report import cells, html, palette
 from entresol.report.html import Row, Section
 from entresol.report.sweep_points import CIRCUMSTANCES, Axes, Done, comparable
-from entresol.view import BASE
 
 _NAMES = ("trace", "design")
 
@@ -26,8 +26,9 @@ class Effect:
 
 def sections(done: Sequence[Done], axes: Axes) -> list[Section]:
     """A figure for each axis with several values, the names of captures and designs aside."""
-    shown = {name: values for name, values in axes.items()
-             if len(values) > 1 and name not in _NAMES}  # fmt: skip
+    shown = {
+        name: values for name, values in axes.items() if len(values) > 1 and name not in _NAMES
+    }
     if not shown or not done:
         return []
     others = len(shown) > 1 and any(axis not in CIRCUMSTANCES for axis in shown)
@@ -75,17 +76,19 @@ def _missing(group: str, done: Sequence[Done], lines: Sequence[Effect]) -> str:
 def _draw(name: str, group: str, values: Sequence[str], lines: Sequence[Effect]) -> html.Draw:
     identity = "".join(c if c.isalnum() else "-" for c in f"effect-{name}-{group}")
     words = "; ".join(
-        f"{line.design}: " + ", ".join(
+        f"{line.design}: "
+        + ", ".join(
             f"{value} {quantity.NOTHING if time is None else quantity.significant(time)}"
             for value, time in zip(values, line.values, strict=True)
         )
         for line in lines
-    )  # fmt: skip
+    )
     drawn = [
-        svg_trend.Trend(line.design, palette.design(line.design), palette.dash(line.design),
-                        line.values)
+        svg_trend.Trend(
+            line.design, palette.design(line.design), palette.dash(line.design), line.values
+        )
         for line in lines
-    ]  # fmt: skip
+    ]
 
     def draw(width: int, suffix: str) -> str:
         caption = svg.Caption(

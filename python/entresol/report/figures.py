@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from entresol import quantity, svg
+from entresol.derived import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
 from entresol.report import html, palette
 from entresol.report.definitions import MAIN
-from entresol.view import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
 
 _WRITES = (
     ("host_program_pages", "host", "write-back and compaction"),
@@ -55,10 +55,15 @@ def amat(panels: Sequence[Panel]) -> str:
 
     def picture(panel: Panel, width: int, suffix: str) -> str:
         rows = [
-            _stack(run, AMAT_PARTS, run.parts("amat", AMAT_PARTS), quantity.duration,
-                   quantity.duration(run.amat_ps))
+            _stack(
+                run,
+                AMAT_PARTS,
+                run.parts("amat", AMAT_PARTS),
+                quantity.duration,
+                quantity.duration(run.amat_ps),
+            )
             for run in panel.runs
-        ]  # fmt: skip
+        ]
         words = caption("amat" + suffix, panel, "Average memory access time by component", rows)
         return svg.bars(words, rows, width, quantity.duration)
 
@@ -114,10 +119,14 @@ def latency(panels: Sequence[Panel]) -> str:
 
     def picture(panel: Panel, width: int, suffix: str) -> str:
         lines = [
-            svg.Series(run.design, palette.design(run.design), palette.dash(run.design),
-                       tuple((float(value), share) for value, share in run.cdf))
+            svg.Series(
+                run.design,
+                palette.design(run.design),
+                palette.dash(run.design),
+                tuple((float(value), share) for value, share in run.cdf),
+            )
             for run in panel.runs
-        ]  # fmt: skip
+        ]
         words = "; ".join(
             f"{run.design}: half within {quantity.duration(run.number('amat', 'p50_ps'))}, "
             f"99 % within {quantity.duration(run.number('amat', 'p99_ps'))}"
@@ -146,15 +155,16 @@ def _flash(
             svg.Bar(
                 run.design,
                 tuple(
-                    svg.Segment(pages, palette.component(colour),
-                                f"{label}: {quantity.exact(pages)}")
+                    svg.Segment(
+                        pages, palette.component(colour), f"{label}: {quantity.exact(pages)}"
+                    )
                     for key, colour, label in kinds
                     for pages in (_pages(run, key),)
                 ),
                 note(run),
             )
             for run in panel.devices
-        ]  # fmt: skip
+        ]
         return svg.bars(caption(name + suffix, panel, title, rows), rows, width, quantity.count)
 
     chips = [(palette.component(colour), label) for _, colour, label in kinds]
@@ -219,8 +229,11 @@ def caption(name: str, panel: Panel, title: str, rows: Sequence[svg.Bar]) -> svg
     """What a picture of a capture is, and its numbers in words."""
     words = "; ".join(
         f"{row.label} {row.note}".strip()
-        + ("" if len(row.segments) < 2 else ": " + ", ".join(
-            part.title for part in row.segments if part.value))
+        + (
+            ""
+            if len(row.segments) < 2
+            else ": " + ", ".join(part.title for part in row.segments if part.value)
+        )
         for row in rows
-    )  # fmt: skip
+    )
     return svg.Caption(_identity(name, panel), f"{panel.trace}: {title}", words)

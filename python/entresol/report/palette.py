@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-_DESIGNS = frozenset({
-    "base-cssd", "skybyte-p", "skybyte-c", "skybyte-w", "skybyte-cp", "skybyte-ct", "skybyte-wp",
-    "skybyte-wct", "skybyte-full", "astriflash-cxl", "dram-only",
-})  # fmt: skip
+_DESIGNS = frozenset(
+    {
+        "base-cssd",
+        "skybyte-p",
+        "skybyte-c",
+        "skybyte-w",
+        "skybyte-cp",
+        "skybyte-ct",
+        "skybyte-wp",
+        "skybyte-wct",
+        "skybyte-full",
+        "astriflash-cxl",
+        "dram-only",
+    }
+)
 _DASHES = {
-    "base-cssd": "6 3", "skybyte-p": "2 2", "skybyte-c": "8 2 2 2", "skybyte-cp": "4 2",
-    "skybyte-ct": "4 1 1 1", "skybyte-wp": "10 3", "skybyte-wct": "6 1 1 1",
-    "astriflash-cxl": "3 1", "dram-only": "1 3",
-}  # fmt: skip
+    "base-cssd": "6 3",
+    "skybyte-p": "2 2",
+    "skybyte-c": "8 2 2 2",
+    "skybyte-cp": "4 2",
+    "skybyte-ct": "4 1 1 1",
+    "skybyte-wp": "10 3",
+    "skybyte-wct": "6 1 1 1",
+    "astriflash-cxl": "3 1",
+    "dram-only": "1 3",
+}
 
 
 def design(name: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from entresol import quantity
+from entresol.derived import AMAT_PARTS, BASE, IDEAL, Panel, Run
 from entresol.report.definitions import MAIN
-from entresol.view import AMAT_PARTS, BASE, IDEAL, Panel, Run
 
 _MECHANISMS = (
     ("skybyte-w", "the write log"),
@@ -52,8 +52,11 @@ def _headline(panel: Panel, best: Run) -> str:
     factor = panel.speedup(best)
     if best is not reference and factor is not None:
         text += f", {_as_fast(factor)} {escape(reference.design)}"
-    near = [run.design for run in panel.devices
-            if run is not best and run.time_ps <= best.time_ps * (1 + SAME)]  # fmt: skip
+    near = [
+        run.design
+        for run in panel.devices
+        if run is not best and run.time_ps <= best.time_ps * (1 + SAME)
+    ]
     if near:
         text += f" ({escape(_listed(near))} within 1 %)"
     if ideal is not None and ideal is not best and ideal.time_ps:
@@ -88,9 +91,10 @@ def _mechanisms(panel: Panel, best: Run) -> str:
     if panel.reference.design != BASE:
         return ""
     alone = [
-        (label, factor) for name, label in _MECHANISMS
+        (label, factor)
+        for name, label in _MECHANISMS
         if (run := panel.find(name)) is not None and (factor := panel.speedup(run)) is not None
-    ]  # fmt: skip
+    ]
     if len(alone) < 2:
         return ""
     alone.sort(key=lambda item: -item[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from entresol.view import Panel, Run
+from entresol.derived import Panel, Run
 
 Axes = Mapping[str, Sequence[str]]
 """Names of what is varied, in order, each with its values in order of appearance."""
@@ -36,8 +36,9 @@ class Done:
         """Where the points are that it may be compared with: the capture and the circumstances,
         `axis` aside."""
         named = ("trace", *CIRCUMSTANCES)
-        return tuple((key, text) for key, text in self.settings.items()
-                     if key in named and key != axis)  # fmt: skip
+        return tuple(
+            (key, text) for key, text in self.settings.items() if key in named and key != axis
+        )
 
 
 def axes(settings: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
@@ -65,10 +66,11 @@ def comparable(done: Sequence[Done], axis: str = "") -> dict[str, list[Done]]:
         groups.setdefault(point.group(axis), []).append(point)
     values = axes([dict(group) for group in groups])
     return {
-        name({key: text for key, text in group
-              if key == "trace" or (text and len(values[key]) > 1)}): some
+        name(
+            {key: text for key, text in group if key == "trace" or (text and len(values[key]) > 1)}
+        ): some
         for group, some in groups.items()
-    }  # fmt: skip
+    }
 
 
 def name(settings: Mapping[str, str]) -> str:

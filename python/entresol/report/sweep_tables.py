@@ -13,10 +13,28 @@ from entresol.report.definitions import MAIN
 from entresol.report.html import Row
 from entresol.report.sweep_points import Axes, Done, beside, comparable
 
-_HEADS = ("execution time", "relative time", "IPC", "AMAT", "p99", "flash programs", "WAF",
-          "log fills", "GCs", "switches", "warnings")  # fmt: skip
-_COSTS = ("device $", "cheaper", "performance", "cost-effectiveness", "flash writes a day",
-          "drive writes a day", "lifetime")  # fmt: skip
+_HEADS = (
+    "execution time",
+    "relative time",
+    "IPC",
+    "AMAT",
+    "p99",
+    "flash programs",
+    "WAF",
+    "log fills",
+    "GCs",
+    "switches",
+    "warnings",
+)
+_COSTS = (
+    "device $",
+    "cheaper",
+    "performance",
+    "cost-effectiveness",
+    "flash writes a day",
+    "drive writes a day",
+    "lifetime",
+)
 _table = partial(html.table, glossary=MAIN)
 
 
@@ -74,13 +92,18 @@ def extremes(done: Sequence[Done], axes: Axes) -> str:
         if devices and devices[0] is not order[0]:
             chosen = {"fastest": order[0], "fastest device": devices[0], "slowest": order[-1]}
         rows += [
-            Row(group, (
-                Cell(what), Cell(str(point.number), value=point.number),
-                *_place(point, names), cells.duration(point.run.time_ps),
-                cells.ratio(point.run.time_ps / (order[0].run.time_ps or 1)),
-            ))
+            Row(
+                group,
+                (
+                    Cell(what),
+                    Cell(str(point.number), value=point.number),
+                    *_place(point, names),
+                    cells.duration(point.run.time_ps),
+                    cells.ratio(point.run.time_ps / (order[0].run.time_ps or 1)),
+                ),
+            )
             for what, point in chosen.items()
-        ]  # fmt: skip
+        ]
     heads = ("capture", "which", "point", *names, "execution time", "relative time")
     return _table("Fastest and slowest points", heads, rows)
 
@@ -113,10 +136,9 @@ def warnings(done: Sequence[Done]) -> str:
         for text in point.run.warnings:
             by_text.setdefault(text, []).append(point.number)
     items = [
-        f"{escape(text)}: {len(numbers):,} of {len(done):,} points "
-        f"({escape(ranges(numbers))})"
+        f"{escape(text)}: {len(numbers):,} of {len(done):,} points ({escape(ranges(numbers))})"
         for text, numbers in by_text.items()
-    ]  # fmt: skip
+    ]
     return html.warning("Read with care", items)
 
 

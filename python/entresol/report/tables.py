@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from entresol.core import Json
+from entresol.derived import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
 from entresol.report import cells, html
 from entresol.report.cells import Cell
 from entresol.report.definitions import MAIN
 from entresol.report.html import Row
-from entresol.view import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
 
 _ACTIVITY = (
     ("log_fills", "log fills"),
@@ -35,8 +35,19 @@ def results(panel: Panel) -> str:
     fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
     alone = len(panel.runs) == 1
     relative = () if alone else (f"÷ {panel.reference.design}", "speedup")
-    heads = ("design", "execution time", *relative, "IPC", "AMAT", "AMAT, all", "p50", "p99",
-             "p99.9", "L3 MPKI", "switches")  # fmt: skip
+    heads = (
+        "design",
+        "execution time",
+        *relative,
+        "IPC",
+        "AMAT",
+        "AMAT, all",
+        "p50",
+        "p99",
+        "p99.9",
+        "L3 MPKI",
+        "switches",
+    )
     rows = [
         Row(run.design, _result_cells(panel, run, alone), run is fastest and not alone)
         for run in panel.runs
@@ -65,31 +76,41 @@ def programs(panel: Panel) -> str:
     names = [program["trace"] for program in panel.runs[0].programs]
     heads = ("design", *(head for name in names for head in (name, "slowdown")))
     rows = [
-        Row(run.design, tuple(
-            cell
-            for program in run.programs
-            for cell in (cells.duration(program["execution_time_ps"]),
-                         cells.milli(program.get("slowdown_milli")))
-        ))
+        Row(
+            run.design,
+            tuple(
+                cell
+                for program in run.programs
+                for cell in (
+                    cells.duration(program["execution_time_ps"]),
+                    cells.milli(program.get("slowdown_milli")),
+                )
+            ),
+        )
         for run in panel.runs
-    ]  # fmt: skip
+    ]
     return _table(f"{panel.trace}: programs together", heads, rows)
 
 
 def percentiles(panels: Sequence[Panel]) -> str:
     """The latency of the middle and of the tail, for all captures at once."""
     designs = list(dict.fromkeys(run.design for panel in panels for run in panel.runs))
-    heads = ("design", *(f"{panel.trace} {name}" for panel in panels
-                         for name in ("p50", "p99", "p99.9")))  # fmt: skip
+    heads = (
+        "design",
+        *(f"{panel.trace} {name}" for panel in panels for name in ("p50", "p99", "p99.9")),
+    )
     rows = [
-        Row(design, tuple(
-            cells.duration(run.number("amat", name) if run else None)
-            for panel in panels
-            for run in (panel.find(design),)
-            for name in ("p50_ps", "p99_ps", "p999_ps")
-        ))
+        Row(
+            design,
+            tuple(
+                cells.duration(run.number("amat", name) if run else None)
+                for panel in panels
+                for run in (panel.find(design),)
+                for name in ("p50_ps", "p99_ps", "p999_ps")
+            ),
+        )
         for design in designs
-    ]  # fmt: skip
+    ]
     return _table("Latency percentiles", heads, rows)
 
 
@@ -97,20 +118,24 @@ def amat(panel: Panel) -> str:
     """The components of AMAT as numbers."""
     heads = ("design", "AMAT", *(label for _, label in AMAT_PARTS), "accesses")
     rows = [
-        Row(run.design, (
-            cells.duration(run.amat_ps),
-            *(cells.duration(part) for part in run.parts("amat", AMAT_PARTS)),
-            cells.exact(run.number("amat", "paper_accesses")),
-        ))
+        Row(
+            run.design,
+            (
+                cells.duration(run.amat_ps),
+                *(cells.duration(part) for part in run.parts("amat", AMAT_PARTS)),
+                cells.exact(run.number("amat", "paper_accesses")),
+            ),
+        )
         for run in panel.runs
-    ]  # fmt: skip
+    ]
     return _table(f"{panel.trace}: AMAT by component", heads, rows)
 
 
 def requests(panel: Panel) -> str:
     """Where requests are served, in numbers."""
-    kinds = [kind for kind in REQUEST_KINDS
-             if any(run.count("requests", kind[0]) for run in panel.runs)]  # fmt: skip
+    kinds = [
+        kind for kind in REQUEST_KINDS if any(run.count("requests", kind[0]) for run in panel.runs)
+    ]
     heads = ("design", *(label for _, label in kinds))
     rows = [
         Row(run.design, tuple(cells.exact(part) for part in run.parts("requests", kinds)))
@@ -131,20 +156,35 @@ def boundedness(panel: Panel) -> str:
 
 def flash(panel: Panel) -> str:
     """Flash traffic as numbers."""
-    names = ("read_pages", "host_read_pages", "coalescing_read_pages", "gc_read_pages",
-             "program_pages", "host_program_pages", "gc_program_pages",
-             "erased_blocks")  # fmt: skip
-    heads = ("design", *(name.removesuffix("_pages").replace("_", " ") for name in names),
-             "written", "WAF", "average read")  # fmt: skip
+    names = (
+        "read_pages",
+        "host_read_pages",
+        "coalescing_read_pages",
+        "gc_read_pages",
+        "program_pages",
+        "host_program_pages",
+        "gc_program_pages",
+        "erased_blocks",
+    )
+    heads = (
+        "design",
+        *(name.removesuffix("_pages").replace("_", " ") for name in names),
+        "written",
+        "WAF",
+        "average read",
+    )
     rows = [
-        Row(run.design, (
-            *(cells.exact(run.number("flash", name)) for name in names),
-            cells.size(run.number("flash", "written_bytes")),
-            cells.milli(run.write_amplification),
-            cells.duration(run.number("flash", "average_read_latency_ps")),
-        ))
+        Row(
+            run.design,
+            (
+                *(cells.exact(run.number("flash", name)) for name in names),
+                cells.size(run.number("flash", "written_bytes")),
+                cells.milli(run.write_amplification),
+                cells.duration(run.number("flash", "average_read_latency_ps")),
+            ),
+        )
         for run in panel.devices
-    ]  # fmt: skip
+    ]
     return _table(f"{panel.trace}: flash", heads, rows)
 
 
@@ -152,12 +192,15 @@ def activity(panel: Panel) -> str:
     """What each mechanism did; a zero where it is being judged stands out."""
     heads = ("design", *(label for _, label in _ACTIVITY), "warnings")
     rows = [
-        Row(run.design, (
-            *(_activity_cell(run, name) for name, _ in _ACTIVITY),
-            Cell("; ".join(run.warnings), prose=True),
-        ))
+        Row(
+            run.design,
+            (
+                *(_activity_cell(run, name) for name, _ in _ACTIVITY),
+                Cell("; ".join(run.warnings), prose=True),
+            ),
+        )
         for run in panel.devices
-    ]  # fmt: skip
+    ]
     return _table(f"{panel.trace}: activity", heads, rows)
 
 
@@ -183,21 +226,40 @@ def _judged(run: Run, name: str) -> bool:
 
 def system(panel: Panel) -> str:
     """Operating system and link."""
-    heads = ("design", "long-delay switches", "slice switches", "blocked switches", "retries",
-             "squashed instructions", "syscalls", "to device", "to host",
-             "link busy to host")  # fmt: skip
+    heads = (
+        "design",
+        "long-delay switches",
+        "slice switches",
+        "blocked switches",
+        "retries",
+        "squashed instructions",
+        "syscalls",
+        "to device",
+        "to host",
+        "link busy to host",
+    )
     rows = [
-        Row(run.design, (
-            *(cells.exact(run.number("os", name)) for name in
-              ("switches_long_delay", "switches_slice", "switches_blocked", "retries")),
-            cells.exact(run.number("cores", "squashed_instructions")),
-            cells.exact(run.number("os", "syscalls")),
-            cells.size(run.number("link", "to_device_bytes")),
-            cells.size(run.number("link", "to_host_bytes")),
-            cells.percent(run.count("link", "to_host_busy_ps") / (run.time_ps or 1)),
-        ))
+        Row(
+            run.design,
+            (
+                *(
+                    cells.exact(run.number("os", name))
+                    for name in (
+                        "switches_long_delay",
+                        "switches_slice",
+                        "switches_blocked",
+                        "retries",
+                    )
+                ),
+                cells.exact(run.number("cores", "squashed_instructions")),
+                cells.exact(run.number("os", "syscalls")),
+                cells.size(run.number("link", "to_device_bytes")),
+                cells.size(run.number("link", "to_host_bytes")),
+                cells.percent(run.count("link", "to_host_busy_ps") / (run.time_ps or 1)),
+            ),
+        )
         for run in panel.runs
-    ]  # fmt: skip
+    ]
     return _table(f"{panel.trace}: operating system and link", heads, rows)
 
 

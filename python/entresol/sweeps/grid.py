@@ -98,8 +98,11 @@ def check_kind(key: str, value: Any, where: str) -> None:
     elif key in CHOICES:
         fits, wanted = isinstance(value, str | Path), "text"
     else:
-        fits, wanted = isinstance(value, str | int), 'text with a unit such as "64MiB", a number, \
-true or false'  # fmt: skip
+        fits, wanted = (
+            isinstance(value, str | int),
+            'text with a unit such as "64MiB", a number, \
+true or false',
+        )
     if not fits:
         raise UserError(f"{where}: {key}: {shown(value)} is not {wanted}.")
 

@@ -10,11 +10,11 @@ from typing import Any
 from entresol import core, study
 from entresol.core import Setup
 from entresol.errors import UserError, did_you_mean
-from entresol.point import Point
+from entresol.execution.executor import Point
 from entresol.study import Capture
 from entresol.sweeps import grid
-from entresol.sweeps.captures import Captures, located, single
 from entresol.sweeps.grid import CHOICES, Source, shown
+from entresol.sweeps.traces import Captures, located, single
 
 MACHINE = "table2"
 MODES = ("detailed", "fast")
@@ -29,8 +29,11 @@ class Row:
 
     def label(self) -> str:
         """The point as a person reads it."""
-        given = (f"{key}={shown(value)}" for key, value in self.values.items()
-                 if key not in ("trace", "design") and value is not None)  # fmt: skip
+        given = (
+            f"{key}={shown(value)}"
+            for key, value in self.values.items()
+            if key not in ("trace", "design") and value is not None
+        )
         return " · ".join([self.point.trace.name, self.point.design, *given])
 
 
@@ -127,8 +130,9 @@ def _plain(key: str, value: Any) -> grid.Value:
 
 
 def _setup(choice: Mapping[str, Any]) -> Setup:
-    overrides = tuple(f"{key}={shown(value)}" for key, value in choice.items()
-                      if key not in CHOICES)  # fmt: skip
+    overrides = tuple(
+        f"{key}={shown(value)}" for key, value in choice.items() if key not in CHOICES
+    )
     return Setup(
         choice.get("machine", MACHINE),
         choice.get("nand"),

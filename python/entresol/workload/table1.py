@@ -8,10 +8,10 @@ from pathlib import Path
 
 from entresol import core, study
 from entresol.errors import Failed
-from entresol.place import store_directory
-from entresol.point import Point, execute
-from entresol.store import Store
-from entresol.workload import capturing
+from entresol.execution.executor import Point, execute
+from entresol.store.location import store_directory
+from entresol.store.result_store import Store
+from entresol.workload import capture_cache
 
 RATIO_POINTS = 3.0
 """How far the write ratio may be off, in percentage points."""
@@ -72,7 +72,7 @@ class Row:
 
 
 def rows(
-    wanted: Sequence[capturing.Wanted],
+    wanted: Sequence[capture_cache.Wanted],
     store: Path | None,
     watch: Callable[[str], None],
     jobs: int | None = None,
@@ -86,7 +86,7 @@ def rows(
         recordings = []
         for each in wanted:
             watch(f"capturing {each.name}")
-            recordings.append(capturing.record(each, store))
+            recordings.append(capture_cache.record(each, store))
         opened = study.open_captures([recording.path for recording in recordings])
         points = [
             Point(trace, DESIGN, core.Setup(MACHINES[each.scale]))
@@ -102,7 +102,7 @@ def rows(
     return found
 
 
-def _row(recording: capturing.Recording, trace: study.Capture, result: core.Json) -> Row:
+def _row(recording: capture_cache.Recording, trace: study.Capture, result: core.Json) -> Row:
     info = trace.info
     accesses = info["loads"] + info["stores"]
     return Row(

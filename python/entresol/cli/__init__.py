@@ -1,0 +1,1 @@
+"""The command line: a module for each command of `entresol`, named as the command is."""

@@ -1,0 +1,109 @@
+"""A workload on one or more designs: checked as a whole, then run one after the other."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from entresol import core, parquet_text
+from entresol.core import Json, Setup
+from entresol.errors import UserError
+from entresol.interruption import POLL_SECONDS, Interruption
+from entresol.summary import SCHEMA
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is replayed: a name for the result, and the words that describe it."""
+
+    name: str
+    words: tuple[tuple[str, str], ...]
+    path: Path | None = None
+
+
+@dataclass(frozen=True)
+class ReplayStudy:
+    """A workload, the designs it runs on, and everything else that decides the result."""
+
+    workload: Workload
+    designs: tuple[str, ...]
+    setup: Setup
+    audit: bool
+
+
+def execute(study: ReplayStudy, watch: Callable[[str, int, int], None]) -> Json:
+    """Checks all designs, runs them in order, and gathers the summary."""
+    with _readable(study.workload) as words:
+        replays = [
+            core.Replay(study.workload.name, words, study.setup, design, study.audit)
+            for design in study.designs
+        ]
+        runs = [
+            _run(replay, design, watch)
+            for replay, design in zip(replays, study.designs, strict=True)
+        ]
+    if not any(run["requests"] or run["warmup_requests"] for run in runs):
+        raise UserError(f"{study.workload.path or study.workload.name}: holds no request.")
+    return {
+        "schema": SCHEMA,
+        "provenance": {
+            "entresol": core.version(),
+            "machine": study.setup.machine,
+            "audit": study.audit,
+            "workload": {"name": study.workload.name} | dict(_shown(study.workload)),
+        },
+        "runs": runs,
+    }
+
+
+def _shown(workload: Workload) -> Iterator[tuple[str, str]]:
+    for name, value in workload.words:
+        yield name, Path(value).name if name == "file" else value
+
+
+def _run(replay: core.Replay, design: str, watch: Callable[[str, int, int], None]) -> Json:
+    with Interruption() as interruption, ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(replay.execute)
+        while wait([future], timeout=POLL_SECONDS).not_done:
+            if interruption.requested:
+                replay.cancel()
+            watch(design, *replay.progress())
+        if interruption.requested:
+            raise KeyboardInterrupt
+        return future.result()
+
+
+@contextmanager
+def _readable(workload: Workload) -> Iterator[Sequence[tuple[str, str]]]:
+    """The words, with a Parquet file replaced by its columns as text."""
+    path = workload.path
+    if path is None or not parquet_text.is_parquet(path):
+        yield workload.words
+        return
+    with tempfile.TemporaryDirectory(prefix="entresol-") as folder:
+        text = Path(folder) / "requests.csv"
+        parquet_text.write_text(path, text, parquet_text.REQUESTS)
+        words = [(name, str(text) if name == "file" else value) for name, value in workload.words]
+        try:
+            yield words
+        except core.TraceError as error:
+            raise UserError(str(error).replace(str(text), str(path))) from error
+
+
+def flatten(run: Json) -> dict[str, Any]:
+    """A run as one row: `statistics.flash.read_pages` becomes `flash_read_pages`."""
+    row = {name: value for name, value in run.items() if isinstance(value, str | int | list)}
+    for section, values in run["statistics"].items():
+        if isinstance(values, dict):
+            row |= {f"{section}_{name}": value for name, value in values.items()}
+        else:
+            row[f"{section}_latency_ps"] = [point[0] for point in values]
+            row[f"{section}_count"] = [point[1] for point in values]
+    for section, values in run["config"].items():
+        row |= {f"config_{section}_{key}": text for key, text in values.items()}
+    return row

@@ -1,0 +1,1 @@
+"""Points of the design space, executed: found in the store, or simulated on worker processes."""

@@ -1,0 +1,69 @@
+"""`results.parquet`: one row per run, one column per number, units in the names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from entresol.core import Json
+
+IDENTITY = (
+    "trace",
+    "design",
+    "mode",
+    "threads",
+    "seed",
+    "config_digest",
+    "instructions",
+    "execution_time_ps",
+)
+
+
+def flatten(run: Json) -> dict[str, Any]:
+    """A run as one row: `statistics.flash.read_pages` becomes `flash_read_pages`."""
+    row: dict[str, Any] = {name: run[name] for name in IDENTITY}
+    for section, values in run["statistics"].items():
+        if isinstance(values, dict):
+            row |= {f"{section}_{name}": value for name, value in values.items()}
+    cdf = run["statistics"]["latency_cdf"]
+    row["latency_cdf_latency_ps"] = [point[0] for point in cdf]
+    row["latency_cdf_count"] = [point[1] for point in cdf]
+    threads = run["statistics"]["threads"]
+    for name in threads[0] if threads else ():
+        row[f"threads_{name}"] = [thread[name] for thread in threads]
+    row["warnings"] = list(run["warnings"])
+    for section, values in run["config"].items():
+        row |= {f"config_{section}_{key}": text for key, text in values.items()}
+    return row
+
+
+def write(summary: Json, path: Path) -> None:
+    """Writes all runs of a summary, in its order."""
+    write_rows([flatten(run) for run in summary["runs"]], path)
+
+
+def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Writes rows that need not have the same columns."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table(rows), path, compression="zstd")
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows as a table of Arrow."""
+    # Imported here because it takes longer than the rest of the command line together.
+    import pyarrow as pa
+
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns.update(dict.fromkeys(row))
+    return pa.table({name: _array(pa, name, rows) for name in columns})
+
+
+def _array(pa: Any, name: str, rows: Sequence[dict[str, Any]]) -> Any:
+    if name == "warnings":
+        return pa.array([row.get(name) for row in rows], pa.list_(pa.string()))
+    if "latency_cdf_" in name or any(isinstance(row.get(name), list) for row in rows):
+        return pa.array([row.get(name) for row in rows], pa.list_(pa.int64()))
+    return pa.array([row.get(name) for row in rows])

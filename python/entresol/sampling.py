@@ -1,0 +1,197 @@
+"""Measured windows of captures, over seeds and placements: means with confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import stdev
+
+from entresol import core, estimate, study
+from entresol.core import Json
+from entresol.derived import BASE
+from entresol.estimate import Estimate
+from entresol.study import Capture, Study
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which windows, and how often: each seed with each placement."""
+
+    windows: int
+    instructions: int
+    seeds: tuple[int, ...]
+    placements: tuple[int, ...]
+
+    @property
+    def variants(self) -> list[tuple[int, int]]:
+        """Every seed with every placement."""
+        return [(seed, placement) for seed in self.seeds for placement in self.placements]
+
+
+class Job(study.Job):
+    """The windows of one capture on one design with one seed and one placement."""
+
+    def __init__(
+        self, wanted: Study, capture: Capture, design: str, plan: Plan, seed: int, placement: int
+    ) -> None:
+        chosen = (f"run.seed={seed}", f"ftl.placement={placement}")
+        setup = replace(wanted.setup, overrides=(*wanted.setup.overrides, *chosen))
+        super().__init__(replace(wanted, setup=setup), capture, design)
+        self.run.check_windows(plan.windows, plan.instructions)
+        self.plan, self.seed, self.placement = plan, seed, placement
+
+    def simulate(self, run: core.Run) -> Json:
+        """All windows, in an object of their own."""
+        windows = run.execute_windows(self.plan.windows, self.plan.instructions)
+        return {"windows": [window | {"placement": self.placement} for window in windows]}
+
+
+def plan_jobs(wanted: Study, plan: Plan) -> list[study.Job]:
+    """Checks every run; nothing has run when this returns or raises."""
+    return [
+        Job(wanted, capture, design, plan, seed, placement)
+        for capture in wanted.captures
+        for design in wanted.designs
+        for seed, placement in plan.variants
+    ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found of one design on one capture.
+
+    `time` is picoseconds per instruction; `speedup` is over the reference; `spread` is the standard
+    deviation of `time` over seeds and placements, relative to it.
+    """
+
+    trace: str
+    design: str
+    time: Estimate
+    speedup: Estimate
+    spread: float | None
+    amat_ps: float
+    programs_per_million: Estimate
+    warnings: tuple[str, ...]
+
+
+def rows(runs: Sequence[Json]) -> list[Row]:
+    """One row for each design of each capture, in the order of the runs."""
+    by_design: dict[tuple[str, str], list[Json]] = {}
+    for run in runs:
+        by_design.setdefault((run["trace"], run["design"]), []).append(run)
+    found = []
+    for (trace, design), own in by_design.items():
+        others = [name for other, name in by_design if other == trace]
+        reference = by_design[trace, BASE if BASE in others else others[0]]
+        found.append(_row(trace, design, own, reference))
+    return found
+
+
+def _row(trace: str, design: str, own: Sequence[Json], reference: Sequence[Json]) -> Row:
+    windows, base = _by_window(own), _by_window(reference)
+    accesses = [run["statistics"]["amat"]["paper_accesses"] for run in own]
+    latency = [run["statistics"]["amat"]["paper_ps"] for run in own]
+    pairs = list(zip(base, windows, strict=True))
+    programs = [math.fsum(map(_programs, window)) / len(window) for window in windows]
+    return Row(
+        trace,
+        design,
+        estimate.jackknife(windows, pace),
+        estimate.jackknife(pairs, _speedup),
+        _spread(own),
+        math.fsum(a * t for a, t in zip(accesses, latency, strict=True)) / (sum(accesses) or 1),
+        estimate.mean(programs),
+        tuple(
+            warning
+            for warning in own[0]["warnings"]
+            if all(warning in run["warnings"] for run in own)
+        ),
+    )
+
+
+Window = list[Json]
+"""The results of one window, with every seed and placement: windows are the independent samples."""
+
+
+def pace(windows: Sequence[Window]) -> float:
+    """Picoseconds per instruction of the program: the slowest thread's time for all it has to do,
+    at its average pace in the windows, over the instructions of all threads."""
+    times: dict[int, int] = {}
+    executed: dict[int, int] = {}
+    instructions: dict[int, int] = {}
+    for window in windows:
+        for run in window:
+            for thread in run["pace"]:
+                name = thread["thread"]
+                instructions[name] = thread["instructions"]
+                times[name] = times.get(name, 0) + thread["active_ps"]
+                executed[name] = executed.get(name, 0) + thread["executed"]
+    whole = (
+        instructions[name] * times[name] / executed[name] for name in instructions if executed[name]
+    )
+    return max(whole, default=0.0) / (sum(instructions.values()) or 1)
+
+
+def _speedup(pairs: Sequence[tuple[Window, Window]]) -> float:
+    own = pace([own for _, own in pairs])
+    return pace([base for base, _ in pairs]) / own if own else 0.0
+
+
+def _programs(run: Json) -> float:
+    return float(run["statistics"]["flash"]["program_pages"] * 1e6 / (run["instructions"] or 1))
+
+
+def _by_window(runs: Sequence[Json]) -> list[Window]:
+    windows: dict[int, Window] = {}
+    for run in runs:
+        windows.setdefault(run["window"], []).append(run)
+    return [window for _, window in sorted(windows.items())]
+
+
+def _spread(runs: Sequence[Json]) -> float | None:
+    variants: dict[tuple[int, int], Window] = {}
+    for run in runs:
+        variants.setdefault((run["seed"], run["placement"]), []).append(run)
+    means = [pace([window]) for window in variants.values()]
+    return stdev(means) / (math.fsum(means) / len(means) or 1) if len(means) > 1 else None
+
+
+def assemble(wanted: Study, plan: Plan, results: Sequence[Json]) -> Json:
+    """The object of `--json` and of `samples.json`."""
+    runs = [window for result in results for window in result["windows"]]
+    return {
+        "schema": SCHEMA,
+        "kind": "samples",
+        "provenance": {
+            "entresol": core.version(),
+            "machine": wanted.setup.machine,
+            "audit": wanted.audit,
+            "windows": plan.windows,
+            "window_instructions": plan.instructions,
+            "seeds": list(plan.seeds),
+            "placements": list(plan.placements),
+        },
+        "estimates": [_estimate(row) for row in rows(runs)],
+        "runs": runs,
+    }
+
+
+def _estimate(row: Row) -> Json:
+    def thousandths(value: float | None) -> int | None:
+        return None if value is None else round(value * 1000)
+
+    return {
+        "trace": row.trace,
+        "design": row.design,
+        "instruction_fs": thousandths(row.time.value),
+        "instruction_half_width_fs": thousandths(row.time.half_width),
+        "speedup_milli": thousandths(row.speedup.value),
+        "speedup_half_width_milli": thousandths(row.speedup.half_width),
+        "spread_milli": thousandths(row.spread),
+        "amat_ps": round(row.amat_ps),
+        "program_pages_per_million_milli": thousandths(row.programs_per_million.value),
+        "warnings": list(row.warnings),
+    }

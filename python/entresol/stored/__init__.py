@@ -1,1 +1,0 @@
-"""What is in the store: listed, shown, compared, exported and cleared."""
