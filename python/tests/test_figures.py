@@ -16,21 +16,12 @@ from matplotlib.figure import Figure as Drawing
 from entresol import core
 from entresol.atomic import OutputDirectory
 from entresol.errors import UserError
-from entresol.figures import (
-    catalogue,
-    command,
-    frames,
-    ink,
-    overall,
-    page,
-    paper,
-    plan,
-    simulate,
-    sizes,
-    tables,
-)
+from entresol.figures import command, frames, ink, page, plan, simulate, tables
 from entresol.figures import fig16 as figure_16
+from entresol.figures import published as paper
 from entresol.figures.plan import Results, Settings, Want, want
+from entresol.papers.skybyte import figures as catalogue
+from entresol.papers.skybyte import overall, sizes
 
 TWO = Settings(workloads=("bc", "tpcc"))
 

@@ -14,8 +14,9 @@ from conftest import Entresol
 from entresol import core
 from entresol.errors import Stopped
 from entresol.execution import executor
-from entresol.figures import catalogue, ink, simulate
+from entresol.figures import ink, simulate
 from entresol.figures.plan import Settings
+from entresol.papers.skybyte import figures as catalogue
 from entresol.store.result_store import Store
 
 TWO = Settings(workloads=("bc", "tpcc"))

@@ -12,11 +12,13 @@ from conftest import Entresol
 
 from entresol import core
 from entresol.errors import UserError
-from entresol.figures import claims as text
-from entresol.figures import paper, reproduction, switching
-from entresol.figures.claims import Claim
+from entresol.figures import published as paper
+from entresol.figures import reproduction
 from entresol.figures.plan import Results, Settings, want
 from entresol.figures.reproduction import Cause, Evidence
+from entresol.papers.skybyte import claims as text
+from entresol.papers.skybyte import switching
+from entresol.papers.skybyte.claims import Claim
 
 TWO = Settings(workloads=("bc", "tpcc"))
 FULL = "speedup of Full over Base (average)"

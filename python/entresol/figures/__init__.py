@@ -53,7 +53,8 @@ def simulate_figures(
     scheduler: str | None = None,
 ) -> Results:
     """Simulates what these figures need, or finds it in the store."""
-    from entresol.figures import catalogue, plan, simulate
+    from entresol.figures import plan, simulate
+    from entresol.papers.skybyte import figures as catalogue
     from entresol.store import location
     from entresol.store.result_store import Store
 
@@ -66,14 +67,14 @@ def simulate_figures(
 
 def frame(figure: str, results: Results) -> polars.DataFrame:
     """What a figure shows, tidy: workload, design, x, metric, ours, published, ratio."""
-    from entresol.figures.catalogue import choose
+    from entresol.papers.skybyte.figures import choose
 
     (found,) = choose([figure])
     return found.frame(results)
 
 
 def _axes(figure: str, results: Results) -> Axes:
-    from entresol.figures.catalogue import choose
+    from entresol.papers.skybyte.figures import choose
 
     (found,) = choose([figure])
     axes: Axes = found.draw(found.frame(results)).axes[0]

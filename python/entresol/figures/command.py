@@ -16,8 +16,9 @@ from entresol.atomic import OutputDirectory
 from entresol.cli.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
 from entresol.errors import Failed, UserError
 from entresol.execution import executor
-from entresol.figures import ink, page, paper, plan, simulate
-from entresol.figures.catalogue import FIGURES, Figure, choose
+from entresol.figures import ink, page, plan, simulate
+from entresol.figures import published as paper
+from entresol.papers.skybyte.figures import FIGURES, Figure, choose
 from entresol.store import location
 from entresol.store.result_store import Store
 

@@ -10,8 +10,8 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from entresol.figures import tables
-from entresol.figures.catalogue import Figure
 from entresol.figures.plan import ECHO, WORKLOADS, Results, Settings
+from entresol.papers.skybyte.figures import Figure
 
 if TYPE_CHECKING:
     import polars

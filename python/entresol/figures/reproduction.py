@@ -12,10 +12,10 @@ from importlib import resources
 from entresol import quantity
 from entresol.core import Json
 from entresol.errors import UserError
-from entresol.figures import claims as text
-from entresol.figures.claims import Claim
 from entresol.figures.plan import ECHO, Results, Settings, Want
 from entresol.figures.simulate import Plan, Simulation
+from entresol.papers.skybyte import claims as text
+from entresol.papers.skybyte.claims import Claim
 
 PAPER, ARTIFACT = "paper", "artifact"
 NEARER = 0.1
@@ -55,9 +55,9 @@ class Cause:
 
 def causes(content: str | None = None) -> list[Cause]:
     """The causes that people wrote down. Raises `UserError` for a file that is no good."""
-    where = "figures/causes.toml"
+    where = "papers/skybyte/causes.toml"
     if content is None:
-        place = resources.files(__package__).joinpath("causes.toml")
+        place = resources.files("entresol.papers.skybyte").joinpath("causes.toml")
         content = place.read_text(encoding="utf-8")
     try:
         entries = tomllib.loads(content).get("cause", [])
@@ -279,8 +279,8 @@ def _sentence(claim: Claim, cause: Cause, evidence: Evidence) -> str:
     try:
         said = cause.says.format(**numbers)
     except (KeyError, IndexError, ValueError) as error:
-        raise UserError(f"figures/causes.toml: {claim.quantity}: {error}: cannot be filled in; "
-                        f"there are {', '.join(numbers)}.") from error  # fmt: skip
+        raise UserError(f"papers/skybyte/causes.toml: {claim.quantity}: {error}: cannot be filled "
+                        f"in; there are {', '.join(numbers)}.") from error  # fmt: skip
     if cause.settings(evidence.paper.settings) is None:
         return said
     return f"{said} ({_conditions(cause, evidence)})"

@@ -12,7 +12,8 @@ import typer
 from entresol.atomic import OutputFile
 from entresol.cli.options import JobsOption, ModeOption, StoreOption
 from entresol.errors import UserError
-from entresol.figures import paper, plan, reproduction, simulate
+from entresol.figures import plan, reproduction, simulate
+from entresol.figures import published as paper
 from entresol.figures.command import (
     CapturesOption,
     ScaleOption,

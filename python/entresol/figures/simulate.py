@@ -13,9 +13,9 @@ from entresol import core, study
 from entresol.core import Json, Setup
 from entresol.errors import Failed, Stopped, UserError
 from entresol.execution import executor, worker
-from entresol.figures.catalogue import Figure
 from entresol.figures.plan import Results, Settings, Walk, Want
 from entresol.interruption import interruptible
+from entresol.papers.skybyte.figures import Figure
 from entresol.store.result_store import Store
 
 MIPS = 12

@@ -39,7 +39,7 @@ macro_rules! switches {
     ($($name:literal),* $(,)?) => {
         &[$(Switch {
             name: $name,
-            text: include_str!(concat!("../../../../configs/fidelity/", $name, ".toml")),
+            text: include_str!(concat!("../../../../python/entresol/papers/skybyte/fidelity/", $name, ".toml")),
         }),*]
     };
 }
@@ -107,7 +107,7 @@ impl Switch {
     fn table(&self) -> Table {
         self.text
             .parse()
-            .unwrap_or_else(|error| panic!("configs/fidelity/{}.toml: {error}", self.name))
+            .unwrap_or_else(|error| panic!("papers/skybyte/fidelity/{}.toml: {error}", self.name))
     }
 
     /// What its file says of it.
@@ -118,7 +118,7 @@ impl Switch {
         let header = self.table().remove("switch");
         header
             .and_then(|value| value.try_into().ok())
-            .unwrap_or_else(|| panic!("configs/fidelity/{}.toml: no [switch]", self.name))
+            .unwrap_or_else(|| panic!("papers/skybyte/fidelity/{}.toml: no [switch]", self.name))
     }
 
     /// The parameters that it sets, as a layer.
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_directory_is_a_switch_and_says_what_it_is() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/fidelity");
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/skybyte/fidelity");
         let files: BTreeSet<String> = std::fs::read_dir(directory)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -30,7 +30,7 @@ macro_rules! preset {
             name: $name,
             title: $title,
             summary: $summary,
-            text: include_str!(concat!("../../../../configs/", $file, ".toml")),
+            text: include_str!(concat!("../../../../", $file, ".toml")),
         }
     };
 }
@@ -38,19 +38,19 @@ macro_rules! preset {
 /// The machines; `table2` is complete, others say what they change of it.
 pub const MACHINES: &[Preset] = &[
     preset!(
-        "machines/table2",
+        "configs/machines/table2",
         "table2",
         "SkyByte Table II",
         "8 cores at 4 GHz, 16 MiB L3, 128 GiB of flash behind 512 MiB of device DRAM."
     ),
     preset!(
-        "machines/small",
+        "configs/machines/small",
         "small",
         "Table II at a sixteenth",
         "Table II with caches, device DRAM, log, promoted pages and flash 16 times smaller, for captures of scale small."
     ),
     preset!(
-        "machines/demo",
+        "configs/machines/demo",
         "demo",
         "Demo",
         "2 cores and a device small enough that a capture of a few million instructions fills the write log several times and makes GC run."
@@ -60,25 +60,25 @@ pub const MACHINES: &[Preset] = &[
 /// The flash of SkyByte Table IV.
 pub const NAND_TYPES: &[Preset] = &[
     preset!(
-        "nand/ull",
+        "configs/nand/ull",
         "ull",
         "ULL (Samsung Z-NAND)",
         "3 us read, 100 us program, 1 ms erase."
     ),
     preset!(
-        "nand/ull2",
+        "configs/nand/ull2",
         "ull2",
         "ULL2 (Toshiba XL-Flash)",
         "4 us read, 75 us program, 850 us erase."
     ),
     preset!(
-        "nand/slc",
+        "configs/nand/slc",
         "slc",
         "SLC",
         "25 us read, 200 us program, 1.5 ms erase."
     ),
     preset!(
-        "nand/mlc",
+        "configs/nand/mlc",
         "mlc",
         "MLC",
         "50 us read, 600 us program, 3 ms erase."
@@ -88,67 +88,67 @@ pub const NAND_TYPES: &[Preset] = &[
 /// The designs of SkyByte §VI-A, weakest first, then those of §VI-H beside the one each alters.
 pub const DESIGNS: &[Preset] = &[
     preset!(
-        "designs/base_cssd",
+        "python/entresol/papers/skybyte/designs/base_cssd",
         "base-cssd",
         "Base-CSSD",
         "CXL-SSD with a page-granular data cache, MSHRs and a next-N prefetcher."
     ),
     preset!(
-        "designs/skybyte_p",
+        "python/entresol/papers/skybyte/designs/skybyte_p",
         "skybyte-p",
         "SkyByte-P",
         "Base-CSSD with adaptive page migration to host DRAM."
     ),
     preset!(
-        "designs/skybyte_c",
+        "python/entresol/papers/skybyte/designs/skybyte_c",
         "skybyte-c",
         "SkyByte-C",
         "Base-CSSD with the coordinated context switch."
     ),
     preset!(
-        "designs/skybyte_w",
+        "python/entresol/papers/skybyte/designs/skybyte_w",
         "skybyte-w",
         "SkyByte-W",
         "Base-CSSD with the write log beside the data cache."
     ),
     preset!(
-        "designs/skybyte_cp",
+        "python/entresol/papers/skybyte/designs/skybyte_cp",
         "skybyte-cp",
         "SkyByte-CP",
         "Context switch and page migration."
     ),
     preset!(
-        "designs/skybyte_ct",
+        "python/entresol/papers/skybyte/designs/skybyte_ct",
         "skybyte-ct",
         "SkyByte-CT",
         "Context switch and TPP, page migration by the operating system's hint sampling."
     ),
     preset!(
-        "designs/skybyte_wp",
+        "python/entresol/papers/skybyte/designs/skybyte_wp",
         "skybyte-wp",
         "SkyByte-WP",
         "Write log and page migration."
     ),
     preset!(
-        "designs/skybyte_wct",
+        "python/entresol/papers/skybyte/designs/skybyte_wct",
         "skybyte-wct",
         "SkyByte-WCT",
         "Write log, context switch and TPP."
     ),
     preset!(
-        "designs/skybyte_full",
+        "python/entresol/papers/skybyte/designs/skybyte_full",
         "skybyte-full",
         "SkyByte-Full",
         "Write log, page migration and context switch."
     ),
     preset!(
-        "designs/astriflash_cxl",
+        "python/entresol/papers/skybyte/designs/astriflash_cxl",
         "astriflash-cxl",
         "AstriFlash-CXL",
         "Base-CSSD below host DRAM as a page cache in hardware, with user-level thread switches."
     ),
     preset!(
-        "designs/dram_only",
+        "python/entresol/papers/skybyte/designs/dram_only",
         "dram-only",
         "DRAM-Only",
         "Every page in host DRAM: the ideal that costs the most."

@@ -2,7 +2,7 @@
 //! says and once with that switch alone, and times and counts that are derived by hand.
 //!
 //! The scenario has the switch's name. It turns the switch on by that name, so what is tested is
-//! the file in `configs/fidelity`. A switch without a scenario fails
+//! the file in `papers/skybyte/fidelity`. A switch without a scenario fails
 //! [`every_switch_has_a_scenario`]; a scenario whose switch changes nothing fails too.
 
 #[path = "../common/mod.rs"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import bars, frames, ink, lines
 from entresol.figures.frames import Rows
-from entresol.figures.paper import published
 from entresol.figures.plan import PLAIN, Results, Settings, Want, quotient, want
+from entresol.figures.published import published
 
 if TYPE_CHECKING:
     import polars

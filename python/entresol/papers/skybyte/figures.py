@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from entresol.errors import UserError, did_you_mean
-from entresol.figures import locality, motivation, overall, sizes, switching, variants
 from entresol.figures.plan import Results, Settings, Walk, Want
+from entresol.papers.skybyte import locality, motivation, overall, sizes, switching, variants
 
 if TYPE_CHECKING:
     import polars

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import frames, ink, lines
 from entresol.figures.frames import Rows
-from entresol.figures.paper import Published, published
 from entresol.figures.plan import Results, Settings, Want, quotient, want
+from entresol.figures.published import Published, published
 
 if TYPE_CHECKING:
     import polars

@@ -30,7 +30,8 @@ class Published:
         if key not in self.values:
             row = ",".join(key)
             raise UserError(
-                f"figures/published/{self.name}.csv: has no row {row}; install Entresol again."
+                f"papers/skybyte/published/{self.name}.csv: has no row {row}; "
+                "install Entresol again."
             )
         return self.values[key]
 
@@ -54,13 +55,13 @@ def text_of(x: float | str) -> str:
 
 def directory() -> Traversable:
     """Where the files are."""
-    return resources.files(__package__).joinpath("published")
+    return resources.files("entresol.papers.skybyte").joinpath("published")
 
 
 @cache
 def published(name: str) -> Published:
     """The numbers of a figure, such as `fig14`. Raises `UserError` for a file that is no good."""
-    where = f"figures/published/{name}.csv"
+    where = f"papers/skybyte/published/{name}.csv"
     values: dict[Key, float] = {}
     for number, row in enumerate(_rows(name, where), start=2):
         try:
@@ -83,8 +84,8 @@ def check() -> None:
     for name, count in ROWS.items():
         if (found := len(published(name).values)) != count:
             raise UserError(
-                f"figures/published/{name}.csv: has {found} rows instead of {count}; install "
-                "Entresol again."
+                f"papers/skybyte/published/{name}.csv: has {found} rows instead of {count}; "
+                "install Entresol again."
             )
 
 
@@ -96,7 +97,7 @@ def upper_edge(lower: float) -> float:
 
 def claims() -> list[dict[str, str]]:
     """The numbers of the text: section, quantity, value, unit."""
-    return _rows("claims", "figures/published/claims.csv")
+    return _rows("claims", "papers/skybyte/published/claims.csv")
 
 
 def _rows(name: str, where: str) -> list[dict[str, str]]:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from entresol import core, cost
 from entresol.errors import UserError
-from entresol.figures import frames, motivation, overall, paper, plan, variants
+from entresol.figures import frames, plan
+from entresol.figures import published as paper
 from entresol.figures.plan import Results, Settings, Want, quotient
-from entresol.figures.sources import Ours, Source, Theirs
+from entresol.papers.skybyte import motivation, overall, variants
+from entresol.papers.skybyte.sources import Ours, Source, Theirs
 
 SIMULATED, COMPUTED, SETTING, QUOTED = "simulated", "computed", "a setting", "quoted"
 FAR = 0.25
@@ -255,13 +257,13 @@ def claims() -> list[Claim]:
     rows = paper.claims()
     for quantity in _TABLE.keys() - {row["quantity"] for row in rows}:
         raise UserError(
-            f"figures/published/claims.csv: has no row {quantity}; install Entresol again."
+            f"papers/skybyte/published/claims.csv: has no row {quantity}; install Entresol again."
         )
     for row in rows:
         quantity = row["quantity"]
         if quantity not in _TABLE:
             raise UserError(
-                f"figures/published/claims.csv: {quantity}: is not a claim that is known."
+                f"papers/skybyte/published/claims.csv: {quantity}: is not a claim that is known."
             )
         kind, how, value = _TABLE[quantity]
         published = float(row["value"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from entresol.figures import motivation, plan
-from entresol.figures.paper import Published, published, upper_edge
+from entresol.figures import plan
 from entresol.figures.plan import Results, want
+from entresol.figures.published import Published, published, upper_edge
+from entresol.papers.skybyte import motivation
 
 
 class Source(Protocol):
