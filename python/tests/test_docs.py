@@ -12,7 +12,7 @@ from conftest import ROOT
 
 import entresol
 
-PAGES = {"sweeps": 2}
+PAGES = {"sweeps": 2, "tour": 9}
 """Pages, and how many blocks of commands each has."""
 
 
@@ -33,7 +33,7 @@ def test_the_commands_of_a_page_work_in_their_order(page: str, tmp_path: Path) -
     assert len(blocks) == PAGES[page]
     for block in blocks:
         done = subprocess.run(
-            ["bash", "-e", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120
+            ["bash", "-e", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, (block, done.stderr)
 

@@ -69,10 +69,12 @@ pub fn sources() -> Vec<Source> {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
+            // `.git` is a file in a second work tree of a repository.
+            if GENERATED.contains(&name.as_str()) {
+                continue;
+            }
             if path.is_dir() && !path.is_symlink() {
-                if !GENERATED.contains(&name.as_str()) {
-                    directories.push(path);
-                }
+                directories.push(path);
             } else if let Ok(text) = std::fs::read_to_string(&path) {
                 let name = path
                     .strip_prefix(&root)

@@ -202,6 +202,20 @@ fn every_link_between_documents_resolves() {
     complain(&broken);
 }
 
+#[test]
+fn every_page_is_in_the_index() {
+    let index = std::fs::read_to_string(root().join("docs/README.md")).expect("the index is there");
+    let listed = links(&index);
+    let missing: Vec<_> = sources()
+        .into_iter()
+        .filter_map(|source| source.name.strip_prefix("docs/").map(str::to_string))
+        .filter(|page| page.ends_with(".md") || page.ends_with(".ipynb"))
+        .filter(|page| page != "README.md" && !listed.iter().any(|target| target == page))
+        .map(|page| format!("docs/README.md: no link to {page}; nobody would find it"))
+        .collect();
+    complain(&missing);
+}
+
 /// Names of the headings of a text, as links spell them.
 fn anchors(text: &str) -> Vec<String> {
     let mut found = Vec::new();
