@@ -216,6 +216,48 @@ fn every_page_is_in_the_index() {
     complain(&missing);
 }
 
+#[test]
+fn every_path_that_a_page_names_is_there() {
+    let mut broken = Vec::new();
+    for source in sources() {
+        if !source.name.ends_with(".md") || source.name == "CHANGELOG.md" {
+            continue;
+        }
+        for path in paths(&source.text) {
+            if !root().join(path).exists() {
+                broken.push(format!("{}: {path} is not in the tree", source.name));
+            }
+        }
+    }
+    complain(&broken);
+}
+
+/// What stands between backticks and is a path from the top of the tree, without patterns.
+fn paths(text: &str) -> Vec<&str> {
+    const FOLDERS: [&str; 9] = [
+        "crates/",
+        "python/",
+        "scripts/",
+        "tracer/",
+        "workloads/",
+        "configs/",
+        "papers/",
+        "docs/",
+        "examples/",
+    ];
+    let is_path = |word: &&str| {
+        FOLDERS.iter().any(|folder| word.starts_with(folder))
+            && !word.contains(|c: char| c.is_whitespace() || "*{<…".contains(c))
+    };
+    text.split('`').filter(is_path).collect()
+}
+
+#[test]
+fn paths_are_told_from_patterns_and_commands() {
+    let text = "`crates/a.rs` `crates/*/b` `scripts/x --now` `crates/{a,b}` `run` `papers/`";
+    assert_eq!(paths(text), ["crates/a.rs", "papers/"]);
+}
+
 /// Names of the headings of a text, as links spell them.
 fn anchors(text: &str) -> Vec<String> {
     let mut found = Vec::new();
