@@ -14,7 +14,7 @@ use ::shm::handshake::memory;
 use ::shm::{Client, Connect, Region};
 use device::nbd::{Address, Listener};
 use device::{Pace, RealDevice, Turn};
-use port::Device;
+use port::{Device, Drive};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
@@ -161,6 +161,7 @@ fn deep(client: &Client, trips: u64) -> Trips {
             number += 1;
         }
         while under_way.iter().any(Option::is_some) {
+            client.turn();
             for entry in &mut under_way {
                 if let Some((begun, read)) = entry
                     && read.as_mut().poll(&mut context).is_ready()

@@ -5,7 +5,7 @@ use crate::{ConfigError, EntresolError};
 use device::fuse::{Ended, Manner, Mounted};
 use device::nbd::{Address, AddressError, Export, Limits, Listener, Served, serve};
 use device::{Pace, RealDevice, ServerError, Turn, shm};
-use port::{Device, block_on};
+use port::Device;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ fn device_serve(
     let stopped = stopped.clone().unbind();
     let (served, file, interruption) = py.detach(|| run(&device, doors, &stopped));
     let (served, shared) = served;
-    let flushed = py.detach(|| block_on(device.flush()));
+    let flushed = py.detach(|| device.block_on(device.flush()));
     let clock = device.stats().clock;
     let closed = py.detach(|| Arc::into_inner(device).map_or(Ok(()), RealDevice::close));
     // A last flush that fails lets the end fail too, which says of which image; while the file is

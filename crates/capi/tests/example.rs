@@ -4,7 +4,7 @@ use device::config::Layer;
 use device::nbd::{Address, Listener};
 use device::shm::serve;
 use device::{DeviceConfig, Image, Pace, RealDevice, Turn};
-use port::{Device, block_on};
+use port::Device;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,7 +129,8 @@ fn the_example_in_c_does_what_it_says() {
     // What it says of the device is what the device says.
     for (account, money) in [(0, 70_u64), (4096, 50)] {
         let mut found = [0; 8];
-        block_on(device.read(ByteAddr::new(account), &mut found)).unwrap();
+        let read = device.read(ByteAddr::new(account), &mut found);
+        device.block_on(read).unwrap();
         assert_eq!(u64::from_ne_bytes(found), money);
     }
     let stats = device.stats();

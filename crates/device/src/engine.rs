@@ -17,11 +17,13 @@ use crate::pace::{Pace, WallClock};
 use crate::recovery::{self, Recovered};
 use crate::superblock::Role;
 use crate::transactions::Transactions;
+use crate::watchers::Watchers;
 use crate::wire::Wire;
 use crate::world::{Event, World};
 use firmware::{NandTag, PowerLossProtection, Request};
 use port::{Atomicity, Completion, DeviceError, DeviceStats, Shape};
 use std::path::PathBuf;
+use std::task::Waker;
 use units::{ByteAddr, Bytes, PageSize, Picos, RequestId, Time, TxId};
 
 /// A command under way; handed back to ask for what came of it.
@@ -78,6 +80,7 @@ pub struct DeviceEngine {
     recovered: Recovered,
     pub(crate) at_open: Counters,
     image: PathBuf,
+    pub(crate) watchers: Watchers,
 }
 
 impl DeviceEngine {
@@ -140,6 +143,7 @@ impl DeviceEngine {
             stats,
             world,
             image: path.to_owned(),
+            watchers: Watchers::default(),
         };
         engine.publish();
         Ok(engine)
@@ -163,15 +167,6 @@ impl DeviceEngine {
     /// What opening it took.
     pub fn recovered(&self) -> Recovered {
         self.recovered
-    }
-
-    /// How long nothing will happen that is not submitted: with a wall clock, until it has reached
-    /// the next event; else not at all.
-    pub fn rest(&self) -> Picos {
-        let next = self.wall.as_ref().zip(self.world.next_time());
-        next.map_or(Picos::ZERO, |(wall, next)| {
-            next.saturating_since(wall.now())
-        })
     }
 
     /// Opens a transaction.
@@ -230,8 +225,14 @@ impl DeviceEngine {
         Some(result)
     }
 
+    /// Someone is to be woken when a command is done, which it is not.
+    pub(crate) fn watch(&mut self, ticket: Ticket, waker: &Waker) {
+        self.watchers.watch(ticket.0, waker);
+    }
+
     /// Nobody will ask for a command any more; it is done all the same.
     pub fn abandon(&mut self, ticket: Ticket) {
+        self.watchers.forget(ticket.0);
         match self.commands[ticket.0].state {
             State::Done => self.free_commands.push(ticket.0),
             State::Held | State::UnderWay => self.commands[ticket.0].is_abandoned = true,
@@ -458,6 +459,7 @@ impl DeviceEngine {
 
     /// A command is done; its ticket's holder may take it.
     fn release(&mut self, index: usize) {
+        self.watchers.done(index);
         let command = &mut self.commands[index];
         command.state = State::Done;
         if command.is_abandoned {

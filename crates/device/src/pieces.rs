@@ -22,14 +22,15 @@ pub(crate) fn pieces(
     })
 }
 
-/// Not ready once.
+/// Gives way once.
 pub(crate) async fn others_turn() {
     let mut has_waited = false;
-    poll_fn(|_| {
+    poll_fn(|context| {
         if has_waited {
             return Poll::Ready(());
         }
         has_waited = true;
+        context.waker().wake_by_ref();
         Poll::Pending
     })
     .await;

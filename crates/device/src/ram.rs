@@ -1,7 +1,9 @@
 //! A device without firmware and flash.
 
 use core::cell::{Cell, RefCell};
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
+use port::{
+    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+};
 use units::{ByteAddr, Bytes, Time, TxId};
 
 /// Memory that answers at once and forgets everything when it goes: what is measured with it is
@@ -58,6 +60,13 @@ impl Ram {
         add(&mut stats);
         self.stats.set(stats);
         NOW
+    }
+}
+
+impl Drive for Ram {
+    /// Everything is done when it is asked for.
+    fn turn(&self) -> Turned {
+        Turned::Idle
     }
 }
 

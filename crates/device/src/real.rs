@@ -1,21 +1,22 @@
 //! The [`port::Device`] of this process: an engine behind a lock.
 //!
-//! A future submits its command when it is first polled and then gives way once, so that others
-//! submit theirs at the same device time; polled again, it moves the device by one event. No thread
-//! of its own and no runtime: whoever waits works. A poll never sleeps; a device whose host waits
-//! for it says how long nothing will happen ([`Device::rest`]), and who polls may sleep.
+//! A future submits its command when it is first polled; later polls look whether it is done. No
+//! thread of its own and no runtime: whoever turns the device ([`Drive`]) moves it by one event.
+//! Nothing sleeps here; a device whose host waits for it says how long it is early.
 
 use crate::command::Ask;
-use crate::engine::{DeviceEngine, Ticket};
+use crate::engine::{DeviceEngine, Step, Ticket};
 use crate::error::DeviceFileError;
 use crate::pace::{Pace, wait};
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
+use port::{
+    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+    block_on_with,
+};
 use std::future::{Future, poll_fn};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use units::{ByteAddr, Bytes, Picos, TxId};
+use std::task::Poll;
+use units::{ByteAddr, Bytes, TxId};
 
 /// A device of real bytes, for many tasks and threads of one process.
 pub struct RealDevice {
@@ -52,17 +53,10 @@ impl RealDevice {
         self.engine.lock().expect("the firmware has not panicked")
     }
 
-    /// Polls a future of this device's requests until it is done, and sleeps while the device says
-    /// that nothing happens. [`port::block_on`] would spin.
+    /// Turns the device until a future of its requests is done, and sleeps while it is early.
+    /// [`port::block_on`] would spin.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        let mut future = pin!(future);
-        let mut context = Context::from_waker(Waker::noop());
-        loop {
-            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                return value;
-            }
-            wait(self.rest());
-        }
+        block_on_with(self, future, wait)
     }
 
     async fn run(
@@ -75,16 +69,13 @@ impl RealDevice {
             device: self,
             ticket: Some(ticket),
         };
-        give_way().await;
         poll_fn(|context| {
             let mut engine = self.engine();
             if let Some(result) = engine.take(ticket, into) {
                 waiting.ticket = None;
                 return Poll::Ready(result);
             }
-            // Early or not: a poll waits for nothing ([`RealDevice::rest`]).
-            engine.step();
-            context.waker().wake_by_ref();
+            engine.watch(ticket, context.waker());
             Poll::Pending
         })
         .await
@@ -140,18 +131,25 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Lets other tasks run once.
-async fn give_way() {
-    let mut has_given = false;
-    poll_fn(|context| {
-        if has_given {
-            return Poll::Ready(());
+impl Drive for RealDevice {
+    fn turn(&self) -> Turned {
+        let mut engine = self.engine();
+        let step = engine.step();
+        let mut next = engine.watchers.next_to_wake();
+        // Who is woken may ask the device.
+        drop(engine);
+        let has_woken = next.is_some();
+        while let Some(waker) = next {
+            waker.wake();
+            next = self.engine().watchers.next_to_wake();
         }
-        has_given = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+        match step {
+            Step::Moved => Turned::Moved,
+            _ if has_woken => Turned::Moved,
+            Step::Idle => Turned::Idle,
+            Step::Early(span) => Turned::Early(span),
+        }
+    }
 }
 
 impl Device for RealDevice {
@@ -226,10 +224,6 @@ impl Device for RealDevice {
         tx: TxId,
     ) -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>> {
         self.run_plain(Ask::Abort(tx), ByteAddr::new(0), Bytes::ZERO)
-    }
-
-    fn rest(&self) -> Picos {
-        self.engine().rest()
     }
 
     fn stats(&self) -> DeviceStats {

@@ -8,7 +8,7 @@ mod common;
 
 use common::{Place, with_slow_flash};
 use device::{Ask, Pace, RealDevice};
-use port::Device;
+use port::{Device, Drive, Turned};
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -65,7 +65,7 @@ fn a_host_that_does_not_wait_is_not_kept() {
         let read = device.block_on(device.read_blocks(ByteAddr::new(0), &mut block));
         assert!(read.unwrap().took() >= Picos::from_micros(1_000_000));
     }
-    assert_eq!(device.rest(), Picos::ZERO);
+    assert_eq!(device.turn(), Turned::Idle);
     assert!(
         began.elapsed() < Duration::from_secs(30),
         "it waits for device time"
@@ -73,23 +73,27 @@ fn a_host_that_does_not_wait_is_not_kept() {
 }
 
 #[test]
-fn a_poll_never_sleeps_and_the_device_says_how_long_nothing_happens() {
+fn neither_poll_nor_turn_sleeps_and_the_device_says_how_early_it_is() {
     let place = Place::new("pace-polls");
     let device = device(&place, "200ms", Pace::Real);
     let mut block = vec![0; 4096];
     let mut read = pin!(device.read_blocks(ByteAddr::new(0), &mut block));
     let mut context = Context::from_waker(Waker::noop());
-    let mut polls = 0u32;
-    let mut longest_rest = Picos::ZERO;
+    let mut turns = 0u32;
+    let mut earliest = Picos::ZERO;
     while read.as_mut().poll(&mut context).is_pending() {
-        polls += 1;
-        longest_rest = longest_rest.max(device.rest());
+        turns += 1;
+        if let Turned::Early(span) = device.turn() {
+            earliest = earliest.max(span);
+        }
     }
     // A sleep of a millisecond in each would leave room for two hundred.
-    assert!(polls > 1_000, "{polls} polls in 200 ms");
-    let rest = longest_rest;
-    assert!(rest > Picos::from_micros(10_000), "it says {rest}");
-    assert!(rest <= Picos::from_micros(201_000), "it says {rest}");
+    assert!(turns > 1_000, "{turns} turns in 200 ms");
+    assert!(earliest > Picos::from_micros(10_000), "early by {earliest}");
+    assert!(
+        earliest <= Picos::from_micros(201_000),
+        "early by {earliest}"
+    );
 }
 
 #[test]

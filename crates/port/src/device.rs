@@ -2,8 +2,6 @@
 
 use crate::{DeviceError, DeviceStats};
 use core::future::Future;
-use core::pin::pin;
-use core::task::{Context, Poll, Waker};
 use units::{ByteAddr, Bytes, Picos, Time, TxId};
 
 /// What a device is.
@@ -59,9 +57,11 @@ pub enum Atomicity {
 
 /// A memory-semantic SSD.
 ///
-/// Methods take `&self`: many tasks may have requests under way on one device. Requests whose
-/// ranges overlap are served in the order in which their futures were first polled. A future that
-/// is dropped before it is done leaves its request with the device: whether a write that was not
+/// Methods take `&self`: many tasks may have requests under way on one device. A future submits its
+/// request when it is first polled; later polls look whether it is done and move nothing: that is
+/// for who drives the device ([`Drive`](crate::Drive)), and wakes the future. Requests whose ranges
+/// overlap are served in the order in which their futures were first polled. A future that is
+/// dropped before it is done leaves its request with the device: whether a write that was not
 /// answered took place is unknown.
 pub trait Device {
     /// What the device is.
@@ -160,25 +160,6 @@ pub trait Device {
     fn abort(&self, tx: TxId)
     -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>>;
 
-    /// How long nothing will happen to what is under way: whoever polls may sleep or do something
-    /// else meanwhile. Zero where polling gets on, which is so unless a device makes its host wait.
-    fn rest(&self) -> Picos {
-        Picos::ZERO
-    }
-
     /// What the device has done since it was made.
     fn stats(&self) -> DeviceStats;
-}
-
-/// Polls a future until it is done. For devices that make progress whenever they are polled; others
-/// would be polled in vain until somebody else moves them.
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-            return value;
-        }
-        core::hint::spin_loop();
-    }
 }

@@ -2,7 +2,8 @@
 //!
 //! Knows no device: the same file system runs over the real-time device below FUSE and over the
 //! simulated one in virtual time (architecture B9). Knows no runtime either: a method gives a
-//! future that makes progress whenever it is polled, so any executor will do, and the shortest one
+//! future that submits when it is first polled and is woken when it is done. Who moves the device
+//! meanwhile has [`Drive`], which those who ask do not see (architecture B11); the shortest driver
 //! is [`block_on`].
 //!
 //! Two ports lead to one logical space of bytes. The *byte port* reads and writes any range;
@@ -14,9 +15,11 @@
 extern crate alloc;
 
 mod device;
+mod drive;
 mod error;
 mod stats;
 
-pub use device::{Acknowledge, Atomicity, Completion, Device, Shape, block_on};
+pub use device::{Acknowledge, Atomicity, Completion, Device, Shape};
+pub use drive::{Drive, Turned, block_on, block_on_with};
 pub use error::DeviceError;
 pub use stats::{DeviceStats, FlashTraffic, PortTraffic};

@@ -7,11 +7,12 @@
 use super::Served;
 use super::work::Work;
 use crate::pace::sleep_for;
+use crate::serving::Driver;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Waker};
+use core::task::Context;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use port::{Device, DeviceError, block_on};
+use port::{Device, DeviceError, Drive, block_on};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -44,7 +45,7 @@ struct Queue {
 
 type Task<'d> = Pin<Box<dyn Future<Output = Result<(), DeviceError>> + 'd>>;
 
-impl<D: Device> Desk<D> {
+impl<D: Device + Drive> Desk<D> {
     pub fn new(device: Arc<D>, does_alone: bool) -> Self {
         Self {
             device: Mutex::new(Some(device)),
@@ -98,7 +99,7 @@ impl<D: Device> Desk<D> {
 
     fn do_alone(&self, work: Work) {
         match &*self.device() {
-            Some(device) => self.count(&block_on(work.run(&**device))),
+            Some(device) => self.count(&block_on(&**device, work.run(&**device))),
             None => work.refuse(),
         }
     }
@@ -123,8 +124,10 @@ impl<D: Device> Desk<D> {
         };
         let _guard = Leaving(self);
         let mut tasks: Vec<Task<'_>> = Vec::new();
-        while let Some(work) = self.next(tasks.is_empty(), sleep_for(device.rest())) {
-            let mut context = Context::from_waker(Waker::noop());
+        let mut driver = Driver::new();
+        while let Some(work) = self.next(tasks.is_empty(), sleep_for(driver.early())) {
+            let waker = driver.waker().clone();
+            let mut context = Context::from_waker(&waker);
             // In the order of arrival: the device serves in the order of first polls.
             for work in work {
                 let mut task: Task<'_> = Box::pin(work.run(&*device));
@@ -134,9 +137,11 @@ impl<D: Device> Desk<D> {
             }
             let (before, mut polls) = (tasks.len(), 0);
             while !tasks.is_empty() && tasks.len() == before && polls < MOST_POLLS {
-                tasks.retain_mut(|task| !self.is_done(task, &mut context));
+                if driver.turn(&*device, tasks.len()) {
+                    tasks.retain_mut(|task| !self.is_done(task, &mut context));
+                }
                 polls += 1;
-                if !device.rest().is_zero() {
+                if !driver.early().is_zero() {
                     break;
                 }
             }
@@ -186,9 +191,9 @@ impl<D: Device> Desk<D> {
 }
 
 /// However the device's thread ends, nobody waits for it any more.
-struct Leaving<'a, D: Device>(&'a Desk<D>);
+struct Leaving<'a, D: Device + Drive>(&'a Desk<D>);
 
-impl<D: Device> Drop for Leaving<'_, D> {
+impl<D: Device + Drive> Drop for Leaving<'_, D> {
     fn drop(&mut self) {
         let mut queue = self.0.queue();
         queue.is_over = true;

@@ -16,7 +16,7 @@ use fuser::{
 };
 use nix::fcntl::{FallocateFlags, OFlag};
 use nix::unistd::Whence;
-use port::{Device, Shape};
+use port::{Device, Drive, Shape};
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) struct OneFile<D> {
     since: SystemTime,
 }
 
-impl<D: Device> OneFile<D> {
+impl<D: Device + Drive> OneFile<D> {
     pub fn new(desk: Arc<Desk<D>>, shape: Shape, owner: (u32, u32), for_others: bool) -> Self {
         Self {
             desk,
@@ -98,7 +98,7 @@ impl<D: Device> OneFile<D> {
     }
 }
 
-impl<D: Device + Send + Sync + 'static> Filesystem for OneFile<D> {
+impl<D: Device + Drive + Send + Sync + 'static> Filesystem for OneFile<D> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Each is a gain and none is needed: an older kernel goes without.
         for gain in [

@@ -10,7 +10,7 @@ use super::place::{MountError, Place, SOURCE};
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use nix::mount::{MntFlags, umount2};
 use nix::unistd::{getgid, getuid};
-use port::Device;
+use port::{Device, Drive};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub struct Ended {
 }
 
 /// A device that is mounted. Ended when dropped, without patience.
-pub struct Mounted<D: Device + Send + Sync + 'static> {
+pub struct Mounted<D: Device + Drive + Send + Sync + 'static> {
     desk: Arc<Desk<D>>,
     place: Place,
     unmounter: SessionUnmounter,
@@ -57,7 +57,7 @@ pub struct Mounted<D: Device + Send + Sync + 'static> {
     mover: Option<JoinHandle<()>>,
 }
 
-impl<D: Device + Send + Sync + 'static> Mounted<D> {
+impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
     /// Mounts a device at an empty directory, or at one where a killed server left its mount.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl<D: Device + Send + Sync + 'static> Mounted<D> {
     }
 }
 
-impl<D: Device + Send + Sync + 'static> Drop for Mounted<D> {
+impl<D: Device + Drive + Send + Sync + 'static> Drop for Mounted<D> {
     fn drop(&mut self) {
         self.leave(Duration::ZERO);
     }

@@ -6,12 +6,12 @@ use super::connection::{Connection, Spares, Wish};
 use super::request::{Cookie, Refusal};
 use super::tasks::{Done, Tasks};
 use super::wire::Errno;
-use crate::pace::sleep_for;
+use crate::pace::{sleep_for, wait};
 use crate::serving::{QUIET, ServerError, Turn};
 use nix::errno::Errno as SystemErrno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use port::Device;
+use port::{Device, Drive, block_on_with};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ pub struct Served {
 ///
 /// # Errors
 /// The system gives no events; the last flush fails. Clients' misdeeds are theirs alone.
-pub fn serve<D: Device>(
+pub fn serve<D: Device + Drive>(
     device: &D,
     listener: Listener,
     export: Export,
@@ -75,7 +75,7 @@ pub fn serve<D: Device>(
         }
     }
     server.farewell()?;
-    port::block_on(device.flush()).map_err(ServerError::Flush)?;
+    block_on_with(device, device.flush(), wait).map_err(ServerError::Flush)?;
     Ok(server.served)
 }
 
@@ -107,7 +107,7 @@ struct Ready {
     input: bool,
 }
 
-impl<'d, D: Device> Server<'d, D> {
+impl<'d, D: Device + Drive> Server<'d, D> {
     fn new(device: &'d D, listener: Listener, export: Export, limits: Limits) -> Self {
         Self {
             listener: Some(listener),

@@ -4,10 +4,11 @@ use super::reply::ROOM;
 use super::request::{Command, Cookie, Refusal, Request};
 use super::wire::Errno;
 use crate::pieces::{PIECE, others_turn, pieces};
+use crate::serving::Driver;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
-use port::{Acknowledge, Device, DeviceError};
+use core::task::{Context, Poll};
+use port::{Acknowledge, Device, DeviceError, Drive};
 use units::{ByteAddr, Bytes, Picos};
 
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
@@ -32,17 +33,18 @@ pub(super) enum Answer {
     Done,
 }
 
-/// Futures of requests. The device makes progress when they are polled, so all are polled again
-/// and again; none is woken.
+/// Futures of requests, and who turns the device for them.
 pub(super) struct Tasks<'d, D> {
     device: &'d D,
+    driver: Driver,
     pending: Vec<Pin<Box<dyn Future<Output = Done> + 'd>>>,
 }
 
-impl<'d, D: Device> Tasks<'d, D> {
+impl<'d, D: Device + Drive> Tasks<'d, D> {
     pub fn new(device: &'d D) -> Self {
         Self {
             device,
+            driver: Driver::new(),
             pending: Vec::new(),
         }
     }
@@ -73,7 +75,10 @@ impl<'d, D: Device> Tasks<'d, D> {
                 weight,
             }
         });
-        match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match task
+            .as_mut()
+            .poll(&mut Context::from_waker(self.driver.waker()))
+        {
             Poll::Ready(done) => Some(done),
             Poll::Pending => {
                 self.pending.push(task);
@@ -82,14 +87,17 @@ impl<'d, D: Device> Tasks<'d, D> {
         }
     }
 
-    /// How long polling gets nobody on.
+    /// How long turning the device gets nobody on.
     pub fn rest(&self) -> Picos {
-        self.device.rest()
+        self.driver.early()
     }
 
-    /// Polls everything once.
+    /// Turns the device, and polls everything if something was woken.
     pub fn poll(&mut self, finished: &mut Vec<Done>) {
-        let mut context = Context::from_waker(Waker::noop());
+        if !self.driver.turn(self.device, self.pending.len()) {
+            return;
+        }
+        let mut context = Context::from_waker(self.driver.waker());
         self.pending
             .retain_mut(|task| match task.as_mut().poll(&mut context) {
                 Poll::Ready(done) => {

@@ -3,13 +3,14 @@
 //! A lane is a future that never ends: it takes a job, does it, and waits for the next one. Lanes
 //! and their buffers are used again, so that a request allocates nothing.
 
+use crate::serving::Driver;
 use ::shm::answer::Done;
 use ::shm::{Layout, Piece, Region, Request, Submission, statistics_to_bytes};
 use core::convert::Infallible;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use port::{Device, DeviceError};
+use port::{Device, DeviceError, Drive};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{Picos, TxId};
@@ -44,25 +45,27 @@ struct Lane<'d> {
 }
 
 impl Lane<'_> {
-    fn poll(&mut self) -> Option<Outcome> {
-        let mut context = Context::from_waker(Waker::noop());
+    fn poll(&mut self, waker: &Waker) -> Option<Outcome> {
+        let mut context = Context::from_waker(waker);
         let Poll::Pending = self.work.as_mut().poll(&mut context);
         self.desk.outcome.borrow_mut().take()
     }
 }
 
-/// All lanes. The device makes progress when they are polled; nothing wakes them.
+/// All lanes, and who turns the device for them.
 pub(super) struct Lanes<'d, D> {
     device: &'d D,
+    driver: Driver,
     lanes: Vec<Lane<'d>>,
     free: Vec<usize>,
     busy: Vec<usize>,
 }
 
-impl<'d, D: Device> Lanes<'d, D> {
+impl<'d, D: Device + Drive> Lanes<'d, D> {
     pub fn new(device: &'d D) -> Self {
         Self {
             device,
+            driver: Driver::new(),
             lanes: Vec::new(),
             free: Vec::new(),
             busy: Vec::new(),
@@ -73,9 +76,9 @@ impl<'d, D: Device> Lanes<'d, D> {
         self.busy.is_empty()
     }
 
-    /// How long polling gets nobody on.
+    /// How long turning the device gets nobody on.
     pub fn rest(&self) -> Picos {
-        self.device.rest()
+        self.driver.early()
     }
 
     /// Hands a request to the device: now, for the device serves in the order of first polls.
@@ -83,7 +86,7 @@ impl<'d, D: Device> Lanes<'d, D> {
         let index = self.free.pop().unwrap_or_else(|| self.open());
         let lane = &mut self.lanes[index];
         lane.desk.job.replace(Some(job));
-        let outcome = lane.poll();
+        let outcome = lane.poll(self.driver.waker());
         match outcome {
             Some(_) => self.free.push(index),
             None => self.busy.push(index),
@@ -98,11 +101,15 @@ impl<'d, D: Device> Lanes<'d, D> {
         self.lanes.len() - 1
     }
 
-    /// Polls everything once.
+    /// Turns the device, and polls everything if something was woken.
     pub fn poll(&mut self, finished: &mut Vec<Outcome>) {
+        if !self.driver.turn(self.device, self.busy.len()) {
+            return;
+        }
+        let waker = self.driver.waker();
         let (lanes, free) = (&mut self.lanes, &mut self.free);
         self.busy.retain(|index| {
-            let outcome = lanes[*index].poll();
+            let outcome = lanes[*index].poll(waker);
             let is_busy = outcome.is_none();
             if !is_busy {
                 free.push(*index);

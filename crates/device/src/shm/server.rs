@@ -3,14 +3,14 @@
 use super::lanes::{Job, Lanes, Outcome};
 use super::peer::{Greeting, Peer, Seat, Wish};
 use crate::nbd::Listener;
-use crate::pace::sleep_for;
+use crate::pace::{sleep_for, wait};
 use crate::serving::{QUIET, ServerError, Turn};
 use ::shm::ring::{get_up, lie_down, must_ring};
 use ::shm::{Breach, Request, Side, Submission};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use port::{Device, Shape};
+use port::{Device, Drive, Shape, block_on_with};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub struct Served {
 ///
 /// # Errors
 /// The system gives no events; the last flush fails. Clients' misdeeds are theirs alone.
-pub fn serve<D: Device>(
+pub fn serve<D: Device + Drive>(
     device: &D,
     listener: &Listener,
     mut turn: impl FnMut() -> Turn,
@@ -59,7 +59,7 @@ pub fn serve<D: Device>(
         server.work()?;
     }
     server.farewell();
-    port::block_on(device.flush()).map_err(ServerError::Flush)?;
+    block_on_with(device, device.flush(), wait).map_err(ServerError::Flush)?;
     Ok(server.served)
 }
 
@@ -81,7 +81,7 @@ struct Server<'d, D> {
     device_rests: bool,
 }
 
-impl<'d, D: Device> Server<'d, D> {
+impl<'d, D: Device + Drive> Server<'d, D> {
     fn new(device: &'d D, listener: &'d Listener) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {

@@ -76,7 +76,8 @@ pub fn with_slow_flash(place: &Place, t_r: &str) -> PathBuf {
     Image::create(&path, &small("bytefs", &sets)).unwrap();
     let device = RealDevice::open(&path, Pace::None).unwrap();
     let block = vec![7; 4096];
-    port::block_on(device.write_blocks(ByteAddr::new(0), &block, Acknowledge::Durable)).unwrap();
+    let written = device.write_blocks(ByteAddr::new(0), &block, Acknowledge::Durable);
+    device.block_on(written).unwrap();
     device.engine().settle();
     device.close().unwrap();
     path

@@ -27,8 +27,8 @@ fn a_client_that_goes_in_the_middle_of_a_write_has_written_nothing() {
 #[test]
 fn a_client_that_goes_while_the_device_works_harms_nobody() {
     let serving = Serving::new(Manner {
-        read_polls: 50,
-        write_polls: 50,
+        read_turns: 50,
+        write_turns: 50,
     });
     let mut honest = Client::new(&serving.path, true);
     for round in 0..20_u8 {
@@ -51,8 +51,8 @@ fn a_client_that_goes_while_the_device_works_harms_nobody() {
 #[test]
 fn a_client_that_takes_its_leave_gets_its_answers_first() {
     let serving = Serving::new(Manner {
-        read_polls: 9,
-        write_polls: 0,
+        read_turns: 9,
+        write_turns: 0,
     });
     let mut client = Client::new(&serving.path, false);
     client.send(&[request(0, READ, 1, 0, 4096), request(0, DISC, 2, 0, 0)].concat());

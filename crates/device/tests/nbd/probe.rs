@@ -2,10 +2,12 @@
 
 use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
-use core::task::Poll;
+use core::task::{Poll, Waker};
 use device::nbd::{Address, Export, Limits, Listener, Served, serve};
 use device::{Ram, Turn};
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
+use port::{
+    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -20,10 +22,10 @@ pub const FATAL: u64 = 101 * BLOCK;
 /// How the device behaves.
 #[derive(Clone, Copy, Default)]
 pub struct Manner {
-    /// Polls until a read is done.
-    pub read_polls: u32,
-    /// Polls until a write is done.
-    pub write_polls: u32,
+    /// Turns of the device until a read is done.
+    pub read_turns: u32,
+    /// Turns until a write is done.
+    pub write_turns: u32,
 }
 
 pub struct Probe {
@@ -33,6 +35,10 @@ pub struct Probe {
     under_way: Cell<u32>,
     most_under_way: Cell<u32>,
     is_stopped: Cell<bool>,
+    /// Turns so far.
+    turns: Cell<u32>,
+    /// Who waits, and until which turn.
+    waiting: RefCell<Vec<(u32, Waker)>>,
 }
 
 /// What is left of a server.
@@ -43,17 +49,18 @@ pub struct Ended {
 }
 
 impl Probe {
-    async fn enter(&self, at: ByteAddr, note: String, polls: u32) -> Result<(), DeviceError> {
+    async fn enter(&self, at: ByteAddr, note: String, turns: u32) -> Result<(), DeviceError> {
         self.log.borrow_mut().push(note);
         self.under_way.set(self.under_way.get() + 1);
         let most = self.most_under_way.get().max(self.under_way.get());
         self.most_under_way.set(most);
-        let mut left = polls;
-        poll_fn(|_| {
-            if left == 0 {
+        let due = self.turns.get() + turns;
+        poll_fn(|context| {
+            if self.turns.get() >= due {
                 return Poll::Ready(());
             }
-            left -= 1;
+            let waiter = (due, context.waker().clone());
+            self.waiting.borrow_mut().push(waiter);
             Poll::Pending
         })
         .await;
@@ -68,6 +75,21 @@ impl Probe {
             return Err(DeviceError::Lost { at });
         }
         Ok(())
+    }
+}
+
+impl Drive for Probe {
+    fn turn(&self) -> Turned {
+        if self.waiting.borrow().is_empty() {
+            return Turned::Idle;
+        }
+        let now = self.turns.get() + 1;
+        self.turns.set(now);
+        let mut waiting = self.waiting.borrow_mut();
+        let due: Vec<_> = waiting.extract_if(.., |(due, _)| *due <= now).collect();
+        drop(waiting);
+        due.into_iter().for_each(|(_, waker)| waker.wake());
+        Turned::Moved
     }
 }
 
@@ -90,7 +112,7 @@ impl Device for Probe {
 
     async fn read_blocks(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
         let note = format!("read {at}+{}", into.len());
-        self.enter(at, note, self.manner.read_polls).await?;
+        self.enter(at, note, self.manner.read_turns).await?;
         self.ram.read_blocks(at, into).await
     }
 
@@ -101,19 +123,19 @@ impl Device for Probe {
         when: Acknowledge,
     ) -> Result<Completion, DeviceError> {
         let note = format!("write {at}+{} {when:?}", bytes.len());
-        self.enter(at, note, self.manner.write_polls).await?;
+        self.enter(at, note, self.manner.write_turns).await?;
         self.ram.write_blocks(at, bytes, when).await
     }
 
     async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
         let note = format!("trim {at}+{}", size.get());
-        self.enter(at, note, self.manner.write_polls).await?;
+        self.enter(at, note, self.manner.write_turns).await?;
         self.ram.trim(at, size).await
     }
 
     async fn flush(&self) -> Result<Completion, DeviceError> {
         let nowhere = ByteAddr::new(1);
-        self.enter(nowhere, "flush".to_string(), self.manner.write_polls)
+        self.enter(nowhere, "flush".to_string(), self.manner.write_turns)
             .await?;
         self.ram.flush().await
     }
@@ -189,6 +211,8 @@ fn run(
         under_way: Cell::new(0),
         most_under_way: Cell::new(0),
         is_stopped: Cell::new(false),
+        turns: Cell::new(0),
+        waiting: RefCell::default(),
     };
     let export = Export::new("probe", probe.shape()).expect("an export");
     let served = serve(&probe, listener, export, limits, || {

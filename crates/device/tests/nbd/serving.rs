@@ -54,8 +54,8 @@ fn force_unit_access_and_flush_reach_the_device() {
 fn requests_that_have_come_are_with_the_device_together() {
     const COUNT: u64 = 32;
     let serving = Serving::new(Manner {
-        read_polls: 3,
-        write_polls: 9,
+        read_turns: 3,
+        write_turns: 9,
     });
     let mut client = Client::new(&serving.path, true);
     let mut bytes = write(0, 1000, 0, &[1; 4096]);
@@ -116,8 +116,8 @@ fn what_the_device_cannot_do_is_an_error_with_its_reason() {
 fn many_clients_see_one_device() {
     const BASE: u64 = 2 << 20;
     let serving = Serving::new(Manner {
-        read_polls: 1,
-        write_polls: 2,
+        read_turns: 1,
+        write_turns: 2,
     });
     let mut clients: Vec<_> = (0..8)
         .map(|turn| Client::new(&serving.path, turn % 2 == 0))

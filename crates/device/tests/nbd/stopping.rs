@@ -11,8 +11,8 @@ use std::path::PathBuf;
 #[test]
 fn a_server_that_stops_ends_what_it_has_flushes_and_removes_its_socket() {
     let serving = Serving::new(Manner {
-        read_polls: 0,
-        write_polls: 2000,
+        read_turns: 0,
+        write_turns: 2000,
     });
     let path = serving.path.clone();
     let mut client = Client::new(&path, true);
@@ -32,8 +32,8 @@ fn a_server_that_stops_ends_what_it_has_flushes_and_removes_its_socket() {
 #[test]
 fn requests_that_come_too_late_are_told_so() {
     let serving = Serving::new(Manner {
-        read_polls: 20,
-        write_polls: 0,
+        read_turns: 20,
+        write_turns: 0,
     });
     let mut client = Client::new(&serving.path, true);
     let mut other = client.socket.try_clone().expect("a second handle");

@@ -2,7 +2,7 @@
 
 use crate::serving::Serving;
 use device::shm::MOST_CLIENTS;
-use port::Device;
+use port::{Device, Drive};
 use shm::{Connect, ENTRIES};
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -81,6 +81,7 @@ fn more_requests_than_the_ring_has_wait_for_room() {
         .map(|buffer| Box::pin(client.read(ByteAddr::new(0), buffer)))
         .collect();
     while !reads.is_empty() {
+        client.turn();
         reads.retain_mut(|read| read.as_mut().poll(&mut context).is_pending());
     }
     drop(reads);

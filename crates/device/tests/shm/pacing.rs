@@ -7,7 +7,7 @@
 use crate::common::{Place, with_slow_flash};
 use crate::serving::{BLOCK, Serving};
 use device::Pace;
-use port::Device;
+use port::{Device, Drive};
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -40,6 +40,7 @@ fn who_hits_the_log_does_not_wait_for_anothers_flash() {
     let mut context = Context::from_waker(Waker::noop());
     let mut delays = Vec::new();
     while flash.as_mut().poll(&mut context).is_pending() {
+        slow.turn();
         let (begun, mut found) = (Instant::now(), [0; 6]);
         let read = quick.wait(quick.read(line, &mut found)).unwrap();
         assert_eq!(&found, b"logged");
@@ -67,6 +68,7 @@ fn a_server_sleeps_while_its_device_rests_and_is_woken_by_who_asks() {
         std::thread::sleep(Duration::from_millis(5));
         quick.wait(quick.persist()).unwrap();
     }
+    slow.turn();
     assert!(
         flash.as_mut().poll(&mut context).is_pending(),
         "{T_R} are over"

@@ -5,7 +5,7 @@ use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Waker};
 use device::RealDevice;
-use port::{Acknowledge, Atomicity, Device, DeviceError};
+use port::{Acknowledge, Atomicity, Device, DeviceError, Drive};
 use shm::Client;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -209,6 +209,7 @@ fn commands_are_served_in_the_order_of_first_polls_also_if_there_is_no_room() {
             assert!(third.as_mut().poll(&mut context).is_pending());
             let mut is_done = [false; 3];
             while is_done != [true; 3] {
+                client.turn();
                 // The later ones are asked first: that changes nothing.
                 is_done[2] = is_done[2] || third.as_mut().poll(&mut context).is_ready();
                 is_done[1] = is_done[1] || second.as_mut().poll(&mut context).is_ready();

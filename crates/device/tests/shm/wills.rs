@@ -10,7 +10,9 @@ use core::cell::Cell;
 use device::nbd::{Address, Listener};
 use device::shm::serve;
 use device::{Image, Pace, RealDevice, Turn};
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
+use port::{
+    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+};
 use shm::Connect;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,6 +28,12 @@ struct Counting {
     device: RealDevice,
     under_way: Cell<u64>,
     most_under_way: Cell<u64>,
+}
+
+impl Drive for Counting {
+    fn turn(&self) -> Turned {
+        self.device.turn()
+    }
 }
 
 impl Device for Counting {

@@ -1,7 +1,8 @@
 //! The client: a [`port::Device`] whose device is in another process.
 //!
-//! Futures make progress when they are polled and never block. Who has nothing else to do calls
-//! [`Client::wait`], which spins for a while and then sleeps until the server rings.
+//! Futures submit when they are first polled and never block; [`Drive::turn`] looks at the ring of
+//! answers and wakes who has one. Who has nothing else to do calls [`Client::wait`], which spins
+//! for a while and then sleeps until the server rings.
 
 mod connecting;
 mod space;
@@ -17,7 +18,9 @@ use crate::region::Region;
 use crate::ring::{get_up, lie_down};
 use crate::statistics::{STATISTICS_BYTES, statistics_from_bytes};
 use crate::submission::Request;
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Shape};
+use port::{
+    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+};
 use state::State;
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -27,12 +30,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use transfer::{Payload, Transfer, Verb};
-use units::{ByteAddr, Bytes, TxId};
+use units::{ByteAddr, Bytes, Picos, TxId};
 
 /// Longest that a sleeper does not look for himself.
 const LONGEST: Duration = Duration::from_millis(100);
-/// Polls between two looks at the clock.
-const POLLS: u32 = 32;
+/// Looks at the ring between two looks at the clock.
+const LOOKS: u32 = 32;
 
 /// A device of another process, for the threads and tasks of this one.
 ///
@@ -65,28 +68,45 @@ impl Client {
         mut gives_up: impl FnMut() -> bool,
     ) -> Option<T> {
         let mut future = pin!(future);
+        // What changes is seen in the count of changes: nobody is to be woken.
         let mut context = Context::from_waker(Waker::noop());
         let mut since = None;
+        let mut seen = self.state().changes;
         loop {
-            for _ in 0..POLLS {
-                if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                    return Some(value);
-                }
-                core::hint::spin_loop();
+            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                return Some(value);
+            }
+            if self.spin_unless_changed(&mut seen) {
+                continue;
             }
             if now().duration_since(*since.get_or_insert_with(now)) < self.spin {
                 continue;
-            }
-            let seen = self.state().changes;
-            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                return Some(value);
             }
             if gives_up() {
                 return None;
             }
             self.sleep(seen);
+            seen = self.state().changes;
             since = None;
         }
+    }
+
+    /// Looks at the ring for some time, or until something has changed since `seen`, which it
+    /// brings up to date. Says whether something has.
+    fn spin_unless_changed(&self, seen: &mut u64) -> bool {
+        for _ in 0..LOOKS {
+            let mut state = self.state();
+            let before = state.changes;
+            state.look(&self.region, &self.socket);
+            let changes = state.changes;
+            self.tell(state, before);
+            if changes != *seen {
+                *seen = changes;
+                return true;
+            }
+            core::hint::spin_loop();
+        }
+        false
     }
 
     /// Sleeps until something has changed since `seen`, or for a while.
@@ -114,10 +134,11 @@ impl Client {
         state.collect(&self.region);
         // One of those who wait sleeps at the socket next.
         self.changed.notify_all();
+        self.wake(state);
     }
 
     /// Tells others what has changed, if they wait.
-    fn tell(&self, state: &State, before: u64) {
+    fn tell(&self, state: MutexGuard<'_, State>, before: u64) {
         if state.changes == before {
             return;
         }
@@ -126,6 +147,17 @@ impl Client {
         }
         if state.has_sleeper && state.has_queue() {
             handshake::wake(&self.wake);
+        }
+        self.wake(state);
+    }
+
+    /// Wakes who is to be woken, with the lock released: he may ask the device.
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let mut next = state.next_to_wake();
+        drop(state);
+        while let Some(waker) = next {
+            waker.wake();
+            next = self.state().next_to_wake();
         }
     }
 
@@ -173,6 +205,23 @@ impl Client {
 #[allow(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()
+}
+
+impl Drive for Client {
+    /// Looks at the ring of answers. When the server answers is known to nobody: with a request
+    /// under way the client is early, by zero.
+    fn turn(&self) -> Turned {
+        let mut state = self.state();
+        let before = state.changes;
+        let has_changed = state.look(&self.region, &self.socket);
+        let is_busy = state.is_busy() || state.has_queue();
+        self.tell(state, before);
+        match (has_changed, is_busy) {
+            (true, _) => Turned::Moved,
+            (false, true) => Turned::Early(Picos::ZERO),
+            (false, false) => Turned::Idle,
+        }
+    }
 }
 
 impl Device for Client {

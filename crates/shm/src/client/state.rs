@@ -11,6 +11,7 @@ use crate::submission::{Piece, Request, Submission};
 use port::DeviceError;
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
+use std::task::Waker;
 
 /// Looks in vain at the ring before the socket is asked whether the server lives: looking costs
 /// some nanoseconds, asking some hundred.
@@ -39,10 +40,14 @@ pub struct State {
     submissions: Writer,
     answers: Reader,
     slots: Vec<Slot>,
+    /// Who waits for the answer in a slot.
+    watchers: Vec<Option<Waker>>,
     free: Vec<usize>,
     space: Space,
-    /// Who has not submitted everything, in the order of coming.
-    queue: VecDeque<u64>,
+    /// Who has not submitted everything, in the order of coming, and whom to wake for it.
+    queue: VecDeque<(u64, Option<Waker>)>,
+    /// Watchers of what has happened.
+    to_wake: Vec<Waker>,
     next_ticket: u64,
     /// Grows with everything that somebody might wait for.
     pub changes: u64,
@@ -60,9 +65,11 @@ impl State {
             submissions: Writer::new(Ring::Submissions),
             answers: Reader::new(Ring::Answers),
             slots: vec![Slot::Free; ENTRIES],
+            watchers: vec![None; ENTRIES],
             free: (0..ENTRIES).rev().collect(),
             space: Space::new(layout.data().get() as usize),
             queue: VecDeque::new(),
+            to_wake: Vec::new(),
             next_ticket: 0,
             changes: 0,
             waiters: 0,
@@ -76,7 +83,7 @@ impl State {
     pub fn queue_up(&mut self) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.queue.push_back(ticket);
+        self.queue.push_back((ticket, None));
         ticket
     }
 
@@ -87,15 +94,68 @@ impl State {
 
     /// Everything was submitted, or will not be.
     pub fn leave_queue(&mut self, ticket: u64) {
-        if let Some(place) = self.queue.iter().position(|other| *other == ticket) {
+        if let Some(place) = self.queue.iter().position(|(other, _)| *other == ticket) {
             self.queue.remove(place);
-            self.changes += u64::from(!self.queue.is_empty());
+            self.there_is_room();
         }
+    }
+
+    /// Whoever is first in the queue looks again.
+    fn there_is_room(&mut self) {
+        if let Some((_, watcher)) = self.queue.front_mut() {
+            self.to_wake.extend(watcher.take());
+            self.changes += 1;
+        }
+    }
+
+    /// Someone is to be woken when a request is answered.
+    pub fn watch(&mut self, sent: Sent, waker: &Waker) {
+        watched(&mut self.watchers[sent.slot], waker);
+    }
+
+    /// Someone is to be woken when there may be room for him.
+    pub fn watch_queue(&mut self, ticket: u64, waker: &Waker) {
+        if let Some((_, watcher)) = self.queue.iter_mut().find(|(other, _)| *other == ticket) {
+            watched(watcher, waker);
+        }
+    }
+
+    /// The next one to be woken.
+    pub fn next_to_wake(&mut self) -> Option<Waker> {
+        self.to_wake.pop()
+    }
+
+    /// Whether the server has requests.
+    pub fn is_busy(&self) -> bool {
+        self.free.len() < ENTRIES
+    }
+
+    /// Looks at the ring, and once in a while whether the server lives. Says whether there was
+    /// something.
+    pub fn look(&mut self, region: &Region, socket: &UnixStream) -> bool {
+        if self.collect(region) {
+            return true;
+        }
+        if self.gone.is_some() {
+            return false;
+        }
+        self.looks += 1;
+        if self.looks < PATIENCE {
+            return false;
+        }
+        self.looks = 0;
+        let before = self.changes;
+        // While somebody sleeps, bells are for him.
+        if !self.has_sleeper {
+            self.hear(region, socket);
+        }
+        self.changes != before
     }
 
     /// Room for a request, if it is this one's turn and there is some.
     pub fn room(&mut self, ticket: u64, size: usize) -> Option<Sent> {
-        if self.queue.front() != Some(&ticket) || self.free.is_empty() {
+        let is_first = matches!(self.queue.front(), Some((first, _)) if *first == ticket);
+        if !is_first || self.free.is_empty() {
             return None;
         }
         let piece = self.space.take(size)?;
@@ -131,10 +191,14 @@ impl State {
         let cookie = words[1];
         let index = usize::try_from(cookie).unwrap_or(usize::MAX);
         match self.slots.get(index) {
-            Some(Slot::UnderWay) => self.slots[index] = Slot::Answered(words),
+            Some(Slot::UnderWay) => {
+                self.slots[index] = Slot::Answered(words);
+                self.to_wake.extend(self.watchers[index].take());
+            }
             Some(Slot::Abandoned(piece)) => {
                 let piece = *piece;
                 self.release(Sent { slot: index, piece });
+                self.there_is_room();
             }
             _ => {
                 self.give_up(&Breach::Cookie { cookie });
@@ -147,9 +211,18 @@ impl State {
     #[cold]
     fn give_up(&mut self, breach: &Breach) -> bool {
         let reason = format!("its server has broken the protocol: {breach}");
+        self.end(reason);
+        true
+    }
+
+    /// The server is no more: everybody looks again.
+    fn end(&mut self, reason: String) {
         self.gone.get_or_insert(reason);
         self.changes += 1;
-        true
+        let watchers = self.watchers.iter_mut();
+        let queue = self.queue.iter_mut().map(|(_, watcher)| watcher);
+        let all = watchers.chain(queue).filter_map(Option::take);
+        self.to_wake.extend(all);
     }
 
     fn release(&mut self, sent: Sent) {
@@ -169,27 +242,22 @@ impl State {
     /// An answer was taken: number and bytes are free again.
     pub fn forget(&mut self, sent: Sent) {
         self.release(sent);
-        self.changes += u64::from(!self.queue.is_empty());
+        self.there_is_room();
     }
 
     /// Nobody waits for the answer any more.
     pub fn abandon(&mut self, sent: Sent) {
         match self.slots[sent.slot] {
             Slot::Answered(_) => self.forget(sent),
-            _ => self.slots[sent.slot] = Slot::Abandoned(sent.piece),
+            _ => {
+                self.watchers[sent.slot] = None;
+                self.slots[sent.slot] = Slot::Abandoned(sent.piece);
+            }
         }
     }
 
-    /// Why the server is no more, if so. Asks the socket once in a while.
-    pub fn gone(&mut self, region: &Region, socket: &UnixStream) -> Option<DeviceError> {
-        self.looks += 1;
-        if self.gone.is_none() && self.looks >= PATIENCE {
-            self.looks = 0;
-            // While somebody sleeps, bells are for him.
-            if !self.has_sleeper {
-                self.hear(region, socket);
-            }
-        }
+    /// Why the server is no more, if that is known.
+    pub fn gone(&self) -> Option<DeviceError> {
         let reason = self.gone.clone()?;
         Some(DeviceError::Stopped { reason })
     }
@@ -208,7 +276,13 @@ impl State {
             },
             |text| format!("its server has ended the connection: {text}"),
         );
-        self.gone.get_or_insert(reason);
-        self.changes += 1;
+        self.end(reason);
+    }
+}
+
+fn watched(place: &mut Option<Waker>, waker: &Waker) {
+    match place {
+        Some(known) => known.clone_from(waker),
+        none => *none = Some(waker.clone()),
     }
 }

@@ -8,7 +8,7 @@ use crate::submission::{Piece, Request};
 use port::{Acknowledge, Completion, DeviceError};
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use units::{ByteAddr, Bytes, TxId};
 
 /// Requests of one command that are under way at once: one is copied while the server has others.
@@ -70,7 +70,8 @@ struct Part {
 }
 
 /// A command under way. Submits when it is first polled and there is room; commands that were
-/// polled before it come first.
+/// polled before it come first. It is woken when a piece of it is answered, and when there may be
+/// room for its next one.
 pub struct Transfer<'a> {
     client: &'a Client,
     verb: Verb,
@@ -182,20 +183,28 @@ impl<'a> Transfer<'a> {
     }
 
     fn advance(&mut self, state: &mut State) -> Poll<Result<Done, DeviceError>> {
-        let client = self.client;
         if self.ticket.is_none() && !self.has_begun && self.error.is_none() {
             self.ticket = Some(state.queue_up());
         }
-        state.collect(&client.region);
         self.harvest(state);
         self.feed(state);
         if self.is_over() {
             return Poll::Ready(self.result());
         }
-        match state.gone(&client.region, &client.socket) {
+        match state.gone() {
             None => Poll::Pending,
             Some(_) if self.harvest_last(state) => Poll::Ready(self.result()),
             Some(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Has itself woken when there is something to look at.
+    fn watch(&self, state: &mut State, waker: &Waker) {
+        for part in self.parts.iter().flatten() {
+            state.watch(part.sent, waker);
+        }
+        if let Some(ticket) = self.ticket {
+            state.watch_queue(ticket, waker);
         }
     }
 
@@ -222,11 +231,10 @@ impl Future for Transfer<'_> {
         let mut state = client.state();
         let before = state.changes;
         let outcome = self.advance(&mut state);
-        client.tell(&state, before);
-        drop(state);
         if outcome.is_pending() {
-            context.waker().wake_by_ref();
+            self.watch(&mut state, context.waker());
         }
+        client.tell(state, before);
         outcome
     }
 }
@@ -243,6 +251,6 @@ impl Drop for Transfer<'_> {
         for part in self.parts.iter_mut().filter_map(Option::take) {
             state.abandon(part.sent);
         }
-        client.tell(&state, before);
+        client.tell(state, before);
     }
 }
