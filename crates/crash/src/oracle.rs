@@ -36,6 +36,8 @@ pub struct Oracle {
     has_failed: bool,
     /// Of runs that were refused while they waited for room: what their lines may be instead.
     maybe: BTreeMap<usize, Vec<Token>>,
+    /// Transactions of which such a run was: perhaps they have begun with it.
+    in_doubt: BTreeSet<TxId>,
     /// Of a device without protection against power loss; with the lines of a page.
     unflushed: Option<(Unflushed, usize)>,
     /// Those that were committed at some time, or may have been.
@@ -58,6 +60,7 @@ impl Oracle {
             open: BTreeMap::new(),
             has_failed: false,
             maybe: BTreeMap::new(),
+            in_doubt: BTreeSet::new(),
             unflushed: None,
             committed: BTreeSet::new(),
             most_open,
@@ -293,6 +296,9 @@ impl Oracle {
         let may_be_there = !is_whole || self.unflushed.is_some();
         let lines = asked.written();
         if may_be_there && lines.len() > 1 {
+            if let Asked::WriteUnder(tx, _) = asked {
+                self.in_doubt.insert(*tx);
+            }
             for (line, token) in lines {
                 self.maybe.entry(*line).or_default().push(*token);
             }
@@ -305,7 +311,9 @@ impl Oracle {
     }
 
     fn end(&mut self, id: RequestId, tx: TxId) -> Result<BTreeMap<usize, Token>, String> {
+        let is_in_doubt = self.in_doubt.remove(&tx);
         let lines = self.open.remove(&tx);
+        let lines = lines.or_else(|| is_in_doubt.then(BTreeMap::new));
         lines.ok_or_else(|| format!("{id} ends {tx}, which is not open, and is not refused"))
     }
 

@@ -6,11 +6,12 @@ use crate::error::DeviceFileError;
 use crate::failing::faults_of;
 use crate::image::{Image, Purpose};
 use crate::media::PageFault;
+use crate::unbegun::{self, Unbegun};
 use firmware::Durable;
 use nand::Faults;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
-use units::{BlockAddr, Lpa, Ppa, TxId};
+use units::{Lpa, Ppa, TxId};
 
 /// Problems that are written out; the others are counted.
 const WRITTEN_OUT: usize = 100;
@@ -81,9 +82,10 @@ pub fn check(
         was_cut_off: image.was_cut_off,
         ..Findings::default()
     };
+    let unbegun = check_unbegun(&image, &mut findings, observe);
     check_tables(&image, &mut findings);
     count(&image, &mut findings);
-    if let Some(pages) = check_erased(&image, &mut findings, observe) {
+    if let Some(pages) = unbegun {
         check_pages(&image, &mut findings, &mut |more| observe(pages + more));
     }
     Ok(findings)
@@ -116,26 +118,21 @@ fn count(image: &Image, findings: &mut Findings) {
     }
 }
 
-/// Pages that have not begun, against the flash: a device would program them. How many there are,
-/// unless the observer has ended it.
-fn check_erased(
+/// Pages that have not begun, as opening sees them. How many there are, unless the observer has
+/// ended it.
+fn check_unbegun(
     image: &Image,
     findings: &mut Findings,
     observe: &mut dyn FnMut(u64) -> bool,
 ) -> Option<u64> {
+    let unbegun = Unbegun::of(&image.tables, &image.media, image.layout);
     let mut pages = 0;
-    let records: BTreeMap<_, _> = image.tables.blocks().collect();
-    let blocks = (0..image.layout.blocks).map(|block| u32::try_from(block).map(BlockAddr::new));
-    for block in blocks.map(|block| block.expect("blocks have 32-bit numbers")) {
-        let first = image.layout.first_page(block).get();
-        let begun = records.get(&block).map_or(0, |record| record.begun);
-        let unbegun = u64::from(begun)..image.layout.block_pages as u64;
-        pages += unbegun.end.saturating_sub(unbegun.start);
-        for ppa in unbegun.map(|nth| Ppa::new(first + nth)) {
-            if image.media.holder(ppa).is_some() {
-                findings.complain(|| format!("{ppa} is programmed, and has not begun"));
-            }
+    for block in unbegun.blocks() {
+        for ppa in unbegun.programmed(block) {
+            findings.complain(|| unbegun::sentence(ppa));
         }
+        let of_block = unbegun.pages(block);
+        pages += of_block.end - of_block.start;
         if !observe(pages) {
             return None;
         }

@@ -13,6 +13,7 @@ use crate::mapped::Mapped;
 use crate::media::{Media, fill};
 use crate::superblock::{ImageId, Role, SUPERBLOCK_BYTES, Superblock, SuperblockError, VERSION};
 use crate::tables::Tables;
+use crate::unbegun::{self, Unbegun};
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -106,7 +107,15 @@ impl Image {
     /// # Errors
     /// It is none, damaged, newer, or open elsewhere.
     pub fn open(path: &Path) -> Result<Self, DeviceFileError> {
-        Self::open_for(path, Purpose::Use)
+        let image = Self::open_for(path, Purpose::Use)?;
+        let unbegun = Unbegun::of(&image.tables, &image.media, image.layout);
+        match unbegun.first_programmed() {
+            None => Ok(image),
+            Some(ppa) => {
+                let what = unbegun::sentence(ppa);
+                Err(DeviceFileError::damaged(&file_path(path, Role::Dram), what))
+            }
+        }
     }
 
     /// Opens an image.

@@ -42,6 +42,7 @@ mod statistics;
 mod superblock;
 mod tables;
 mod transactions;
+mod unbegun;
 mod watchers;
 mod wire;
 mod world;

@@ -7,9 +7,12 @@
 
 use crate::layout::{HEADER_BYTES, Layout};
 use crate::mapped::Mapped;
+use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::unistd::{Whence, lseek};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use units::{BlockAddr, Lpa, Ppa};
 
@@ -131,6 +134,27 @@ impl Media {
             .load(self.layout.spare(ppa))
             .checked_sub(1)
             .map(Lpa::new)
+    }
+
+    /// Pages, by number, whose spare areas have room on the disk, in ascending order: all others
+    /// have never been programmed, and need not be looked at.
+    pub fn ever_programmed(&self) -> Vec<Range<u64>> {
+        let first = self.layout.spare(Ppa::new(0)) as i64;
+        let end = first + (self.layout.blocks * self.layout.block_pages * HEADER_BYTES) as i64;
+        let page_at = |at: i64| (at.clamp(first, end) - first) as u64 / HEADER_BYTES as u64;
+        let (mut found, mut at) = (Vec::new(), first);
+        while at < end {
+            let data = match lseek(&self.file, at, Whence::SeekData) {
+                Ok(data) => data,
+                Err(Errno::ENXIO) => break,
+                // A file system that does not tell: everything may be there.
+                Err(_) => at,
+            };
+            let hole = lseek(&self.file, data, Whence::SeekHole).unwrap_or(end);
+            found.push(page_at(data)..page_at(hole));
+            at = hole.max(data + 1);
+        }
+        found
     }
 
     /// The bytes of a page.

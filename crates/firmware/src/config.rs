@@ -230,13 +230,14 @@ units::parameters! {
 impl SsdConfig {
     /// Frames of the data cache of a device with pages of `page`.
     pub fn frame_count(&self, page: Bytes) -> u64 {
-        let beside = self.write_log.get() + self.tx_log.get();
+        let beside = self.write_log.get().saturating_add(self.tx_log.get());
         Bytes::new(self.dram.get().saturating_sub(beside)) / page
     }
 
-    /// Slots of one half of the write log; 0 without a log.
+    /// Slots of one half of the write log; 0 without a log, or if an entry takes nothing.
     pub fn half_slot_count(&self) -> u64 {
-        self.write_log / self.log_entry / 2
+        let entries = self.write_log.get().checked_div(self.log_entry.get());
+        entries.unwrap_or(0) / 2
     }
 
     /// Every parameter that is out of range, as a sentence.
@@ -297,7 +298,7 @@ impl SsdConfig {
             ));
         }
         let log = self.write_log;
-        if log > Bytes::ZERO && log < entry * 2 || log > Bytes::from_mib(2048) {
+        if log > Bytes::ZERO && log.get() / 2 < entry.get() || log > Bytes::from_mib(2048) {
             problems.push(format!(
                 "ssd.write_log is {log}; it must be 0B, or two entries up to 2GiB"
             ));
@@ -418,7 +419,7 @@ impl ControllerConfig {
                 "ssd.write_log ({}) has more slots than the log index can name beside the lines \
                  of a page of {page}: it must be below {}",
                 self.ssd.write_log,
-                self.ssd.log_entry * (2 * nameable)
+                Bytes::new(self.ssd.log_entry.get().saturating_mul(2 * nameable))
             ));
         }
         problems

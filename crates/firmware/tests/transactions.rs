@@ -6,9 +6,10 @@ mod common;
 #[path = "common/device.rs"]
 mod device;
 
+use common::Misfortune;
 use device::*;
 use firmware::{Answer, ControllerConfig, PagePlace, Refusal, RequestOp, Response};
-use units::{Bytes, Picos, RequestId, TxId};
+use units::{Bytes, Picos, Ratio, RequestId, Stream, TxId};
 
 const ONE: TxId = TxId::new(1);
 const TWO: TxId = TxId::new(2);
@@ -256,4 +257,72 @@ fn a_fetch_that_compaction_overtakes_has_the_committed_version() {
         assert_eq!(read(&mut device, page, 3), 13);
     }
     assert!(overtaken > 0, "the program went behind the fetch each time");
+}
+
+/// Ends everything that is in flight, as flash that takes no program any more.
+fn settle_on_dead_flash(device: &mut Device) -> Vec<Response> {
+    let all = Ratio::percent(100);
+    let misfortune = Misfortune {
+        programs: all,
+        erases: all,
+        reads: Ratio::percent(0),
+    };
+    device.bench.misfortune = Some((misfortune, Stream::new(1, "dead flash")));
+    device.now += Picos::from_micros(1);
+    let (controller, bench) = (&mut device.controller, &mut device.bench);
+    loop {
+        if let Some(timer) = bench.timers.pop_front() {
+            controller.on_timer(device.now, timer, bench);
+        } else if let Some(tag) = bench.finish_any() {
+            match bench.fault {
+                None => controller.on_nand_done(device.now, tag, bench),
+                Some(fault) => controller.on_nand_failed(device.now, tag, fault, bench),
+            }
+            bench.forget_register(tag);
+        } else {
+            return device.answers();
+        }
+    }
+}
+
+const READ_ONLY: Answer = Answer::Refused(Refusal::ReadOnly);
+
+#[test]
+fn a_run_that_was_refused_at_a_standstill_in_part_is_given_up_by_an_abort() {
+    let mut device = device(8);
+    write(&mut device, 1, TxId::NONE, 3, 0);
+    for id in 2..16 {
+        write(&mut device, id, TxId::NONE, 2, u64::from(id));
+    }
+    // The last slot of the second half, while the first one is compacted; the rest waits.
+    device.bench.page(PagePlace::Host(RequestId::new(20)))[..2].copy_from_slice(&[20, 21]);
+    let run = RequestOp::WriteRun { count: 2, tx: ONE };
+    assert_eq!(device.send(20, run, 3, 0), []);
+    assert_eq!(answer(&settle_on_dead_flash(&mut device)), READ_ONLY);
+    assert!(device.controller.health().is_stuck);
+    assert_eq!(read(&mut device, 3, 0), 20, "not committed, and seen");
+    let abort = RequestOp::Abort { tx: ONE };
+    assert_eq!(end(&mut device, abort), Answer::Written);
+    assert_eq!(read(&mut device, 3, 0), 1);
+    let unknown = Answer::Refused(Refusal::UnknownTransaction);
+    assert_eq!(end(&mut device, abort), unknown);
+}
+
+#[test]
+fn a_commit_that_was_refused_at_a_standstill_leaves_its_transaction_to_be_aborted() {
+    let mut device = Device::new(&with_transactions(8, 1));
+    write(&mut device, 1, ONE, 3, 0);
+    assert_eq!(
+        end(&mut device, RequestOp::Commit { tx: ONE }),
+        Answer::Written
+    );
+    write(&mut device, 2, TWO, 3, 0);
+    let commit = RequestOp::Commit { tx: TWO };
+    assert_eq!(device.send(800, commit, 0, 0), [], "the TxLog is full");
+    assert_eq!(answer(&settle_on_dead_flash(&mut device)), READ_ONLY);
+    assert!(device.controller.health().is_stuck);
+    assert_eq!(end(&mut device, commit), READ_ONLY, "it may be asked again");
+    let abort = RequestOp::Abort { tx: TWO };
+    assert_eq!(end(&mut device, abort), Answer::Written);
+    assert_eq!(read(&mut device, 3, 0), 1);
 }

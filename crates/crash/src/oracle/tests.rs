@@ -105,6 +105,24 @@ fn who_writes_what_another_holds_must_be_refused_and_nobody_else() {
     assert_eq!(refused(Asked::Abort(TxId::new(6)), unknown), (true, false));
 }
 
+/// A run that waited for room may have begun its transaction, which may then be ended.
+#[test]
+fn a_transaction_is_in_doubt_whose_run_was_refused_at_a_standstill() {
+    let mut oracle = Oracle::new(4, Some(3));
+    oracle.fail();
+    oracle.ask(A, Asked::WriteUnder(TX, lines(&[(0, 7), (1, 7)])));
+    assert!(oracle.refused(A, Refusal::ReadOnly).is_ok());
+    for ends in [Asked::Abort(TX), Asked::Commit(TX)] {
+        let mut oracle = oracle.clone();
+        oracle.ask(A, ends.clone());
+        let mut unknown = oracle.clone();
+        assert!(unknown.refused(A, Refusal::UnknownTransaction).is_ok());
+        assert!(oracle.done(A).is_ok());
+        oracle.ask(A, ends);
+        assert!(oracle.done(A).is_err(), "it has ended");
+    }
+}
+
 /// Three lines may be open.
 #[test]
 fn what_may_be_open_is_not_refused_for_want_of_room_and_no_more_is_done() {

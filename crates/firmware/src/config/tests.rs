@@ -56,6 +56,38 @@ fn log_and_cache_share_the_dram() {
 }
 
 #[test]
+fn an_entry_of_the_log_takes_64_to_128_bytes() {
+    for bytes in [0, 1, 63, 129, u64::MAX] {
+        let ssd = SsdConfig {
+            log_entry: Bytes::new(bytes),
+            ..ssd()
+        };
+        let problems = ssd.validate();
+        let problem = problems.iter().find(|it| it.starts_with("ssd.log_entry"));
+        assert!(problem.is_some(), "{problems:?}");
+        ssd.seal_slot_count();
+    }
+}
+
+/// What may be written in a file is answered with sentences, not with an overflow.
+#[test]
+fn no_number_is_too_large_to_be_checked() {
+    let most = SsdConfig {
+        dram: Bytes::new(u64::MAX),
+        write_log: Bytes::new(u64::MAX),
+        log_entry: Bytes::new(u64::MAX),
+        tx_log: Bytes::new(u64::MAX),
+        log_design_share: Ratio::percent(u64::MAX),
+        log_seal_at: Ratio::percent(u64::MAX),
+        flush_cost: Picos::new(u64::MAX),
+        ..ssd()
+    };
+    assert!(!most.validate().is_empty());
+    most.frame_count(Bytes::from_kib(4));
+    most.seal_slot_count();
+}
+
+#[test]
 fn a_log_needs_a_battery() {
     let without = SsdConfig {
         power_loss_protection: PowerLossProtection::None,

@@ -98,7 +98,7 @@ impl FtlConfig {
     pub fn has_room_without(&self, geometry: &FlashGeometry, bad_of_die: &[u32]) -> bool {
         let bad = bad_of_die.iter().copied().chain(core::iter::repeat(0));
         let dies = bad.take(geometry.die_count() as usize);
-        let kept = WRITTEN_BLOCKS + self.reserve_blocks;
+        let kept = WRITTEN_BLOCKS.saturating_add(self.reserve_blocks);
         let usable = |bad: u32| geometry.blocks_per_die().saturating_sub(bad);
         let blocks: u64 = dies
             .map(|bad| u64::from(usable(bad).saturating_sub(kept)))
@@ -196,8 +196,9 @@ impl FtlConfig {
             ));
         }
         let layout = Layout::new(geometry, self);
-        let spare = WRITTEN_BLOCKS + self.reserve_blocks + self.gc_start_blocks;
-        let most = u64::from(blocks.saturating_sub(spare)) * u64::from(pages);
+        let kept = [WRITTEN_BLOCKS, self.reserve_blocks, self.gc_start_blocks];
+        let spare: u64 = kept.into_iter().map(u64::from).sum();
+        let most = u64::from(blocks).saturating_sub(spare) * u64::from(pages);
         if layout.exported > most || layout.exported == 0 {
             problems.push(format!(
                 "ftl.over_provisioning is {}: {} of the {} pages of a die are exported; GC needs {spare} blocks of {pages} pages beyond them, so it must be larger",
@@ -253,6 +254,43 @@ mod tests {
             ..testing::config()
         };
         assert!(problem(&config).starts_with("ftl.over_provisioning is 37%"));
+    }
+
+    #[test]
+    fn a_watermark_above_all_blocks_is_refused() {
+        for gc_start_blocks in [14, u32::MAX - 3, u32::MAX] {
+            let config = FtlConfig {
+                gc_start_blocks,
+                ..testing::config()
+            };
+            assert!(problem(&config).starts_with("ftl.over_provisioning is"));
+        }
+    }
+
+    /// What may be written in a file: a sentence or a device, but no overflow.
+    #[test]
+    fn no_number_is_too_large_to_be_checked() {
+        let most = FtlConfig {
+            fill: Ratio::percent(u64::MAX),
+            overwritten: Ratio::percent(u64::MAX),
+            placement: u64::MAX,
+            gc_start_blocks: u32::MAX,
+            reserve_blocks: u32::MAX,
+            gc_pages: u32::MAX,
+            gc_foreground_pages: u32::MAX,
+            gc_buffers: u32::MAX,
+            gc_bulk_blocks: u32::MAX,
+            wear_spread: u32::MAX,
+            ..testing::config()
+        };
+        assert!(!most.validate(&GEOMETRY).is_empty());
+        most.exported_pages(&GEOMETRY);
+        most.has_room_without(&GEOMETRY, &[u32::MAX]);
+        let overwritten = FtlConfig {
+            overwritten: Ratio::percent(u64::MAX),
+            ..testing::config()
+        };
+        assert!(overwritten.validate(&GEOMETRY).is_empty());
     }
 
     #[test]

@@ -41,11 +41,12 @@ impl Layout {
                 let in_use = config.gc_threshold.of(u64::from(blocks));
                 blocks
                     .saturating_sub(u32::try_from(in_use).unwrap_or(blocks))
-                    .max(config.reserve_blocks + 1)
+                    .max(config.reserve_blocks.saturating_add(1))
             }
         };
-        let full_block_limit = blocks.saturating_sub(free_floor + 1);
-        let written = (mapped + config.overwritten.of(mapped)).div_ceil(block_pages);
+        let full_block_limit = blocks.saturating_sub(free_floor).saturating_sub(1);
+        let overwritten = config.overwritten.of(mapped);
+        let written = mapped.saturating_add(overwritten).div_ceil(block_pages);
         let full_blocks = u32::try_from(written)
             .map_or(full_block_limit, |written| written.min(full_block_limit));
         Self {
