@@ -1,8 +1,8 @@
 //! Everything that can happen, as one small enum.
 
-use crate::device::DeviceEvent;
 use crate::request::MissRef;
 use host::{HostLine, MissKind, MissSlot};
+use soc::DeviceEvent;
 use units::{CoreId, Lpa, RequestId};
 
 /// An event; what it means is in the handler of the same name.

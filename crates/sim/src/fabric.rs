@@ -21,10 +21,9 @@ pub(crate) use page_cache::PageStore;
 
 use crate::amat::AccessStats;
 use crate::config::{Config, MemoryKind, Migration};
-use crate::device::{Device, DeviceEvent, Surroundings};
+use crate::device::{self, Device};
 use crate::event::Event;
 use crate::line_order::LineOrder;
-use crate::queue::EventQueue;
 use crate::recorder::Recorder;
 use crate::request::{MissRef, Pending, Purpose, Requests};
 use crate::simulation::delay::stores_switch;
@@ -39,7 +38,9 @@ use host::placement::{DemotionKind, Location, MigrationKind, PageAccess, Placeme
 use host::{HostLine, MissKind, MissSlot, Nodes, PageNumbers, Region};
 pub(crate) use memory::Missed;
 use memory::Waiting;
+use nand::Completion;
 use persist::Persisting;
+use soc::{DeviceEvent, EventQueue, Harness};
 use std::collections::VecDeque;
 use units::{CoreId, LineAddr, LineInPage, Lpa, PageSize, Picos, RequestId, Time};
 
@@ -152,7 +153,7 @@ impl Fabric {
         Self {
             queue: EventQueue::new(),
             placement: promotion::placement_of(config, page_count),
-            device: is_ssd.then(|| Device::for_pages(config, page_count)),
+            device: is_ssd.then(|| device::for_pages(config, page_count)),
             requests: Requests::default(),
             llc: SharedCache::new(&config.cpu),
             host_dram: HostMemory::new(config),
@@ -420,6 +421,7 @@ impl Fabric {
             queue: &mut self.queue,
             requests: &mut self.requests,
             notices: &mut self.notices,
+            recorder: &mut self.recorder,
         };
         act(self.device.as_mut().expect(why), &mut host)
     }
@@ -471,9 +473,10 @@ struct HostSide<'a> {
     queue: &'a mut EventQueue<Event>,
     requests: &'a mut Requests,
     notices: &'a mut Vec<Lpa>,
+    recorder: &'a mut Option<Box<Recorder>>,
 }
 
-impl Surroundings for HostSide<'_> {
+impl Harness for HostSide<'_> {
     fn now(&self) -> Time {
         self.queue.now()
     }
@@ -491,6 +494,12 @@ impl Surroundings for HostSide<'_> {
     fn page_arrived(&mut self, at: Time, lpa: Lpa) {
         self.notices.push(lpa);
         self.queue.push(at, Event::PageArrived(lpa));
+    }
+    #[inline]
+    fn observe(&mut self, completion: &Completion) {
+        if let Some(recorder) = self.recorder {
+            recorder.flash_operation(*completion);
+        }
     }
 }
 

@@ -17,7 +17,6 @@ pub mod histogram;
 pub mod line_order;
 pub mod locality;
 mod migration;
-pub mod queue;
 pub mod recorder;
 pub mod request;
 mod retry;

@@ -142,30 +142,6 @@ impl<R> Bounded<R> {
     }
 }
 
-/// The flash operations of a stretch.
-#[derive(Clone, Debug)]
-pub struct FlashLog {
-    span: Range<Time>,
-    /// Completed operations that overlap it.
-    pub operations: Bounded<Completion>,
-}
-
-impl FlashLog {
-    /// An empty log.
-    pub fn new(recording: &Recording) -> Self {
-        Self {
-            span: recording.span.clone(),
-            operations: Bounded::new(recording.limit),
-        }
-    }
-    /// An operation has ended.
-    pub fn push(&mut self, completion: Completion) {
-        if overlaps(&self.span, completion.submitted, completion.finished) {
-            self.operations.push(completion);
-        }
-    }
-}
-
 /// What is kept of a run.
 #[derive(Clone, Debug)]
 pub struct Recorder {
@@ -174,6 +150,8 @@ pub struct Recorder {
     pub accesses: Bounded<AccessRecord>,
     /// Turns of threads on cores.
     pub turns: Bounded<TurnRecord>,
+    /// Operations of the flash that have ended.
+    pub operations: Bounded<Completion>,
     /// The slowest reads that came with data, slowest first; of equals the earlier one.
     pub slowest: Vec<AccessRecord>,
 }
@@ -188,6 +166,7 @@ impl Recorder {
         Self {
             accesses: Bounded::new(recording.limit),
             turns: Bounded::new(recording.limit),
+            operations: Bounded::new(recording.limit),
             slowest: Vec::new(),
             recording,
         }
@@ -200,6 +179,17 @@ impl Recorder {
         }
         if record.answer == Answer::Data {
             self.rank(record);
+        }
+    }
+
+    /// An operation of the flash has ended.
+    pub fn flash_operation(&mut self, completion: Completion) {
+        if overlaps(
+            &self.recording.span,
+            completion.submitted,
+            completion.finished,
+        ) {
+            self.operations.push(completion);
         }
     }
 

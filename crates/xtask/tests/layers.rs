@@ -4,7 +4,7 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 20] = [
     ("units", &[]),
     ("settings", &["units"]),
     ("trace", &["units"]),
@@ -13,13 +13,16 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("cxl", &["units"]),
     ("firmware", &["units"]),
     ("port", &["units"]),
+    ("soc", &["units", "nand", "dram", "firmware", "port"]),
     ("crash", &["units", "firmware"]),
     ("host", &["units", "trace", "dram"]),
     ("sim", &["*"]),
     ("shm", &["units", "port"]),
     (
         "device",
-        &["units", "settings", "nand", "firmware", "port", "shm"],
+        &[
+            "units", "settings", "nand", "firmware", "port", "soc", "shm",
+        ],
     ),
     ("capi", &["units", "port", "shm"]),
     ("bindings", &["*"]),

@@ -178,6 +178,8 @@ impl Fabric {
     /// Whether the host will be told of the page: it is on its way from flash, or the notice is.
     pub(crate) fn will_tell_of(&self, lpa: Lpa) -> bool {
         let device = self.device.as_ref();
-        device.is_some_and(|device| device.tells_of(lpa)) || self.notices.contains(&lpa)
+        device
+            .is_some_and(|device| device.resources.tells_pages() && device.controller.tells_of(lpa))
+            || self.notices.contains(&lpa)
     }
 }

@@ -11,11 +11,11 @@ use super::source::{HostRequest, Source};
 use super::workload::{Arrivals, Port};
 use super::{Progress, Replay};
 use crate::config::Migration;
-use crate::device::{Device, DeviceEvent, Surroundings};
+use crate::device::{self, Device};
 use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
-use crate::queue::EventQueue;
 use firmware::{Breakdown, Request, RequestOp, Response, Served};
+use soc::{DeviceEvent, EventQueue, Harness};
 use units::{LineAddr, Lpa, PageSize, RequestId, Time};
 
 /// Events between two calls of the observer.
@@ -95,7 +95,7 @@ struct Around {
     offers: u64,
 }
 
-impl Surroundings for Around {
+impl Harness for Around {
     #[inline]
     fn now(&self) -> Time {
         self.queue.now()
@@ -115,7 +115,6 @@ impl Surroundings for Around {
     fn offer_page(&mut self, _at: Time, _lpa: Lpa) {
         self.offers += 1;
     }
-    fn page_arrived(&mut self, _at: Time, _lpa: Lpa) {}
 }
 
 /// A replay under way.
@@ -157,7 +156,7 @@ impl Engine {
         let workload = &replay.spec.workload;
         let unit = source.port().unit(config.nand.page_size);
         Self {
-            device: Device::new(&config),
+            device: device::of_config(&config),
             around: Around {
                 queue: EventQueue::new(),
                 operations: Vec::new(),

@@ -1,8 +1,8 @@
 //! What happens in a replay, and how the queue keeps it.
 
-use crate::device::DeviceEvent;
 use firmware::{NandTag, Timer};
 use nand::NandEvent;
+use soc::DeviceEvent;
 use units::RequestId;
 
 /// Something that happens at a known time.

@@ -2,7 +2,7 @@
 
 use super::Prepared;
 use crate::error::SimError;
-use crate::recorder::{AccessRecord, FlashLog, Leave, Recorder, Recording, TurnRecord};
+use crate::recorder::{AccessRecord, Leave, Recorder, Recording, TurnRecord};
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
 use firmware::{Answer, Served};
@@ -24,9 +24,6 @@ impl Prepared {
         self.must_be_detailed("a recording of what happened")?;
         let mut simulation = self.start();
         let warmed = simulation.warm_up(self.config.run.warmup, &self.counts(), observe)?;
-        if let Some(device) = &mut simulation.fabric.device {
-            device.resources.flash_log = Some(FlashLog::new(&recording));
-        }
         simulation.fabric.recorder = Some(Box::new(Recorder::new(recording)));
         let end = simulation.run(observe)?;
         simulation.audit(end);
@@ -41,9 +38,7 @@ impl Prepared {
             .recorder
             .take()
             .expect("the run was recorded");
-        let device = simulation.fabric.device.as_mut();
-        let flash = device.and_then(|device| device.resources.flash_log.take());
-        let operations = flash.map_or_else(|| crate::recorder::Bounded::new(0), |f| f.operations);
+        let operations = &recorder.operations;
         json!({
             "accesses": recorder.accesses.records.iter().map(access).collect::<Value>(),
             "turns": recorder.turns.records.iter().map(turn).collect::<Value>(),

@@ -1,0 +1,93 @@
+//! The data plane: whether bytes exist, and where (architecture B2).
+
+use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
+use nand::{Day, Fault};
+use units::{LineMask, RequestId};
+
+/// Where the bytes of a device are: nowhere, in memory, in files.
+///
+/// The firmware says what moves, the flash says when; this does it and takes no time. Payloads of
+/// requests are in buffers of the host's commands: a command has one buffer, a request is a part of
+/// it.
+pub trait DataPlane {
+    /// Copies one line.
+    fn copy_line(&mut self, from: Cell, to: Cell);
+
+    /// Copies the lines of `lines` from a page to a page.
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask);
+
+    /// A NAND command was handed over: the bytes of a program are taken, an erase happens.
+    fn nand_begins(&mut self, tag: NandTag, op: &NandOp);
+
+    /// A NAND operation has ended, with this fault of the flash if any. What a read fetched is in
+    /// the register of its tag until [`DataPlane::nand_ends`]. Gives how the firmware is told.
+    fn nand_done(&mut self, tag: NandTag, fault: Option<Fault>) -> Option<NandFault>;
+
+    /// The firmware knows of the end.
+    fn nand_ends(&mut self);
+
+    /// Whether a line of the payload that this read was given is poison.
+    fn is_poisoned(&self, request: RequestId) -> bool;
+
+    /// Changes what survives a power cut beside the bytes. `today` is the flash's day.
+    fn record(&mut self, record: Record, today: Day);
+
+    /// Why the device must stop: there is no room for its bytes. From then on nothing changes.
+    fn failure(&self) -> Option<&str>;
+
+    /// Gives a command of the host a buffer of so many bytes, and takes over the bytes `from` at
+    /// `offset` of it.
+    fn open_buffer(&mut self, command: usize, size: usize, from: &[u8], offset: usize);
+
+    /// The payload of a request: `lines` lines at `offset` of the buffer of a command.
+    fn place(&mut self, request: RequestId, command: usize, offset: usize, lines: u64);
+
+    /// The buffer of a command; nothing where there are no bytes.
+    fn buffer(&mut self, command: usize) -> Option<&mut [u8]>;
+}
+
+/// No bytes: what is simulated is when they move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NoBytes;
+
+impl DataPlane for NoBytes {
+    #[inline]
+    fn copy_line(&mut self, _from: Cell, _to: Cell) {}
+    #[inline]
+    fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
+    #[inline]
+    fn nand_begins(&mut self, _tag: NandTag, _op: &NandOp) {}
+    #[inline]
+    fn nand_done(&mut self, _tag: NandTag, fault: Option<Fault>) -> Option<NandFault> {
+        fault.map(fault_of)
+    }
+    #[inline]
+    fn nand_ends(&mut self) {}
+    #[inline]
+    fn is_poisoned(&self, _request: RequestId) -> bool {
+        false
+    }
+    #[inline]
+    fn record(&mut self, _record: Record, _today: Day) {}
+    #[inline]
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+    #[inline]
+    fn open_buffer(&mut self, _command: usize, _size: usize, _from: &[u8], _offset: usize) {}
+    #[inline]
+    fn place(&mut self, _request: RequestId, _command: usize, _offset: usize, _lines: u64) {}
+    #[inline]
+    fn buffer(&mut self, _command: usize) -> Option<&mut [u8]> {
+        None
+    }
+}
+
+/// What the firmware is told of a fault of the flash.
+pub fn fault_of(fault: Fault) -> NandFault {
+    match fault {
+        Fault::ProgramFailed => NandFault::ProgramFailed,
+        Fault::EraseFailed => NandFault::EraseFailed,
+        Fault::Uncorrectable => NandFault::Uncorrectable,
+    }
+}

@@ -1,0 +1,246 @@
+//! What the firmware's work occupies: flash, device DRAM, lookup pipelines, firmware cores, bytes.
+
+use crate::bytes::DataPlane;
+use crate::forecast::Forecast;
+use crate::harness::{DeviceEvent, Harness};
+use dram::{Access, Dram, DramLine, DramSpec};
+use firmware::{NandCommand, NandOp, NandTag, Unit};
+use nand::{Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation};
+use units::address::LINE_BYTES;
+use units::{Bytes, Picos, Time};
+
+/// What resources are made of.
+#[derive(Clone, Debug)]
+pub struct ResourceConfig<'a> {
+    /// The flash.
+    pub nand: &'a NandConfig,
+    /// The device's DRAM.
+    pub dram: DramSpec,
+    /// What every access to it takes instead, if `ssd.dram_access` is constant.
+    pub dram_latency: Option<Picos>,
+    /// Firmware cores (`ssd.firmware_cores`).
+    pub firmware_cores: u32,
+    /// From a message to the host (MSI-X) until the host has it.
+    pub interrupt_latency: Picos,
+    /// Whether the host is told of pages that have come (`os.wake = on_data`).
+    pub tells_pages: bool,
+    /// Whether the firmware asks when commands will be done (`ftl.estimator = exact`).
+    pub forecasts: bool,
+    /// What goes wrong in the flash, if anything does, and how long a day of retention is.
+    pub faults: Option<(Faults, Picos)>,
+    /// When the device begins: nothing is busy before.
+    pub now: Time,
+}
+
+/// The resources of a device in virtual time, and its bytes.
+#[derive(Clone, Debug)]
+pub struct Resources<B> {
+    /// The flash.
+    pub nand: Nand,
+    /// Log, index and data cache live here.
+    pub dram: Dram,
+    /// The bytes.
+    pub bytes: B,
+    dram_latency: Option<Picos>,
+    /// When the lookup pipelines take their next request: log, cache.
+    pipelines: [Time; 2],
+    /// When each firmware core is free.
+    firmware_cores: Vec<Time>,
+    /// Commands that start in the future, by tag.
+    waiting_commands: Vec<Option<NandCommand>>,
+    nand_events: Vec<(Time, NandEvent)>,
+    completions: Vec<Completion>,
+    pub(crate) interrupt_latency: Picos,
+    pub(crate) tells_pages: bool,
+    forecast: Option<Forecast>,
+    /// How long a day of retention is.
+    day: Picos,
+}
+
+impl<B: DataPlane> Resources<B> {
+    /// Idle resources.
+    pub fn new(config: ResourceConfig<'_>, bytes: B) -> Self {
+        let mut nand = Nand::new(config.nand);
+        let mut day = Picos::MAX;
+        if let Some((faults, length)) = config.faults {
+            nand = nand.with_faults(faults);
+            day = length;
+        }
+        Self {
+            nand,
+            dram: Dram::new(&config.dram),
+            bytes,
+            dram_latency: config.dram_latency,
+            pipelines: [config.now; 2],
+            firmware_cores: vec![config.now; config.firmware_cores as usize],
+            waiting_commands: Vec::new(),
+            nand_events: Vec::new(),
+            completions: Vec::new(),
+            interrupt_latency: config.interrupt_latency,
+            tells_pages: config.tells_pages,
+            forecast: config.forecasts.then(Forecast::default),
+            day,
+        }
+    }
+
+    /// Whether the host is told of pages that have come (`os.wake = on_data`).
+    pub fn tells_pages(&self) -> bool {
+        self.tells_pages
+    }
+
+    /// The flash's day.
+    pub fn today(&self) -> Day {
+        self.nand.faults().map_or(Day::default(), Faults::today)
+    }
+
+    /// Holds a unit for `occupancy` from `at` on, or from when it is free; its work is done
+    /// `latency` later. FIFO service, whose end is known at once (architecture B4).
+    pub(crate) fn charge(
+        &mut self,
+        at: Time,
+        unit: Unit,
+        latency: Picos,
+        occupancy: Picos,
+    ) -> Time {
+        let free = match unit {
+            Unit::LogLookup => &mut self.pipelines[0],
+            Unit::CacheLookup => &mut self.pipelines[1],
+            Unit::FirmwareCore => self
+                .firmware_cores
+                .iter_mut()
+                .min_by_key(|free| **free)
+                .expect("a device has a firmware core"),
+        };
+        let start = at.max(*free);
+        *free = start + occupancy;
+        start + latency
+    }
+
+    pub(crate) fn access_dram(
+        &mut self,
+        at: Time,
+        address: Bytes,
+        size: Bytes,
+        is_write: bool,
+    ) -> Time {
+        if let Some(latency) = self.dram_latency {
+            return at + latency;
+        }
+        let access = if is_write {
+            Access::Write
+        } else {
+            Access::Read
+        };
+        let line = DramLine::at(address);
+        let lines = size.get().div_ceil(LINE_BYTES.get());
+        if lines == 1 {
+            self.dram.access(at, line, access)
+        } else {
+            self.dram.bulk(at, line, lines, access)
+        }
+    }
+
+    /// Takes a command of the firmware, which starts at `at` or now.
+    #[inline]
+    pub(crate) fn take_command<H: Harness>(
+        &mut self,
+        at: Time,
+        command: NandCommand,
+        harness: &mut H,
+    ) {
+        let now = harness.now();
+        self.bytes.nand_begins(command.tag, &command.op);
+        if self.nand.is_split() {
+            return self.submit_split(at.max(now), command, harness);
+        }
+        if let Some(forecast) = &mut self.forecast {
+            forecast.add(at.max(now), command.tag, operation_of(&command), &self.nand);
+        }
+        if at <= now {
+            return self.submit(now, command, harness);
+        }
+        let index = command.tag.index();
+        if index >= self.waiting_commands.len() {
+            self.wait_more(index);
+        }
+        let place = &mut self.waiting_commands[index];
+        assert!(place.is_none(), "a tag names one operation at a time");
+        *place = Some(command);
+        harness.schedule(at, DeviceEvent::NandStart(command.tag));
+    }
+
+    /// A command that starts later starts.
+    pub(crate) fn start_waiting<H: Harness>(&mut self, now: Time, tag: NandTag, harness: &mut H) {
+        let command = self.waiting_commands[tag.index()].take();
+        let command = command.expect("a command that starts later is kept until then");
+        self.submit(now, command, harness);
+    }
+
+    fn submit<H: Harness>(&mut self, now: Time, command: NandCommand, harness: &mut H) {
+        let day = self.day;
+        if let Some(faults) = self.nand.faults_mut() {
+            faults.set_today(Day::at(now, day));
+        }
+        let command = Command {
+            tag: command.tag.get(),
+            operation: operation_of(&command),
+        };
+        self.nand.submit(now, command, &mut self.nand_events);
+        self.schedule_nand_events(harness);
+    }
+
+    /// A command to flash whose units serve reads and changes apart: its end is known.
+    fn submit_split<H: Harness>(&mut self, at: Time, command: NandCommand, harness: &mut H) {
+        let operation = operation_of(&command);
+        let end = self.nand.submit_split(at, operation, command.is_compaction);
+        if let Some(forecast) = &mut self.forecast {
+            forecast.note(command.tag, end);
+        }
+        harness.schedule(end, DeviceEvent::NandDone(command.tag));
+    }
+
+    /// Makes a place for a command of this tag that starts later.
+    #[cold]
+    fn wait_more(&mut self, index: usize) {
+        self.waiting_commands.resize(index + 1, None);
+    }
+
+    fn schedule_nand_events<H: Harness>(&mut self, harness: &mut H) {
+        for (time, event) in &self.nand_events {
+            harness.schedule(*time, DeviceEvent::Nand(*event));
+        }
+        self.nand_events.clear();
+    }
+
+    /// A phase of the flash's work ends; gives what is done then, in order. The list comes back
+    /// with [`Resources::reuse`].
+    pub(crate) fn end_phase<H: Harness>(
+        &mut self,
+        now: Time,
+        event: NandEvent,
+        harness: &mut H,
+    ) -> Vec<Completion> {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.nand
+            .on_event(now, event, &mut self.nand_events, &mut completions);
+        self.schedule_nand_events(harness);
+        completions
+    }
+
+    pub(crate) fn reuse(&mut self, mut completions: Vec<Completion>) {
+        completions.clear();
+        self.completions = completions;
+    }
+
+    pub(crate) fn expected_end(&self, tag: NandTag) -> Option<Time> {
+        Some(self.forecast.as_ref()?.end_of(tag))
+    }
+}
+
+fn operation_of(command: &NandCommand) -> Operation {
+    match command.op {
+        NandOp::Read { ppa } => Operation::Read(ppa),
+        NandOp::Program { ppa, .. } => Operation::Program(ppa),
+        NandOp::Erase { block } => Operation::Erase(block),
+    }
+}
