@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+DEBUG = "ENTRESOL_DEBUG"
+"""The variable that asks for tracebacks of internal errors, as `entresol --debug` does."""
+
 
 class UserError(Exception):
     """Bad input. The message is one sentence: what, where, what to do."""
@@ -12,6 +15,10 @@ class UserError(Exception):
 
 class Failed(Exception):
     """Something outside Entresol failed: a disk, a cluster. The message is one sentence."""
+
+
+class InternalError(Exception):
+    """A fault of ours, as a worker process reports it. The message is one sentence."""
 
 
 class Stopped(Exception):

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
 
-from entresol import core, estimate, study
-from entresol.core import Json
+from entresol import core, estimate
+from entresol.core import Json, Setup
 from entresol.derived import BASE
 from entresol.estimate import Estimate
-from entresol.study import Capture, Study
+from entresol.execution.point import Point, Windows
+from entresol.study import Study
 
 SCHEMA = 1
 
@@ -30,33 +31,27 @@ class Plan:
         """Every seed with every placement."""
         return [(seed, placement) for seed in self.seeds for placement in self.placements]
 
-
-class Job(study.Job):
-    """The windows of one capture on one design with one seed and one placement."""
-
-    def __init__(
-        self, wanted: Study, capture: Capture, design: str, plan: Plan, seed: int, placement: int
-    ) -> None:
-        chosen = (f"run.seed={seed}", f"ftl.placement={placement}")
-        setup = replace(wanted.setup, overrides=(*wanted.setup.overrides, *chosen))
-        super().__init__(replace(wanted, setup=setup), capture, design)
-        self.run.check_windows(plan.windows, plan.instructions)
-        self.plan, self.seed, self.placement = plan, seed, placement
-
-    def simulate(self, run: core.Run) -> Json:
-        """All windows, in an object of their own."""
-        windows = run.execute_windows(self.plan.windows, self.plan.instructions)
-        return {"windows": [window | {"placement": self.placement} for window in windows]}
+    @property
+    def measure(self) -> Windows:
+        """What a point of the plan measures."""
+        return Windows(self.windows, self.instructions)
 
 
-def plan_jobs(wanted: Study, plan: Plan) -> list[study.Job]:
-    """Checks every run; nothing has run when this returns or raises."""
+def points_of(wanted: Study, plan: Plan) -> list[Point]:
+    """The windows of each capture on each design, with each seed and placement."""
     return [
-        Job(wanted, capture, design, plan, seed, placement)
+        Point(
+            capture, design, _chosen(wanted, *variant), wanted.threads, wanted.audit, plan.measure
+        )
         for capture in wanted.captures
         for design in wanted.designs
-        for seed, placement in plan.variants
+        for variant in plan.variants
     ]
+
+
+def _chosen(wanted: Study, seed: int, placement: int) -> Setup:
+    chosen = (f"run.seed={seed}", f"ftl.placement={placement}")
+    return replace(wanted.setup, overrides=(*wanted.setup.overrides, *chosen))
 
 
 @dataclass(frozen=True)
@@ -161,7 +156,14 @@ def _spread(runs: Sequence[Json]) -> float | None:
 
 def assemble(wanted: Study, plan: Plan, results: Sequence[Json]) -> Json:
     """The object of `--json` and of `samples.json`."""
-    runs = [window for result in results for window in result["windows"]]
+    placements = [
+        placement for _ in wanted.captures for _ in wanted.designs for _, placement in plan.variants
+    ]
+    runs = [
+        window | {"placement": placement}
+        for result, placement in zip(results, placements, strict=True)
+        for window in result["windows"]
+    ]
     return {
         "schema": SCHEMA,
         "kind": "samples",

@@ -1,17 +1,16 @@
-"""Captures × designs: planned and checked as a whole, then run, then gathered in study order."""
+"""Captures × designs: opened and checked as a whole before anything runs."""
 
 from __future__ import annotations
 
+import shlex
 import tomllib
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from entresol import core, foreign_traces
-from entresol.core import Json, Progress, Setup
+from entresol.core import Json, Setup
 from entresol.errors import UserError, did_you_mean
-from entresol.interruption import POLL_SECONDS, Interruption
 
 
 @dataclass(frozen=True)
@@ -36,46 +35,6 @@ class Study:
     setup: Setup
     threads: int | None
     audit: bool
-
-
-class Job:
-    """One run of a study: its names, its progress, and its result when it is done."""
-
-    def __init__(self, study: Study, capture: Capture, design: str) -> None:
-        self.trace = capture.name
-        self.design = design
-        self.result: Json | None = None
-        self._run: core.Run | None = core.Run(
-            capture.path, study.setup, design, study.threads, study.audit
-        )
-        self._last = self._run.progress()
-
-    @property
-    def run(self) -> core.Run:
-        """The run, before it is executed and while it is."""
-        assert self._run is not None, "a job runs once"
-        return self._run
-
-    def simulate(self, run: core.Run) -> Json:
-        """What the job does with its run."""
-        return run.execute() | {"trace": self.trace}
-
-    def execute(self) -> None:
-        """Runs to the end; the memory of the simulated machine is given back."""
-        run = self.run
-        self.result = self.simulate(run)
-        self._last = run.progress()
-        self._run = None
-
-    def progress(self) -> Progress:
-        """How far it is; the last state once it is done."""
-        run = self._run
-        return self._last if run is None else run.progress()
-
-    def cancel(self) -> None:
-        """Stops it soon."""
-        if (run := self._run) is not None:
-            run.cancel()
 
 
 def open_captures(
@@ -203,7 +162,37 @@ def study_of(
     paths, names = _split_designs(traces, names)
     designs = choose_designs(names)
     captures = with_parts(open_captures(paths, reading=reading))
+    for capture in captures:
+        if (problem := threads_problem(capture, threads)) is not None:
+            raise UserError(problem)
     return Study(captures, designs, setup, threads, audit)
+
+
+def threads_problem(capture: Capture, threads: int | None) -> str | None:
+    """A sentence, if a capture has not so many threads."""
+    for part in capture.parts or (capture,):
+        if threads is not None and threads > part.info["threads"]:
+            return f"threads: {threads} wanted, but {part.name} has {part.info['threads']}."
+    return None
+
+
+def command(study: Study, more: Sequence[str] = ()) -> str:
+    """The `entresol run` that repeats a study, `more` being its other options: names without their
+    places, so that it is the same here and elsewhere."""
+    setup = study.setup
+    sources = [capture.source.name for capture in study.captures]
+    everything = len(study.designs) == len(core.designs())
+    words = ["entresol", "run", *sources]
+    words += ["--design", "all" if everything else ",".join(study.designs)]
+    words += ["--machine", setup.machine]
+    words += [] if study.threads is None else ["--threads", str(study.threads)]
+    words += [] if setup.nand is None else ["--nand", setup.nand]
+    fidelity = setup.fidelity.replace(" ", "")
+    words += [] if fidelity == "paper" else ["--fidelity", fidelity]
+    words += [] if setup.mode == "detailed" else ["--mode", setup.mode]
+    words += [word for name, _ in setup.files for word in ("--config", Path(name).name)]
+    words += [word for override in setup.overrides for word in ("--set", override)]
+    return shlex.join([*words, *(["--audit"] if study.audit else []), *more])
 
 
 def _split_designs(words: Sequence[str], names: list[str]) -> tuple[list[Path], list[str]]:
@@ -214,39 +203,3 @@ def _split_designs(words: Sequence[str], names: list[str]) -> tuple[list[Path], 
     if not paths or "" in words:
         raise UserError("name at least one capture.")
     return paths, names + extra
-
-
-def plan(study: Study) -> list[Job]:
-    """Checks every run of the study; nothing has run when this returns or raises."""
-    return [Job(study, capture, design) for capture in study.captures for design in study.designs]
-
-
-def execute(jobs: Sequence[Job], workers: int, watch: Callable[[], None]) -> list[Json]:
-    """Runs all jobs on so many threads; calls `watch` about ten times a second.
-
-    Results are in the order of `jobs` whatever the number of workers. When one fails or the user
-    interrupts, all others are stopped first.
-    """
-    with Interruption() as interruption, ThreadPoolExecutor(max_workers=workers) as pool:
-        futures = [pool.submit(job.execute) for job in jobs]
-        try:
-            _wait(futures, watch, interruption)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for job in jobs:
-                job.cancel()
-    watch()
-    return [job.result for job in jobs if job.result is not None]
-
-
-def _wait(
-    futures: Sequence[Future[None]], watch: Callable[[], None], interruption: Interruption
-) -> None:
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-        if interruption.requested:
-            raise KeyboardInterrupt
-        watch()
-        for future in done:
-            future.result()

@@ -2,109 +2,74 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from entresol import quantity, study
+from entresol import quantity
 from entresol.core import Json
 from entresol.derived import Panel, Run, panels, warnings
-from entresol.study import Job
+from entresol.errors import Stopped
+from entresol.execution import executor
+from entresol.execution.executor import Outcome
+from entresol.execution.point import Point
+from entresol.execution.progress import Watcher
+from entresol.store.result_store import Store
 
 WIDTH_WITHOUT_TERMINAL = 132
 
 
-def bars(console: Console) -> Progress:
-    """Bars with a word on their state, gone when they end; none without a terminal."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[state]}", style="dim"),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    )
+def execute(
+    points: Sequence[Point],
+    label: Callable[[Point], str],
+    store: Store | None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    *,
+    lists: bool = True,
+) -> list[Outcome]:
+    """Executes points with their progress on stderr, and says what an interruption left.
 
-
-class Watcher:
-    """Progress of a study: a bar per run with simulated MIPS and the time left.
-
-    Without a terminal it writes one line when a run ends.
+    With `lists` there is a line for each point, and the first that fails stops all: raises as
+    `executor.execute`, and `Stopped` on Ctrl-C if anything is kept.
     """
+    state = executor.Progress(0, 0, 0, 0, ())
+    with Watcher(label, lists=lists) as watcher:
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self._jobs = jobs
-        self._started: dict[Job, float] = {}
-        self._ended: set[Job] = set()
-        self._console = Console(stderr=True)
-        self._bars = bars(self._console)
-        self._tasks: dict[Job, TaskID] = {}
+        def watch(progress: executor.Progress) -> None:
+            nonlocal state
+            state = progress
+            watcher.watch(progress)
 
-    def __enter__(self) -> Watcher:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
-
-    def watch(self) -> None:
-        """Brings the bars up to date."""
-        now = time.monotonic()
-        for job in self._jobs:
-            progress = job.progress()
-            if progress.instructions == 0 and job.result is None:
-                continue
-            elapsed = now - self._started.setdefault(job, now)
-            speed = progress.instructions / elapsed / 1e6 if elapsed > 0 else 0.0
-            if job.result is not None:
-                self._end(job, elapsed, speed)
-            elif self._console.is_terminal:
-                self._move(job, progress.phase, progress.instructions, progress.total, speed)
-
-    def _move(self, job: Job, phase: str, done: int, total: int, speed: float) -> None:
-        if job not in self._tasks:
-            label = f"{job.trace} · {job.design}"
-            self._tasks[job] = self._bars.add_task(label, total=total, state="")
-        left = (total - done) / 1e6 / speed if speed else 0.0
-        state = f"{phase}  {speed:5.1f} MIPS  {left:4.0f} s left"
-        self._bars.update(self._tasks[job], completed=done, total=total, state=state)
-
-    def _end(self, job: Job, elapsed: float, speed: float) -> None:
-        if job in self._ended:
-            return
-        self._ended.add(job)
-        if job in self._tasks:
-            self._bars.remove_task(self._tasks[job])
-        pace = f"{elapsed:.1f} s, {speed:.1f} MIPS" if elapsed > 0 else "done"
-        self._console.print(f"{job.trace} · {job.design}: {pace}", highlight=False)
+        how = {"stop_at_failure": lists, "must_keep": not lists}
+        try:
+            return executor.execute(points, store, jobs, scheduler, watch, **how)
+        except KeyboardInterrupt as error:
+            kept = state.done + state.stored
+            if store is None or kept == 0:
+                raise
+            raise Stopped(
+                f"interrupted; {kept} of {state.total} points are in the store, and the same "
+                "command goes on from there."
+            ) from error
 
 
-def execute(jobs: Sequence[Job], at_a_time: int | None) -> list[Json]:
-    """Runs jobs, one per core unless a number is given, and shows how far they are."""
-    if not jobs:
-        return []
-    workers = min(at_a_time or len(os.sched_getaffinity(0)), len(jobs))
-    with Watcher(jobs) as watcher:
-        return study.execute(jobs, workers, watcher.watch)
+def results(outcomes: Sequence[Outcome]) -> list[Json]:
+    """The results of points of which none failed."""
+    return [outcome.result for outcome in outcomes if outcome.result is not None]
+
+
+def name_of(point: Point) -> str:
+    """Capture and design."""
+    return f"{point.trace.name} · {point.design}"
 
 
 def say(sentence: str) -> None:
     """Something that is done, on stderr."""
     Console(stderr=True).print(sentence, highlight=False, markup=False)
-
-
-def print_recalled(runs: Sequence[Json]) -> None:
-    """Which results were not simulated."""
-    console = Console(stderr=True)
-    for run in runs:
-        console.print(f"{run['trace']} · {run['design']}: from the store", highlight=False)
 
 
 def print_results(summary: Json) -> None:

@@ -13,11 +13,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import fake_core
 from file_server import FileServer, detach
+from in_process import InProcess
 from kill_lab import make_image
 from small_devices import SMALL
 
 from entresol import core
 from entresol.cli import main
+from entresol.execution import executor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -48,6 +50,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Puts made-up simulations in place of the core."""
     fake_core.reset()
     monkeypatch.setattr(core, "_core", fake_core)
+    monkeypatch.setattr(executor, "Processes", InProcess)
     yield
     fake_core.reset()
 

@@ -93,6 +93,8 @@ def trace_info(path: str, blocks: bool) -> str:
 
 
 def trace_head(path: str, thread: int, count: int) -> list[str]:
+    if thread >= 2**32:
+        raise OverflowError("Python int too large to convert to C long")
     if thread >= 8:
         raise TraceError(f"{path}: has no thread {thread}; it has 8")
     return [f"{number:8} mov" for number in range(count)]
@@ -306,8 +308,6 @@ class Run:
     ) -> None:
         del audit
         self.mode = mode
-        if threads is not None and threads >= 2**32:
-            raise OverflowError("Python int too large to convert to C long")
         self.fidelity = fidelity_names(fidelity)
         self.config = json.loads(
             effective_config(machine, design, nand, fidelity, files, overrides)

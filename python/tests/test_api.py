@@ -60,7 +60,12 @@ def test_a_run_is_what_the_command_writes(entresol_command: Entresol, tmp_path: 
     table = polars.from_arrow(pq.read_table(tmp_path / "results.parquet"))
     assert isinstance(table, polars.DataFrame)
     mine = runs.frame().select(table.columns)
-    assert mine.sort("design").equals(table.sort("design"))
+    assert mine.equals(table)
+    runs.write(tmp_path / "mine")
+    files = sorted(path.name for path in (tmp_path / "mine").iterdir())
+    assert files == ["report.html", "results.parquet", "summary.json"]
+    for name in files:
+        assert (tmp_path / "mine" / name).read_bytes() == (tmp_path / name).read_bytes(), name
 
 
 def test_a_sweep_is_what_the_command_writes(entresol_command: Entresol, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ import entresol
 from entresol import core, study
 from entresol.errors import Failed
 from entresol.execution.cluster import Cluster
-from entresol.execution.executor import Point, Progress, execute
+from entresol.execution.executor import Progress, execute
+from entresol.execution.point import Point
 from entresol.store.result_store import Store
 
 SWEEP = f"""

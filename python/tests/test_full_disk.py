@@ -14,7 +14,8 @@ from kill_lab import Server, Wrong, make_image, serve_command
 from nbd_client import TRIM
 from small_devices import LITTLE
 
-from entresol import core
+from entresol import atomic
+from entresol.execution.processes import Processes
 from entresol.store import result_store
 from entresol.store.result_store import Store
 
@@ -75,7 +76,7 @@ def test_a_disk_that_fills_stops_a_sweep_with_a_sentence_and_loses_nothing(
     assert not (tmp_path / "out").exists()
     kept = Store(place).list_keys()
     assert 0 < len(kept) < 8 and all(result_store.read(Store(place).path(key)) for key in kept)
-    assert list(place.rglob(f"{result_store.TEMPORARY}*")) == []
+    assert list(place.rglob(f"{atomic.TEMPORARY}*")) == []
     mount("size=10m")
     resumed = entresol_command(*words, "-o", tmp_path / "out")
     assert resumed.code == 0 and f"{len(kept)} of them from the store" in resumed.out
@@ -245,11 +246,11 @@ def test_a_run_says_first_that_it_will_not_be_kept(
     told: list[str] = []
     monkeypatch.setattr(result_store, "complain", told.append)
 
-    def execute(*_: object) -> list[core.Json]:
+    def begin(count: int) -> Processes:
         told.append("run")
-        return []
+        return Processes(count)
 
-    monkeypatch.setattr("entresol.terminal.execute", execute)
+    monkeypatch.setattr("entresol.execution.executor.Processes", begin)
     entresol_command(
         "run",
         ROOT / "traces" / "xz.etr",

@@ -27,6 +27,6 @@ def test_no_import_leads_back() -> None:
                 inner = {f"{node.module}.{alias.name}" for alias in node.names}
                 wanted |= {item if item in files else node.module for item in inner}
         graph[name] = {item for item in wanted if item in files and item != name}
-    assert "entresol.study" in graph["entresol.cli.main"]
+    assert "entresol.study" in graph["entresol.cli.run"]
     order = list(TopologicalSorter(graph).static_order())
     assert set(order) == set(files)

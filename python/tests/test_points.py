@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, Entresol
 
-from entresol import core, recall, study
+from entresol import core, study
 from entresol.digest import file_digest
 from entresol.errors import UserError
-from entresol.execution import backend, executor, worker
-from entresol.execution.executor import Point, Progress, execute
+from entresol.execution import backend, executor, point, worker
+from entresol.execution.executor import Progress, execute
+from entresol.execution.point import Point
 from entresol.store import result_store
 from entresol.store.result_store import Store
 
@@ -78,10 +78,10 @@ def test_every_choice_but_a_name_is_an_input(captures: tuple[study.Capture, ...]
         replace(one, setup=replace(SETUP, overrides=("ssd.write_log=128KiB",))),
         replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "64KiB"'),))),
     ]
-    keys = [result_store.key_of(executor.inputs_of(each)) for each in [one, *others]]
+    keys = [result_store.key_of(point.inputs_of(each)) for each in [one, *others]]
     assert len(set(keys)) == len(keys)
     same = replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "128KiB"'),)))
-    assert result_store.key_of(executor.inputs_of(same)) == keys[8]
+    assert result_store.key_of(point.inputs_of(same)) == keys[8]
 
 
 def test_a_point_that_fails_says_why_and_the_others_go_on(
@@ -103,8 +103,8 @@ def test_a_worker_refuses_another_capture_and_another_core_than_is_meant(
     copy = tmp_path / "copy.etr"
     copy.write_bytes(captures[0].path.read_bytes())
     (capture,) = study.open_captures([copy])
-    digests = executor.captures_of(capture)
-    request = worker.request_of(copy, digests, SETUP, "dram-only", 1, False)
+    digests = point.captures_of(capture)
+    request = worker.request_of(Point(capture, "dram-only", SETUP, 1), digests)
     assert worker.simulate(request)["design"] == "dram-only"
     copy.write_bytes(captures[1].path.read_bytes())
     with pytest.raises(UserError, match="has changed since the command began"):
@@ -123,9 +123,10 @@ def test_a_core_that_was_rebuilt_meanwhile_is_not_taken_for_the_one_that_runs(
     library = tmp_path / "core.so"
     library.write_bytes(b"what runs")
     monkeypatch.setattr(core, "library", lambda: library)
-    loaded = worker.request_of(captures[0].path, [], SETUP, "dram-only", 1, False)["core"]
+    one = Point(captures[0], "dram-only", SETUP, 1)
+    loaded = worker.request_of(one, [])["core"]
     library.write_bytes(b"another build")
-    again = worker.request_of(captures[0].path, [], SETUP, "dram-only", 1, False)["core"]
+    again = worker.request_of(one, [])["core"]
     assert again == loaded != file_digest(library)
     with pytest.raises(UserError, match="is another build"):
         worker.simulate({"core": file_digest(library)})
@@ -159,7 +160,7 @@ def test_a_run_refuses_a_capture_that_changes_while_it_is_planned(
 
     monkeypatch.setattr(Store, "find", change)
     with pytest.raises(UserError, match="has changed"):
-        recall.recall(wanted, kept)
+        execute(point.points_of(wanted), kept, jobs=1, stop_at_failure=True)
 
 
 def _victim(progress: Progress) -> None:
@@ -208,32 +209,6 @@ def test_an_interruption_keeps_what_is_done(
         execute([_points(captures)[0], long], kept, jobs=1, watch=interrupt)
     assert len(kept.list_keys()) == 1
     assert not list(kept.root.rglob(".new-*"))
-
-
-def test_two_at_once_compute_each_point_once(
-    captures: tuple[study.Capture, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept: list[str] = []
-    keep = Store.keep
-
-    def note(each: Store, inputs: core.Json, label: core.Json, result: core.Json) -> str:
-        kept.append(keep(each, inputs, label, result))
-        return kept[-1]
-
-    monkeypatch.setattr(Store, "keep", note)
-    found: list[list[executor.Outcome]] = []
-    both = [
-        threading.Thread(
-            target=lambda: found.append(execute(_points(captures), Store(tmp_path), jobs=1))
-        )
-        for _ in range(2)
-    ]
-    for thread in both:
-        thread.start()
-    for thread in both:
-        thread.join(60)
-    assert len(kept) == len(set(kept)) == 4
-    assert [each.result for each in found[0]] == [each.result for each in found[1]]
 
 
 def test_a_run_repeated_is_the_same_bytes_from_the_store(
@@ -295,7 +270,7 @@ class _OneWorker:
     def submit(self, ticket: int, request: core.Json) -> None:
         self.asked.append(Path(request["trace"]).stem + " " + request["design"])
         self.warm = frozenset([request["trace"]])
-        self._events = [backend.Stopped(ticket, "asked")]
+        self._events = [backend.Stopped(ticket, "asked", backend.Kind.FAILED)]
 
     def poll(self, _seconds: float) -> list[backend.Event]:
         events, self._events = self._events, []

@@ -158,9 +158,12 @@ def test_a_failed_assertion_of_the_core_is_a_failed_simulation(
         raise PanicException("time went back")
 
     monkeypatch.setattr(fake_core.Run, "execute", fail)
-    outcome = entresol_command("run", capture_file, "--json")
+    words = ("--design", "base-cssd", "--json")
+    outcome = entresol_command("run", capture_file, *words)
     assert outcome.code == 1
-    assert outcome.err.splitlines()[-1] == "entresol: an invariant is broken: time went back"
+    assert outcome.err.splitlines()[-1] == (
+        "entresol: sort · base-cssd: an invariant is broken: time went back"
+    )
 
 
 def test_a_simulation_that_fails_is_one_line_and_leaves_nothing(
@@ -173,9 +176,11 @@ def test_a_simulation_that_fails_is_one_line_and_leaves_nothing(
         raise fake_core.SimulationError("audit: a request\nwas answered twice")
 
     monkeypatch.setattr(fake_core.Run, "execute", fail)
-    outcome = entresol_command("run", capture_file, "-o", tmp_path / "out")
+    words = ("--design", "base-cssd", "-o", tmp_path / "out")
+    outcome = entresol_command("run", capture_file, *words)
     assert outcome.code == 1
-    assert outcome.err.splitlines()[-1] == "entresol: audit: a request was answered twice"
+    said = outcome.err.splitlines()[-1]
+    assert said == "entresol: sort · base-cssd: audit: a request was answered twice"
     assert "Traceback" not in outcome.err
     assert _names(tmp_path) == ["sort.etr"]
 
@@ -191,3 +196,28 @@ def test_a_full_disk_below_the_output_is_one_sentence_that_names_it(
     said = outcome.err.splitlines()[-1]
     assert outcome.code == 1 and f"{tmp_path / 'out'}: cannot be written: No space" in said
     assert _names(tmp_path) == ["sort.etr"]
+
+
+def test_an_internal_error_says_how_to_see_where_it_is_and_has_its_own_code(
+    entresol_command: Entresol, capture_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_run: fake_core.Run) -> str:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(fake_core.Run, "execute", fail)
+    words = ("run", capture_file, "--design", "base-cssd", "--json")
+    outcome = entresol_command(*words)
+    assert outcome.code == 70 and "Traceback" not in outcome.err
+    assert "internal error: ZeroDivisionError: division by zero (test_run.py" in outcome.err
+    assert "entresol --debug" in outcome.err
+
+    def wrong(_path: str, _blocks: bool) -> str:
+        raise ZeroDivisionError("in the command itself")
+
+    monkeypatch.setattr(fake_core, "trace_info", wrong)
+    outcome = entresol_command(*words)
+    assert outcome.code == 70 and "Traceback" not in outcome.err
+    assert "in the command itself (test_run.py" in outcome.err and "--debug" in outcome.err
+    monkeypatch.setenv("ENTRESOL_DEBUG", "")  # What --debug sets ends with the test.
+    outcome = entresol_command("--debug", *words)
+    assert outcome.code == 70 and "Traceback" in outcome.err and "--debug" not in outcome.err

@@ -128,13 +128,15 @@ def test_a_store_that_cannot_be_written_is_not_called_full(tmp_path: Path) -> No
         Store(tmp_path / "file").keep(INPUTS, {}, RESULT)
 
 
-def test_a_claim_is_one_process_s_and_ends_with_it(kept: Store, tmp_path: Path) -> None:
+def test_who_is_at_work_is_known_to_others_and_is_forgotten_when_killed(
+    kept: Store, tmp_path: Path
+) -> None:
     code = (
-        "import sys; from pathlib import Path; from entresol.store.result_store import Store;"
-        f"claim = Store(Path({str(tmp_path)!r})).claim('k'); print(claim is not None, flush=True);"
+        "import sys; from pathlib import Path; from entresol.store.result_store import Store\n"
+        f"with Store(Path({str(tmp_path)!r})).in_use(): print('at work', flush=True);"
         "sys.stdin.read()"
     )
-    package = Path(result_store.__file__).parents[1]
+    package = Path(result_store.__file__).parents[2]
     other = subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
@@ -142,17 +144,12 @@ def test_a_claim_is_one_process_s_and_ends_with_it(kept: Store, tmp_path: Path) 
         text=True,
         env=os.environ | {"PYTHONPATH": str(package)},
     )
-    assert other.stdout is not None and other.stdout.readline() == "True\n"
-    assert kept.claim("k") is None
-    free = kept.claim("another")
-    assert free is not None
+    assert other.stdout is not None and other.stdout.readline() == "at work\n"
+    assert kept.in_use_since() is not None
     other.kill()
     other.communicate()
-    claim = kept.claim("k")
-    assert claim is not None
-    claim.release()
-    free.release()
-    assert list((kept.root / "claims").iterdir()) == []
+    assert kept.in_use_since() is None
+    assert list((kept.root / result_store.IN_USE).iterdir()) == []
 
 
 def test_the_directory_is_the_option_s_else_the_variable_s_else_the_cache_s(

@@ -14,7 +14,7 @@ import pytest
 from conftest import Entresol, one_line
 
 from entresol import core
-from entresol.store import clear_results, search
+from entresol.store import clear_results, result_store, search
 from entresol.store.result_store import Store
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -193,7 +193,7 @@ def test_a_result_that_is_used_is_young_again(made: list[str], kept: Store) -> N
 def test_what_a_command_at_work_uses_is_spared(
     entresol_command: Entresol, made: list[str], kept: Store
 ) -> None:
-    for key in made:  # Made in the same tick of the clock as the claim they would be in use.
+    for key in made:  # Made in the same tick of the clock as it they would be in use.
         _age(kept, key, 40 * DAY)
     with kept.in_use():
         kept.find(made[1])
@@ -206,7 +206,7 @@ def test_what_a_command_at_work_uses_is_spared(
 
 def test_a_killed_command_does_not_hold_the_store_for_ever(made: list[str], kept: Store) -> None:
     assert made
-    left = kept.root / "claims" / "user-killed"
+    left = kept.root / result_store.IN_USE / "killed"
     left.parent.mkdir(exist_ok=True)
     left.touch()
     assert kept.in_use_since() is None and not left.exists()

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from conftest import Entresol, one_line
 
+from entresol import locks
 from entresol.store import search
-from entresol.store.result_store import Claim, Store
+from entresol.store.result_store import Store
 
 pytestmark = pytest.mark.usefixtures("fake")
 HOUR = 3600.0
@@ -91,12 +92,10 @@ def test_a_capture_that_is_being_made_or_used_is_spared(
     making = put("a", b"is made anew", 9 * HOUR)
     litter = making.with_name(f".new-{making.name}-x1")
     litter.mkdir()
-    claim = Claim.take(making.parent, f".{making.name}.lock")
-    assert claim is not None
-    said = entresol_command(*words).out
+    with locks.alone(making.with_name(f".{making.name}.lock")):
+        said = entresol_command(*words).out
     assert "removed 0 of 1 captures" in said and "never finished" not in said
     assert making.exists() and litter.exists()
-    claim.release()
     with kept.in_use():
         used = put("b", b"asked for before the runs began", 10.0)
         said = entresol_command(*words).out
@@ -130,11 +129,9 @@ def test_damaged_files_go_and_those_of_another_version_stay(
     words = ("results", "gc", "--damaged")
     assert ", and 1 file that was damaged; --delete does it." in entresol_command(*words).out
     assert broken.exists()
-    with_claim = kept.claim(broken.stem)
-    entresol_command(*words, "--delete")
-    assert broken.exists()  # Somebody computes it.
-    assert with_claim is not None
-    with_claim.release()
+    with kept.in_use():
+        entresol_command(*words, "--delete")
+    assert broken.exists()  # Somebody may be about to replace it.
     entresol_command(*words, "--delete")
     assert not broken.exists() and foreign.exists() and not whole.exists()
     assert "0 files that were damaged" in entresol_command(*words).out

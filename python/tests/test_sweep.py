@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT, Entresol, one_line
 
-from entresol import core, units, workload
+from entresol import atomic, core, units, workload
 from entresol.core import Progress
-from entresol.execution import executor, progress
+from entresol.execution import executor, point, progress
 from entresol.store import result_store
-from entresol.sweeps import files, grid, plan
+from entresol.sweeps import grid, plan, table
 from entresol.sweeps.traces import Captures
 
 TRACES = ROOT / "traces"
@@ -94,7 +94,7 @@ def test_every_choice_of_a_run_can_be_varied(tmp_path: Path) -> None:
     config = ["slow.toml", "fast.toml"]
     """
     sweep = _plan(tmp_path, text)
-    keys = {result_store.key_of(executor.inputs_of(each)) for each in sweep.points}
+    keys = {result_store.key_of(point.inputs_of(each)) for each in sweep.points}
     assert len(sweep.points) == 64 and len(keys) == 64
 
 
@@ -272,7 +272,7 @@ def test_a_full_disk_is_one_sentence_and_what_is_stored_stays(
     own_store: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write, written = result_store._write, 0
+    write, written = atomic.write, 0
 
     def fill(path: Path, content: bytes) -> None:
         nonlocal written
@@ -281,13 +281,13 @@ def test_a_full_disk_is_one_sentence_and_what_is_stored_stays(
         write(path, content)
         written += 1
 
-    monkeypatch.setattr(result_store, "_write", fill)
+    monkeypatch.setattr(atomic, "write", fill)
     file = _file(tmp_path, GRID)
     outcome = entresol_command("sweep", file, "-o", tmp_path / "out")
     assert outcome.code == 1 and "No space left on device" in outcome.err.splitlines()[-1]
     assert outcome.out == "" and not (tmp_path / "out").exists()
     assert len(list(own_store.rglob("*.json"))) == 3
-    monkeypatch.setattr(result_store, "_write", write)
+    monkeypatch.setattr(atomic, "write", write)
     again = entresol_command("sweep", file, "-o", tmp_path / "out")
     assert again.code == 0 and "3 of them from the store" in again.out
 
@@ -309,11 +309,11 @@ def test_a_number_that_is_a_word_somewhere_is_text_in_every_row(tmp_path: Path) 
     text = f'trace = "{TRACES}/xz.etr"\ndesign = "base-cssd"\nftl.placement = [1, 2]\n'
     sweep = _plan(tmp_path, text)
     outcomes = [executor.Outcome(each, None, None, "no") for each in sweep.points]
-    assert [row["ftl.placement"] for row in files.rows(sweep, outcomes)] == [1, 2]
+    assert [row["ftl.placement"] for row in table.rows(sweep, outcomes)] == [1, 2]
     word = replace(sweep.rows[1], point=replace(sweep.points[1], design="unknown"))
     word = replace(word, values={"ftl.placement": "unlimited"})
     mixed = replace(sweep, rows=(sweep.rows[0], word))
-    assert [row["ftl.placement"] for row in files.rows(mixed, outcomes)] == ["1", "unlimited"]
+    assert [row["ftl.placement"] for row in table.rows(mixed, outcomes)] == ["1", "unlimited"]
 
 
 def test_the_time_left_counts_what_is_half_done_and_not_what_was_stored(tmp_path: Path) -> None:

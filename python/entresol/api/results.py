@@ -9,12 +9,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from entresol import quantity, result_table
+from entresol import quantity, result_files, result_table, study, summary
 from entresol.atomic import OutputDirectory
 from entresol.core import Json
 from entresol.errors import UserError
 from entresol.execution.executor import Outcome
-from entresol.sweeps import files
+from entresol.study import Study
+from entresol.sweeps import table
 from entresol.sweeps.grid import shown
 from entresol.sweeps.plan import Row, Sweep
 
@@ -32,13 +33,16 @@ class Results:
 
     plan: Sweep
     outcomes: tuple[Outcome, ...]
+    study: Study | None = None
+    """What `run` ran, where designs are those that the command knows."""
 
     def __len__(self) -> int:
         return len(self.outcomes)
 
     def __iter__(self) -> Iterator[Json]:
         """The results that there are, as `entresol run --json` has them."""
-        return (outcome.result for outcome in self.outcomes if outcome.result is not None)
+        found = [outcome.result for outcome in self.outcomes if outcome.result is not None]
+        return iter(found if self.study is None else summary.assemble(self.study, found)["runs"])
 
     @property
     def failures(self) -> dict[str, str]:
@@ -70,7 +74,7 @@ class Results:
         return frame
 
     def _table(self) -> Any:
-        return result_table.table(files.rows(self.plan, self.outcomes))
+        return result_table.table(table.rows(self.plan, self.outcomes))
 
     def compare(self, reference: str = "base-cssd") -> polars.DataFrame:
         """Execution times over those of a design on the same trace with the same choices.
@@ -119,9 +123,21 @@ class Results:
         return list(zip(self.plan.rows, self.outcomes, strict=True))
 
     def write(self, directory: Path | str) -> Path:
-        """Writes `results.parquet`, `sweep.json` and `report.html`; where they are."""
+        """Writes the files of the command of the same name; where they are.
+
+        Of `run`: `summary.json`, `results.parquet`, `report.html`. Of `sweep`, and of a run of
+        designs with parameters of their own, which no command takes: `results.parquet`,
+        `sweep.json`, `report.html`. Raises `UserError` if the directory cannot be written, `Failed`
+        if the disk is full.
+        """
         with OutputDirectory(Path(directory)) as output:
-            files.write(output, self.plan, self.outcomes, self.plan.source.name)
+            if self.study is None:
+                name = self.plan.source.name
+                result_files.write_sweep(output, self.plan, self.outcomes, name)
+            else:
+                runs = [outcome.result for outcome in self.outcomes if outcome.result is not None]
+                whole = summary.assemble(self.study, runs)
+                result_files.write_run(output, self.study, whole, study.command(self.study))
         return Path(directory)
 
     def __repr__(self) -> str:

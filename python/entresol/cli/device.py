@@ -42,10 +42,12 @@ PresetOption = Annotated[
     str, typer.Option("--preset", metavar="NAME", help="What the device is; `presets` lists all.")
 ]
 
-device_serve.register(app)
-device_top.register(app)
-device_recovery_time.register(app)
-device_crash.register(app)
+
+def register(parent: typer.Typer) -> None:
+    """Adds the commands."""
+    for module in (device_serve, device_top, device_recovery_time, device_crash):
+        module.register(app)
+    parent.add_typer(app, name="device")
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import core, quantity
+from entresol import atomic, core, quantity
 from entresol.cli.options import JsonOption
 from entresol.core import Json
 from entresol.errors import Failed, UserError
@@ -127,12 +127,9 @@ def _watched(lab: core.CrashLab) -> Json:
 
 
 def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        atomic.write(path, text.encode())
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise Failed(f"{path}: {error.strerror}; name another file with -o.") from error
 
 

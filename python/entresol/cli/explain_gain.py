@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from entresol import foreign_traces, quantity, study, summary, terminal
+from entresol import foreign_traces, quantity, result_files, study, summary, terminal
 from entresol.atomic import OutputDirectory
 from entresol.cli.options import (
     MOST,
     ConfigOption,
     DependenciesOption,
+    DesignName,
     FormatOption,
     JobsOption,
     JsonOption,
     MachineOption,
     ModeOption,
     NandOption,
+    NoStoreOption,
     OutputOption,
     SetOption,
     SlowdownOption,
+    StoreOption,
     ThreadsOption,
 )
 from entresol.core import Json
 from entresol.errors import UserError
-from entresol.gain import configurations as explain
+from entresol.gain import configurations
 from entresol.report import gain_page
+from entresol.store import location
+from entresol.store.result_store import Store
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +45,7 @@ def register(app: typer.Typer) -> None:
 
 def explain_gain(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A capture or foreign trace.")],
-    design: Annotated[str, typer.Option("--design", metavar="NAME")] = "skybyte-full",
+    design: DesignName = "skybyte-full",
     by: Annotated[
         str,
         typer.Option("--by", metavar="switches|mechanisms", help="What the gain is shared among."),
@@ -68,6 +74,8 @@ def explain_gain(
     jobs: JobsOption = None,
     output: OutputOption = None,
     as_json: JsonOption = False,
+    store: StoreOption = None,
+    no_store: NoStoreOption = False,
     format: FormatOption = None,
     dependencies: DependenciesOption = "none",
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
@@ -86,16 +94,11 @@ def explain_gain(
     wanted = study.study_of([trace], [design], setup, threads, False, reading)
     question = _question(wanted, by, switches or [])
     question = replace(question, reading=tuple(foreign_traces.words(reading)))
-    if output is None:
-        result = _simulate(question, orders, seed, jobs)
-    else:
-        with OutputDirectory(output) as directory:
-            result = _simulate(question, orders, seed, jobs)
-            text = summary.to_text(result)
-            directory.file("gain.json").write_text(text, encoding="utf-8")
-            html = gain_page.render(result)
-            directory.file("gain.html").write_text(html, encoding="utf-8")
-            directory.commit()
+    kept = None if no_store else Store(location.store_directory(store))
+    with nullcontext() if output is None else OutputDirectory(output) as directory:
+        result = _simulate(question, orders, seed, kept, jobs)
+        if directory is not None:
+            result_files.write_gain(directory, result)
     if as_json:
         sys.stdout.write(summary.to_text(result))
         return
@@ -104,19 +107,24 @@ def explain_gain(
         typer.echo(f"report: {output / 'gain.html'}")
 
 
-def _question(wanted: study.Study, by: str, names: list[str]) -> explain.Question:
+def _question(wanted: study.Study, by: str, names: list[str]) -> configurations.Question:
     if len(wanted.designs) != 1 or len(wanted.captures) != 1:
         raise UserError("explain-gain takes one capture and one design.")
     (capture,), (design,) = wanted.captures, wanted.designs
     if by == "mechanisms":
-        return explain.mechanisms(capture, design, wanted)
-    return explain.switches(capture, design, wanted, names)
+        return configurations.mechanisms(capture, design, wanted)
+    return configurations.switches(capture, design, wanted, names)
 
 
-def _simulate(question: explain.Question, orders: int, seed: int, jobs: int | None) -> Json:
-    plan = explain.plan(question, orders, seed)
-    terminal.execute(list(plan.jobs.values()), jobs)
-    return explain.assemble(plan, explain.answer(plan))
+def _simulate(
+    question: configurations.Question, orders: int, seed: int, kept: Store | None, jobs: int | None
+) -> Json:
+    plan = configurations.plan(question, orders, seed)
+    labels = {id(point): plan.labels[key] for key, point in plan.points.items()}
+    points = list(plan.points.values())
+    outcomes = terminal.execute(points, lambda point: labels[id(point)], kept, jobs)
+    found = dict(zip(plan.points, terminal.results(outcomes), strict=True))
+    return configurations.assemble(plan, found, configurations.answer(plan, found))
 
 
 def _print(result: Json) -> None:

@@ -43,6 +43,7 @@ ModeOption = Annotated[
         help="Cores instruction by instruction, or from a filtered stream: quicker, approximate.",
     ),
 ]
+DesignName = Annotated[str, typer.Option("--design", metavar="NAME", help="One design.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 DesignOption = Annotated[
     list[str] | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from entresol import core, quantity, result_table, study, summary, terminal
+from entresol import core, quantity, result_files, study, summary, terminal
 from entresol.atomic import OutputDirectory
 from entresol.core import Json
-from entresol.device_replay import ReplayStudy, Workload, execute, flatten
+from entresol.device_replay import ReplayStudy, Workload, execute
 from entresol.errors import UserError
-from entresol.report import replay_page, replay_table
+from entresol.report import replay_table
 
 _DEFAULT_OUTPUT = Path("results")
 _NOTE_SECONDS = 1.0
@@ -131,12 +132,10 @@ def replay(
         audit,
     )
     destination = output or (None if as_json else _DEFAULT_OUTPUT)
-    if destination is None:
+    with nullcontext() if destination is None else OutputDirectory(destination) as directory:
         result = execute(wanted, _Notes().watch)
-    else:
-        with OutputDirectory(destination) as directory:
-            result = execute(wanted, _Notes().watch)
-            _write(directory, result, _command(wanted, config or []))
+        if directory is not None:
+            result_files.write_replay(directory, result, _command(wanted, config or []))
     if as_json:
         sys.stdout.write(summary.to_text(result))
         return
@@ -182,14 +181,6 @@ def _workload(file: Path | None, options: dict[str, object]) -> Workload:
     if file.suffix == ".etr":
         raise UserError(f"{file}: is a capture of a program; entresol run takes those.")
     return Workload(file.name.split(".")[0], (("file", str(file)), *words), file)
-
-
-def _write(directory: OutputDirectory, result: Json, command: str) -> None:
-    directory.file("summary.json").write_text(summary.to_text(result), encoding="utf-8")
-    rows = [flatten(run) for run in result["runs"]]
-    result_table.write_rows(rows, directory.file("results.parquet"))
-    directory.file("report.html").write_text(replay_page.render(result, command), encoding="utf-8")
-    directory.commit()
 
 
 def _command(wanted: ReplayStudy, config: list[Path]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from entresol import foreign_traces, quantity, result_table, sampling, study, summary, terminal
+from entresol import foreign_traces, quantity, result_files, sampling, study, summary, terminal
 from entresol.atomic import OutputDirectory
 from entresol.cli.options import (
     MOST,
@@ -31,6 +32,11 @@ from entresol.cli.options import (
 )
 from entresol.core import Json
 from entresol.estimate import Estimate
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("sample")(sample_command)
 
 
 def sample_command(
@@ -84,15 +90,10 @@ def sample_command(
     )
     seed_numbers, placement_numbers = tuple(range(1, seeds + 1)), tuple(range(placements))
     plan = sampling.Plan(windows, window, seed_numbers, placement_numbers)
-    if output is None:
+    with nullcontext() if output is None else OutputDirectory(output) as directory:
         result = _simulate(wanted, plan, jobs)
-    else:
-        with OutputDirectory(output) as directory:
-            result = _simulate(wanted, plan, jobs)
-            text = summary.to_text(result)
-            directory.file("samples.json").write_text(text, encoding="utf-8")
-            result_table.write(result, directory.file("samples.parquet"))
-            directory.commit()
+        if directory is not None:
+            result_files.write_samples(directory, result)
     if as_json:
         sys.stdout.write(summary.to_text(result))
         return
@@ -102,8 +103,9 @@ def sample_command(
 
 
 def _simulate(wanted: study.Study, plan: sampling.Plan, jobs: int | None) -> Json:
-    planned = sampling.plan_jobs(wanted, plan)
-    return sampling.assemble(wanted, plan, terminal.execute(planned, jobs))
+    points = sampling.points_of(wanted, plan)
+    outcomes = terminal.execute(points, terminal.name_of, None, jobs)
+    return sampling.assemble(wanted, plan, terminal.results(outcomes))
 
 
 def _print(result: Json, plan: sampling.Plan) -> None:

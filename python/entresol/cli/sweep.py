@@ -12,16 +12,16 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from entresol import cost, quantity, summary, terminal
+from entresol import cost, quantity, result_files, summary, terminal
 from entresol.atomic import OutputDirectory
 from entresol.cli.options import CostOption, JobsOption, JsonOption, OutputOption, StoreOption
-from entresol.errors import Failed, Stopped
-from entresol.execution import executor
-from entresol.execution.executor import Outcome, Point
-from entresol.execution.progress import Watcher
+from entresol.errors import Failed
+from entresol.execution.executor import Outcome
+from entresol.execution.point import Point
 from entresol.store import location
 from entresol.store.result_store import Store
-from entresol.sweeps import files, grid, plan
+from entresol.sweeps import grid, plan
+from entresol.sweeps import table as sweep_table
 from entresol.sweeps.traces import Captures
 
 SHOWN = 40
@@ -34,6 +34,11 @@ SchedulerOption = Annotated[
     str | None,
     typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="A Dask cluster that computes."),
 ]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("sweep")(sweep_command)
 
 
 def sweep_command(
@@ -58,13 +63,13 @@ def sweep_command(
     if destination is not None:
         with OutputDirectory(destination):
             pass  # It can be written, so the work is not for nothing.
-    outcomes = run(planned, Store(location.store_directory(store)), jobs, scheduler)
+    outcomes = _execute(planned, Store(location.store_directory(store)), jobs, scheduler)
     if destination is not None:
         with OutputDirectory(destination) as directory:
             words = ["entresol", "sweep", file.name, *(["--cost", prices] if prices else [])]
-            files.write(directory, planned, outcomes, shlex.join(words), paid)
+            result_files.write_sweep(directory, planned, outcomes, shlex.join(words), paid)
     if as_json:
-        sys.stdout.write(summary.to_text(files.assemble(planned, outcomes)))
+        sys.stdout.write(summary.to_text(sweep_table.assemble(planned, outcomes)))
     else:
         _print(planned, outcomes)
     if destination is not None and not as_json:
@@ -73,32 +78,15 @@ def sweep_command(
     _complain(planned, outcomes)
 
 
-def run(
+def _execute(
     planned: plan.Sweep, store: Store, jobs: int | None, scheduler: str | None
 ) -> list[Outcome]:
-    """Executes a sweep with its progress on stderr."""
-    labels = {id(row.point): row.label() for row in planned.rows}
+    labels = planned.labels
 
     def label(each: Point) -> str:
         return labels[id(each)]
 
-    state = executor.Progress(0, 0, 0, 0, ())
-
-    with Watcher(label) as watcher:
-
-        def watch(progress: executor.Progress) -> None:
-            nonlocal state
-            state = progress
-            watcher.watch(progress)
-
-        try:
-            return executor.execute(planned.points, store, jobs, scheduler, watch)
-        except KeyboardInterrupt as error:
-            done = state.done + state.stored
-            raise Stopped(
-                f"interrupted; {done} of {state.total} points are in the store, and the same "
-                "command goes on from there."
-            ) from error
+    return terminal.execute(planned.points, label, store, jobs, scheduler, lists=False)
 
 
 def _complain(planned: plan.Sweep, outcomes: Sequence[Outcome]) -> None:

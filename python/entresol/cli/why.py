@@ -16,6 +16,7 @@ from entresol.cli.options import (
     MOST,
     ConfigOption,
     DependenciesOption,
+    DesignName,
     FidelityOption,
     FormatOption,
     JsonOption,
@@ -27,6 +28,7 @@ from entresol.cli.options import (
 )
 from entresol.core import Json
 from entresol.errors import UserError
+from entresol.execution.point import Point, Recording
 from entresol.inspection import slow_load, timeline
 
 _UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
@@ -35,25 +37,12 @@ _RECORDS = 1_000_000
 TraceArgument = Annotated[
     str, typer.Argument(metavar="TRACE", help="A capture, a foreign trace, or A.etr+B.etr.")
 ]
-DesignName = Annotated[str, typer.Option("--design", metavar="NAME")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command("timeline")(timeline_command)
     app.command("why")(why_command)
-
-
-class Job(study.Job):
-    """One run that records."""
-
-    def __init__(self, wanted: study.Study, span: tuple[int, int], slowest: int) -> None:
-        super().__init__(wanted, wanted.captures[-1], wanted.designs[0])
-        self.span, self.slowest = span, slowest
-
-    def simulate(self, run: core.Run) -> Json:
-        """The recording; the result is that of the run without it."""
-        return run.execute_recorded(self.span, _RECORDS, self.slowest)
 
 
 def timeline_command(
@@ -84,7 +73,7 @@ def timeline_command(
     if span[0] == span[1]:
         raise UserError(f"--for {length}: is no length; write one such as 200us.")
     with OutputFile(output) as file:
-        recorded = _record(Job(wanted, span, 0))
+        recorded = _record(wanted, span, 0)
         if first >= recorded["execution_time_ps"]:
             end = quantity.duration(recorded["execution_time_ps"])
             raise UserError(f"--from {start}: the run ends after {end}; start before that.")
@@ -129,14 +118,14 @@ def why_command(
     wanted = _one(
         trace, design, setup, threads, foreign_traces.reading(format, dependencies, slowdown)
     )
-    slowest = _record(Job(wanted, (0, 0), rank))["slowest"]
+    slowest = _record(wanted, (0, 0), rank)["slowest"]
     if len(slowest) < rank:
         raise UserError(
             f"{wanted.captures[-1].name} on {design}: only {len(slowest)} reads came from the "
             f"device, so none has rank {rank}."
         )
     access = slowest[-1]
-    recorded = _record(Job(wanted, (access["first_ps"], access["done_ps"]), 0))
+    recorded = _record(wanted, (access["first_ps"], access["done_ps"]), 0)
     told = slow_load.tell(access, recorded)
     if as_json:
         sys.stdout.write(summary.to_text(slow_load.as_json(told)))
@@ -157,8 +146,12 @@ def _one(
     return wanted
 
 
-def _record(job: Job) -> Json:
-    (recorded,) = terminal.execute([job], 1)
+def _record(wanted: study.Study, span: tuple[int, int], slowest: int) -> Json:
+    """What happened in a span of picoseconds, and the slowest reads."""
+    measure = Recording(*span, _RECORDS, slowest)
+    capture, design = wanted.captures[-1], wanted.designs[0]  # A co-run stands behind its parts.
+    point = Point(capture, design, wanted.setup, wanted.threads, wanted.audit, measure)
+    (recorded,) = terminal.results(terminal.execute([point], terminal.name_of, None))
     return recorded
 
 

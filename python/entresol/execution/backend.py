@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from entresol import core
 from entresol.core import Json
+
+
+class Kind(Enum):
+    """Whose fault it is that there is no result."""
+
+    REFUSED = "refused"
+    """The request itself is wrong."""
+    FAILED = "failed"
+    """The simulation, or what it runs on."""
+    INTERNAL = "internal"
+    """Entresol's."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class Stopped:
 
     ticket: int
     error: str
+    kind: Kind
 
 
 Event = Advanced | Finished | Stopped

@@ -19,12 +19,12 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from entresol import core
+from entresol import atomic, core
 from entresol.core import Json
 from entresol.digest import file_digest
 from entresol.errors import Failed, UserError
 from entresol.execution import worker
-from entresol.execution.backend import Event, Finished, Stopped
+from entresol.execution.backend import Event, Finished, Kind, Stopped
 
 CONNECT_SECONDS = 10
 ATTEMPTS = 3
@@ -119,7 +119,7 @@ class Cluster:
             self._send(ticket)
             return []
         del self._requests[ticket]
-        return [Stopped(ticket, _sentence(error))]
+        return [Stopped(ticket, _sentence(error), _kind(error))]
 
     def _lost(self) -> Failed:
         return Failed(
@@ -210,6 +210,10 @@ def _sentence(error: BaseException | None) -> str:
     return worker.sentence(error)
 
 
+def _kind(error: BaseException | None) -> Kind:
+    return Kind.FAILED if error is None else worker.kind_of(error)
+
+
 def simulate_there(request: Json, sources: Sequence[bytes | None]) -> Json:
     """Runs on a worker: the result of a request. Raises `MissingError` without its captures."""
     paths = worker.files_of(request["trace"], len(sources))
@@ -231,9 +235,7 @@ def _capture(path: Path, digest: str, content: bytes | None) -> Path:
     if content is None:
         raise MissingError(str(path))
     sent.parent.mkdir(mode=0o700, exist_ok=True)
-    temporary = sent.with_suffix(f".{uuid.uuid4().hex}")
-    temporary.write_bytes(content)
-    temporary.replace(sent)
+    atomic.write(sent, content)
     return sent
 
 

@@ -1,4 +1,9 @@
-"""Points of the design space: found in the store, or simulated and kept there."""
+"""The one executor: points are found in the store, or simulated by workers and kept there.
+
+Whoever runs anything (`run`, `sweep`, `sample`, `explain-gain`, `why`, figures, a notebook) calls
+`execute`. A point is simulated once however often it is asked for, one that fails stops no other
+unless that is wanted, and what was done by the time of an interruption is in the store.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +15,15 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from entresol import core
-from entresol.core import Json, Setup
-from entresol.digest import core_digest, file_digest
-from entresol.errors import UserError
+from entresol.core import Json
+from entresol.errors import Failed, InternalError, UserError
 from entresol.execution import worker
-from entresol.execution.backend import Advanced, Backend, Event, Finished
+from entresol.execution.backend import Advanced, Backend, Event, Finished, Kind, Stopped
+from entresol.execution.point import Point, inputs_of, label_of, named
 from entresol.execution.processes import Processes
 from entresol.interruption import POLL_SECONDS, Interruption
-from entresol.store.result_store import Claim, Store, key_of
-from entresol.study import Capture
-
-IN_CONFIG = ("machine", "nand", "files", "overrides", "fidelity")
-"""Fields of `Setup` that act through the effective configuration and the switches alone."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One capture on one design, and all that decides the result."""
-
-    trace: Capture
-    design: str
-    setup: Setup
-    threads: int | None = None
-    audit: bool = False
+from entresol.store import result_store
+from entresol.store.result_store import Store, key_of
 
 
 @dataclass(frozen=True)
@@ -55,64 +46,16 @@ class Progress:
     stored: int
     """Found in the store."""
     done: int
-    """Simulated, by this process or, meanwhile, by another."""
+    """Simulated."""
     failed: int
     running: tuple[tuple[Point, core.Progress], ...]
+    found: tuple[Point, ...] = ()
+    """Those that were found in the store."""
 
 
 Watch = Callable[[Progress], None]
 FAST = "fast"
 WAITING = core.Progress("waiting", 0, 0, 0)
-
-
-def inputs_of(point: Point) -> Json:
-    """All that decides the result of a point. Raises `ConfigError` if its configuration is wrong.
-
-    Names are no inputs: not of captures, files, or presets, whose values are in the configuration.
-    """
-    setup = point.setup
-    return {
-        "core": core_digest(core.library()),
-        "captures": captures_of(point.trace),
-        "design": point.design,
-        "config": core.effective_config(setup, point.design),
-        "fidelity": core.fidelity_names(setup.fidelity),
-        "setup": {
-            name: getattr(setup, name)
-            for name in setup.__dataclass_fields__
-            if name not in IN_CONFIG
-        },
-        "threads": point.threads,
-        "audit": point.audit,
-    }
-
-
-def captures_of(capture: Capture) -> list[str]:
-    """The digests of a capture's file, or of those of a co-run. Raises `UserError`."""
-    parts = capture.parts or (capture,)
-    try:
-        return [file_digest(part.path) for part in parts]
-    except OSError as error:
-        raise UserError(f"{capture.source}: cannot be read: {error.strerror}.") from error
-
-
-def label_of(point: Point) -> Json:
-    """What a point is called; kept beside its result for people to read."""
-    return {
-        "trace": point.trace.name,
-        "machine": point.setup.machine,
-        "entresol": core.version(),
-    }
-
-
-def named(result: Json, capture: Capture) -> Json:
-    """A stored result under the names that its captures have now."""
-    parts = capture.parts or (capture,)
-    programs = [
-        program | {"trace": part.name}
-        for program, part in zip(result["programs"], parts, strict=True)
-    ]
-    return result | {"trace": capture.name, "programs": programs}
 
 
 def execute(
@@ -121,22 +64,31 @@ def execute(
     jobs: int | None = None,
     scheduler: str | None = None,
     watch: Watch | None = None,
+    *,
+    stop_at_failure: bool = False,
+    must_keep: bool = True,
 ) -> list[Outcome]:
-    """What became of each point, in their order; each is simulated once, or not at all if stored.
+    """What became of each point, in their order.
 
-    A point that fails does not stop the others. `jobs` worker processes work on this machine, one
-    per core if left out; the workers of a Dask cluster instead, if `scheduler` is its address
-    (`tcp://…`). Raises `Failed` when results cannot be stored, before anything is simulated
-    where that is known then, and `KeyboardInterrupt` on Ctrl-C; what was done by then is in the
-    store.
+    `store` is where results are looked up and kept; none: neither. `jobs` worker processes work on
+    this machine, one per core if left out; the workers of a Dask cluster instead, if `scheduler` is
+    its address (`tcp://…`). `watch` hears how far it is about ten times a second.
+
+    A point that fails has a sentence in its outcome. With `stop_at_failure` the first one stops
+    all: by `ConfigError` or `UserError` where the point itself is wrong, else by `Failed`, or by
+    `InternalError` for a fault of ours.
+
+    Where results cannot be stored it raises `Failed`, before anything is simulated if that is known
+    then; without `must_keep` it says so once on stderr and goes on. Raises `UserError` for a wrong
+    `jobs` and `KeyboardInterrupt` on Ctrl-C; what was done by then is in the store.
     """
     if jobs is not None and (type(jobs) is not int or jobs < 1):
         raise UserError(f"jobs: {jobs} is not a number from 1.")
     with nullcontext() if store is None else store.in_use():
-        run = _Execution(points, store, watch or (lambda _progress: None))
+        keeper = _Keeper(store, must_keep)
+        run = _Execution(points, keeper, watch or (lambda _progress: None), stop_at_failure)
         if run.pending:
-            if store is not None:
-                store.check()
+            keeper.check()
             with _backend(scheduler, jobs, len(run.pending)) as backend, _interruption() as stop:
                 run.work(backend, stop)
     return run.outcomes()
@@ -164,21 +116,57 @@ def _interruption() -> AbstractContextManager[Interruption]:
     return nullcontext(Interruption())
 
 
+class _Keeper:
+    """The store as an execution uses it: whole captures are looked up and kept, if they can be."""
+
+    def __init__(self, store: Store | None, must_keep: bool) -> None:
+        self._store = store
+        self._must_keep = must_keep
+        self._has_failed = False
+
+    def find(self, key: str, point: Point) -> Json | None:
+        """The result of a point, if it is stored."""
+        if self._store is None or point.measure is not None:
+            return None
+        return self._store.find(key)
+
+    def check(self) -> None:
+        """Before the first point is simulated: whether its result could be kept."""
+        if self._store is not None:
+            self._try(self._store.check)
+
+    def keep(self, task: _Task, result: Json) -> None:
+        """Stores a result."""
+        store = self._store
+        if store is not None and task.point.measure is None:
+            self._try(lambda: store.keep(task.inputs, label_of(task.point), result))
+
+    def _try(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except Failed as error:
+            if self._must_keep:
+                raise
+            if not self._has_failed:
+                result_store.complain(str(error))
+            self._has_failed = True
+
+
 @dataclass
 class _Task:
     """Something to compute: one of the points that have the same inputs."""
 
     point: Point
     inputs: Json
-    claim: Claim | None = None
     progress: core.Progress = WAITING
 
 
 @dataclass
 class _Execution:
     points: Sequence[Point]
-    store: Store | None
+    keeper: _Keeper
     watch: Watch
+    stop_at_failure: bool
     pending: dict[str, None] = field(default_factory=dict)
     """Keys of what is still to start, in order."""
 
@@ -193,77 +181,61 @@ class _Execution:
         self._tickets = count()
         for index, point in enumerate(self.points):
             self._keys.append(self._plan(index, point))
+        pairs = zip(self.points, self._keys, strict=True)
+        self._found = tuple(point for point, key in pairs if key in self._stored)
         self._tell()
 
     def _plan(self, index: int, point: Point) -> str | None:
         try:
             inputs = inputs_of(point)
         except (UserError, core.EntresolError) as error:
+            if self.stop_at_failure:
+                raise
             self._wrong[index] = worker.sentence(error)
             return None
         key = key_of(inputs)
-        if key not in self._results and key not in self._tasks and not self._find(key):
+        if key in self._results or key in self._tasks:
+            return key
+        if (result := self.keeper.find(key, point)) is not None:
+            self._results[key] = result
+            self._stored.add(key)
+        else:
             self._tasks[key] = _Task(point, inputs)
             self.pending[key] = None
         return key
 
-    def _find(self, key: str, *, again: bool = False) -> bool:
-        result = None if self.store is None else self.store.find(key, again=again)
-        if result is None:
-            return False
-        self._results[key] = result
-        self._stored.add(key)
-        return True
-
     def work(self, backend: Backend, stop: Interruption) -> None:
         """Runs everything that is pending."""
-        try:
-            while self.pending or self._running:
+        while self.pending or self._running:
+            while self.pending and len(self._running) < backend.capacity:
                 self._submit(backend)
-                for event in backend.poll(POLL_SECONDS):
-                    self._note(event)
-                self._tell()
-                if stop.requested:
-                    raise KeyboardInterrupt
-        finally:
-            for key in self._running.values():
-                self._release(key)
+            for event in backend.poll(POLL_SECONDS):
+                self._note(event)
+            self._tell()
+            if stop.requested:
+                raise KeyboardInterrupt
 
     def _submit(self, backend: Backend) -> None:
-        waiting = list(self.pending)  # Less those that another process computes at this moment.
-        while waiting and len(self._running) < backend.capacity:
-            key = self._next(waiting, backend.warm)
-            waiting.remove(key)
-            if self._may_start(key):
-                ticket = next(self._tickets)
-                self._running[ticket] = key
-                backend.submit(ticket, _request(self._tasks[key]))
+        key = self._next(backend.warm)
+        del self.pending[key]
+        ticket = next(self._tickets)
+        self._running[ticket] = key
+        task = self._tasks[key]
+        backend.submit(ticket, worker.request_of(task.point, task.inputs["captures"]))
 
-    def _next(self, waiting: Sequence[str], warm: frozenset[str]) -> str:
+    def _next(self, warm: frozenset[str]) -> str:
         """The first; in fast mode rather one whose threads a free worker has filtered already, or
         else of a capture that no worker is busy filtering."""
-        if self._tasks[waiting[0]].point.setup.mode != FAST:
-            return waiting[0]
+        first = next(iter(self.pending))
+        if self._tasks[first].point.setup.mode != FAST:
+            return first
         busy = {self._path(key) for key in self._running.values()}
-        known = (key for key in waiting if self._path(key) in warm)
-        fresh = (key for key in waiting if self._path(key) not in busy)
-        return next(known, next(fresh, waiting[0]))
+        known = (key for key in self.pending if self._path(key) in warm)
+        fresh = (key for key in self.pending if self._path(key) not in busy)
+        return next(known, next(fresh, first))
 
     def _path(self, key: str) -> str:
         return str(self._tasks[key].point.trace.path)
-
-    def _may_start(self, key: str) -> bool:
-        if self.store is not None:
-            claim = self.store.claim(key)
-            if claim is None:  # Another process computes it: look again later.
-                return False
-            if self._find(key, again=True):  # It was computed by another process since we looked.
-                claim.release()
-                del self.pending[key]
-                return False
-            self._tasks[key].claim = claim
-        del self.pending[key]
-        return True
 
     def _note(self, event: Event) -> None:
         key = self._running[event.ticket]
@@ -272,33 +244,26 @@ class _Execution:
             task.progress = event.progress
             return
         if isinstance(event, Finished):
-            result = named(event.result, task.point.trace)
-            if self.store is not None:
-                self.store.keep(task.inputs, label_of(task.point), result)
+            result = named(event.result, task.point)
+            self.keeper.keep(task, result)
             self._results[key] = result
+        elif self.stop_at_failure:
+            raise _failure(event, task.point)
         else:
             self._errors[key] = event.error
         del self._running[event.ticket]
-        self._release(key)
-
-    def _release(self, key: str) -> None:
-        if (claim := self._tasks[key].claim) is not None:
-            claim.release()
-            self._tasks[key].claim = None
 
     def _tell(self) -> None:
         running = (self._tasks[key] for key in self._running.values())
+        ended = len(self._results) + len(self._errors) + len(self._wrong)
         self.watch(
             Progress(
-                total=len(self._results)
-                + len(self._errors)
-                + len(self.pending)
-                + len(self._running)
-                + len(self._wrong),
+                total=ended + len(self.pending) + len(self._running),
                 stored=len(self._stored),
                 done=len(self._results) - len(self._stored),
                 failed=len(self._errors) + len(self._wrong),
                 running=tuple((task.point, task.progress) for task in running),
+                found=self._found,
             )
         )
 
@@ -312,12 +277,11 @@ class _Execution:
             return Outcome(point, None, None, self._wrong[index])
         if key in self._errors:
             return Outcome(point, key, None, self._errors[key])
-        result = named(self._results[key], point.trace)
-        return Outcome(point, key, result, None, key in self._stored)
+        return Outcome(point, key, named(self._results[key], point), None, key in self._stored)
 
 
-def _request(task: _Task) -> Json:
-    point = task.point
-    digests = task.inputs["captures"]
-    arguments = (point.setup, point.design, point.threads, point.audit)
-    return worker.request_of(point.trace.path, digests, *arguments)
+def _failure(event: Stopped, point: Point) -> Exception:
+    if event.kind is Kind.REFUSED:
+        return UserError(event.error)
+    kind = InternalError if event.kind is Kind.INTERNAL else Failed
+    return kind(f"{point.trace.name} · {point.design}: {event.error}")

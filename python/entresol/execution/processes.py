@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from entresol import core
 from entresol.core import Json
 from entresol.errors import Failed
-from entresol.execution.backend import Advanced, Event, Finished, Stopped
+from entresol.execution.backend import Advanced, Event, Finished, Kind, Stopped
 from entresol.interruption import signal_name
 
 ATTEMPTS = 2
@@ -85,7 +85,7 @@ class Processes:
         if task.attempt < ATTEMPTS:
             self._start(_Task(task.ticket, task.line, task.trace, task.attempt + 1))
             return []
-        return [Stopped(task.ticket, _how(said.code))]
+        return [Stopped(task.ticket, _how(said.code), Kind.FAILED)]
 
     def close(self) -> None:
         """Ends all workers at once."""
@@ -169,7 +169,7 @@ class _Worker:
         if "result" in answer:
             self._events.put(Finished(task.ticket, answer["result"]))
         else:
-            self._events.put(Stopped(task.ticket, answer["error"]))
+            self._events.put(Stopped(task.ticket, answer["error"], Kind(answer["kind"])))
         self._events.put(_Rest(self))
 
     def kill(self) -> None:

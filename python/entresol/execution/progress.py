@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: how far it is and how long it will take, on stderr."""
+"""What a person sees of points that run: how far it is and how long it will take, on stderr."""
 
 from __future__ import annotations
 
@@ -6,14 +6,29 @@ import time
 from collections.abc import Callable
 
 from rich.console import Console
-from rich.progress import TaskID
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
 
-from entresol import terminal
-from entresol.execution.executor import Point, Progress
+from entresol import core
+from entresol.execution.executor import Progress
+from entresol.execution.point import Point
 from entresol.quantity import count
 
 LINE_SECONDS = 10.0
 """Between two lines where there is no terminal."""
+
+
+def bars(console: Console) -> Bars:
+    """Bars with a word on their state, gone when they end; none without a terminal."""
+    return Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[state]}", style="dim"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
 
 
 def time_left(progress: Progress, elapsed: float) -> float | None:
@@ -33,14 +48,21 @@ def span(seconds: float) -> str:
 
 
 class Watcher:
-    """A bar for all points and one for each that runs; lines now and then without a terminal."""
+    """A bar for all points and one for each that runs.
 
-    def __init__(self, label: Callable[[Point], str]) -> None:
+    Without a terminal it writes a line now and then. With `lists` there is a line for each point
+    that ends or was found in the store, for commands of a few points.
+    """
+
+    def __init__(self, label: Callable[[Point], str], *, lists: bool = False) -> None:
         self._label = label
+        self._lists = lists
+        self._started: dict[int, tuple[float, Point, core.Progress]] = {}
+        self._told = 0
         self._began = time.monotonic()
         self._said = self._began
         self._console = Console(stderr=True)
-        self._bars = terminal.bars(self._console)
+        self._bars = bars(self._console)
         self._all = self._bars.add_task("points", state="")
         self._tasks: dict[int, TaskID] = {}
 
@@ -55,12 +77,31 @@ class Watcher:
         """Brings the picture up to date."""
         now = time.monotonic()
         elapsed = now - self._began
+        if self._lists:
+            self._list(progress, now)
         if self._console.is_terminal:
             self._draw(progress, elapsed)
-        elif progress.running and now - self._said >= LINE_SECONDS:
+        elif not self._lists and progress.running and now - self._said >= LINE_SECONDS:
             self._said = now
             done = progress.stored + progress.done
             self._console.print(f"{done} of {self._state(progress, elapsed)}", highlight=False)
+
+    def _list(self, progress: Progress, now: float) -> None:
+        for point in progress.found[self._told :]:
+            self._say(f"{self._label(point)}: from the store")
+        self._told = len(progress.found)
+        running = {id(point) for point, _ in progress.running}
+        for gone in self._started.keys() - running:
+            began, point, last = self._started.pop(gone)
+            took = now - began
+            pace = f", {last.total / took / 1e6:.1f} MIPS" if last.total and took else ""
+            self._say(f"{self._label(point)}: {took:.1f} s{pace}")
+        for point, run in progress.running:
+            began, *_ = self._started.get(id(point), (now,))
+            self._started[id(point)] = (began, point, run)
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False)
 
     def _state(self, progress: Progress, elapsed: float) -> str:
         words = [f"{count(progress.total)} points"]

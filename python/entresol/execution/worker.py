@@ -14,30 +14,39 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
 
 from entresol import core
 from entresol.core import Json, Progress, Setup
 from entresol.digest import core_digest, file_digest
-from entresol.errors import UserError
+from entresol.errors import DEBUG, UserError
+from entresol.execution.backend import Kind
+from entresol.execution.point import (
+    Measure,
+    Point,
+    Recording,
+    Windows,
+    measure_as_json,
+    measure_from_json,
+)
 
 REPORT_SECONDS = 0.25
 Watch = Callable[[Progress], None]
 
 
-def request_of(
-    trace: Path, digests: list[str], setup: Setup, design: str, threads: int | None, audit: bool
-) -> Json:
-    """A point as it is sent to a worker."""
+def request_of(point: Point, digests: list[str]) -> Json:
+    """A point as it is sent to a worker, with the digests of its captures."""
     return {
         "core": core_digest(core.library()),
-        "trace": str(trace),
+        "trace": str(point.trace.path),
         "digests": digests,
-        "setup": {name: getattr(setup, name) for name in setup.__dataclass_fields__},
-        "design": design,
-        "threads": threads,
-        "audit": audit,
+        "setup": asdict(point.setup),
+        "design": point.design,
+        "threads": point.threads,
+        "audit": point.audit,
+        "measure": measure_as_json(point.measure),
     }
 
 
@@ -61,6 +70,16 @@ def simulate(request: Json, made: Callable[[core.Run], None] = lambda _run: None
     run = core.Run(Path(request["trace"]), setup, *arguments)
     _check_captures(request)  # It was read whole meanwhile, so what was read is what is meant.
     made(run)
+    return _measured(run, measure_from_json(request["measure"]))
+
+
+def _measured(run: core.Run, measure: Measure) -> Json:
+    if isinstance(measure, Windows):
+        run.check_windows(measure.count, measure.instructions)
+        return {"windows": run.execute_windows(measure.count, measure.instructions)}
+    if isinstance(measure, Recording):
+        span = (measure.from_ps, measure.to_ps)
+        return run.execute_recorded(span, measure.limit, measure.slowest)
     return run.execute()
 
 
@@ -87,6 +106,13 @@ def sentence(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return " ".join(f"internal error: {type(error).__name__}: {error}{place}".split())
+
+
+def kind_of(error: BaseException) -> Kind:
+    """Whose fault an error is."""
+    if isinstance(error, UserError | core.ConfigError | core.TraceError):
+        return Kind.REFUSED
+    return Kind.FAILED if isinstance(error, core.EntresolError) else Kind.INTERNAL
 
 
 def watch_run(run: core.Run, watch: Watch, done: threading.Event) -> None:
@@ -140,7 +166,9 @@ def _answer(request: Json, say: Callable[[Json], None]) -> None:
     try:
         answer: Json = {"result": simulate(request, report)}
     except Exception as error:
-        answer = {"error": sentence(error)}
+        if os.environ.get(DEBUG) and kind_of(error) is Kind.INTERNAL:
+            traceback.print_exc()
+        answer = {"error": sentence(error), "kind": kind_of(error).value}
     done.set()
     for thread in reporter:
         thread.join()

@@ -13,6 +13,7 @@ from entresol import core, study
 from entresol.core import Json, Setup
 from entresol.errors import Failed, Stopped, UserError
 from entresol.execution import executor, worker
+from entresol.execution.point import Point
 from entresol.figures.plan import Results, Settings, Walk, Want
 from entresol.interruption import interruptible
 from entresol.papers.skybyte.figures import Figure
@@ -146,7 +147,7 @@ class Simulation:
         opened = self._capture(wanted, failures)
         wants = [item for item in wanted.wants if (item.workload, item.threads) in opened]
         points = [
-            executor.Point(opened[item.workload, item.threads], item.design,
+            Point(opened[item.workload, item.threads], item.design,
                         setup_of(item, wanted.settings))
             for item in wants
         ]  # fmt: skip

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from entresol import core, study
@@ -13,6 +12,7 @@ from entresol.core import Json, Setup
 from entresol.derived import BASE
 from entresol.errors import UserError
 from entresol.estimate import Estimate
+from entresol.execution.point import Point
 from entresol.gain import shapley
 from entresol.gain.shapley import Choices, Gain
 from entresol.study import Capture, Study
@@ -56,6 +56,11 @@ class Question:
         )
         return replace(self.wanted.setup, overrides=(*self.wanted.setup.overrides, *off))
 
+    def repeated(self, on: Choices) -> Study:
+        """The study of the design alone when these choices are on."""
+        wanted = self.wanted
+        return Study((self.capture,), (self.design,), self.setup(on), wanted.threads, wanted.audit)
+
     def base_setup(self, on: Choices) -> Setup:
         """What Base-CSSD runs on meanwhile: under the same switches, and with no mechanism."""
         return self.wanted.setup if self.by_mechanism else self.setup(on)
@@ -83,72 +88,61 @@ def mechanisms(capture: Capture, design: str, wanted: Study) -> Question:
     return Question(capture, design, present, True, wanted)
 
 
-class Job(study.Job):
-    """One configuration. It is checked when it is made and opened again when it runs, so that
-    hundreds of them do not hold the capture at once."""
-
-    def __init__(self, question: Question, setup: Setup, design: str, label: str) -> None:
-        self._arguments = (replace(question.wanted, setup=setup), question.capture, design)
-        super().__init__(*self._arguments)
-        self._run = None
-        self.design = label
-
-    def execute(self) -> None:
-        """Opens the capture and runs to the end."""
-        wanted, capture, design = self._arguments
-        self._run = core.Run(capture.path, wanted.setup, design, wanted.threads, wanted.audit)
-        super().execute()
-
-
 @dataclass(frozen=True)
 class Plan:
     """Which runs answer the question. Configurations with equal values are run once."""
 
     question: Question
     groups: list[list[tuple[str, ...]]]
-    jobs: dict[str, Job]
+    points: dict[str, Point]
     pairs: dict[Choices, tuple[str, str]]
-    """For each set of choices that are on, the keys of Base-CSSD's run and of the design's."""
+    """For each set of choices that are on, the keys of Base-CSSD's point and of the design's."""
+    labels: dict[str, str]
+    """By key: the design, and how many choices are on."""
 
 
 def plan(question: Question, count: int, seed: int) -> Plan:
     """Checks every configuration; nothing has run when this returns or raises."""
     names = [choice.name for choice in question.choices]
     groups = shapley.orders(names, count, seed)
-    jobs: dict[str, Job] = {}
-    pairs = {}
+    found = Plan(question, groups, {}, {}, {})
     for on in shapley.needed(names, groups):
         label = f"{len(on)} of {len(names)} on"
-        pairs[on] = (
-            _job(question, question.base_setup(on), BASE, label, jobs),
-            _job(question, question.setup(on), question.design, label, jobs),
+        found.pairs[on] = (
+            _add(found, question.base_setup(on), BASE, label),
+            _add(found, question.setup(on), question.design, label),
         )
-    return Plan(question, groups, jobs, pairs)
+    return found
 
 
-def _job(question: Question, setup: Setup, design: str, label: str, jobs: dict[str, Job]) -> str:
+def _add(found: Plan, setup: Setup, design: str, label: str) -> str:
+    wanted = found.question.wanted
     key = f"{design} {json.dumps(core.effective_config(setup, design))}"
-    if key not in jobs:
-        jobs[key] = Job(question, setup, design, f"{design}, {label}")
+    if key not in found.points:
+        capture = found.question.capture
+        found.points[key] = Point(capture, design, setup, wanted.threads, wanted.audit)
+        found.labels[key] = f"{capture.name} · {design}, {label}"
     return key
 
 
-def answer(found: Plan) -> Gain:
-    """The shares, when all jobs have run."""
+Results = Mapping[str, Json]
+"""By key, what the points of a plan gave."""
+
+
+def answer(found: Plan, results: Results) -> Gain:
+    """The shares."""
     return shapley.shares(
         [choice.name for choice in found.question.choices],
         found.groups,
-        lambda on: math.log(_time(found, on, 0) / _time(found, on, 1)),
+        lambda on: math.log(_time(found, results, on, 0) / _time(found, results, on, 1)),
     )
 
 
-def _time(found: Plan, on: Choices, which: int) -> int:
-    result = found.jobs[found.pairs[on][which]].result
-    assert result is not None, "every job has run"
-    return max(int(result["execution_time_ps"]), 1)
+def _time(found: Plan, results: Results, on: Choices, which: int) -> int:
+    return max(int(results[found.pairs[on][which]]["execution_time_ps"]), 1)
 
 
-def assemble(found: Plan, gain: Gain) -> Json:
+def assemble(found: Plan, results: Results, gain: Gain) -> Json:
     """The object of `--json` and of `gain.json`."""
     question = found.question
     titles = {choice.name: choice.title for choice in question.choices}
@@ -164,7 +158,7 @@ def assemble(found: Plan, gain: Gain) -> Json:
             "is_artifact": not question.by_mechanism
             and len(question.choices) == len(core.fidelity_switches()),
             "mode": question.wanted.setup.mode,
-            "mode_error_milli": _mode_error(found),
+            "mode_error_milli": max(int(each["mode_error_milli"]) for each in results.values()),
             "orders": sum(len(group) for group in found.groups),
             "is_exact": len(question.choices) <= shapley.EXACT,
         },
@@ -186,13 +180,8 @@ def assemble(found: Plan, gain: Gain) -> Json:
             }
             for share in gain.shares
         ],
-        "configurations": [_configuration(found, on) for on in found.pairs],
+        "configurations": [_configuration(found, results, on) for on in found.pairs],
     }
-
-
-def _mode_error(found: Plan) -> int:
-    results = (job.result or {} for job in found.jobs.values())
-    return max(int(result["mode_error_milli"]) for result in results)
 
 
 def _micro(logarithm: float) -> int:
@@ -205,9 +194,9 @@ def _bound(found: Estimate, sign: int) -> int | None:
     return _micro(found.value + sign * found.half_width)
 
 
-def _configuration(found: Plan, on: Choices) -> Json:
+def _configuration(found: Plan, results: Results, on: Choices) -> Json:
     question = found.question
-    base, design = (found.jobs[key].result or {} for key in found.pairs[on])
+    base, design = (results[key] for key in found.pairs[on])
     names = [choice.name for choice in question.choices if choice.name in on]
     return {
         "on": names,
@@ -215,19 +204,5 @@ def _configuration(found: Plan, on: Choices) -> Json:
         "reference_ps": base["execution_time_ps"],
         "design_digest": design["config_digest"],
         "design_ps": design["execution_time_ps"],
-        "command": command(question, question.setup(on), question.design),
+        "command": study.command(question.repeated(on), question.reading),
     }
-
-
-def command(question: Question, setup: Setup, design: str) -> str:
-    """The command that repeats a configuration on its own."""
-    threads = question.wanted.threads
-    words = ["entresol", "run", question.capture.source.name, "--design", design]
-    words += ["--machine", setup.machine]
-    words += [] if threads is None else ["--threads", str(threads)]
-    words += [] if setup.nand is None else ["--nand", setup.nand]
-    words += [] if setup.fidelity == "paper" else ["--fidelity", setup.fidelity]
-    words += [] if setup.mode == "detailed" else ["--mode", setup.mode]
-    words += [word for name, _ in setup.files for word in ("--config", name)]
-    words += [word for override in setup.overrides for word in ("--set", override)]
-    return shlex.join([*words, *question.reading])

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from entresol import locks
+from entresol.atomic import TEMPORARY
 from entresol.digest import file_digest
 from entresol.errors import Failed, UserError
-from entresol.store.result_store import TEMPORARY, Claim, Store
+from entresol.store.result_store import Store
 
 UNUSED, ALL = "unused", "all"
 FRESH_SECONDS = 3600.0
@@ -117,12 +119,8 @@ def _owner(litter: Path) -> Path:
 @contextmanager
 def _alone(place: Path) -> Iterator[bool]:
     """Whether nobody makes this capture; nobody begins to before this ends."""
-    claim = Claim.take(place.parent, f".{place.name}.lock")
-    try:
-        yield claim is not None
-    finally:
-        if claim is not None:
-            claim.release()
+    with locks.alone_now(place.with_name(f".{place.name}.lock")) as is_alone:
+        yield is_alone
 
 
 def _is_free(place: Path) -> bool:

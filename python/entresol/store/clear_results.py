@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from entresol.atomic import TEMPORARY
 from entresol.errors import Failed
 from entresol.store import result_store, search
-from entresol.store.result_store import TEMPORARY, Store
+from entresol.store.result_store import Store
 from entresol.store.search import Filter, Item
 
 LITTER_SECONDS = 3600
@@ -50,7 +51,8 @@ def plan(kept: Store, wanted: Filter | None, most: int | None, *, damaged: bool 
     spared = [item for item in chosen if since is not None and item.used >= since]
     free = [item for item in chosen if item not in spared]
     size = sum(item.size for item in everything)
-    broken = tuple(kept.damaged()) if damaged else ()
+    # Who is at work may be about to put a whole one in the place of a damaged one.
+    broken = tuple(kept.damaged()) if damaged and since is None else ()
     return Plan(tuple(free), tuple(_litter(kept)), len(everything), size, len(spared), broken)
 
 
@@ -63,12 +65,7 @@ def _litter(kept: Store) -> Sequence[Path]:
 def remove(kept: Store, planned: Plan) -> None:
     """Removes what was planned. Raises `Failed`."""
     for path in planned.damaged:
-        claim = kept.claim(path.stem)
-        if claim is not None:  # Else somebody computes it, and puts a whole one in its place.
-            try:
-                _remove_damaged(path)
-            finally:
-                claim.release()
+        _remove_damaged(path)
     for path in [*planned.litter, *(kept.path(item.entry.key) for item in planned.items)]:
         _unlink(path)
 

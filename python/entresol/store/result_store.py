@@ -7,7 +7,6 @@ its name says, is reported and counts as absent. Any number of processes may use
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -19,16 +18,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from entresol import atomic, locks
+from entresol.atomic import TEMPORARY
 from entresol.core import Json
 from entresol.errors import Failed
 
 VERSION = 1
 _HEAD = re.compile(rb'\{"entresol":"result","version":(\d+),"sha256":"([0-9a-f]{64})","body":')
 _KEY = re.compile(r"[0-9a-f]{64}")
-TEMPORARY = ".new-"
 PROBE_BYTES = 1 << 16
 """More than most results have."""
-USER = "user-"
+IN_USE = "in-use"
+"""The directory of locks that say who is at work."""
 
 
 def key_of(inputs: Json) -> str:
@@ -103,7 +104,7 @@ class Store:
         path = self.path(key)
         with _explained(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, to_bytes(inputs, label, result))
+            atomic.write(path, to_bytes(inputs, label, result))
         return key
 
     def check(self) -> None:
@@ -112,7 +113,7 @@ class Store:
             self.root.mkdir(parents=True, exist_ok=True)
             probe = self.root / f"{TEMPORARY}{uuid.uuid4().hex}"
             try:
-                _put(probe, bytes(PROBE_BYTES))
+                atomic.create(probe, bytes(PROBE_BYTES))
             finally:
                 probe.unlink(missing_ok=True)
 
@@ -150,31 +151,21 @@ class Store:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Says, until it ends, that somebody is at work who may need what he uses."""
-        claim = self.claim(f"{USER}{uuid.uuid4().hex}")
-        try:
+        with locks.alone_now(self.root / IN_USE / uuid.uuid4().hex):
             yield
-        finally:
-            if claim is not None:
-                claim.release()
 
     def in_use_since(self) -> float | None:
-        """When the first of those began who are at work now; none if there are none."""
+        """When the first of those began who are at work now, in seconds since 1970; none if there
+        are none."""
         began = []
-        for path in (self.root / "claims").glob(f"{USER}*"):
+        for path in (self.root / IN_USE).glob("*"):
             with suppress(FileNotFoundError):
                 time = path.stat().st_mtime
-                if (claim := self.claim(path.name)) is None:
-                    began.append(time)
-                else:
-                    claim.release()  # Its owner was killed; with this it is gone.
+                # Where nobody holds it its owner was killed, and with this it is gone.
+                with locks.alone_now(path) as is_over:
+                    if not is_over:
+                        began.append(time)
         return min(began, default=None)
-
-    def claim(self, key: str) -> Claim | None:
-        """The right to compute a result, so that no two processes do; none while another has it.
-
-        It ends with the process, however that ends.
-        """
-        return Claim.take(self.root / "claims", key)
 
 
 def read(path: Path) -> Entry:
@@ -216,73 +207,3 @@ def _explained(place: Path) -> Iterator[None]:
             f"{place}: a result cannot be stored: {_why(error)}; "
             f"everything stored before is kept, so repeat the command {hope}."
         ) from error
-
-
-def _put(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
-    try:
-        _put(temporary, content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-class Claim:
-    """A lock on a file that only means that somebody is at work on a result."""
-
-    def __init__(self, path: Path, descriptor: int | None) -> None:
-        self._path = path
-        self._descriptor = descriptor
-
-    @staticmethod
-    def take(directory: Path, key: str) -> Claim | None:
-        """The claim on a key, or none while another process has it."""
-        path = directory / key
-        while True:
-            try:
-                directory.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            except OSError:
-                # It keeps others from doing the same work, no more: without it all goes on.
-                return Claim(path, None)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_at(descriptor, path):
-                    return Claim(path, descriptor)
-            except BlockingIOError:
-                os.close(descriptor)
-                return None
-            except OSError as error:
-                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
-                    raise
-                os.close(descriptor)
-                return Claim(path, None)
-            os.close(descriptor)  # The one before us has just removed it.
-
-    def release(self) -> None:
-        """Lets others have it."""
-        if self._descriptor is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._descriptor)
-            self._descriptor = None
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False

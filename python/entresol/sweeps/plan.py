@@ -10,7 +10,7 @@ from typing import Any
 from entresol import core, study
 from entresol.core import Setup
 from entresol.errors import UserError, did_you_mean
-from entresol.execution.executor import Point
+from entresol.execution.point import Point
 from entresol.study import Capture
 from entresol.sweeps import grid
 from entresol.sweeps.grid import CHOICES, Source, shown
@@ -50,6 +50,11 @@ class Sweep:
         """The points in order."""
         return [row.point for row in self.rows]
 
+    @property
+    def labels(self) -> dict[int, str]:
+        """The points as a person reads them, by `id`: equal points may be in several rows."""
+        return {id(row.point): row.label() for row in self.rows}
+
 
 def plan(source: Source, grids: Sequence[Mapping[str, Sequence[Any]]], captures: Captures) -> Sweep:
     """Checks a sweep and says what it runs. Raises `UserError` naming file and key.
@@ -65,7 +70,11 @@ def plan(source: Source, grids: Sequence[Mapping[str, Sequence[Any]]], captures:
     captures.check_names(list(opened.values()))
     for choice in choices:
         choice["trace"] = opened[shown(choice["trace"])]
-    _check(choices, [_threads_problem(choice) for choice in choices], source)
+    _check(
+        choices,
+        [study.threads_problem(each["trace"], each.get("threads")) for each in choices],
+        source,
+    )
     varied = _varied(choices)
     return Sweep(source, varied, tuple(_row(choice, varied) for choice in choices))
 
@@ -169,12 +178,4 @@ def _config_problem(choice: Mapping[str, Any]) -> str | None:
         core.effective_config(_setup(choice), choice["design"])
     except core.ConfigError as error:
         return str(error).removeprefix("configuration: ").replace("--set ", "")
-    return None
-
-
-def _threads_problem(choice: Mapping[str, Any]) -> str | None:
-    capture, threads = choice["trace"], choice.get("threads")
-    for part in capture.parts or (capture,):
-        if threads is not None and threads > part.info["threads"]:
-            return f"threads: {threads} wanted, but {part.name} has {part.info['threads']}."
     return None

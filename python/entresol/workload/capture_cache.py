@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from entresol import core, quantity
+from entresol import core, locks, quantity
 from entresol import qemu_capture as recorder
 from entresol.core import Json
 from entresol.digest import file_digest
@@ -88,7 +86,7 @@ def record(wanted: Wanted, store: Path | None = None) -> Recording:
     if (found := _found(place, program.name)) is not None:
         return found
     _check_place(captures)
-    with _alone(captures / f".{key}.lock"):
+    with locks.alone(captures / f".{key}.lock"):
         if (found := _found(place, program.name)) is not None:
             return found
         _make(tools, program.name, words, place)
@@ -146,29 +144,6 @@ def _found(place: Path, name: str) -> Recording | None:
         return Recording(path, int(about["footprint"]), str(about["said"]), False)
     except (OSError, ValueError, KeyError, TypeError, core.TraceError):
         return None
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Only one process at a time makes a capture; another waits and then finds it."""
-    while True:
-        with lock.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            # Whoever had it before may have removed the file that was waited for.
-            if not _is_at(file.fileno(), lock):
-                continue
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-            return
-
-
-def _is_at(descriptor: int, place: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), place.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _make(tools: recorder.Tools, name: str, words: list[str], place: Path) -> None:

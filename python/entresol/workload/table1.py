@@ -8,7 +8,8 @@ from pathlib import Path
 
 from entresol import core, study
 from entresol.errors import Failed
-from entresol.execution.executor import Point, execute
+from entresol.execution.executor import execute
+from entresol.execution.point import Point
 from entresol.store.location import store_directory
 from entresol.store.result_store import Store
 from entresol.workload import capture_cache

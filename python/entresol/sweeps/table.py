@@ -1,6 +1,6 @@
-"""The files of a sweep: `results.parquet` with a row a point, `sweep.json`, `report.html`.
+"""What the files of a sweep hold: a row a point, where they come from, and the page.
 
-They depend on the sweep and its results alone: not on what was in the store, how often the sweep
+It depends on the sweep and its results alone: not on what was in the store, how often the sweep
 was stopped, or who computed.
 """
 
@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from entresol import core, report, result_table, summary, units
-from entresol.atomic import OutputDirectory
+from entresol import core, report, result_table, units
 from entresol.core import Json
-from entresol.cost import PAPER, Prices
 from entresol.execution.executor import Outcome
 from entresol.sweeps.grid import CHOICES, shown
 from entresol.sweeps.plan import Row, Sweep
@@ -106,24 +104,6 @@ def assemble(sweep: Sweep, outcomes: Sequence[Outcome]) -> Json:
     }
 
 
-def write(
-    output: OutputDirectory,
-    sweep: Sweep,
-    outcomes: Sequence[Outcome],
-    command: str,
-    prices: Prices = PAPER,
-) -> None:
-    """Writes all files and puts them in place."""
-    text = summary.to_text(assemble(sweep, outcomes))
-    output.file("sweep.json").write_text(text, encoding="utf-8")
-    result_table.write_rows(rows(sweep, outcomes), output.file("results.parquet"))
-    page = report.sweep_page(
-        _page(sweep, outcomes, command), core.designs(), core.parameters(), prices
-    )
-    output.file("report.html").write_text(page, encoding="utf-8")
-    output.commit()
-
-
 def _shown(row: Row, key: str) -> str:
     """The value of a key as the page has it: what a point is compared under is said also where
     it is the default."""
@@ -132,7 +112,8 @@ def _shown(row: Row, key: str) -> str:
     return known.get(key, "" if value is None else shown(value))
 
 
-def _page(sweep: Sweep, outcomes: Sequence[Outcome], command: str) -> report.Sweep:
+def page(sweep: Sweep, outcomes: Sequence[Outcome], command: str) -> report.Sweep:
+    """The points as the page shows them."""
     points = [
         report.Point(
             _identity(row) | {key: _shown(row, key) for key in row.values},

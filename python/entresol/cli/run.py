@@ -1,0 +1,88 @@
+"""`entresol run`: captures on designs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import typer
+
+from entresol import cost, foreign_traces, result_files, study, summary, terminal
+from entresol.atomic import OutputDirectory
+from entresol.cli.options import (
+    AuditOption,
+    ConfigOption,
+    CostOption,
+    DependenciesOption,
+    DesignOption,
+    FidelityOption,
+    FormatOption,
+    JobsOption,
+    JsonOption,
+    MachineOption,
+    ModeOption,
+    NandOption,
+    NoStoreOption,
+    OutputOption,
+    SetOption,
+    SlowdownOption,
+    StoreOption,
+    ThreadsOption,
+    TracesArgument,
+)
+from entresol.execution.point import points_of
+from entresol.store import location
+from entresol.store.result_store import Store
+
+DEFAULT_OUTPUT = Path("results")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("run")(run)
+
+
+def run(
+    traces: TracesArgument,
+    design: DesignOption = None,
+    machine: MachineOption = "table2",
+    threads: ThreadsOption = None,
+    overrides: SetOption = None,
+    config: ConfigOption = None,
+    nand: NandOption = None,
+    fidelity: FidelityOption = "paper",
+    mode: ModeOption = "detailed",
+    jobs: JobsOption = None,
+    output: OutputOption = None,
+    as_json: JsonOption = False,
+    audit: AuditOption = False,
+    store: StoreOption = None,
+    no_store: NoStoreOption = False,
+    format: FormatOption = None,
+    dependencies: DependenciesOption = "none",
+    slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
+    prices: CostOption = None,
+) -> None:
+    """Run captures on designs; write summary.json, results.parquet and report.html.
+
+    Without -o the results go to ./results, or nowhere with --json.
+    """
+    setup = study.setup_of(machine, nand, config, overrides, fidelity, mode)
+    reading = foreign_traces.reading(format, dependencies, slowdown)
+    wanted = study.study_of(traces, design, setup, threads, audit, reading)
+    paid = cost.parse(prices)
+    more = [*foreign_traces.words(reading), *(["--cost", prices] if prices else [])]
+    destination = output or (None if as_json else DEFAULT_OUTPUT)
+    kept = None if no_store else Store(location.store_directory(store))
+    with nullcontext() if destination is None else OutputDirectory(destination) as directory:
+        outcomes = terminal.execute(points_of(wanted), terminal.name_of, kept, jobs)
+        result = summary.assemble(wanted, terminal.results(outcomes))
+        if directory is not None:
+            result_files.write_run(directory, wanted, result, study.command(wanted, more), paid)
+    if as_json:
+        sys.stdout.write(summary.to_text(result))
+        return
+    terminal.print_results(result)
+    if destination is not None:
+        typer.echo(f"report: {destination / 'report.html'}")

@@ -1,0 +1,136 @@
+"""A point of the design space: one capture on one design, and all that decides the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from entresol import core
+from entresol.core import Json, Setup
+from entresol.digest import core_digest, file_digest
+from entresol.errors import UserError
+from entresol.store.result_store import key_of
+from entresol.study import Capture, Study
+
+IN_CONFIG = ("machine", "nand", "files", "overrides", "fidelity")
+"""Fields of `Setup` that act through the effective configuration and the switches alone."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Evenly spaced windows instead of the whole capture: the result is `{"windows": […]}`."""
+
+    count: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The whole capture, and what happened in a span of simulated time, instead of the result."""
+
+    from_ps: int
+    to_ps: int
+    limit: int
+    """Records of a kind, at most."""
+    slowest: int
+    """How many of the slowest reads are wanted as well."""
+
+
+Measure = Windows | Recording | None
+"""What is measured; none: the whole capture, whose result is kept in the store."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One capture on one design, and all that decides the result."""
+
+    trace: Capture
+    design: str
+    setup: Setup
+    threads: int | None = None
+    audit: bool = False
+    measure: Measure = None
+
+
+def points_of(study: Study) -> list[Point]:
+    """Each capture of a study on each design, in study order."""
+    return [
+        Point(capture, design, study.setup, study.threads, study.audit)
+        for capture in study.captures
+        for design in study.designs
+    ]
+
+
+def inputs_of(point: Point) -> Json:
+    """All that decides the result of a point. Raises `ConfigError` if its configuration is wrong,
+    `UserError` if its capture cannot be read.
+
+    Names are no inputs: not of captures, files, or presets, whose values are in the configuration.
+    """
+    setup = point.setup
+    inputs = {
+        "core": core_digest(core.library()),
+        "captures": captures_of(point.trace),
+        "design": point.design,
+        "config": core.effective_config(setup, point.design),
+        "fidelity": core.fidelity_names(setup.fidelity),
+        "setup": {
+            name: getattr(setup, name)
+            for name in setup.__dataclass_fields__
+            if name not in IN_CONFIG
+        },
+        "threads": point.threads,
+        "audit": point.audit,
+    }
+    return inputs if point.measure is None else inputs | {"measure": measure_as_json(point.measure)}
+
+
+def key_of_point(point: Point) -> str:
+    """The name under which the store has the result of a point; raises as `inputs_of`."""
+    return key_of(inputs_of(point))
+
+
+def captures_of(capture: Capture) -> list[str]:
+    """The digests of a capture's file, or of those of a co-run. Raises `UserError`."""
+    parts = capture.parts or (capture,)
+    try:
+        return [file_digest(part.path) for part in parts]
+    except OSError as error:
+        raise UserError(f"{capture.source}: cannot be read: {error.strerror}.") from error
+
+
+def measure_as_json(measure: Measure) -> Json | None:
+    """What is measured, for a worker and for keys."""
+    if measure is None:
+        return None
+    return {"kind": type(measure).__name__.lower()} | asdict(measure)
+
+
+def measure_from_json(text: Json | None) -> Measure:
+    """What `measure_as_json` gave."""
+    if text is None:
+        return None
+    fields: dict[str, Any] = {name: value for name, value in text.items() if name != "kind"}
+    return Windows(**fields) if text["kind"] == "windows" else Recording(**fields)
+
+
+def label_of(point: Point) -> Json:
+    """What a point is called; kept beside its result for people to read."""
+    return {
+        "trace": point.trace.name,
+        "machine": point.setup.machine,
+        "entresol": core.version(),
+    }
+
+
+def named(result: Json, point: Point) -> Json:
+    """A result under the names that its captures have now."""
+    if point.measure is not None:
+        return result
+    parts: Sequence[Capture] = point.trace.parts or (point.trace,)
+    programs = [
+        program | {"trace": part.name}
+        for program, part in zip(result["programs"], parts, strict=True)
+    ]
+    return result | {"trace": point.trace.name, "programs": programs}
