@@ -289,7 +289,7 @@ class CrashLab:
         self._lab.cancel()
 
 
-def crash_replay(text: str) -> Json:
+def crash_repeat(text: str) -> Json:
     """Runs a crash script: `tally`, and `finding` or None. Raises `CrashError` if it is none."""
     return _object(_core.crash_replay(text))
 

@@ -30,7 +30,7 @@ fn after_every_cut_the_host_finds_what_it_may_find() {
         let script = failure.script(None);
         let script = script.map(|(script, finding)| format!("{script}# {}", finding.what));
         panic!(
-            "PROPTEST_RNG_SEED={}: {}\nentresol device crash replay runs this:\n{}",
+            "PROPTEST_RNG_SEED={}: {}\nentresol device crash repeat runs this:\n{}",
             failure.seed,
             failure.finding.what,
             script.unwrap_or_default()

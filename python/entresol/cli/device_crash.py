@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None,
     )
     crash.command("run")(run)
-    crash.command("replay")(replay)
+    crash.command("repeat")(repeat)
     app.add_typer(crash, name="crash")
 
 
@@ -61,12 +61,12 @@ def run(
         raise typer.Exit(FOUND)
 
 
-def replay(
+def repeat(
     script: Annotated[Path, typer.Argument(metavar="FILE", help="A crash script.")],
     as_json: JsonOption = False,
 ) -> None:
     """Run a crash script; exit with 1 if something is wrong after a cut, or its cut never comes."""
-    result = _replayed(script)
+    result = _repeated(script)
     finding = result["finding"]
     if as_json:
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
@@ -84,7 +84,7 @@ def replay(
         )
 
 
-def _replayed(path: Path) -> Json:
+def _repeated(path: Path) -> Json:
     if path.is_dir():
         raise UserError(f"{path}: is a directory; name a crash script.")
     try:
@@ -94,7 +94,7 @@ def _replayed(path: Path) -> Json:
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not text; a crash script is.") from None
     try:
-        return core.crash_replay(text)
+        return core.crash_repeat(text)
     except core.CrashError as error:
         raise UserError(f"{path}: {error}.") from error
 
@@ -154,7 +154,7 @@ def _print_failure(failure: Json, output: Path) -> None:
     if failure["script"] is None:
         return
     _print_finding(failure["finding"])
-    typer.echo(f"script: {output}; entresol device crash replay {output} repeats it")
+    typer.echo(f"script: {output}; entresol device crash repeat {output} repeats it")
 
 
 def _print_finding(finding: Json) -> None:
