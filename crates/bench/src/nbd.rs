@@ -1,8 +1,9 @@
 //! A NBD server of memory, beside which `scripts/nbd-bench` puts that of nbdkit.
 
-use device::nbd::{Address, Export, Limits, Listener, serve};
-use device::{Ram, Turn};
+use device::Ram;
 use port::Device;
+use serve::nbd::{Export, Limits, serve};
+use serve::{Address, Listener, Turn};
 use units::Bytes;
 
 /// Serves so many bytes until killed, or until its standard input ends.

@@ -2,13 +2,14 @@
 
 use crate::device::{ImageError, to_python};
 use crate::{ConfigError, EntresolError};
-use device::fuse::{Ended, Manner, Mounted};
-use device::nbd::{Address, AddressError, Export, Limits, Listener, Served, serve};
-use device::{Pace, RealDevice, ServerError, Turn, shm};
+use device::{Pace, RealDevice};
 use port::Device;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use serve::image::{Ended, Manner, Mounted};
+use serve::nbd::{Export, Limits, Served, serve};
+use serve::{Address, AddressError, Listener, ServerError, Turn, shm};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The example in C, compiled with the system's compiler against the header and the library.
 
 use device::config::Layer;
-use device::nbd::{Address, Listener};
-use device::shm::serve;
-use device::{DeviceConfig, Image, Pace, RealDevice, Turn};
+use device::{DeviceConfig, Image, Pace, RealDevice};
 use port::Device;
+use serve::shm::serve;
+use serve::{Address, Listener, Turn};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,10 +5,8 @@
 //! and says when each request is done on the device's clock; [`RealDevice`] is the same behind
 //! [`port::Device`]. Nothing here waits for device time unless it is told to ([`Pace::Real`]).
 //!
-//! [`nbd`] serves any [`port::Device`] to other programs, [`shm`] to other processes through shared
-//! memory, and [`fuse`] shows it as one file. Knows no file system. See `docs/device.md`,
-//! `docs/nbd.md`, `docs/shm.md` and `docs/fuse-image.md`; the files are specified in
-//! `docs/formats/image.md`.
+//! Knows no file system and no protocol: crate `serve` serves it to other programs. See
+//! `docs/device.md`; the files are specified in `docs/formats/image.md`.
 #![deny(unsafe_code)]
 
 pub mod activity;
@@ -21,22 +19,17 @@ mod engine;
 mod error;
 mod failing;
 pub mod fsck;
-pub mod fuse;
 mod image;
 pub mod latency;
 mod layout;
 mod mapped;
 mod media;
 pub mod metrics;
-pub mod nbd;
 mod pace;
-mod pieces;
 mod ram;
 mod real;
 mod recovery;
 pub mod recovery_time;
-mod serving;
-pub mod shm;
 mod splitting;
 mod statistics;
 mod superblock;
@@ -57,5 +50,4 @@ pub use pace::Pace;
 pub use ram::Ram;
 pub use real::RealDevice;
 pub use recovery::Recovered;
-pub use serving::{ServerError, Turn};
 pub use superblock::ImageId;

@@ -5,7 +5,7 @@
 //! both look often, no system call is made. The socket stays open: a byte on it is a bell for who
 //! sleeps, and its end says that the other process has gone.
 //!
-//! [`Client`] is a [`port::Device`]. The server is in crate `device`; what both agree on is here:
+//! [`Client`] is a [`port::Device`]. The server is in crate `serve`; what both agree on is here:
 //! [`Layout`] of a [`Region`], [`ring`]s, [`Submission`]s and answers as words ([`answer`]), and
 //! the [`handshake`]. Knows no image, no firmware and no flash. See `docs/shm.md`; the bytes are
 //! specified in `docs/formats/shm.md`.

@@ -4,7 +4,7 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 20] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("units", &[]),
     ("settings", &["units"]),
     ("trace", &["units"]),
@@ -20,10 +20,9 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("shm", &["units", "port"]),
     (
         "device",
-        &[
-            "units", "settings", "nand", "firmware", "port", "soc", "shm",
-        ],
+        &["units", "settings", "nand", "firmware", "port", "soc"],
     ),
+    ("serve", &["units", "port", "shm", "device"]),
     ("capi", &["units", "port", "shm"]),
     ("bindings", &["*"]),
     ("tracer", &["units", "trace"]),

@@ -1,10 +1,10 @@
 //! A server of a small device in a thread of its own.
 
 use crate::common::{Place, small};
-use device::nbd::{Address, Listener};
-use device::shm::{Served, serve};
-use device::{Image, Pace, RealDevice, Turn};
+use device::{Image, Pace, RealDevice};
 use nix::time::{ClockId, clock_gettime};
+use serve::shm::{Served, serve};
+use serve::{Address, Listener, Turn};
 use shm::{Client, Connect};
 use std::path::PathBuf;
 use std::sync::Arc;

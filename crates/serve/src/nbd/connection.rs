@@ -4,11 +4,10 @@ use super::request::{Command, Refusal, Request};
 use super::session::{Event, Session};
 use super::tasks::{Answer, Done};
 use super::{Export, reply};
+use crate::stream::Stream;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 
 /// Bytes that are read from a socket at once: what a unix socket holds.
 const INPUT: usize = 256 << 10;
@@ -23,51 +22,6 @@ const MOST_SPARE: usize = 1 << 20;
 const SPARES: usize = 256;
 
 const _: () = assert!(INPUT >= Session::MOST_AT_ONCE);
-
-/// A socket of either kind.
-#[derive(Debug)]
-pub(super) enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-}
-
-impl From<UnixStream> for Stream {
-    fn from(stream: UnixStream) -> Self {
-        Self::Unix(stream)
-    }
-}
-
-impl From<TcpStream> for Stream {
-    fn from(stream: TcpStream) -> Self {
-        Self::Tcp(stream)
-    }
-}
-
-impl Stream {
-    fn prepare(&self) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => stream.set_nonblocking(true),
-            Self::Tcp(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)
-            }
-        }
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.read(into),
-            Self::Tcp(stream) => stream.read(into),
-        }
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.write_vectored(slices),
-            Self::Tcp(stream) => stream.write_vectored(slices),
-        }
-    }
-}
 
 /// Buffers of requests that are over.
 #[derive(Default)]
@@ -306,10 +260,7 @@ impl Connection {
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.stream {
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tcp(stream) => stream.as_fd(),
-        }
+        self.stream.as_fd()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where a server listens.
 
+use crate::stream::Stream;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -216,7 +217,7 @@ impl Listener {
     }
 
     /// The next client that has knocked, if any.
-    pub(super) fn accept(&self) -> io::Result<Option<super::connection::Stream>> {
+    pub(crate) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.socket {
             Socket::Unix(listener, _) => listener.accept().map(|(stream, _)| stream.into()),
             Socket::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),

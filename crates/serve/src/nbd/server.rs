@@ -1,13 +1,13 @@
 //! The server: one thread that owns the device and all sockets.
 
 use super::Export;
-use super::address::Listener;
 use super::connection::{Connection, Spares, Wish};
 use super::request::{Cookie, Refusal};
 use super::tasks::{Done, Tasks};
 use super::wire::Errno;
-use crate::pace::{sleep_for, wait};
+use crate::address::Listener;
 use crate::serving::{QUIET, ServerError, Turn};
+use crate::waiting::{sleep_for, wait};
 use nix::errno::Errno as SystemErrno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;

@@ -4,9 +4,9 @@ use crate::client::{
     DISC, EINVAL, ENOSPC, FLUSH, FUA, READ, TRIM, WRITE, ZEROES, hello, request, write,
 };
 use device::Ram;
-use device::nbd::{Command, End, Event, Export, MOST_PAYLOAD, Session};
 use port::{Acknowledge, Device};
 use proptest::prelude::*;
+use serve::nbd::{Command, End, Event, Export, MOST_PAYLOAD, Session};
 use units::{ByteAddr, Bytes};
 
 const SIZE: u64 = 1 << 20;

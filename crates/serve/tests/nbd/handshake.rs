@@ -2,9 +2,9 @@
 
 use crate::client::{FLAGS, go_data, option};
 use device::Ram;
-use device::nbd::{End, Event, Export, ExportError, Session};
 use port::Device;
 use proptest::prelude::*;
+use serve::nbd::{End, Event, Export, ExportError, Session};
 use units::Bytes;
 
 fn export() -> Export {

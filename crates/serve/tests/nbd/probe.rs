@@ -3,11 +3,12 @@
 use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
-use device::nbd::{Address, Export, Limits, Listener, Served, serve};
-use device::{Ram, Turn};
+use device::Ram;
 use port::{
     Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
 };
+use serve::nbd::{Export, Limits, Served, serve};
+use serve::{Address, Listener, Turn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;

@@ -6,7 +6,7 @@
 
 use crate::client::{Client, FLAGS, READ, option, request};
 use crate::probe::{Manner, Serving};
-use device::nbd::Limits;
+use serve::nbd::Limits;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};

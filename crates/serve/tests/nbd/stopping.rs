@@ -2,7 +2,7 @@
 
 use crate::client::{Client, ESHUTDOWN, READ, request, write};
 use crate::probe::{Manner, Serving};
-use device::nbd::{Address, Listener};
+use serve::{Address, Listener};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;

@@ -9,7 +9,6 @@
 //! What a client claims is never believed: bytes are kept as they arrive, a request has at most
 //! [`MOST_PAYLOAD`], and a connection whose answers nobody reads is not read from.
 
-mod address;
 mod connection;
 mod export;
 mod handshake;
@@ -20,7 +19,6 @@ mod session;
 mod tasks;
 mod wire;
 
-pub use address::{Address, AddressError, Listener};
 pub use export::{Export, ExportError};
 pub use request::{Command, Cookie, Refusal, Request};
 pub use server::{Limits, Served, serve};

@@ -6,8 +6,8 @@
 
 use super::Served;
 use super::work::Work;
-use crate::pace::sleep_for;
 use crate::serving::Driver;
+use crate::waiting::sleep_for;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::Context;

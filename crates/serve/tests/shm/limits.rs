@@ -1,8 +1,8 @@
 //! Limits, and what is said when they are reached.
 
 use crate::serving::Serving;
-use device::shm::MOST_CLIENTS;
 use port::{Device, Drive};
+use serve::shm::MOST_CLIENTS;
 use shm::{Connect, ENTRIES};
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -2,9 +2,9 @@
 
 use super::lanes::{Job, Lanes, Outcome};
 use super::peer::{Greeting, Peer, Seat, Wish};
-use crate::nbd::Listener;
-use crate::pace::{sleep_for, wait};
+use crate::address::Listener;
 use crate::serving::{QUIET, ServerError, Turn};
+use crate::waiting::{sleep_for, wait};
 use ::shm::ring::{get_up, lie_down, must_ring};
 use ::shm::{Breach, Request, Side, Submission};
 use nix::errno::Errno;

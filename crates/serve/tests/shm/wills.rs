@@ -7,12 +7,12 @@
 use crate::common::{Place, small};
 use crate::serving::Serving;
 use core::cell::Cell;
-use device::nbd::{Address, Listener};
-use device::shm::serve;
-use device::{Image, Pace, RealDevice, Turn};
+use device::{Image, Pace, RealDevice};
 use port::{
     Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
 };
+use serve::shm::serve;
+use serve::{Address, Listener, Turn};
 use shm::Connect;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
