@@ -15,6 +15,7 @@ from pathlib import Path
 
 from entresol import core, parquet_text
 from entresol.atomic import OutputFile
+from entresol.choices import Dependencies
 from entresol.core import ForeignPart, ForeignReading
 from entresol.errors import UserError, did_you_mean
 from entresol.interruption import interruptible
@@ -26,13 +27,13 @@ DEFAULT_SLOWDOWN = core.SLOWDOWN_MILLI / 1000
 
 
 def reading(
-    format: str | None, dependencies: str = "none", slowdown: float = DEFAULT_SLOWDOWN
+    format: str | None,
+    dependencies: Dependencies = Dependencies.NONE,
+    slowdown: float = DEFAULT_SLOWDOWN,
 ) -> ForeignReading:
     """What the options of a command say. Raises `UserError` for a word that is none of theirs."""
     if format is not None:
         check_format(format, imports=True)
-    if dependencies not in ("none", "chain"):
-        raise UserError(f"--dependencies is none or chain, not {dependencies}.")
     milli = round(slowdown * 1000)
     if abs(slowdown * 1000 - milli) > 1e-6:
         raise UserError(

@@ -43,7 +43,10 @@ def start(socket: Path) -> Iterator[Start]:
         ((".", "--nbd", "10809"), "10809: is no address; write unix:PATH or HOST:PORT"),
         ((".", "--nbd", "0.0.0.0:10809"), "or say --allow-remote"),
         ((".", "--nbd", f"unix:/{'x' * 200}"), "longer than the 107 bytes"),
-        ((".", "--nbd", "unix:x", "--pace", "slow"), "--pace slow: is none or real"),
+        (
+            (".", "--nbd", "unix:x", "--pace", "slow"),
+            "'slow' is not one of 'none', 'real'",
+        ),
     ],
 )
 def test_bad_input_is_one_line(

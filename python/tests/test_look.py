@@ -42,7 +42,7 @@ def test_explain_gain_wants_one_design_and_a_known_switch(
     outcome = entresol_command("explain-gain", capture_file, "--switch", "no_prefech")
     assert outcome.code == 2 and "did you mean no_prefetch" in outcome.err
     outcome = entresol_command("explain-gain", capture_file, "--by", "magic")
-    assert outcome.code == 2 and "switches or mechanisms" in outcome.err
+    assert outcome.code == 2 and "'switches', 'mechanisms'" in outcome.err
 
 
 def test_a_timeline_is_a_file_of_trace_events(

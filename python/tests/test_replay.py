@@ -97,7 +97,7 @@ def test_a_file_without_a_column_names_it(entresol_command: Entresol, tmp_path: 
     ("words", "message"),
     [
         ([], "name a block trace or a --pattern"),
-        (["--pattern", "randred"], "did you mean randread?"),
+        (["--pattern", "randred"], "'randred' is not one of 'randread'"),
         (["--pattern", "randread", "--bs", "100B"], "must be a multiple of 64B"),
         (["--pattern", "randread", "--working-set", "1TiB"], "larger than the device"),
         (["--pattern", "randread", "--design", "dram-only"], "has no device"),

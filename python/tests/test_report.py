@@ -11,9 +11,9 @@ import pytest
 import synthetic
 from conftest import ROOT
 
-from entresol import core, quantity, report, svg
+from entresol import core, quantity, report, svg, units
 from entresol.derived import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, panels
-from entresol.report import cells, definitions, figures, reading
+from entresol.report import definitions, figures, reading
 
 pytestmark = pytest.mark.usefixtures("fake")
 VOID = {"meta"}
@@ -229,4 +229,4 @@ def test_a_report_of_one_run_compares_with_nothing() -> None:
     ],
 )
 def test_a_cell_is_sorted_by_the_quantity_that_it_shows(text: str, value: float | None) -> None:
-    assert cells.magnitude(text) == value
+    assert units.magnitude(text) == value

@@ -140,7 +140,7 @@ def test_damaged_files_go_and_those_of_another_version_stay(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--captures", "some"), "--captures some: is unused or all."),
+        (("--captures", "some"), "'some' is not one of 'unused', 'all'"),
         (("--captures", "all", "--keep", "1GiB"), "--captures: goes with --older alone"),
         (("--captures", "all", "--older", "soon"), "--older soon: is no span of time"),
     ],

@@ -104,8 +104,8 @@ def test_a_wrong_result_leaves_no_capture(tmp_path: Path, monkeypatch: pytest.Mo
     ("words", "message"),
     [
         (["record", "radixx"], "radixx: no such workload; there are "),
-        (["record", "radix", "--scale", "big"], "--scale big: is small or paper."),
-        (["record", "radix", "--footprint", "huge"], "--footprint huge: is not a size"),
+        (["record", "radix", "--scale", "big"], "'--scale': 'big' is not one of 'small', 'paper'"),
+        (["record", "radix", "--footprint", "huge"], "--footprint huge: is no size"),
         (["record", "radix", "--footprint", "900TiB"], "radix: needs 900 TiB of memory"),
         (["record", "all", "-o", "a.etr"], "a.etr: is one file for "),
         (["record", "radix", "--threads", "0"], "'--threads'"),

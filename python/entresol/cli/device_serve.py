@@ -13,10 +13,9 @@ from typing import Annotated
 import typer
 
 from entresol import core, quantity
+from entresol.choices import Pace
 from entresol.core import Json
 from entresol.errors import UserError
-
-PACES = ("none", "real")
 
 
 def register(app: typer.Typer) -> None:
@@ -43,11 +42,9 @@ def serve_command(
         ),
     ] = None,
     pace: Annotated[
-        str,
-        typer.Option(
-            "--pace", metavar="none|real", help="Whether clients wait for the device's time."
-        ),
-    ] = "none",
+        Pace,
+        typer.Option("--pace", help="Whether clients wait for the device's time."),
+    ] = Pace.NONE,
     allow_remote: Annotated[
         bool,
         typer.Option(
@@ -63,8 +60,6 @@ def serve_command(
     And through shared memory to programs that use the client library for Rust, C or Python. Until
     Ctrl-C, SIGTERM, or the end of its terminal.
     """
-    if pace not in PACES:
-        raise UserError(f"--pace {pace}: is none or real.")
     if nbd is None and shm is None and fuse is None:
         raise UserError(
             "nothing says where to serve; give --nbd ADDRESS, --shm unix:PATH or --fuse DIR."
@@ -77,7 +72,7 @@ def serve_command(
         "fuse": None if fuse is None else str(fuse),
         "allow_remote": allow_remote,
         "allow_other": allow_other,
-        "real_pace": pace == "real",
+        "real_pace": pace is Pace.REAL,
     }
     with _ends_with_its_terminal():
         served = core.device_serve(image, ports, _say(image), _say_stopped(image))

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from entresol import foreign_traces, quantity, result_files, study, summary, terminal
 from entresol.atomic import OutputDirectory
+from entresol.choices import Dependencies, Mode, Shared
 from entresol.cli.options import (
     MOST,
     ConfigOption,
@@ -47,9 +48,8 @@ def explain_gain(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A capture or foreign trace.")],
     design: DesignName = "skybyte-full",
     by: Annotated[
-        str,
-        typer.Option("--by", metavar="switches|mechanisms", help="What the gain is shared among."),
-    ] = "switches",
+        Shared, typer.Option("--by", help="What the gain is shared among.")
+    ] = Shared.SWITCHES,
     switches: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,14 +70,14 @@ def explain_gain(
     overrides: SetOption = None,
     config: ConfigOption = None,
     nand: NandOption = None,
-    mode: ModeOption = "detailed",
+    mode: ModeOption = Mode.DETAILED,
     jobs: JobsOption = None,
     output: OutputOption = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
     no_store: NoStoreOption = False,
     format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
+    dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
 ) -> None:
     """Share out a design's speedup over Base-CSSD among modelling decisions or mechanisms.
@@ -85,9 +85,7 @@ def explain_gain(
     Each choice is turned on first and last, and in random orders (Shapley). With -o: gain.json and
     gain.html with the waterfall.
     """
-    if by not in ("switches", "mechanisms"):
-        raise UserError(f"--by is switches or mechanisms, not {by}.")
-    if by == "mechanisms" and switches:
+    if by is Shared.MECHANISMS and switches:
         raise UserError("--switch belongs to --by switches; leave one of them out.")
     setup = study.setup_of(machine, nand, config, overrides, "paper", mode)
     reading = foreign_traces.reading(format, dependencies, slowdown)
@@ -107,11 +105,11 @@ def explain_gain(
         typer.echo(f"report: {output / 'gain.html'}")
 
 
-def _question(wanted: study.Study, by: str, names: list[str]) -> configurations.Question:
+def _question(wanted: study.Study, by: Shared, names: list[str]) -> configurations.Question:
     if len(wanted.designs) != 1 or len(wanted.captures) != 1:
         raise UserError("explain-gain takes one capture and one design.")
     (capture,), (design,) = wanted.captures, wanted.designs
-    if by == "mechanisms":
+    if by is Shared.MECHANISMS:
         return configurations.mechanisms(capture, design, wanted)
     return configurations.switches(capture, design, wanted, names)
 

@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UserError, core.TraceError, core.ConfigError, core.ImageError) as error:
         return _complain(str(error), BAD_INPUT)
     except typer.TyperException as error:
-        return _complain(error.format_message(), BAD_INPUT)
+        return _complain(error.format_message().replace("Value error, ", ""), BAD_INPUT)
     except (KeyboardInterrupt, core.Interrupted, typer.Abort):
         return _complain("interrupted; nothing was written.", INTERRUPTED)
     except Stopped as error:

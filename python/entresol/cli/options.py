@@ -7,25 +7,41 @@ from typing import Annotated
 
 import typer
 
+from entresol.choices import Dependencies, Mode
+from entresol.cli import complete
+
 MOST = 10_000
 """Repetitions, orders and ranks that a command takes; more would never end."""
 
 MachineOption = Annotated[
     str,
     typer.Option(
-        "--machine", help="Machine preset: table2 (the paper's), small (a sixteenth) or demo."
+        "--machine",
+        help="Machine preset: table2 (the paper's), small (a sixteenth) or demo.",
+        autocompletion=complete.machines,
     ),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a parameter; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a parameter; may be repeated.",
+        autocompletion=complete.parameters,
+    ),
 ]
 ConfigOption = Annotated[
     list[Path] | None,
     typer.Option("--config", metavar="FILE.toml", help="Parameters from a file; repeatable."),
 ]
 NandOption = Annotated[
-    str | None, typer.Option("--nand", metavar="TYPE", help="NAND type, as in SkyByte Table IV.")
+    str | None,
+    typer.Option(
+        "--nand",
+        metavar="TYPE",
+        help="NAND type, as in SkyByte Table IV.",
+        autocompletion=complete.nand_types,
+    ),
 ]
 FidelityOption = Annotated[
     str,
@@ -33,21 +49,29 @@ FidelityOption = Annotated[
         "--fidelity",
         metavar="paper|artifact|SWITCH…",
         help="What the papers say, what the artifact computes, or a list such as artifact,-NAME.",
+        autocompletion=complete.fidelity,
     ),
 ]
 ModeOption = Annotated[
-    str,
+    Mode,
     typer.Option(
         "--mode",
-        metavar="detailed|fast",
         help="Cores instruction by instruction, or from a filtered stream: quicker, approximate.",
     ),
 ]
-DesignName = Annotated[str, typer.Option("--design", metavar="NAME", help="One design.")]
+DesignName = Annotated[
+    str,
+    typer.Option("--design", metavar="NAME", help="One design.", autocompletion=complete.designs),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 DesignOption = Annotated[
     list[str] | None,
-    typer.Option("--design", metavar="all|NAME…", help="Designs; all is the default."),
+    typer.Option(
+        "--design",
+        metavar="all|NAME…",
+        help="Designs; all is the default.",
+        autocompletion=complete.designs,
+    ),
 ]
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", metavar="N", min=1, help="Only the N busiest threads.")
@@ -74,14 +98,16 @@ TracesArgument = Annotated[
 FormatOption = Annotated[
     str | None,
     typer.Option(
-        "--format", metavar="NAME", help="Format of foreign traces whose content does not tell it."
+        "--format",
+        metavar="NAME",
+        help="Format of foreign traces whose content does not tell it.",
+        autocompletion=complete.formats,
     ),
 ]
 DependenciesOption = Annotated[
-    str,
+    Dependencies,
     typer.Option(
         "--dependencies",
-        metavar="none|chain",
         help="Of sources without registers: independent accesses, or each waits for the last load.",
     ),
 ]

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from entresol import core, quantity, result_files, study, summary, terminal
 from entresol.atomic import OutputDirectory
+from entresol.choices import Pattern, Port
 from entresol.core import Json
 from entresol.device_replay import ReplayStudy, Workload, execute
 from entresol.errors import UserError
@@ -37,8 +38,7 @@ def replay(
         typer.Argument(metavar="FILE", help="Block trace: MSR Cambridge, CSV or Parquet."),
     ] = None,
     pattern: Annotated[
-        str | None,
-        typer.Option("--pattern", help="randread, randwrite, seqread, seqwrite or randrw."),
+        Pattern | None, typer.Option("--pattern", help="Requests made up, instead of a trace.")
     ] = None,
     bs: Annotated[str | None, typer.Option("--bs", metavar="SIZE", help="Of a request.")] = None,
     rwmix: Annotated[
@@ -68,8 +68,8 @@ def replay(
         ),
     ] = None,
     port: Annotated[
-        str | None,
-        typer.Option("--port", help="line (64 B) or block (pages); by the size if left out."),
+        Port | None,
+        typer.Option("--port", help="Lines of 64 B or pages; by the size if left out."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="N", min=0, help="As --set run.seed=N.")

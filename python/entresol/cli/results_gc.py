@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from entresol import quantity, units
+from entresol.choices import Captures
 from entresol.cli.options import StoreOption
 from entresol.errors import UserError
 from entresol.store import clear_captures, clear_results, location, search
@@ -30,10 +31,9 @@ def gc_command(
         bool, typer.Option("--damaged", help="Files that count as absent because of damage.")
     ] = False,
     chosen: Annotated[
-        str | None,
+        Captures | None,
         typer.Option(
             "--captures",
-            metavar="unused|all",
             help="Not results but captures: those that no result is of, or all.",
         ),
     ] = None,
@@ -62,9 +62,7 @@ def gc_command(
 def _results(
     kept: Store, older: str | None, other_core: bool, keep: str | None, damaged: bool, delete: bool
 ) -> str:
-    most = None if keep is None else units.size(keep)
-    if keep is not None and most is None:
-        raise UserError(f"--keep {keep}: is no size such as 500MiB.")
+    most = None if keep is None else units.size_of(keep, "--keep")
     has_filter = older is not None or other_core
     wanted = search.filter_of(None, None, None, older, None, other_core) if has_filter else None
     planned = clear_results.plan(kept, wanted, most, damaged=damaged)
@@ -81,8 +79,8 @@ def _files(files: Sequence[object], what: str) -> str:
     return f"{len(files)} {'file that was' if len(files) == 1 else 'files that were'} {what}"
 
 
-def _captures(kept: Store, chosen: str, older: str | None, delete: bool) -> str:
-    age = None if older is None else search.seconds(older, "--older")
+def _captures(kept: Store, chosen: Captures, older: str | None, delete: bool) -> str:
+    age = None if older is None else units.seconds_of(older, "--older")
     planned = clear_captures.plan(kept, chosen, age)
     if delete:
         clear_captures.remove(planned)

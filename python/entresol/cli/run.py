@@ -10,6 +10,7 @@ import typer
 
 from entresol import cost, foreign_traces, result_files, study, summary, terminal
 from entresol.atomic import OutputDirectory
+from entresol.choices import Dependencies, Mode
 from entresol.cli.options import (
     AuditOption,
     ConfigOption,
@@ -52,7 +53,7 @@ def run(
     config: ConfigOption = None,
     nand: NandOption = None,
     fidelity: FidelityOption = "paper",
-    mode: ModeOption = "detailed",
+    mode: ModeOption = Mode.DETAILED,
     jobs: JobsOption = None,
     output: OutputOption = None,
     as_json: JsonOption = False,
@@ -60,7 +61,7 @@ def run(
     store: StoreOption = None,
     no_store: NoStoreOption = False,
     format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
+    dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
     prices: CostOption = None,
 ) -> None:

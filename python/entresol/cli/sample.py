@@ -12,6 +12,7 @@ from rich.text import Text
 
 from entresol import foreign_traces, quantity, result_files, sampling, study, summary, terminal
 from entresol.atomic import OutputDirectory
+from entresol.choices import Dependencies
 from entresol.cli.options import (
     MOST,
     AuditOption,
@@ -71,7 +72,7 @@ def sample_command(
     as_json: JsonOption = False,
     audit: AuditOption = False,
     format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
+    dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
 ) -> None:
     """Measure evenly spaced windows; give means with 95 % confidence intervals.

@@ -9,6 +9,7 @@ import typer
 
 from entresol import core, foreign_traces
 from entresol.atomic import OutputFile
+from entresol.choices import Dependencies
 from entresol.cli import listings
 from entresol.cli.options import DependenciesOption, FormatOption, SlowdownOption
 from entresol.core import ForeignPart
@@ -43,7 +44,7 @@ def import_command(
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A file or directory.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT.etr")],
     format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
+    dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
 ) -> None:
     """Make a capture from another tool's trace; say what had to be assumed."""
@@ -77,7 +78,7 @@ def convert_command(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DESTINATION")],
     to: Annotated[str, typer.Option("--to", metavar="NAME", help="What to write.")],
     format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
+    dependencies: DependenciesOption = Dependencies.NONE,
     skip: SkipOption = "0",
     limit: LimitOption = None,
     thread: ThreadOption = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +9,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from entresol import core, foreign_traces, quantity, study, summary, terminal
+from entresol import core, foreign_traces, quantity, study, summary, terminal, units
 from entresol.atomic import OutputFile
+from entresol.choices import Dependencies
 from entresol.cli.options import (
     MOST,
     ConfigOption,
@@ -31,8 +31,6 @@ from entresol.errors import UserError
 from entresol.execution.point import Point, Recording
 from entresol.inspection import slow_load, timeline
 
-_UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
-_LONGEST = 10**18
 _RECORDS = 1_000_000
 TraceArgument = Annotated[
     str, typer.Argument(metavar="TRACE", help="A capture, a foreign trace, or A.etr+B.etr.")
@@ -60,7 +58,7 @@ def timeline_command(
     nand: NandOption = None,
     fidelity: FidelityOption = "paper",
     format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
+    dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
 ) -> None:
     """Write what cores, reads and flash did in a stretch of a run, for Perfetto."""
@@ -68,8 +66,8 @@ def timeline_command(
     wanted = _one(
         trace, design, setup, threads, foreign_traces.reading(format, dependencies, slowdown)
     )
-    first = duration(start, "--from")
-    span = (first, first + duration(length, "--for"))
+    first = units.picoseconds_of(start, "--from")
+    span = (first, first + units.picoseconds_of(length, "--for"))
     if span[0] == span[1]:
         raise UserError(f"--for {length}: is no length; write one such as 200us.")
     with OutputFile(output) as file:
@@ -107,7 +105,7 @@ def why_command(
     fidelity: FidelityOption = "paper",
     as_json: JsonOption = False,
     format: FormatOption = None,
-    dependencies: DependenciesOption = "none",
+    dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
 ) -> None:
     """Say of one of the slowest loads from the device where its nanoseconds went.
@@ -153,17 +151,6 @@ def _record(wanted: study.Study, span: tuple[int, int], slowest: int) -> Json:
     point = Point(capture, design, wanted.setup, wanted.threads, wanted.audit, measure)
     (recorded,) = terminal.results(terminal.execute([point], terminal.name_of, None))
     return recorded
-
-
-def duration(text: str, option: str) -> int:
-    """Picoseconds of `1.5us`. Raises `UserError`."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ps|ns|us|ms|s)", text.strip())
-    if match is None:
-        raise UserError(f"{option} {text}: write a time with its unit, for example 200us.")
-    picoseconds = round(float(match[1]) * _UNITS[match[2]])
-    if picoseconds > _LONGEST:
-        raise UserError(f"{option} {text}: is too long; no run lasts {_LONGEST // 10**12} s.")
-    return picoseconds
 
 
 def _print(told: slow_load.Story, rank: int) -> None:

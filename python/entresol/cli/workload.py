@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import time
@@ -14,27 +13,28 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from entresol import core, quantity
+from entresol import core, quantity, units
 from entresol.atomic import OutputFile
+from entresol.choices import Scale
+from entresol.cli import complete
 from entresol.cli.options import JobsOption, JsonOption, StoreOption
 from entresol.errors import UserError
 from entresol.summary import to_text
 from entresol.terminal import print_table
 from entresol.workload import capture_cache, catalogue, table1
 
-_SIZE = re.compile(r"(\d+)\s*(B|[kKMGT]B|[KMGT]iB)")
-_UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
-_DECIMAL = {"kB": 3, "KB": 3, "MB": 6, "GB": 9, "TB": 12}
-
 app = typer.Typer(help="Run and capture the programs of Table I.", rich_markup_mode=None)
 
-NamesArgument = Annotated[list[str], typer.Argument(metavar="all|NAME…", help="Programs.")]
+NamesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="all|NAME…", help="Programs.", autocompletion=complete.workloads),
+]
 ThreadsOption = Annotated[
     int, typer.Option("--threads", metavar="N", min=1, max=256, help="In the region of interest.")
 ]
 ScaleOption = Annotated[
-    str,
-    typer.Option("--scale", metavar="small|paper", help="A sixteenth of Table I's data, or all."),
+    Scale,
+    typer.Option("--scale", help="A sixteenth of Table I's data, or all."),
 ]
 FootprintOption = Annotated[
     str | None, typer.Option("--footprint", metavar="SIZE", help="Of all data; as the scale says.")
@@ -74,7 +74,7 @@ def list_command(as_json: JsonOption = False) -> None:
 def record_command(
     names: NamesArgument,
     threads: ThreadsOption = capture_cache.THREADS,
-    scale: ScaleOption = "small",
+    scale: ScaleOption = Scale.SMALL,
     footprint: FootprintOption = None,
     seed: SeedOption = 1,
     work: WorkOption = None,
@@ -87,10 +87,9 @@ def record_command(
     """Capture programs; a capture that is in the store already is not made again."""
     chosen = catalogue.choose(names)
     targets = _targets(output, [program.name for program in chosen])
+    size = None if footprint is None else units.size_of(footprint, "--footprint")
     for program in chosen:
-        wanted = capture_cache.Wanted(
-            program.name, threads, scale, _bytes_of(footprint), seed, work
-        )
+        wanted = capture_cache.Wanted(program.name, threads, scale, size, seed, work)
         started = time.monotonic()
         recording = capture_cache.record(wanted, store)
         took = f"made in {time.monotonic() - started:.1f} s" if recording.made else "in the store"
@@ -106,7 +105,7 @@ def table1_command(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME…]", help="Programs; all if left out.")
     ] = None,
-    scale: ScaleOption = "paper",
+    scale: ScaleOption = Scale.PAPER,
     threads: ThreadsOption = capture_cache.THREADS,
     seed: SeedOption = 1,
     work: WorkOption = None,
@@ -172,16 +171,6 @@ def _say(sentence: str) -> None:
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 160)
-
-
-def _bytes_of(text: str | None) -> int | None:
-    if text is None:
-        return None
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise UserError(f"--footprint {text}: is not a size such as 512MiB.")
-    count, unit = int(found[1]), found[2]
-    return count << _UNITS[unit] if unit in _UNITS else count * 10 ** _DECIMAL[unit]
 
 
 def _targets(output: Path | None, names: list[str]) -> dict[str, Path | None]:

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from entresol.atomic import OutputDirectory
+from entresol.choices import Mode
 from entresol.cli.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
 from entresol.errors import Failed, UserError
 from entresol.execution import executor
@@ -58,7 +59,7 @@ def figure_command(
     scale: ScaleOption = "small",
     workloads: WorkloadsOption = None,
     fidelity: FidelityOption = "paper",
-    mode: ModeOption = "detailed",
+    mode: ModeOption = Mode.DETAILED,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="Directory for the figures.")
     ] = DEFAULT_OUTPUT,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from entresol.atomic import OutputFile
+from entresol.choices import Mode
 from entresol.cli.options import JobsOption, ModeOption, StoreOption
 from entresol.errors import UserError
 from entresol.figures import plan, reproduction, simulate
@@ -36,7 +37,7 @@ def register(app: typer.Typer) -> None:
 def reproduction_command(
     scale: ScaleOption = "small",
     workloads: WorkloadsOption = None,
-    mode: ModeOption = "detailed",
+    mode: ModeOption = Mode.DETAILED,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE.md", help="The page.")
     ] = Path("reproduction.md"),

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from entresol import units
 from entresol.quantity import NOTHING
 from entresol.report import palette
-from entresol.report.cells import Cell, magnitude
+from entresol.report.cells import Cell
 from entresol.report.glossary import Glossary
 
 Draw = Callable[[int, str], str]
@@ -100,7 +101,7 @@ def _cell(cell: Cell, column: str) -> str:
 
 
 def _value(cell: Cell) -> float | None:
-    return magnitude(cell.text) if cell.value is None else cell.value
+    return units.magnitude(cell.text) if cell.value is None else cell.value
 
 
 def details(summary: str, content: str) -> str:

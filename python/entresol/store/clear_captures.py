@@ -13,11 +13,11 @@ from pathlib import Path
 
 from entresol import locks
 from entresol.atomic import TEMPORARY
+from entresol.choices import Captures
 from entresol.digest import file_digest
-from entresol.errors import Failed, UserError
+from entresol.errors import Failed
 from entresol.store.result_store import Store
 
-UNUSED, ALL = "unused", "all"
 FRESH_SECONDS = 3600.0
 """A capture that was used since may be about to be run: it goes only if `--older` says so."""
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -64,13 +64,11 @@ def directory(kept: Store) -> Path:
     return kept.root.parent / "captures"
 
 
-def plan(kept: Store, which: str, older: float | None) -> Plan:
+def plan(kept: Store, which: Captures, older: float | None) -> Plan:
     """What to remove: of the captures that no result is of, or of all, those not used for `older`
-    seconds, an hour if left out. Raises `UserError` for another word than these two."""
-    if which not in (UNUSED, ALL):
-        raise UserError(f"--captures {which}: is {UNUSED} or {ALL}.")
+    seconds, an hour if left out."""
     every = _every(directory(kept))
-    wanted = every if which == ALL else _without_result(kept, every)
+    wanted = every if which is Captures.ALL else _without_result(kept, every)
     since = time.time() - (FRESH_SECONDS if older is None else older)
     began = kept.in_use_since()
     at_work = None if began is None else began - FRESH_SECONDS  # Captures come before runs.

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from entresol import core
+from entresol import core, units
 from entresol.core import Config, Setup
 from entresol.digest import core_digest
 from entresol.errors import UserError, did_you_mean
 from entresol.store import result_store
 from entresol.store.result_store import Entry, Store
 
-_SPANS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_SPAN = re.compile(r"(\d+)(s|min|h|d|w)")
 _PLAIN = ("threads", "audit", "mode", "fidelity", "design", "core")
 """Inputs that are no parameters."""
 SHORT = 12
@@ -116,18 +113,10 @@ def filter_of(
         tuple(traces or ()),
         tuple(name for text in designs or () for name in text.split(",")),
         tuple(pairs),
-        None if older is None else seconds(older, "--older"),
-        None if newer is None else seconds(newer, "--newer"),
+        None if older is None else units.seconds_of(older, "--older"),
+        None if newer is None else units.seconds_of(newer, "--newer"),
         other_core,
     )
-
-
-def seconds(text: str, option: str) -> float:
-    """A span of time such as `30d`. Raises `UserError`."""
-    match = _SPAN.fullmatch(text.replace(" ", ""))
-    if match is None:
-        raise UserError(f"{option} {text}: is no span of time such as 12h, 30d or 8w.")
-    return float(int(match[1]) * _SPANS[match[2]])
 
 
 def items(kept: Store, wanted: Filter) -> list[Item]:

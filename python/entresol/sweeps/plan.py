@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from entresol import core, study
+from entresol.choices import Mode
 from entresol.core import Setup
 from entresol.errors import UserError, did_you_mean
 from entresol.execution.point import Point
@@ -17,7 +18,6 @@ from entresol.sweeps.grid import CHOICES, Source, shown
 from entresol.sweeps.traces import Captures, located, single
 
 MACHINE = "table2"
-MODES = ("detailed", "fast")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _expand(given: Mapping[str, Sequence[Any]], source: Source) -> dict[str, Any
     known: dict[str, Callable[[], list[str]]] = {
         "machine": lambda: [machine.name for machine in core.machines()],
         "nand": lambda: [nand.name for nand in core.nand_types()],
-        "mode": lambda: list(MODES),
+        "mode": lambda: [str(mode) for mode in Mode],
     }
     for key in full.keys() & known.keys():
         for name in full[key]:
@@ -148,7 +148,7 @@ def _setup(choice: Mapping[str, Any]) -> Setup:
         (choice["config"],) if "config" in choice else (),
         overrides,
         choice.get("fidelity", "paper"),
-        choice.get("mode", MODES[0]),
+        choice.get("mode", Mode.DETAILED),
     )
 
 
