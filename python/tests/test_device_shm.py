@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import re
 import signal
 import subprocess
@@ -129,6 +130,35 @@ def test_errors_are_sentences(server: Server, socket: Path, tmp_path: Path) -> N
         connect(tmp_path / "nowhere")
     with pytest.raises(DeviceError, match="is not between 256KiB and 16MiB"):
         connect(socket, data_bytes=1)
+
+
+def test_a_fork_is_told_to_connect_anew(server: Server, socket: Path) -> None:
+    device = _reach(server, socket)
+    for block in range(2):
+        device.write_blocks(block * BLOCK, bytes([7 + block]) * BLOCK, durable=True)
+    fork = multiprocessing.get_context("fork")
+    said: multiprocessing.Queue[list[str]] = fork.Queue()
+
+    def child() -> None:
+        sentences = set()
+        for _ in range(1000):
+            with pytest.raises(DeviceError) as refused:
+                device.read(BLOCK, 8)
+            sentences.add(str(refused.value))
+        device.close()
+        with connect(socket) as own:
+            assert own.read(BLOCK, 8) == b"\x08" * 8
+        said.put(list(sentences))
+
+    process = fork.Process(target=child)
+    process.start()
+    for _ in range(1000):
+        assert device.read(0, 8) == b"\x07" * 8
+    [sentence] = said.get(timeout=SOON)
+    process.join()
+    assert process.exitcode == 0
+    assert "was made before this process was forked" in sentence
+    assert device.read(BLOCK, 8) == b"\x08" * 8
 
 
 def test_nbd_and_shared_memory_show_the_same_device(

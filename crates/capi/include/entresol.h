@@ -5,8 +5,9 @@
  * -lentresol_shm (`cargo build --release -p capi` makes it). See docs/shm.md.
  *
  * Rules
- * - Several threads may use one device at a time. It must not be used on both sides of a fork, and
- *   nobody may use it while or after it is closed.
+ * - Several threads may use one device at a time; nobody may use it while or after it is closed.
+ * - A device is of the process that connected. After a fork the child gets ENTRESOL_FORKED from every
+ *   call, and connects anew. It closes its copy with entresol_close, which leaves the parent's alone.
  * - A function that gives an int gives ENTRESOL_OK or the reason of the failure; the sentence that
  *   says what, where and what to do is entresol_error().
  * - Calls wait: they look for the answer for a while, then sleep until it is there.
@@ -40,7 +41,8 @@ enum {
     ENTRESOL_LOST = 9,                  /* the flash has lost the block */
     ENTRESOL_STOPPED = 10,              /* the device has stopped, or its server has gone */
     ENTRESOL_UNREACHABLE = 100,         /* no server, or it refuses */
-    ENTRESOL_MISUSE = 101               /* a null pointer */
+    ENTRESOL_MISUSE = 101,              /* a null pointer */
+    ENTRESOL_FORKED = 102               /* connected before the fork of which this process comes */
 };
 
 /* The name under which what is written is committed at once. */

@@ -5,6 +5,8 @@ use std::ffi::c_int;
 
 /// The device cannot be reached.
 pub const UNREACHABLE: c_int = 100;
+/// A device of the process of which this one is a fork.
+pub const FORKED: c_int = 102;
 /// A null pointer, a path that is no text.
 pub const MISUSE: c_int = 101;
 
@@ -21,6 +23,7 @@ pub fn status(error: &DeviceError) -> c_int {
         DeviceError::ReadOnly => 8,
         DeviceError::Lost { .. } => 9,
         DeviceError::Stopped { .. } => 10,
+        DeviceError::Forked => FORKED,
     }
 }
 

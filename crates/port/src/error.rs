@@ -69,6 +69,12 @@ pub enum DeviceError {
         /// First byte of the block.
         at: ByteAddr,
     },
+    /// A connection to a device of another process, in a fork of the process that connected.
+    #[error(
+        "the connection to the device was made before this process was forked, and is the other \
+         process' alone; connect anew in this one"
+    )]
+    Forked,
     /// The device has stopped and answers nothing any more; what it acknowledged is in its image.
     #[error("the device has stopped: {reason}")]
     Stopped {

@@ -99,6 +99,10 @@ fn refusal(error: &DeviceError, region: &Region) -> (u32, [u64; 4]) {
         DeviceError::LogFull => (status::LOG_FULL, [0; 4]),
         DeviceError::ReadOnly => (status::READ_ONLY, [0; 4]),
         DeviceError::Lost { at } => (status::LOST, [at.get(), 0, 0, 0]),
+        DeviceError::Forked => {
+            Note::Stopped.leave(region, &error.to_string());
+            (status::STOPPED, [0; 4])
+        }
         DeviceError::Stopped { reason } => {
             Note::Stopped.leave(region, reason);
             (status::STOPPED, [0; 4])

@@ -10,6 +10,7 @@
 
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::SealFlags;
+use rustix::mm::Advice;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -37,6 +38,25 @@ impl Region {
             return Err(io::Error::other("the shared memory is too short"));
         }
         let map = MmapOptions::new().len(bytes).map_raw(file)?;
+        Ok(Self { map })
+    }
+
+    /// A page of this process alone. Its forks find it empty, whatever is stored here: it tells
+    /// them apart for the price of a load, where asking the system costs a tenth of a microsecond.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn empty_in_forks() -> io::Result<Self> {
+        let map = MmapRaw::from(
+            MmapOptions::new()
+                .len(rustix::param::page_size())
+                .map_anon()?,
+        );
+        // SAFETY: the mapping is anonymous, this process' own, and as long as is said; that forks
+        // find zeroes in it takes nothing from anybody, for it has atomic words alone.
+        unsafe {
+            rustix::mm::madvise(map.as_mut_ptr().cast(), map.len(), Advice::LinuxWipeOnFork)?;
+        }
         Ok(Self { map })
     }
 

@@ -53,7 +53,8 @@ class Ended:
 class Device:
     """A connection to a device. Several threads may use it; a call lets others run while it waits.
 
-    Every method raises `DeviceError` with a sentence if the device refuses or its server has gone.
+    Every method raises `DeviceError` with a sentence if the device refuses, if its server has gone,
+    or if this process is a fork of the one that connected: each process connects by itself.
     """
 
     def __init__(self, shared: core.SharedDevice) -> None:

@@ -190,6 +190,7 @@ fn errno(error: &DeviceError) -> Errno {
         DeviceError::Locked { .. } | DeviceError::LogFull => Errno::EBUSY,
         DeviceError::ReadOnly => Errno::EROFS,
         DeviceError::Lost { .. }
+        | DeviceError::Forked
         | DeviceError::Stopped { .. }
         | DeviceError::UnknownTransaction { .. }
         | DeviceError::TooManyTransactions { .. }

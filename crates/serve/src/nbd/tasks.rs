@@ -162,7 +162,7 @@ fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
         DeviceError::Locked { .. } | DeviceError::LogFull | DeviceError::ReadOnly => {
             Errno::NotPermitted
         }
-        DeviceError::Stopped { .. } => Errno::Shutdown,
+        DeviceError::Forked | DeviceError::Stopped { .. } => Errno::Shutdown,
         DeviceError::UnknownTransaction { .. }
         | DeviceError::TooManyTransactions { .. }
         | DeviceError::NoTransactions { .. }

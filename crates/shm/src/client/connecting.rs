@@ -1,7 +1,7 @@
 //! Finding a server.
 
-use super::Client;
 use super::state::State;
+use super::{CONNECTED, Client};
 use crate::handshake::{self, Reply};
 use crate::layout::{Layout, LayoutError, VERSION};
 use crate::region::Region;
@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 use thiserror::Error;
@@ -126,6 +127,11 @@ impl Connect {
             Ok(region) => region,
             Err(error) => return Err(ConnectError::System { path, error }),
         };
+        let origin = match Region::empty_in_forks() {
+            Ok(origin) => origin,
+            Err(error) => return Err(ConnectError::System { path, error }),
+        };
+        origin.word(0).store(CONNECTED, Ordering::Relaxed);
         let layout = match Layout::read(&region) {
             Ok(layout) => layout,
             Err(error) => return Err(ConnectError::Layout { path, error }),
@@ -139,6 +145,7 @@ impl Connect {
             changed: Condvar::new(),
             spin: self.spin,
             wake,
+            origin,
             region,
             layout,
             socket,

@@ -26,6 +26,7 @@ use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -34,15 +35,21 @@ use units::{ByteAddr, Bytes, Picos, TxId};
 
 /// Longest that a sleeper does not look for himself.
 const LONGEST: Duration = Duration::from_millis(100);
+/// Not zero, which a fork finds.
+const CONNECTED: u64 = 1;
 /// Looks at the ring between two looks at the clock.
 const LOOKS: u32 = 32;
 
 /// A device of another process, for the threads and tasks of this one.
 ///
-/// It must not be used on both sides of a `fork`. When it is dropped, or its process dies, the
-/// server ends what is under way and aborts the transactions that it has open.
+/// Only the process that connected may use it: in a fork of that process every call is
+/// [`DeviceError::Forked`], for both would take each other's answers. When it is dropped, or its
+/// process and the forks that have it die, the server ends what is under way and aborts the
+/// transactions that it has open.
 #[derive(Debug)]
 pub struct Client {
+    /// Its first word is [`CONNECTED`] in the process that connected.
+    origin: Region,
     region: Region,
     layout: Layout,
     socket: UnixStream,
@@ -71,7 +78,11 @@ impl Client {
         // What changes is seen in the count of changes: nobody is to be woken.
         let mut context = Context::from_waker(Waker::noop());
         let mut since = None;
-        let mut seen = self.state().changes;
+        // In a fork the first poll is the last, and the lock may be another process'.
+        let mut seen = match self.is_fork() {
+            true => 0,
+            false => self.state().changes,
+        };
         loop {
             if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
                 return Some(value);
@@ -161,6 +172,12 @@ impl Client {
         }
     }
 
+    /// Whether this process is a fork of the one that connected. To be asked before the lock is
+    /// taken: another thread of that process may have had it at the moment of the fork.
+    fn is_fork(&self) -> bool {
+        self.origin.word(0).load(Ordering::Relaxed) != CONNECTED
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,6 +228,9 @@ impl Drive for Client {
     /// Looks at the ring of answers. When the server answers is known to nobody: with a request
     /// under way the client is early, by zero.
     fn turn(&self) -> Turned {
+        if self.is_fork() {
+            return Turned::Idle;
+        }
         let mut state = self.state();
         let before = state.changes;
         let has_changed = state.look(&self.region, &self.socket);

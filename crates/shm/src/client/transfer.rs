@@ -228,6 +228,9 @@ impl Future for Transfer<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let client = self.client;
+        if client.is_fork() {
+            return Poll::Ready(Err(DeviceError::Forked));
+        }
         let mut state = client.state();
         let before = state.changes;
         let outcome = self.advance(&mut state);
@@ -241,10 +244,11 @@ impl Future for Transfer<'_> {
 
 impl Drop for Transfer<'_> {
     fn drop(&mut self) {
-        if self.ticket.is_none() && self.parts.iter().all(Option::is_none) {
+        let client = self.client;
+        let is_idle = self.ticket.is_none() && self.parts.iter().all(Option::is_none);
+        if is_idle || client.is_fork() {
             return;
         }
-        let client = self.client;
         let mut state = client.state();
         let before = state.changes;
         self.leave_queue(&mut state);
