@@ -12,7 +12,7 @@ use trace::chunk::{ChunkSummary, RawSync, StreamEncoder, StreamId};
 use trace::dictionary::Access;
 
 /// Blocks of a chunk. Large enough that what a chunk must learn anew costs little.
-const CHUNK_BLOCKS: u32 = 1 << 16;
+const CHUNK_BLOCKS: u32 = trace::chunk::MOST_BLOCKS;
 /// Smallest piece that an emulator makes of a vector access.
 const PIECE: u8 = 8;
 /// Entries of the filter in front of the page set.

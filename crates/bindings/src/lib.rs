@@ -80,14 +80,18 @@ fn version() -> &'static str {
 /// A capture in numbers, as JSON.
 #[pyfunction]
 fn trace_info(py: Python<'_>, path: &str, blocks: bool) -> PyResult<String> {
-    let describe = || {
-        if blocks {
-            trace::info(path)
-        } else {
-            trace::counts(path)
+    let mut interruption = None;
+    let described = py.detach(|| {
+        let mut gives_up = || {
+            interruption = Python::attach(|py| py.check_signals()).err();
+            interruption.is_some()
+        };
+        match blocks {
+            true => trace::info_unless(path, &mut gives_up),
+            false => trace::counts_unless(path, &mut gives_up),
         }
-    };
-    let info = py.detach(describe).map_err(trace_error)?;
+    });
+    let info = described.map_err(|error| interruption.unwrap_or_else(|| trace_error(error)))?;
     let ratio = info.write_ratio();
     let threads: Vec<Value> = info
         .threads

@@ -23,7 +23,7 @@ use units::ThreadId;
 /// Instructions of a block at most.
 const LONGEST: usize = 64;
 /// Blocks of a chunk at most.
-const CHUNK_BLOCKS: u32 = 1 << 16;
+const CHUNK_BLOCKS: u32 = crate::chunk::MOST_BLOCKS;
 /// Accesses of a chunk at most: ten bytes each stay far below the largest column.
 const CHUNK_ACCESSES: u32 = 1 << 20;
 /// Bytes of one access at most; a longer one becomes several.

@@ -11,8 +11,10 @@ use crate::wire::{Wire, put_varint, zigzag};
 
 /// Bytes of a chunk's head, checksum included.
 pub(crate) const HEAD_BYTES: usize = 68;
+/// Blocks after which a writer ends the chunk.
+pub const MOST_BLOCKS: u32 = 1 << 16;
 const MAGIC: u32 = u32::from_le_bytes(*b"CHNK");
-const COLUMNS: usize = 4;
+pub(crate) const COLUMNS: usize = 4;
 pub(crate) const RUNS: usize = 0;
 pub(crate) const SURPRISES: usize = 1;
 pub(crate) const ADDRESSES: usize = 2;
@@ -222,6 +224,16 @@ pub(crate) struct Column {
 /// Largest column: bounds what a crafted file can make the reader allocate.
 const MAX_COLUMN: u32 = 64 << 20;
 
+/// Whether a chunk may have so much. Blocks: those of two writers' chunks, and for each byte of
+/// addresses one, since repeated string operations are not cut in two and each has an address.
+/// Loads and stores: an access may be both, and has an address of a byte and more.
+fn may_have(summary: &ChunkSummary, columns: &[Column; COLUMNS]) -> bool {
+    let addresses = columns[ADDRESSES].raw;
+    let accesses = u64::from(summary.loads) + u64::from(summary.stores);
+    let blocks = 1..=2 * MOST_BLOCKS + addresses;
+    blocks.contains(&summary.blocks) && accesses <= 2 * u64::from(addresses)
+}
+
 /// Checks a chunk's form and checksum; `chunk` must be exactly the chunk, at byte `at`.
 pub(crate) fn check(chunk: &[u8], at: u64) -> Result<(ChunkSummary, [Column; COLUMNS]), Fault> {
     let mut wire = Wire::new(chunk, "instruction stream", at);
@@ -249,8 +261,8 @@ pub(crate) fn check(chunk: &[u8], at: u64) -> Result<(ChunkSummary, [Column; COL
         }
     }
     let crc = wire.u32()?;
-    let sound = magic == MAGIC && start == chunk.len() as u64 && summary.blocks > 0;
-    if sound && crc == checksum(chunk) {
+    let sound = magic == MAGIC && start == chunk.len() as u64;
+    if sound && may_have(&summary, &columns) && crc == checksum(chunk) {
         Ok((summary, columns))
     } else {
         Err(wire.damaged())

@@ -1,6 +1,6 @@
 //! The file around the chunks: head, chunks, footer (dictionary, pages, threads, provenance), end.
 
-use crate::chunk::{ChunkSummary, StreamId};
+use crate::chunk::{self, ChunkSummary, StreamId};
 use crate::dictionary::Dictionary;
 use crate::error::Fault;
 use crate::provenance::Provenance;
@@ -50,7 +50,8 @@ pub(crate) struct ChunkPlace {
 /// The parts of the footer.
 pub(crate) struct Footer {
     pub(crate) dictionary: Dictionary,
-    pub(crate) pages: Vec<VirtualPage>,
+    /// Still in bytes: how many there may be depends on what the chunks access.
+    pub(crate) pages: Vec<u8>,
     pub(crate) streams: Vec<StreamInfo>,
     pub(crate) provenance: Provenance,
 }
@@ -186,11 +187,18 @@ fn pages_to_bytes(pages: &[VirtualPage]) -> Vec<u8> {
     out
 }
 
-/// Most pages of a capture: 4 TiB of footprint, and a bound on what a crafted file can allocate.
-const MAX_PAGES: usize = 1 << 30;
+/// Most pages of a capture: 4 TiB of footprint.
+const MAX_PAGES: u64 = 1 << 30;
 
-fn pages_from_bytes(wire: &mut Wire<'_>) -> Result<Vec<VirtualPage>, Fault> {
+/// The pages of a capture with so many loads and stores, each of which touches one page or two.
+pub(crate) fn pages_from_bytes(
+    wire: &mut Wire<'_>,
+    accesses: u64,
+) -> Result<Vec<VirtualPage>, Fault> {
     let count: usize = wire.int()?;
+    if count as u64 > MAX_PAGES.min(accesses.saturating_mul(2)) {
+        return Err(wire.damaged());
+    }
     let mut pages = Vec::new();
     let mut next = VirtualPage { space: 0, page: 0 };
     while pages.len() < count {
@@ -202,7 +210,7 @@ fn pages_from_bytes(wire: &mut Wire<'_>) -> Result<Vec<VirtualPage>, Fault> {
         let base = if spaces == 0 { next.page } else { 0 };
         let page = base.checked_add(gap).filter(|page| *page < 1 << 52);
         let page = page.ok_or_else(|| wire.damaged())?;
-        if run == 0 || run > MAX_PAGES || pages.len() + run > count.min(MAX_PAGES) {
+        if run == 0 || run > count - pages.len() {
             return Err(wire.damaged());
         }
         pages.extend((page..page + run as u64).map(|page| VirtualPage { space, page }));
@@ -215,12 +223,23 @@ fn pages_from_bytes(wire: &mut Wire<'_>) -> Result<Vec<VirtualPage>, Fault> {
     Ok(pages)
 }
 
+/// Most streams of a capture: a cursor of each takes a hundred kilobytes.
+const MAX_STREAMS: usize = 1 << 16;
+
+/// Bytes that a stream takes at least.
+const STREAM_BYTES: usize = 3;
+
 /// Streams, and the lengths of the chunks in order of the file.
 type Threads = (Vec<StreamInfo>, Vec<u32>);
 
-fn threads_from_bytes(wire: &mut Wire<'_>) -> Result<Threads, Fault> {
+/// Reads the threads of a file whose chunks have so many bytes together.
+fn threads_from_bytes(wire: &mut Wire<'_>, chunks: usize) -> Result<Threads, Fault> {
     let mut streams = Vec::new();
-    for _ in 0..wire.count()? {
+    let count = wire.count_of(STREAM_BYTES)?;
+    if count > MAX_STREAMS {
+        return Err(wire.damaged());
+    }
+    for _ in 0..count {
         let stream = StreamId(wire.int()?);
         let parent = wire.int::<u32>()?.checked_sub(1).map(StreamId);
         let mut wakes = Vec::new();
@@ -238,7 +257,11 @@ fn threads_from_bytes(wire: &mut Wire<'_>) -> Result<Threads, Fault> {
         });
     }
     let mut lens = Vec::new();
-    for _ in 0..wire.count()? {
+    let count = wire.count()?;
+    if count > chunks / chunk::HEAD_BYTES {
+        return Err(wire.damaged());
+    }
+    for _ in 0..count {
         lens.push(wire.int()?);
     }
     wire.end()?;
@@ -258,10 +281,11 @@ pub(crate) fn open(file: &[u8]) -> Result<(Footer, u64, Vec<u32>), Fault> {
     let provenance = section(&mut wire, PROVENANCE)?;
     wire.end()?;
     let part = |bytes, name| Wire::new(bytes, name, start as u64);
-    let (streams, lens) = threads_from_bytes(&mut part(&threads, "thread list"))?;
+    let (streams, lens) =
+        threads_from_bytes(&mut part(&threads, "thread list"), start - HEAD_BYTES)?;
     let footer = Footer {
         dictionary: Dictionary::from_bytes(&mut part(&dictionary, "dictionary"))?,
-        pages: pages_from_bytes(&mut part(&pages, "page list"))?,
+        pages,
         streams,
         provenance: serde_json::from_slice(&provenance).map_err(|_| wire.damaged())?,
     };
@@ -325,8 +349,12 @@ mod tests {
             let pages: Vec<_> =
                 pages.into_iter().map(|(space, page)| VirtualPage { space, page }).collect();
             let bytes = pages_to_bytes(&pages);
-            let read = pages_from_bytes(&mut Wire::new(&bytes, "page list", 0));
-            prop_assert_eq!(read, Ok(pages));
+            let read = |accesses| {
+                pages_from_bytes(&mut Wire::new(&bytes, "page list", 0), accesses)
+            };
+            let accesses = pages.len().div_ceil(2) as u64;
+            prop_assert!(accesses == 0 || read(accesses - 1).is_err());
+            prop_assert_eq!(read(accesses), Ok(pages));
         }
     }
 

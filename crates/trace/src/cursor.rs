@@ -5,14 +5,14 @@
 //! allocated except when a chunk is larger than all before.
 
 use crate::chunk::{ADDRESSES, RUNS, RawSync, SURPRISES, SYNC, StreamId, take_sync};
-use crate::container::StreamInfo;
+use crate::columns::Columns;
 use crate::dynamic::{DurationClass, DynInst, FutexId, SyncEvent, Wake};
 use crate::error::{Fault, TraceError};
-use crate::file::{Shared, TraceFile, thread_of};
+use crate::file::{Shared, TraceFile};
 use crate::predictor::{AddressPredictor, FlowPredictor};
 use crate::template::{Holes, Piece, VariantShape};
 use crate::translate::Translator;
-use crate::wire::{Wire, take_varint, unzigzag};
+use crate::wire::{Wire, unzigzag};
 use std::sync::Arc;
 use units::ThreadId;
 
@@ -103,8 +103,7 @@ impl ThreadCursor {
             }
         }
     }
-    /// What ended the thread early, if something did. All checksums hold, so only a file that was
-    /// crafted to be wrong comes here.
+    /// What ended the thread early, if something did: nothing, for opening has checked it all.
     pub fn error(&self) -> Option<TraceError> {
         self.decoder.fault.clone().map(|fault| fault.of("capture"))
     }
@@ -129,14 +128,19 @@ impl ThreadCursor {
 }
 
 /// Adds the instructions of `thread` to the counts of their blocks, without decoding addresses.
+/// Asks at the end of each chunk whether to give up.
 pub(crate) fn count_blocks(
     file: &TraceFile,
     thread: ThreadId,
     counts: &mut [u64],
-) -> Result<(), TraceError> {
+    gives_up: &mut dyn FnMut() -> bool,
+) -> Result<(), Fault> {
     let shared = &*file.shared;
     let mut decoder = Decoder::new(file, thread);
     while let Some(variant) = decoder.block {
+        if decoder.blocks_left == 0 && gives_up() {
+            return Err(Fault::Interrupted);
+        }
         decoder.open_next_block(shared);
         let shape = &shared.templates.shapes[variant as usize];
         let next = decoder
@@ -147,37 +151,7 @@ pub(crate) fn count_blocks(
         let instructions = shared.dictionary.blocks[block].count - u32::from(continues);
         counts[block] += u64::from(instructions);
     }
-    decoder
-        .fault
-        .map_or(Ok(()), |fault| Err(fault.of("capture")))
-}
-
-/// A chunk's columns, decompressed, and how far each is read.
-#[derive(Clone, Default)]
-struct Columns {
-    bytes: [Vec<u8>; 4],
-    at: [usize; 4],
-}
-
-impl Columns {
-    fn varint(&mut self, column: usize) -> Option<u64> {
-        take_varint(&self.bytes[column], &mut self.at[column])
-    }
-}
-
-/// A context of the decompressor. It keeps nothing between chunks, so a clone is a new one.
-struct Inflater(zstd::bulk::Decompressor<'static>);
-
-impl Inflater {
-    fn new() -> Self {
-        Self(zstd::bulk::Decompressor::new().expect("a context can be made"))
-    }
-}
-
-impl Clone for Inflater {
-    fn clone(&self) -> Self {
-        Self::new()
-    }
+    decoder.fault.map_or(Ok(()), Err)
 }
 
 #[derive(Clone)]
@@ -188,7 +162,6 @@ struct Decoder {
     flow: FlowPredictor,
     addresses: AddressPredictor,
     translator: Translator,
-    inflater: Inflater,
     /// The chunk to load next, and blocks of the loaded one not yet begun.
     next_chunk: usize,
     blocks_left: u32,
@@ -210,7 +183,6 @@ impl Decoder {
             flow: FlowPredictor::new(),
             addresses: AddressPredictor::new(),
             translator: Translator::new(Arc::clone(&file.index)),
-            inflater: Inflater::new(),
             next_chunk: 0,
             blocks_left: 0,
             foreseen_left: 0,
@@ -364,17 +336,9 @@ impl Decoder {
             return false;
         };
         self.next_chunk += 1;
-        self.columns.at = [0; 4];
-        for (bytes, column) in self.columns.bytes.iter_mut().zip(entry.columns) {
-            let start = entry.place.offset as usize + column.start as usize;
-            let packed = &shared.bytes[start..start + column.packed as usize];
-            bytes.clear();
-            bytes.reserve(column.raw as usize);
-            let done = self.inflater.0.decompress_to_buffer(packed, bytes);
-            if done.ok() != Some(column.raw as usize) {
-                self.fail(0);
-                return false;
-            }
+        if !self.columns.load(&shared.bytes, entry) {
+            self.fail(0);
+            return false;
         }
         self.flow.reset();
         self.addresses.reset(shared.templates.slots);
@@ -398,7 +362,7 @@ impl Decoder {
         match take_sync(&mut wire) {
             Ok((gap, raw)) => {
                 self.columns.at[SYNC] += wire.position();
-                self.sync_in = Some((gap, resolve(&shared.streams, self.thread, raw)));
+                self.sync_in = Some((gap, resolve(shared, self.thread, raw)));
             }
             Err(_) => {
                 self.fail(0);
@@ -420,10 +384,13 @@ impl Decoder {
 }
 
 /// The event in terms of the file's threads; what points outside the file becomes a plain call.
-fn resolve(streams: &[StreamInfo], own: ThreadId, raw: RawSync) -> SyncEvent {
-    let thread = |stream: StreamId| thread_of(streams, stream);
+fn resolve(shared: &Shared, own: ThreadId, raw: RawSync) -> SyncEvent {
+    let thread = |stream: StreamId| shared.numbers.get(&stream).copied();
     let count = |thread: ThreadId, wake: u32| {
-        let at = streams[thread.index()].wakes.binary_search(&wake).ok()?;
+        let at = shared.streams[thread.index()]
+            .wakes
+            .binary_search(&wake)
+            .ok()?;
         Some(at as u32 + 1)
     };
     let plain = |number| SyncEvent::Syscall {

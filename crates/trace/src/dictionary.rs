@@ -73,6 +73,10 @@ pub struct Dictionary {
     pub(crate) mnemonics: Vec<String>,
 }
 
+/// Bytes that an instruction takes at least, and a variant.
+const INST_BYTES: usize = 15;
+const VARIANT_BYTES: usize = 2;
+
 fn index(len: usize) -> u32 {
     u32::try_from(len).expect("a dictionary has fewer than 2^32 entries")
 }
@@ -190,7 +194,7 @@ impl Dictionary {
     }
 
     fn take_insts(&mut self, wire: &mut Wire<'_>) -> Result<(), Fault> {
-        let count = wire.count()?;
+        let count = wire.count_of(INST_BYTES)?;
         let mut gaps = Vec::with_capacity(count);
         for _ in 0..count {
             gaps.push(unzigzag(wire.varint()?));
@@ -251,7 +255,7 @@ impl Dictionary {
 
     fn take_variants(&mut self, wire: &mut Wire<'_>) -> Result<(), Fault> {
         let (mut block, mut first_access) = (0_i64, 0_u32);
-        for _ in 0..wire.count()? {
+        for _ in 0..wire.count_of(VARIANT_BYTES)? {
             block = block
                 .checked_add(unzigzag(wire.varint()?))
                 .ok_or_else(|| wire.damaged())?;

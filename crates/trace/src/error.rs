@@ -52,6 +52,24 @@ pub enum Fault {
         /// Where that part begins.
         at: u64,
     },
+    /// A chunk has other counts than its columns.
+    #[error(
+        "says at byte {at} that there are {said} {what} where its columns have {found}; \
+         record it again"
+    )]
+    Count {
+        /// What is counted.
+        what: &'static str,
+        /// What the head of the chunk says.
+        said: u64,
+        /// What the columns have.
+        found: u64,
+        /// Where the chunk begins.
+        at: u64,
+    },
+    /// Whoever asked wanted no answer any more.
+    #[error("was not read to its end, for that was interrupted; ask again")]
+    Interrupted,
     /// A record of another tool's trace cannot be used.
     #[error("record {record} at byte {offset} {problem}")]
     Record {

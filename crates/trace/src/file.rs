@@ -1,7 +1,7 @@
 //! An open capture: everything that is static, checked once.
 //!
-//! Opening reads the whole file into memory and verifies every checksum, so that the cursors'
-//! path has no error to return.
+//! Opening reads the whole file into memory and verifies every checksum, every count and every
+//! address, so that the cursors' path has no error to return.
 
 use crate::chunk::{self, Column, StreamId};
 use crate::container::{self, ChunkPlace, Footer, HEAD_BYTES, StreamInfo, VirtualPage};
@@ -10,8 +10,11 @@ use crate::dictionary::Dictionary;
 use crate::error::{Fault, TraceError};
 use crate::inst::{Inst, InstId};
 use crate::provenance::Provenance;
+use crate::tally::Counts;
 use crate::template::Templates;
 use crate::translate::PageIndex;
+use crate::wire::Wire;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use units::ThreadId;
@@ -51,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) pages: Vec<VirtualPage>,
     pub(crate) chunks: Vec<Vec<ChunkEntry>>,
     pub(crate) streams: Vec<StreamInfo>,
+    pub(crate) numbers: ThreadNumbers,
     threads: Vec<Thread>,
     provenance: Provenance,
 }
@@ -61,19 +65,37 @@ impl TraceFile {
     /// # Errors
     /// When it cannot be read, or is not a complete and undamaged capture of this version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
+        Self::open_unless(path, &mut || false)
+    }
+    /// As [`TraceFile::open`], but asks before each chunk whether to give up.
+    ///
+    /// # Errors
+    /// As [`TraceFile::open`], and [`Fault::Interrupted`].
+    pub fn open_unless(
+        path: impl AsRef<Path>,
+        gives_up: &mut dyn FnMut() -> bool,
+    ) -> Result<Self, TraceError> {
         let path = path.as_ref();
         let name = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|error| Fault::from(error).of(&name))?;
-        Self::from_bytes(bytes, &name)
+        Self::new(bytes, &name, gives_up)
     }
     /// Opens the capture in `bytes`; errors call it `name`.
     ///
     /// # Errors
     /// When it is not a complete and undamaged capture of this version.
     pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, TraceError> {
-        let shared = Shared::new(bytes).map_err(|fault| fault.of(name))?;
+        Self::new(bytes, name, &mut || false)
+    }
+
+    fn new(
+        bytes: Vec<u8>,
+        name: &str,
+        gives_up: &mut dyn FnMut() -> bool,
+    ) -> Result<Self, TraceError> {
+        let (shared, index) = Shared::new(bytes, gives_up).map_err(|fault| fault.of(name))?;
         Ok(Self {
-            index: Arc::new(PageIndex::new(&shared.pages)),
+            index,
             shared: Arc::new(shared),
         })
     }
@@ -129,8 +151,14 @@ impl TraceFile {
     }
 }
 
+/// The number of each stream's thread.
+pub(crate) type ThreadNumbers = BTreeMap<StreamId, ThreadId>;
+
 impl Shared {
-    fn new(bytes: Vec<u8>) -> Result<Self, Fault> {
+    fn new(
+        bytes: Vec<u8>,
+        gives_up: &mut dyn FnMut() -> bool,
+    ) -> Result<(Self, Arc<PageIndex>), Fault> {
         let (footer, footer_start, lens) = container::open(&bytes)?;
         let Footer {
             dictionary,
@@ -138,37 +166,58 @@ impl Shared {
             streams,
             provenance,
         } = footer;
+        let damaged = |part| Fault::Damaged {
+            part,
+            at: footer_start,
+        };
+        let numbers = number(&streams).ok_or_else(|| damaged("thread list"))?;
+        let templates = Templates::new(&dictionary)?;
         let mut chunks: Vec<Vec<ChunkEntry>> = streams.iter().map(|_| Vec::new()).collect();
         let mut at = HEAD_BYTES as u64;
         for len in lens {
             let entry = read_chunk(&bytes, at, len, footer_start)?;
             at += u64::from(len);
-            let damaged = Fault::Damaged {
-                part: "thread list",
-                at: footer_start,
-            };
-            let thread = thread_of(&streams, entry.place.summary.stream).ok_or(damaged)?;
-            chunks[thread.index()].push(entry);
+            let thread = numbers.get(&entry.place.summary.stream);
+            let thread = thread.ok_or_else(|| damaged("thread list"))?;
+            add(&mut chunks[thread.index()], entry)?;
         }
         if at != footer_start {
-            return Err(Fault::Damaged {
-                part: "index",
-                at: footer_start,
-            });
+            return Err(damaged("index"));
         }
-        let threads = describe(&streams, &chunks);
-        let templates = Templates::new(&dictionary);
-        Ok(Self {
+        let threads = describe(&streams, &numbers, &chunks);
+        let accesses = threads.iter().map(|thread| thread.loads + thread.stores);
+        let mut wire = Wire::new(&pages, "page list", footer_start);
+        let pages = container::pages_from_bytes(&mut wire, accesses.sum())?;
+        let index = Arc::new(PageIndex::new(&pages));
+        let mut counts = Counts::new(&dictionary, &templates, &index);
+        for entry in chunks.iter().flatten() {
+            if gives_up() {
+                return Err(Fault::Interrupted);
+            }
+            counts.check(&bytes, entry)?;
+        }
+        let shared = Self {
             bytes,
             dictionary,
             templates,
             pages,
             chunks,
             streams,
+            numbers,
             threads,
             provenance,
-        })
+        };
+        Ok((shared, index))
     }
+}
+
+/// The threads' numbers; `None` if a stream is there twice.
+fn number(streams: &[StreamInfo]) -> Option<ThreadNumbers> {
+    let numbered = streams.iter().enumerate();
+    let numbers: ThreadNumbers = numbered
+        .map(|(n, info)| (info.stream, ThreadId::from_index(n)))
+        .collect();
+    (numbers.len() == streams.len()).then_some(numbers)
 }
 
 fn read_chunk(bytes: &[u8], at: u64, len: u32, end: u64) -> Result<ChunkEntry, Fault> {
@@ -184,18 +233,35 @@ fn read_chunk(bytes: &[u8], at: u64, len: u32, end: u64) -> Result<ChunkEntry, F
     })
 }
 
-/// The thread that `stream` became.
-pub(crate) fn thread_of(streams: &[StreamInfo], stream: StreamId) -> Option<ThreadId> {
-    let at = streams.iter().position(|info| info.stream == stream)?;
-    Some(ThreadId::from_index(at))
+/// Adds a chunk to those of its thread, which it must continue.
+fn add(chunks: &mut Vec<ChunkEntry>, entry: ChunkEntry) -> Result<(), Fault> {
+    let place = &entry.place;
+    let before = chunks.last().map_or(0, |last| {
+        let summary = &last.place.summary;
+        summary.first_instruction + u64::from(summary.instructions)
+    });
+    if place.summary.first_instruction != before {
+        return Err(Fault::Count {
+            what: "instructions before it",
+            said: place.summary.first_instruction,
+            found: before,
+            at: place.offset,
+        });
+    }
+    chunks.push(entry);
+    Ok(())
 }
 
-fn describe(streams: &[StreamInfo], chunks: &[Vec<ChunkEntry>]) -> Vec<Thread> {
+fn describe(
+    streams: &[StreamInfo],
+    numbers: &ThreadNumbers,
+    chunks: &[Vec<ChunkEntry>],
+) -> Vec<Thread> {
     let describe_one = |(n, (info, chunks)): (usize, (&StreamInfo, &Vec<ChunkEntry>))| {
         let sum = |count: fn(&ChunkEntry) -> u32| chunks.iter().map(|c| u64::from(count(c))).sum();
         Thread {
             id: ThreadId::from_index(n),
-            parent: info.parent.and_then(|parent| thread_of(streams, parent)),
+            parent: info.parent.and_then(|parent| numbers.get(&parent).copied()),
             instructions: sum(|chunk| chunk.place.summary.instructions),
             loads: sum(|chunk| chunk.place.summary.loads),
             stores: sum(|chunk| chunk.place.summary.stores),

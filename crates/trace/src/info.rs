@@ -60,21 +60,45 @@ const TOP: usize = 10;
 /// # Errors
 /// When it is not a complete and undamaged capture.
 pub fn info(path: impl AsRef<Path>) -> Result<Info, TraceError> {
-    let file = TraceFile::open(path)?;
-    let top_blocks = top_blocks(&file)?;
+    info_unless(path, &mut || false)
+}
+
+/// As [`info`], but asks at each chunk whether to give up.
+///
+/// # Errors
+/// As [`info`], and [`Fault::Interrupted`].
+pub fn info_unless(
+    path: impl AsRef<Path>,
+    gives_up: &mut dyn FnMut() -> bool,
+) -> Result<Info, TraceError> {
+    let path = path.as_ref();
+    let file = TraceFile::open_unless(path, gives_up)?;
+    let top_blocks = top_blocks(&file, gives_up);
+    let top_blocks = top_blocks.map_err(|fault| fault.of(&path.display().to_string()))?;
     Ok(Info {
         top_blocks,
         ..describe_file(&file)
     })
 }
 
-/// Opens the capture at `path` and describes it as [`info`] does, without following its blocks: in
-/// a time that does not grow with its instructions but with its file.
+/// Opens the capture at `path` and describes it as [`info`] does, without the blocks that executed
+/// most.
 ///
 /// # Errors
 /// When it is not a complete and undamaged capture.
 pub fn counts(path: impl AsRef<Path>) -> Result<Info, TraceError> {
-    Ok(describe_file(&TraceFile::open(path)?))
+    counts_unless(path, &mut || false)
+}
+
+/// As [`counts`], but asks at each chunk whether to give up.
+///
+/// # Errors
+/// As [`counts`], and [`Fault::Interrupted`].
+pub fn counts_unless(
+    path: impl AsRef<Path>,
+    gives_up: &mut dyn FnMut() -> bool,
+) -> Result<Info, TraceError> {
+    Ok(describe_file(&TraceFile::open_unless(path, gives_up)?))
 }
 
 fn describe_file(file: &TraceFile) -> Info {
@@ -93,11 +117,14 @@ fn describe_file(file: &TraceFile) -> Info {
     }
 }
 
-fn top_blocks(file: &TraceFile) -> Result<Vec<TopBlock>, TraceError> {
+fn top_blocks(
+    file: &TraceFile,
+    gives_up: &mut dyn FnMut() -> bool,
+) -> Result<Vec<TopBlock>, Fault> {
     let dictionary = &file.shared.dictionary;
     let mut counts = vec![0_u64; dictionary.blocks.len()];
     for thread in file.threads() {
-        count_blocks(file, thread.id, &mut counts)?;
+        count_blocks(file, thread.id, &mut counts, gives_up)?;
     }
     let pc = |block: &Block| dictionary.insts[block.first as usize].pc;
     let top = |(block, count): (&Block, &u64)| TopBlock {

@@ -23,7 +23,10 @@ pub mod inst;
 pub mod provenance;
 pub mod writer;
 
+mod columns;
+
 mod predictor;
+mod tally;
 mod template;
 mod translate;
 mod wire;
@@ -36,7 +39,7 @@ pub use dynamic::{CanonicalAddr, DurationClass, DynInst, FutexId, MemAccess, Syn
 pub use error::{Fault, TraceError};
 pub use file::{Thread, TraceFile};
 pub use foreign::ForeignError;
-pub use info::{Info, TopBlock, counts, head, info};
+pub use info::{Info, TopBlock, counts, counts_unless, head, info, info_unless};
 pub use inst::{CodeLine, Inst, InstId, OpClass, Reg};
 pub use provenance::Provenance;
 pub use writer::{Operand, StaticInst, TraceWriter};

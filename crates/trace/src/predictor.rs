@@ -56,6 +56,8 @@ pub(crate) struct AddressPredictor {
     slots: Vec<Slot>,
     /// The address before, whichever access made it: what a new slot starts from.
     recent: u64,
+    /// Slots that are not empty: what is to be forgotten. A chunk uses few of a capture's.
+    used: Vec<usize>,
 }
 
 impl AddressPredictor {
@@ -63,11 +65,14 @@ impl AddressPredictor {
         Self {
             slots: Vec::new(),
             recent: 0,
+            used: Vec::new(),
         }
     }
     /// Forgets everything; slots below `count` exist afterwards.
     pub(crate) fn reset(&mut self, count: usize) {
-        self.slots.clear();
+        for slot in self.used.drain(..) {
+            self.slots[slot] = Slot::default();
+        }
         self.slots.resize(count, Slot::default());
         self.recent = 0;
     }
@@ -102,8 +107,9 @@ impl AddressPredictor {
     }
     #[inline]
     fn learn(&mut self, slot: usize, addr: u64) {
-        let slot = &mut self.slots[slot];
+        let (number, slot) = (slot, &mut self.slots[slot]);
         slot.stride = if slot.last == 0 {
+            self.used.push(number);
             0
         } else {
             addr.wrapping_sub(slot.last)

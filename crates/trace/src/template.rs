@@ -3,6 +3,7 @@
 
 use crate::dictionary::{Access, AccessKind, Dictionary, Variant};
 use crate::dynamic::DynInst;
+use crate::error::Fault;
 use crate::inst::{Inst, OpClass};
 
 /// Where the addresses of a piece come from.
@@ -49,8 +50,26 @@ pub(crate) struct Templates {
     pub(crate) slots: usize,
 }
 
+/// Most pieces of all variants: ten times those of the largest programs. A variant has the pieces
+/// of its whole block, so few bytes of a dictionary could ask for any number of them.
+const MOST_PIECES: u64 = 1 << 24;
+
 impl Templates {
-    pub(crate) fn new(dictionary: &Dictionary) -> Self {
+    /// # Errors
+    /// The variants are too many, or too long.
+    pub(crate) fn new(dictionary: &Dictionary) -> Result<Self, Fault> {
+        let pieces = |variant: &Variant| {
+            let block = dictionary.blocks[variant.block as usize];
+            u64::from(block.count) + u64::from(variant.access_count)
+        };
+        let asked: u64 = dictionary.variants.iter().map(pieces).sum();
+        if asked > MOST_PIECES {
+            let problem = format!(
+                "has blocks of {asked} instructions and accesses in all their variants, more than \
+                 the {MOST_PIECES} that are read; record a part of the program"
+            );
+            return Err(Fault::Unusable(problem));
+        }
         let mut this = Self {
             slots: dictionary.accesses.len(),
             ..Self::default()
@@ -58,7 +77,7 @@ impl Templates {
         for variant in &dictionary.variants {
             this.add(dictionary, variant);
         }
-        this
+        Ok(this)
     }
 
     fn add(&mut self, dictionary: &Dictionary, variant: &Variant) {

@@ -108,8 +108,12 @@ impl<'a> Wire<'a> {
     /// A count of things of at least one byte each: bounded by what is left, so that a damaged
     /// count cannot ask for unbounded memory.
     pub(crate) fn count(&mut self) -> Result<usize, Fault> {
+        self.count_of(1)
+    }
+    /// The same of things of at least `bytes` each.
+    pub(crate) fn count_of(&mut self, bytes: usize) -> Result<usize, Fault> {
         let count: usize = self.int()?;
-        if count > self.bytes.len() - self.at {
+        if count > (self.bytes.len() - self.at) / bytes {
             Err(self.damaged())
         } else {
             Ok(count)
@@ -134,8 +138,8 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Largest section or column after decompression.
-const MAX_RAW: u32 = 1 << 30;
+/// Largest section after decompression: a dictionary of some ten million instructions.
+const MAX_RAW: u32 = 256 << 20;
 
 /// Appends a section: tag, raw and packed length, checksum of all that and of the packed bytes.
 pub(crate) fn put_section(out: &mut Vec<u8>, tag: [u8; 4], raw: &[u8]) {

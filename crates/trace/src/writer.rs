@@ -15,7 +15,7 @@ use std::path::Path;
 use units::ThreadId;
 
 /// Blocks per chunk.
-const CHUNK: u32 = 1 << 16;
+const CHUNK: u32 = crate::chunk::MOST_BLOCKS;
 
 /// A static instruction of a [`TraceWriter`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -54,6 +54,8 @@ pub struct TraceWriter {
 
 struct Stream {
     encoder: StreamEncoder,
+    /// The last instruction, if it is repeated.
+    repeated: Option<StaticInst>,
     info: StreamInfo,
 }
 
@@ -88,6 +90,7 @@ impl TraceWriter {
         };
         self.streams.push(Stream {
             encoder: StreamEncoder::new(stream),
+            repeated: None,
             info,
         });
         id
@@ -192,13 +195,16 @@ impl TraceWriter {
         let count = |kind| accesses.iter().filter(|access| access.0 != kind).count() as u32;
         let (loads, stores) = (count(AccessKind::Store), count(AccessKind::Load));
         let stream = &mut self.streams[thread.index()];
-        if stream.encoder.summary().blocks == CHUNK {
+        // As the recorder does: iterations stay in one chunk and count once together.
+        if stream.encoder.summary().blocks >= CHUNK && stream.repeated.is_none() {
             end_chunk(&mut self.file, &mut stream.encoder);
         }
+        let continues = stream.repeated == Some(inst);
+        stream.repeated = defined.repeats().then_some(inst);
         stream
             .encoder
             .block(variant, self.dictionary.first_slot(variant), &addresses);
-        stream.encoder.count(1, loads, stores);
+        stream.encoder.count(u32::from(!continues), loads, stores);
     }
     /// Executes the system call `inst` with its event. A wake's count is set here: each wake is
     /// the thread's next.

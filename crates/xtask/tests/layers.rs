@@ -27,12 +27,21 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ("bindings", &["*"]),
     ("tracer", &["units", "trace"]),
     ("workloads", &["units"]),
+    ("forge", &[]),
     ("bench", &["*"]),
     ("xtask", &["*"]),
 ];
 
 /// Crates that nobody may use.
-const SEEN_BY_NONE: [&str; 6] = ["bindings", "capi", "tracer", "workloads", "bench", "xtask"];
+const SEEN_BY_NONE: [&str; 7] = [
+    "bindings",
+    "capi",
+    "tracer",
+    "workloads",
+    "forge",
+    "bench",
+    "xtask",
+];
 
 fn broken_rules(packages: &[Package]) -> Vec<String> {
     let mut broken = Vec::new();
