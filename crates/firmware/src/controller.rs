@@ -1,14 +1,17 @@
 //! The controller: requests in, answers out.
 //!
-//! Owns every mechanism and joins them. What it decides is in the files below, by concern: reads
-//! (R1–R3), writes (W1–W3), fetches (misses, fills, prefetch), compaction (L1–L5), promotion, and
-//! whole pages (the block port).
+//! Joins the components, of which none knows another: the write log with its transactions
+//! ([`Log`]), the data cache with its MSHRs ([`Cache`]), and the way to flash, buffers and FTL
+//! ([`BackEnd`]). It moves bytes between them and has the requests that wait for more than one. What
+//! happens when is in the files below, by concern: reads (R1–R3), writes (W1–W3), fetches (misses,
+//! fills, prefetch), compaction (L1–L5), promotion, transactions, and whole pages (the block port).
 //!
 //! Invariants, checked by [`Controller::audit`] and the model tests:
 //! every request is answered once; with a log no frame is dirty, that is, log, buffers and flash
 //! together always hold every acknowledged line; the copies of a line in log and resident frame are
 //! equal; a line leaves the log only when its page is on flash or has gone to the host.
 
+mod artifact;
 mod audit;
 mod commands;
 mod compaction;
@@ -27,33 +30,30 @@ mod standstill;
 mod transactions;
 mod writes;
 
+use crate::back_end::{BackEnd, Ended, Reader};
+use crate::cache::{Cache, Pending};
 use crate::config::ControllerConfig;
-use crate::data_cache::DataCache;
-use crate::durable::{Record, WriteOrder};
-use crate::ftl::{Done, Ftl, FtlStats};
+use crate::durable::WriteOrder;
+use crate::ftl::{Ftl, FtlStats};
+use crate::log::{Log, slot_address};
 use crate::log_index::{LogIndex, TwoLevelHash};
-use crate::mshr::{MshrFile, Pending};
-use crate::page_buffers::PageBuffers;
 use crate::platform::{
     Answer, Breakdown, BufferId, Cell, NandFault, NandTag, PagePlace, Platform, Refusal, Request,
     RequestOp, Response, Served, Timer, Unit,
 };
-use crate::prefetch::AnyPrefetcher;
+use crate::policies::charges::Charges;
+use crate::policies::delay::DelayPolicy;
+use crate::policies::promotion::HotPages;
+use crate::policies::victims::VictimPolicy;
 use crate::stats::ControllerStats;
-use crate::write_log::WriteLog;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-use compaction::{AtHand, Compaction};
 use constants::Constants;
 use flush::Flushes;
 pub use fullness::Fullness;
 use past_cache::PastCache;
 pub use remains::{UnsoundState, check_tables};
-use transactions::Transactions;
 use units::address::LINE_BYTES;
 use units::{Bytes, DieId, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
-use writes::StalledWrite;
 
 /// Where the copies of a line in device DRAM are; all of them are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,46 +64,28 @@ pub struct Copies {
     pub frame: Option<FrameId>,
 }
 
-/// The controller of a memory-semantic SSD. Owns the FTL.
+/// The controller of a memory-semantic SSD.
 #[derive(Clone)]
 pub struct Controller<I = TwoLevelHash> {
     constants: Constants,
-    cache: DataCache,
-    prefetcher: AnyPrefetcher,
-    log: Option<WriteLog<I>>,
-    mshrs: MshrFile,
-    buffers: PageBuffers,
-    /// None: there are none, and nothing is paid for them.
-    transactions: Option<Box<Transactions>>,
-    compaction: Compaction,
+    /// None: writes go to the data cache.
+    log: Option<Log<I>>,
+    cache: Cache,
+    back_end: BackEnd,
+    charges: Charges,
+    delay: DelayPolicy,
+    victims: VictimPolicy,
+    hot_pages: HotPages,
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
-    at_hand: AtHand,
     stalled_misses: VecDeque<Pending>,
-    /// Writes that wait for room in the log, in order of arrival.
-    stalled_writes: VecDeque<StalledWrite>,
-    /// By buffer: the page write that is answered when its program is done, and since when it has
-    /// had the buffer.
-    page_writers: Vec<Option<(Pending, Time)>>,
-    /// Page writes whose program is not done, answered or not.
-    page_writes_in_flight: u32,
     flushes: Flushes,
     past_cache: PastCache,
-    /// Pages that the host has been offered and has not answered for.
-    offered_pages: Vec<Lpa>,
     /// Requests that arrived and have not been answered.
     outstanding: u64,
     /// Of the latest line or page that was taken.
     write_order: WriteOrder,
-    ftl: Ftl,
     stats: ControllerStats,
 }
-
-/// ByteFS §4.3: a commit takes 4 B of the TxLog.
-const TX_LOG_ENTRY: Bytes = Bytes::new(4);
-
-/// Who asked the FTL for a read: an MSHR, compaction with this buffer, or a read past the cache.
-const COMPACTION_OWNER: u32 = 1 << 31;
-const PAST_CACHE_OWNER: u32 = 1 << 30;
 
 impl Controller {
     /// A preconditioned device with empty DRAM and the log index of SkyByte.
@@ -116,11 +98,6 @@ impl Controller {
 }
 
 impl<I: LogIndex> Controller<I> {
-    /// The next program goes where page `lpa` would be, behind all pages of the program.
-    pub fn write_as_behind(&mut self, lpa: Lpa) {
-        self.ftl.write_as_behind(lpa);
-    }
-
     /// As [`Controller::new`], with another index of the log.
     ///
     /// # Panics
@@ -136,46 +113,25 @@ impl<I: LogIndex> Controller<I> {
         let problems = config.validate();
         assert!(problems.is_empty(), "{}", problems.join("; "));
         let (ssd, page) = (&config.ssd, config.geometry.page_size);
-        let ftl = ftl(config);
+        let back_end = BackEnd::new(config, ftl(config));
         assert!(
-            ftl.logical_page_count() < u64::from(u32::MAX),
+            back_end.logical_page_count() < u64::from(u32::MAX),
             "the data cache names pages by 32 bits"
         );
-        let in_32_bits = |count: u64| u32::try_from(count).expect("validated");
-        let half_slots = in_32_bits(ssd.half_slot_count());
         Self {
             constants: Constants::new(config),
-            cache: DataCache::new(
-                in_32_bits(ssd.frame_count(page.bytes())),
-                ssd.cache_ways,
-                ssd.cache_policy,
-            ),
-            prefetcher: AnyPrefetcher::new(ssd),
-            log: (half_slots > 0).then(|| {
-                WriteLog::new(half_slots, page, ssd.log_mode)
-                    .sealed_at(in_32_bits(ssd.seal_slot_count()))
-            }),
-            transactions: (ssd.tx_log >= TX_LOG_ENTRY).then(|| {
-                let seal_slots = in_32_bits(ssd.seal_slot_count());
-                Box::new(Transactions::new(
-                    in_32_bits(ssd.tx_log / TX_LOG_ENTRY),
-                    seal_slots,
-                ))
-            }),
-            mshrs: MshrFile::new(ssd.mshr_count),
-            buffers: PageBuffers::new(ssd.buffers),
-            compaction: Compaction::default(),
-            at_hand: AtHand::default(),
+            log: Log::new(ssd, page),
+            cache: Cache::new(ssd, page),
+            back_end,
+            charges: Charges::new(ssd),
+            delay: DelayPolicy::new(config),
+            victims: VictimPolicy::new(ssd),
+            hot_pages: HotPages::new(config),
             stalled_misses: VecDeque::new(),
-            stalled_writes: VecDeque::new(),
-            page_writers: Vec::new(),
-            page_writes_in_flight: 0,
             flushes: Flushes::default(),
             past_cache: PastCache::default(),
-            offered_pages: Vec::new(),
             outstanding: 0,
             write_order: WriteOrder::default(),
-            ftl,
             stats: ControllerStats::default(),
         }
     }
@@ -188,7 +144,7 @@ impl<I: LogIndex> Controller<I> {
     #[inline]
     pub fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.outstanding += 1;
-        if self.ftl.is_read_only() && request.op.is_write() {
+        if self.back_end.is_read_only() && request.op.is_write() {
             return self.refuse(now, request, Refusal::ReadOnly, platform);
         }
         match request.op {
@@ -213,12 +169,8 @@ impl<I: LogIndex> Controller<I> {
     // One function with the FTL's part in it, not that part for each of its callers.
     #[inline(never)]
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) {
-        // `stale` needs no answer here. A page whose program ends while its fetch is in flight was
-        // compacted, and `finish_page` has put its lines into the frame in flight; without a log a
-        // page in a buffer is taken from there, so no fetch of it is in flight. A page write gives
-        // all of its lines to a frame in flight.
-        let done = self.ftl.on_nand_done(now, tag, platform);
-        self.go_on(now, tag, done, platform);
+        let ended = self.back_end.on_nand_done(now, tag, platform);
+        self.go_on(now, tag, ended, platform);
     }
 
     /// A NAND operation has failed. Programs are done again elsewhere and blocks that fail are
@@ -232,26 +184,19 @@ impl<I: LogIndex> Controller<I> {
         fault: NandFault,
         platform: &mut P,
     ) {
-        let done = self.ftl.on_nand_failed(now, tag, fault, platform);
-        self.go_on(now, tag, done, platform);
+        let ended = self.back_end.on_nand_failed(now, (tag, fault), platform);
+        self.go_on(now, tag, ended, platform);
     }
 
     /// Does what the end of a NAND operation allows.
     #[inline]
-    fn go_on<P: Platform>(&mut self, now: Time, tag: NandTag, done: Done, platform: &mut P) {
-        match done {
-            Done::Internal => return self.end_vain_waits(now, platform),
-            Done::Read { owner, .. } if owner.get() & COMPACTION_OWNER != 0 => {
-                let buffer = BufferId::new(owner.get() & !COMPACTION_OWNER);
-                self.coalesce(now, buffer, tag, platform);
-            }
-            Done::Read { owner, .. } if owner.get() & PAST_CACHE_OWNER != 0 => {
-                self.pass_on(now, owner, tag, platform);
-            }
-            Done::Read { owner, .. } => self.fill(now, owner, tag, platform),
-            Done::Programmed { owner, .. } => {
-                self.on_programmed(now, BufferId::new(owner.get()), platform);
-            }
+    fn go_on<P: Platform>(&mut self, now: Time, tag: NandTag, ended: Ended, platform: &mut P) {
+        match ended {
+            Ended::Internal => return self.end_vain_waits(now, platform),
+            Ended::Read(Reader::Compaction(buffer)) => self.coalesce(now, buffer, tag, platform),
+            Ended::Read(Reader::PastCache(place)) => self.pass_on(now, place, tag, platform),
+            Ended::Read(Reader::Mshr(mshr)) => self.fill(now, mshr, tag, platform),
+            Ended::Programmed(buffer) => self.on_programmed(now, buffer, platform),
         }
         // Before others take the buffers that are free now.
         self.advance_flushes(now, platform);
@@ -274,30 +219,26 @@ impl<I: LogIndex> Controller<I> {
 
     /// Pages of the exported logical space.
     pub fn logical_page_count(&self) -> u64 {
-        self.ftl.logical_page_count()
+        self.back_end.logical_page_count()
     }
 
     /// The die that a page is on, if it is mapped.
     pub fn die_of(&self, lpa: Lpa) -> Option<DieId> {
-        self.ftl.die_of(lpa)
+        self.back_end.ftl().die_of(lpa)
     }
 
     /// Where the copies of a line in device DRAM are.
     pub fn copies_of(&self, line: LineAddr) -> Copies {
         let (lpa, in_page) = self.split(line);
-        let frame = self.cache.find(lpa);
         Copies {
             log: self.find_in_log(lpa, in_page),
-            frame: frame.filter(|frame| self.cache.mshr_of(*frame).is_none()),
+            frame: self.cache.find_resident(lpa),
         }
     }
 
     /// Whether nothing is in flight or waiting.
     pub fn is_idle(&self) -> bool {
-        self.outstanding == 0
-            && self.mshrs.in_use() == 0
-            && self.buffers.in_use() == 0
-            && self.ftl.is_idle()
+        self.outstanding == 0 && self.cache.in_flight_count() == 0 && self.back_end.is_idle()
     }
 
     /// Counters since the last reset.
@@ -306,18 +247,18 @@ impl<I: LogIndex> Controller<I> {
     }
 
     pub(crate) fn ftl(&self) -> &Ftl {
-        &self.ftl
+        self.back_end.ftl()
     }
 
     /// Counters of the FTL since the last reset.
     pub fn ftl_stats(&self) -> &FtlStats {
-        self.ftl.stats()
+        self.back_end.ftl().stats()
     }
 
     /// Sets all counters to zero; contents stay.
     pub fn reset_stats(&mut self) {
         self.stats = ControllerStats::default();
-        self.ftl.reset_stats();
+        self.back_end.reset_stats();
     }
 
     #[inline]
@@ -326,20 +267,11 @@ impl<I: LogIndex> Controller<I> {
         (line.lpa(page), line.in_page(page))
     }
 
-    /// The order of the next line or page.
-    #[inline]
-    fn next_order(&mut self) -> WriteOrder {
-        self.write_order = self.write_order.next();
-        self.write_order
-    }
-
-    /// A page leaves the log. What is older of a line goes first, so that no cut brings it back.
+    /// A page leaves the log.
     fn drop_logged<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
-        let Some(log) = self.log.as_mut() else { return };
-        for slot in log.slots(lpa) {
-            platform.record(Record::Dropped(slot));
+        if let Some(log) = self.log.as_mut() {
+            log.drop_page(lpa, platform);
         }
-        log.drop_page(lpa);
     }
 
     #[inline]
@@ -473,11 +405,6 @@ impl<I: LogIndex> Controller<I> {
     fn stall(&mut self, pending: Pending) {
         self.stats.miss_stalls += 1;
         self.stalled_misses.push_back(pending);
-    }
-
-    /// The first byte of a slot of the log in device DRAM.
-    fn slot_address(slot: LogSlot) -> Bytes {
-        LINE_BYTES * u64::from(slot.get())
     }
 
     /// The first byte of a frame in device DRAM.

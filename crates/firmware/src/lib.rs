@@ -13,6 +13,8 @@
 
 extern crate alloc;
 
+mod back_end;
+mod cache;
 pub mod config;
 pub mod controller;
 pub mod data_cache;
@@ -20,14 +22,13 @@ pub mod durable;
 pub mod flight_map;
 pub mod ftl;
 pub mod health;
+mod log;
 pub mod log_index;
-mod mshr;
-mod page_buffers;
 pub mod platform;
 pub mod poison;
+mod policies;
 pub mod prefetch;
 pub mod stats;
-mod tx_log;
 pub mod write_log;
 
 pub use config::{

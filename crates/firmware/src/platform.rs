@@ -135,6 +135,15 @@ pub struct Request {
     pub source: Option<CoreId>,
 }
 
+impl Request {
+    /// The lines of its page that it is of, in ascending order.
+    #[inline]
+    pub(crate) fn lines(&self, page: PageSize) -> impl Iterator<Item = LineInPage> + use<> {
+        let first = self.line.in_page(page).get();
+        (first..first + self.op.line_count(page)).map(LineInPage::new)
+    }
+}
+
 /// How a request is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {

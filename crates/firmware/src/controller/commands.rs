@@ -2,9 +2,8 @@
 
 use super::Controller;
 use super::reads::hit_breakdown;
-use crate::durable::Record;
+use crate::cache::Pending;
 use crate::log_index::LogIndex;
-use crate::mshr::Pending;
 use crate::platform::{
     Answer, Breakdown, PagePlace, Platform, Refusal, Request, RequestOp, Response, Served,
 };
@@ -87,10 +86,7 @@ impl<I: LogIndex> Controller<I> {
         let (lpa, _) = self.split(request.line);
         self.forget_frame(lpa, platform);
         // The oldest copy goes first: whatever a cut leaves of a line is then its newest copy.
-        self.ftl.trim(lpa, platform);
-        if let Some(buffer) = self.buffers.forget(lpa) {
-            platform.record(Record::Unbuffered(buffer));
-        }
+        self.back_end.trim(lpa, platform);
         self.drop_logged(lpa, platform);
         self.answer_command(pending.miss_ready(), &pending, platform);
         self.pump_log(now, platform);
@@ -109,7 +105,7 @@ impl<I: LogIndex> Controller<I> {
         let all = self.constants.all_lines;
         platform.copy_page(PagePlace::Zero, PagePlace::Frame(frame), all);
         self.cache.mark_clean(frame);
-        self.mshrs.get_mut(mshr).written = all;
+        self.cache.add_written(mshr, all);
     }
 
     /// Answers a request that nothing is to be brought for, at `at`.

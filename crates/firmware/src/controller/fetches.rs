@@ -1,28 +1,17 @@
 //! Pages between flash and data cache: fetch, fill, eviction, prefetch.
 
 use super::Controller;
-use super::promotion::Use;
-use crate::data_cache::MshrId;
-use crate::durable::{BufferedPage, Record};
-use crate::ftl::Owner;
+use crate::back_end::{Job, Reader};
+use crate::cache::{Arrived, MshrId, Waiter};
 use crate::log_index::LogIndex;
-use crate::mshr::{Mshr, Waiter};
-use crate::page_buffers::Job;
 use crate::platform::{
     Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp,
 };
-use crate::prefetch::{Plan, Prefetcher, Trigger};
-use units::address::LINE_BYTES;
-use units::{CoreId, FrameId, LineMask, Lpa, Time};
+use crate::policies::promotion::Use;
+use crate::prefetch::Plan;
+use units::{CoreId, FrameId, Lpa, Time};
 
 impl<I: LogIndex> Controller<I> {
-    /// From now on page 0, 1, 2, … has the set in the data cache that the page with the first,
-    /// second, … of these numbers would have: a host that does not number its pages by their
-    /// place. The cache is empty.
-    pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
-        self.cache.number_pages(numbers);
-    }
-
     /// Starts the fetch of a mapped page that is neither cached nor in a buffer; None if there is
     /// no MSHR or no room in its set.
     pub(super) fn fetch<P: Platform>(
@@ -31,39 +20,31 @@ impl<I: LogIndex> Controller<I> {
         lpa: Lpa,
         platform: &mut P,
     ) -> Option<MshrId> {
-        if !self.mshrs.has_free() {
+        if !self.cache.has_free_mshr() {
             return None;
         }
         let (frame, leaving) = self.vacate(at, lpa, platform)?;
-        let behind = leaving.filter(|_| self.constants.victims_go_behind);
+        let behind = leaving.filter(|_| self.victims.goes_behind());
         if let (Some((at, buffer)), None) = (leaving, behind) {
             self.submit(at, buffer, platform);
         }
-        let mshr = self.mshrs.open(lpa, frame);
-        self.cache.install(frame, lpa, Some(mshr));
-        if let Some(buffer) = self.buffers.holding(lpa) {
+        let mshr = self.cache.begin_fetch(lpa, frame);
+        if let Some(buffer) = self.back_end.buffer_with(lpa) {
             // Only without ssd.buffer_hits: the fetch takes the time, the buffer has the bytes.
             let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
             platform.copy_page(from, to, self.constants.all_lines);
-            self.mshrs.get_mut(mshr).is_copied = true;
+            self.cache.note_copied(mshr);
         }
-        if self.constants.delay_threshold.is_some() {
+        if self.delay.is_used() {
             // Before the read is submitted: Algorithm 1 adds it to what is queued.
-            let estimate = self.ftl.estimate(lpa);
-            let entry = self.mshrs.get_mut(mshr);
-            entry.expected = at + estimate.latency;
-            entry.is_behind_gc = estimate.gc_in_progress;
+            self.cache.expect(mshr, at, self.back_end.estimate(lpa));
         }
-        let tag = self.ftl.read(at, lpa, Owner::new(mshr.get()), platform);
+        let tag = self.back_end.read(at, lpa, Reader::Mshr(mshr), platform);
         if let Some((at, buffer)) = behind {
             self.submit(at, buffer, platform);
         }
-        if self.constants.knows_ends
-            && let Some(end) = platform.expected_end(tag)
-        {
-            let entry = self.mshrs.get_mut(mshr);
-            entry.expected = end;
-            entry.is_behind_gc = false;
+        if let Some((end, estimate)) = self.delay.ask_flash(tag, platform) {
+            self.cache.expect(mshr, end, estimate);
         }
         Some(mshr)
     }
@@ -90,36 +71,23 @@ impl<I: LogIndex> Controller<I> {
         lpa: Lpa,
         platform: &mut P,
     ) -> Option<(FrameId, Option<(Time, BufferId)>)> {
-        let frame = self.cache.place_for(lpa, self.buffers.has_free())?;
+        let place = self.cache.place_for(lpa, self.back_end.has_free_buffer())?;
         let mut leaving = None;
-        if let Some(old) = self.cache.page_in(frame) {
-            if self.cache.is_dirty(frame) {
-                self.stats.evictions_dirty += 1;
-                leaving = Some(self.buffer_frame(at, old, frame, platform));
-            } else if !self.constants.programs_clean_victims {
-                self.stats.evictions_clean += 1;
-            } else if self.buffers.has_free() {
-                self.stats.evictions_clean += 1;
-                leaving = Some(self.buffer_frame(at, old, frame, platform));
-            } else {
-                return None;
+        if let Some((old, is_dirty)) = place.leaves {
+            if self.victims.programs(is_dirty) {
+                if !is_dirty && !self.back_end.has_free_buffer() {
+                    return None;
+                }
+                leaving = Some(self.buffer_frame(at, old, place.frame, platform));
             }
-            self.stats.prefetches_useless += u64::from(self.cache.is_prefetched(frame));
-            self.cache.evict(frame);
+            match is_dirty {
+                true => self.stats.evictions_dirty += 1,
+                false => self.stats.evictions_clean += 1,
+            }
+            let was_in_vain = self.cache.evict(place.frame);
+            self.stats.prefetches_useless += u64::from(was_in_vain);
         }
-        Some((frame, leaving))
-    }
-
-    /// Sends a dirty page to flash through a buffer; its frame is free to go.
-    pub(super) fn write_back<P: Platform>(
-        &mut self,
-        at: Time,
-        lpa: Lpa,
-        frame: FrameId,
-        platform: &mut P,
-    ) {
-        self.stats.evictions_dirty += 1;
-        self.program_frame(at, lpa, frame, platform);
+        Some((place.frame, leaving))
     }
 
     /// Sends a page to flash through a buffer, which is free.
@@ -142,45 +110,20 @@ impl<I: LogIndex> Controller<I> {
         frame: FrameId,
         platform: &mut P,
     ) -> (Time, BufferId) {
-        let buffer = self.buffers.take(lpa, Job::WriteBack);
+        let buffer = self.back_end.take_buffer(lpa, Job::WriteBack);
         let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
         platform.copy_page(from, to, self.constants.all_lines);
-        self.record_buffer(lpa, buffer, platform);
+        let order = &mut self.write_order;
+        self.back_end.record_buffer((lpa, buffer), order, platform);
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
         (platform.dram(at, address, size, false), buffer)
     }
 
-    /// What a buffer has of a page survives a power cut from now on, in place of what an earlier
-    /// one has; if anything keeps buffers then.
-    pub(super) fn record_buffer<P: Platform>(
-        &mut self,
-        lpa: Lpa,
-        buffer: BufferId,
-        platform: &mut P,
-    ) {
-        if !self.constants.is_protected {
-            return;
-        }
-        let order = self.next_order();
-        platform.record(Record::Buffered(buffer, BufferedPage { lpa, order }));
-        if let Some(older) = self.buffers.keep(lpa, buffer) {
-            platform.record(Record::Unbuffered(older));
-        }
-    }
-
     /// Programs the page in a buffer, which now holds its newest bytes.
     pub(super) fn submit<P: Platform>(&mut self, at: Time, buffer: BufferId, platform: &mut P) {
-        self.buffers.publish(buffer);
-        let (lpa, job) = self.buffers.job(buffer);
-        let from = PagePlace::Buffer(buffer);
-        let owner = Owner::new(buffer.get());
-        let is_compaction = job == Job::Compaction;
-        if is_compaction && self.at_hand.is_all && self.at_hand.has(lpa) {
-            // The artifact maps such a page to a die before it programs it on the next one.
-            self.ftl.pass_die();
-        }
-        self.ftl
-            .program_for(at, lpa, from, owner, is_compaction, platform);
+        let log = self.log.as_ref();
+        let passes_die = |lpa| log.is_some_and(|log| log.passes_die(lpa));
+        self.back_end.submit(at, buffer, passes_die, platform);
     }
 
     /// A page has been programmed.
@@ -190,25 +133,12 @@ impl<I: LogIndex> Controller<I> {
         buffer: BufferId,
         platform: &mut P,
     ) {
-        let (lpa, job) = self.buffers.job(buffer);
-        // The page is mapped, here or by a later program; what is dropped from the log now must
-        // not be covered by an earlier write of the page.
-        if let Some(covered) = self.buffers.finish(buffer) {
-            platform.record(Record::Unbuffered(covered));
-        }
+        let (lpa, job) = self.back_end.end_program(buffer, platform);
         match job {
             Job::WriteBack => {}
             Job::Compaction => self.finish_page(now, lpa, platform),
             Job::BlockWrite => self.finish_page_write(now, buffer, platform),
         }
-    }
-
-    /// The buffer on its way to flash that a page may be taken back from.
-    #[inline]
-    pub(super) fn buffer_of(&self, lpa: Lpa) -> Option<BufferId> {
-        let buffer = self.buffers.holding(lpa)?;
-        // A page that has never been on flash cannot be read from there.
-        (self.constants.buffer_hits || !self.ftl.is_mapped(lpa)).then_some(buffer)
     }
 
     /// Takes a page back from a buffer on its way to flash; returns when it is in the frame.
@@ -220,7 +150,7 @@ impl<I: LogIndex> Controller<I> {
         frame: FrameId,
         platform: &mut P,
     ) -> Time {
-        self.cache.install(frame, lpa, None);
+        self.cache.install(frame, lpa);
         let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
         platform.copy_page(from, to, self.constants.all_lines);
         self.complete_frame(at, lpa, frame, platform)
@@ -247,10 +177,7 @@ impl<I: LogIndex> Controller<I> {
             for (line, slot) in log.newest_lines(lpa) {
                 let to = Cell::Page(PagePlace::Frame(frame), line);
                 platform.copy_line(Cell::Log(slot), to);
-                if self.constants.merge_charged {
-                    let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
-                    merged = merged.max(read);
-                }
+                merged = merged.max(self.charges.merge(at, slot, platform));
             }
         }
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
@@ -261,29 +188,27 @@ impl<I: LogIndex> Controller<I> {
     pub(super) fn fill<P: Platform>(
         &mut self,
         now: Time,
-        owner: Owner,
+        mshr: MshrId,
         tag: NandTag,
         platform: &mut P,
     ) {
-        let mut mshr = self.mshrs.close(MshrId::new(owner.get()));
-        let (lpa, frame) = (mshr.lpa, mshr.frame);
-        let older = match mshr.is_copied {
-            true => LineMask::EMPTY,
-            false => self.constants.all_lines.without(mshr.written),
-        };
+        let mut arrived = self.cache.end_fetch(mshr);
+        let (lpa, frame) = (arrived.lpa(), arrived.frame());
+        let older = arrived.older_lines(self.constants.all_lines);
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
         let done = self.complete_frame(now, lpa, frame, platform);
-        if mshr.has_delayed {
+        if arrived.has_delayed() {
             platform.page_arrived(done, lpa);
         }
-        self.cache.settle(frame);
-        self.prefetcher.on_fill(lpa, mshr.is_prefetch);
-        mshr.is_unwanted |= self.only_passes(lpa);
-        while let Some(waiter) = self.mshrs.next_waiter(&mut mshr) {
-            self.answer_waiter(now, done, &waiter, &mshr, platform);
+        self.cache.settle(&arrived);
+        if self.only_passes(lpa) {
+            arrived.let_pass();
         }
-        if mshr.is_unwanted {
+        while let Some(waiter) = self.cache.next_waiter(&mut arrived) {
+            self.answer_waiter(now, done, &waiter, &arrived, platform);
+        }
+        if arrived.only_passes() {
             self.cache.remove(frame);
         }
     }
@@ -293,7 +218,7 @@ impl<I: LogIndex> Controller<I> {
         now: Time,
         filled: Time,
         waiter: &Waiter,
-        mshr: &Mshr,
+        arrived: &Arrived,
         platform: &mut P,
     ) {
         let pending = &waiter.pending;
@@ -307,9 +232,9 @@ impl<I: LogIndex> Controller<I> {
             dram: at - from_flash,
         };
         let answer = (at, waiter.served, breakdown);
-        self.answer_from_frame(pending, mshr.frame, answer, platform);
-        if pending.request.op != RequestOp::PromotionRead && !mshr.is_unwanted {
-            self.use_frame(at, mshr.frame, pending.request, Use::Late, platform);
+        self.answer_from_frame(pending, arrived.frame(), answer, platform);
+        if pending.request.op != RequestOp::PromotionRead && !arrived.only_passes() {
+            self.use_frame(at, arrived.frame(), pending.request, Use::Late, platform);
         }
     }
 
@@ -321,12 +246,7 @@ impl<I: LogIndex> Controller<I> {
         source: Option<CoreId>,
         platform: &mut P,
     ) {
-        let is_miss = true;
-        let plan = self.prefetcher.learn(Trigger {
-            lpa,
-            source,
-            is_miss,
-        });
+        let plan = self.cache.on_miss(lpa, source);
         self.fetch_ahead(at, lpa, plan, platform);
     }
 
@@ -339,15 +259,8 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         self.stats.prefetches_useful += 1;
-        let is_miss = false;
-        let plan = self.prefetcher.learn(Trigger {
-            lpa,
-            source,
-            is_miss,
-        });
-        if self.constants.prefetch_on_first_use {
-            self.fetch_ahead(at, lpa, plan, platform);
-        }
+        let plan = self.cache.on_first_use(lpa, source);
+        self.fetch_ahead(at, lpa, plan, platform);
     }
 
     /// A request asks for a page in flight; if that is being fetched ahead, it comes late.
@@ -366,8 +279,13 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Fetches the pages of a plan, as many as `ssd.prefetch_pages` allows.
-    fn fetch_ahead<P: Platform>(&mut self, at: Time, lpa: Lpa, plan: Plan, platform: &mut P) {
-        let most = self.constants.prefetch_pages;
+    fn fetch_ahead<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        (plan, most): (Plan, u32),
+        platform: &mut P,
+    ) {
         match plan {
             Plan::Nothing => {}
             Plan::Stride(distance) => {
@@ -394,20 +312,18 @@ impl<I: LogIndex> Controller<I> {
     /// Fetches a page ahead if it is mapped, not here already, and finds a place and an MSHR beyond
     /// those left to demand; says whether it did.
     fn fetch_page_ahead<P: Platform>(&mut self, at: Time, lpa: Lpa, platform: &mut P) -> bool {
-        let may_fetch = lpa.get() < self.ftl.logical_page_count()
+        let may_fetch = lpa.get() < self.back_end.logical_page_count()
             && self.cache.find(lpa).is_none()
-            && self.buffer_of(lpa).is_none()
-            && self.ftl.is_mapped(lpa)
-            && self.mshrs.free_count() > self.constants.prefetch_reserve;
+            && self.back_end.buffer_for_read(lpa).is_none()
+            && self.back_end.is_mapped(lpa)
+            && self.cache.may_fetch_ahead();
         if !may_fetch {
             return false;
         }
         let Some(id) = self.fetch(at, lpa, platform) else {
             return false;
         };
-        let mshr = self.mshrs.get_mut(id);
-        mshr.is_prefetch = true;
-        self.cache.mark_prefetched(mshr.frame);
+        self.cache.note_prefetch(id);
         self.stats.prefetches += 1;
         true
     }

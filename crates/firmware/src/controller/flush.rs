@@ -7,8 +7,8 @@
 //! So a flush covers everything that was answered before it came.
 
 use super::Controller;
+use crate::cache::Pending;
 use crate::log_index::LogIndex;
-use crate::mshr::Pending;
 use crate::platform::{Answer, Breakdown, Platform, Response, Served};
 use alloc::vec::Vec;
 use units::{FrameId, Time};
@@ -88,9 +88,9 @@ impl<I: LogIndex> Controller<I> {
             }
             self.flushes.cursor += 1;
         }
-        let taken = self.buffers.taken();
+        let taken = self.back_end.buffers_taken();
         let last = *self.flushes.last_buffer.get_or_insert(taken);
-        self.constants.is_protected || !self.buffers.has_one_until(last)
+        self.back_end.is_protected() || !self.back_end.has_buffer_until(last)
     }
 
     /// Sends a dirty page to flash and leaves it where it is; says whether it is here and there was
@@ -101,11 +101,11 @@ impl<I: LogIndex> Controller<I> {
         frame: FrameId,
         platform: &mut P,
     ) -> bool {
-        let is_here = self.cache.mshr_of(frame).is_none();
+        let is_here = self.cache.is_resident(frame);
         let Some(lpa) = self.cache.page_in(frame).filter(|_| is_here) else {
             return false;
         };
-        if !self.buffers.has_free() {
+        if !self.back_end.has_free_buffer() {
             return false;
         }
         self.cache.mark_clean(frame);

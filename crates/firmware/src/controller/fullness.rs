@@ -29,15 +29,16 @@ pub struct Fullness {
 impl<I: LogIndex> Controller<I> {
     /// How full everything is. Costs a few additions.
     pub fn fullness(&self) -> Fullness {
-        let (log, ftl) = (self.log.as_ref(), &self.ftl);
+        let (log, ftl) = (self.log.as_ref(), self.back_end.ftl());
+        let (buffers, buffers_used) = self.back_end.buffer_counts();
         Fullness {
             log_slots: log.map_or(0, |log| log.slot_count()),
             log_used: log.map_or(0, |log| log.used_slots()),
             is_compacting: log.is_some_and(|log| log.is_compacting()),
             frames: self.cache.frame_count() as u32,
             frames_used: self.cache.used_frames() as u32,
-            buffers: self.buffers.count() as u32,
-            buffers_used: self.buffers.in_use() as u32,
+            buffers: buffers as u32,
+            buffers_used: buffers_used as u32,
             blocks: ftl.geometry().block_count(),
             free_blocks: ftl.free_blocks(),
         }

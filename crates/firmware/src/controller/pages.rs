@@ -9,15 +9,16 @@
 //! one submitted later wins. So the buffer is the newest copy until the program is done.
 
 use super::Controller;
-use super::promotion::Use;
 use super::reads::hit_breakdown;
+use super::slot_address;
+use crate::back_end::Job;
+use crate::cache::Pending;
 use crate::config::BlockWriteAck;
 use crate::log_index::LogIndex;
-use crate::mshr::Pending;
-use crate::page_buffers::Job;
 use crate::platform::{
     Answer, Breakdown, BufferId, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
+use crate::policies::promotion::Use;
 use units::address::LINE_BYTES;
 use units::{Lpa, Time, TxId};
 
@@ -48,25 +49,25 @@ impl<I: LogIndex> Controller<I> {
         pending: &Pending,
         platform: &mut P,
     ) -> bool {
-        if !self.buffers.has_free() {
+        if !self.back_end.has_free_buffer() {
             return false;
         }
         let at = now.max(pending.miss_ready());
         let (lpa, _) = self.split(pending.request.line);
-        let buffer = self.buffers.take(lpa, Job::BlockWrite);
+        let buffer = self.back_end.take_buffer(lpa, Job::BlockWrite);
         let from = PagePlace::Host(pending.request.id);
         platform.copy_page(from, PagePlace::Buffer(buffer), self.constants.all_lines);
         // From here on the buffer is the page, whatever the log has of it: its order says so.
-        self.record_buffer(lpa, buffer, platform);
+        let order = &mut self.write_order;
+        self.back_end.record_buffer((lpa, buffer), order, platform);
         self.replace_copies(at, lpa, pending.request, platform);
-        self.page_writes_in_flight += 1;
         self.submit(at, buffer, platform);
         let goes_through = pending.request.op == RequestOp::WritePageThrough;
         match self.constants.block_write_ack {
-            BlockWriteAck::Buffered if self.constants.is_protected || !goes_through => {
+            BlockWriteAck::Buffered if self.back_end.is_protected() || !goes_through => {
                 self.answer_page_write(at, at, pending, platform);
             }
-            _ => self.keep_writer(at, buffer, *pending),
+            _ => self.back_end.keep_writer(at, buffer, *pending),
         }
         self.pump_log(now, platform);
         true
@@ -90,17 +91,9 @@ impl<I: LogIndex> Controller<I> {
         platform.dram(at, address, size, true);
         self.cache.mark_clean(frame);
         match self.cache.mshr_of(frame) {
-            Some(mshr) => self.mshrs.get_mut(mshr).written = all,
+            Some(mshr) => self.cache.add_written(mshr, all),
             None => self.use_frame(at, frame, request, Use::Late, platform),
         }
-    }
-
-    /// Keeps a write that is answered when its program is done.
-    fn keep_writer(&mut self, at: Time, buffer: BufferId, pending: Pending) {
-        if buffer.index() >= self.page_writers.len() {
-            self.page_writers.resize(buffer.index() + 1, None);
-        }
-        self.page_writers[buffer.index()] = Some((pending, at));
     }
 
     /// The program of a page write is done and its buffer is free.
@@ -110,9 +103,7 @@ impl<I: LogIndex> Controller<I> {
         buffer: BufferId,
         platform: &mut P,
     ) {
-        self.page_writes_in_flight -= 1;
-        let writer = self.page_writers.get_mut(buffer.index());
-        if let Some((pending, begun)) = writer.and_then(Option::take) {
+        if let Some((pending, begun)) = self.back_end.take_writer(buffer) {
             self.answer_page_write(begun, now.max(begun), &pending, platform);
         }
         // Compaction comes before page writes that wait: it may have found no buffer.
@@ -124,12 +115,10 @@ impl<I: LogIndex> Controller<I> {
     /// The programs of page writes wait in vain: if their pages survive in the buffers, they are
     /// done.
     pub(super) fn answer_page_writers<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        for nth in 0..self.page_writers.len() {
-            if let Some((pending, begun)) = self.page_writers[nth].take() {
-                match self.constants.is_protected {
-                    true => self.answer_page_write(begun, now.max(begun), &pending, platform),
-                    false => self.refuse_waiting(now, &pending, platform),
-                }
+        for (pending, begun) in self.back_end.give_up_writers() {
+            match self.back_end.is_protected() {
+                true => self.answer_page_write(begun, now.max(begun), &pending, platform),
+                false => self.refuse_waiting(now, &pending, platform),
             }
         }
     }
@@ -173,7 +162,7 @@ impl<I: LogIndex> Controller<I> {
         if let Some(log) = &self.log {
             for (line, slot) in log.newest_lines(lpa) {
                 platform.copy_line(Cell::Log(slot), Cell::Page(to, line));
-                let read = platform.dram(at, Self::slot_address(slot), LINE_BYTES, false);
+                let read = platform.dram(at, slot_address(slot), LINE_BYTES, false);
                 (done, served) = (done.max(read), Served::LogHit);
             }
         }

@@ -4,11 +4,11 @@
 //! newest bytes of a page that has no frame are then in a buffer or on flash, and stay as they are,
 //! for nothing is written any more: they go to the host from there.
 
+use super::Controller;
 use super::reads::hit_breakdown;
-use super::{Controller, PAST_CACHE_OWNER};
-use crate::ftl::Owner;
+use crate::back_end::Reader;
+use crate::cache::Pending;
 use crate::log_index::LogIndex;
-use crate::mshr::Pending;
 use crate::platform::{Breakdown, NandTag, PagePlace, Platform, RequestOp, Served};
 use alloc::vec::Vec;
 use units::Time;
@@ -46,7 +46,7 @@ impl<I: LogIndex> Controller<I> {
         let at = now.max(pending.miss_ready());
         let (lpa, _) = self.split(pending.request.line);
         let breakdown = hit_breakdown(pending, pending.miss_ready(), at, at);
-        match (self.buffers.holding(lpa), pending.request.op) {
+        match (self.back_end.buffer_with(lpa), pending.request.op) {
             // Who owns a line or takes a page over needs a frame of it.
             (_, RequestOp::Own { .. } | RequestOp::PromotionRead) => {
                 self.refuse_waiting(now, pending, platform);
@@ -55,14 +55,14 @@ impl<I: LogIndex> Controller<I> {
                 let answer = (at, Served::BufferHit, breakdown);
                 self.answer_from(pending, PagePlace::Buffer(buffer), answer, platform);
             }
-            (None, _) if !self.ftl.is_mapped(lpa) => {
+            (None, _) if !self.back_end.is_mapped(lpa) => {
                 let answer = (at, Served::Unmapped, breakdown);
                 self.answer_from(pending, PagePlace::Zero, answer, platform);
             }
             (None, _) => {
                 let place = self.past_cache.enter(*pending, at);
-                let owner = Owner::new(place | PAST_CACHE_OWNER);
-                self.ftl.read(at, lpa, owner, platform);
+                let reader = Reader::PastCache(place);
+                self.back_end.read(at, lpa, reader, platform);
             }
         }
     }
@@ -71,12 +71,11 @@ impl<I: LogIndex> Controller<I> {
     pub(super) fn pass_on<P: Platform>(
         &mut self,
         now: Time,
-        owner: Owner,
+        place: u32,
         tag: NandTag,
         platform: &mut P,
     ) {
-        let place = (owner.get() & !PAST_CACHE_OWNER) as usize;
-        let waited = self.past_cache.0[place].take();
+        let waited = self.past_cache.0[place as usize].take();
         let (pending, since) = waited.expect("a read is kept until its page has come");
         let at = now.max(since);
         let breakdown = Breakdown {

@@ -4,18 +4,14 @@
 //! then is served from a buffer, from flash, or, if the page is not mapped, as zeroes.
 
 use super::Controller;
-use super::promotion::Use;
-use crate::data_cache::MshrId;
+use super::slot_address;
+use crate::cache::{MshrId, Pending, Waiter};
 use crate::log_index::LogIndex;
-use crate::mshr::{Pending, Waiter};
 use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
-use units::{FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
-
-/// GC "typically lasts for milliseconds" (SkyByte §III-A), so a read behind it is delayed at once;
-/// only a threshold beyond every GC, which stands for no switching at all, keeps it waiting.
-const GC_WAIT: Picos = Picos::from_micros(1_000_000);
+use crate::policies::promotion::Use;
+use units::{FrameId, LineInPage, LogSlot, Lpa, Time};
 
 impl<I: LogIndex> Controller<I> {
     #[inline]
@@ -86,7 +82,7 @@ impl<I: LogIndex> Controller<I> {
 
     /// Whether the frame has the newest bytes of the line, or of the page, already.
     #[inline]
-    fn holds(&self, frame: FrameId, line: LineInPage, op: RequestOp) -> bool {
+    pub(super) fn holds(&self, frame: FrameId, line: LineInPage, op: RequestOp) -> bool {
         let Some(lpa) = self.cache.page_in(frame) else {
             return false;
         };
@@ -94,7 +90,7 @@ impl<I: LogIndex> Controller<I> {
             None => true,
             // With a log the line is served from there, until compaction takes it away.
             Some(mshr) => {
-                let written = self.mshrs.get(mshr).written;
+                let written = self.cache.written(mshr);
                 match op {
                     RequestOp::ReadPage => {
                         written == self.constants.all_lines && !self.has_open(lpa)
@@ -143,7 +139,7 @@ impl<I: LogIndex> Controller<I> {
         slot: LogSlot,
         platform: &mut P,
     ) {
-        let done = Self::move_line(at, Self::slot_address(slot), false, platform);
+        let done = Self::move_line(at, slot_address(slot), false, platform);
         let breakdown = hit_breakdown(pending, pending.log_ready, at, done);
         let answer = (done, Served::LogHit, breakdown);
         platform.copy_line(Cell::Log(slot), Cell::Host(pending.request.id));
@@ -163,7 +159,7 @@ impl<I: LogIndex> Controller<I> {
             self.join(at, pending, frame, platform);
             return true;
         }
-        if let Some(buffer) = self.buffer_of(lpa) {
+        if let Some(buffer) = self.back_end.buffer_for_read(lpa) {
             let Some(frame) = self.make_room(at, lpa, platform) else {
                 return false;
             };
@@ -178,7 +174,7 @@ impl<I: LogIndex> Controller<I> {
             }
             return true;
         }
-        if !self.ftl.is_mapped(lpa) {
+        if !self.back_end.is_mapped(lpa) {
             self.answer_unmapped(at, pending, platform);
             return true;
         }
@@ -210,14 +206,13 @@ impl<I: LogIndex> Controller<I> {
         let Some(mshr) = self.fetch(at, lpa, platform) else {
             return false;
         };
-        let entry = self.mshrs.get(mshr);
-        let (expected, is_behind_gc) = (entry.expected, entry.is_behind_gc);
-        if self.takes_too_long(at, pending, expected, is_behind_gc) {
-            match is_behind_gc {
-                true => self.stats.delays_gc += 1,
-                false => self.stats.delays_threshold += 1,
+        let expected = self.cache.expected(mshr);
+        if self.delay.delays(at, pending.request.op, expected) {
+            match expected {
+                (_, true) => self.stats.delays_gc += 1,
+                (_, false) => self.stats.delays_threshold += 1,
             }
-            self.mshrs.get_mut(mshr).has_delayed = true;
+            self.cache.note_delay(mshr);
             self.answer_delay(at, pending, Served::Flash, platform);
         } else {
             self.wait_for_page(at, pending, mshr, Served::Flash);
@@ -235,83 +230,22 @@ impl<I: LogIndex> Controller<I> {
             since,
             served,
         };
-        self.mshrs.wait(mshr, waiter);
+        self.cache.wait(mshr, waiter);
     }
 
     /// A miss on a page in flight waits for it or is delayed for what remains (D13).
     fn join<P: Platform>(&mut self, at: Time, pending: &Pending, frame: FrameId, platform: &mut P) {
         let mshr = self.cache.mshr_of(frame).expect("a resident page is a hit");
-        let entry = self.mshrs.get_mut(mshr);
-        entry.is_unwanted = false;
-        let (expected, is_behind_gc) = (entry.expected, entry.is_behind_gc);
-        if self.takes_too_long(at, pending, expected, is_behind_gc) {
+        self.cache.want(mshr);
+        let expected = self.cache.expected(mshr);
+        if self.delay.delays(at, pending.request.op, expected) {
             self.stats.delays_merged += 1;
-            self.mshrs.get_mut(mshr).has_delayed = true;
+            self.cache.note_delay(mshr);
             self.answer_delay(at, pending, Served::MergedMiss, platform);
         } else {
             self.wait_for_page(at, pending, mshr, Served::MergedMiss);
         }
         self.join_prefetch(at, frame, pending.request, platform);
-    }
-
-    /// Whether a page is in flight whose arrival will be told to the host
-    /// ([`Platform::page_arrived`]).
-    pub fn tells_of(&self, lpa: Lpa) -> bool {
-        let frame = self.cache.find(lpa);
-        let mshr = frame.and_then(|frame| self.cache.mshr_of(frame));
-        mshr.is_some_and(|mshr| self.mshrs.get(mshr).has_delayed)
-    }
-
-    /// When a page in flight is expected in the data cache; nothing if none is.
-    pub fn page_expected(&self, lpa: Lpa) -> Option<Time> {
-        let mshr = self.cache.mshr_of(self.cache.find(lpa)?)?;
-        Some(self.mshrs.get(mshr).expected)
-    }
-
-    /// Whether a demand read of the line would now be answered by SkyByte-Delay because its page is
-    /// in flight, and if so, until which instant of its miss that stays so as long as nothing
-    /// changes on the device. Asking changes nothing: the harness uses it to know the outcome of
-    /// reads that a host repeats while it waits.
-    pub fn delays_reads_until(&self, line: LineAddr) -> Option<Time> {
-        let threshold = self.constants.delay_threshold?;
-        let (lpa, in_page) = self.split(line);
-        let frame = self.cache.find(lpa)?;
-        let mshr = self.cache.mshr_of(frame)?;
-        let read = RequestOp::Read {
-            delay_allowed: true,
-        };
-        if self.holds(frame, in_page, read) || self.find_in_log(lpa, in_page).is_some() {
-            return None;
-        }
-        let entry = self.mshrs.get(mshr);
-        if entry.is_behind_gc && GC_WAIT > threshold {
-            return Some(Time::MAX);
-        }
-        let expected = entry.expected.as_picos();
-        let until = Time::from_picos(expected.saturating_sub(threshold.get()));
-        Some(until + self.constants.delay_margin)
-    }
-
-    /// Algorithm 1: whether the host had better switch threads.
-    fn takes_too_long(
-        &self,
-        at: Time,
-        pending: &Pending,
-        expected: Time,
-        is_behind_gc: bool,
-    ) -> bool {
-        let may_delay = match pending.request.op {
-            RequestOp::Read { delay_allowed } | RequestOp::Own { delay_allowed } => delay_allowed,
-            _ => false,
-        };
-        match self.constants.delay_threshold {
-            Some(threshold) if may_delay => {
-                let remains = expected.saturating_since(at);
-                remains + self.constants.delay_margin > threshold
-                    || is_behind_gc && GC_WAIT > threshold
-            }
-            _ => false,
-        }
     }
 
     fn answer_delay<P: Platform>(
@@ -321,7 +255,7 @@ impl<I: LogIndex> Controller<I> {
         served: Served,
         platform: &mut P,
     ) {
-        let done = at + self.constants.delay_answer_cost;
+        let done = at + self.delay.answer_cost();
         let response = Response {
             request: pending.request.id,
             answer: Answer::Delay,

@@ -14,7 +14,6 @@ use crate::config::ControllerConfig;
 use crate::durable::{BufferedPage, Durable, LoggedLine, Record};
 use crate::ftl::Ftl;
 use crate::log_index::LogIndex;
-use crate::page_buffers::Job;
 use crate::platform::{BufferId, Platform};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -99,20 +98,15 @@ impl<I: LogIndex> Controller<I> {
         is_log_empty: bool,
         platform: &mut P,
     ) {
-        let Some(transactions) = self.transactions.as_mut() else {
-            return;
-        };
-        let has_room = transactions.restore(durable.committed().collect());
-        assert!(has_room, "the TxLog has been checked");
-        if is_log_empty {
-            transactions.forget(platform);
+        if let Some(log) = self.log.as_mut() {
+            log.restore_commits(durable.committed().collect(), is_log_empty, platform);
         }
     }
 
     fn restore_log<P: Platform>(&mut self, lines: &[(LogSlot, LoggedLine)], platform: &mut P) {
         let Some(log) = self.log.as_mut() else { return };
         for (slot, logged) in lines {
-            if let Some(replaced) = log.restore(*slot, logged.lpa, logged.line) {
+            if let Some(replaced) = log.restore(*slot, logged) {
                 platform.record(Record::Dropped(replaced));
             }
         }
@@ -125,10 +119,7 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         for (lpa, (buffer, _)) in buffers {
-            self.buffers.retake(*buffer, *lpa, Job::BlockWrite);
-            self.buffers.keep(*lpa, *buffer);
-            self.page_writes_in_flight += 1;
-            self.submit(now, *buffer, platform);
+            self.back_end.restore(now, (*lpa, *buffer), platform);
         }
     }
 }

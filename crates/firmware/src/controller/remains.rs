@@ -3,10 +3,10 @@
 //! One search for whoever begins with the tables, which ends at the first thing that is wrong, and
 //! for whoever only looks at them, which finds everything. It changes nothing.
 
-use super::TX_LOG_ENTRY;
 use crate::config::ControllerConfig;
 use crate::durable::{Durable, LoggedLine, WriteOrder};
 use crate::ftl::{self, UnsoundTables};
+use crate::log::TX_LOG_ENTRY;
 use crate::platform::BufferId;
 use alloc::vec::Vec;
 use core::fmt;

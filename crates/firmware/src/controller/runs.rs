@@ -8,12 +8,13 @@
 //! Source: ByteFS §4.3 (entries of any size), §4.4 (the byte interface).
 
 use super::Controller;
-use super::promotion::Use;
 use super::reads::hit_breakdown;
-use super::writes::StalledWrite;
+use super::slot_address;
+use crate::cache::Pending;
+use crate::log::LogWrite;
 use crate::log_index::LogIndex;
-use crate::mshr::Pending;
 use crate::platform::{Breakdown, Cell, PagePlace, Platform, Refusal, Request, RequestOp, Served};
+use crate::policies::promotion::Use;
 use units::address::LINE_BYTES;
 use units::{Bytes, LineInPage, Time, TxId};
 
@@ -46,20 +47,21 @@ impl<I: LogIndex> Controller<I> {
         }
         let refused = self.conflict(request, tx).or_else(|| match tx {
             TxId::NONE => None,
-            tx => self.admit(request, tx).err(),
+            tx => match self.log.as_mut() {
+                None => Some(Refusal::Unsupported),
+                Some(log) => log.admit(request, tx).err(),
+            },
         });
         if let Some(why) = refused {
             return self.refuse(now, request, why, platform);
         }
-        if self.log.is_some() {
-            let run = StalledWrite::new(request, now);
-            if self.stalled_writes.is_empty() {
-                self.append_run(now, run, platform);
-            } else {
-                self.stall_write(run);
-            }
-        } else {
-            self.write_to_frame(now, request, platform);
+        let Some(log) = self.log.as_mut() else {
+            return self.write_to_frame(now, request, platform);
+        };
+        let run = LogWrite::new(request, now);
+        match log.has_no_waiting_write() {
+            true => self.append_run(now, run, platform),
+            false => log.wait(run, &mut self.stats),
         }
     }
 
@@ -69,10 +71,10 @@ impl<I: LogIndex> Controller<I> {
         let Some(frame) = self.cache.find(lpa) else {
             return;
         };
-        if self.constants.log_write_updates_cache {
+        if self.charges.frame_update() {
             let (address, size) = (self.line_address(frame, first), self.bytes_of(request));
             platform.dram(at, address, size, true);
-            if self.cache.mshr_of(frame).is_none() {
+            if self.cache.is_resident(frame) {
                 self.use_frame(at, frame, request, Use::Late, platform);
             }
         }
@@ -87,8 +89,7 @@ impl<I: LogIndex> Controller<I> {
     /// The lines of a request of lines, in ascending order.
     #[inline]
     pub(super) fn lines_of(&self, request: Request) -> impl Iterator<Item = LineInPage> + use<I> {
-        let (_, first) = self.split(request.line);
-        self.lines_from(first, request.op)
+        request.lines(self.constants.page)
     }
 
     /// As many lines from `first` on as a request is of.
@@ -181,7 +182,7 @@ impl<I: LogIndex> Controller<I> {
         for line in self.lines_of(request) {
             if let Some(slot) = self.find_in_log(lpa, line) {
                 platform.copy_line(Cell::Log(slot), self.payload(request, line));
-                let address = Self::slot_address(slot);
+                let address = slot_address(slot);
                 done = done.max(Self::move_line(at, address, false, platform));
             }
         }
@@ -193,11 +194,11 @@ impl<I: LogIndex> Controller<I> {
     pub(super) fn append_run<P: Platform>(
         &mut self,
         now: Time,
-        mut run: StalledWrite,
+        mut run: LogWrite,
         platform: &mut P,
     ) {
         let request = run.request;
-        let pending = if self.constants.write_lookup_charged {
+        let pending = if self.charges.write_lookup() {
             self.look_up(now, request, self.constants.write_occupancy, platform)
         } else {
             Pending::ready_at(now, request)
@@ -205,9 +206,9 @@ impl<I: LogIndex> Controller<I> {
         run.stored = run.stored.max(pending.log_ready);
         let (lpa, first) = self.split(request.line);
         while run.appended < request.op.line_count(self.constants.page) {
-            if !self.has_room() {
+            if let Some(log) = self.log.as_mut().filter(|log| !log.has_room()) {
                 run.since = now;
-                return self.stall_rest(run);
+                return log.wait_with_rest(run, &mut self.stats);
             }
             let line = LineInPage::new(first.get() + run.appended);
             let stored = self.append_line(pending.log_ready, request, line, platform);

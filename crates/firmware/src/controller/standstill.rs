@@ -10,8 +10,8 @@
 //! [`Ftl::is_stuck`]: crate::ftl::Ftl::is_stuck
 
 use super::Controller;
+use crate::cache::Pending;
 use crate::log_index::LogIndex;
-use crate::mshr::Pending;
 use crate::platform::{Platform, Refusal};
 use units::Time;
 
@@ -19,21 +19,14 @@ impl<I: LogIndex> Controller<I> {
     /// Answers everything that would wait in vain, if there is a standstill.
     #[inline]
     pub(super) fn end_vain_waits<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        if self.ftl.is_stuck() {
+        if self.back_end.is_stuck() {
             self.end_waits(now, platform);
         }
     }
 
     #[cold]
     fn end_waits<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        for write in core::mem::take(&mut self.stalled_writes) {
-            let pending = Pending::ready_at(write.arrived, write.request);
-            self.refuse_waiting(now, &pending, platform);
-        }
-        for (request, arrived) in self.forget_stalled_commits() {
-            let pending = Pending::ready_at(arrived, request);
-            self.refuse_waiting(now, &pending, platform);
-        }
+        self.refuse_waiting_for_log(now, platform);
         for pending in self.flushes.take_all() {
             self.refuse_waiting(now, &pending, platform);
         }
@@ -54,6 +47,21 @@ impl<I: LogIndex> Controller<I> {
             }
         }
         self.answer_page_writers(now, platform);
+    }
+
+    /// Writes and commits that wait for the log are refused; transactions stay open.
+    fn refuse_waiting_for_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        let Some(log) = self.log.as_mut() else { return };
+        let writes = log.give_up_writes();
+        let commits = log.give_up_commits();
+        let writes = writes.into_iter().map(|it| (it.request, it.arrived));
+        let commits = commits
+            .into_iter()
+            .map(|(request, _, since)| (request, since));
+        for (request, arrived) in writes.chain(commits) {
+            let pending = Pending::ready_at(arrived, request);
+            self.refuse_waiting(now, &pending, platform);
+        }
     }
 
     /// Refuses a request that has waited.

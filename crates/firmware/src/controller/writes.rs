@@ -6,41 +6,16 @@
 //! or no frame, MSHR or buffer.
 
 use super::Controller;
-use super::promotion::Use;
-use crate::durable::{LoggedLine, Record};
+use super::slot_address;
+use crate::cache::Pending;
+use crate::durable::LoggedLine;
+use crate::log::LogWrite;
 use crate::log_index::LogIndex;
-use crate::mshr::Pending;
 use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
+use crate::policies::promotion::Use;
 use units::{FrameId, LineInPage, Time, TxId};
-
-/// A write that waits for room in the log, or a run that is being appended.
-#[derive(Clone, Copy)]
-pub(super) struct StalledWrite {
-    pub(super) request: Request,
-    pub(super) arrived: Time,
-    /// Since when it has been waiting.
-    pub(super) since: Time,
-    has_waited: bool,
-    /// Lines that are in the log.
-    pub(super) appended: u16,
-    /// When they are there.
-    pub(super) stored: Time,
-}
-
-impl StalledWrite {
-    pub(super) fn new(request: Request, arrived: Time) -> Self {
-        Self {
-            request,
-            arrived,
-            since: arrived,
-            has_waited: false,
-            appended: 0,
-            stored: arrived,
-        }
-    }
-}
 
 impl<I: LogIndex> Controller<I> {
     #[inline]
@@ -49,12 +24,12 @@ impl<I: LogIndex> Controller<I> {
         if let Some(why) = self.conflict(request, TxId::NONE) {
             return self.refuse(now, request, why, platform);
         }
-        if let Some(log) = &self.log {
+        if let Some(log) = self.log.as_mut() {
             if log.has_room() {
                 self.write_to_log(now, now, request, platform);
                 self.pump_log(now, platform);
             } else {
-                self.stall_write(StalledWrite::new(request, now));
+                log.wait(LogWrite::new(request, now), &mut self.stats);
             }
             return;
         }
@@ -84,7 +59,7 @@ impl<I: LogIndex> Controller<I> {
         request: Request,
         platform: &mut P,
     ) {
-        let pending = if self.constants.write_lookup_charged {
+        let pending = if self.charges.write_lookup() {
             self.look_up(now, request, self.constants.write_occupancy, platform)
         } else {
             Pending::ready_at(now, request)
@@ -92,7 +67,7 @@ impl<I: LogIndex> Controller<I> {
         let (lpa, line) = self.split(request.line);
         let done = self.append_line(pending.log_ready, request, line, platform);
         if let Some(frame) = self.cache.find(lpa) {
-            if self.constants.log_write_updates_cache {
+            if self.charges.frame_update() {
                 self.update_frame(pending.cache_ready, frame, request, platform);
             } else {
                 self.copy_to_frame(frame, request, platform);
@@ -117,57 +92,27 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) -> Time {
         let (lpa, _) = self.split(request.line);
-        let order = self.next_order();
-        let log = self
-            .log
-            .as_mut()
-            .expect("only a device with a log writes to it");
-        let (slot, replaced) = log.append(lpa, line);
-        self.stats.log_appends += 1;
-        self.stats.index_bytes_peak = self.stats.index_bytes_peak.max(log.index_memory());
-        platform.copy_line(self.payload(request, line), Cell::Log(slot));
-        let tx = request.op.transaction();
+        self.write_order = self.write_order.next();
         let logged = LoggedLine {
             lpa,
             line,
-            tx,
-            order,
+            tx: request.op.transaction(),
+            order: self.write_order,
         };
-        // The old copy goes when the new one counts: between the two, the order decides.
-        platform.record(Record::Logged(slot, logged));
-        let outdated = match self.transactions.as_mut() {
-            Some(transactions) if tx != TxId::NONE => {
-                transactions.add((lpa, line), tx, slot, replaced)
-            }
-            _ => replaced,
-        };
-        if let Some(outdated) = outdated {
-            platform.record(Record::Dropped(outdated));
-        }
-        Self::move_line(at, Self::slot_address(slot), true, platform)
-    }
-
-    /// Lets a write wait for room in the log behind those that already wait.
-    pub(super) fn stall_write(&mut self, write: StalledWrite) {
-        self.stats.log_stalls += 1;
-        self.stalled_writes.push_back(write);
-    }
-
-    /// Lets a run that there was not room enough for wait before all others.
-    pub(super) fn stall_rest(&mut self, write: StalledWrite) {
-        self.stats.log_stalls += u64::from(!write.has_waited);
-        self.stalled_writes.push_front(write);
+        let payload = self.payload(request, line);
+        let log = self.log.as_mut();
+        let log = log.expect("only a device with a log writes to it");
+        let slot = log.append(logged, payload, &mut self.stats, platform);
+        Self::move_line(at, slot_address(slot), true, platform)
     }
 
     /// Goes on with the write that has waited longest for room in the log; says whether there is
-    /// one.
+    /// room and one.
     pub(super) fn resume_write<P: Platform>(&mut self, now: Time, platform: &mut P) -> bool {
-        let Some(mut write) = self.stalled_writes.pop_front() else {
+        let next = self.log.as_mut();
+        let Some(write) = next.and_then(|log| log.next_write(now, &mut self.stats)) else {
             return false;
         };
-        let so_far = self.stats.log_stall_time;
-        self.stats.log_stall_time = so_far.saturating_add(now - write.since);
-        write.has_waited = true;
         match write.request.op {
             RequestOp::WriteRun { .. } => self.append_run(now, write, platform),
             _ => self.write_to_log(now, write.arrived, write.request, platform),
@@ -219,11 +164,7 @@ impl<I: LogIndex> Controller<I> {
     ) {
         let to = Cell::Page(PagePlace::Frame(frame), line);
         platform.copy_line(self.payload(request, line), to);
-        if let Some(mshr) = self.cache.mshr_of(frame) {
-            let entry = self.mshrs.get_mut(mshr);
-            entry.written.insert(line);
-            entry.is_unwanted = false;
-        }
+        self.cache.note_write(frame, line);
     }
 
     /// A write without a log. Says whether there was room.
@@ -264,23 +205,23 @@ impl<I: LogIndex> Controller<I> {
             }
             return Some((frame, at));
         }
-        if let Some(buffer) = self.buffer_of(lpa) {
+        if let Some(buffer) = self.back_end.buffer_for_read(lpa) {
             let frame = self.make_room(at, lpa, platform)?;
             return Some((
                 frame,
                 self.fill_from_buffer(at, lpa, buffer, frame, platform),
             ));
         }
-        if !self.ftl.is_mapped(lpa) {
+        if !self.back_end.is_mapped(lpa) {
             let frame = self.make_room(at, lpa, platform)?;
-            self.cache.install(frame, lpa, None);
+            self.cache.install(frame, lpa);
             let all = self.constants.all_lines;
             platform.copy_page(PagePlace::Zero, PagePlace::Frame(frame), all);
             let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
             return Some((frame, platform.dram(at, address, size, true)));
         }
         let mshr = self.fetch(at, lpa, platform)?;
-        let frame = self.mshrs.get(mshr).frame;
+        let frame = self.cache.frame_of(mshr);
         self.prefetch(at, lpa, request.source, platform);
         Some((frame, at))
     }

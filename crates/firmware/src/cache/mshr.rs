@@ -4,9 +4,10 @@
 //! all MSHRs lie in one slab as lists in order of arrival.
 
 use crate::data_cache::MshrId;
+use crate::ftl::Estimate;
 use crate::platform::{Request, Served};
 use alloc::vec::Vec;
-use units::{FrameId, LineMask, Lpa, Time};
+use units::{FrameId, LineInPage, LineMask, Lpa, Time};
 
 const NONE: u32 = u32::MAX;
 
@@ -51,25 +52,115 @@ pub(crate) struct Waiter {
 
 /// A page in flight.
 #[derive(Clone)]
-pub(crate) struct Mshr {
-    pub(crate) lpa: Lpa,
-    pub(crate) frame: FrameId,
+pub(super) struct Mshr {
+    lpa: Lpa,
+    frame: FrameId,
     /// Lines of the frame that are newer than what flash will deliver.
-    pub(crate) written: LineMask,
+    written: LineMask,
     /// When Algorithm 1 expects the page.
-    pub(crate) expected: Time,
+    expected: Time,
     /// GC stands before the fetch.
-    pub(crate) is_behind_gc: bool,
+    is_behind_gc: bool,
     /// The frame has the bytes already, from a buffer that was on its way to flash.
-    pub(crate) is_copied: bool,
+    is_copied: bool,
     /// A read of the page was answered with SkyByte-Delay.
-    pub(crate) has_delayed: bool,
+    has_delayed: bool,
     /// The page is fetched ahead; also after a demand access has joined.
-    pub(crate) is_prefetch: bool,
+    is_prefetch: bool,
     /// The page went to the host: it leaves the cache as soon as it comes.
-    pub(crate) is_unwanted: bool,
+    is_unwanted: bool,
     first: u32,
     last: u32,
+}
+
+impl Mshr {
+    #[inline]
+    pub(super) fn lpa(&self) -> Lpa {
+        self.lpa
+    }
+    #[inline]
+    pub(super) fn frame(&self) -> FrameId {
+        self.frame
+    }
+    #[inline]
+    pub(super) fn written(&self) -> LineMask {
+        self.written
+    }
+    #[inline]
+    pub(super) fn expected(&self) -> (Time, bool) {
+        (self.expected, self.is_behind_gc)
+    }
+    pub(super) fn has_delayed(&self) -> bool {
+        self.has_delayed
+    }
+    pub(super) fn note_copied(&mut self) {
+        self.is_copied = true;
+    }
+    #[inline]
+    pub(super) fn expect(&mut self, at: Time, estimate: Estimate) {
+        self.expected = at + estimate.latency;
+        self.is_behind_gc = estimate.gc_in_progress;
+    }
+    /// Returns the frame.
+    pub(super) fn note_prefetch(&mut self) -> FrameId {
+        self.is_prefetch = true;
+        self.frame
+    }
+    pub(super) fn note_delay(&mut self) {
+        self.has_delayed = true;
+    }
+    #[inline]
+    pub(super) fn add_written(&mut self, lines: LineMask) {
+        self.written = self.written.union(lines);
+    }
+    #[inline]
+    pub(super) fn note_write(&mut self, line: LineInPage) {
+        self.written.insert(line);
+        self.is_unwanted = false;
+    }
+    pub(super) fn set_unwanted(&mut self, is_unwanted: bool) {
+        self.is_unwanted = is_unwanted;
+    }
+}
+
+/// A page that has come, and the requests that wait for it.
+pub(crate) struct Arrived(Mshr);
+
+impl Arrived {
+    /// Which page.
+    #[inline]
+    pub(crate) fn lpa(&self) -> Lpa {
+        self.0.lpa
+    }
+    /// Where it goes.
+    #[inline]
+    pub(crate) fn frame(&self) -> FrameId {
+        self.0.frame
+    }
+    /// Whether it was fetched ahead.
+    pub(crate) fn is_prefetch(&self) -> bool {
+        self.0.is_prefetch
+    }
+    /// Whether a read of it was answered with SkyByte-Delay.
+    pub(crate) fn has_delayed(&self) -> bool {
+        self.0.has_delayed
+    }
+    /// Of all lines, those that the frame has not got in a newer version.
+    pub(crate) fn older_lines(&self, all: LineMask) -> LineMask {
+        match self.0.is_copied {
+            true => LineMask::EMPTY,
+            false => all.without(self.0.written),
+        }
+    }
+    /// Whether it leaves when its waiters are answered.
+    #[inline]
+    pub(crate) fn only_passes(&self) -> bool {
+        self.0.is_unwanted
+    }
+    /// It leaves then.
+    pub(crate) fn let_pass(&mut self) {
+        self.0.is_unwanted = true;
+    }
 }
 
 #[derive(Clone)]
@@ -80,7 +171,7 @@ struct Node {
 
 /// All MSHRs.
 #[derive(Clone)]
-pub(crate) struct MshrFile {
+pub(super) struct MshrFile {
     entries: Vec<Option<Mshr>>,
     free: Vec<MshrId>,
     nodes: Vec<Node>,
@@ -88,7 +179,7 @@ pub(crate) struct MshrFile {
 }
 
 impl MshrFile {
-    pub(crate) fn new(count: u32) -> Self {
+    pub(super) fn new(count: u32) -> Self {
         Self {
             entries: (0..count).map(|_| None).collect(),
             free: (0..count).rev().map(MshrId::new).collect(),
@@ -97,30 +188,30 @@ impl MshrFile {
         }
     }
 
-    pub(crate) fn has_free(&self) -> bool {
+    pub(super) fn has_free(&self) -> bool {
         !self.free.is_empty()
     }
 
-    pub(crate) fn free_count(&self) -> usize {
+    pub(super) fn free_count(&self) -> usize {
         self.free.len()
     }
 
-    pub(crate) fn in_use(&self) -> usize {
+    pub(super) fn in_use(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    pub(crate) fn waiter_count(&self) -> usize {
+    pub(super) fn waiter_count(&self) -> usize {
         self.nodes.len() - self.free_nodes.len()
     }
 
     /// Waiters in the list of an MSHR in use; walks the list.
-    pub(crate) fn waiters_of(&self, id: MshrId) -> usize {
+    pub(super) fn waiters_of(&self, id: MshrId) -> usize {
         let node = |at: u32| (at != NONE).then(|| &self.nodes[at as usize]);
         core::iter::successors(node(self.get(id).first), |waiter| node(waiter.next)).count()
     }
 
     /// Takes an MSHR for a page that nothing is known of yet.
-    pub(crate) fn open(&mut self, lpa: Lpa, frame: FrameId) -> MshrId {
+    pub(super) fn open(&mut self, lpa: Lpa, frame: FrameId) -> MshrId {
         let id = self
             .free
             .pop()
@@ -141,20 +232,20 @@ impl MshrFile {
         id
     }
 
-    pub(crate) fn get(&self, id: MshrId) -> &Mshr {
+    pub(super) fn get(&self, id: MshrId) -> &Mshr {
         self.entries[id.index()]
             .as_ref()
             .expect("a page in flight has an MSHR")
     }
 
-    pub(crate) fn get_mut(&mut self, id: MshrId) -> &mut Mshr {
+    pub(super) fn get_mut(&mut self, id: MshrId) -> &mut Mshr {
         self.entries[id.index()]
             .as_mut()
             .expect("a page in flight has an MSHR")
     }
 
     /// Adds a waiter at the end of the list.
-    pub(crate) fn wait(&mut self, id: MshrId, waiter: Waiter) {
+    pub(super) fn wait(&mut self, id: MshrId, waiter: Waiter) {
         let node = Node { waiter, next: NONE };
         let at = match self.free_nodes.pop() {
             Some(at) => {
@@ -176,14 +267,14 @@ impl MshrFile {
     }
 
     /// Frees the MSHR; its waiters are to be taken one by one with [`Self::next_waiter`].
-    pub(crate) fn close(&mut self, id: MshrId) -> Mshr {
+    pub(super) fn close(&mut self, id: MshrId) -> Arrived {
         let mshr = self.entries[id.index()].take();
         self.free.push(id);
-        mshr.expect("a page that comes has an MSHR")
+        Arrived(mshr.expect("a page that comes has an MSHR"))
     }
 
     /// Takes the first waiter of a closed MSHR.
-    pub(crate) fn next_waiter(&mut self, mshr: &mut Mshr) -> Option<Waiter> {
+    pub(super) fn next_waiter(&mut self, Arrived(mshr): &mut Arrived) -> Option<Waiter> {
         if mshr.first == NONE {
             return None;
         }

@@ -15,7 +15,7 @@ use units::TxId;
 
 /// The TxLog.
 #[derive(Clone)]
-pub(crate) struct TxLog {
+pub(super) struct TxLog {
     capacity: u32,
     next: u32,
     /// In the order of commits.
@@ -27,7 +27,7 @@ pub(crate) struct TxLog {
 }
 
 impl TxLog {
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(super) fn new(capacity: u32) -> Self {
         Self {
             capacity,
             next: 0,
@@ -37,16 +37,16 @@ impl TxLog {
         }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.entries.len() as u32 >= self.capacity
     }
 
-    pub(crate) fn has(&self, tx: TxId) -> bool {
+    pub(super) fn has(&self, tx: TxId) -> bool {
         self.names.contains(&tx)
     }
 
     /// Commits a transaction; returns its entry.
-    pub(crate) fn commit<P: Platform>(&mut self, tx: TxId, platform: &mut P) -> u32 {
+    pub(super) fn commit<P: Platform>(&mut self, tx: TxId, platform: &mut P) -> u32 {
         assert!(!self.is_full(), "a commit waits for an entry");
         let at = self.next;
         platform.record(Record::Committed { at, tx });
@@ -57,12 +57,12 @@ impl TxLog {
     }
 
     /// The half that was active is sealed.
-    pub(crate) fn seal(&mut self) {
+    pub(super) fn seal(&mut self) {
         self.sealed = self.entries.len();
     }
 
     /// The sealed half is free.
-    pub(crate) fn release<P: Platform>(&mut self, platform: &mut P) {
+    pub(super) fn release<P: Platform>(&mut self, platform: &mut P) {
         for (at, tx) in self.entries.drain(..core::mem::take(&mut self.sealed)) {
             platform.record(Record::Forgotten { at });
             self.names.remove(&tx);
@@ -71,7 +71,7 @@ impl TxLog {
 
     /// Takes the entries over that survived a power cut, in ascending order of places; says whether
     /// there is room for them. They count until the half that is active now has been compacted.
-    pub(crate) fn restore(&mut self, entries: Vec<(u32, TxId)>) -> bool {
+    pub(super) fn restore(&mut self, entries: Vec<(u32, TxId)>) -> bool {
         let count = self.capacity;
         if entries.iter().any(|(at, _)| *at >= count) {
             return false;

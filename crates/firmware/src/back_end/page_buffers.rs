@@ -43,7 +43,7 @@ impl OnItsWay {
 
 /// All page buffers.
 #[derive(Clone)]
-pub(crate) struct PageBuffers {
+pub(super) struct PageBuffers {
     jobs: Vec<Option<(Lpa, Job)>>,
     free: Vec<BufferId>,
     pages: FlightMap<Lpa, OnItsWay>,
@@ -53,7 +53,7 @@ pub(crate) struct PageBuffers {
 }
 
 impl PageBuffers {
-    pub(crate) fn new(count: u32) -> Self {
+    pub(super) fn new(count: u32) -> Self {
         Self {
             jobs: vec![None; count as usize],
             free: (0..count).rev().map(BufferId::new).collect(),
@@ -63,31 +63,31 @@ impl PageBuffers {
         }
     }
 
-    pub(crate) fn has_free(&self) -> bool {
+    pub(super) fn has_free(&self) -> bool {
         !self.free.is_empty()
     }
 
-    pub(crate) fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.jobs.len()
     }
 
-    pub(crate) fn in_use(&self) -> usize {
+    pub(super) fn in_use(&self) -> usize {
         self.jobs.len() - self.free.len()
     }
 
     /// Takings so far: the number of the last one.
-    pub(crate) fn taken(&self) -> u64 {
+    pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
     /// Whether a buffer is in use that was taken until then.
-    pub(crate) fn has_one_until(&self, last: u64) -> bool {
+    pub(super) fn has_one_until(&self, last: u64) -> bool {
         let mut buffers = self.jobs.iter().zip(&self.ages);
         buffers.any(|(job, age)| job.is_some() && *age <= last)
     }
 
     /// Takes a buffer for a page.
-    pub(crate) fn take(&mut self, lpa: Lpa, job: Job) -> BufferId {
+    pub(super) fn take(&mut self, lpa: Lpa, job: Job) -> BufferId {
         let buffer = self
             .free
             .pop()
@@ -99,7 +99,7 @@ impl PageBuffers {
     }
 
     /// Takes a buffer that held a page when power failed; says whether there is such a one.
-    pub(crate) fn retake(&mut self, buffer: BufferId, lpa: Lpa, job: Job) -> bool {
+    pub(super) fn retake(&mut self, buffer: BufferId, lpa: Lpa, job: Job) -> bool {
         let Some(at) = self.free.iter().position(|free| *free == buffer) else {
             return false;
         };
@@ -111,14 +111,14 @@ impl PageBuffers {
     }
 
     /// The buffer holds the newest bytes of its page from now until it is released.
-    pub(crate) fn publish(&mut self, buffer: BufferId) {
+    pub(super) fn publish(&mut self, buffer: BufferId) {
         let (lpa, _) = self.job(buffer);
         self.pages.entry(lpa).newest = Some(buffer);
     }
 
     /// The buffer with the newest bytes of a page on its way to flash.
     #[inline]
-    pub(crate) fn holding(&self, lpa: Lpa) -> Option<BufferId> {
+    pub(super) fn holding(&self, lpa: Lpa) -> Option<BufferId> {
         if self.pages.is_empty() {
             return None;
         }
@@ -127,7 +127,7 @@ impl PageBuffers {
 
     /// No buffer holds the page any more: what is on its way to flash counts for nothing. Returns
     /// the buffer that counted after a power cut.
-    pub(crate) fn forget(&mut self, lpa: Lpa) -> Option<BufferId> {
+    pub(super) fn forget(&mut self, lpa: Lpa) -> Option<BufferId> {
         let mut kept = None;
         self.pages.change_any(lpa, |page| {
             kept = page.kept;
@@ -137,18 +137,18 @@ impl PageBuffers {
     }
 
     /// The buffer counts for its page after a power cut; returns the one that did so before.
-    pub(crate) fn keep(&mut self, lpa: Lpa, buffer: BufferId) -> Option<BufferId> {
+    pub(super) fn keep(&mut self, lpa: Lpa, buffer: BufferId) -> Option<BufferId> {
         self.pages.entry(lpa).kept.replace(buffer)
     }
 
     /// Page and purpose of a buffer in use.
-    pub(crate) fn job(&self, buffer: BufferId) -> (Lpa, Job) {
+    pub(super) fn job(&self, buffer: BufferId) -> (Lpa, Job) {
         self.jobs[buffer.index()].expect("a buffer in use has a job")
     }
 
     /// Frees a buffer whose page has been programmed. Returns the one that counted for the page
     /// after a power cut and does so no more: this one, or one that was taken before it.
-    pub(crate) fn finish(&mut self, buffer: BufferId) -> Option<BufferId> {
+    pub(super) fn finish(&mut self, buffer: BufferId) -> Option<BufferId> {
         let (lpa, _) = self.job(buffer);
         let (ages, mut covered) = (&self.ages, None);
         self.pages.change_any(lpa, |page| {
@@ -163,7 +163,7 @@ impl PageBuffers {
 
     /// Frees a buffer that holds nothing that counts.
     #[inline]
-    pub(crate) fn release(&mut self, buffer: BufferId) {
+    pub(super) fn release(&mut self, buffer: BufferId) {
         self.jobs[buffer.index()] = None;
         self.free.push(buffer);
     }

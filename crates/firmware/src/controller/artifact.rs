@@ -1,0 +1,91 @@
+//! What only a simulator does to a device: SkyByte's artifact, and questions that change nothing.
+//!
+//! A host cannot ask for any of it. The simulator uses it to do what the artifact's host does
+//! (`host.promoted_dirt`, `host.demotion`, `run.drain_log`, numbers of pages of its own), and to
+//! know the outcome of reads that a host repeats while it waits.
+
+use super::Controller;
+use crate::log_index::LogIndex;
+use crate::platform::{Platform, RequestOp};
+use alloc::vec::Vec;
+use units::{LineAddr, LineInPage, Lpa, Time};
+
+impl<I: LogIndex> Controller<I> {
+    /// From now on page 0, 1, 2, … has the set in the data cache that the page with the first,
+    /// second, … of these numbers would have: a host that does not number its pages by their
+    /// place. The cache is empty.
+    pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
+        self.cache.number_pages(numbers);
+    }
+
+    /// The next program goes where page `lpa` would be, behind all pages of the program.
+    pub fn write_as_behind(&mut self, lpa: Lpa) {
+        self.back_end.ftl_mut().write_as_behind(lpa);
+    }
+
+    /// Every line that is in the log and not on flash, each once.
+    pub fn logged_lines(&self) -> Vec<(Lpa, LineInPage)> {
+        self.log.as_ref().map_or_else(Vec::new, |log| log.lines())
+    }
+
+    /// Whether a page is in the data cache.
+    pub fn has_cached(&self, lpa: Lpa) -> bool {
+        self.cache.find_resident(lpa).is_some()
+    }
+
+    /// As [`Controller::on_promotion_done`] for a host that takes no notice of newer bytes
+    /// (`host.promoted_dirt = forgotten`): a dirty frame is dropped, and what the log has of the
+    /// page stays there until it is compacted. The frame's bytes are lost.
+    pub fn on_promotion_forgotten<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) {
+        self.hot_pages.forget(lpa);
+        self.stats.promotions_done += 1;
+        if let Some(frame) = self.cache.find(lpa) {
+            match self.cache.mshr_of(frame) {
+                None => self.cache.remove(frame),
+                Some(mshr) => self.cache.let_pass(mshr),
+            }
+        }
+        self.resume_misses(now, platform);
+    }
+
+    /// Takes a page out of the data cache and programs it, dirty or not (`host.demotion = lost`).
+    /// Says whether it did: a page that is not resident, or finds no free buffer, stays.
+    pub fn program_resident<P: Platform>(&mut self, now: Time, lpa: Lpa, platform: &mut P) -> bool {
+        let resident = self.cache.find_resident(lpa);
+        let Some(frame) = resident.filter(|_| self.back_end.has_free_buffer()) else {
+            return false;
+        };
+        self.stats.evictions_dirty += 1;
+        self.program_frame(now, lpa, frame, platform);
+        self.cache.remove(frame);
+        true
+    }
+
+    /// Whether a page is in flight whose arrival will be told to the host
+    /// ([`Platform::page_arrived`]).
+    pub fn tells_of(&self, lpa: Lpa) -> bool {
+        let in_flight = self.cache.find_in_flight(lpa);
+        in_flight.is_some_and(|(_, mshr)| self.cache.has_delayed(mshr))
+    }
+
+    /// When a page in flight is expected in the data cache; nothing if none is.
+    pub fn page_expected(&self, lpa: Lpa) -> Option<Time> {
+        let (_, mshr) = self.cache.find_in_flight(lpa)?;
+        Some(self.cache.expected(mshr).0)
+    }
+
+    /// Whether a demand read of the line would now be answered by SkyByte-Delay because its page is
+    /// in flight, and if so, until which instant of its miss that stays so as long as nothing
+    /// changes on the device.
+    pub fn delays_reads_until(&self, line: LineAddr) -> Option<Time> {
+        let (lpa, in_page) = self.split(line);
+        let (frame, mshr) = self.cache.find_in_flight(lpa)?;
+        let read = RequestOp::Read {
+            delay_allowed: true,
+        };
+        if self.holds(frame, in_page, read) || self.find_in_log(lpa, in_page).is_some() {
+            return None;
+        }
+        self.delay.delays_until(self.cache.expected(mshr))
+    }
+}

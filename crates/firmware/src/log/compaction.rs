@@ -1,0 +1,258 @@
+//! The halves of the log and what compaction takes from the sealed one: when it is sealed and freed,
+//! which pages are on their way to flash, and when their lines leave.
+
+use super::Log;
+use crate::config::LogMode;
+use crate::durable::{Record, WriteOrder};
+use crate::log_index::{IndexCursor, LogIndex};
+use crate::platform::Platform;
+use crate::stats::ControllerStats;
+use alloc::vec::Vec;
+use units::{LineInPage, LineMask, LogSlot, Lpa, Time};
+
+/// The pages of the sealed half that are on their way to flash.
+#[derive(Clone)]
+pub(super) struct Compaction {
+    cursor: IndexCursor,
+    started: Time,
+    in_flight: u32,
+    /// Pages programmed since the last whole batch.
+    batch_pages: u32,
+    /// Pages that may be in flight at one time.
+    batch: u32,
+}
+
+impl Compaction {
+    pub(super) fn new(batch: u32) -> Self {
+        Self {
+            cursor: IndexCursor::default(),
+            started: Time::ZERO,
+            in_flight: 0,
+            batch_pages: 0,
+            batch,
+        }
+    }
+
+    /// A half has been sealed.
+    pub(super) fn begin(&mut self, now: Time) {
+        *self = Self {
+            started: now,
+            ..Self::new(self.batch)
+        };
+    }
+
+    pub(super) fn pages_in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Whether another page may be taken up.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.in_flight < self.batch
+    }
+
+    pub(super) fn take_up_page(&mut self) {
+        self.in_flight += 1;
+    }
+
+    /// The page went to the host or was given up meanwhile.
+    pub(super) fn give_up_page(&mut self) {
+        self.in_flight -= 1;
+    }
+
+    /// The page is on flash.
+    pub(super) fn end_page(&mut self, stats: &mut ControllerStats) {
+        stats.compacted_pages += 1;
+        self.in_flight -= 1;
+        self.batch_pages += 1;
+        if self.batch_pages == self.batch {
+            self.batch_pages = 0;
+            stats.compaction_batches += 1;
+        }
+    }
+
+    /// The half is free.
+    pub(super) fn end(&self, now: Time, stats: &mut ControllerStats) {
+        let time = now - self.started;
+        stats.compactions += 1;
+        stats.compaction_time += time;
+        stats.compaction_time_max = stats.compaction_time_max.max(time);
+        if self.batch_pages > 0 {
+            stats.compaction_batches += 1;
+        }
+    }
+}
+
+/// Pages of which compaction reads no older copy from flash: SkyByte's artifact drains what another
+/// run has left, with that run's data cache.
+#[derive(Clone, Default)]
+pub(super) struct AtHand {
+    /// In ascending order.
+    pages: Vec<Lpa>,
+    /// Whether the log had no others.
+    is_all: bool,
+}
+
+impl AtHand {
+    /// Of a log with these pages.
+    pub(super) fn new(pages: Vec<Lpa>, mut logged: impl Iterator<Item = Lpa>) -> Self {
+        let mut at_hand = Self {
+            pages,
+            is_all: false,
+        };
+        at_hand.is_all = logged.all(|lpa| at_hand.has(lpa));
+        at_hand
+    }
+
+    #[inline]
+    pub(super) fn has(&self, lpa: Lpa) -> bool {
+        self.pages.binary_search(&lpa).is_ok()
+    }
+
+    /// Whether the artifact maps such a page to a die before it programs it on the next one.
+    #[inline]
+    pub(super) fn passes_die(&self, lpa: Lpa) -> bool {
+        self.is_all && self.has(lpa)
+    }
+}
+
+impl<I: LogIndex> Log<I> {
+    /// Whether there is a half to seal or to free, or a page to take up.
+    #[inline]
+    pub(crate) fn wants_turn(&self) -> bool {
+        self.lines.should_seal()
+            || !self.lines.has_room()
+            || self.lines.is_compacting() && self.compaction.pages_in_flight() == 0
+    }
+
+    /// Whether a half is being compacted.
+    pub(crate) fn is_compacting(&self) -> bool {
+        self.lines.is_compacting()
+    }
+
+    /// Pages that compaction has taken up.
+    pub(crate) fn pages_in_flight(&self) -> u32 {
+        self.compaction.pages_in_flight()
+    }
+
+    /// Everything that is logged now is to go to flash, full or not. Of the pages `at_hand`, in
+    /// ascending order, no older copy is needed.
+    pub(crate) fn drain(&mut self, at_hand: Vec<Lpa>) {
+        let logged = self.lines.lines().into_iter().map(|(lpa, _)| lpa);
+        self.at_hand = AtHand::new(at_hand, logged);
+        self.lines.drain();
+    }
+
+    /// Seals the active half if it is full and the other one is free; says whether it did. Open
+    /// lines move and are numbered from `order` on.
+    pub(crate) fn seal<P: Platform>(
+        &mut self,
+        now: Time,
+        order: &mut WriteOrder,
+        stats: &mut ControllerStats,
+        platform: &mut P,
+    ) -> bool {
+        if !self.lines.should_seal() {
+            return false;
+        }
+        let index_memory = self.lines.index_memory();
+        self.lines.seal();
+        stats.log_fills += 1;
+        stats.index_bytes_at_fills += index_memory;
+        self.compaction.begin(now);
+        if let Some(transactions) = self.transactions.as_mut() {
+            transactions.migrate(now, (&mut self.lines, order), stats, platform);
+        }
+        true
+    }
+
+    /// Frees the sealed half if every page has left it.
+    pub(crate) fn release<P: Platform>(
+        &mut self,
+        now: Time,
+        stats: &mut ControllerStats,
+        platform: &mut P,
+    ) {
+        let is_done = self.lines.is_compacting()
+            && self.compaction.pages_in_flight() == 0
+            && self.lines.sealed_is_empty();
+        if !is_done {
+            return;
+        }
+        self.lines.release_sealed();
+        if let Some(transactions) = self.transactions.as_mut() {
+            transactions.release(platform);
+        }
+        self.compaction.end(now, stats);
+    }
+
+    /// L1: the next page of the sealed half, in the order of first logging, if the batch has room.
+    pub(crate) fn take_up_page(&mut self) -> Option<Lpa> {
+        if !self.compaction.has_room() || !self.lines.is_compacting() {
+            return None;
+        }
+        let lpa = self.lines.next_sealed_page(&mut self.compaction.cursor)?;
+        self.compaction.take_up_page();
+        Some(lpa)
+    }
+
+    /// A page that was taken up went to the host or was given up meanwhile.
+    pub(crate) fn give_up_page(&mut self) {
+        self.compaction.give_up_page();
+    }
+
+    /// Whether the sealed half has lines of the page.
+    pub(crate) fn has_sealed(&self, lpa: Lpa) -> bool {
+        self.lines.sealed_lines(lpa).next().is_some()
+    }
+
+    /// The lines that compaction of a page takes.
+    pub(crate) fn lines_to_compact(
+        &self,
+        lpa: Lpa,
+    ) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
+        self.lines.lines_to_compact(lpa)
+    }
+
+    /// Which lines these are.
+    pub(crate) fn mask_to_compact(&self, lpa: Lpa) -> LineMask {
+        self.lines
+            .lines_to_compact(lpa)
+            .map(|(line, _)| line)
+            .collect()
+    }
+
+    /// Whether compaction of a page needs no older copy of it.
+    #[inline]
+    pub(crate) fn is_at_hand(&self, lpa: Lpa) -> bool {
+        self.at_hand.has(lpa)
+    }
+
+    /// Whether the program of a page that is compacted goes past a die.
+    #[inline]
+    pub(crate) fn passes_die(&self, lpa: Lpa) -> bool {
+        self.at_hand.passes_die(lpa)
+    }
+
+    /// When the lines of a page that is compacted leave the log.
+    #[inline]
+    pub(crate) fn mode(&self) -> LogMode {
+        match self.lines.is_ring() {
+            true => LogMode::Ring,
+            false => LogMode::Halves,
+        }
+    }
+
+    /// A page of the sealed half is on flash: its lines leave the half.
+    pub(crate) fn drop_sealed_page<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+        for (_, slot) in self.lines.sealed_lines(lpa) {
+            platform.record(Record::Dropped(slot));
+        }
+        self.lines.drop_sealed_page(lpa);
+    }
+
+    /// A page that was taken up is on flash and its lines have left.
+    pub(crate) fn end_page(&mut self, stats: &mut ControllerStats) {
+        self.compaction.end_page(stats);
+    }
+}
