@@ -139,12 +139,12 @@ impl Cache {
     }
 
     /// Frees the frame of a page whose place another one needs. Says whether it was fetched ahead
-    /// in vain.
+    /// and never asked for.
     #[inline]
     pub(crate) fn evict(&mut self, frame: FrameId) -> bool {
-        let was_in_vain = self.pages.is_prefetched(frame);
+        let was_useless = self.pages.is_prefetched(frame);
         self.pages.evict(frame);
-        was_in_vain
+        was_useless
     }
 
     /// Frees the frame of a page that is not needed here any more.

@@ -24,9 +24,9 @@ mod past_cache;
 mod promotion;
 mod reads;
 mod recovery;
-mod remains;
 mod runs;
 mod standstill;
+mod tables;
 mod transactions;
 mod writes;
 
@@ -51,7 +51,7 @@ use constants::Constants;
 use flush::Flushes;
 pub use fullness::Fullness;
 use past_cache::PastCache;
-pub use remains::{UnsoundState, check_tables};
+pub use tables::{UnsoundState, check_tables};
 use units::address::LINE_BYTES;
 use units::{Bytes, DieId, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
 
@@ -161,7 +161,7 @@ impl<I: LogIndex> Controller<I> {
             }
             _ => self.on_command(now, request, platform),
         }
-        self.end_vain_waits(now, platform);
+        self.answer_if_stuck(now, platform);
     }
 
     /// A NAND operation has finished.
@@ -192,7 +192,7 @@ impl<I: LogIndex> Controller<I> {
     #[inline]
     fn go_on<P: Platform>(&mut self, now: Time, tag: NandTag, ended: Ended, platform: &mut P) {
         match ended {
-            Ended::Internal => return self.end_vain_waits(now, platform),
+            Ended::Internal => return self.answer_if_stuck(now, platform),
             Ended::Read(Reader::Compaction(buffer)) => self.coalesce(now, buffer, tag, platform),
             Ended::Read(Reader::PastCache(place)) => self.pass_on(now, place, tag, platform),
             Ended::Read(Reader::Mshr(mshr)) => self.fill(now, mshr, tag, platform),
@@ -201,7 +201,7 @@ impl<I: LogIndex> Controller<I> {
         // Before others take the buffers that are free now.
         self.advance_flushes(now, platform);
         self.resume_misses(now, platform);
-        self.end_vain_waits(now, platform);
+        self.answer_if_stuck(now, platform);
     }
 
     /// A timer has rung.
@@ -209,7 +209,7 @@ impl<I: LogIndex> Controller<I> {
     /// The only timers are those of compaction: a firmware core takes a page up.
     pub fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
         self.compact_page(now, BufferId::new(timer.get()), platform);
-        self.end_vain_waits(now, platform);
+        self.answer_if_stuck(now, platform);
     }
 
     /// Whether there is a write log beside the data cache.

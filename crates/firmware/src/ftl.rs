@@ -22,7 +22,7 @@ mod tests;
 
 pub use config::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
 pub use failures::Failures;
-pub(crate) use restore::Remains;
+pub(crate) use restore::CheckedTables;
 pub use restore::UnsoundTables;
 
 use crate::durable::Record;
@@ -46,9 +46,9 @@ units::ids! {
 pub enum Done {
     /// The page is in `PagePlace::Register(tag)` until the call of `on_nand_done` is over.
     Read {
-        /// Who asked.
+        /// The number with which the controller asked.
         owner: Owner,
-        /// Which page.
+        /// The page that was read.
         lpa: Lpa,
         /// A program or trim of the page took effect after the read was submitted, so the register
         /// holds older bytes. Relocation by GC does not make a read stale.
@@ -56,9 +56,9 @@ pub enum Done {
     },
     /// The page is on flash and, unless a program submitted later finished first, mapped.
     Programmed {
-        /// Who asked.
+        /// The number with which the controller asked.
         owner: Owner,
-        /// Which page.
+        /// The page that was programmed.
         lpa: Lpa,
     },
     /// A matter of the FTL alone.
@@ -170,7 +170,7 @@ impl Ftl {
 impl<M: Mapping> Ftl<M> {
     /// The host's next program goes to the die that page `lpa` is on at the start, if that has
     /// room: page after page they take turns.
-    pub fn write_as_behind(&mut self, lpa: Lpa) {
+    pub fn start_programs_behind(&mut self, lpa: Lpa) {
         let dies = u64::from(self.geometry.die_count());
         self.allocator
             .go_on_at(DieId::new((lpa.get() % dies) as u32));

@@ -1,4 +1,4 @@
-//! The device's brain: everything a memory-semantic SSD decides, and nothing of how it is run.
+//! The firmware of a memory-semantic SSD: everything it decides, and nothing of how it is run.
 //!
 //! Sans-IO (architecture B1): the harness hands in events (a host request arrived, a NAND operation
 //! finished, a timer rang, the host answered a promotion) together with the current time, and the

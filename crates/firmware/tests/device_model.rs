@@ -11,7 +11,7 @@ mod lab;
 #[path = "common/random.rs"]
 mod random;
 
-use common::Misfortune;
+use common::FaultRates;
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{CachePolicy, ControllerStats, FtlStats, PrefetcherKind, VictimOrder};
 use lab::{Lab, Mix};
@@ -97,19 +97,19 @@ fn run_on_failing_flash<I: LogIndex>(seed: u64) -> Lab<I> {
     };
     let mut lab = Lab::<I>::new(&config, mix, seed);
     let often = pick(&mut random, &[1, 1, 10]);
-    let misfortune = Misfortune {
+    let fault_rates = FaultRates {
         programs: Ratio::new(often, 1000),
         erases: Ratio::new(often, 200),
         reads: Ratio::new(1, 100),
     };
-    lab.bench.misfortune = Some((misfortune, Stream::new(seed, "misfortune")));
+    lab.bench.fault_rates = Some((fault_rates, Stream::new(seed, "fault_rates")));
     for step in 0..20_000 {
         lab.step();
         if step % OPERATIONS_PER_AUDIT == 0 {
             lab.controller.audit();
         }
         if lab.controller.health().is_read_only {
-            lab.bench.misfortune = None;
+            lab.bench.fault_rates = None;
         }
     }
     lab.settle();

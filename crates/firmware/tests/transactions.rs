@@ -6,7 +6,7 @@ mod common;
 #[path = "common/device.rs"]
 mod device;
 
-use common::Misfortune;
+use common::FaultRates;
 use device::*;
 use firmware::{Answer, ControllerConfig, PagePlace, Refusal, RequestOp, Response};
 use units::{Bytes, Picos, Ratio, RequestId, Stream, TxId};
@@ -262,12 +262,12 @@ fn a_fetch_that_compaction_overtakes_has_the_committed_version() {
 /// Ends everything that is in flight, as flash that takes no program any more.
 fn settle_on_dead_flash(device: &mut Device) -> Vec<Response> {
     let all = Ratio::percent(100);
-    let misfortune = Misfortune {
+    let fault_rates = FaultRates {
         programs: all,
         erases: all,
         reads: Ratio::percent(0),
     };
-    device.bench.misfortune = Some((misfortune, Stream::new(1, "dead flash")));
+    device.bench.fault_rates = Some((fault_rates, Stream::new(1, "dead flash")));
     device.now += Picos::from_micros(1);
     let (controller, bench) = (&mut device.controller, &mut device.bench);
     loop {

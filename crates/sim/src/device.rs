@@ -43,7 +43,7 @@ pub fn for_pages(config: &Config, page_count: u64) -> Device {
     if config.ftl.first_write == FirstWrite::BehindPages {
         let size = config.nand.page_size.bytes() / PageSize::KIB_4.bytes();
         let behind = Lpa::new(page_count.div_ceil(size));
-        device.controller.write_as_behind(behind);
+        device.controller.start_programs_behind(behind);
     }
     device
 }

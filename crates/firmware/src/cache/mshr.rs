@@ -127,12 +127,12 @@ impl Mshr {
 pub(crate) struct Arrived(Mshr);
 
 impl Arrived {
-    /// Which page.
+    /// The page that has come.
     #[inline]
     pub(crate) fn lpa(&self) -> Lpa {
         self.0.lpa
     }
-    /// Where it goes.
+    /// The frame that it goes to.
     #[inline]
     pub(crate) fn frame(&self) -> FrameId {
         self.0.frame

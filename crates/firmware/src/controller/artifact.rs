@@ -19,8 +19,8 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// The next program goes where page `lpa` would be, behind all pages of the program.
-    pub fn write_as_behind(&mut self, lpa: Lpa) {
-        self.back_end.ftl_mut().write_as_behind(lpa);
+    pub fn start_programs_behind(&mut self, lpa: Lpa) {
+        self.back_end.ftl_mut().start_programs_behind(lpa);
     }
 
     /// Every line that is in the log and not on flash, each once.

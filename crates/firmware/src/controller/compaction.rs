@@ -91,7 +91,7 @@ impl<I: LogIndex> Controller<I> {
             log.drain(at_hand);
             self.pump_log(now, platform);
         }
-        self.end_vain_waits(now, platform);
+        self.answer_if_stuck(now, platform);
     }
 
     /// L2 and L3 for a page whose turn has come.

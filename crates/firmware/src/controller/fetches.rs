@@ -84,8 +84,8 @@ impl<I: LogIndex> Controller<I> {
                 true => self.stats.evictions_dirty += 1,
                 false => self.stats.evictions_clean += 1,
             }
-            let was_in_vain = self.cache.evict(place.frame);
-            self.stats.prefetches_useless += u64::from(was_in_vain);
+            let was_useless = self.cache.evict(place.frame);
+            self.stats.prefetches_useless += u64::from(was_useless);
         }
         Some((place.frame, leaving))
     }

@@ -9,7 +9,7 @@
 //! something newer or no commit says, so whoever recovers next comes to the same.
 
 use super::Controller;
-use super::remains::{Remains, UnsoundState};
+use super::tables::{CheckedTables, UnsoundState};
 use crate::config::ControllerConfig;
 use crate::durable::{BufferedPage, Durable, LoggedLine, Record};
 use crate::ftl::Ftl;
@@ -41,7 +41,7 @@ impl<I: LogIndex> Controller<I> {
         now: Time,
         platform: &mut P,
     ) -> Result<Self, UnsoundState> {
-        let Remains { lines, flash } = Remains::read(config, durable, &mut Err)?;
+        let CheckedTables { lines, flash } = CheckedTables::read(config, durable, &mut Err)?;
         let mut controller = Self::with_ftl(config, |config| {
             let first_gc_buffer = BufferId::new(config.ssd.buffers);
             let parts = (config.geometry, &config.ftl, config.timing);
@@ -52,7 +52,7 @@ impl<I: LogIndex> Controller<I> {
         controller.restore_log(&survivors.lines, platform);
         controller.restore_buffers(now, &survivors.buffers, platform);
         controller.pump_log(now, platform);
-        controller.end_vain_waits(now, platform);
+        controller.answer_if_stuck(now, platform);
         Ok(controller)
     }
 

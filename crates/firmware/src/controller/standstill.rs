@@ -16,16 +16,16 @@ use crate::platform::{Platform, Refusal};
 use units::Time;
 
 impl<I: LogIndex> Controller<I> {
-    /// Answers everything that would wait in vain, if there is a standstill.
+    /// Answers everything that waits, if there is a standstill.
     #[inline]
-    pub(super) fn end_vain_waits<P: Platform>(&mut self, now: Time, platform: &mut P) {
+    pub(super) fn answer_if_stuck<P: Platform>(&mut self, now: Time, platform: &mut P) {
         if self.back_end.is_stuck() {
-            self.end_waits(now, platform);
+            self.answer_waiting(now, platform);
         }
     }
 
     #[cold]
-    fn end_waits<P: Platform>(&mut self, now: Time, platform: &mut P) {
+    fn answer_waiting<P: Platform>(&mut self, now: Time, platform: &mut P) {
         self.refuse_waiting_for_log(now, platform);
         for pending in self.flushes.take_all() {
             self.refuse_waiting(now, &pending, platform);

@@ -25,7 +25,7 @@ use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Time};
 /// A block that GC may collect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Which block.
+    /// The block that is emptied.
     pub block: BlockAddr,
     /// Its valid pages, which would have to be moved; fewer than it has pages.
     pub valid: u32,

@@ -58,7 +58,7 @@ impl fmt::Display for UnsoundTables {
 impl core::error::Error for UnsoundTables {}
 
 /// Mapping and blocks as a power cut has left them, checked.
-pub(crate) struct Remains {
+pub(crate) struct CheckedTables {
     blocks: Vec<BlockRecord>,
     mapping: ImplicitMapping,
     logical_page_count: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Remains {
 /// Is told of something wrong; an error ends the search.
 type Judge<'a> = &'a mut dyn FnMut(UnsoundTables) -> Result<(), UnsoundTables>;
 
-impl Remains {
+impl CheckedTables {
     /// Reads the tables; changes nothing.
     ///
     /// # Errors
@@ -120,30 +120,24 @@ impl Ftl {
         now: Time,
         platform: &mut P,
     ) -> Result<Self, UnsoundTables> {
-        let remains = Remains::read(geometry, config, durable, &mut Err)?;
+        let tables = CheckedTables::read(geometry, config, durable, &mut Err)?;
         let parts = (geometry, config, timing);
-        Ok(Self::taken_over(
-            parts,
-            first_buffer,
-            remains,
-            now,
-            platform,
-        ))
+        Ok(Self::taken_over(parts, first_buffer, tables, now, platform))
     }
 
     /// [`Ftl::restore`] of what has been checked.
     pub(crate) fn taken_over<P: Platform>(
         (geometry, config, timing): (FlashGeometry, &FtlConfig, FlashTiming),
         first_buffer: BufferId,
-        remains: Remains,
+        tables: CheckedTables,
         now: Time,
         platform: &mut P,
     ) -> Self {
-        let Remains {
+        let CheckedTables {
             blocks,
             mapping,
             logical_page_count,
-        } = remains;
+        } = tables;
         let mut allocator = Allocator::restored(geometry, &blocks, &mapping, config.reserve_blocks);
         allocator.level_wear(config.wear_spread > 0);
         for early in allocator.take_closed() {

@@ -67,7 +67,7 @@ pub const POISON: Token = Token::MAX - 1;
 
 /// How often what fails.
 #[derive(Clone, Copy, Debug)]
-pub struct Misfortune {
+pub struct FaultRates {
     pub programs: Ratio,
     pub erases: Ratio,
     pub reads: Ratio,
@@ -88,7 +88,7 @@ pub struct Flash {
     pub tables: Tables,
     /// After how many more records the power is cut: from then on nothing happens any more.
     pub cut_after: Option<u64>,
-    pub misfortune: Option<Misfortune>,
+    pub fault_rates: Option<FaultRates>,
     /// How the operation failed that finished last.
     pub fault: Option<NandFault>,
     /// Blocks of which a program or erase has failed since the power came on.
@@ -115,7 +115,7 @@ impl Flash {
             reorders: false,
             tables: Tables::default(),
             cut_after: None,
-            misfortune: None,
+            fault_rates: None,
             fault: None,
             failed: BTreeSet::new(),
             half_written: BTreeSet::new(),
@@ -187,11 +187,11 @@ impl Flash {
         Some(command.tag)
     }
     fn draw_fault(&self, command: &NandCommand, stream: &mut Stream) -> Option<NandFault> {
-        let misfortune = self.misfortune?;
+        let fault_rates = self.fault_rates?;
         let (chance, fault) = match command.op {
-            NandOp::Read { .. } => (misfortune.reads, NandFault::Uncorrectable),
-            NandOp::Program { .. } => (misfortune.programs, NandFault::ProgramFailed),
-            NandOp::Erase { .. } => (misfortune.erases, NandFault::EraseFailed),
+            NandOp::Read { .. } => (fault_rates.reads, NandFault::Uncorrectable),
+            NandOp::Program { .. } => (fault_rates.programs, NandFault::ProgramFailed),
+            NandOp::Erase { .. } => (fault_rates.erases, NandFault::EraseFailed),
         };
         stream.chance(chance).then_some(fault)
     }

@@ -429,7 +429,7 @@ impl<I: LogIndex> Lab<I> {
     /// Writes everything anew, on flash that fails no longer: nothing is poison after that.
     #[allow(dead_code, reason = "flash does not fail in every test")]
     pub fn heal(&mut self) {
-        self.bench.misfortune = None;
+        self.bench.fault_rates = None;
         for line in 0..self.model.len() {
             let token = self.next_token;
             self.next_token += 1;

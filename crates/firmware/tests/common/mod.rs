@@ -26,7 +26,7 @@ pub const POISON: Token = Token::MAX;
 
 /// How often programs, erases and reads fail.
 #[derive(Clone, Copy)]
-pub struct Misfortune {
+pub struct FaultRates {
     pub programs: Ratio,
     pub erases: Ratio,
     pub reads: Ratio,
@@ -76,7 +76,7 @@ pub struct Bench {
     pub last_program: Option<Time>,
     pub erases: u64,
     /// Draws whether an operation fails.
-    pub misfortune: Option<(Misfortune, Stream)>,
+    pub fault_rates: Option<(FaultRates, Stream)>,
     /// How the operation failed that ended last.
     pub fault: Option<NandFault>,
     /// Blocks of which a program or erase has failed.
@@ -106,7 +106,7 @@ impl Bench {
             has_lost_power: false,
             last_program: None,
             erases: 0,
-            misfortune: None,
+            fault_rates: None,
             fault: None,
             failed: BTreeSet::new(),
             tables: tables::Tables::default(),
@@ -166,11 +166,11 @@ impl Bench {
     }
 
     fn draw_fault(&mut self, op: NandOp) -> Option<NandFault> {
-        let (misfortune, stream) = self.misfortune.as_mut()?;
+        let (fault_rates, stream) = self.fault_rates.as_mut()?;
         let (chance, fault) = match op {
-            NandOp::Read { .. } => (misfortune.reads, NandFault::Uncorrectable),
-            NandOp::Program { .. } => (misfortune.programs, NandFault::ProgramFailed),
-            NandOp::Erase { .. } => (misfortune.erases, NandFault::EraseFailed),
+            NandOp::Read { .. } => (fault_rates.reads, NandFault::Uncorrectable),
+            NandOp::Program { .. } => (fault_rates.programs, NandFault::ProgramFailed),
+            NandOp::Erase { .. } => (fault_rates.erases, NandFault::EraseFailed),
         };
         stream.chance(chance).then_some(fault)
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ftl::mapping::ImplicitMapping;
-use crate::ftl::testing::{self, GEOMETRY, Misfortune, TIMING};
+use crate::ftl::testing::{self, FaultRates, GEOMETRY, TIMING};
 use crate::ftl::tests::{Bench, HOST_BUFFERS, implicit};
 use crate::ftl::{FtlConfig, Wear};
 use crate::platform::BufferId;
@@ -12,7 +12,7 @@ fn bench(config: &FtlConfig, seed: u64, one_in: [u64; 3]) -> Bench<ImplicitMappi
     bench.ftl.record_state(&mut bench.flash);
     let chance = |one_in: u64| Ratio::new(u64::from(one_in > 0), one_in.max(1));
     let [programs, erases, reads] = one_in.map(chance);
-    bench.flash.misfortune = Some(Misfortune {
+    bench.flash.fault_rates = Some(FaultRates {
         programs,
         erases,
         reads,
@@ -60,7 +60,7 @@ fn a_device_without_spare_blocks_is_read_only_and_still_right() {
         let (spare, whole) = bench.ftl.spare_pages();
         assert!(spare < 16 && whole >= 100, "{spare} of {whole}");
         // Nothing more fails, so what was accepted finds its place.
-        bench.flash.misfortune = None;
+        bench.flash.fault_rates = None;
         bench.run(1_000);
     }
 }
@@ -76,7 +76,7 @@ fn a_page_that_cannot_be_corrected_stays_poison_until_it_is_written() {
         0,
         "a page that cannot be read costs no block"
     );
-    bench.flash.misfortune = None;
+    bench.flash.fault_rates = None;
     let before = bench.poisoned_reads;
     for lpa in 0..bench.ftl.logical_page_count() {
         bench.program(Lpa::new(lpa));
@@ -111,7 +111,7 @@ fn everything_at_once_and_power_cuts_besides_loses_nothing_that_can_be_read() {
             ftl.audit();
             bench = Bench::on(ftl, flash, seed * 1000 + cut);
         }
-        bench.flash.misfortune = None;
+        bench.flash.fault_rates = None;
         bench.run(2_000);
         assert!(retired(&bench) > 0, "seed {seed}");
     }
@@ -133,12 +133,12 @@ fn pages_of_a_die_that_has_lost_blocks_go_to_others() {
         });
         let fails = condemned < 6 && has_open;
         let rate = Ratio::new(u64::from(fails), 20);
-        if let Some(misfortune) = &mut bench.flash.misfortune {
-            misfortune.programs = rate;
+        if let Some(fault_rates) = &mut bench.flash.fault_rates {
+            fault_rates.programs = rate;
         }
     }
     bench.ftl.audit();
-    bench.flash.misfortune = None;
+    bench.flash.fault_rates = None;
     bench.run(5_000);
     assert!(retired(&bench) >= 6);
     assert!(

@@ -67,7 +67,7 @@ pub fn check_tables<D: Durable>(
         found(unsound);
         Ok(())
     };
-    let searched = Remains::read(config, durable, &mut go_on);
+    let searched = CheckedTables::read(config, durable, &mut go_on);
     assert!(searched.is_ok(), "the search goes on whatever it finds");
 }
 
@@ -75,14 +75,14 @@ pub fn check_tables<D: Durable>(
 type Judge<'a> = &'a mut dyn FnMut(UnsoundState) -> Result<(), UnsoundState>;
 
 /// What recovery begins with.
-pub(super) struct Remains {
+pub(super) struct CheckedTables {
     /// Of the log, committed or not, in the order of their writes.
     pub lines: Vec<(LogSlot, LoggedLine)>,
     /// Mapping and blocks.
-    pub flash: ftl::Remains,
+    pub flash: ftl::CheckedTables,
 }
 
-impl Remains {
+impl CheckedTables {
     /// Reads the tables.
     ///
     /// # Errors
@@ -96,7 +96,8 @@ impl Remains {
             Ok(()) => Ok(()),
             Err(_) => Err(unsound),
         };
-        let flash = ftl::Remains::read(config.geometry, &config.ftl, durable, &mut judge_flash);
+        let flash =
+            ftl::CheckedTables::read(config.geometry, &config.ftl, durable, &mut judge_flash);
         let flash = flash.map_err(UnsoundState::Flash)?;
         let pages = flash.logical_page_count();
         let lines = lines(config, durable, pages, judge)?;
