@@ -88,11 +88,26 @@ def bars(
     height = _ROW * len(rows) + _AXIS
     parts = [_axis(left + value * scale, height - _AXIS, tick(value)) for value in ticks]
     if mark is not None and mark <= top:
-        x = left + mark * scale
-        parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - _AXIS}"/>')
+        parts += _mark(left + mark * scale, rows, left, scale)
     for index, row in enumerate(rows):
         parts.append(_bar(row, left, index * _ROW, scale))
     return picture(caption, width, height, parts)
+
+
+def _mark(x: float, rows: Sequence[Bar], left: float, scale: float) -> list[str]:
+    """A vertical line to compare with, which strikes no note: it leaves out rows whose note is in
+    its way."""
+    free: list[tuple[int, int]] = []
+    for index, row in enumerate(rows):
+        start = left + sum(part.value for part in row.segments) * scale + 2
+        if row.note and start < x < start + _CHARACTER * len(row.note) + 8:
+            continue
+        begin = free.pop()[0] if free and free[-1][1] == index else index
+        free.append((begin, index + 1))
+    return [
+        f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{begin * _ROW}" y2="{end * _ROW}"/>'
+        for begin, end in free
+    ]
 
 
 def _axis(x: float, height: float, label: str, anchor: str = "middle") -> str:

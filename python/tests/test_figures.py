@@ -188,7 +188,7 @@ def test_every_published_row_that_a_figure_needs_is_there(figure: catalogue.Figu
         (["14", "--workloads", "bfs-dens"], "unknown workload bfs-dens. Did you mean bfs-dense?"),
         (["14", "--scale", "huge"], "--scale is small or paper, not huge."),
         (["14", "--fidelity", "poetic"], "poetic"),
-        (["14", "--mode", "quick"], "--mode is detailed or fast, not quick."),
+        (["14", "--mode", "quick"], "'quick' is not one of 'detailed', 'fast'"),
         (["14", "--scheduler", "foo"], "--scheduler foo: no Dask scheduler answers there"),
         (["0"], "unknown figure 0. Choose from 2, 3"),
         ([""], "unknown figure ''. Choose from 2, 3"),

@@ -230,3 +230,40 @@ def test_a_report_of_one_run_compares_with_nothing() -> None:
 )
 def test_a_cell_is_sorted_by_the_quantity_that_it_shows(text: str, value: float | None) -> None:
     assert units.magnitude(text) == value
+
+
+def test_the_first_picture_says_where_the_time_goes_and_why_dram_is_ahead() -> None:
+    summary = synthetic.summary(("kv",))
+    for run in summary["runs"]:
+        ideal = run["design"] == "dram-only"
+        run["execution_time_ps"] = (1 if ideal else 10) * 10**9
+        run["statistics"]["cores"] |= {
+            "compute_bound_ps": 100,
+            "memory_bound_ps": 800,
+            "switch_ps": 60,
+            "idle_ps": 40,
+        }
+        run["statistics"]["amat"] |= {"paper_ps": 1000, "flash_ps": 0 if ideal else 700}
+        run["statistics"]["amat"]["stall_ps"] = 0 if ideal else 50
+    (panel,) = panels(summary)
+    picture = figures.where_time_goes(panel)
+    # Of 10 ms, 80 % are bound by memory, and three quarters of an access are for flash.
+    assert "<title>waiting for flash: 6.00\u00a0ms</title>" in picture
+    assert "<title>waiting for other memory: 2.00\u00a0ms</title>" in picture
+    assert "<title>waiting for other memory: 800\u00a0µs</title>" in picture
+    assert "dram-only is ahead since nothing in it waits for flash. Of the core time of" in picture
+    assert "base-cssd: 60\u00a0% waiting for flash, 20\u00a0% waiting for other memory" in picture
+    structure(picture)
+
+
+def test_the_line_to_compare_with_strikes_no_note() -> None:
+    caption = svg.Caption("x", "x", "x")
+    rows = [
+        svg.Bar("a", (svg.Segment(1.0, "c", "1"),), "1"),
+        svg.Bar("b", (svg.Segment(0.97, "c", "0.97"),), "0.97 · 1.03×"),
+        svg.Bar("c", (svg.Segment(0.1, "c", "0.1"),), "0.1 · 10×"),
+        svg.Bar("d", (svg.Segment(2.0, "c", "2"),), "2"),
+    ]
+    drawn = svg.bars(caption, rows, 440, quantity.significant, mark=1.0)
+    spans = re.findall(r'class="mark"[^>]* y1="(\d+)" y2="(\d+)"', drawn)
+    assert spans == [("0", "25"), ("50", "100")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from entresol import quantity, toml_text
 from entresol.core import Config, Design, Json, Parameter
@@ -114,7 +113,7 @@ def _changes(runs: Sequence[Run], presets: dict[str, Config], keys: Sequence[_Ke
             texts = (Cell(preset), Cell(_value(run, key)))
             rows.append(Row(".".join(key), (*texts, Cell(names, prose=True))))
     if not rows:
-        return '<p class="note">Every parameter has the value of its preset.</p>'
+        return html.note("Every parameter has the value of its preset.")
     heads = ("parameter", "preset", "here", "designs")
     return html.table("Changed from the presets", heads, rows)
 
@@ -135,9 +134,9 @@ def provenance(summary: Json) -> str:
     ]
     switches = ", ".join(summary["runs"][0].get("fidelity", ())) or "paper"
     audit = "on" if origin["audit"] else "off"
-    return (
-        f'<p class="note">Entresol {escape(str(origin["entresol"]))}, machine '
-        f"{escape(origin['machine'])}, fidelity {escape(switches)}, audits {audit}, "
-        f"result schema {summary['schema']}.</p>"
-        + html.table("Captures", ("capture", "digest", "threads", "instructions"), rows)
+    note = (
+        f"Entresol {origin['entresol']}, machine {origin['machine']}, fidelity {switches}, audits "
+        f"{audit}, result schema {summary['schema']}."
     )
+    heads = ("capture", "digest", "threads", "instructions")
+    return html.note(note) + html.table("Captures", heads, rows)

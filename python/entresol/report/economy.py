@@ -35,7 +35,7 @@ def section(panels: Sequence[Panel], prices: Prices) -> list[Section]:
     if not shown:
         return []
     content = (
-        f'<p class="note">{note(shown[0].devices[0], prices)}</p>'
+        html.note(note(shown[0].devices[0], prices))
         + figures.grid(
             [panel for panel in shown if _effects(panel, prices)],
             lambda panel, width, suffix: _picture(panel, width, suffix, prices),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from entresol import quantity, svg, svg_trend
 from entresol.derived import BASE
@@ -69,8 +68,7 @@ def _missing(group: str, done: Sequence[Done], lines: Sequence[Effect]) -> str:
     if not without:
         return ""
     names = ", ".join(without)
-    text = f"{group}: no line for {names}; no place has a point for every value."
-    return f'<p class="note">{escape(text)}</p>'
+    return html.note(f"{group}: no line for {names}; no place has a point for every value.")
 
 
 def _draw(name: str, group: str, values: Sequence[str], lines: Sequence[Effect]) -> html.Draw:

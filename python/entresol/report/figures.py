@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 
 from entresol import quantity, svg
 from entresol.derived import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
-from entresol.report import html, palette
+from entresol.report import html, palette, reading, templates
 from entresol.report.definitions import MAIN
 
 _WRITES = (
@@ -21,8 +20,21 @@ _READS = (
 )
 
 
-def execution_time(panel: Panel) -> str:
-    """Normalised execution time per design, for one capture; nothing beside which to put one."""
+TIME_PARTS = (
+    ("compute_bound_ps", "compute"),
+    ("flash_ps", "waiting for flash"),
+    ("memory_bound_ps", "waiting for other memory"),
+    ("switch_ps", "switching threads"),
+    ("idle_ps", "idle"),
+)
+"""Where the execution time of a design goes."""
+_FLASH_PARTS = ("flash_ps", "stall_ps")
+"""Parts of an access that are for flash: waiting for it, and for room that it has not freed."""
+
+
+def where_time_goes(panel: Panel) -> str:
+    """Normalised execution time of each design by what the cores do, and why DRAM is ahead; nothing
+    beside which to put one design."""
     if len(panel.runs) == 1:
         return ""
     fastest = min(panel.devices or panel.runs, key=lambda run: run.time_ps)
@@ -33,21 +45,51 @@ def execution_time(panel: Panel) -> str:
         words = caption("time" + suffix, panel, title, rows)
         return svg.bars(words, rows, width, quantity.significant, mark=1.0)
 
-    return (
-        f'<figure class="aside">{html.picture(draw, html.ASIDE_WIDTH)}'
-        f"<figcaption>{escape(title)}: shorter is better. "
-        "At the end of a bar: relative time · speedup.</figcaption></figure>"
+    colours = {"memory_bound_ps": "link_ps"}
+    chips = [
+        (palette.component(colours.get(key, key)), label)
+        for key, label in TIME_PARTS
+        if any(_time_shares(run)[key] > 0 for run in panel.runs)
+    ]
+    return templates.render(
+        "first_picture.html",
+        legend=html.legend(chips),
+        picture=html.picture(draw, html.ASIDE_WIDTH),
+        title=title,
+        why=reading.why_dram_is_ahead(panel, _named_shares),
     )
 
 
+def _time_shares(run: Run) -> dict[str, float]:
+    """Shares of core time. What is bound by memory is divided between flash and the rest as the
+    average access is."""
+    total = sum(run.parts("cores", BOUND_PARTS)) or 1
+    shares = {key: run.count("cores", key) / total for key, _ in BOUND_PARTS}
+    flash = sum(run.count("amat", key) for key in _FLASH_PARTS) / (run.amat_ps or 1)
+    memory = shares["memory_bound_ps"]
+    return shares | {"flash_ps": memory * flash, "memory_bound_ps": memory * (1 - flash)}
+
+
+def _named_shares(run: Run) -> dict[str, float]:
+    shares = _time_shares(run)
+    return {label: shares[key] for key, label in TIME_PARTS}
+
+
 def _time_bar(panel: Panel, run: Run, is_fastest: bool) -> svg.Bar:
-    relative = panel.normalised(run)
-    title = f"{run.design}: {quantity.duration(run.time_ps)}"
+    relative, shares = panel.normalised(run), _time_shares(run)
     note = f"{quantity.significant(relative, 2)} · {quantity.times(panel.speedup(run))}"
     if run is panel.reference:
         note = "1"
-    segment = svg.Segment(relative, palette.design(run.design), title)
-    return svg.Bar(run.design, (segment,), note, is_fastest)
+    colours = {"memory_bound_ps": "link_ps"}
+    segments = tuple(
+        svg.Segment(
+            relative * shares[key],
+            palette.component(colours.get(key, key)),
+            f"{label}: {quantity.duration(run.time_ps * shares[key])}",
+        )
+        for key, label in TIME_PARTS
+    )
+    return svg.Bar(run.design, segments, note, is_fastest)
 
 
 def amat(panels: Sequence[Panel]) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from entresol.report import templates
+
 
 @dataclass(frozen=True)
 class Term:
@@ -44,23 +46,11 @@ class Glossary:
         term = self.find(label)
         if term is None:
             return escape(label)
-        return (
-            f'<a class="term" href="#{term.anchor}" title="{escape(term.text)}">{escape(label)}</a>'
-        )
+        return templates.piece("term", term.anchor, term.text, label)
 
     def render(self) -> str:
         """All terms as a list."""
-        items = "".join(
-            f'<dt id="{term.anchor}">{escape(", ".join(term.names))}</dt>'
-            f"<dd>{escape(term.text)}{_keys(term.keys)}</dd>"
-            for term in self.terms
-        )
-        return f'<dl class="terms">{items}</dl>'
-
-
-def _keys(keys: Sequence[str]) -> str:
-    names = " ".join(f"<code>{escape(key)}</code>" for key in keys)
-    return f' <span class="keys">{names}</span>' if keys else ""
+        return templates.piece("terms", self.terms)
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]]) -> Glossary:

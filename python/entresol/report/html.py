@@ -1,15 +1,13 @@
-"""Small pieces of HTML that every part of a report uses."""
+"""Small pieces of HTML that every part of a report uses; `templates/` holds their text."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from entresol import units
 from entresol.quantity import NOTHING
-from entresol.report import palette
+from entresol.report import palette, templates
 from entresol.report.cells import Cell
 from entresol.report.glossary import Glossary
 
@@ -24,7 +22,6 @@ _SMALLER = (535, 336)
 _LEAST = {0: "100%", 1: "100%", 2: "460px", 3: "310px"}
 """Least width of a panel, by columns."""
 _NONE = Glossary(())
-_CODE = re.compile("`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -54,21 +51,20 @@ def table(
 
     A script makes its columns sortable; without one it is in the order of the study.
     """
-    classes = _classes(heads, rows)
-    columns = "".join(
-        f'<th scope="col"{_class(name)}>{glossary.label(head)}</th>'
-        for head, name in zip(heads, classes, strict=True)
-    )
-    body = "".join(_row(row, classes) for row in rows)
-    name = "table-block scroll wide" if len(heads) > 9 else "table-block scroll"
-    return (
-        f'<div class="{name}" role="group" aria-label="{escape(caption)}" tabindex="0">'
-        f"<table><caption>{escape(caption)}</caption>"
-        f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    kinds = _kinds(heads, rows)
+    columns = [(glossary.label(head), kind) for head, kind in zip(heads, kinds, strict=True)]
+    shown = [
+        {
+            "head": row.head,
+            "best": row.best,
+            "cells": [_shown(*each) for each in zip(row.cells, kinds[1:], strict=True)],
+        }
+        for row in rows
+    ]
+    return templates.render("table.html", caption=caption, heads=columns, rows=shown)
 
 
-def _classes(heads: Sequence[str], rows: Sequence[Row]) -> list[str]:
+def _kinds(heads: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """Of each column: `text` breaks into lines, `word` does not, numbers stand at the right."""
     found = ["" for _ in heads]
     for row in rows:
@@ -80,24 +76,14 @@ def _classes(heads: Sequence[str], rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def _class(name: str) -> str:
-    return f' class="{name}"' if name else ""
-
-
-def _row(row: Row, classes: Sequence[str]) -> str:
-    return (
-        f'<tr{_class("best" if row.best else "")}><th scope="row">{escape(row.head)}</th>'
-        + "".join(_cell(cell, name) for cell, name in zip(row.cells, classes[1:], strict=True))
-        + "</tr>"
-    )
-
-
-def _cell(cell: Cell, column: str) -> str:
+def _shown(cell: Cell, column: str) -> dict[str, str | None]:
     value = _value(cell)
-    sorting = "" if value is None else f' data-v="{value:.12g}"'
-    name = _class(" ".join(word for word in (column, "zero" if cell.alarm else "") if word))
-    text = _CODE.sub(r"<code>\1</code>", escape(cell.text))
-    return f"<td{name}{sorting}>{text}</td>"
+    kind = " ".join(word for word in (column, "zero" if cell.alarm else "") if word)
+    return {
+        "text": cell.text,
+        "kind": kind,
+        "value": None if value is None else f"{value:.12g}",
+    }
 
 
 def _value(cell: Cell) -> float | None:
@@ -106,83 +92,48 @@ def _value(cell: Cell) -> float | None:
 
 def details(summary: str, content: str) -> str:
     """Content that opens on demand, and always in print."""
-    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+    return templates.piece("details", summary, content)
 
 
 def copyable(text: str, label: str) -> str:
     """Text to take along; a script adds the button that copies it."""
-    return (
-        f'<div class="copyable" data-label="{escape(label)}">'
-        f'<pre tabindex="0" aria-label="{escape(label)}">{escape(text)}</pre></div>'
-    )
+    return templates.piece("copyable", text, label)
+
+
+def note(text: str) -> str:
+    """A paragraph on how to read what follows."""
+    return templates.piece("note", text)
 
 
 def warning(title: str, items: Sequence[str], identity: str = "") -> str:
     """A box that is seen first; `items` are HTML. Nothing if there are none."""
-    if not items:
-        return ""
-    listed = "".join(f"<li>{item}</li>" for item in items)
-    name = f' id="{identity}"' if identity else ""
-    return f'<div class="warnings" role="note"{name}><p>{escape(title)}</p><ul>{listed}</ul></div>'
+    return templates.piece("warning", title, items, identity) if items else ""
 
 
 def legend(entries: Sequence[tuple[str, str]], glossary: Glossary = _NONE) -> str:
     """Colour chips: (CSS variable, label)."""
-    items = "".join(
-        f'<li><span class="chip" style="background:var(--{colour})"></span>'
-        f"{glossary.label(label)}</li>"
-        for colour, label in entries
-    )
-    return f'<ul class="legend">{items}</ul>'
+    chips = [(colour, glossary.label(label)) for colour, label in entries]
+    return templates.piece("legend", chips)
 
 
 def line_legend(designs: Sequence[str]) -> str:
     """Line samples, with the dashes of the chart."""
-    items = "".join(
-        '<li><svg class="stroke" viewBox="0 0 24 8" aria-hidden="true">'
-        f'<path d="M0 4H24" class="line" stroke="var(--{palette.design(name)})"'
-        f' stroke-dasharray="{palette.dash(name)}"/></svg>'
-        f"{escape(name)}</li>"
-        for name in designs
-    )
-    return f'<ul class="legend">{items}</ul>'
-
-
-def heading(text: str) -> str:
-    """Text whose hyphens are no place for a new line: names of designs have them."""
-    return escape(text).replace("-", "&#8209;")
-
-
-def section(identity: str, title: str, note: str, content: str, short: str = "") -> str:
-    """A section of the report with its heading and one sentence on how to read it."""
-    del short
-    lead = f'<p class="note">{escape(note)}</p>' if note else ""
-    return (
-        f'<section id="{identity}" aria-labelledby="{identity}-h">'
-        f'<h2 id="{identity}-h">{escape(title)}</h2>{lead}{content}</section>'
-    )
+    lines = [(name, palette.design(name), palette.dash(name)) for name in designs]
+    return templates.piece("line_legend", lines)
 
 
 def panels(items: Sequence[tuple[str, str]]) -> str:
     """Small multiples: (title, picture), as many columns as fit."""
-    cards = "".join(
-        f'<figure class="panel">{f"<h3>{escape(title)}</h3>" if title else ""}{picture}</figure>'
-        for title, picture in items
-    )
     columns = columns_for(len(items))
-    return (
-        f'<div class="panels" style="--columns:{columns};--least:{_LEAST[columns]}">{cards}</div>'
-    )
+    return templates.piece("panels", items, columns, _LEAST[columns])
 
 
 def picture(draw: Draw, width: int) -> str:
     """A picture at its width and at every smaller one, so that its letters have one size on all
     screens and on paper; only the one that fits is ever there."""
-    drawn = "".join(
-        f'<div class="w{each}">{draw(each, f"-{each}" if each < width else "")}</div>'
-        for each in (width, *(smaller for smaller in _SMALLER if smaller < width))
-    )
-    return f'<div class="picture">{drawn}</div>'
+    widths = (width, *(smaller for smaller in _SMALLER if smaller < width))
+    drawn = [(each, draw(each, f"-{each}" if each < width else "")) for each in widths]
+    return templates.piece("picture", drawn)
 
 
 def columns_for(count: int) -> int:

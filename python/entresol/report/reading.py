@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from entresol import quantity
 from entresol.derived import AMAT_PARTS, BASE, IDEAL, Panel, Run
+from entresol.report import templates
 from entresol.report.definitions import MAIN
 
 _MECHANISMS = (
@@ -177,6 +178,25 @@ def _written(run: Run) -> str:
     return text + "."
 
 
+def why_dram_is_ahead(panel: Panel, parts_of: Callable[[Run], Mapping[str, float]]) -> str:
+    """Why the design with all memory in DRAM is ahead of the devices; nothing if it is not, or was
+    not run. `parts_of` says by name what shares of a run's core time go where."""
+    ideal, reference = panel.find(IDEAL), panel.reference
+    if ideal is None or reference is ideal or ideal.time_ps >= reference.time_ps:
+        return ""
+    shown = [reference, *(run for run in [fastest(panel)] if run is not reference)]
+    words = [f"{escape(run.design)}: {_largest_shares(parts_of(run))}" for run in shown]
+    return (
+        f"{escape(ideal.design)} is ahead since nothing in it waits for flash. Of the core time of "
+        f"{'; of '.join(words)}. Time bound by memory is divided as the average access is."
+    )
+
+
+def _largest_shares(parts: Mapping[str, float]) -> str:
+    order = sorted(parts.items(), key=lambda part: -part[1])
+    return ", ".join(f"{quantity.percent(share)} {name}" for name, share in order[:2] if share)
+
+
 def facts(panel: Panel) -> str:
     """The numbers a hurried reader takes along."""
     best = fastest(panel)
@@ -196,5 +216,4 @@ def facts(panel: Panel) -> str:
         ("thread switches", quantity.count(best.switches)),
         ("flash programs", quantity.count(best.number("flash", "program_pages"))),
     ]
-    items = "".join(f"<div><dt>{MAIN.label(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in entries)
-    return f'<dl class="facts">{items}</dl>'
+    return templates.piece("facts", [(MAIN.label(label), value) for label, value in entries])

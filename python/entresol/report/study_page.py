@@ -9,7 +9,16 @@ from entresol import derived
 from entresol.core import Config, Design, Json, Parameter
 from entresol.cost import PAPER, Prices
 from entresol.derived import Panel, panels
-from entresol.report import configuration, document, economy, figures, html, reading, tables
+from entresol.report import (
+    configuration,
+    document,
+    economy,
+    figures,
+    html,
+    reading,
+    tables,
+    templates,
+)
 from entresol.report.definitions import MAIN
 from entresol.report.html import Section
 
@@ -96,21 +105,16 @@ def _warnings(shown: Sequence[Panel]) -> str:
 
 
 def _readings(shown: Sequence[Panel]) -> str:
-    blocks = "".join(map(_reading, shown))
-    return (
-        '<section id="reading" aria-labelledby="reading-h">'
-        f'<h2 id="reading-h" class="unseen">Reading</h2>{blocks}</section>'
-    )
-
-
-def _reading(panel: Panel) -> str:
-    text = f'<p class="reading">{reading.paragraph(panel)}</p>'
-    picture, facts = figures.execution_time(panel), reading.facts(panel)
-    left, right = (text + facts, picture) if picture else (text, facts)
-    return (
-        f'<div class="reading-block"><h3>{escape(panel.trace)}</h3><div>{left}</div>'
-        f'<div class="beside">{right}</div></div>'
-    )
+    blocks = [
+        {
+            "trace": panel.trace,
+            "text": reading.paragraph(panel),
+            "picture": figures.where_time_goes(panel),
+            "facts": reading.facts(panel),
+        }
+        for panel in shown
+    ]
+    return templates.render("readings.html", blocks=blocks)
 
 
 def _each(shown: Sequence[Panel], table: Callable[[Panel], str]) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from entresol.core import Design, Json, Parameter
 from entresol.cost import PAPER, Prices
 from entresol.derived import Run
-from entresol.report import configuration, document, economy, effects, html, sweep_tables
+from entresol.report import configuration, document, economy, effects, html, sweep_tables, templates
 from entresol.report.definitions import MAIN
 from entresol.report.html import Section
 from entresol.report.sweep_points import CIRCUMSTANCES, Axes, Done, name
@@ -90,15 +90,9 @@ def _failures(failed: Sequence[tuple[int, Point]]) -> str:
 
 
 def _failure(text: str, some: Sequence[tuple[int, Point]]) -> str:
-    number, first = some[0]
-    if len(some) == 1:
-        return f"<b>{number}</b> ({escape(name(first.varied))}): {escape(text)}"
     numbers = sweep_tables.ranges([number for number, _ in some])
-    each = "".join(f"<li>{number}: {escape(name(point.varied))}</li>" for number, point in some)
-    return (
-        f"<b>{escape(numbers)}</b>: {escape(text)}"
-        f"<details><summary>{len(some):,} points</summary><ul>{each}</ul></details>"
-    )
+    points = [(number, name(point.varied)) for number, point in some]
+    return templates.piece("failed", numbers, text, points)
 
 
 def _apart(axes: Axes) -> str:
@@ -132,7 +126,7 @@ def _cost(done: Sequence[Done], axes: Axes, prices: Prices) -> list[Section]:
     devices = [point for point in done if point.run.is_device]
     if not devices:
         return []
-    note = f'<p class="note">{economy.note(devices[0].run, prices)}</p>'
+    note = html.note(economy.note(devices[0].run, prices))
     table = sweep_tables.costs(devices, axes, prices)
     return [
         Section("cost", "Cost and endurance", "", note + html.details("Every point", table), "Cost")
