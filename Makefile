@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
 .PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab killlab \
-	endurance clean
+	endurance wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -50,6 +50,9 @@ planted-bugs: ## deliberate firmware bugs, each of which the model test must fin
 
 crashlab: build ## power cuts at every step of the firmware; CRASH_POINTS=N of them, a million if left out
 	.venv/bin/entresol device crash run --points $(or $(CRASH_POINTS),1000000)
+
+wheel: build ## a wheel that pip installs without Rust, tried in a fresh environment
+	scripts/wheel
 
 clean:
 	rm -rf target .venv demo results python/entresol/*.so python/entresol/entresol-workloads

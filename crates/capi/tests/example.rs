@@ -11,7 +11,7 @@ use units::ByteAddr;
 #[test]
 fn the_example_in_c_does_what_it_says() {
     let folder = folder("c-example");
-    let program = compile("examples/account.c", &folder);
+    let program = compile("../../examples/c/account.c", &folder);
     let device = RealDevice::open(&image(&folder), Pace::None).unwrap();
     let socket = std::env::temp_dir().join(format!("entresol-c-{}", std::process::id()));
     // The path alone, and as a server prints it.

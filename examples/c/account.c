@@ -5,7 +5,7 @@
  * From the root of the repository:
  *
  *     cargo build --release -p capi
- *     cc crates/capi/examples/account.c -Icrates/capi/include -Ltarget/release -lentresol_shm \
+ *     cc examples/c/account.c -Icrates/capi/include -Ltarget/release -lentresol_shm \
  *         -o target/account
  *     LD_LIBRARY_PATH=target/release target/account SOCKET
  */
