@@ -220,7 +220,9 @@ fn every_page_is_in_the_index() {
 fn every_path_that_a_page_names_is_there() {
     let mut broken = Vec::new();
     for source in sources() {
-        if !source.name.ends_with(".md") || source.name == "CHANGELOG.md" {
+        // A how-to names files that its reader makes.
+        let is_exempt = source.name == "CHANGELOG.md" || source.name.starts_with("docs/howto/");
+        if !source.name.ends_with(".md") || is_exempt {
             continue;
         }
         for path in paths(&source.text) {
