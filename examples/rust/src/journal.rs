@@ -58,9 +58,7 @@ impl<'a, D: Device> Journal<'a, D> {
         let length = (record.len() as u64).to_le_bytes();
         let at = HEAD + self.used;
         self.device.write(ByteAddr::new(at), &length, tx).await?;
-        self.device
-            .write(ByteAddr::new(at + 8), record, tx)
-            .await?;
+        self.device.write(ByteAddr::new(at + 8), record, tx).await?;
         let used = self.used + 8 + record.len() as u64;
         self.device
             .write(ByteAddr::new(0), &used.to_le_bytes(), tx)
