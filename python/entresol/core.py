@@ -9,9 +9,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from entresol import _core
+from entresol.result_types import Config as Config
+from entresol.result_types import Recorded, RunResult, WindowResult
 
 EntresolError = _core.EntresolError
 TraceError = _core.TraceError
@@ -30,9 +32,6 @@ SharedDevice = _core.SharedDevice
 
 Listening = Callable[[Json], None]
 """Is told where a server listens, for whom, and what it serves."""
-
-Config = dict[str, dict[str, str]]
-"""Effective values by section and key, as text with units."""
 
 
 @dataclass(frozen=True)
@@ -182,19 +181,19 @@ class Run:
             setup.mode,
         )
 
-    def execute(self) -> Json:
+    def execute(self) -> RunResult:
         """Simulates, with the interpreter lock released.
 
         Raises `Interrupted` after `cancel`, and `SimulationError` when the simulated machine is
         stuck or breaks one of its invariants.
         """
-        return _executed(self._run.execute)
+        return cast(RunResult, _executed(self._run.execute))
 
     def check_windows(self, count: int, instructions: int) -> None:
         """Raises `TraceError` if so many windows of such a length do not fit in the capture."""
         self._run.check_windows(count, instructions)
 
-    def execute_windows(self, count: int, instructions: int) -> list[Json]:
+    def execute_windows(self, count: int, instructions: int) -> list[WindowResult]:
         """Measures evenly spaced windows, each after functional warm-up; raises as `execute`."""
         windows = json.loads(_guarded(lambda: self._run.execute_windows(count, instructions)))
         assert isinstance(windows, list), "the core promises a list"
@@ -206,13 +205,14 @@ class Run:
         capture. Raises `Interrupted` after `cancel`."""
         return _executed(lambda: self._run.page_locality(list(ratios)))
 
-    def execute_recorded(self, span: tuple[int, int], limit: int, slowest: int) -> Json:
+    def execute_recorded(self, span: tuple[int, int], limit: int, slowest: int) -> Recorded:
         """Runs and gives what happened in a span of picoseconds, at most `limit` records of a
         kind, and the slowest reads; raises as `execute`."""
         both = _guarded(lambda: self._run.execute_recorded(span, limit, slowest))
         result, recorded = json.loads(both)
         assert isinstance(recorded, dict), "the core promises an object"
-        return recorded | {"execution_time_ps": result["execution_time_ps"]}
+        time = {"execution_time_ps": result["execution_time_ps"]}
+        return cast(Recorded, recorded | time)
 
     def progress(self) -> Progress:
         """May be called from any thread at any time."""

@@ -9,16 +9,15 @@ GB is 10^9 bytes. Sources: SkyByte §VI-B for the prices and for cost-effectiven
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from entresol import derived
-from entresol.core import Json
+from entresol import derived, units
 from entresol.derived import Panel, Run
 from entresol.errors import UserError, did_you_mean
+from entresol.result_types import Config, RunResult, Summary
 
 if TYPE_CHECKING:
     import polars
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 GB = 10**9
 PS_PER_DAY = 86_400 * 10**12
 DAYS_PER_YEAR = 365.25
-_SIZE = re.compile(r"([\d.]+)(B|KiB|MiB|GiB|TiB)")
-_UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 
 
 @dataclass(frozen=True)
@@ -175,7 +172,7 @@ def wear(run: Run, prices: Prices = PAPER) -> Wear | None:
     return Wear(host, total, host / exported_bytes(run.json), rating, lifetime)
 
 
-def rated(run: Json, prices: Prices = PAPER) -> Rating | None:
+def rated(run: RunResult, prices: Prices = PAPER) -> Rating | None:
     """The cycles of a run's flash: those of `prices`, else those of its NAND type, if known."""
     if prices.pe_cycles is not None:
         return Rating("as given", prices.pe_cycles, "pe_cycles of --cost")
@@ -188,7 +185,7 @@ def performance(panel: Panel, run: Run) -> float | None:
     return None if ideal is None else _quotient(ideal.time_ps, run.time_ps)
 
 
-def frame(results: Json | Sequence[Json], prices: Prices = PAPER) -> polars.DataFrame:
+def frame(results: Summary | Sequence[RunResult], prices: Prices = PAPER) -> polars.DataFrame:
     """One row per run of a summary, or of a list of runs; `null` where a value has no meaning.
 
     Performance is relative to DRAM-Only in the same mode, with the same fidelity, threads and host;
@@ -196,8 +193,7 @@ def frame(results: Json | Sequence[Json], prices: Prices = PAPER) -> polars.Data
     """
     import polars
 
-    runs: Sequence[Json] = results["runs"] if isinstance(results, dict) else results
-    panels = derived.panels({"runs": runs})
+    panels = derived.panels_of(results["runs"] if isinstance(results, dict) else results)
     rows = [_row(_beside(panel, run), run, prices) for panel in panels for run in panel.runs]
     return polars.DataFrame(rows, infer_schema_length=None)
 
@@ -224,7 +220,7 @@ def _circumstances(run: Run) -> tuple[object, ...]:
     return (*(run.json.get(name) for name in names), *host)
 
 
-def _parameters(run: Run) -> Json:
+def _parameters(run: Run) -> Config:
     """All parameters but the design's own."""
     return {name: keys for name, keys in run.json["config"].items() if name != "design"}
 
@@ -252,34 +248,34 @@ def _row(panel: Panel, run: Run, prices: Prices) -> dict[str, object]:
     }
 
 
-def raw_bytes(run: Json) -> int:
+def raw_bytes(run: RunResult) -> int:
     """All pages of the flash."""
     return _die_pages(run) * _dies(run) * size(run["config"]["nand"]["page_size"])
 
 
-def exported_bytes(run: Json) -> int:
+def exported_bytes(run: RunResult) -> int:
     """What the device offers: the flash without over-provisioning, die by die."""
     pages = _die_pages(run)
     spare = math.floor(pages * share(run["config"]["ftl"]["over_provisioning"]))
     return (pages - spare) * _dies(run) * size(run["config"]["nand"]["page_size"])
 
 
-def _die_pages(run: Json) -> int:
+def _die_pages(run: RunResult) -> int:
     nand = run["config"]["nand"]
     names = ("planes_per_die", "blocks_per_plane", "pages_per_block")
     return math.prod(int(nand[name]) for name in names)
 
 
-def _dies(run: Json) -> int:
+def _dies(run: RunResult) -> int:
     nand = run["config"]["nand"]
     return math.prod(int(nand[name]) for name in ("channels", "chips_per_channel", "dies_per_chip"))
 
 
 def size(text: str) -> int:
     """Bytes from `4KiB`, as the core writes sizes."""
-    found = _SIZE.fullmatch(text)
+    found = units.size(text)
     assert found is not None, f"{text} is a size"
-    return int(Fraction(found[1]) * (1 << _UNITS[found[2]]))
+    return found
 
 
 def share(text: str) -> Fraction:

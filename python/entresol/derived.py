@@ -5,12 +5,12 @@ Every derived number of the report is computed here once, from integers of the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from entresol.core import Json
+from entresol.result_types import Program, RunResult, Summary
 
 BASE = "base-cssd"
 IDEAL = "dram-only"
@@ -53,42 +53,42 @@ BOUND_PARTS = (
 class Run:
     """One element of `runs`."""
 
-    json: Json
+    json: RunResult
 
     @property
     def trace(self) -> str:
         """Name of the capture."""
-        return cast(str, self.json["trace"])
+        return self.json["trace"]
 
     @property
     def design(self) -> str:
         """Name of the design."""
-        return cast(str, self.json["design"])
+        return self.json["design"]
 
     @property
     def threads(self) -> int:
         """Threads that ran."""
-        return cast(int, self.json["threads"])
+        return self.json["threads"]
 
     @property
     def instructions(self) -> int:
         """Instructions retired in the measured part, each counted once."""
-        return cast(int, self.json["instructions"])
+        return self.json["instructions"]
 
     @property
     def time_ps(self) -> int:
         """Simulated execution time."""
-        return cast(int, self.json["execution_time_ps"])
+        return self.json["execution_time_ps"]
 
     @property
-    def programs(self) -> list[Json]:
+    def programs(self) -> list[Program]:
         """The programs of the run; several in a co-run."""
-        return cast(list[Json], self.json["programs"])
+        return self.json["programs"]
 
     @property
     def warnings(self) -> list[str]:
         """Reasons to doubt this run (D5)."""
-        return cast(list[str], self.json["warnings"])
+        return self.json["warnings"]
 
     @property
     def is_device(self) -> bool:
@@ -97,7 +97,8 @@ class Run:
 
     def number(self, section: str, name: str) -> int | None:
         """A statistic; `None` when it has no value, as a share of nothing."""
-        return cast("int | None", self.json["statistics"][section].get(name))
+        sections = cast(Mapping[str, Mapping[str, int | None]], self.json["statistics"])
+        return sections[section].get(name)
 
     def count(self, section: str, name: str) -> int:
         """A statistic that is zero when it has no value."""
@@ -132,7 +133,7 @@ class Run:
     @cached_property
     def cdf(self) -> list[tuple[int, float]]:
         """Latency and the share of accesses that take at most so long."""
-        points = cast(list[list[int]], self.json["statistics"]["latency_cdf"])
+        points = self.json["statistics"]["latency_cdf"]
         total = points[-1][1] if points else 0
         return [(latency, count / total) for latency, count in points if total]
 
@@ -176,8 +177,13 @@ def warnings(panel: Panel) -> dict[str, list[str]]:
     return by_text
 
 
-def panels(summary: Json) -> list[Panel]:
+def panels(summary: Summary) -> list[Panel]:
     """The runs of a summary, by capture."""
-    runs = [Run(run) for run in summary["runs"]]
+    return panels_of(summary["runs"])
+
+
+def panels_of(results: Sequence[RunResult]) -> list[Panel]:
+    """Runs, by capture."""
+    runs = [Run(run) for run in results]
     traces = dict.fromkeys(run.trace for run in runs)
     return [Panel(trace, tuple(run for run in runs if run.trace == trace)) for trace in traces]

@@ -14,6 +14,7 @@ from entresol.core import Config, Json
 from entresol.cost import PAPER, Prices
 from entresol.execution.executor import Outcome
 from entresol.report import gain_page, replay_page
+from entresol.result_types import Gain, Samples, Summary
 from entresol.study import Study
 from entresol.sweeps import table
 from entresol.sweeps.plan import Sweep
@@ -24,11 +25,11 @@ PAGE = "report.html"
 
 
 def write_run(
-    output: OutputDirectory, study: Study, result: Json, command: str, prices: Prices = PAPER
+    output: OutputDirectory, study: Study, result: Summary, command: str, prices: Prices = PAPER
 ) -> None:
     """The files of `run`: `result` is the summary, `command` what repeats it."""
     output.write(SUMMARY, summary.to_text(result))
-    result_table.write(result, output.file(TABLE))
+    result_table.write(result["runs"], output.file(TABLE))
     known = (core.designs(), core.parameters())
     output.write(PAGE, report.render(result, command, presets(study), *known, prices))
     output.commit()
@@ -55,17 +56,17 @@ def write_sweep(
     output.commit()
 
 
-def write_gain(output: OutputDirectory, result: Json) -> None:
+def write_gain(output: OutputDirectory, result: Gain) -> None:
     """The files of `explain-gain`."""
     output.write("gain.json", summary.to_text(result))
     output.write("gain.html", gain_page.render(result))
     output.commit()
 
 
-def write_samples(output: OutputDirectory, result: Json) -> None:
+def write_samples(output: OutputDirectory, result: Samples) -> None:
     """The files of `sample`: a row a window."""
     output.write("samples.json", summary.to_text(result))
-    result_table.write(result, output.file("samples.parquet"))
+    result_table.write(result["runs"], output.file("samples.parquet"))
     output.commit()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from entresol.core import Json
+from entresol.result_types import Measured
 
 IDENTITY = (
     "trace",
@@ -20,8 +20,9 @@ IDENTITY = (
 )
 
 
-def flatten(run: Json) -> dict[str, Any]:
+def flatten(result: Measured) -> dict[str, Any]:
     """A run as one row: `statistics.flash.read_pages` becomes `flash_read_pages`."""
+    run = cast(Mapping[str, Any], result)
     row: dict[str, Any] = {name: run[name] for name in IDENTITY}
     for section, values in run["statistics"].items():
         if isinstance(values, dict):
@@ -38,9 +39,9 @@ def flatten(run: Json) -> dict[str, Any]:
     return row
 
 
-def write(summary: Json, path: Path) -> None:
-    """Writes all runs of a summary, in its order."""
-    write_rows([flatten(run) for run in summary["runs"]], path)
+def write(runs: Sequence[Measured], path: Path) -> None:
+    """Writes runs, or windows, in their order."""
+    write_rows([flatten(run) for run in runs], path)
 
 
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from statistics import stdev
 
 from entresol import core, estimate
-from entresol.core import Json, Setup
+from entresol.core import Setup
 from entresol.derived import BASE
 from entresol.estimate import Estimate
 from entresol.execution.point import Point, Windows
+from entresol.result_types import Estimates, Samples, WindowResult
 from entresol.study import Study
 
 SCHEMA = 1
@@ -72,9 +73,9 @@ class Row:
     warnings: tuple[str, ...]
 
 
-def rows(runs: Sequence[Json]) -> list[Row]:
+def rows(runs: Sequence[WindowResult]) -> list[Row]:
     """One row for each design of each capture, in the order of the runs."""
-    by_design: dict[tuple[str, str], list[Json]] = {}
+    by_design: dict[tuple[str, str], list[WindowResult]] = {}
     for run in runs:
         by_design.setdefault((run["trace"], run["design"]), []).append(run)
     found = []
@@ -85,7 +86,9 @@ def rows(runs: Sequence[Json]) -> list[Row]:
     return found
 
 
-def _row(trace: str, design: str, own: Sequence[Json], reference: Sequence[Json]) -> Row:
+def _row(
+    trace: str, design: str, own: Sequence[WindowResult], reference: Sequence[WindowResult]
+) -> Row:
     windows, base = _by_window(own), _by_window(reference)
     accesses = [run["statistics"]["amat"]["paper_accesses"] for run in own]
     latency = [run["statistics"]["amat"]["paper_ps"] for run in own]
@@ -107,7 +110,7 @@ def _row(trace: str, design: str, own: Sequence[Json], reference: Sequence[Json]
     )
 
 
-Window = list[Json]
+Window = list[WindowResult]
 """The results of one window, with every seed and placement: windows are the independent samples."""
 
 
@@ -135,18 +138,18 @@ def _speedup(pairs: Sequence[tuple[Window, Window]]) -> float:
     return pace([base for base, _ in pairs]) / own if own else 0.0
 
 
-def _programs(run: Json) -> float:
+def _programs(run: WindowResult) -> float:
     return float(run["statistics"]["flash"]["program_pages"] * 1e6 / (run["instructions"] or 1))
 
 
-def _by_window(runs: Sequence[Json]) -> list[Window]:
+def _by_window(runs: Sequence[WindowResult]) -> list[Window]:
     windows: dict[int, Window] = {}
     for run in runs:
         windows.setdefault(run["window"], []).append(run)
     return [window for _, window in sorted(windows.items())]
 
 
-def _spread(runs: Sequence[Json]) -> float | None:
+def _spread(runs: Sequence[WindowResult]) -> float | None:
     variants: dict[tuple[int, int], Window] = {}
     for run in runs:
         variants.setdefault((run["seed"], run["placement"]), []).append(run)
@@ -154,15 +157,15 @@ def _spread(runs: Sequence[Json]) -> float | None:
     return stdev(means) / (math.fsum(means) / len(means) or 1) if len(means) > 1 else None
 
 
-def assemble(wanted: Study, plan: Plan, results: Sequence[Json]) -> Json:
+def assemble(wanted: Study, plan: Plan, results: Sequence[Sequence[WindowResult]]) -> Samples:
     """The object of `--json` and of `samples.json`."""
     placements = [
         placement for _ in wanted.captures for _ in wanted.designs for _, placement in plan.variants
     ]
-    runs = [
-        window | {"placement": placement}
+    runs: list[WindowResult] = [
+        {**window, "placement": placement}
         for result, placement in zip(results, placements, strict=True)
-        for window in result["windows"]
+        for window in result
     ]
     return {
         "schema": SCHEMA,
@@ -181,7 +184,7 @@ def assemble(wanted: Study, plan: Plan, results: Sequence[Json]) -> Json:
     }
 
 
-def _estimate(row: Row) -> Json:
+def _estimate(row: Row) -> Estimates:
     def thousandths(value: float | None) -> int | None:
         return None if value is None else round(value * 1000)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from entresol import core
-from entresol.core import Json
 from entresol.errors import UserError
+from entresol.result_types import Program, RunResult, Summary
 
 if TYPE_CHECKING:
     from entresol.study import Study
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-def assemble(study: Study, runs: Sequence[Json]) -> Json:
+def assemble(study: Study, runs: Sequence[RunResult]) -> Summary:
     """The object of `--json` and of `summary.json`."""
     runs = [_with_slowdowns(run, runs) for run in runs]
     return {
@@ -42,7 +42,7 @@ def assemble(study: Study, runs: Sequence[Json]) -> Json:
     }
 
 
-def _with_slowdowns(run: Json, runs: Sequence[Json]) -> Json:
+def _with_slowdowns(run: RunResult, runs: Sequence[RunResult]) -> RunResult:
     """A co-run says of each of its programs how long it takes alone on the same machine."""
     if len(run["programs"]) < 2:
         return run
@@ -51,15 +51,15 @@ def _with_slowdowns(run: Json, runs: Sequence[Json]) -> Json:
         for other in runs
         if other["design"] == run["design"]
     }
-    programs = []
+    programs: list[Program] = []
     for program in run["programs"]:
         time = alone[program["trace"]]
         slowdown = program["execution_time_ps"] * 1000 // (time or 1)
-        programs.append(program | {"alone_ps": time, "slowdown_milli": slowdown})
-    return run | {"programs": programs}
+        programs.append({**program, "alone_ps": time, "slowdown_milli": slowdown})
+    return {**run, "programs": programs}
 
 
-def parse(text: str, where: str) -> Json:
+def parse(text: str, where: str) -> Summary:
     """Reads a summary. Raises `UserError` for anything else, and for a newer schema."""
     try:
         summary = json.loads(text)
@@ -69,7 +69,7 @@ def parse(text: str, where: str) -> Json:
     if schema != SCHEMA:
         raise UserError(f"{where}: has schema {schema}; this version reads schema {SCHEMA}.")
     assert isinstance(summary, dict), "it has a schema"
-    return summary
+    return cast(Summary, summary)
 
 
 def to_text(value: Any) -> str:

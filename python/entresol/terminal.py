@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from entresol import quantity
-from entresol.core import Json
 from entresol.derived import Panel, Run, panels, warnings
 from entresol.errors import Stopped
 from entresol.execution import executor
 from entresol.execution.executor import Outcome
 from entresol.execution.point import Point
 from entresol.execution.progress import Watcher
+from entresol.result_types import RunResult, Summary
 from entresol.store.result_store import Store
 
 WIDTH_WITHOUT_TERMINAL = 132
@@ -57,7 +57,7 @@ def execute(
             ) from error
 
 
-def results(outcomes: Sequence[Outcome]) -> list[Json]:
+def results(outcomes: Sequence[Outcome]) -> list[RunResult]:
     """The results of points of which none failed."""
     return [outcome.result for outcome in outcomes if outcome.result is not None]
 
@@ -72,7 +72,7 @@ def say(sentence: str) -> None:
     Console(stderr=True).print(sentence, highlight=False, markup=False)
 
 
-def print_results(summary: Json) -> None:
+def print_results(summary: Summary) -> None:
     """The table of a study, and its warnings below it."""
     console = wide_console()
     for panel in panels(summary):

@@ -19,9 +19,7 @@ DESIGNS = [
 PROMOTING = ("skybyte-p", "skybyte-cp", "skybyte-wp", "skybyte-full")
 
 
-def run(
-    trace: str, design: str, threads: int = 8, instructions: int = 12_400_000
-) -> dict[str, Any]:
+def run(trace: str, design: str, threads: int = 8, instructions: int = 12_400_000) -> Any:
     """One element of `runs` for a capture that does not exist."""
     relative = next(entry[4] for entry in DESIGNS if entry[0] == design)
     skew = 1 + (sum(trace.encode()) % 17) / 40
@@ -184,7 +182,7 @@ def run(
     }
 
 
-def window(run: dict[str, Any], index: int, instructions: int) -> dict[str, Any]:
+def window(run: dict[str, Any], index: int, instructions: int) -> Any:
     """A measured window of a run: two threads, of which the second is slower, and later windows
     slower than earlier ones."""
     pace = run["execution_time_ps"] / run["instructions"]
@@ -252,7 +250,7 @@ def _cdf(total: int, relative: float, device: bool) -> list[list[int]]:
     return points
 
 
-def summary(traces: tuple[str, ...] = ("synthetic-sort", "synthetic-kv")) -> dict[str, Any]:
+def summary(traces: tuple[str, ...] = ("synthetic-sort", "synthetic-kv")) -> Any:
     """A whole summary, labelled as what it is."""
     return {
         "schema": 1,

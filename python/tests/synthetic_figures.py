@@ -16,7 +16,7 @@ _KNOWN = {entry[0] for entry in synthetic.DESIGNS}
 def run(item: Want) -> dict[str, Any]:
     """A run of a want; what is varied makes it a little slower or faster."""
     design = item.design if item.design in _KNOWN else "skybyte-cp"
-    made = synthetic.run(item.workload, design, item.threads)
+    made: dict[str, Any] = synthetic.run(item.workload, design, item.threads)
     turn = synthetic.hash_text("".join((*item.overrides, item.nand, item.design))) % 21
     made["execution_time_ps"] = made["execution_time_ps"] * (90 + turn) // 100
     made["execution_time_ps"] = made["execution_time_ps"] * 8 // (6 + item.threads // 4)

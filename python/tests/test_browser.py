@@ -40,7 +40,7 @@ def sweep() -> str:
     for trace, design, log, threads in product(
         ("ycsb", "srad"), ("base-cssd", "skybyte-w", "skybyte-full"), LOGS, ("8", "16", "24", "32")
     ):
-        run: dict[str, Any] = synthetic.run(trace, design, int(threads))
+        run: Any = synthetic.run(trace, design, int(threads))
         run["execution_time_ps"] = run["execution_time_ps"] * 8 // (8 + LOGS.index(log))
         run["config"]["ssd"]["write_log"] = log
         varied = {"trace": trace, "design": design, "ssd.write_log": log, "threads": threads}

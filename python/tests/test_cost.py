@@ -93,7 +93,7 @@ def test_sizes_are_read_as_the_core_writes_them(text: str, value: int) -> None:
 
 
 def test_a_frame_has_a_row_for_each_run() -> None:
-    summary: dict[str, Any] = synthetic.summary()
+    summary: Any = synthetic.summary()
     frame = cost.frame(summary)
     assert frame.height == len(summary["runs"])
     ideal = frame.filter(frame["design"] == "dram-only")
@@ -174,7 +174,7 @@ def test_a_fast_run_has_no_performance_beside_a_detailed_dram_only() -> None:
 
 
 def test_of_several_dram_only_that_with_the_same_parameters_is_the_reference() -> None:
-    def made(design: str, time: int, log: str) -> dict[str, Any]:
+    def made(design: str, time: int, log: str) -> Any:
         run = synthetic.run("kv", design) | {"execution_time_ps": time * 10**9}
         config = run["config"]
         return run | {"config": config | {"ssd": config["ssd"] | {"write_log": log}}}

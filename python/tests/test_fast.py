@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from entresol import core
+from entresol.result_types import RunResult
 
 TRACES = Path(__file__).parents[2] / "traces"
 DESIGNS = ("base-cssd", "skybyte-w", "skybyte-full", "dram-only")
 
 
-def _run(trace: str, design: str, mode: str, *overrides: str) -> core.Json:
+def _run(trace: str, design: str, mode: str, *overrides: str) -> RunResult:
     setup = core.Setup("small", overrides=overrides, mode=mode)
     return core.Run(TRACES / trace, setup, design, None, audit=False).execute()
 

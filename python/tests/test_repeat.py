@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from entresol import core, cost
 from entresol.derived import Run
 from entresol.report import configuration
@@ -10,7 +12,10 @@ DESIGNS = [design.name for design in core.designs()]
 
 
 def runs(setup: core.Setup) -> list[Run]:
-    return [Run({"design": name, "config": core.effective_config(setup, name)}) for name in DESIGNS]
+    def made(name: str) -> Any:
+        return {"design": name, "config": core.effective_config(setup, name)}
+
+    return [Run(made(name)) for name in DESIGNS]
 
 
 def test_the_parameters_of_a_report_as_a_file_give_the_configuration_again() -> None:
@@ -43,4 +48,5 @@ def test_every_type_of_flash_has_a_rating() -> None:
     assert len(names) >= 4
     for name in names:
         config = core.effective_config(core.Setup("table2", nand=name), "base-cssd")
-        assert cost.rated({"config": config}) is not None, name
+        made: Any = {"config": config}
+        assert cost.rated(made) is not None, name

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -48,7 +49,7 @@ def _thread(thread: int, instructions: int, executed: int, active: int) -> dict[
 def test_the_pace_is_that_of_the_slowest_thread_over_all_windows() -> None:
     # Thread 0: 1,000 instructions at 300 ps for 200 executed. Thread 1: 3,000 at 800 ps for
     # 200, 12,000 ps in all, which over 4,000 instructions are 3 ps each.
-    windows = [
+    windows: list[Any] = [
         [{"pace": [_thread(0, 1000, 100, 100), _thread(1, 3000, 100, 300)]}],
         [{"pace": [_thread(0, 1000, 100, 200), _thread(1, 3000, 100, 500)]}],
     ]
@@ -56,7 +57,7 @@ def test_the_pace_is_that_of_the_slowest_thread_over_all_windows() -> None:
 
 
 def test_a_thread_that_did_nothing_in_the_windows_is_left_out() -> None:
-    windows = [[{"pace": [_thread(0, 100, 10, 50), _thread(1, 100, 0, 0)]}]]
+    windows: list[Any] = [[{"pace": [_thread(0, 100, 10, 50), _thread(1, 100, 0, 0)]}]]
     assert sampling.pace(windows) == pytest.approx(100 * 5 / 200)
 
 

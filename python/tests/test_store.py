@@ -17,7 +17,7 @@ from entresol.store import location, result_store
 from entresol.store.result_store import Store
 
 INPUTS = {"design": "skybyte-full", "threads": 8, "config": {"ssd": {"dram": "1MiB"}}}
-RESULT = {"trace": "sort", "execution_time_ps": 10**15, "statistics": {"a": [1, 2]}}
+RESULT: Any = {"trace": "sort", "execution_time_ps": 10**15, "statistics": {"a": [1, 2]}}
 
 
 @pytest.fixture

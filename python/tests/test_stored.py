@@ -131,7 +131,8 @@ def test_a_difference_names_the_inputs_and_the_numbers(
     assert found["numbers"] == []
     both = json.loads(entresol_command("results", "diff", base, log, "--json").out)
     assert {"name": "design", "one": "base-cssd", "other": "skybyte-w"} in both["inputs"]
-    times = [(kept.find(key) or {})["execution_time_ps"] for key in (base, log)]
+    results = [kept.find(key) for key in (base, log)]
+    times = [result["execution_time_ps"] for result in results if result is not None]
     change = {"name": "execution_time_ps", "one": times[0], "other": times[1]}
     assert change in both["numbers"]
     shown = entresol_command("results", "diff", base, log).out

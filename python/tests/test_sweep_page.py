@@ -24,7 +24,7 @@ def sweep(points: list[report.Point]) -> str:
 
 
 def point(trace: str, design: str, time: int, **varied: str) -> report.Point:
-    run: dict[str, Any] = synthetic.run(trace, design) | {"execution_time_ps": time * 10**9}
+    run: Any = synthetic.run(trace, design) | {"execution_time_ps": time * 10**9}
     places = {key.replace("__", "."): text for key, text in varied.items()}
     return report.Point({"trace": trace, "design": design, **places}, run)
 

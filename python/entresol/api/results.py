@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from entresol import quantity, result_files, result_table, study, summary
 from entresol.atomic import OutputDirectory
-from entresol.core import Json
 from entresol.errors import UserError
 from entresol.execution.executor import Outcome
+from entresol.result_types import RunResult
 from entresol.study import Study
 from entresol.sweeps import table
 from entresol.sweeps.grid import shown
@@ -39,7 +39,7 @@ class Results:
     def __len__(self) -> int:
         return len(self.outcomes)
 
-    def __iter__(self) -> Iterator[Json]:
+    def __iter__(self) -> Iterator[RunResult]:
         """The results that there are, as `entresol run --json` has them."""
         found = [outcome.result for outcome in self.outcomes if outcome.result is not None]
         return iter(found if self.study is None else summary.assemble(self.study, found)["runs"])

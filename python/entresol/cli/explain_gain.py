@@ -31,10 +31,10 @@ from entresol.cli.options import (
     StoreOption,
     ThreadsOption,
 )
-from entresol.core import Json
 from entresol.errors import UserError
 from entresol.gain import configurations
 from entresol.report import gain_page
+from entresol.result_types import Gain
 from entresol.store import location
 from entresol.store.result_store import Store
 
@@ -116,7 +116,7 @@ def _question(wanted: study.Study, by: Shared, names: list[str]) -> configuratio
 
 def _simulate(
     question: configurations.Question, orders: int, seed: int, kept: Store | None, jobs: int | None
-) -> Json:
+) -> Gain:
     plan = configurations.plan(question, orders, seed)
     labels = {id(point): plan.labels[key] for key, point in plan.points.items()}
     points = list(plan.points.values())
@@ -125,13 +125,13 @@ def _simulate(
     return configurations.assemble(plan, found, configurations.answer(plan, found))
 
 
-def _print(result: Json) -> None:
+def _print(result: Gain) -> None:
     console = terminal.wide_console()
     terminal.print_table(console, _table(result))
     console.print(gain_page.conclusion(result), highlight=False)
 
 
-def _table(result: Json) -> Table:
+def _table(result: Gain) -> Table:
     caption = f"{result['trace']}, {result['design']} over {result['reference']}"
     table = Table(title=caption, title_justify="left", title_style="bold", pad_edge=False)
     table.add_column(result["provenance"]["by"], no_wrap=True)
@@ -140,15 +140,14 @@ def _table(result: Json) -> Table:
     for share in gain_page.by_worth(result):
         table.add_row(
             share["name"],
-            *(
-                gain_page.factor(share[f"{name}_micro"])
-                for name in ("first_in", "last_in", "shapley")
-            ),
+            gain_page.factor(share["first_in_micro"]),
+            gain_page.factor(share["last_in_micro"]),
+            gain_page.factor(share["shapley_micro"]),
             gain_page.interval(share, result),
         )
     table.add_section()
-    without, with_all = (result[f"speedup_{name}_micro"] for name in ("without", "with_all"))
+    without, with_all = gain_page.speedups(result)
     table.add_row("interaction", gain_page.factor(result["interaction_micro"]))
-    table.add_row("without", quantity.times(without / 1e6))
-    table.add_row("with all", quantity.times(with_all / 1e6))
+    table.add_row("without", quantity.times(without))
+    table.add_row("with all", quantity.times(with_all))
     return table

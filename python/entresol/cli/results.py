@@ -18,7 +18,7 @@ from entresol.core import Json
 from entresol.errors import UserError
 from entresol.store import differences, location, search
 from entresol.store.differences import Change
-from entresol.store.result_store import Entry, Store
+from entresol.store.result_store import Store
 from entresol.store.search import SHORT, Item
 
 SHOWN = 40
@@ -158,7 +158,7 @@ def show_command(key: KeyArgument, store: StoreOption = None, as_json: JsonOptio
     table.add_row("settings", " ".join(_settings(item)))
     table.add_row("build", "this" if item.is_current else "another than this")
     table.add_row("captures", " ".join(digest[:SHORT] for digest in entry.inputs["captures"]))
-    for change in differences.numbers(Entry(entry.key, {}, {}, {}), entry):
+    for change in differences.numbers_of(entry):
         if not isinstance(change.other, list):
             table.add_row(change.name.removeprefix("statistics."), _text(change.other))
     for warning in entry.result["warnings"]:

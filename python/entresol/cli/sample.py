@@ -31,8 +31,8 @@ from entresol.cli.options import (
     ThreadsOption,
     TracesArgument,
 )
-from entresol.core import Json
 from entresol.estimate import Estimate
+from entresol.result_types import Samples
 
 
 def register(app: typer.Typer) -> None:
@@ -103,13 +103,13 @@ def sample_command(
         typer.echo(f"samples: {output / 'samples.json'}")
 
 
-def _simulate(wanted: study.Study, plan: sampling.Plan, jobs: int | None) -> Json:
+def _simulate(wanted: study.Study, plan: sampling.Plan, jobs: int | None) -> Samples:
     points = sampling.points_of(wanted, plan)
     outcomes = terminal.execute(points, terminal.name_of, None, jobs)
-    return sampling.assemble(wanted, plan, terminal.results(outcomes))
+    return sampling.assemble(wanted, plan, [outcome.windows for outcome in outcomes])
 
 
-def _print(result: Json, plan: sampling.Plan) -> None:
+def _print(result: Samples, plan: sampling.Plan) -> None:
     console = terminal.wide_console()
     rows = sampling.rows(result["runs"])
     for trace in dict.fromkeys(row.trace for row in rows):

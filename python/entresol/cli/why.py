@@ -26,10 +26,10 @@ from entresol.cli.options import (
     SlowdownOption,
     ThreadsOption,
 )
-from entresol.core import Json
 from entresol.errors import UserError
 from entresol.execution.point import Point, Recording
 from entresol.inspection import slow_load, timeline
+from entresol.result_types import Recorded
 
 _RECORDS = 1_000_000
 TraceArgument = Annotated[
@@ -79,11 +79,11 @@ def timeline_command(
         file.temporary.write_text(timeline.text(recorded, title), encoding="utf-8")
         file.commit()
     counts = ", ".join(
-        f"{quantity.count(len(recorded[name]))} {word}"
-        for name, word in (
-            ("turns", "turns of threads"),
-            ("accesses", "reads"),
-            ("flash", "flash operations"),
+        f"{quantity.count(number)} {word}"
+        for number, word in (
+            (len(recorded["turns"]), "turns of threads"),
+            (len(recorded["accesses"]), "reads"),
+            (len(recorded["flash"]), "flash operations"),
         )
     )
     typer.echo(f"{output}: {counts}; open it at ui.perfetto.dev")
@@ -144,13 +144,14 @@ def _one(
     return wanted
 
 
-def _record(wanted: study.Study, span: tuple[int, int], slowest: int) -> Json:
+def _record(wanted: study.Study, span: tuple[int, int], slowest: int) -> Recorded:
     """What happened in a span of picoseconds, and the slowest reads."""
     measure = Recording(*span, _RECORDS, slowest)
     capture, design = wanted.captures[-1], wanted.designs[0]  # A co-run stands behind its parts.
     point = Point(capture, design, wanted.setup, wanted.threads, wanted.audit, measure)
-    (recorded,) = terminal.results(terminal.execute([point], terminal.name_of, None))
-    return recorded
+    (outcome,) = terminal.execute([point], terminal.name_of, None)
+    assert outcome.recorded is not None, "it has run"
+    return outcome.recorded
 
 
 def _print(told: slow_load.Story, rank: int) -> None:

@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
+from typing import cast
 
 from entresol import core
 from entresol.core import Json
 from entresol.errors import Failed, InternalError, UserError
 from entresol.execution import worker
 from entresol.execution.backend import Advanced, Backend, Event, Finished, Kind, Stopped
-from entresol.execution.point import Point, inputs_of, label_of, named
+from entresol.execution.point import Point, Recording, Windows, inputs_of, label_of, named
 from entresol.execution.processes import Processes
 from entresol.interruption import POLL_SECONDS, Interruption
+from entresol.result_types import Recorded, RunResult, WindowResult
 from entresol.store import result_store
 from entresol.store.result_store import Store, key_of
 
@@ -33,9 +35,14 @@ class Outcome:
     point: Point
     key: str | None
     """The result's name in the store; none where the point itself is wrong."""
-    result: Json | None
+    result: RunResult | None
+    """Of a whole capture."""
     error: str | None = None
     was_stored: bool = False
+    windows: Sequence[WindowResult] = ()
+    """Of a point that measures windows."""
+    recorded: Recorded | None = None
+    """Of a point that records."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class _Keeper:
         self._must_keep = must_keep
         self._has_failed = False
 
-    def find(self, key: str, point: Point) -> Json | None:
+    def find(self, key: str, point: Point) -> RunResult | None:
         """The result of a point, if it is stored."""
         if self._store is None or point.measure is not None:
             return None
@@ -139,7 +146,8 @@ class _Keeper:
         """Stores a result."""
         store = self._store
         if store is not None and task.point.measure is None:
-            self._try(lambda: store.keep(task.inputs, label_of(task.point), result))
+            whole = named(cast(RunResult, result), task.point.trace)
+            self._try(lambda: store.keep(task.inputs, label_of(task.point), whole))
 
     def _try(self, write: Callable[[], object]) -> None:
         try:
@@ -197,7 +205,7 @@ class _Execution:
         if key in self._results or key in self._tasks:
             return key
         if (result := self.keeper.find(key, point)) is not None:
-            self._results[key] = result
+            self._results[key] = cast(Json, result)
             self._stored.add(key)
         else:
             self._tasks[key] = _Task(point, inputs)
@@ -244,9 +252,8 @@ class _Execution:
             task.progress = event.progress
             return
         if isinstance(event, Finished):
-            result = named(event.result, task.point)
-            self.keeper.keep(task, result)
-            self._results[key] = result
+            self.keeper.keep(task, event.result)
+            self._results[key] = event.result
         elif self.stop_at_failure:
             raise _failure(event, task.point)
         else:
@@ -277,7 +284,13 @@ class _Execution:
             return Outcome(point, None, None, self._wrong[index])
         if key in self._errors:
             return Outcome(point, key, None, self._errors[key])
-        return Outcome(point, key, named(self._results[key], point), None, key in self._stored)
+        found = self._results[key]
+        if isinstance(point.measure, Windows):
+            return Outcome(point, key, None, windows=found["windows"])
+        if isinstance(point.measure, Recording):
+            return Outcome(point, key, None, recorded=cast(Recorded, found))
+        result = named(cast(RunResult, found), point.trace)
+        return Outcome(point, key, result, None, key in self._stored)
 
 
 def _failure(event: Stopped, point: Point) -> Exception:

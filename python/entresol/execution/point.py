@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ from entresol import core
 from entresol.core import Json, Setup
 from entresol.digest import core_digest, file_digest
 from entresol.errors import UserError
+from entresol.result_types import Program, RunResult
 from entresol.store.result_store import key_of
 from entresol.study import Capture, Study
 
@@ -124,13 +124,11 @@ def label_of(point: Point) -> Json:
     }
 
 
-def named(result: Json, point: Point) -> Json:
+def named(result: RunResult, capture: Capture) -> RunResult:
     """A result under the names that its captures have now."""
-    if point.measure is not None:
-        return result
-    parts: Sequence[Capture] = point.trace.parts or (point.trace,)
-    programs = [
-        program | {"trace": part.name}
+    parts = capture.parts or (capture,)
+    programs: list[Program] = [
+        {**program, "trace": part.name}
         for program, part in zip(result["programs"], parts, strict=True)
     ]
-    return result | {"trace": point.trace.name, "programs": programs}
+    return {**result, "trace": capture.name, "programs": programs}

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
+from typing import cast
 
 from entresol import core
 from entresol.core import Json, Progress, Setup
@@ -79,8 +80,8 @@ def _measured(run: core.Run, measure: Measure) -> Json:
         return {"windows": run.execute_windows(measure.count, measure.instructions)}
     if isinstance(measure, Recording):
         span = (measure.from_ps, measure.to_ps)
-        return run.execute_recorded(span, measure.limit, measure.slowest)
-    return run.execute()
+        return cast(Json, run.execute_recorded(span, measure.limit, measure.slowest))
+    return cast(Json, run.execute())
 
 
 def files_of(trace: str, count: int) -> list[Path]:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from entresol import core, study
 from entresol.core import Json, Setup
@@ -157,7 +158,7 @@ class Simulation:
             if outcome.result is None:
                 failures[item] = outcome.error or "it has no result"
             else:
-                runs[item] = outcome.result
+                runs[item] = cast(Json, outcome.result)
         walks = self._walk(wanted, opened, failures)
         return Results(wanted.settings, runs, walks, failures)
 

@@ -7,14 +7,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from entresol import core, study
-from entresol.core import Json, Setup
+from entresol import core, result_types, study
+from entresol.core import Setup
 from entresol.derived import BASE
 from entresol.errors import UserError
 from entresol.estimate import Estimate
 from entresol.execution.point import Point
 from entresol.gain import shapley
 from entresol.gain.shapley import Choices, Gain
+from entresol.result_types import RunResult
 from entresol.study import Capture, Study
 
 SCHEMA = 1
@@ -125,7 +126,7 @@ def _add(found: Plan, setup: Setup, design: str, label: str) -> str:
     return key
 
 
-Results = Mapping[str, Json]
+Results = Mapping[str, RunResult]
 """By key, what the points of a plan gave."""
 
 
@@ -142,7 +143,7 @@ def _time(found: Plan, results: Results, on: Choices, which: int) -> int:
     return max(int(results[found.pairs[on][which]]["execution_time_ps"]), 1)
 
 
-def assemble(found: Plan, results: Results, gain: Gain) -> Json:
+def assemble(found: Plan, results: Results, gain: Gain) -> result_types.Gain:
     """The object of `--json` and of `gain.json`."""
     question = found.question
     titles = {choice.name: choice.title for choice in question.choices}
@@ -194,7 +195,7 @@ def _bound(found: Estimate, sign: int) -> int | None:
     return _micro(found.value + sign * found.half_width)
 
 
-def _configuration(found: Plan, results: Results, on: Choices) -> Json:
+def _configuration(found: Plan, results: Results, on: Choices) -> result_types.GainConfiguration:
     question = found.question
     base, design = (results[key] for key in found.pairs[on])
     names = [choice.name for choice in question.choices if choice.name in on]

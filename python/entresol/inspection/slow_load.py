@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from entresol import quantity
 from entresol.core import Json
+from entresol.result_types import Access, FlashOperation, Recorded
 
 _LINES = 64
 
@@ -24,14 +24,14 @@ class Part:
 class Story:
     """A slow load: what it was, its parts, and what the die did while it waited."""
 
-    access: Json
+    access: Access
     parts: tuple[Part, ...]
-    operations: tuple[Json, ...]
+    operations: tuple[FlashOperation, ...]
 
     @property
     def latency_ps(self) -> int:
         """From first issue to data."""
-        return cast(int, self.access["done_ps"] - self.access["first_ps"])
+        return self.access["done_ps"] - self.access["first_ps"]
 
     @property
     def headline(self) -> str:
@@ -46,12 +46,12 @@ class Story:
         )
 
 
-def tell(access: Json, recorded: Json) -> Story:
+def tell(access: Access, recorded: Recorded) -> Story:
     """The story of a load; `recorded` holds what overlaps it."""
     return Story(access, tuple(_parts(access, recorded)), tuple(_operations(access, recorded)))
 
 
-def _parts(access: Json, recorded: Json) -> list[Part]:
+def _parts(access: Access, recorded: Recorded) -> list[Part]:
     away = access["issued_ps"] - access["first_ps"]
     delays = [
         other
@@ -82,7 +82,7 @@ def _parts(access: Json, recorded: Json) -> list[Part]:
     ]
 
 
-def _own_read(access: Json, recorded: Json) -> Json | None:
+def _own_read(access: Access, recorded: Recorded) -> FlashOperation | None:
     # The read of its die that ended last before the answer left.
     reads = [
         operation
@@ -94,7 +94,7 @@ def _own_read(access: Json, recorded: Json) -> Json | None:
     return max(reads, key=lambda operation: operation["finished_ps"], default=None)
 
 
-def _flash_note(access: Json, recorded: Json) -> str:
+def _flash_note(access: Access, recorded: Recorded) -> str:
     read = _own_read(access, recorded)
     if access["flash_ps"] == 0 or read is None:
         return ""
@@ -106,7 +106,7 @@ def _flash_note(access: Json, recorded: Json) -> str:
     )
 
 
-def _operations(access: Json, recorded: Json) -> list[Json]:
+def _operations(access: Access, recorded: Recorded) -> list[FlashOperation]:
     """What the load's die worked on between its first issue and its data."""
     return sorted(
         (

@@ -6,17 +6,12 @@ import json
 from collections.abc import Iterator
 
 from entresol.core import Json
+from entresol.result_types import Recorded
 
 _CORES, _READS, _DIES = 1, 2, 3
-_STEPS = (
-    ("host queue", "issued_ps", "sent_ps"),
-    ("link to device", "sent_ps", "arrived_ps"),
-    ("device", "arrived_ps", "answered_ps"),
-    ("link to host", "answered_ps", "done_ps"),
-)
 
 
-def text(recorded: Json, title: str) -> str:
+def text(recorded: Recorded, title: str) -> str:
     """The whole file, one event a line."""
     events = [*_names(recorded), *_turns(recorded), *_reads(recorded), *_flash(recorded)]
     lines = ",\n".join(json.dumps(event) for event in events)
@@ -28,11 +23,13 @@ def _micros(picoseconds: int) -> float:
     return picoseconds / 1e6
 
 
-def _names(recorded: Json) -> Iterator[Json]:
+def _names(recorded: Recorded) -> Iterator[Json]:
     for process, name in ((_CORES, "cores"), (_READS, "reads from the device"), (_DIES, "flash")):
         yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}
-    for process, key, name in ((_CORES, "core", "turns"), (_DIES, "die", "flash")):
-        for number in sorted({record[key] for record in recorded[name]}):
+    cores = {turn["core"] for turn in recorded["turns"]}
+    dies = {operation["die"] for operation in recorded["flash"]}
+    for process, key, numbers in ((_CORES, "core", cores), (_DIES, "die", dies)):
+        for number in sorted(numbers):
             yield {
                 "ph": "M",
                 "name": "thread_name",
@@ -42,7 +39,7 @@ def _names(recorded: Json) -> Iterator[Json]:
             }
 
 
-def _turns(recorded: Json) -> Iterator[Json]:
+def _turns(recorded: Recorded) -> Iterator[Json]:
     for turn in recorded["turns"]:
         yield _slice(
             _CORES,
@@ -54,7 +51,7 @@ def _turns(recorded: Json) -> Iterator[Json]:
         )
 
 
-def _flash(recorded: Json) -> Iterator[Json]:
+def _flash(recorded: Recorded) -> Iterator[Json]:
     for operation in recorded["flash"]:
         waited = operation["started_ps"] - operation["submitted_ps"]
         yield _slice(
@@ -79,20 +76,30 @@ def _slice(process: int, track: int, name: str, start: int, end: int, facts: Jso
     }
 
 
-def _reads(recorded: Json) -> Iterator[Json]:
+def _reads(recorded: Recorded) -> Iterator[Json]:
     # Reads overlap, so each is a nest of its own instead of a slice of a track.
     for number, access in enumerate(recorded["accesses"]):
         page, line = divmod(access["line"], 64)
         name = "SkyByte-Delay" if access["answer"] == "delay" else access["served"]
-        facts = {"page": page, "line": line, "core": access["core"], "die": access["die"]}
+        facts: Json = {"page": page, "line": line, "core": access["core"], "die": access["die"]}
         facts |= {
-            f"{part[:-3]}_us": _micros(access[part])
-            for part in ("stall_ps", "index_ps", "flash_ps", "ssd_dram_ps")
+            "stall_us": _micros(access["stall_ps"]),
+            "index_us": _micros(access["index_ps"]),
+            "flash_us": _micros(access["flash_ps"]),
+            "ssd_dram_us": _micros(access["ssd_dram_ps"]),
         }
-        spans = [(name, "issued_ps", "done_ps", facts), *((*step, {}) for step in _STEPS)]
+        issued, done = access["issued_ps"], access["done_ps"]
+        sent, arrived, answered = access["sent_ps"], access["arrived_ps"], access["answered_ps"]
+        spans: list[tuple[str, int, int, Json]] = [
+            (name, issued, done, facts),
+            ("host queue", issued, sent, {}),
+            ("link to device", sent, arrived, {}),
+            ("device", arrived, answered, {}),
+            ("link to host", answered, done, {}),
+        ]
         for label, start, end, extra in spans:
-            if access[end] == access[start]:
+            if end == start:
                 continue
             common = {"cat": "read", "id": number, "pid": _READS, "tid": 0, "name": label}
-            yield common | {"ph": "b", "ts": _micros(access[start]), "args": extra}
-            yield common | {"ph": "e", "ts": _micros(access[end])}
+            yield common | {"ph": "b", "ts": _micros(start), "args": extra}
+            yield common | {"ph": "e", "ts": _micros(end)}

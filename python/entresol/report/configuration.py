@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from entresol import quantity, toml_text
-from entresol.core import Config, Design, Json, Parameter
+from entresol.core import Config, Design, Parameter
 from entresol.derived import Run
 from entresol.report import cells, html
 from entresol.report.cells import Cell
 from entresol.report.html import Row
+from entresol.result_types import Summary
 
 _Key = tuple[str, str]
 
@@ -118,7 +119,7 @@ def _changes(runs: Sequence[Run], presets: dict[str, Config], keys: Sequence[_Ke
     return html.table("Changed from the presets", heads, rows)
 
 
-def provenance(summary: Json) -> str:
+def provenance(summary: Summary) -> str:
     """What was run, by what."""
     origin = summary["provenance"]
     rows = [

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from html import escape
-from typing import cast
 
 from entresol import quantity, svg
-from entresol.core import Json
 from entresol.report import document, glossary, html
 from entresol.report.cells import Cell
 from entresol.report.html import Section
+from entresol.result_types import Gain, GainShare
 
 _SMALL = 0.002
 """Factors nearer to one than this share a bar."""
 
 
-def render(result: Json) -> str:
+def render(result: Gain) -> str:
     """The whole page: a pure function of the result."""
     title = f"What the gain of {result['design']} on {result['trace']} is made of"
     words = glossary.of_pairs(_terms(result))
@@ -48,7 +47,7 @@ def render(result: Json) -> str:
     )
 
 
-def _terms(result: Json) -> list[tuple[str, str]]:
+def _terms(result: Gain) -> list[tuple[str, str]]:
     exact = result["provenance"]["is_exact"]
     count = result["provenance"]["orders"]
     orders = "every order" if exact else f"{count} random orders, half of them reverses,"
@@ -82,10 +81,9 @@ def _terms(result: Json) -> list[tuple[str, str]]:
     ]
 
 
-def by_worth(result: Json) -> list[Json]:
+def by_worth(result: Gain) -> list[GainShare]:
     """The shares, largest effect first."""
-    shares = cast(list[Json], result["shares"])
-    return sorted(shares, key=lambda share: -_distance(share["shapley_micro"]))
+    return sorted(result["shares"], key=lambda share: -_distance(share["shapley_micro"]))
 
 
 def factor(micro: int) -> str:
@@ -93,17 +91,24 @@ def factor(micro: int) -> str:
     return f"×{micro / 1e6:.3f}"
 
 
-def interval(share: Json, result: Json) -> str:
+def interval(share: GainShare, result: Gain) -> str:
     """`1.20 – 1.26`, or a dash where there is none; no error where every order was tried."""
     if result["provenance"]["is_exact"]:
         return "exact"
     low, high = share["shapley_low_micro"], share["shapley_high_micro"]
-    return quantity.NOTHING if low is None else f"{low / 1e6:.3f} – {high / 1e6:.3f}"
+    return (
+        quantity.NOTHING if low is None or high is None else f"{low / 1e6:.3f} – {high / 1e6:.3f}"
+    )
 
 
-def conclusion(result: Json) -> str:
+def speedups(result: Gain) -> tuple[float, float]:
+    """Without the choices, and with all of them."""
+    return result["speedup_without_micro"] / 1e6, result["speedup_with_all_micro"] / 1e6
+
+
+def conclusion(result: Gain) -> str:
     """One paragraph for whoever reads no table."""
-    without, with_all = (result[f"speedup_{name}_micro"] / 1e6 for name in ("without", "with_all"))
+    without, with_all = speedups(result)
     is_switches = result["provenance"]["by"] == "switch"
     before, after = ("as the paper describes it", "with all of these switches on")
     if result["provenance"]["is_artifact"]:
@@ -138,7 +143,7 @@ def _distance(micro: int) -> float:
     return max(value, 1 / value) - 1 if value else float("inf")
 
 
-def _waterfall(result: Json) -> str:
+def _waterfall(result: Gain) -> str:
     large = [share for share in by_worth(result) if _distance(share["shapley_micro"]) > _SMALL]
     small = [share for share in result["shares"] if share not in large]
     steps = [(share["title"], share["shapley_micro"] / 1e6) for share in large]
@@ -147,7 +152,7 @@ def _waterfall(result: Json) -> str:
         for share in small:
             product *= share["shapley_micro"] / 1e6
         steps.append((f"{len(small)} other{'s' if len(small) > 1 else ''}", product))
-    ends = (result["speedup_without_micro"] / 1e6, result["speedup_with_all_micro"] / 1e6)
+    ends = speedups(result)
     names = ("paper", "artifact" if result["provenance"]["is_artifact"] else "with all of these")
     if result["provenance"]["by"] != "switch":
         names = ("no mechanism", "all")
@@ -161,7 +166,7 @@ def _waterfall(result: Json) -> str:
     return html.panels([("", html.picture(draw, html.panel_width(1)))])
 
 
-def _shares(result: Json, words: glossary.Glossary) -> str:
+def _shares(result: Gain, words: glossary.Glossary) -> str:
     heads = ("choice", "what", "first in", "last in", "Shapley", "95 % interval")
     rows = [
         html.Row(
@@ -179,7 +184,7 @@ def _shares(result: Json, words: glossary.Glossary) -> str:
     return html.table("Shares of the gain", heads, rows, words)
 
 
-def _configurations(result: Json) -> str:
+def _configurations(result: Gain) -> str:
     heads = ("on", result["reference"], result["design"], "speedup", "command")
     total = len(result["shares"])
     rows = [

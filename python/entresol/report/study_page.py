@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from entresol import derived
-from entresol.core import Config, Design, Json, Parameter
+from entresol.core import Config, Design, Parameter
 from entresol.cost import PAPER, Prices
 from entresol.derived import Panel, panels
 from entresol.report import (
@@ -21,6 +21,7 @@ from entresol.report import (
 )
 from entresol.report.definitions import MAIN
 from entresol.report.html import Section
+from entresol.result_types import RunResult, Summary
 
 _NUMBER_WORDS = (
     "no",
@@ -38,7 +39,7 @@ _NUMBER_WORDS = (
 
 
 def render(
-    summary: Json,
+    summary: Summary,
     command: str,
     presets: dict[str, Config],
     designs: Sequence[Design],
@@ -75,7 +76,7 @@ def _title(shown: Sequence[Panel]) -> str:
     return f"{listed} on {word} memory designs"
 
 
-def _lead(summary: Json) -> str:
+def _lead(summary: Summary) -> str:
     origin = summary["provenance"]
     programs = "A captured program" if len(origin["traces"]) == 1 else "Captured programs"
     audits = ", every invariant audited" if origin["audit"] else ""
@@ -85,7 +86,7 @@ def _lead(summary: Json) -> str:
     )
 
 
-def _mode(runs: Sequence[Json]) -> str:
+def _mode(runs: Sequence[RunResult]) -> str:
     errors = {run["mode_error_milli"] for run in runs if run.get("mode") == "fast"}
     if not errors:
         return "instruction by instruction"
@@ -203,7 +204,7 @@ def _together(shown: Sequence[Panel]) -> list[Section]:
 
 
 def _repeat(
-    summary: Json,
+    summary: Summary,
     shown: Sequence[Panel],
     command: str,
     presets: dict[str, Config],

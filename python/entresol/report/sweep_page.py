@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from entresol.core import Design, Json, Parameter
+from entresol.core import Design, Parameter
 from entresol.cost import PAPER, Prices
 from entresol.derived import Run
 from entresol.report import configuration, document, economy, effects, html, sweep_tables, templates
@@ -14,6 +14,7 @@ from entresol.report.definitions import MAIN
 from entresol.report.html import Section
 from entresol.report.sweep_points import CIRCUMSTANCES, Axes, Done, name
 from entresol.report.sweep_points import axes as axes_of
+from entresol.result_types import RunResult
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Point:
     `runs`; or, without one, the sentence that says why it failed."""
 
     varied: Mapping[str, str]
-    run: Json | None
+    run: RunResult | None
     failure: str = ""
 
 

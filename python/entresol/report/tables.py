@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from entresol.core import Json
 from entresol.derived import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, Panel, Run
 from entresol.report import cells, html
 from entresol.report.cells import Cell
 from entresol.report.definitions import MAIN
 from entresol.report.html import Row
+from entresol.result_types import Thread
 
 _ACTIVITY = (
     ("log_fills", "log fills"),
@@ -276,6 +276,6 @@ def threads(panel: Panel) -> str:
     return _table(f"{panel.trace}: end of each thread", heads, rows)
 
 
-def _thread(run: Run, index: int) -> Json | None:
-    entries: list[Json] = run.json["statistics"]["threads"]
+def _thread(run: Run, index: int) -> Thread | None:
+    entries: list[Thread] = run.json["statistics"]["threads"]
     return entries[index] if index < len(entries) else None

@@ -44,12 +44,19 @@ def inputs(one: Entry, other: Entry) -> list[Change]:
 
 def numbers(one: Entry, other: Entry) -> list[Change]:
     """Numbers of the results that differ, in their order. What configurations say is an input."""
-    left_out = ("trace", "config", "config_digest", "programs", "design", "fidelity", "mode")
+    return _changes(_part(one), _part(other))
 
-    def part(entry: Entry) -> Json:
-        return {key: value for key, value in entry.result.items() if key not in left_out}
 
-    return _changes(part(one), part(other))
+_LEFT_OUT = ("trace", "config", "config_digest", "programs", "design", "fidelity", "mode")
+
+
+def _part(entry: Entry) -> Json:
+    return {key: value for key, value in entry.result.items() if key not in _LEFT_OUT}
+
+
+def numbers_of(entry: Entry) -> list[Change]:
+    """All numbers of a result, each as what differs from nothing."""
+    return _changes({}, _part(entry))
 
 
 def _changes(one: Json, other: Json) -> list[Change]:

@@ -22,6 +22,7 @@ from entresol import atomic, locks
 from entresol.atomic import TEMPORARY
 from entresol.core import Json
 from entresol.errors import Failed
+from entresol.result_types import RunResult
 
 VERSION = 1
 _HEAD = re.compile(rb'\{"entresol":"result","version":(\d+),"sha256":"([0-9a-f]{64})","body":')
@@ -45,7 +46,7 @@ class Entry:
     key: str
     inputs: Json
     label: Json
-    result: Json
+    result: RunResult
 
 
 class DamagedError(Exception):
@@ -76,17 +77,15 @@ class Store:
         """Where the result of this key is, or would be."""
         return self.root / key[:2] / f"{key}.json"
 
-    def find(self, key: str, *, again: bool = False) -> Json | None:
-        """The result of these inputs, if it is here and whole; notes that it was of use. Who looks
-        `again` has heard already what is wrong with it."""
+    def find(self, key: str) -> RunResult | None:
+        """The result of these inputs, if it is here and whole; notes that it was of use."""
         path = self.path(key)
         try:
             result = read(path).result
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, DamagedError) as error:
-            if not again:
-                self._doubt(path, _why(error))
+            self._doubt(path, _why(error))
             return None
         with suppress(OSError):  # A store that may only be read is of use all the same.
             os.utime(path)
@@ -95,7 +94,7 @@ class Store:
     def _doubt(self, path: Path, why: str) -> None:
         self._report(f"{path}: {why}; this result counts as absent.")
 
-    def keep(self, inputs: Json, label: Json, result: Json) -> str:
+    def keep(self, inputs: Json, label: Json, result: RunResult) -> str:
         """Stores a result so that it is there whole, power cuts included, or not at all.
 
         Raises `Failed` if that cannot be done; the store is then as it was.
@@ -186,7 +185,7 @@ def read(path: Path) -> Entry:
     return entry
 
 
-def to_bytes(inputs: Json, label: Json, result: Json) -> bytes:
+def to_bytes(inputs: Json, label: Json, result: RunResult) -> bytes:
     """The file of a result: one JSON object, with the digest of its body before it."""
     parts = {"inputs": inputs, "label": label, "result": result}
     body = json.dumps(parts, separators=(",", ":")).encode()

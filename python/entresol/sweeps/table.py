@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from entresol import core, report, result_table, units
-from entresol.core import Json
 from entresol.execution.executor import Outcome
+from entresol.result_types import SweepSummary
 from entresol.sweeps.grid import CHOICES, shown
 from entresol.sweeps.plan import Row, Sweep
 
@@ -69,7 +69,7 @@ def _result(outcome: Outcome) -> dict[str, Any]:
     return {} if outcome.result is None else result_table.flatten(outcome.result)
 
 
-def assemble(sweep: Sweep, outcomes: Sequence[Outcome]) -> Json:
+def assemble(sweep: Sweep, outcomes: Sequence[Outcome]) -> SweepSummary:
     """The object of `sweep.json`: where the rows come from, and which have no result."""
     captures = {row.point.trace.name: row.point.trace for row in sweep.rows}
     return {
@@ -93,7 +93,8 @@ def assemble(sweep: Sweep, outcomes: Sequence[Outcome]) -> Json:
         "points": [
             {
                 "point": index,
-                **_identity(row),
+                "trace": row.point.trace.name,
+                "design": row.point.design,
                 "values": dict(row.values),
                 "key": outcome.key,
                 "error": outcome.error,

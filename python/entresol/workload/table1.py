@@ -10,6 +10,7 @@ from entresol import core, study
 from entresol.errors import Failed
 from entresol.execution.executor import execute
 from entresol.execution.point import Point
+from entresol.result_types import RunResult
 from entresol.store.location import store_directory
 from entresol.store.result_store import Store
 from entresol.workload import capture_cache
@@ -103,7 +104,7 @@ def rows(
     return found
 
 
-def _row(recording: capture_cache.Recording, trace: study.Capture, result: core.Json) -> Row:
+def _row(recording: capture_cache.Recording, trace: study.Capture, result: RunResult) -> Row:
     info = trace.info
     accesses = info["loads"] + info["stores"]
     return Row(
