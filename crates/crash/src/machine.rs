@@ -8,10 +8,10 @@ use crate::power_cutter::{Cuttable, Fate};
 use crate::token::Token;
 use firmware::{
     BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response,
-    Timer, Unit,
+    Timer, Work, WorkCosts,
 };
 use std::collections::{BTreeMap, VecDeque};
-use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, Picos, RequestId, Time};
+use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, RequestId, Time};
 
 /// A NAND operation in the queue of its die, with the bytes it took along.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Machine {
     media: Media,
     geometry: FlashGeometry,
     line_count: usize,
+    /// What the firmware's own work takes.
+    work: WorkCosts,
     /// Nothing keeps DRAM when the power goes.
     loses_dram: bool,
     /// Payloads by request, a page each.
@@ -52,6 +54,7 @@ impl Machine {
             media,
             geometry: config.geometry,
             line_count,
+            work: WorkCosts::new(&config.ssd, &config.ftl),
             loses_dram: device.no_battery == 1,
             host: vec![Token::ZERO; REQUESTS * line_count],
             frames: vec![Token::GARBAGE; device.frames as usize * line_count],
@@ -202,8 +205,8 @@ fn tear(media: &mut Media, queued: &Queued) -> Result<(), String> {
 }
 
 impl Platform for Machine {
-    fn charge(&mut self, at: Time, _unit: Unit, latency: Picos, _occupancy: Picos) -> Time {
-        at + latency
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        at + self.work.of(work).latency
     }
 
     fn dram(&mut self, at: Time, _address: Bytes, _size: Bytes, _is_write: bool) -> Time {

@@ -6,9 +6,9 @@
 
 use crate::media::Media;
 use firmware::{
-    BufferId, Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Unit,
+    BufferId, Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Work,
 };
-use units::{Bytes, LineMask, Lpa, Picos, RequestId, Time};
+use units::{Bytes, LineMask, Lpa, RequestId, Time};
 
 /// What became of the NAND operations that were in flight when the power went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -223,8 +223,8 @@ impl<P: Cuttable> PowerCutter<P> {
 }
 
 impl<P: Cuttable> Platform for PowerCutter<P> {
-    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time {
-        self.inner.charge(at, unit, latency, occupancy)
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        self.inner.charge(at, work)
     }
 
     fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {

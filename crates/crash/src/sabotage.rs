@@ -21,10 +21,10 @@ use crate::device::Device;
 use crate::tables::Tables;
 use firmware::{
     Cell, Durable, LoggedLine, NandCommand, NandOp, NandTag, PagePlace, Platform, Record, Response,
-    Timer, Unit, WriteOrder,
+    Timer, Work, WriteOrder,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use units::{BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time};
+use units::{BlockAddr, Bytes, LineInPage, LineMask, LogSlot, Lpa, Ppa, RequestId, Time};
 
 /// Something that the firmware does to the world.
 #[derive(Clone, Copy, Debug)]
@@ -337,8 +337,8 @@ fn is_buffer(cell: Cell) -> bool {
 }
 
 impl<P: Platform> Platform for Sabotage<P> {
-    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time {
-        self.inner.charge(at, unit, latency, occupancy)
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        self.inner.charge(at, work)
     }
 
     fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {

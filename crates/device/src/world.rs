@@ -8,7 +8,7 @@ use crate::data::{Data, Fetched};
 use crate::failing::faults_of;
 use firmware::{
     Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, PowerLossProtection,
-    Record, Response, Timer, Unit,
+    Record, Response, Timer, Unit, Work, WorkCosts,
 };
 use nand::{Command, Completion, Day, Fault, Faults, Nand, NandEvent, Operation};
 use std::cmp::Reverse;
@@ -68,6 +68,7 @@ pub struct World {
     pipelines: [Time; 2],
     /// When each firmware core is free.
     cores: Vec<Time>,
+    work: WorkCosts,
     dram_free: Time,
     dram_latency: Picos,
     dram_bandwidth: BytesPerSec,
@@ -102,6 +103,7 @@ impl World {
             completions: Vec::new(),
             pipelines: [now; 2],
             cores: vec![now; config.ssd.firmware_cores as usize],
+            work: WorkCosts::new(&config.ssd, &config.ftl),
             dram_free: now,
             dram_latency: config.ssd.dram_latency,
             dram_bandwidth: config.device.dram_bandwidth,
@@ -249,8 +251,9 @@ impl World {
 
 impl Platform for World {
     #[inline]
-    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time {
-        let free = match unit {
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        let charge = self.work.of(work);
+        let free = match charge.unit {
             Unit::LogLookup => &mut self.pipelines[0],
             Unit::CacheLookup => &mut self.pipelines[1],
             Unit::FirmwareCore => self
@@ -260,8 +263,8 @@ impl Platform for World {
                 .expect("a device has a firmware core"),
         };
         let start = at.max(*free);
-        *free = start + occupancy;
-        start + latency
+        *free = start + charge.occupancy;
+        start + charge.latency
     }
 
     #[inline]

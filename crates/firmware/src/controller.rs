@@ -39,13 +39,14 @@ use crate::log::{Log, slot_address};
 use crate::log_index::{LogIndex, TwoLevelHash};
 use crate::platform::{
     Answer, Breakdown, BufferId, Cell, NandFault, NandTag, PagePlace, Platform, Refusal, Request,
-    RequestOp, Response, Served, Timer, Unit,
+    RequestOp, Response, Served, Timer,
 };
 use crate::policies::charges::Charges;
 use crate::policies::delay::DelayPolicy;
 use crate::policies::promotion::HotPages;
 use crate::policies::victims::VictimPolicy;
 use crate::stats::ControllerStats;
+use crate::work::Work;
 use alloc::collections::VecDeque;
 use constants::Constants;
 use flush::Flushes;
@@ -53,7 +54,7 @@ pub use fullness::Fullness;
 use past_cache::PastCache;
 pub use tables::{UnsoundState, check_tables};
 use units::address::LINE_BYTES;
-use units::{Bytes, DieId, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Picos, Time};
+use units::{Bytes, DieId, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Time};
 
 /// Where the copies of a line in device DRAM are; all of them are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -285,15 +286,13 @@ impl<I: LogIndex> Controller<I> {
         &mut self,
         now: Time,
         request: Request,
-        occupancy: Picos,
+        is_write: bool,
         platform: &mut P,
     ) -> Pending {
-        let latency = self.constants.cache_lookup;
-        let cache_ready = platform.charge(now, Unit::CacheLookup, latency, occupancy);
-        let log_ready = if self.log.is_some() {
-            platform.charge(now, Unit::LogLookup, self.constants.log_lookup, occupancy)
-        } else {
-            cache_ready
+        let cache_ready = platform.charge(now, Work::CacheLookup { is_write });
+        let log_ready = match self.log {
+            Some(_) => platform.charge(now, Work::LogLookup { is_write }),
+            None => cache_ready,
         };
         Pending {
             request,

@@ -29,6 +29,7 @@ pub mod poison;
 mod policies;
 pub mod prefetch;
 pub mod stats;
+mod work;
 pub mod write_log;
 
 pub use config::{
@@ -44,7 +45,8 @@ pub use ftl::{
 pub use health::Health;
 pub use platform::{
     Answer, Breakdown, BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace,
-    Platform, Refusal, Request, RequestOp, Response, Served, Timer, Unit,
+    Platform, Refusal, Request, RequestOp, Response, Served, Timer,
 };
 pub use poison::PoisonMarks;
 pub use stats::{ControllerStats, ServedCounts};
+pub use work::{Charge, Unit, Work, WorkCosts};

@@ -4,6 +4,7 @@
 //! by holding another one; the firmware itself has no test hook and no logger.
 
 use crate::durable::Record;
+use crate::work::Work;
 use units::{
     BlockAddr, Bytes, CoreId, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, PageSize,
     Picos, Ppa, RequestId, Time, TxId,
@@ -310,26 +311,15 @@ pub enum NandFault {
     Uncorrectable,
 }
 
-/// Hardware and firmware units whose work is charged (D16).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub enum Unit {
-    /// Pipelined log index lookup.
-    LogLookup,
-    /// Pipelined data cache lookup.
-    CacheLookup,
-    /// The firmware cores: compaction, GC, migration. FIFO over `ssd.firmware_cores` cores.
-    FirmwareCore,
-}
-
 /// What the firmware may do to the world.
 ///
 /// A generic parameter, never `dyn`. Methods that return a [`Time`] serve in order of call (FIFO
 /// resources, for which the completion is known at once: architecture B4); everything else
 /// completes by a later call of the firmware.
 pub trait Platform {
-    /// Charges work to a unit: it starts at `at` or when the unit is free, holds the unit for
-    /// `occupancy`, and is done `latency` after its start. Returns when it is done.
-    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time;
+    /// The firmware has this done: the unit begins at `at` or when it is free. Returns when it is
+    /// done. What it takes is the platform's to know ([`crate::WorkCosts`]).
+    fn charge(&mut self, at: Time, work: Work) -> Time;
 
     /// Moves `size` bytes to (`is_write`) or from device DRAM at `address` (an offset in the
     /// device's DRAM), starting at `at` or when the DRAM is free. Returns when they have moved.

@@ -6,10 +6,10 @@ use crate::resources::Resources;
 use firmware::log_index::LogIndex;
 use firmware::{
     Cell, Controller, NandCommand, NandFault, NandTag, PagePlace, Platform, Record, Request,
-    Response, Timer, Unit,
+    Response, Timer, Work,
 };
 use nand::NandEvent;
-use units::{Bytes, LineMask, Lpa, Picos, RequestId, Time};
+use units::{Bytes, LineMask, Lpa, RequestId, Time};
 
 /// What firmware is told: the four things that can happen to a device.
 pub trait Firmware {
@@ -133,8 +133,8 @@ pub struct TimedPlatform<'a, H, B> {
 
 impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
     #[inline]
-    fn charge(&mut self, at: Time, unit: Unit, latency: Picos, occupancy: Picos) -> Time {
-        self.resources.charge(at, unit, latency, occupancy)
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        self.resources.charge(at, work)
     }
 
     #[inline]

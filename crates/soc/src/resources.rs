@@ -4,7 +4,7 @@ use crate::bytes::DataPlane;
 use crate::forecast::Forecast;
 use crate::harness::{DeviceEvent, Harness};
 use dram::{Access, Dram, DramLine, DramSpec};
-use firmware::{NandCommand, NandOp, NandTag, Unit};
+use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
 use nand::{Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation};
 use units::address::LINE_BYTES;
 use units::{Bytes, Picos, Time};
@@ -20,6 +20,8 @@ pub struct ResourceConfig<'a> {
     pub dram_latency: Option<Picos>,
     /// Firmware cores (`ssd.firmware_cores`).
     pub firmware_cores: u32,
+    /// What the firmware's own work takes.
+    pub work: WorkCosts,
     /// From a message to the host (MSI-X) until the host has it.
     pub interrupt_latency: Picos,
     /// Whether the host is told of pages that have come (`os.wake = on_data`).
@@ -42,6 +44,7 @@ pub struct Resources<B> {
     /// The bytes.
     pub bytes: B,
     dram_latency: Option<Picos>,
+    work: WorkCosts,
     /// When the lookup pipelines take their next request: log, cache.
     pipelines: [Time; 2],
     /// When each firmware core is free.
@@ -71,6 +74,7 @@ impl<B: DataPlane> Resources<B> {
             dram: Dram::new(&config.dram),
             bytes,
             dram_latency: config.dram_latency,
+            work: config.work,
             pipelines: [config.now; 2],
             firmware_cores: vec![config.now; config.firmware_cores as usize],
             waiting_commands: Vec::new(),
@@ -93,16 +97,12 @@ impl<B: DataPlane> Resources<B> {
         self.nand.faults().map_or(Day::default(), Faults::today)
     }
 
-    /// Holds a unit for `occupancy` from `at` on, or from when it is free; its work is done
-    /// `latency` later. FIFO service, whose end is known at once (architecture B4).
-    pub(crate) fn charge(
-        &mut self,
-        at: Time,
-        unit: Unit,
-        latency: Picos,
-        occupancy: Picos,
-    ) -> Time {
-        let free = match unit {
+    /// Prices work of the firmware, and holds its unit from `at` on, or from when it is free.
+    /// Returns when the work is done. FIFO service, whose end is known at once (architecture B4).
+    #[inline]
+    pub(crate) fn charge(&mut self, at: Time, work: Work) -> Time {
+        let charge = self.work.of(work);
+        let free = match charge.unit {
             Unit::LogLookup => &mut self.pipelines[0],
             Unit::CacheLookup => &mut self.pipelines[1],
             Unit::FirmwareCore => self
@@ -112,8 +112,8 @@ impl<B: DataPlane> Resources<B> {
                 .expect("a device has a firmware core"),
         };
         let start = at.max(*free);
-        *free = start + occupancy;
-        start + latency
+        *free = start + charge.occupancy;
+        start + charge.latency
     }
 
     pub(crate) fn access_dram(

@@ -81,8 +81,7 @@ impl<I: LogIndex> Controller<I> {
         if let Some(why) = self.conflict(request, TxId::NONE) {
             return self.refuse(now, request, why, platform);
         }
-        let occupancy = self.constants.write_occupancy;
-        let pending = self.look_up(now, request, occupancy, platform);
+        let pending = self.look_up(now, request, true, platform);
         let (lpa, _) = self.split(request.line);
         self.forget_frame(lpa, platform);
         // The oldest copy goes first: whatever a cut leaves of a line is then its newest copy.

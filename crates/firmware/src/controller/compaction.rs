@@ -16,7 +16,8 @@ use crate::back_end::{Job, Reader};
 use crate::config::LogMode;
 use crate::log::Log;
 use crate::log_index::LogIndex;
-use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer, Unit};
+use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer};
+use crate::work::Work;
 use alloc::vec::Vec;
 use units::address::LINE_BYTES;
 use units::{LineMask, Lpa, Time};
@@ -75,8 +76,7 @@ impl<I: LogIndex> Controller<I> {
             let Some(lpa) = self.log.as_mut().and_then(Log::take_up_page) else {
                 return;
             };
-            let cost = self.constants.compaction_page_cost;
-            let at = platform.charge(now, Unit::FirmwareCore, cost, cost);
+            let at = platform.charge(now, Work::CompactionStep);
             let buffer = self.back_end.take_buffer(lpa, Job::Compaction);
             platform.wake_at(at, Timer::new(buffer.get()));
         }

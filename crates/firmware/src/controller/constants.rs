@@ -1,7 +1,6 @@
 //! What the controller takes from its configuration once.
 
 use crate::config::{BlockWriteAck, CachePolicy, ControllerConfig, PowerLossProtection};
-use units::address::LINE_BYTES;
 use units::{Bytes, LineMask, PageSize, Picos};
 
 /// What does not change in a run, taken from the configuration.
@@ -13,13 +12,8 @@ pub(super) struct Constants {
     pub(super) frames_base: Bytes,
     /// The TxLog lies between the two.
     pub(super) tx_log_base: Bytes,
-    pub(super) log_lookup: Picos,
-    pub(super) cache_lookup: Picos,
-    pub(super) read_occupancy: Picos,
-    pub(super) write_occupancy: Picos,
     /// Pages only pass through the data cache.
     pub(super) keeps_nothing: bool,
-    pub(super) compaction_page_cost: Picos,
     pub(super) block_write_ack: BlockWriteAck,
     /// What a flush takes beyond what it waits for.
     pub(super) flush_cost: Picos,
@@ -33,12 +27,7 @@ impl Constants {
             all_lines: LineMask::full(config.geometry.page_size),
             frames_base: ssd.write_log + ssd.tx_log,
             tx_log_base: ssd.write_log,
-            log_lookup: ssd.log_lookup,
-            cache_lookup: ssd.cache_lookup,
-            read_occupancy: ssd.read_rate.time_for(LINE_BYTES),
-            write_occupancy: ssd.write_rate.time_for(LINE_BYTES),
             keeps_nothing: ssd.cache_policy == CachePolicy::None,
-            compaction_page_cost: ssd.compaction_page_cost,
             block_write_ack: ssd.block_write_ack,
             flush_cost: match ssd.power_loss_protection {
                 PowerLossProtection::Battery => Picos::ZERO,

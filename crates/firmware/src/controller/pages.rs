@@ -34,8 +34,7 @@ impl<I: LogIndex> Controller<I> {
         if let Some(why) = self.conflict(request, TxId::NONE) {
             return self.refuse(now, request, why, platform);
         }
-        let occupancy = self.constants.write_occupancy;
-        let pending = self.look_up(now, request, occupancy, platform);
+        let pending = self.look_up(now, request, true, platform);
         let overtakes = !self.stalled_misses.is_empty();
         if overtakes || !self.resolve_page_write(now, &pending, platform) {
             self.stall(pending);

@@ -22,7 +22,7 @@ impl<I: LogIndex> Controller<I> {
             RequestOp::ReadRun { .. } => self.stats.run_reads += 1,
             _ => self.stats.reads += 1,
         }
-        let pending = self.look_up(now, request, self.constants.read_occupancy, platform);
+        let pending = self.look_up(now, request, false, platform);
         if !self.serve_hit(now, &pending, platform) {
             let (lpa, _) = self.split(request.line);
             let overtakes = !self.stalled_misses.is_empty() && self.cache.find(lpa).is_none();

@@ -199,7 +199,7 @@ impl<I: LogIndex> Controller<I> {
     ) {
         let request = run.request;
         let pending = if self.charges.write_lookup() {
-            self.look_up(now, request, self.constants.write_occupancy, platform)
+            self.look_up(now, request, true, platform)
         } else {
             Pending::ready_at(now, request)
         };

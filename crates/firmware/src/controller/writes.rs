@@ -43,7 +43,7 @@ impl<I: LogIndex> Controller<I> {
         request: Request,
         platform: &mut P,
     ) {
-        let pending = self.look_up(now, request, self.constants.write_occupancy, platform);
+        let pending = self.look_up(now, request, true, platform);
         let (lpa, _) = self.split(request.line);
         let overtakes = !self.stalled_misses.is_empty() && self.cache.find(lpa).is_none();
         if overtakes || !self.resolve_write(now, &pending, platform) {
@@ -60,7 +60,7 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         let pending = if self.charges.write_lookup() {
-            self.look_up(now, request, self.constants.write_occupancy, platform)
+            self.look_up(now, request, true, platform)
         } else {
             Pending::ready_at(now, request)
         };

@@ -9,8 +9,8 @@ use super::{EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind};
 use crate::durable::Record;
 use crate::platform::{
     BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Response, Timer,
-    Unit,
 };
+use crate::work::Work;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -265,8 +265,9 @@ impl Flash {
 }
 
 impl Platform for Flash {
-    fn charge(&mut self, at: Time, _: Unit, latency: Picos, _: Picos) -> Time {
-        at + latency
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        assert_eq!(work, Work::RelocationStep);
+        at + config().gc_page_cost
     }
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
         assert_eq!(lines, LineMask::full(self.geometry.page_size));

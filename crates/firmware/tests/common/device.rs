@@ -126,7 +126,7 @@ impl Device {
     pub fn new(config: &ControllerConfig) -> Self {
         Self {
             controller: Controller::new(config),
-            bench: Bench::new(config.geometry, COSTS, 1000),
+            bench: Bench::new(config, COSTS, 1000),
             now: Time::ZERO + Picos::from_micros(1),
         }
     }

@@ -105,7 +105,7 @@ impl<I: LogIndex> Lab<I> {
         };
         Self {
             controller,
-            bench: Bench::new(config.geometry, costs, REQUESTS),
+            bench: Bench::new(config, costs, REQUESTS),
             delays: 0,
             clean_demotions: 0,
             checked_reads: 0,

@@ -7,8 +7,8 @@
 mod tables;
 
 use firmware::{
-    Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response, Timer,
-    Unit,
+    Cell, ControllerConfig, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record,
+    Response, Timer, Work, WorkCosts,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{
@@ -50,6 +50,7 @@ struct Queued {
 pub struct Bench {
     geometry: FlashGeometry,
     costs: Costs,
+    work: WorkCosts,
     /// Payloads by request.
     pub host: Vec<Token>,
     /// Payloads of requests of pages and runs, by request.
@@ -86,10 +87,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(geometry: FlashGeometry, costs: Costs, requests: usize) -> Self {
+    pub fn new(config: &ControllerConfig, costs: Costs, requests: usize) -> Self {
+        let geometry = config.geometry;
         Self {
             geometry,
             costs,
+            work: WorkCosts::new(&config.ssd, &config.ftl),
             host: vec![0; requests],
             host_pages: Vec::new(),
             log: Vec::new(),
@@ -266,8 +269,8 @@ impl Bench {
 }
 
 impl Platform for Bench {
-    fn charge(&mut self, at: Time, _unit: Unit, latency: Picos, _occupancy: Picos) -> Time {
-        at + latency
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        at + self.work.of(work).latency
     }
 
     fn dram(&mut self, at: Time, _address: Bytes, size: Bytes, _is_write: bool) -> Time {

@@ -4,14 +4,14 @@ use crate::fabric::promotion::hand_over;
 use crate::fabric::{Fabric, device_line};
 use firmware::{
     Cell, Controller, NandCommand, NandOp, NandTag, PagePlace, Platform, Request, RequestOp,
-    Response, Timer, Unit,
+    Response, Timer, Work,
 };
 use host::cache::Victim;
 use host::placement::page_cache::Lookup;
 use host::placement::{HintFault, MigrationKind, Reclaimed, Target};
 use host::{Access, HostLine, MissKind, Region, WarmUncore};
 use std::collections::VecDeque;
-use units::{Bytes, CoreId, LineAddr, LineInPage, LineMask, Lpa, Picos, RequestId, Time};
+use units::{Bytes, CoreId, LineAddr, LineInPage, LineMask, Lpa, RequestId, Time};
 
 /// Bytes of a line.
 const LINE: u64 = units::address::LINE_BYTES.get();
@@ -29,7 +29,7 @@ pub(super) struct InstantPlatform {
 }
 
 impl Platform for InstantPlatform {
-    fn charge(&mut self, at: Time, _unit: Unit, _latency: Picos, _occupancy: Picos) -> Time {
+    fn charge(&mut self, at: Time, _work: Work) -> Time {
         at
     }
     fn dram(&mut self, at: Time, _address: Bytes, _size: Bytes, _is_write: bool) -> Time {

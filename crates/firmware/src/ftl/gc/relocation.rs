@@ -6,7 +6,8 @@ use crate::ftl::estimator::OpKind;
 use crate::ftl::mapping::Mapping;
 use crate::ftl::operation::Operation;
 use crate::ftl::{Done, Ftl};
-use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform, Unit};
+use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform};
+use crate::work::Work;
 use units::{DieId, LineMask, Lpa, Ppa, Time};
 
 impl<M: Mapping> Ftl<M> {
@@ -28,8 +29,7 @@ impl<M: Mapping> Ftl<M> {
         let lines = LineMask::full(self.geometry.page_size);
         let to = PagePlace::Buffer(buffer);
         platform.copy_page(PagePlace::Register(tag), to, lines);
-        let cost = self.config.gc_page_cost;
-        let ready = platform.charge(now, Unit::FirmwareCore, cost, cost);
+        let ready = platform.charge(now, Work::RelocationStep);
         self.program_relocated(now, ready, (lpa, source, buffer), platform);
         Done::Internal
     }
