@@ -3,7 +3,7 @@
 use device::Ram;
 use port::Device;
 use serve::nbd::{Export, Limits, serve};
-use serve::{Address, Listener, Turn};
+use serve::{Address, Control, Listener};
 use units::Bytes;
 
 /// Serves so many bytes until killed, or until its standard input ends.
@@ -14,8 +14,10 @@ pub fn memory(place: &str, size: &str) -> Result<(), String> {
     let address = Address::parse(place, false).map_err(|error| error.to_string())?;
     let listener = Listener::bind(&address).map_err(|error| error.to_string())?;
     println!("{}", listener.place());
-    let served = serve(&device, listener, export, Limits::default(), || Turn::On)
-        .map_err(|error| error.to_string())?;
+    let served = serve(&device, listener, export, Limits::default(), || {
+        Control::Continue
+    })
+    .map_err(|error| error.to_string())?;
     println!("{served:?}");
     Ok(())
 }

@@ -15,7 +15,7 @@ use ::shm::{Client, Connect, Region};
 use device::{Pace, RealDevice};
 use port::{Device, Drive};
 use serde_json::{Value, json};
-use serve::{Address, Listener, Turn};
+use serve::{Address, Control, Listener};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -102,7 +102,7 @@ pub fn serve(image: &str, socket: &str) -> Result<(), String> {
     let device = RealDevice::open(Path::new(image), Pace::None).map_err(|error| text(&error))?;
     let address = Address::parse_unix(&format!("unix:{socket}")).map_err(|error| text(&error))?;
     let listener = Listener::bind(&address).map_err(|error| text(&error))?;
-    let served = serve::shm::serve(&device, &listener, || Turn::On);
+    let served = serve::shm::serve(&device, &listener, || Control::Continue);
     served.map(|_| ()).map_err(|error| text(&error))
 }
 

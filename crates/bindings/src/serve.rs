@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use serve::image::{Ended, Manner, Mounted};
 use serve::nbd::{Export, Limits, Served, serve};
-use serve::{Address, AddressError, Listener, ServerError, Turn, shm};
+use serve::{Address, AddressError, Control, Listener, ServerError, shm};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long those who have the file open may go on when the server stops.
-const FAREWELL: Duration = Duration::from_secs(5);
+const DRAIN: Duration = Duration::from_secs(5);
 /// How often it is asked whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -211,8 +211,8 @@ fn share(
 ) -> Result<shm::Served, ServerError> {
     let _ends = Ends(stop);
     shm::serve(device, listener, || match stop.load(Ordering::Relaxed) {
-        true => Turn::Stop,
-        false => Turn::On,
+        true => Control::Stop,
+        false => Control::Continue,
     })
 }
 
@@ -235,9 +235,9 @@ fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
         });
         interruption = told.err();
         if interruption.is_some() || stop.load(Ordering::Relaxed) {
-            Turn::Stop
+            Control::Stop
         } else {
-            Turn::On
+            Control::Continue
         }
     };
     let is_mounted = || fuse.as_ref().is_some_and(|mounted| !mounted.is_over());
@@ -249,7 +249,7 @@ fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
                 Some(serve(device, listener, export, Limits::default(), turn))
             }
             None => {
-                while (shared.is_some() || is_mounted()) && turn() == Turn::On {
+                while (shared.is_some() || is_mounted()) && turn() == Control::Continue {
                     pause();
                 }
                 None
@@ -260,7 +260,7 @@ fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
         let joined = joined.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)));
         (served, joined)
     });
-    let ended = fuse.map(|mounted| mounted.end(FAREWELL));
+    let ended = fuse.map(|mounted| mounted.end(DRAIN));
     (served, ended, interruption)
 }
 

@@ -1,19 +1,26 @@
 //! A device for other programs, over one protocol each: [`nbd`] (its block port), [`image`] (one
 //! file, over FUSE) and [`shm`] (both ports and transactions, through shared memory).
 //!
-//! A protocol has a folder; what they share is beside the folders. Knows any [`port::Device`] that
+//! A protocol has a folder with what is its own: its clients, and how they ask and are answered. The
+//! loop that hears them, turns the device and answers is written once, in `server.rs`, over the set
+//! of tasks in `tasks.rs`; `docs/nbd.md` has a drawing. Knows any [`port::Device`] that
 //! can be driven ([`port::Drive`]), and neither images nor firmware. See `docs/nbd.md`,
 //! `docs/fuse-image.md` and `docs/shm.md`.
 #![forbid(unsafe_code)]
 
 mod address;
+mod bell;
 pub mod image;
 pub mod nbd;
-mod pieces;
-mod serving;
+mod order;
+mod ranges;
+mod server;
 pub mod shm;
 mod stream;
+mod tasks;
+#[cfg(test)]
+mod testing;
 mod waiting;
 
 pub use address::{Address, AddressError, Listener};
-pub use serving::{ServerError, Turn};
+pub use server::{Control, ServerError};

@@ -32,7 +32,7 @@ pub enum Breach {
         "the request's {size} B at {place} are not within the data area of {data}, at a multiple \
          of 8 B"
     )]
-    Piece {
+    DataRange {
         /// Offset in the data area.
         place: u64,
         /// How many.

@@ -31,4 +31,4 @@ pub use client::{Client, Connect, ConnectError};
 pub use layout::{ENTRIES, Layout, LayoutError, MOST_DATA, MOST_REQUEST, Note, Side};
 pub use region::Region;
 pub use statistics::{STATISTICS_BYTES, statistics_from_bytes, statistics_to_bytes};
-pub use submission::{Piece, Request, Submission};
+pub use submission::{DataRange, Request, Submission};

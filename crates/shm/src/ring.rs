@@ -124,17 +124,17 @@ impl Reader {
 
 /// Says that a side is about to sleep. It looks at its ring once more before it does: either it
 /// finds what was written, or who writes finds that it sleeps.
-pub fn lie_down(region: &Region, side: Side) {
+pub fn announce_sleep(region: &Region, side: Side) {
     region.word(side.sleeps()).store(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
 }
 
 /// Says that a side is awake.
-pub fn get_up(region: &Region, side: Side) {
+pub fn announce_awake(region: &Region, side: Side) {
     region.word(side.sleeps()).store(0, Ordering::Relaxed);
 }
 
-/// Whether a side sleeps and nobody has rung since it lay down. To be asked after something was
+/// Whether a side sleeps and nobody has rung since it announced that. To be asked after something was
 /// written for it; the answer is yes once.
 #[inline]
 pub fn must_ring(region: &Region, side: Side) -> bool {
@@ -208,12 +208,12 @@ mod tests {
     fn a_sleeper_is_rung_once() {
         let region = memory(Layout::least_bytes()).unwrap().1;
         assert!(!must_ring(&region, Side::Server));
-        lie_down(&region, Side::Server);
+        announce_sleep(&region, Side::Server);
         assert!(!must_ring(&region, Side::Client));
         assert!(must_ring(&region, Side::Server));
         assert!(!must_ring(&region, Side::Server));
-        lie_down(&region, Side::Server);
-        get_up(&region, Side::Server);
+        announce_sleep(&region, Side::Server);
+        announce_awake(&region, Side::Server);
         assert!(!must_ring(&region, Side::Server));
     }
 }

@@ -25,14 +25,14 @@ mod code {
 
 /// Bytes of the data area, within it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct DataRange {
     /// Offset of the first, a multiple of 8.
     pub place: usize,
     /// How many.
     pub size: usize,
 }
 
-impl Piece {
+impl DataRange {
     /// None at all.
     pub const NONE: Self = Self { place: 0, size: 0 };
 }
@@ -40,16 +40,16 @@ impl Piece {
 /// What a client asks ([`port::Device`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// Byte port: into the piece.
-    Read(ByteAddr, Piece),
-    /// Byte port: from the piece, under a transaction or none.
-    Write(ByteAddr, Piece, TxId),
+    /// Byte port: into the range.
+    Read(ByteAddr, DataRange),
+    /// Byte port: from the range, under a transaction or none.
+    Write(ByteAddr, DataRange, TxId),
     /// Byte port.
     Persist,
-    /// Block port: into the piece.
-    ReadBlocks(ByteAddr, Piece),
-    /// Block port: from the piece.
-    WriteBlocks(ByteAddr, Piece, Acknowledge),
+    /// Block port: into the range.
+    ReadBlocks(ByteAddr, DataRange),
+    /// Block port: from the range.
+    WriteBlocks(ByteAddr, DataRange, Acknowledge),
     /// Block port.
     Trim(ByteAddr, Bytes),
     /// Everything.
@@ -60,8 +60,8 @@ pub enum Request {
     Commit(TxId),
     /// Closes a transaction.
     Abort(TxId),
-    /// What the device has done, into the piece.
-    Statistics(Piece),
+    /// What the device has done, into the range.
+    Statistics(DataRange),
 }
 
 /// A request with the number that its answer will have.
@@ -75,14 +75,14 @@ pub struct Submission {
 
 impl Request {
     /// The bytes of the data area that it needs.
-    pub const fn piece(&self) -> Piece {
+    pub const fn range(&self) -> DataRange {
         match self {
-            Self::Read(_, piece)
-            | Self::Write(_, piece, _)
-            | Self::ReadBlocks(_, piece)
-            | Self::WriteBlocks(_, piece, _)
-            | Self::Statistics(piece) => *piece,
-            _ => Piece::NONE,
+            Self::Read(_, range)
+            | Self::Write(_, range, _)
+            | Self::ReadBlocks(_, range)
+            | Self::WriteBlocks(_, range, _)
+            | Self::Statistics(range) => *range,
+            _ => DataRange::NONE,
         }
     }
 }
@@ -109,17 +109,17 @@ impl Submission {
             Request::Abort(tx) => (code::ABORT, zero, tx),
             Request::Statistics(_) => (code::STATISTICS, zero, TxId::NONE),
         };
-        let piece = self.request.piece();
+        let range = self.request.range();
         let size = match self.request {
             Request::Trim(_, size) => size.get(),
-            _ => piece.size as u64,
+            _ => range.size as u64,
         };
         [
             u64::from(code) << 32,
             self.cookie,
             at.get(),
             size,
-            piece.place as u64,
+            range.place as u64,
             u64::from(tx.get()),
             0,
             0,
@@ -136,29 +136,29 @@ impl Submission {
             return Err(Breach::Bits { word });
         }
         let at = ByteAddr::new(words[2]);
-        let piece = || piece(words[4], words[3], layout);
+        let range = || range(words[4], words[3], layout);
         let tx = || match u32::try_from(words[5]) {
             Ok(name) => Ok(TxId::new(name)),
             Err(_) => Err(Breach::Bits { word: 5 }),
         };
         let request = match code {
-            code::READ => Request::Read(at, piece()?),
-            code::WRITE => Request::Write(at, piece()?, tx()?),
+            code::READ => Request::Read(at, range()?),
+            code::WRITE => Request::Write(at, range()?, tx()?),
             code::PERSIST => Request::Persist,
-            code::READ_BLOCKS => Request::ReadBlocks(at, piece()?),
-            code::WRITE_BLOCKS => Request::WriteBlocks(at, piece()?, Acknowledge::Accepted),
-            code::WRITE_DURABLE => Request::WriteBlocks(at, piece()?, Acknowledge::Durable),
+            code::READ_BLOCKS => Request::ReadBlocks(at, range()?),
+            code::WRITE_BLOCKS => Request::WriteBlocks(at, range()?, Acknowledge::Accepted),
+            code::WRITE_DURABLE => Request::WriteBlocks(at, range()?, Acknowledge::Durable),
             code::TRIM => Request::Trim(at, Bytes::new(words[3])),
             code::FLUSH => Request::Flush,
             code::BEGIN => Request::Begin,
             code::COMMIT => Request::Commit(tx()?),
             code::ABORT => Request::Abort(tx()?),
             code::STATISTICS => {
-                let piece = piece()?;
-                if piece.size != STATISTICS_BYTES {
+                let range = range()?;
+                if range.size != STATISTICS_BYTES {
                     return Err(outside(words[4], words[3], layout));
                 }
-                Request::Statistics(piece)
+                Request::Statistics(range)
             }
             _ => return Err(Breach::Operation { code }),
         };
@@ -169,10 +169,10 @@ impl Submission {
 
 fn outside(place: u64, size: u64, layout: &Layout) -> Breach {
     let data = layout.data();
-    Breach::Piece { place, size, data }
+    Breach::DataRange { place, size, data }
 }
 
-fn piece(place: u64, size: u64, layout: &Layout) -> Result<Piece, Breach> {
+fn range(place: u64, size: u64, layout: &Layout) -> Result<DataRange, Breach> {
     let most = MOST_REQUEST;
     if size > most.get() {
         return Err(Breach::Large { size, most });
@@ -182,7 +182,7 @@ fn piece(place: u64, size: u64, layout: &Layout) -> Result<Piece, Breach> {
     if !fits || !place.is_multiple_of(8) {
         return Err(outside(place, size, layout));
     }
-    Ok(Piece {
+    Ok(DataRange {
         place: place as usize,
         size: size as usize,
     })

@@ -4,7 +4,7 @@ use port::{Atomicity, Completion, DeviceError, Shape};
 use proptest::prelude::*;
 use shm::answer::{Done, decode, encode};
 use shm::handshake::memory;
-use shm::{Breach, Layout, MOST_DATA, MOST_REQUEST, Note, Piece, Region, Request, Submission};
+use shm::{Breach, DataRange, Layout, MOST_DATA, MOST_REQUEST, Note, Region, Request, Submission};
 use units::{ByteAddr, Bytes, Time, TxId};
 
 fn layout() -> Layout {
@@ -37,7 +37,7 @@ proptest! {
     fn any_entry_is_a_request_within_bounds_or_a_breach(words in prop::array::uniform8(word())) {
         let layout = layout();
         if let Ok(submission) = Submission::decode(&words, &layout) {
-            let piece = submission.request.piece();
+            let piece = submission.request.range();
             prop_assert!(piece.size as u64 <= MOST_REQUEST.get());
             prop_assert!((piece.place + piece.size) as u64 <= layout.data().get());
             prop_assert!(piece.place.is_multiple_of(8));
@@ -100,7 +100,7 @@ fn requests_beyond_the_data_area_are_breaches() {
     let all = layout.data().get();
     let entry = |code: u64, size: u64, place: u64| [code << 32, 9, 0, size, place, 0, 0, 0];
     let decode = |words| Submission::decode(&words, &layout).map(|found| found.request);
-    let whole = Piece {
+    let whole = DataRange {
         place: 0,
         size: all as usize,
     };
@@ -112,14 +112,17 @@ fn requests_beyond_the_data_area_are_breaches() {
         let data = layout.data();
         assert_eq!(
             decode(entry(2, size, place)),
-            Err(Breach::Piece { place, size, data })
+            Err(Breach::DataRange { place, size, data })
         );
     }
     let (size, most) = (MOST_REQUEST.get() + 1, MOST_REQUEST);
     assert_eq!(decode(entry(4, size, 0)), Err(Breach::Large { size, most }));
     assert_eq!(decode(entry(13, 0, 0)), Err(Breach::Operation { code: 13 }));
     assert_eq!(decode(entry(0, 0, 0)), Err(Breach::Operation { code: 0 }));
-    assert!(matches!(decode(entry(12, 8, 0)), Err(Breach::Piece { .. })));
+    assert!(matches!(
+        decode(entry(12, 8, 0)),
+        Err(Breach::DataRange { .. })
+    ));
     let mut words = entry(10, 0, 0);
     words[5] = 1 << 32;
     assert_eq!(decode(words), Err(Breach::Bits { word: 5 }));

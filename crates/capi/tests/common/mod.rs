@@ -3,7 +3,7 @@
 use device::config::Layer;
 use device::{DeviceConfig, Image, RealDevice};
 use serve::shm::serve;
-use serve::{Address, Listener, Turn};
+use serve::{Address, Control, Listener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,8 +89,8 @@ pub fn serving<T>(device: &RealDevice, socket: &Path, work: impl FnOnce() -> T) 
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let turn = || match stop.load(Ordering::Relaxed) {
-            true => Turn::Stop,
-            false => Turn::On,
+            true => Control::Stop,
+            false => Control::Continue,
         };
         let listener = &listener;
         scope.spawn(move || serve(device, listener, turn).unwrap());

@@ -5,8 +5,8 @@
 )]
 
 use super::FILE_NAME;
-use super::desk::Desk;
-use super::work::Work;
+use super::inbox::Inbox;
+use super::request::Request as DeviceRequest;
 use core::time::Duration;
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -34,7 +34,7 @@ const MOST_WAITING: u16 = 64;
 
 /// The file system of one file.
 pub(super) struct OneFile<D> {
-    desk: Arc<Desk<D>>,
+    inbox: Arc<Inbox<D>>,
     shape: Shape,
     owner: (u32, u32),
     for_others: bool,
@@ -42,9 +42,9 @@ pub(super) struct OneFile<D> {
 }
 
 impl<D: Device + Drive> OneFile<D> {
-    pub fn new(desk: Arc<Desk<D>>, shape: Shape, owner: (u32, u32), for_others: bool) -> Self {
+    pub fn new(inbox: Arc<Inbox<D>>, shape: Shape, owner: (u32, u32), for_others: bool) -> Self {
         Self {
-            desk,
+            inbox,
             shape,
             owner,
             for_others,
@@ -176,7 +176,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for OneFile<D> {
             return reply.data(&[]);
         }
         let at = ByteAddr::new(at);
-        self.desk.take(Work::Read { at, size, reply });
+        self.inbox.put(DeviceRequest::Read { at, size, reply });
     }
 
     fn write(
@@ -199,7 +199,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for OneFile<D> {
         // Without a page cache the kernel leaves this to the server, of the file's flags and of a
         // single call's. O_SYNC has the bit of O_DSYNC.
         let is_synced = OFlag::from_bits_retain(flags.0).contains(OFlag::O_DSYNC);
-        self.desk.take(Work::Write {
+        self.inbox.put(DeviceRequest::Write {
             at,
             bytes,
             is_synced,
@@ -208,7 +208,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for OneFile<D> {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.desk.take(Work::Flush { reply });
+        self.inbox.put(DeviceRequest::Flush { reply });
     }
 
     fn fallocate(
@@ -238,7 +238,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for OneFile<D> {
             return reply.ok();
         }
         let at = ByteAddr::new(at);
-        self.desk.take(Work::Zero { at, size, reply });
+        self.inbox.put(DeviceRequest::Zero { at, size, reply });
     }
 
     fn lseek(

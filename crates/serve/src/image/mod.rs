@@ -4,14 +4,14 @@
 //! device when the call returns, `fsync` is its flush, and holes are trimmed. There is no page
 //! cache between (`docs/fuse-image.md`).
 
-mod desk;
 mod file;
+mod inbox;
 mod mount;
-mod place;
-mod work;
+mod mount_point;
+mod request;
 
 pub use mount::{Ended, Manner, Mounted, Served};
-pub use place::MountError;
+pub use mount_point::MountError;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "device";

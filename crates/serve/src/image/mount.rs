@@ -4,9 +4,10 @@
     reason = "programs' patience is measured by the wall clock, nothing that the device does"
 )]
 
-use super::desk::Desk;
 use super::file::OneFile;
-use super::place::{MountError, Place, SOURCE};
+use super::inbox::Inbox;
+use super::mount_point::{MountError, MountPoint, SOURCE};
+use crate::bell::Bell;
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use nix::mount::{MntFlags, umount2};
 use nix::unistd::{getgid, getuid};
@@ -50,11 +51,11 @@ pub struct Ended {
 
 /// A device that is mounted. Ended when dropped, without patience.
 pub struct Mounted<D: Device + Drive + Send + Sync + 'static> {
-    desk: Arc<Desk<D>>,
-    place: Place,
+    inbox: Arc<Inbox<D>>,
+    place: MountPoint,
     unmounter: SessionUnmounter,
     kernel: Option<JoinHandle<io::Result<()>>>,
-    mover: Option<JoinHandle<()>>,
+    server: Option<JoinHandle<()>>,
 }
 
 impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
@@ -63,31 +64,32 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
     /// # Errors
     /// No FUSE; no empty directory; the system refuses.
     pub fn new(device: Arc<D>, directory: &Path, manner: Manner) -> Result<Self, MountError> {
-        let place = Place::find(directory)?;
+        let place = MountPoint::find(directory)?;
         let system = |error| MountError::System {
             path: place.path.clone(),
             error,
         };
         let shape = device.shape();
-        let desk = Arc::new(Desk::new(device, !manner.is_paced));
+        let bell = Bell::new().map_err(system)?;
+        let inbox = Arc::new(Inbox::new(device, bell, !manner.is_paced));
         let owner = (getuid().as_raw(), getgid().as_raw());
-        let file = OneFile::new(desk.clone(), shape, owner, manner.for_others);
+        let file = OneFile::new(inbox.clone(), shape, owner, manner.for_others);
         let mut session =
             Session::new(file, &place.path, &config(manner.for_others)).map_err(system)?;
-        desk.watch(session.as_fd().try_clone_to_owned().map_err(system)?);
+        inbox.watch(session.as_fd().try_clone_to_owned().map_err(system)?);
         let unmounter = session.unmount_callable();
         let named = |name: &str| thread::Builder::new().name(name.to_string());
-        let moved = desk.clone();
-        let mover = named("device")
-            .spawn(move || moved.serve())
+        let serving = inbox.clone();
+        let server = named("image")
+            .spawn(move || serving.serve())
             .map_err(system)?;
         let kernel = named("fuse").spawn(move || session.run()).map_err(system)?;
         Ok(Self {
-            desk,
+            inbox,
             place,
             unmounter,
             kernel: Some(kernel),
-            mover: Some(mover),
+            server: Some(server),
         })
     }
 
@@ -105,7 +107,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
     pub fn is_over(&self) -> bool {
         let is_over =
             |thread: &Option<JoinHandle<_>>| thread.as_ref().is_none_or(|t| t.is_finished());
-        is_over(&self.kernel) || self.mover.as_ref().is_none_or(JoinHandle::is_finished)
+        is_over(&self.kernel) || self.server.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Unmounts it. Who has the file open may go on for so long; afterwards the device is given up,
@@ -113,7 +115,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
     pub fn end(mut self, patience: Duration) -> Ended {
         let is_open = self.leave(patience);
         Ended {
-            served: self.desk.served(),
+            served: self.inbox.served(),
             is_open,
         }
     }
@@ -130,11 +132,11 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
         while !kernel.is_finished() && since.elapsed() < patience {
             thread::sleep(LOOK);
         }
-        self.desk.close();
-        if let Some(mover) = self.mover.take() {
-            let _ = mover.join();
+        self.inbox.close();
+        if let Some(server) = self.server.take() {
+            let _ = server.join();
         }
-        self.desk.forget();
+        self.inbox.forget();
         // A thread that waits for the kernel ends with the last open file, or with the process.
         !kernel.is_finished()
     }

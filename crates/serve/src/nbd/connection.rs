@@ -1,8 +1,8 @@
 //! A client's socket: bytes that came and bytes that wait to go.
 
+use super::perform::{Answer, Done};
 use super::request::{Command, Refusal, Request};
 use super::session::{Event, Session};
-use super::tasks::{Answer, Done};
 use super::{Export, reply};
 use crate::stream::Stream;
 use std::collections::VecDeque;
@@ -18,37 +18,37 @@ const MOST_OWED: usize = 16 << 20;
 /// Answers that are sent with one call.
 const GATHER: usize = 64;
 /// A buffer larger than this is not kept for the next request.
-const MOST_SPARE: usize = 1 << 20;
-const SPARES: usize = 256;
+const MOST_KEPT: usize = 1 << 20;
+const MOST_BUFFERS: usize = 256;
 
 const _: () = assert!(INPUT >= Session::MOST_AT_ONCE);
 
 /// Buffers of requests that are over.
 #[derive(Default)]
-pub(super) struct Spares(Vec<Vec<u8>>);
+pub(super) struct Buffers(Vec<Vec<u8>>);
 
-impl Spares {
+impl Buffers {
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
     fn give(&mut self, buffer: Vec<u8>) {
-        if (1..=MOST_SPARE).contains(&buffer.capacity()) && self.0.len() < SPARES {
+        if (1..=MOST_KEPT).contains(&buffer.capacity()) && self.0.len() < MOST_BUFFERS {
             self.0.push(buffer);
         }
     }
 }
 
 /// Bytes that wait to go.
-struct Piece {
+struct Segment {
     bytes: Vec<u8>,
     sent: usize,
     /// Whether small answers may be added to it.
     is_open: bool,
 }
 
-/// What a client wants of the device, or of nobody.
-pub(super) enum Wish {
+/// What a client has asked for.
+pub(super) enum Received {
     Request(Request, usize),
     Refused(Refusal),
 }
@@ -59,11 +59,11 @@ pub(super) struct Connection {
     input: Box<[u8]>,
     start: usize,
     end: usize,
-    output: VecDeque<Piece>,
+    output: VecDeque<Segment>,
     unsent: usize,
     requests: usize,
     owed: usize,
-    /// Bytes that were read may hold wishes for which there was no room.
+    /// Bytes that were read may hold requests for which there was no room.
     is_stalled: bool,
     /// Nothing more will come from the client.
     has_ended: bool,
@@ -103,7 +103,7 @@ impl Connection {
             && (self.is_gone || self.has_ended && self.unsent == 0 && !self.is_stalled)
     }
 
-    /// Whether there is room again for wishes that were read.
+    /// Whether there is room again for requests that were read.
     pub fn can_go_on(&self) -> bool {
         self.is_stalled && !self.is_gone && self.has_room()
     }
@@ -145,29 +145,29 @@ impl Connection {
         }
     }
 
-    /// The next wish in what was read, if there is room for it.
-    pub fn next(&mut self, spares: &mut Spares) -> Option<Wish> {
+    /// The next request in what was read, if there is room for it.
+    pub fn next(&mut self, buffers: &mut Buffers) -> Option<Received> {
         self.is_stalled = false;
         while self.has_room() && !self.is_gone {
             if self.session.kept() == 0 {
-                self.session.lend(spares.take());
+                self.session.lend(buffers.take());
             }
             let mut out = Vec::new();
             let input = &self.input[self.start..self.end];
             let (taken, event) = self.session.step(input, &mut out);
             self.start += taken;
             if !out.is_empty() {
-                self.small(|piece| piece.append(&mut out));
+                self.small(|segment| segment.append(&mut out));
             }
             match event {
                 Event::Went => {}
                 Event::More => return None,
-                Event::Refused(refusal) => return Some(Wish::Refused(refusal)),
+                Event::Refused(refusal) => return Some(Received::Refused(refusal)),
                 Event::Request(request) => {
                     let weight = weight(&request.command);
                     self.requests += 1;
                     self.owed += weight;
-                    return Some(Wish::Request(request, weight));
+                    return Some(Received::Request(request, weight));
                 }
                 Event::End(_) => {
                     self.has_ended = true;
@@ -180,18 +180,18 @@ impl Connection {
     }
 
     /// Takes the answer to a request.
-    pub fn answer(&mut self, mut done: Done, spares: &mut Spares) {
+    pub fn answer(&mut self, mut done: Done, buffers: &mut Buffers) {
         self.requests -= 1;
         self.owed -= done.weight;
         if self.is_gone {
-            return spares.give(done.buffer);
+            return buffers.give(done.buffer);
         }
         let is_structured = self.session.is_structured();
         match done.outcome {
             Ok(Answer::Read(at)) => {
                 let sent = reply::read(&mut done.buffer, is_structured, done.cookie, at);
                 self.unsent += done.buffer.len() - sent;
-                self.output.push_back(Piece {
+                self.output.push_back(Segment {
                     bytes: done.buffer,
                     sent,
                     is_open: false,
@@ -201,7 +201,7 @@ impl Connection {
             Ok(Answer::Done) => self.small(|out| reply::done(out, is_structured, done.cookie)),
             Err(refusal) => self.refuse(&refusal),
         }
-        spares.give(done.buffer);
+        buffers.give(done.buffer);
     }
 
     /// Answers what was not done.
@@ -211,30 +211,30 @@ impl Connection {
     }
 
     fn small(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
-        if !self.output.back().is_some_and(|piece| piece.is_open) {
-            self.output.push_back(Piece {
+        if !self.output.back().is_some_and(|segment| segment.is_open) {
+            self.output.push_back(Segment {
                 bytes: Vec::new(),
                 sent: 0,
                 is_open: true,
             });
         }
-        let piece = self.output.back_mut().expect("there is one");
-        let before = piece.bytes.len();
-        add(&mut piece.bytes);
-        self.unsent += piece.bytes.len() - before;
+        let segment = self.output.back_mut().expect("there is one");
+        let before = segment.bytes.len();
+        add(&mut segment.bytes);
+        self.unsent += segment.bytes.len() - before;
     }
 
     /// Sends what the socket takes.
-    pub fn send(&mut self, spares: &mut Spares) {
+    pub fn send(&mut self, buffers: &mut Buffers) {
         while self.wants_output() {
             let mut slices = [IoSlice::new(&[]); GATHER];
             let count = self.output.len().min(GATHER);
-            for (slice, piece) in slices.iter_mut().zip(&self.output) {
-                *slice = IoSlice::new(&piece.bytes[piece.sent..]);
+            for (slice, segment) in slices.iter_mut().zip(&self.output) {
+                *slice = IoSlice::new(&segment.bytes[segment.sent..]);
             }
             match self.stream.write_vectored(&slices[..count]) {
                 Ok(0) => self.is_gone = true,
-                Ok(sent) => self.was_sent(sent, spares),
+                Ok(sent) => self.was_sent(sent, buffers),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if is_passing(&error) => {}
                 Err(_) => self.is_gone = true,
@@ -242,17 +242,17 @@ impl Connection {
         }
     }
 
-    fn was_sent(&mut self, mut count: usize, spares: &mut Spares) {
+    fn was_sent(&mut self, mut count: usize, buffers: &mut Buffers) {
         self.unsent -= count;
-        while let Some(piece) = self.output.front_mut() {
-            let left = piece.bytes.len() - piece.sent;
+        while let Some(segment) = self.output.front_mut() {
+            let left = segment.bytes.len() - segment.sent;
             if count < left {
-                piece.sent += count;
+                segment.sent += count;
                 return;
             }
             count -= left;
-            if let Some(piece) = self.output.pop_front() {
-                spares.give(piece.bytes);
+            if let Some(segment) = self.output.pop_front() {
+                buffers.give(segment.bytes);
             }
         }
     }

@@ -12,11 +12,11 @@
 mod connection;
 mod export;
 mod handshake;
+mod perform;
 mod reply;
 mod request;
 mod server;
 mod session;
-mod tasks;
 mod wire;
 
 pub use export::{Export, ExportError};

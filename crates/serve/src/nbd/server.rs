@@ -1,23 +1,24 @@
-//! The server: one thread that owns the device and all sockets.
+//! The server's clients: who comes, asks, is answered and goes. The loop is `crate::server`.
 
 use super::Export;
-use super::connection::{Connection, Spares, Wish};
+use super::connection::{Buffers, Connection, Received};
+use super::perform::{Done, Submission};
 use super::request::{Cookie, Refusal};
-use super::tasks::{Done, Tasks};
 use super::wire::Errno;
 use crate::address::Listener;
-use crate::serving::{QUIET, ServerError, Turn};
-use crate::waiting::{sleep_for, wait};
-use nix::errno::Errno as SystemErrno;
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
-use port::{Device, Drive, block_on_with};
-use std::os::fd::AsFd;
+use crate::bell::Bell;
+use crate::server::{Control, Protocol, Rhythm, ServerError, Sockets, now, run};
+use crate::tasks::Tasks;
+use nix::poll::PollFlags;
+use port::{Device, Drive};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Times that the device is moved before sockets are looked at again, unless something is done:
-/// looking costs as much as a few movements.
-const MOST_POLLS: u32 = 32;
+/// Turns of the device before the sockets are looked at again: a look is a system call, which takes
+/// as long as a few turns.
+const TURNS: u32 = 32;
+/// The number of the listener's socket.
+const LISTENER: usize = usize::MAX - 1;
 
 /// What a server has room and patience for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +28,7 @@ pub struct Limits {
     /// A client that has not asked for an export by then goes.
     pub handshake: Duration,
     /// How long a server that stops waits for its clients to take their answers.
-    pub farewell: Duration,
+    pub drain: Duration,
 }
 
 impl Default for Limits {
@@ -35,7 +36,7 @@ impl Default for Limits {
         Self {
             connections: 32,
             handshake: Duration::from_secs(10),
-            farewell: Duration::from_secs(5),
+            drain: Duration::from_secs(5),
         }
     }
 }
@@ -51,7 +52,7 @@ pub struct Served {
     pub errors: u64,
 }
 
-/// Serves a device until `turn` says stop. That is asked after each signal, and a few times a
+/// Serves a device until `control` says stop. That is asked after each signal, and a few times a
 /// second. Ends with a flush: then everything that was acknowledged survives a power cut.
 ///
 /// # Errors
@@ -61,153 +62,129 @@ pub fn serve<D: Device + Drive>(
     listener: Listener,
     export: Export,
     limits: Limits,
-    mut turn: impl FnMut() -> Turn,
+    control: impl FnMut() -> Control,
 ) -> Result<Served, ServerError> {
-    let mut server = Server::new(device, listener, export, limits);
-    let mut asked = now();
-    loop {
-        let was_interrupted = server.step(QUIET)?;
-        if was_interrupted || asked.elapsed() >= QUIET {
-            if turn() == Turn::Stop {
-                break;
-            }
-            asked = now();
-        }
-    }
-    server.farewell()?;
-    block_on_with(device, device.flush(), wait).map_err(ServerError::Flush)?;
-    Ok(server.served)
+    let bell = Arc::new(Bell::new().map_err(ServerError::System)?);
+    let clients = Clients {
+        listener: Some(listener),
+        export,
+        limits,
+        connections: Vec::new(),
+        buffers: Buffers::default(),
+        served: Served::default(),
+        is_stopping: false,
+    };
+    run(device, bell, clients, control).map(|clients| clients.served)
 }
 
-/// The wall clock: clients' patience is measured by it, nothing that the device does.
-#[allow(clippy::disallowed_methods)]
-fn now() -> Instant {
-    Instant::now()
-}
-
-struct Server<'d, D> {
+struct Clients {
+    /// Nothing when no more clients may come.
     listener: Option<Listener>,
     export: Export,
     limits: Limits,
     /// A place is free again when its client has gone and the device has nothing of it.
     connections: Vec<Option<(Connection, Instant)>>,
-    tasks: Tasks<'d, D>,
-    finished: Vec<Done>,
-    spares: Spares,
+    buffers: Buffers,
     served: Served,
     is_stopping: bool,
-    /// What clients still send is not read any more.
-    is_deaf: bool,
 }
 
-/// What a socket is ready for.
-#[derive(Clone, Copy)]
-struct Ready {
-    place: usize,
-    input: bool,
-}
+impl<D: Device + Drive> Protocol<D> for Clients {
+    type Job = Submission;
 
-impl<'d, D: Device + Drive> Server<'d, D> {
-    fn new(device: &'d D, listener: Listener, export: Export, limits: Limits) -> Self {
-        Self {
-            listener: Some(listener),
-            export,
-            limits,
-            connections: Vec::new(),
-            tasks: Tasks::new(device),
-            finished: Vec::new(),
-            spares: Spares::default(),
-            served: Served::default(),
-            is_stopping: false,
-            is_deaf: false,
+    fn rhythm(&self) -> Rhythm {
+        Rhythm {
+            turns: TURNS,
+            look: 1,
+            // Who spins takes from its client the core that it waits for.
+            spin: Duration::ZERO,
+            drain: self.limits.drain,
         }
     }
 
-    /// Waits for clients at most so long, and not at all while the device gets on with requests.
-    /// Does what there is to do. Says whether a signal came.
-    fn step(&mut self, wait: Duration) -> Result<bool, ServerError> {
-        let mut open = self.connections.iter().flatten();
-        let can_go_on = open.any(|(open, _)| open.can_go_on());
-        let wait = match (can_go_on, self.tasks.is_empty()) {
-            (true, _) => Duration::ZERO,
-            (false, true) => wait,
-            // A device may make its clients wait; who sends something wakes the server.
-            (false, false) => sleep_for(self.tasks.rest()).min(wait),
-        };
-        let Some((knocks, ready)) = self.wait(wait)? else {
-            return Ok(true);
-        };
-        if knocks {
-            self.welcome();
-        }
-        for Ready { place, input } in ready {
-            if input
-                && !self.is_deaf
-                && let Some((connection, _)) = &mut self.connections[place]
-            {
-                connection.receive();
-                self.take(place);
-            }
-        }
-        let mut polls = 0;
-        while self.finished.is_empty() && !self.tasks.is_empty() && polls < MOST_POLLS {
-            self.tasks.poll(&mut self.finished);
-            polls += 1;
-            if !self.tasks.rest().is_zero() {
-                break;
-            }
-        }
-        self.answer();
-        for place in 0..self.connections.len() {
-            self.tend(place);
-        }
-        Ok(false)
+    /// All requests come through sockets.
+    fn take(&mut self, _: &mut Tasks<'_, D, Submission>) -> bool {
+        false
     }
 
-    /// What can be done, or `None` after a signal.
-    fn wait(&self, wait: Duration) -> Result<Option<(bool, Vec<Ready>)>, ServerError> {
-        let mut fds = Vec::with_capacity(self.connections.len() + 1);
-        let mut places = Vec::with_capacity(self.connections.len());
+    fn sockets<'a>(&'a self, sockets: &mut Sockets<'a>) {
         for (place, connection) in self.connections.iter().enumerate() {
             let Some((connection, _)) = connection else {
                 continue;
             };
-            let mut flags = PollFlags::empty();
-            flags.set(PollFlags::POLLIN, !self.is_deaf && connection.wants_input());
-            flags.set(PollFlags::POLLOUT, connection.wants_output());
-            if !flags.is_empty() {
-                places.push(place);
-                fds.push(PollFd::new(connection.as_fd(), flags));
+            let mut events = PollFlags::empty();
+            let may_ask = !self.is_stopping && connection.wants_input();
+            events.set(PollFlags::POLLIN, may_ask);
+            events.set(PollFlags::POLLOUT, connection.wants_output());
+            if !events.is_empty() {
+                sockets.add(place, connection, events);
             }
         }
         let is_full = self.connections.iter().flatten().count() >= self.limits.connections;
         if let Some(listener) = self.listener.as_ref().filter(|_| !is_full) {
-            fds.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
+            sockets.add(LISTENER, listener, PollFlags::POLLIN);
         }
-        match ppoll(&mut fds, Some(TimeSpec::from_duration(wait)), None) {
-            Err(SystemErrno::EINTR) => return Ok(None),
-            Err(error) => return Err(ServerError::System(error.into())),
-            Ok(_) => {}
-        }
-        // Flags that the library does not know count as something.
-        let mut events = fds
-            .iter()
-            .map(|fd| fd.revents().unwrap_or(PollFlags::POLLERR));
-        let ready = places.into_iter().zip(events.by_ref());
-        let ready = ready.filter(|(_, events)| !events.is_empty());
-        // A socket that went says so when it is read from.
-        let ready = ready.map(|(place, events)| Ready {
-            place,
-            input: events != PollFlags::POLLOUT,
-        });
-        let ready = ready.collect();
-        let knocks = events.next().is_some_and(|events| !events.is_empty());
-        Ok(Some((knocks, ready)))
     }
 
-    /// Lets a client in. Where that fails (no file descriptors, a client that went while it
-    /// knocked) the others are served on.
-    fn welcome(&mut self) {
+    fn on_ready(&mut self, socket: usize, events: PollFlags, tasks: &mut Tasks<'_, D, Submission>) {
+        if socket == LISTENER {
+            return self.accept();
+        }
+        // A socket that went says so when it is read from.
+        if events != PollFlags::POLLOUT && !self.is_stopping {
+            self.receive(socket, tasks);
+        }
+    }
+
+    fn answer(&mut self, done: Done, _: &mut Tasks<'_, D, Submission>) {
+        self.served.errors += u64::from(done.outcome.is_err());
+        if let Some((connection, _)) = &mut self.connections[done.connection] {
+            connection.answer(done, &mut self.buffers);
+        }
+    }
+
+    /// Sends clients their answers, goes on with what they asked for, and lets them go if it is
+    /// time.
+    fn settle(&mut self, tasks: &mut Tasks<'_, D, Submission>) {
+        for place in 0..self.connections.len() {
+            let Some((connection, since)) = &mut self.connections[place] else {
+                continue;
+            };
+            connection.send(&mut self.buffers);
+            if !connection.is_past_handshake() && since.elapsed() > self.limits.handshake {
+                connection.give_up();
+            }
+            if connection.is_over() {
+                self.connections[place] = None;
+            } else if connection.can_go_on() {
+                self.submit(place, tasks);
+            }
+        }
+    }
+
+    /// Lets nobody in any more, and refuses what has come.
+    fn stop(&mut self, tasks: &mut Tasks<'_, D, Submission>) {
+        self.listener = None;
+        self.is_stopping = true;
+        for place in 0..self.connections.len() {
+            self.receive(place, tasks);
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        let mut open = self.connections.iter().flatten();
+        open.all(|(connection, _)| connection.is_quiet())
+    }
+
+    fn end(&mut self, _: &mut Tasks<'_, D, Submission>) {
+        self.connections.clear();
+    }
+}
+
+impl Clients {
+    /// Lets a client in. Where that fails (no file descriptors, a client that went before it was
+    /// let in) the others are served on.
+    fn accept(&mut self) {
         let accepted = self.listener.as_ref().map(Listener::accept);
         let Some(Ok(Some(stream))) = accepted else {
             return;
@@ -223,75 +200,40 @@ impl<'d, D: Device + Drive> Server<'d, D> {
         }
     }
 
-    /// Hands what a client asks for to the device, as far as there is room.
-    fn take(&mut self, place: usize) {
-        while let Some((connection, _)) = &mut self.connections[place]
-            && let Some(wish) = connection.next(&mut self.spares)
+    fn receive<D: Device + Drive>(&mut self, place: usize, tasks: &mut Tasks<'_, D, Submission>) {
+        if let Some((connection, _)) = &mut self.connections[place]
+            && connection.wants_input()
         {
-            match wish {
-                Wish::Refused(refusal) => {
+            connection.receive();
+            self.submit(place, tasks);
+        }
+    }
+
+    /// Hands what a client asks for to the device, as far as there is room.
+    fn submit<D: Device + Drive>(&mut self, place: usize, tasks: &mut Tasks<'_, D, Submission>) {
+        while let Some((connection, _)) = &mut self.connections[place]
+            && let Some(received) = connection.next(&mut self.buffers)
+        {
+            match received {
+                Received::Refused(refusal) => {
                     self.served.errors += 1;
                     connection.refuse(&refusal);
                 }
-                Wish::Request(request, weight) if self.is_stopping => {
-                    self.finished.push(too_late(place, request.cookie, weight));
+                Received::Request(request, weight) if self.is_stopping => {
+                    self.served.errors += 1;
+                    connection.answer(too_late(place, request.cookie, weight), &mut self.buffers);
                 }
-                Wish::Request(request, weight) => {
+                Received::Request(request, weight) => {
                     self.served.requests += 1;
-                    let spare = self.spares.take();
-                    let done = self.tasks.submit(place, request, weight, spare);
-                    self.finished.extend(done);
+                    tasks.submit(Submission {
+                        connection: place,
+                        request,
+                        weight,
+                        buffer: self.buffers.take(),
+                    });
                 }
             }
         }
-    }
-
-    fn answer(&mut self) {
-        for done in self.finished.drain(..) {
-            self.served.errors += u64::from(done.outcome.is_err());
-            if let Some((connection, _)) = &mut self.connections[done.connection] {
-                connection.answer(done, &mut self.spares);
-            }
-        }
-    }
-
-    /// Sends a client its answers, goes on with what it asked for, and lets it go if it is time.
-    fn tend(&mut self, place: usize) {
-        let Some((connection, since)) = &mut self.connections[place] else {
-            return;
-        };
-        connection.send(&mut self.spares);
-        if !connection.is_past_handshake() && since.elapsed() > self.limits.handshake {
-            connection.give_up();
-        }
-        if connection.is_over() {
-            self.connections[place] = None;
-        } else if connection.can_go_on() {
-            self.take(place);
-            self.answer();
-        }
-    }
-
-    /// Ends what the device has, says no to what has come, and waits for clients to hear it.
-    fn farewell(&mut self) -> Result<(), ServerError> {
-        self.listener = None;
-        self.is_stopping = true;
-        let since = now();
-        self.step(Duration::ZERO)?;
-        self.is_deaf = true;
-        while !self.is_quiet() && since.elapsed() < self.limits.farewell {
-            self.step(QUIET)?;
-        }
-        // Who does not listen is not waited for; the device ends what it has.
-        while !self.tasks.is_empty() {
-            self.tasks.poll(&mut self.finished);
-        }
-        Ok(())
-    }
-
-    fn is_quiet(&self) -> bool {
-        let mut open = self.connections.iter().flatten();
-        self.tasks.is_empty() && open.all(|(connection, _)| connection.is_quiet())
     }
 }
 

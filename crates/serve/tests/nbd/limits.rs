@@ -27,7 +27,7 @@ fn what_a_server_has_room_and_patience_for_unless_told_otherwise() {
     let limits = Limits::default();
     assert_eq!(limits.connections, 32);
     assert_eq!(limits.handshake, Duration::from_secs(10));
-    assert_eq!(limits.farewell, Duration::from_secs(5));
+    assert_eq!(limits.drain, Duration::from_secs(5));
 }
 
 #[test]
@@ -88,11 +88,11 @@ fn who_does_not_end_the_handshake_in_time_is_hung_up_on() {
 /// Takes none of its answers. The server that stops waits for it, and not for long.
 #[test]
 fn a_server_that_stops_does_not_wait_for_ever_for_who_does_not_listen() {
-    let farewell = Duration::from_millis(700);
+    let drain = Duration::from_millis(700);
     let serving = Serving::within(
         Manner::default(),
         Limits {
-            farewell,
+            drain,
             ..Limits::default()
         },
     );
@@ -103,7 +103,7 @@ fn a_server_that_stops_does_not_wait_for_ever_for_who_does_not_listen() {
     let since = Instant::now();
     let served = serving.end().served;
     let took = since.elapsed();
-    assert!(took >= farewell && took < FOR_EVER, "{took:?}");
+    assert!(took >= drain && took < FOR_EVER, "{took:?}");
     assert_eq!((served.requests, served.errors), (2, 0));
     assert!(honest.is_over());
 }

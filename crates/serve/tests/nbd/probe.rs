@@ -8,7 +8,7 @@ use port::{
     Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
 };
 use serve::nbd::{Export, Limits, Served, serve};
-use serve::{Address, Listener, Turn};
+use serve::{Address, Control, Listener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -218,9 +218,9 @@ fn run(
     let export = Export::new("probe", probe.shape()).expect("an export");
     let served = serve(&probe, listener, export, limits, || {
         if told.load(Ordering::Relaxed) {
-            Turn::Stop
+            Control::Stop
         } else {
-            Turn::On
+            Control::Continue
         }
     });
     Ok(Ended {

@@ -188,7 +188,7 @@ fn what_is_no_request_ends_the_connection() {
     assert_eq!(
         found,
         [Event::End(End::Finished)],
-        "nothing is heard after a farewell"
+        "nothing is heard after a disconnect"
     );
 }
 

@@ -78,7 +78,7 @@ fn long_ranges_are_done_in_pieces_and_let_others_by() {
     let serving = Serving::new(Manner::default());
     let mut client = Client::new(&serving.path, true);
     client.send(&request(0, TRIM, 1, 0, 48 << 20));
-    client.send(&request(0, READ, 2, 0, 4096));
+    client.send(&request(0, READ, 2, 50 << 20, 4096));
     assert_eq!(client.reply(4096).cookie, 2);
     assert_eq!(client.reply(0).cookie, 1);
     let log = serving.end().log;
@@ -86,6 +86,32 @@ fn long_ranges_are_done_in_pieces_and_let_others_by() {
         log.iter().filter(|note| note.starts_with("trim")).count(),
         48 * 4
     );
+}
+
+#[test]
+fn commands_that_overlap_a_long_one_do_not_slip_between_its_pieces() {
+    const SIZE: u32 = 1 << 20;
+    const NO_HOLE: u16 = 2;
+    let at = u64::from(SIZE) - BLOCK;
+    for (flags, kind) in [(NO_HOLE, ZEROES), (0, ZEROES), (0, TRIM)] {
+        let serving = Serving::new(Manner {
+            read_turns: 2,
+            write_turns: 5,
+        });
+        let mut client = Client::new(&serving.path, true);
+        client.write(0, at, &[1; BLOCK as usize]);
+        let bytes = [
+            request(flags, kind, 1, 0, SIZE),
+            write(0, 2, at, &[2; BLOCK as usize]),
+            request(0, READ, 3, u64::from(SIZE), BLOCK as u32),
+        ];
+        client.send(&bytes.concat());
+        let elsewhere = client.reply(BLOCK as usize).cookie;
+        let cookies = [elsewhere, client.reply(0).cookie, client.reply(0).cookie];
+        assert_eq!(cookies, [3, 1, 2], "in order where they overlap");
+        assert_eq!(client.read(at, BLOCK as u32), [2; BLOCK as usize]);
+        serving.end();
+    }
 }
 
 #[test]

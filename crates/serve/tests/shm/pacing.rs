@@ -52,7 +52,8 @@ fn who_hits_the_log_does_not_wait_for_anothers_flash() {
     delays.sort_unstable();
     let median = delays[delays.len() / 2];
     assert!(median < MOST_DELAY, "{median:?} of {}", delays.len());
-    assert!(delays.len() > 1_000, "{} in {T_R}", delays.len());
+    // One in a millisecond, if each waited for a sleep.
+    assert!(delays.len() > 400, "{} in {T_R}", delays.len());
     serving.end();
 }
 

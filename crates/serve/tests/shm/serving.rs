@@ -4,7 +4,7 @@ use crate::common::{Place, small};
 use device::{Image, Pace, RealDevice};
 use nix::time::{ClockId, clock_gettime};
 use serve::shm::{Served, serve};
-use serve::{Address, Listener, Turn};
+use serve::{Address, Control, Listener};
 use shm::{Client, Connect};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl Serving {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let turn = move || match told.load(Ordering::Relaxed) {
-            true => Turn::Stop,
-            false => Turn::On,
+            true => Control::Stop,
+            false => Control::Continue,
         };
         let thread = std::thread::spawn(move || {
             let served = serve(&device, &listener, turn).unwrap();

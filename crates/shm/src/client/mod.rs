@@ -15,7 +15,7 @@ use crate::answer::Done;
 use crate::handshake;
 use crate::layout::{Layout, MOST_REQUEST, Side};
 use crate::region::Region;
-use crate::ring::{get_up, lie_down};
+use crate::ring::{announce_awake, announce_sleep};
 use crate::statistics::{STATISTICS_BYTES, statistics_from_bytes};
 use crate::submission::Request;
 use port::{
@@ -132,7 +132,7 @@ impl Client {
             waited.unwrap_or_else(PoisonError::into_inner).0.waiters -= 1;
             return;
         }
-        lie_down(&self.region, Side::Client);
+        announce_sleep(&self.region, Side::Client);
         if !state.collect(&self.region) {
             state.has_sleeper = true;
             drop(state);
@@ -141,7 +141,7 @@ impl Client {
             state.has_sleeper = false;
             state.hear(&self.region, &self.socket);
         }
-        get_up(&self.region, Side::Client);
+        announce_awake(&self.region, Side::Client);
         state.collect(&self.region);
         // One of those who wait sleeps at the socket next.
         self.changed.notify_all();

@@ -1,6 +1,6 @@
 //! Which bytes of the data area are free.
 
-use crate::submission::Piece;
+use crate::submission::DataRange;
 
 /// Pieces begin at lines of the host's caches.
 const LINE: usize = 64;
@@ -22,9 +22,9 @@ impl Space {
     }
 
     /// Some bytes, if there are so many in a row.
-    pub fn take(&mut self, size: usize) -> Option<Piece> {
+    pub fn take(&mut self, size: usize) -> Option<DataRange> {
         if size == 0 {
-            return Some(Piece::NONE);
+            return Some(DataRange::NONE);
         }
         let room = size.next_multiple_of(LINE);
         let index = self
@@ -37,16 +37,16 @@ impl Space {
         if range.0 == range.1 {
             self.free.remove(index);
         }
-        Some(Piece { place, size })
+        Some(DataRange { place, size })
     }
 
-    /// Gives a piece back.
-    pub fn give(&mut self, piece: Piece) {
-        if piece.size == 0 {
+    /// Gives a range back.
+    pub fn give(&mut self, range: DataRange) {
+        if range.size == 0 {
             return;
         }
-        let begin = piece.place;
-        let end = begin + piece.size.next_multiple_of(LINE);
+        let begin = range.place;
+        let end = begin + range.size.next_multiple_of(LINE);
         let next = self.free.partition_point(|range| range.0 < begin);
         let joins_next = self.free.get(next).is_some_and(|range| range.0 == end);
         let joins_last = next > 0 && self.free[next - 1].1 == begin;
@@ -71,26 +71,26 @@ mod tests {
         ) {
             let all = 1 << 16;
             let mut space = Space::new(all);
-            let mut taken: Vec<Piece> = Vec::new();
+            let mut taken: Vec<DataRange> = Vec::new();
             for (takes, number) in steps {
                 if takes {
-                    let Some(piece) = space.take(number) else {
+                    let Some(range) = space.take(number) else {
                         continue;
                     };
-                    prop_assert!(piece.place.is_multiple_of(64));
-                    prop_assert!(piece.place + piece.size <= all);
-                    for other in taken.iter().filter(|other| other.size > 0 && piece.size > 0) {
-                        let apart = piece.place + piece.size <= other.place
-                            || other.place + other.size <= piece.place;
-                        prop_assert!(apart, "{piece:?} and {other:?}");
+                    prop_assert!(range.place.is_multiple_of(64));
+                    prop_assert!(range.place + range.size <= all);
+                    for other in taken.iter().filter(|other| other.size > 0 && range.size > 0) {
+                        let apart = range.place + range.size <= other.place
+                            || other.place + other.size <= range.place;
+                        prop_assert!(apart, "{range:?} and {other:?}");
                     }
-                    taken.push(piece);
+                    taken.push(range);
                 } else if !taken.is_empty() {
                     space.give(taken.swap_remove(number % taken.len()));
                 }
             }
-            for piece in taken {
-                space.give(piece);
+            for range in taken {
+                space.give(range);
             }
             prop_assert_eq!(space.free, vec![(0, all)]);
         }

@@ -7,7 +7,7 @@ use crate::handshake::{self, Heard};
 use crate::layout::{ENTRIES, Layout, Note, Side};
 use crate::region::Region;
 use crate::ring::{Reader, Ring, Words, Writer, must_ring};
-use crate::submission::{Piece, Request, Submission};
+use crate::submission::{DataRange, Request, Submission};
 use port::DeviceError;
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
@@ -22,15 +22,15 @@ const PATIENCE: u32 = 4096;
 pub struct Sent {
     slot: usize,
     /// Its bytes of the data area.
-    pub piece: Piece,
+    pub range: DataRange,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Free,
     UnderWay,
-    /// Nobody waits for the answer, but the server may still use the piece.
-    Abandoned(Piece),
+    /// Nobody waits for the answer, but the server may still use the range.
+    Abandoned(DataRange),
     Answered(Words),
 }
 
@@ -158,9 +158,9 @@ impl State {
         if !is_first || self.free.is_empty() {
             return None;
         }
-        let piece = self.space.take(size)?;
+        let range = self.space.take(size)?;
         let slot = self.free.pop().expect("there is a free number");
-        Some(Sent { slot, piece })
+        Some(Sent { slot, range })
     }
 
     /// Hands a request to the server. What it writes is in the data area.
@@ -195,9 +195,9 @@ impl State {
                 self.slots[index] = Slot::Answered(words);
                 self.to_wake.extend(self.watchers[index].take());
             }
-            Some(Slot::Abandoned(piece)) => {
-                let piece = *piece;
-                self.release(Sent { slot: index, piece });
+            Some(Slot::Abandoned(range)) => {
+                let range = *range;
+                self.release(Sent { slot: index, range });
                 self.there_is_room();
             }
             _ => {
@@ -228,7 +228,7 @@ impl State {
     fn release(&mut self, sent: Sent) {
         self.slots[sent.slot] = Slot::Free;
         self.free.push(sent.slot);
-        self.space.give(sent.piece);
+        self.space.give(sent.range);
     }
 
     /// The answer to a request, if it is there.
@@ -251,7 +251,7 @@ impl State {
             Slot::Answered(_) => self.forget(sent),
             _ => {
                 self.watchers[sent.slot] = None;
-                self.slots[sent.slot] = Slot::Abandoned(sent.piece);
+                self.slots[sent.slot] = Slot::Abandoned(sent.range);
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Client;
 use super::state::{Sent, State};
 use crate::answer::Done;
 use crate::layout::Layout;
-use crate::submission::{Piece, Request};
+use crate::submission::{DataRange, Request};
 use port::{Acknowledge, Completion, DeviceError};
 use std::future::Future;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ impl Payload<'_> {
     }
 }
 
-/// What a command asks for each piece of its bytes.
+/// What a command asks for each range of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Verb {
     Read(ByteAddr),
@@ -49,20 +49,20 @@ pub enum Verb {
 }
 
 impl Verb {
-    fn request(self, offset: usize, piece: Piece) -> Request {
+    fn request(self, offset: usize, range: DataRange) -> Request {
         let place = |at: ByteAddr| ByteAddr::new(at.get() + offset as u64);
         match self {
-            Self::Read(at) => Request::Read(place(at), piece),
-            Self::Write(at, tx) => Request::Write(place(at), piece, tx),
-            Self::ReadBlocks(at) => Request::ReadBlocks(place(at), piece),
-            Self::WriteBlocks(at, when) => Request::WriteBlocks(place(at), piece, when),
-            Self::Statistics => Request::Statistics(piece),
+            Self::Read(at) => Request::Read(place(at), range),
+            Self::Write(at, tx) => Request::Write(place(at), range, tx),
+            Self::ReadBlocks(at) => Request::ReadBlocks(place(at), range),
+            Self::WriteBlocks(at, when) => Request::WriteBlocks(place(at), range, when),
+            Self::Statistics => Request::Statistics(range),
             Self::Alone(request) => request,
         }
     }
 }
 
-/// A piece with the server.
+/// A range with the server.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     sent: Sent,
@@ -70,7 +70,7 @@ struct Part {
 }
 
 /// A command under way. Submits when it is first polled and there is room; commands that were
-/// polled before it come first. It is woken when a piece of it is answered, and when there may be
+/// polled before it come first. It is woken when a range of it is answered, and when there may be
 /// room for its next one.
 pub struct Transfer<'a> {
     client: &'a Client,
@@ -121,9 +121,9 @@ impl<'a> Transfer<'a> {
             match answer {
                 Ok(done) => {
                     if let Payload::In(into) = &mut self.payload {
-                        let piece = part.sent.piece;
-                        let into = &mut into[part.offset..][..piece.size];
-                        region.read(Layout::place(piece.place), into);
+                        let range = part.sent.range;
+                        let into = &mut into[part.offset..][..range.size];
+                        region.read(Layout::place(range.place), into);
                     }
                     self.done = Some(self.done.map_or(done, |before| joined(before, done)));
                 }
@@ -149,10 +149,10 @@ impl<'a> Transfer<'a> {
             let client = self.client;
             if let Payload::Out(bytes) = &self.payload {
                 let bytes = &bytes[self.next..][..size];
-                let to = Layout::place(sent.piece.place);
+                let to = Layout::place(sent.range.place);
                 client.region.write(to, bytes);
             }
-            let request = self.verb.request(self.next, sent.piece);
+            let request = self.verb.request(self.next, sent.range);
             state.submit(sent, request, &client.region, &client.socket);
             let offset = self.next;
             self.parts[place] = Some(Part { sent, offset });

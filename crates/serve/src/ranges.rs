@@ -23,7 +23,7 @@ pub(crate) fn pieces(
 }
 
 /// Gives way once.
-pub(crate) async fn others_turn() {
+pub(crate) async fn give_way() {
     let mut has_waited = false;
     poll_fn(|context| {
         if has_waited {

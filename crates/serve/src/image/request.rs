@@ -1,6 +1,8 @@
 //! What programs do with the file, as requests of the device.
 
-use crate::pieces::{PIECE, others_turn, pieces};
+use crate::order::Extent;
+use crate::ranges::{PIECE, give_way, pieces};
+use crate::tasks::Job;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use port::{Acknowledge, Device, DeviceError};
 use units::{ByteAddr, Bytes, TxId};
@@ -9,7 +11,7 @@ use units::{ByteAddr, Bytes, TxId};
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A request with the kernel's place for its answer. A range lies within the device.
-pub(super) enum Work {
+pub(super) enum Request {
     Read {
         at: ByteAddr,
         size: usize,
@@ -32,20 +34,39 @@ pub(super) enum Work {
     },
 }
 
-impl Work {
+impl Request {
     /// Whether it is over after a few movements of the device.
     pub fn is_short(&self) -> bool {
         !matches!(self, Self::Zero { size, .. } if *size > PIECE)
     }
 
-    /// Has the device do it, and answers.
-    pub async fn run(self, device: &impl Device) -> Result<(), DeviceError> {
+    /// Says that there is no device any more.
+    pub fn refuse(self) {
+        match self {
+            Self::Read { reply, .. } => reply.error(Errno::ENOTCONN),
+            Self::Write { reply, .. } => reply.error(Errno::ENOTCONN),
+            Self::Flush { reply } | Self::Zero { reply, .. } => reply.error(Errno::ENOTCONN),
+        }
+    }
+}
+
+impl Job for Request {
+    type Done = Result<(), DeviceError>;
+    /// For what is read.
+    type Memory = Vec<u8>;
+
+    /// Has the device do it, and answers the kernel.
+    async fn perform<D: Device>(self, device: &D, buffer: &mut Vec<u8>) -> Result<(), DeviceError> {
         match self {
             Self::Read { at, size, reply } => {
-                let mut bytes = vec![0; size];
-                let done = read(device, at, &mut bytes).await;
+                // Bounded by what the kernel asks for at once.
+                if buffer.len() < size {
+                    buffer.resize(size, 0);
+                }
+                let bytes = &mut buffer[..size];
+                let done = read(device, at, bytes).await;
                 match &done {
-                    Ok(()) => reply.data(&bytes),
+                    Ok(()) => reply.data(bytes),
                     Err(error) => reply.error(errno(error)),
                 }
                 done
@@ -71,12 +92,16 @@ impl Work {
         }
     }
 
-    /// Says that there is no device any more.
-    pub fn refuse(self) {
+    fn extent(&self) -> Option<Extent> {
         match self {
-            Self::Read { reply, .. } => reply.error(Errno::ENOTCONN),
-            Self::Write { reply, .. } => reply.error(Errno::ENOTCONN),
-            Self::Flush { reply } | Self::Zero { reply, .. } => reply.error(Errno::ENOTCONN),
+            Self::Read { at, size, .. } => Some(Extent::read(*at, Bytes::new(*size as u64))),
+            Self::Write { at, bytes, .. } => {
+                let size = Bytes::new(bytes.len() as u64);
+                Some(Extent::write(*at, size, 1))
+            }
+            Self::Flush { .. } => None,
+            // Before and behind its whole blocks there may be others' bytes.
+            Self::Zero { at, size, .. } => Some(Extent::write(*at, *size, 3)),
         }
     }
 }
@@ -169,7 +194,7 @@ async fn zero(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), Dev
         }
         let done = parts.head + parts.blocks;
         zero_bytes(device, after(at, done), size - done).await?;
-        others_turn().await;
+        give_way().await;
     }
     Ok(())
 }

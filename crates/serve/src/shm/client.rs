@@ -18,35 +18,35 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Transactions of a client that has gone that are aborted at a time. The device looks through all
 /// that it has for each request, and others have their turn in between.
-const WILLS: usize = 32;
+const ABORTS: usize = 32;
 
-/// A client that has its region.
-pub(super) struct Seat {
+/// What a client has with the server once it has its region.
+pub(super) struct Channel {
     pub region: Rc<Region>,
     layout: Layout,
     submissions: Reader,
     answers: Writer,
-    /// Requests with the device, those of its last will included.
+    /// Requests with the device, aborts of what it left open included.
     under_way: usize,
     /// Bytes of them.
     weight: usize,
     /// Transactions that it has begun and not ended.
     open: BTreeSet<TxId>,
-    /// It has answers that it was not told of.
-    pub has_news: bool,
+    /// It has answers for which no bell was rung.
+    pub has_answers: bool,
 }
 
-/// What a client wants of the server.
-pub(super) enum Wish {
-    /// The device is asked.
-    Ask(Submission),
-    /// The client is answered.
+/// What becomes of an entry that keeps the protocol.
+pub(super) enum Admitted {
+    /// It goes to the device.
+    Submit(Submission),
+    /// It is answered at once.
     Refuse(Submission, DeviceError),
 }
 
-impl Seat {
+impl Channel {
     /// The next thing that the client asks for, if there is room for it.
-    pub fn next(&mut self) -> Result<Option<Wish>, Breach> {
+    pub fn next(&mut self) -> Result<Option<Admitted>, Breach> {
         // An honest client never has more under way.
         if self.under_way >= ENTRIES {
             return Ok(None);
@@ -57,10 +57,10 @@ impl Seat {
         self.admit(&words).map(Some)
     }
 
-    fn admit(&mut self, words: &Words) -> Result<Wish, Breach> {
+    fn admit(&mut self, words: &Words) -> Result<Admitted, Breach> {
         let submission = Submission::decode(words, &self.layout)?;
         let data = self.layout.data();
-        let weight = self.weight + submission.request.piece().size;
+        let weight = self.weight + submission.request.range().size;
         if weight as u64 > data.get() {
             return Err(Breach::Overlap { data });
         }
@@ -74,20 +74,20 @@ impl Seat {
             && !self.open.contains(&tx)
         {
             let error = DeviceError::UnknownTransaction { tx };
-            return Ok(Wish::Refuse(submission, error));
+            return Ok(Admitted::Refuse(submission, error));
         }
         if let Request::Commit(tx) | Request::Abort(tx) = submission.request {
             self.open.remove(&tx);
         }
         self.weight = weight;
         self.under_way += 1;
-        Ok(Wish::Ask(submission))
+        Ok(Admitted::Submit(submission))
     }
 
     /// The device has done a request.
     pub fn settle(&mut self, request: &Request) {
         self.under_way -= 1;
-        self.weight -= request.piece().size;
+        self.weight -= request.range().size;
     }
 
     /// Notes a transaction that it has begun.
@@ -99,12 +99,12 @@ impl Seat {
     pub fn answer(&mut self, cookie: u64, result: &Result<answer::Done, DeviceError>) {
         let words = answer::encode(cookie, result, &self.region);
         self.answers.push(&self.region, words);
-        self.has_news = true;
+        self.has_answers = true;
     }
 
-    /// A transaction that it left open, to be aborted, unless the device has enough of it.
-    pub fn last_will(&mut self) -> Option<Submission> {
-        if self.under_way >= WILLS {
+    /// The abort of a transaction that it left open, unless the device has enough of them.
+    pub fn next_abort(&mut self) -> Option<Submission> {
+        if self.under_way >= ABORTS {
             return None;
         }
         let tx = self.open.pop_first()?;
@@ -117,28 +117,28 @@ impl Seat {
 }
 
 /// What came of a hello.
-pub(super) enum Greeting {
+pub(super) enum Handshake {
     /// Not all of it is there.
     Incomplete,
     /// The client has its region.
-    Seated,
+    Done,
     /// It has none and goes.
-    Over,
+    Failed,
 }
 
-/// A client.
-pub(super) struct Peer {
+/// A client, from when it connects.
+pub(super) struct Client {
     socket: UnixStream,
     hello: [u8; HELLO_BYTES],
     have: usize,
     since: Instant,
-    pub seat: Option<Seat>,
+    pub channel: Option<Channel>,
     /// Nobody is at the other end any more, or is to be.
     pub is_gone: bool,
 }
 
-impl Peer {
-    /// One that has knocked.
+impl Client {
+    /// One that has connected.
     pub fn new(socket: UnixStream, since: Instant) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -146,46 +146,46 @@ impl Peer {
             hello: [0; HELLO_BYTES],
             have: 0,
             since,
-            seat: None,
+            channel: None,
             is_gone: false,
         })
     }
 
     /// Reads what it says first, and gives it its region.
-    pub fn greet(&mut self, shape: Shape) -> Greeting {
+    pub fn shake_hands(&mut self, shape: Shape) -> Handshake {
         match self.socket.read(&mut self.hello[self.have..]) {
-            Ok(0) => return Greeting::Over,
+            Ok(0) => return Handshake::Failed,
             Ok(got) => self.have += got,
             Err(error) => {
                 return match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Greeting::Incomplete,
-                    _ => Greeting::Over,
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Handshake::Incomplete,
+                    _ => Handshake::Failed,
                 };
             }
         }
         if self.have < HELLO_BYTES {
-            return Greeting::Incomplete;
+            return Handshake::Incomplete;
         }
-        match self.seat(shape) {
-            Ok(seat) => {
-                self.seat = Some(seat);
-                Greeting::Seated
+        match self.open(shape) {
+            Ok(channel) => {
+                self.channel = Some(channel);
+                Handshake::Done
             }
             Err(text) => {
                 self.refuse(&text);
-                Greeting::Over
+                Handshake::Failed
             }
         }
     }
 
-    fn seat(&self, shape: Shape) -> Result<Seat, String> {
+    fn open(&self, shape: Shape) -> Result<Channel, String> {
         let wanted = handshake::wanted(&self.hello)?;
         let layout = Layout::new(shape, wanted).map_err(|error| error.to_string())?;
         let memory = handshake::memory(layout.bytes());
         let (file, region) = memory.map_err(|error| format!("there is no memory: {error}"))?;
         layout.write(&region);
         handshake::welcome(&self.socket, &file).map_err(|error| error.to_string())?;
-        Ok(Seat {
+        Ok(Channel {
             region: Rc::new(region),
             layout,
             submissions: Reader::new(Ring::Submissions),
@@ -193,7 +193,7 @@ impl Peer {
             under_way: 0,
             weight: 0,
             open: BTreeSet::new(),
-            has_news: false,
+            has_answers: false,
         })
     }
 
@@ -210,9 +210,9 @@ impl Peer {
         }
     }
 
-    /// Whether it has knocked and then said nothing for too long.
+    /// Whether it has connected and then said nothing for too long.
     pub fn is_too_late(&self, now: Instant) -> bool {
-        self.seat.is_none() && now.duration_since(self.since) > HANDSHAKE
+        self.channel.is_none() && now.duration_since(self.since) > HANDSHAKE
     }
 
     /// Wakes it.
@@ -222,8 +222,8 @@ impl Peer {
 
     /// Ends the connection, and says why.
     pub fn end(&mut self, reason: &str) {
-        if let Some(seat) = &self.seat {
-            Note::Ended.leave(&seat.region, reason);
+        if let Some(channel) = &self.channel {
+            Note::Ended.leave(&channel.region, reason);
         }
         // Who has gone already cannot be told.
         let _ = self.socket.shutdown(Shutdown::Both);
@@ -232,12 +232,12 @@ impl Peer {
 
     /// Whether it can be forgotten: it has gone, and the device has nothing of it.
     pub fn is_over(&self) -> bool {
-        let is_idle = |seat: &Seat| seat.under_way == 0 && seat.open.is_empty();
-        self.is_gone && self.seat.as_ref().is_none_or(is_idle)
+        let is_idle = |channel: &Channel| channel.under_way == 0 && channel.open.is_empty();
+        self.is_gone && self.channel.as_ref().is_none_or(is_idle)
     }
 }
 
-impl AsFd for Peer {
+impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

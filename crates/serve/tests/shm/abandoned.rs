@@ -12,7 +12,7 @@ use port::{
     Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
 };
 use serve::shm::serve;
-use serve::{Address, Listener, Turn};
+use serve::{Address, Control, Listener};
 use shm::Connect;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -100,7 +100,7 @@ impl Device for Counting {
 /// aborts at once, others would wait for the square of them.
 #[test]
 fn transactions_of_who_has_gone_are_aborted_a_few_at_a_time() {
-    let place = Place::new("shm-wills");
+    let place = Place::new("shm-abandoned");
     let config = small("cxl", &["ssd.write_log=512KiB", "ssd.dram=4MiB"]);
     Image::create(&place.path("image"), &config).unwrap();
     let path = Serving::socket(&place);
@@ -116,8 +116,8 @@ fn transactions_of_who_has_gone_are_aborted_a_few_at_a_time() {
                 most_under_way: Cell::new(0),
             };
             let turn = || match stop.load(Ordering::Relaxed) {
-                true => Turn::Stop,
-                false => Turn::On,
+                true => Control::Stop,
+                false => Control::Continue,
             };
             serve(&counting, &listener, turn).unwrap();
             counting.device.engine().audit();

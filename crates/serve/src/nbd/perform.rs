@@ -1,17 +1,62 @@
-//! Requests that are with the device.
+//! What the device does for a request.
 
 use super::reply::ROOM;
 use super::request::{Command, Cookie, Refusal, Request};
 use super::wire::Errno;
-use crate::pieces::{PIECE, others_turn, pieces};
-use crate::serving::Driver;
-use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Poll};
-use port::{Acknowledge, Device, DeviceError, Drive};
-use units::{ByteAddr, Bytes, Picos};
+use crate::order::Extent;
+use crate::ranges::{PIECE, give_way, pieces};
+use crate::tasks::Job;
+use port::{Acknowledge, Device, DeviceError};
+use units::{ByteAddr, Bytes};
 
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+/// Zeroes are written so many at a time.
+const ZERO_PIECE: Bytes = Bytes::new(ZEROES.len() as u64);
+
+/// A request of a client, for the device.
+pub(super) struct Submission {
+    /// Whose it is.
+    pub connection: usize,
+    pub request: Request,
+    /// What it counts for with its connection.
+    pub weight: usize,
+    /// For what is read.
+    pub buffer: Vec<u8>,
+}
+
+impl Job for Submission {
+    type Done = Done;
+    type Memory = ();
+
+    async fn perform<D: Device>(mut self, device: &D, (): &mut ()) -> Done {
+        let cookie = self.request.cookie;
+        let outcome = perform(device, self.request.command, &mut self.buffer).await;
+        Done {
+            connection: self.connection,
+            cookie,
+            outcome: outcome.map_err(|error| refusal(cookie, &error)),
+            buffer: self.buffer,
+            weight: self.weight,
+        }
+    }
+
+    fn extent(&self) -> Option<Extent> {
+        let in_pieces = |at, size: Bytes, piece: Bytes| {
+            let count = size.get().div_ceil(piece.get());
+            Some(Extent::write(at, size, count))
+        };
+        match &self.request.command {
+            Command::Read { at, size } => Some(Extent::read(*at, *size)),
+            Command::Write { at, bytes, .. } => {
+                let size = Bytes::new(bytes.len() as u64);
+                Some(Extent::write(*at, size, 1))
+            }
+            Command::Flush => None,
+            Command::Trim { at, size, .. } => in_pieces(*at, *size, PIECE),
+            Command::Zero { at, size, .. } => in_pieces(*at, *size, ZERO_PIECE),
+        }
+    }
+}
 
 /// What has become of a request.
 pub(super) struct Done {
@@ -31,82 +76,6 @@ pub(super) enum Answer {
     /// Bytes from here on.
     Read(ByteAddr),
     Done,
-}
-
-/// Futures of requests, and who turns the device for them.
-pub(super) struct Tasks<'d, D> {
-    device: &'d D,
-    driver: Driver,
-    pending: Vec<Pin<Box<dyn Future<Output = Done> + 'd>>>,
-}
-
-impl<'d, D: Device + Drive> Tasks<'d, D> {
-    pub fn new(device: &'d D) -> Self {
-        Self {
-            device,
-            driver: Driver::new(),
-            pending: Vec::new(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-
-    /// Hands a request to the device: now, for the device serves in the order of first polls.
-    /// `spare` is a buffer for what is read.
-    pub fn submit(
-        &mut self,
-        connection: usize,
-        request: Request,
-        weight: usize,
-        spare: Vec<u8>,
-    ) -> Option<Done> {
-        let device = self.device;
-        let mut task = Box::pin(async move {
-            let cookie = request.cookie;
-            let mut buffer = spare;
-            let outcome = perform(device, request.command, &mut buffer).await;
-            Done {
-                connection,
-                cookie,
-                outcome: outcome.map_err(|error| refusal(cookie, &error)),
-                buffer,
-                weight,
-            }
-        });
-        match task
-            .as_mut()
-            .poll(&mut Context::from_waker(self.driver.waker()))
-        {
-            Poll::Ready(done) => Some(done),
-            Poll::Pending => {
-                self.pending.push(task);
-                None
-            }
-        }
-    }
-
-    /// How long turning the device gets nobody on.
-    pub fn rest(&self) -> Picos {
-        self.driver.early()
-    }
-
-    /// Turns the device, and polls everything if something was woken.
-    pub fn poll(&mut self, finished: &mut Vec<Done>) {
-        if !self.driver.turn(self.device, self.pending.len()) {
-            return;
-        }
-        let mut context = Context::from_waker(self.driver.waker());
-        self.pending
-            .retain_mut(|task| match task.as_mut().poll(&mut context) {
-                Poll::Ready(done) => {
-                    finished.push(done);
-                    false
-                }
-                Poll::Pending => true,
-            });
-    }
 }
 
 async fn perform(
@@ -131,17 +100,17 @@ async fn perform(
         Command::Trim { at, size, when } => {
             for (at, size) in pieces(at, size, PIECE) {
                 device.trim(at, size).await?;
-                others_turn().await;
+                give_way().await;
             }
             persist(device, when).await?;
         }
         Command::Zero { at, size, when } => {
-            for (at, size) in pieces(at, size, Bytes::new(ZEROES.len() as u64)) {
+            for (at, size) in pieces(at, size, ZERO_PIECE) {
                 let zeroes = &ZEROES[..size.get() as usize];
                 device
                     .write_blocks(at, zeroes, Acknowledge::Accepted)
                     .await?;
-                others_turn().await;
+                give_way().await;
             }
             persist(device, when).await?;
         }

@@ -69,13 +69,13 @@ pub enum MountError {
 
 /// A directory at which a device can be mounted.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct MountPoint {
     pub path: PathBuf,
     /// A killed server's mount was there and is taken away.
     pub was_mended: bool,
 }
 
-impl Place {
+impl MountPoint {
     /// Looks whether a device can be mounted here. Takes away what a killed server left behind.
     pub fn find(named: &Path) -> Result<Self, MountError> {
         let fuse = OpenOptions::new().read(true).write(true).open(KERNEL);

@@ -1,0 +1,357 @@
+//! Requests that are with the device, and who turns it for them.
+//!
+//! A task is a future that never ends: it takes a job, does it, leaves the outcome and waits for the
+//! next job. Tasks and what they remember are used again, so that a request allocates nothing of
+//! its own. A task is polled when its waker was called, and not otherwise.
+
+use crate::bell::Bell;
+use crate::order::{Extent, Order};
+use core::convert::Infallible;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use port::{Device, Drive, Turned};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
+
+/// What a protocol has the device do for one request.
+pub(crate) trait Job: Sized {
+    /// What comes of it.
+    type Done;
+    /// What a task keeps from one job to the next: a buffer.
+    type Memory: Default;
+
+    /// Has the device do it.
+    fn perform<D: Device>(
+        self,
+        device: &D,
+        memory: &mut Self::Memory,
+    ) -> impl Future<Output = Self::Done>;
+
+    /// The range that it is about, for who has commands that take several of the device's.
+    fn extent(&self) -> Option<Extent> {
+        None
+    }
+}
+
+/// Where a task finds its job and leaves the outcome.
+struct Exchange<J: Job> {
+    job: RefCell<Option<J>>,
+    done: RefCell<Option<J::Done>>,
+}
+
+struct Task<'d, J: Job> {
+    exchange: Rc<Exchange<J>>,
+    work: Pin<Box<dyn Future<Output = Infallible> + 'd>>,
+    wakes: Arc<TaskWaker>,
+    waker: Waker,
+}
+
+/// All tasks of a server.
+pub(crate) struct Tasks<'d, D, J: Job> {
+    device: &'d D,
+    tasks: Vec<Task<'d, J>>,
+    free: Vec<usize>,
+    /// Tasks that have a job.
+    running: usize,
+    order: Order<J>,
+    ready: Arc<Ready>,
+    /// Tasks that are being polled; its memory is used again.
+    batch: Vec<usize>,
+    finished: VecDeque<J::Done>,
+    turned: Turned,
+}
+
+impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
+    /// None; `bell` is rung when a task is woken.
+    pub fn new(device: &'d D, bell: Arc<Bell>) -> Self {
+        Self {
+            device,
+            tasks: Vec::new(),
+            free: Vec::new(),
+            running: 0,
+            order: Order::default(),
+            ready: Arc::new(Ready {
+                woken: Mutex::default(),
+                is_any: AtomicBool::new(false),
+                bell,
+            }),
+            batch: Vec::new(),
+            finished: VecDeque::new(),
+            turned: Turned::Idle,
+        }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &'d D {
+        self.device
+    }
+
+    /// Whether every job is done and its outcome was taken.
+    pub fn is_empty(&self) -> bool {
+        self.running == 0 && self.order.is_empty() && self.finished.is_empty()
+    }
+
+    /// What the last turn of the device was.
+    pub fn turned(&self) -> Turned {
+        self.turned
+    }
+
+    /// Hands a job to the device: now, for the device serves in the order of first polls; unless it
+    /// overlaps an earlier one that is done in pieces.
+    pub fn submit(&mut self, job: J) {
+        if let Some(job) = self.order.admit(job) {
+            self.start(job);
+        }
+    }
+
+    fn start(&mut self, job: J) {
+        let index = self.free.pop().unwrap_or_else(|| self.open());
+        self.order.started(index, &job);
+        self.running += 1;
+        self.tasks[index].exchange.job.replace(Some(job));
+        self.poll(index);
+    }
+
+    fn open(&mut self) -> usize {
+        let exchange = Rc::new(Exchange {
+            job: RefCell::new(None),
+            done: RefCell::new(None),
+        });
+        let wakes = Arc::new(TaskWaker {
+            index: self.tasks.len(),
+            is_woken: AtomicBool::new(false),
+            ready: Arc::clone(&self.ready),
+        });
+        self.tasks.push(Task {
+            work: Box::pin(work(self.device, Rc::clone(&exchange))),
+            exchange,
+            waker: Waker::from(Arc::clone(&wakes)),
+            wakes,
+        });
+        self.tasks.len() - 1
+    }
+
+    fn poll(&mut self, index: usize) {
+        let task = &mut self.tasks[index];
+        let Poll::Pending = task
+            .work
+            .as_mut()
+            .poll(&mut Context::from_waker(&task.waker));
+        let Some(done) = task.exchange.done.take() else {
+            return;
+        };
+        self.finished.push_back(done);
+        self.free.push(index);
+        self.running -= 1;
+        self.order.ended(index);
+        while let Some(job) = self.order.next() {
+            self.start(job);
+        }
+    }
+
+    /// Polls the tasks that were woken, in the order in which they were. Says whether there were
+    /// any.
+    pub fn poll_woken(&mut self) -> bool {
+        let mut batch = std::mem::take(&mut self.batch);
+        self.ready.take(&mut batch);
+        let is_any = !batch.is_empty();
+        for index in batch.drain(..) {
+            // Who wakes it from now on is heard.
+            self.tasks[index]
+                .wakes
+                .is_woken
+                .store(false, Ordering::Release);
+            self.poll(index);
+        }
+        self.batch = batch;
+        is_any
+    }
+
+    /// Turns the device at most so often, as long as something is under way and the device gets on,
+    /// and polls who is woken. Says whether anything happened.
+    pub fn turn(&mut self, most: u32) -> bool {
+        let mut has_moved = self.poll_woken();
+        for _ in 0..most {
+            if self.running == 0 {
+                break;
+            }
+            self.turned = self.device.turn();
+            let gets_on = self.turned == Turned::Moved;
+            has_moved |= self.poll_woken() | gets_on;
+            if !gets_on {
+                break;
+            }
+        }
+        has_moved
+    }
+
+    /// The next outcome, in the order in which the jobs were done.
+    pub fn next_finished(&mut self) -> Option<J::Done> {
+        self.finished.pop_front()
+    }
+}
+
+async fn work<D: Device, J: Job>(device: &D, exchange: Rc<Exchange<J>>) -> Infallible {
+    let mut memory = J::Memory::default();
+    loop {
+        let job = poll_fn(|_| {
+            let job = exchange.job.borrow_mut().take();
+            job.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await;
+        let done = job.perform(device, &mut memory).await;
+        exchange.done.replace(Some(done));
+    }
+}
+
+/// Which tasks were woken, by whichever thread turned the device.
+struct Ready {
+    woken: Mutex<Vec<usize>>,
+    /// Looked at without the lock.
+    is_any: AtomicBool,
+    bell: Arc<Bell>,
+}
+
+impl Ready {
+    fn push(&self, index: usize) {
+        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        woken.push(index);
+        drop(woken);
+        self.is_any.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// `batch` is empty, and is filled.
+    fn take(&self, batch: &mut Vec<usize>) {
+        if self.is_any.load(Ordering::Relaxed) && self.is_any.swap(false, Ordering::Acquire) {
+            let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut *woken, batch);
+        }
+    }
+}
+
+struct TaskWaker {
+    index: usize,
+    /// It stands in the list already.
+    is_woken: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_woken.swap(true, Ordering::AcqRel) {
+            self.ready.push(self.index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Turning;
+    use units::ByteAddr;
+
+    /// Reads of so many turns, one after the other; what comes of it is its name.
+    struct Reads(char, Vec<usize>);
+
+    impl Job for Reads {
+        type Done = char;
+        type Memory = Vec<u8>;
+
+        async fn perform<D: Device>(self, device: &D, buffer: &mut Vec<u8>) -> char {
+            for turns in self.1 {
+                buffer.resize(turns, 0);
+                device.read(ByteAddr::new(0), buffer).await.expect("read");
+            }
+            self.0
+        }
+    }
+
+    fn tasks(device: &Turning) -> Tasks<'_, Turning, Reads> {
+        Tasks::new(device, Arc::new(Bell::new().expect("a file")))
+    }
+
+    fn finished(tasks: &mut Tasks<'_, Turning, Reads>) -> String {
+        core::iter::from_fn(|| tasks.next_finished()).collect()
+    }
+
+    #[test]
+    fn jobs_are_done_in_the_time_of_the_device_and_answered_in_its_order() {
+        let device = Turning::default();
+        let mut tasks = tasks(&device);
+        for (name, turns) in [
+            ('a', vec![9]),
+            ('b', vec![2]),
+            ('c', vec![2, 3]),
+            ('d', vec![]),
+        ] {
+            tasks.submit(Reads(name, turns));
+        }
+        assert_eq!(finished(&mut tasks), "d");
+        assert!(tasks.turn(1) && finished(&mut tasks).is_empty());
+        assert!(tasks.turn(1));
+        assert_eq!(finished(&mut tasks), "b");
+        // A job that goes on submits its next request when the one before is done, not later.
+        assert!(tasks.turn(3));
+        assert_eq!(finished(&mut tasks), "c");
+        assert!(tasks.turn(100));
+        assert_eq!(finished(&mut tasks), "a");
+        assert_eq!(device.turns.get(), 9, "the device is not turned for nobody");
+        assert!(tasks.is_empty() && !tasks.turn(100));
+    }
+
+    #[test]
+    fn only_who_is_woken_is_polled() {
+        const COUNT: u64 = 100;
+        let device = Turning::default();
+        let mut tasks = tasks(&device);
+        for turns in 1..=COUNT {
+            tasks.submit(Reads('x', vec![turns as usize]));
+        }
+        tasks.turn(u32::MAX);
+        assert_eq!(finished(&mut tasks).len() as u64, COUNT);
+        assert_eq!(device.polls.get(), 2 * COUNT);
+    }
+
+    #[test]
+    fn tasks_are_used_again() {
+        let device = Turning::default();
+        let mut tasks = tasks(&device);
+        for _ in 0..50 {
+            tasks.submit(Reads('x', vec![3]));
+            tasks.submit(Reads('y', vec![1, 1]));
+            tasks.turn(u32::MAX);
+            assert_eq!(finished(&mut tasks), "yx");
+        }
+        assert_eq!(tasks.tasks.len(), 2);
+    }
+
+    #[test]
+    fn a_wake_by_another_thread_is_heard_by_who_sleeps() {
+        let device = Turning::default();
+        let bell = Arc::new(Bell::new().expect("a file"));
+        let mut tasks: Tasks<'_, _, Reads> = Tasks::new(&device, bell.clone());
+        tasks.submit(Reads('x', vec![1]));
+        let waker = tasks.tasks[0].waker.clone();
+        bell.arm();
+        std::thread::spawn(move || waker.wake())
+            .join()
+            .expect("woken");
+        let rung = nix::poll::poll(&mut [bell.to_poll()], nix::poll::PollTimeout::ZERO);
+        assert_eq!(rung, Ok(1));
+        bell.disarm();
+        assert!(tasks.poll_woken() && !tasks.poll_woken());
+        assert_eq!(finished(&mut tasks), "", "it was woken too early");
+        tasks.turn(1);
+        assert_eq!(finished(&mut tasks), "x");
+    }
+}
