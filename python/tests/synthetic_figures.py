@@ -7,8 +7,8 @@ from typing import Any
 import synthetic
 
 from entresol.figures import simulate
+from entresol.figures.entry import Figure
 from entresol.figures.plan import Results, Settings, Walk, Want
-from entresol.papers.skybyte.figures import Figure
 
 _KNOWN = {entry[0] for entry in synthetic.DESIGNS}
 

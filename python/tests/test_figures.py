@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import shutil
@@ -13,21 +14,21 @@ import synthetic_figures
 from conftest import Entresol, one_line
 from matplotlib.figure import Figure as Drawing
 
-from entresol import core
+from entresol import core, figures, papers
 from entresol.atomic import OutputDirectory
 from entresol.errors import UserError
-from entresol.figures import command, frames, ink, page, plan, simulate, tables
-from entresol.figures import fig16 as figure_16
-from entresol.figures import published as paper
-from entresol.figures.plan import Results, Settings, Want, want
-from entresol.papers.skybyte import figures as catalogue
-from entresol.papers.skybyte import overall, sizes
+from entresol.figures import frames, ink, page, simulate, tables, writing
+from entresol.figures.entry import Figure, choose
+from entresol.figures.paper import Paper
+from entresol.figures.plan import Results, Settings, Want
+from entresol.papers.skybyte import PAPER, overall, reasons, runs, sizes
+from entresol.papers.skybyte.runs import threads_of, want
 
-TWO = Settings(workloads=("bc", "tpcc"))
+TWO = PAPER.settings(workloads=["bc", "tpcc"])
 
 
-def _of(name: str) -> catalogue.Figure:
-    (found,) = catalogue.choose([name])
+def _of(name: str) -> Figure:
+    (found,) = choose(PAPER.figures, [name])
     return found
 
 
@@ -45,7 +46,7 @@ def test_a_frame_holds_ours_published_and_their_ratio() -> None:
     wanted = {"workload": "bc", "design": "skybyte-full", "metric": "speedup"}
     (row,) = frame.filter(**wanted).to_dicts()
     assert row["ours"] == 8.0
-    published = paper.published("fig14")
+    published = runs.published("fig14")
     theirs = published.value("bc", "base-cssd", "exec_time")
     theirs /= published.value("bc", "skybyte-full", "exec_time")
     assert row["published"] == pytest.approx(theirs)
@@ -65,7 +66,7 @@ def test_a_mean_is_over_the_workloads_that_have_both_numbers() -> None:
 
 def test_means_of_parts_add_up() -> None:
     figure = _of("17")
-    rows = frames.read(figure.frame(synthetic_figures.results([figure], Settings())))
+    rows = frames.read(figure.frame(synthetic_figures.results([figure], PAPER.settings())))
     parts = {metric for metric, *_ in overall.AMAT_PARTS}
     of = {
         kind: [
@@ -80,7 +81,7 @@ def test_means_of_parts_add_up() -> None:
 
 
 def test_an_estimate_counts_walks() -> None:
-    wanted = simulate.plan(catalogue.choose(["5", "16"]), TWO)
+    wanted = simulate.plan(choose(PAPER.figures, ["5", "16"]), TWO)
     assert wanted.estimate(2).startswith("2 runs and 2 walks of 2 captures; about ")
 
 
@@ -105,7 +106,7 @@ def test_all_means_of_a_metric_are_over_one_set_of_workloads() -> None:
 
 def test_a_published_mean_of_the_sizes_of_the_log_has_no_step_from_a_hole() -> None:
     figure = _of("19")
-    frame = figure.frame(synthetic_figures.results([figure], Settings()))
+    frame = figure.frame(synthetic_figures.results([figure], PAPER.settings()))
     rows = frames.read(frame)
     assert frames.of_mean(rows)["normalised_time"] == ("bc", "radix", "srad")
     means = [row.published or 0 for row in rows if row.workload == frames.GEOMETRIC]
@@ -120,7 +121,7 @@ def test_nothing_has_a_geometric_mean_with_a_zero_in_it() -> None:
 
 def test_published_numbers_give_the_ratios_of_the_text() -> None:
     # SkyByte VI-B: 1.84 for P and 2.95 for WP, up to 16.35 and at least 1.61 for Full.
-    frame = _of("14").frame(Results(Settings(), {}))
+    frame = _of("14").frame(Results(PAPER.settings(), {}))
     speedups = {
         (row.workload, row.design): row.published
         for row in frames.read(frame)
@@ -133,65 +134,70 @@ def test_published_numbers_give_the_ratios_of_the_text() -> None:
     assert frames.geometric(both) == pytest.approx(2.95, abs=0.01)
 
 
+@pytest.fixture
+def published_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The published files of the room, copied, read anew from here."""
+    shutil.copytree(Path(str(runs.published.folder)), tmp_path / "published")
+    monkeypatch.setattr(runs.published, "folder", tmp_path / "published")
+    monkeypatch.setattr(runs.published, "_read", {})
+    return tmp_path / "published"
+
+
 def test_a_published_row_that_is_gone_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(Path(str(paper.directory())), tmp_path / "published")
-    path = tmp_path / "published" / "fig18.csv"
+    path = published_copy / "fig18.csv"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if not line.startswith("srad,skybyte-wp")))
-    monkeypatch.setattr(paper, "directory", lambda: tmp_path / "published")
-    paper.published.cache_clear()
-    try:
-        with pytest.raises(UserError, match=r"fig18\.csv: has no row srad,skybyte-wp,,flash_page"):
-            command.check(_of("18"))
-        path.write_text("workload,design\nbc,base-cssd\n")
-        paper.published.cache_clear()
-        with pytest.raises(UserError, match=r"fig18\.csv: line 2 does not have workload, design"):
-            command.check(_of("18"))
-    finally:
-        paper.published.cache_clear()
+    with pytest.raises(UserError, match=r"fig18\.csv: has no row srad,skybyte-wp,,flash_page"):
+        writing.check(PAPER, [_of("18")])
+    path.write_text("workload,design\nbc,base-cssd\n")
+    monkeypatch.setattr(runs.published, "_read", {})
+    where = r"^papers/skybyte/published/fig18\.csv: line 2 does not have workload, design"
+    with pytest.raises(UserError, match=where):
+        writing.check(PAPER, [_of("18")])
 
 
-@pytest.mark.parametrize("name", sorted(paper.ROWS))
-def test_a_published_file_that_lost_a_row_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    paper.check()
-    shutil.copytree(Path(str(paper.directory())), tmp_path / "published")
-    path = tmp_path / "published" / f"{name}.csv"
+@pytest.mark.parametrize("name", sorted(runs.published.rows))
+def test_a_published_file_that_lost_a_row_is_named(published_copy: Path, name: str) -> None:
+    path = published_copy / f"{name}.csv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    monkeypatch.setattr(paper, "directory", lambda: tmp_path / "published")
-    paper.published.cache_clear()
-    try:
-        with pytest.raises(UserError, match=rf"{name}\.csv: has \d+ rows instead of \d+; install"):
-            paper.check()
-    finally:
-        paper.published.cache_clear()
+    with pytest.raises(UserError, match=rf"{name}\.csv: has \d+ rows instead of \d+; install"):
+        PAPER.check()
+
+
+def test_the_published_files_that_ship_are_whole() -> None:
+    PAPER.check()
 
 
 def test_a_published_latency_is_the_upper_edge_of_its_bin() -> None:
     edges = {10: 20, 150: 160, 990: 1_000, 1_000: 1_100, 9_900: 10_000, 140_000: 150_000}
-    assert {lower: round(paper.upper_edge(lower)) for lower in edges} == edges
+    assert {lower: round(runs.upper_edge(lower)) for lower in edges} == edges
 
 
-@pytest.mark.parametrize("figure", catalogue.FIGURES, ids=lambda figure: figure.name)
-def test_every_published_row_that_a_figure_needs_is_there(figure: catalogue.Figure) -> None:
-    command.check(figure)
+@pytest.mark.parametrize("figure", PAPER.figures, ids=lambda figure: figure.name)
+def test_every_published_row_that_a_figure_needs_is_there(figure: Figure) -> None:
+    writing.check(PAPER, [figure])
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["13"], "unknown figure 13. Choose from 2, 3, 4, 5, 6, 9, 10, 14, 15, 16, table3, 17"),
+        (
+            ["13"],
+            "unknown paper or figure 13. There are skybyte 2, 3, 4, 5, 6, 9, 10, 14, 15, 16",
+        ),
         (["tabel3"], "Did you mean table3?"),
         (["14", "--workloads", "bfs-dens"], "unknown workload bfs-dens. Did you mean bfs-dense?"),
         (["14", "--scale", "huge"], "--scale is small or paper, not huge."),
         (["14", "--fidelity", "poetic"], "poetic"),
         (["14", "--mode", "quick"], "'quick' is not one of 'detailed', 'fast'"),
         (["14", "--scheduler", "foo"], "--scheduler foo: no Dask scheduler answers there"),
-        (["0"], "unknown figure 0. Choose from 2, 3"),
-        ([""], "unknown figure ''. Choose from 2, 3"),
+        (["0"], "unknown paper or figure 0. There are skybyte 2, 3"),
+        ([""], "unknown paper or figure ''. There are skybyte 2, 3"),
+        (["skybyte", "13"], "unknown figure 13. There are 2, 3"),
+        (["skybite", "14"], "unknown paper or figure skybite. Did you mean skybyte? There are sky"),
+        (["bytefs", "14"], "unknown paper or figure bytefs."),
         (["14", "--captures", "nowhere"], "nowhere: no such directory."),
     ],
 )
@@ -204,14 +210,14 @@ def test_a_wrong_word_is_refused_before_anything_is_captured(
 
 
 def test_names_of_figures_may_be_written_as_in_the_paper() -> None:
-    chosen = catalogue.choose(["fig14,02", "Figure9", "III"])
+    chosen = choose(PAPER.figures, ["fig14,02", "Figure9", "III"])
     assert [figure.name for figure in chosen] == ["2", "9", "14", "table3"]
-    assert len(catalogue.choose(["all"])) == 18
+    assert len(choose(PAPER.figures, ["all"])) == 18
 
 
 def test_runs_that_figures_share_are_run_once() -> None:
-    every = simulate.plan(catalogue.choose(["all"]), Settings())
-    alone = [simulate.plan([figure], Settings()).wants for figure in catalogue.FIGURES]
+    every = simulate.plan(choose(PAPER.figures, ["all"]), PAPER.settings())
+    alone = [simulate.plan([figure], PAPER.settings()).wants for figure in PAPER.figures]
     assert len(set(every.wants)) == len(every.wants) < sum(map(len, alone))
     assert set(simulate.plan([_of("17")], TWO).wants) < set(simulate.plan([_of("14")], TWO).wants)
     assert simulate.plan([_of("14")], TWO).captures == (
@@ -224,7 +230,7 @@ def test_runs_that_figures_share_are_run_once() -> None:
 
 def test_sizes_follow_the_scale_and_keep_their_ratios() -> None:
     def of(scale: str) -> list[dict[str, float]]:
-        wants = sizes.dram_wants(Settings(scale, workloads=("bc",)))
+        wants = sizes.dram_wants(PAPER.settings(scale, workloads=["bc"]))
         return [
             {
                 key: float(text.removesuffix("KiB"))
@@ -239,10 +245,10 @@ def test_sizes_follow_the_scale_and_keep_their_ratios() -> None:
         assert small["host.promoted"] == 4 * small["ssd.dram"] == 32 * small["ssd.write_log"]
 
 
-@pytest.mark.parametrize("scale", plan.SCALES)
+@pytest.mark.parametrize("scale", list(PAPER.scales))
 def test_every_run_of_every_figure_is_a_usable_configuration(scale: str) -> None:
-    settings = Settings(scale, workloads=("bc",))
-    for item in simulate.plan(catalogue.choose(["all"]), settings).wants:
+    settings = PAPER.settings(scale, workloads=["bc"])
+    for item in simulate.plan(choose(PAPER.figures, ["all"]), settings).wants:
         core.effective_config(simulate.setup_of(item, settings), item.design)
 
 
@@ -259,7 +265,7 @@ def test_what_did_not_run_is_a_hole_and_a_sentence() -> None:
     )
     assert row.ours is None and row.published is not None
     assert isinstance(figure.draw(figure.frame(holed)), Drawing)
-    warned = tables.warnings(holed, figure.wants(TWO), [])
+    warned = tables.warnings(holed, figure.wants(TWO), [], threads_of)
     assert "did not run: the thread never ends: bc on skybyte-w" in warned
 
 
@@ -269,26 +275,27 @@ def test_a_log_that_filled_fewer_than_three_times_is_said() -> None:
     sentence = "the write log filled fewer than three times: bc on skybyte-wp"
     for fills, is_said in ((5, True), (6, False)):
         run["statistics"]["activity"]["log_fills"] = fills
-        warned = tables.warnings(Results(TWO, {item: run}), [item], [])
+        warned = tables.warnings(Results(TWO, {item: run}), [item], [], threads_of)
         assert (sentence in warned) is is_said
 
 
 def test_runs_with_unusual_threads_are_told_apart() -> None:
-    names = [tables.name_of(want("bc", "skybyte-full", threads=threads)) for threads in (16, 24)]
+    runs_of = [want("bc", "skybyte-full", threads=threads) for threads in (16, 24)]
+    names = [tables.name_of(item, threads_of) for item in runs_of]
     assert names == ["bc on skybyte-full (16 threads)", "bc on skybyte-full"]
 
 
 def test_why_a_figure_differs_is_said_under_the_conditions_that_it_is_about() -> None:
     figure = _of("14")
     for settings, is_said in (
-        (Settings(), True),
-        (Settings(fidelity="artifact"), False),
-        (Settings(scale="paper"), False),
+        (PAPER.settings(), True),
+        (PAPER.settings(fidelity="artifact"), False),
+        (PAPER.settings(scale="paper"), False),
         (TWO, False),
     ):
         results = Results(settings, {})
         made = {"14": (figure.frame(results), b'<svg width="10pt">')}
-        assert ("Why it differs" in page.render([figure], results, made, "")) is is_said
+        assert ("Why it differs" in page.render(PAPER, [figure], results, made, "")) is is_said
 
 
 def test_a_walk_has_the_fidelity_of_the_figure(
@@ -304,7 +311,7 @@ def test_a_walk_has_the_fidelity_of_the_figure(
             return {"caches": []}
 
     monkeypatch.setattr(core, "Run", Run)
-    settings = Settings(fidelity="artifact", workloads=("bc",))
+    settings = PAPER.settings(fidelity="artifact", workloads=["bc"])
     wanted = simulate.plan([_of("5")], settings)
     results = simulate.Simulation(None, lambda _name, _threads: captured).run(wanted)
     assert results.failures == {}
@@ -315,16 +322,16 @@ def test_a_walk_has_the_fidelity_of_the_figure(
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All figures, from results that nobody simulated."""
     place = tmp_path_factory.mktemp("figures")
-    figures = catalogue.choose(["all"])
-    results = synthetic_figures.results(figures, Settings())
+    figures = choose(PAPER.figures, ["all"])
+    results = synthetic_figures.results(figures, PAPER.settings())
     with OutputDirectory(place) as directory:
-        command.write(directory, figures, results, "entresol figure all")
+        writing.write(directory, PAPER, figures, results, "entresol figure all")
     return place
 
 
 def test_every_figure_has_its_picture_its_numbers_and_a_place_on_the_page(drawn: Path) -> None:
     content = (drawn / "index.html").read_text(encoding="utf-8")
-    for figure in catalogue.FIGURES:
+    for figure in PAPER.figures:
         for suffix in ("svg", "pdf", "csv"):
             assert (drawn / f"{figure.stem}.{suffix}").stat().st_size > 300
         assert f'<section id="{figure.stem}">' in content and f'href="#{figure.stem}"' in content
@@ -336,10 +343,10 @@ def test_every_figure_has_its_picture_its_numbers_and_a_place_on_the_page(drawn:
 
 
 def test_equal_results_are_equal_bytes(drawn: Path, tmp_path: Path) -> None:
-    figures = catalogue.choose(["2", "16"])
-    results = synthetic_figures.results(figures, Settings())
+    figures = choose(PAPER.figures, ["2", "16"])
+    results = synthetic_figures.results(figures, PAPER.settings())
     with OutputDirectory(tmp_path / "again") as directory:
-        command.write(directory, figures, results, "entresol figure 2 16")
+        writing.write(directory, PAPER, figures, results, "entresol figure 2 16")
     for figure in figures:
         for suffix in ("svg", "pdf", "csv"):
             name = f"{figure.stem}.{suffix}"
@@ -349,7 +356,7 @@ def test_equal_results_are_equal_bytes(drawn: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["9", "14", "16", "17", "22", "table3"])
 def test_nothing_is_cut_off_at_the_edge(name: str) -> None:
     figure = _of(name)
-    results = synthetic_figures.results([figure], Settings())
+    results = synthetic_figures.results([figure], PAPER.settings())
     with ink.style():
         made = figure.draw(figure.frame(results))
         made.draw_without_rendering()
@@ -360,7 +367,7 @@ def test_nothing_is_cut_off_at_the_edge(name: str) -> None:
 
 def test_a_figure_is_a_function_from_results_to_axes() -> None:
     results = synthetic_figures.results([_of("16")], TWO)
-    axes = figure_16(results)
+    axes = figures.axes("16", results)
     assert axes.get_ylabel() == "Share of requests"
     assert len(axes.patches) >= 2 * 3 * 4
 
@@ -376,7 +383,7 @@ def test_a_ratio_to_nothing_is_said_to_be_none() -> None:
 
 
 def test_one_workload_is_its_own_mean() -> None:
-    alone = Settings(workloads=("bc",))
+    alone = PAPER.settings(workloads=["bc"])
     figure = _of("14")
     frame = figure.frame(synthetic_figures.results([figure], alone))
     assert set(frame["workload"]) == {"bc"}
@@ -393,17 +400,17 @@ def test_a_figure_without_any_number_can_be_drawn(name: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "is_said"),
     [
-        (Settings(fidelity="artifact"), True),
-        (Settings(fidelity="artifact,-write_back_echo"), False),
-        (Settings(scale="paper", fidelity="artifact"), False),
-        (Settings(), False),
+        (PAPER.settings(fidelity="artifact"), True),
+        (PAPER.settings(fidelity="artifact,-write_back_echo"), False),
+        (PAPER.settings(scale="paper", fidelity="artifact"), False),
+        (PAPER.settings(), False),
     ],
 )
 def test_a_page_whose_artifact_feeds_itself_says_so(settings: Settings, is_said: bool) -> None:
     figure = _of("14")
     results = Results(settings, {})
     made = {"14": (figure.frame(results), b'<svg width="10pt">')}
-    shown = page.render([figure], results, made, "")
+    shown = page.render(PAPER, [figure], results, made, "")
     assert ("write_back_echo is on, which feeds itself" in shown) is is_said
     assert "captures made again give other numbers" in shown
 
@@ -425,9 +432,79 @@ def test_a_panel_without_a_curve_of_ours_says_that_nothing_is_written() -> None:
 
 
 def test_a_figure_that_agrees_is_not_said_to_differ() -> None:
-    figure = replace(_of("10"), why="No: all is well.")
-    results = Results(Settings(), {})
+    figure = replace(_of("10"), why=lambda _frame: "No: all is well.")
+    results = Results(PAPER.settings(), {})
     made = {"10": (figure.frame(results), b'<svg width="10pt">')}
-    shown = page.render([figure], results, made, "")
+    shown = page.render(PAPER, [figure], results, made, "")
     assert "Does it differ?" in shown and "Why it differs" not in shown
-    assert all(each.why for each in catalogue.FIGURES if each.name not in ("5", "6"))
+
+
+@pytest.mark.parametrize("figure", PAPER.figures, ids=lambda figure: figure.name)
+def test_every_figure_beside_published_values_says_why_it_differs(figure: Figure) -> None:
+    results = synthetic_figures.results([figure], PAPER.settings())
+    said = figure.why(figure.frame(results))
+    assert bool(said) == (figure.name not in ("5", "6"))
+    assert "–" not in said, "every number of the sentence is in the frame or was published"
+    empty = figure.why(figure.frame(Results(PAPER.settings(), {})))
+    assert bool(empty) == bool(said), "there are sentences without results too"
+
+
+def test_no_sentence_on_a_difference_holds_a_measured_number() -> None:
+    """Numbers come from the frame and the published files, so none stands in the source."""
+    tree = ast.parse(Path(reasons.__file__).read_text(encoding="utf-8"))
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    names = r"Figures? [0-9]+( and [0-9]+)?|fig[0-9]+|table3|skybyte-full-24|24 threads"
+    for text in texts:
+        if isinstance(text, str):
+            assert not re.search(r"[0-9]", re.sub(names, "", text)), text
+
+
+def test_the_numbers_of_a_sentence_are_those_of_the_frame() -> None:
+    figure = _of("16")
+    results = synthetic_figures.results([figure], PAPER.settings())
+    requests = results.runs[want("dlrm", "skybyte-wp")]["statistics"]["requests"]
+    for name in requests:
+        requests[name] = 0
+    requests["ssd_misses"], requests["host_reads"] = 37, 63
+    assert "it is 37, " in figure.why(figure.frame(results))
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "rest"),
+    [(["skybyte", "14", "18"], "skybyte", ["14", "18"]), (["14,18"], "skybyte", ["14,18"]),
+     (["all"], "skybyte", ["all"]), (["skybyte"], "skybyte", [])],
+)  # fmt: skip
+def test_a_paper_may_be_left_out_where_one_has_the_figures(
+    words: list[str], name: str, rest: list[str]
+) -> None:
+    paper, names = papers.of_words(words)
+    assert (paper.name, names) == (name, rest)
+
+
+def test_a_figure_that_two_papers_have_asks_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Paper("other", "Other", figures=(replace(_of("14"), title="Something else"),))
+    monkeypatch.setattr(papers, "every", lambda: [other, PAPER])
+    with pytest.raises(UserError, match=r"^14: other and skybyte have it; say entresol figure o"):
+        papers.of_words(["14"])
+    assert papers.of_words(["18"]) == (PAPER, ["18"])
+    with pytest.raises(UserError, match=r"13\. There are other 14, or all; skybyte 2, "):
+        papers.of_words(["13"])
+    monkeypatch.setattr(papers, "every", lambda: [Paper("own", "Our own"), PAPER])
+    assert papers.of_words(["14"]) == (PAPER, ["14"]), "a room without figures is no choice"
+
+
+def test_papers_and_their_figures_are_listed(entresol_command: Entresol) -> None:
+    listed = entresol_command("figure")
+    assert listed.code == 0
+    assert listed.out.startswith("skybyte: SkyByte\n  2       DRAM and CXL-SSD\n")
+    for words in (["--list"], ["skybyte"], ["skybyte", "--list"]):
+        assert entresol_command("figure", *words).out == listed.out
+
+
+def test_designs_look_alike_in_every_figure() -> None:
+    assert {design.name for design in core.designs()} == set(papers.looks())
+    for design in core.designs():
+        assert ink.label(design.name) == design.paper_name
+    assert ink.label("skybyte-full-24") == "SkyByte-Full-24"
+    assert (ink.label("mine"), ink.code("mine"), ink.colour("mine")) == ("mine", "MINE", ink.OTHER)
+    assert len({look.colour for look in papers.looks().values()}) == len(papers.looks())

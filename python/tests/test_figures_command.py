@@ -15,11 +15,11 @@ from entresol import core
 from entresol.errors import Stopped
 from entresol.execution import executor
 from entresol.figures import ink, simulate
-from entresol.figures.plan import Settings
-from entresol.papers.skybyte import figures as catalogue
+from entresol.figures.entry import choose
+from entresol.papers.skybyte import PAPER
 from entresol.store.result_store import Store
 
-TWO = Settings(workloads=("bc", "tpcc"))
+TWO = PAPER.settings(workloads=["bc,tpcc"])
 
 
 def test_the_command_makes_a_figure_from_captures(
@@ -81,7 +81,7 @@ def test_an_interruption_while_capturing_says_so_too(tmp_path: Path) -> None:
     def interrupted(_name: str, _threads: int) -> Path:
         raise KeyboardInterrupt
 
-    wanted = simulate.plan(catalogue.choose(["table3"]), TWO)
+    wanted = simulate.plan(choose(PAPER.figures, ["table3"]), TWO)
     with pytest.raises(Stopped, match="the store keeps the captures"):
         simulate.Simulation(Store(tmp_path), interrupted).run(wanted)
 
@@ -104,7 +104,7 @@ def test_a_walk_ends_soon_after_ctrl_c(
             return {"caches": []}
 
     monkeypatch.setattr(core, "Run", Run)
-    wanted = simulate.plan(catalogue.choose(["5"]), Settings(workloads=("bc",)))
+    wanted = simulate.plan(choose(PAPER.figures, ["5"]), PAPER.settings(workloads=["bc"]))
     kept = Store(tmp_path)
     try:
         with pytest.raises(Stopped, match="the store keeps"):

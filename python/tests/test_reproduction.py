@@ -12,44 +12,48 @@ from conftest import Entresol
 
 from entresol import core
 from entresol.errors import UserError
-from entresol.figures import published as paper
+from entresol.figures import claims as text
 from entresol.figures import reproduction
-from entresol.figures.plan import Results, Settings, want
-from entresol.figures.reproduction import Cause, Evidence
-from entresol.papers.skybyte import claims as text
-from entresol.papers.skybyte import switching
-from entresol.papers.skybyte.claims import Claim
+from entresol.figures.causes import Cause
+from entresol.figures.claims import Claim
+from entresol.figures.plan import Results, Settings
+from entresol.figures.reproduction import Evidence, Reproduction
+from entresol.figures.reproduction_page import confirmed, render
+from entresol.papers.skybyte import PAPER, runs, switching
+from entresol.papers.skybyte.claims import claims, wants
+from entresol.papers.skybyte.runs import want
 
-TWO = Settings(workloads=("bc", "tpcc"))
+TWO = PAPER.settings(workloads=["bc", "tpcc"])
+SKYBYTE = reproduction.of(PAPER)
 FULL = "speedup of Full over Base (average)"
 
 
 def _claim(quantity: str) -> Claim:
-    return next(claim for claim in text.claims() if claim.quantity == quantity)
+    return next(claim for claim in claims() if claim.quantity == quantity)
 
 
 def _results(settings: Settings) -> Results:
-    return Results(settings, {item: synthetic_figures.run(item) for item in text.wants(settings)})
+    return Results(settings, {item: synthetic_figures.run(item) for item in wants(settings)})
 
 
 def _evidence(shown: dict[Cause, float | None] | None = None) -> Evidence:
     return Evidence(_results(TWO), _results(replace(TWO, fidelity="artifact")), shown or {})
 
 
-@pytest.mark.parametrize("claim", text.claims(), ids=lambda claim: claim.quantity)
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.quantity)
 def test_every_claim_has_a_number_or_is_quoted(claim: Claim) -> None:
-    ours = text.ours(claim, _results(TWO))
-    assert (ours is None) == (claim.kind == text.QUOTED)
+    ours = claim.ours(_results(TWO))
+    assert (ours is None) == (claim.rule.kind == text.QUOTED)
     assert ours is None or math.isfinite(ours)
 
 
 @pytest.mark.parametrize(
     "claim",
-    [each for each in text.claims() if each.kind == text.SETTING],
+    [each for each in claims() if each.rule.kind == text.SETTING],
     ids=lambda claim: claim.quantity,
 )
 def test_a_setting_is_what_the_paper_says(claim: Claim) -> None:
-    assert text.ours(claim, Results(TWO, {})) == claim.published
+    assert claim.ours(Results(TWO, {})) == claim.published
 
 
 @pytest.mark.parametrize(
@@ -72,15 +76,13 @@ def test_a_setting_is_what_the_paper_says(claim: Claim) -> None:
 )
 def test_the_published_data_give_the_claims_of_the_text(quantity: str, near: float) -> None:
     claim = _claim(quantity)
-    assert text.theirs(claim) == pytest.approx(claim.published, rel=near)
+    assert claim.theirs() == pytest.approx(claim.published, rel=near)
 
 
 def test_computed_claims_follow_from_what_they_are_computed_from() -> None:
-    assert (
-        round(text.ours(_claim("cost ratio DRAM-only / SkyByte"), Results(TWO, {})) or 0, 1) == 15.9
-    )
-    worst = [claim for claim in text.claims() if "worst case" in claim.quantity]
-    assert [text.ours(claim, Results(TWO, {})) for claim in worst] == [272, 32]
+    assert round(_claim("cost ratio DRAM-only / SkyByte").ours(Results(TWO, {})) or 0, 1) == 15.9
+    worst = [claim for claim in claims() if "worst case" in claim.quantity]
+    assert [claim.ours(Results(TWO, {})) for claim in worst] == [272, 32]
 
 
 def test_a_claim_is_computed_by_hand() -> None:
@@ -94,8 +96,8 @@ def test_a_claim_is_computed_by_hand() -> None:
         want(*key): synthetic_figures.run(want(*key)) | {"execution_time_ps": time}
         for key, time in times.items()
     }
-    assert text.ours(_claim(FULL), Results(TWO, runs)) == 5.0
-    assert text.ours(_claim("speedup of Full over Base (max)"), Results(TWO, runs)) == 8.0
+    assert _claim(FULL).ours(Results(TWO, runs)) == 5.0
+    assert _claim("speedup of Full over Base (max)").ours(Results(TWO, runs)) == 8.0
 
 
 def test_a_claim_says_which_runs_it_needs() -> None:
@@ -105,45 +107,45 @@ def test_a_claim_says_which_runs_it_needs() -> None:
 
 
 def test_a_claim_that_is_gone_from_its_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [row for row in paper.claims() if row["quantity"] != "W over Base"]
-    monkeypatch.setattr(paper, "claims", lambda: rows)
+    rows = [row for row in runs.published.claims() if row["quantity"] != "W over Base"]
+    monkeypatch.setattr(runs.published, "claims", lambda: rows)
     with pytest.raises(UserError, match=r"claims\.csv: has no row W over Base"):
-        text.claims()
+        claims()
 
 
 def test_a_megabyte_of_the_index_is_that_of_its_worst_case() -> None:
     item = want("bc", "skybyte-w")
     run = synthetic_figures.run(item)
     run["statistics"]["activity"]["index_peak_bytes"] = 2 << 20
-    alone = Settings(workloads=("bc",))
+    alone = PAPER.settings(workloads=["bc"])
     claim = _claim("write-log index memory, average")
-    assert text.ours(claim, Results(alone, {item: run})) == 2 * 16
+    assert claim.ours(Results(alone, {item: run})) == 2 * 16
 
 
 def test_a_difference_without_a_cause_is_printed_as_unexplained() -> None:
-    page = reproduction.render(_evidence(), [], "entresol reproduction")
-    ours = text.ours(_claim(FULL), _results(TWO))
+    page = render(SKYBYTE, _evidence(), [], "entresol reproduction")
+    ours = _claim(FULL).ours(_results(TWO))
     assert _claim(FULL).differs(ours)
     assert f"### {FULL}" in page
     assert "**Unexplained.**" in page
-    assert page.count("\n| ") == len(text.claims()) + 1
+    assert page.count("\n| ") == len(claims()) + 1
 
 
 CLEAN = Cause(FULL, "paper", "Clean victims make {value} of {paper}.", "clean_victims_programmed")
 
 
 def test_a_cause_has_the_number_that_the_command_measured() -> None:
-    ours = text.ours(_claim(FULL), _results(TWO))
+    ours = _claim(FULL).ours(_results(TWO))
     assert ours is not None and ours > 6.11
-    made = reproduction.render(_evidence({CLEAN: 7.25}), [CLEAN], "entresol reproduction")
+    made = render(SKYBYTE, _evidence({CLEAN: 7.25}), [CLEAN], "entresol reproduction")
     page = " ".join(made.split())
     assert "Clean victims make 7.25 of " in page
     assert "(`--fidelity clean_victims_programmed`)" in page
 
 
 def test_a_cause_that_its_run_does_not_show_is_none() -> None:
-    farther = (text.ours(_claim(FULL), _results(TWO)) or 0) * 1.5
-    made = reproduction.render(_evidence({CLEAN: farther}), [CLEAN], "entresol reproduction")
+    farther = (_claim(FULL).ours(_results(TWO)) or 0) * 1.5
+    made = render(SKYBYTE, _evidence({CLEAN: farther}), [CLEAN], "entresol reproduction")
     page = " ".join(made.split())
     assert "Clean victims make" not in page
     assert "**Unexplained.** Not the cause: `--fidelity clean_victims_programmed` gives" in page
@@ -152,7 +154,7 @@ def test_a_cause_that_its_run_does_not_show_is_none() -> None:
 def test_what_is_taken_out_of_the_artifact_has_to_move_it_away() -> None:
     claim, evidence = _claim(FULL), _evidence()
     taken = replace(CLEAN, fidelity="artifact,-clean_victims_programmed")
-    ours = text.ours(claim, evidence.artifact) or 0
+    ours = claim.ours(evidence.artifact) or 0
     for value, is_shown in (
         (ours * 2, True),
         (ours, False),
@@ -160,7 +162,7 @@ def test_what_is_taken_out_of_the_artifact_has_to_move_it_away() -> None:
         (claim.published / 100, False),
     ):
         shown = replace(evidence, shown={taken: value})
-        assert reproduction.confirmed(claim, taken, shown) is is_shown
+        assert confirmed(claim, taken, shown) is is_shown
 
 
 @pytest.mark.parametrize(
@@ -174,24 +176,24 @@ def test_what_is_taken_out_of_the_artifact_has_to_move_it_away() -> None:
 )
 def test_a_wrong_cause_is_one_sentence(content: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        reproduction.causes(content)
+        SKYBYTE.causes(content)
 
 
 def test_a_cause_with_a_number_that_does_not_exist_is_one_sentence() -> None:
     cause = Cause(FULL, "paper", "It is {gain}.", None, ())
     with pytest.raises(UserError, match="cannot be filled in"):
-        reproduction.render(_evidence(), [cause], "entresol reproduction")
+        render(SKYBYTE, _evidence(), [cause], "entresol reproduction")
 
 
 def test_the_causes_that_ship_are_sound() -> None:
-    page = reproduction.render(_evidence(), reproduction.causes(), "entresol reproduction")
+    page = render(SKYBYTE, _evidence(), SKYBYTE.causes(), "entresol reproduction")
     assert page.startswith("# Reproduction")
 
 
 def test_the_command_writes_the_page(
     entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduction, "causes", lambda: [])
+    monkeypatch.setattr(Reproduction, "causes", lambda _: [])
     place = tmp_path / "captures"
     place.mkdir()
     for threads in (4, 8, 24):
@@ -200,36 +202,40 @@ def test_the_command_writes_the_page(
     outcome = entresol_command(*words)
     assert outcome.code == 0, outcome.err
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    written = "Written by `entresol reproduction --scale small --workloads bc --captures DIR`"
+    written = (
+        "Written by `entresol reproduction skybyte --scale small --workloads bc --captures DIR`"
+    )
     assert written in page
     assert "| VI-B | P over Base | x | 1.84 | 1.80 | " in page
 
 
 def test_at_scale_small_the_artifact_is_without_the_echo_and_nowhere_else() -> None:
     cause = Cause(FULL, "paper", "So.", "artifact,-clean_victims_programmed")
-    small, paper = TWO, replace(TWO, scale="paper")
-    conditions = [plan.settings.fidelity for plan in reproduction.plans(small, [cause])]
+    small, paper = TWO, replace(TWO, scale="paper", at=PAPER.scales["paper"])
+    conditions = [plan.settings.fidelity for plan in SKYBYTE.plans(small, [cause])]
     assert conditions == [
         "paper",
         "artifact,-write_back_echo",
         "artifact,-write_back_echo,-clean_victims_programmed",
     ]
-    conditions = [plan.settings.fidelity for plan in reproduction.plans(paper, [cause])]
+    conditions = [plan.settings.fidelity for plan in SKYBYTE.plans(paper, [cause])]
     assert conditions == ["paper", "artifact", "artifact,-clean_victims_programmed"]
-    page = reproduction.render(_evidence(), [], "entresol reproduction")
+    page = render(SKYBYTE, _evidence(), [], "entresol reproduction")
     assert "without `write_back_echo`" in page
 
 
 def test_the_page_says_that_captures_made_again_give_a_new_result() -> None:
-    page = reproduction.render(_evidence(), [], "entresol reproduction")
+    page = render(SKYBYTE, _evidence(), [], "entresol reproduction")
     assert "on captures made again the numbers\nare a new result" in page
 
 
 def test_a_run_that_failed_is_on_the_page_and_in_the_exit_code(
     entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduction, "causes", lambda: [])
-    monkeypatch.setattr(text, "wants", switching.request_wants)
+    monkeypatch.setattr(Reproduction, "causes", lambda _: [])
+    assert PAPER.text is not None
+    fewer = replace(PAPER.text, wants=switching.request_wants)
+    monkeypatch.setattr(reproduction, "of", lambda paper: Reproduction(paper, fewer))
     place = tmp_path / "captures"
     place.mkdir()
     (place / "bc-8.etr").symlink_to(captured)
@@ -246,7 +252,7 @@ def test_settings_of_the_index_are_read_from_the_firmware(
     other = core.LogIndex(first_table_entries=8, fullest_milli=500, page_bytes=16, entry_bytes=4)
     monkeypatch.setattr(core, "log_index", lambda: other)
     found = [
-        text.ours(_claim(quantity), Results(TWO, {}))
+        _claim(quantity).ours(Results(TWO, {}))
         for quantity in (
             "second-level table load-factor limit",
             "second-level table initial entries",

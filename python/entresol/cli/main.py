@@ -24,8 +24,10 @@ from entresol.cli import (
     device,
     explain_gain,
     fidelity,
+    figure,
     listings,
     replay,
+    reproduction,
     results,
     run,
     sample,
@@ -36,8 +38,6 @@ from entresol.cli import (
 )
 from entresol.cli.options import JsonOption
 from entresol.errors import DEBUG, Failed, InternalError, Stopped, UserError
-from entresol.figures import command as figure
-from entresol.figures import reproduction_command as reproduction
 
 FAILED = 1
 BAD_INPUT = 2

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from entresol import papers
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -19,17 +21,9 @@ SOFT = "#5c6470"
 GRID = "#dcdad5"
 HATCH = "//////"
 """Published values: white with this."""
+OTHER = "#7d6bb0"
+"""A design of no room."""
 
-_LABELS = {"base-cssd": "Base-CSSD", "dram-only": "DRAM-Only", "astriflash-cxl": "AstriFlash-CXL"}
-_CODES = {
-    "base-cssd": "Base", "dram-only": "DRAM", "astriflash-cxl": "Astri", "skybyte-full": "Full",
-}  # fmt: skip
-_COLOURS = {
-    "base-cssd": "#a9aeb6", "skybyte-p": "#e69f00", "skybyte-c": "#56b4e9", "skybyte-w": "#009e73",
-    "skybyte-cp": "#cc79a7", "skybyte-wp": "#0072b2", "skybyte-full": "#d55e00",
-    "dram-only": "#333333", "skybyte-ct": "#8a93e0", "skybyte-wct": "#5a4bc4",
-    "astriflash-cxl": "#8c5a2b",
-}  # fmt: skip
 LADDER = ("#fde3b4", "#f4a940", "#d55e00", "#8e3b00", "#4d1f00", "#1d0c00")
 """Shades for steps of one thing, from light to dark: told apart without colour too."""
 PARTS = {
@@ -71,21 +65,22 @@ def figure(width: float, height: float) -> Figure:
 
 
 def label(design: str) -> str:
-    """A design's name in the paper."""
-    if design in _LABELS or not design.startswith("skybyte-"):
-        return _LABELS.get(design, design)
-    name = design.removeprefix("skybyte-")
-    return f"SkyByte-{name.capitalize() if name.startswith('full') else name.upper()}"
+    """A design's name in its paper; of `skybyte-full-24` that of `skybyte-full`, and `-24`."""
+    known = papers.looks()
+    of = max((name for name in known if design.startswith(name)), key=len, default="")
+    return known[of].title + design.removeprefix(of) if of else design
 
 
 def code(design: str) -> str:
     """A short name, for below a bar."""
-    return _CODES.get(design, design.removeprefix("skybyte-").upper())
+    known = papers.looks().get(design)
+    return design.upper() if known is None else known.code
 
 
 def colour(design: str) -> str:
-    """The colour of a design, the same in every figure and in the report."""
-    return _COLOURS.get(design, "#7d6bb0")
+    """The colour of a design, the same in every figure."""
+    known = papers.looks().get(design)
+    return OTHER if known is None else known.colour
 
 
 def grid(axes: Axes) -> None:

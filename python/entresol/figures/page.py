@@ -10,8 +10,9 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from entresol.figures import tables
-from entresol.figures.plan import ECHO, WORKLOADS, Results, Settings
-from entresol.papers.skybyte.figures import Figure
+from entresol.figures.entry import NO_MEAN, Figure
+from entresol.figures.paper import PAPER, Paper
+from entresol.figures.plan import Results, Settings
 
 if TYPE_CHECKING:
     import polars
@@ -19,14 +20,10 @@ if TYPE_CHECKING:
 SCREEN = 1.84
 """Pixels for a point of a picture: one across the page then fills the column."""
 SCREEN_LEAST = 1.08
-ECHOES = (
-    f"{ECHO} is on, which feeds itself in the L3 of scale small (written lines come back dirty and "
-    "drive each other out), so what is shown says little of the designs; "
-    f"--fidelity artifact,-{ECHO} is the artifact without it."
-)
 
 
 def render(
+    paper: Paper,
     figures: Sequence[Figure],
     results: Results,
     made: Mapping[str, tuple[polars.DataFrame, bytes]],
@@ -35,26 +32,28 @@ def render(
     """The page. `made` has a frame and an SVG for each figure."""
     style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     links = "".join(f'<li><a href="#{figure.stem}">{_short(figure)}</a></li>' for figure in figures)
-    sections = "".join(_section(figure, results, *made[figure.name]) for figure in figures)
+    sections = "".join(_section(paper, figure, results, *made[figure.name]) for figure in figures)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Figures of SkyByte · Entresol</title><style>{style}</style></head><body>"
+        f"<title>Figures of {escape(paper.title)} · Entresol</title>"
+        f"<style>{style}</style></head><body>"
         '<a class="skip" href="#figures">To the figures</a>'
-        '<header><p class="mark">Entresol</p><h1>Figures of the SkyByte paper, made anew</h1>'
-        f"<p>{_lead(results)}</p>{_echo(results.settings)}<pre>{escape(command)}</pre>"
+        '<header><p class="mark">Entresol</p>'
+        f"<h1>Figures of the {escape(paper.title)} paper, made anew</h1>"
+        f"<p>{_lead(results)}</p>{_caution(paper, results.settings)}<pre>{escape(command)}</pre>"
         f'<nav aria-label="Figures"><ul>{links}</ul></nav></header>'
         f'<main id="figures">{sections}</main></body></html>\n'
     )
 
 
 def _short(figure: Figure) -> str:
-    return figure.name if figure.name.isdigit() else "Table III"
+    return figure.name if figure.name.isdigit() else figure.called
 
 
 def _lead(results: Results) -> str:
     of = results.settings
-    sizes = "sizes of Table II" if of.shrink == 1 else f"sizes {of.shrink} times smaller"
+    sizes = "the paper's sizes" if of.shrink == 1 else f"sizes {of.shrink} times smaller"
     return (
         "Solid bars and lines are ours; hatched bars and dashed lines are what was published. "
         f"Machine {escape(of.machine)} ({sizes}), fidelity {escape(of.fidelity)}, mode "
@@ -66,11 +65,10 @@ def _lead(results: Results) -> str:
     )
 
 
-def _echo(of: Settings) -> str:
-    """What makes all numbers meaningless, said before the first of them."""
-    if not of.echoes:
-        return ""
-    return f'<div class="warnings"><ul><li>{escape(ECHOES)}</li></ul></div>'
+def _caution(paper: Paper, of: Settings) -> str:
+    """What makes all numbers say little, before the first of them."""
+    sentence = paper.caution(of)
+    return f'<div class="warnings"><ul><li>{escape(sentence)}</li></ul></div>' if sentence else ""
 
 
 def _size(svg: bytes) -> str:
@@ -81,26 +79,30 @@ def _size(svg: bytes) -> str:
     return f"max-width:{width * SCREEN:.0f}px;min-width:{width * SCREEN_LEAST:.0f}px"
 
 
-def _why(figure: Figure, of: Settings) -> str:
+def _why(paper: Paper, figure: Figure, frame: polars.DataFrame, of: Settings) -> str:
     """A person's sentence, under the conditions that it is about only."""
-    if not figure.why or (of.scale, of.fidelity, of.workloads) != ("small", "paper", WORKLOADS):
+    if (of.scale, of.fidelity, of.workloads) != ("small", PAPER, paper.workloads):
         return ""
-    head = "Does it differ?" if figure.why.startswith("No") else "Why it differs"
+    if not (reason := figure.why(frame)):
+        return ""
+    head = "Does it differ?" if reason.startswith("No") else "Why it differs"
     return (f'<p class="why"><b>{head}</b> (a person\'s sentence; entresol reproduction '
-            f"measures the causes). {escape(figure.why)}</p>")  # fmt: skip
+            f"measures the causes). {escape(reason)}</p>")  # fmt: skip
 
 
-def _section(figure: Figure, results: Results, frame: polars.DataFrame, svg: bytes) -> str:
+def _section(
+    paper: Paper, figure: Figure, results: Results, frame: polars.DataFrame, svg: bytes
+) -> str:
     wants, walks = figure.wants(results.settings), figure.walks(results.settings)
     picture = base64.b64encode(svg).decode("ascii")
     files = "".join(f'<a href="{figure.stem}.{suffix}">{suffix.upper()}</a> '
                     for suffix in ("svg", "pdf", "csv"))  # fmt: skip
-    mean = "" if figure.mean == "none" else f" The paper's mean: {figure.mean}."
-    why = _why(figure, results.settings)
+    mean = "" if figure.mean == NO_MEAN else f" The paper's mean: {figure.mean}."
+    why = _why(paper, figure, frame, results.settings)
     warned = [
         *tables.without_ratio(frame, results),
         *tables.partial_means(frame),
-        *tables.warnings(results, wants, walks),
+        *tables.warnings(results, wants, walks, paper.threads_of),
     ]
     alarms = "".join(f"<li>{escape(sentence)}</li>" for sentence in warned)
     warnings = f'<div class="warnings"><ul>{alarms}</ul></div>' if alarms else ""

@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from entresol import core
 from entresol.core import Json
-from entresol.errors import UserError, did_you_mean
 
-WORKLOADS = ("bc", "bfs-dense", "dlrm", "radix", "srad", "tpcc", "ycsb")
-"""Table I, in the order of the paper's figures."""
-SCALES = ("small", "paper")
 MODES = ("detailed", "fast")
-SHRINK = {"small": 16, "paper": 1}
-"""By how much what holds data is smaller than in Table II."""
-MACHINES = {"small": "small", "paper": "table2"}
-SWITCHING = 24
-"""Threads of designs that switch (§VI-A)."""
-PLAIN = 8
-"""Threads of designs that do not."""
-MOTIVATION = 4
-"""Threads and cores of §II-C."""
-ECHO = "write_back_echo"
-"""The switch that feeds itself in the L3 of scale small, a sixteenth of Table II's: written lines
-come back dirty and drive each other out, and a run takes some hundred times as long."""
-_SWITCHING_DESIGNS = frozenset({
-    "skybyte-c", "skybyte-cp", "skybyte-ct", "skybyte-wct", "skybyte-full", "astriflash-cxl",
-})  # fmt: skip
-
-
-def threads_of(design: str) -> int:
-    """How many threads the paper runs a design with."""
-    return SWITCHING if design in _SWITCHING_DESIGNS else PLAIN
 
 
 @dataclass(frozen=True, order=True)
@@ -43,73 +18,68 @@ class Want:
     design: str
     threads: int
     overrides: tuple[str, ...] = ()
+    """Parameters as `key=value`, in the order of the keys."""
     nand: str = ""
-
-
-def want(
-    workload: str, design: str, *, threads: int | None = None, nand: str = "", **sizes: str
-) -> Want:
-    """A run with the paper's threads. `ssd__write_log="4MiB"` sets `ssd.write_log`."""
-    overrides = tuple(f"{key.replace('__', '.')}={value}" for key, value in sorted(sizes.items()))
-    return Want(workload, design, threads or threads_of(design), overrides, nand)
+    """A NAND type; empty for the machine's."""
 
 
 @dataclass(frozen=True, order=True)
 class Walk:
-    """An analysis of page locality that a figure needs: behind the caches, with page caches of the
-    footprint divided by each of `shares`."""
+    """An analysis of page locality that a figure needs: behind the caches of a design, with page
+    caches of the footprint divided by each of `shares`."""
 
     workload: str
     threads: int
     shares: tuple[int, ...]
+    design: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A size at which the runs of a paper are made."""
+
+    machine: str
+    """The machine preset."""
+    shrink: int
+    """By how much what holds data is smaller than in the paper."""
+    window: float
+    """Instructions of a capture, about."""
+    recording: float
+    """Seconds that a capture takes, about."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The conditions of all runs of a set of figures."""
+    """The conditions of all runs of a set of figures of one paper."""
 
-    scale: str = "small"
+    paper: str
+    """Name of the paper's room."""
+    scale: str
+    at: Scale
+    workloads: tuple[str, ...]
     fidelity: str = "paper"
     mode: str = "detailed"
-    workloads: tuple[str, ...] = WORKLOADS
     overrides: tuple[str, ...] = ()
-    """Parameters that are set in all runs."""
+    """Parameters that are set in all runs, as `key=value`."""
 
     @property
     def machine(self) -> str:
         """The machine preset."""
-        return MACHINES[self.scale]
+        return self.at.machine
 
     @property
     def shrink(self) -> int:
         """By how much sizes are smaller than the paper's."""
-        return SHRINK[self.scale]
-
-    @property
-    def echoes(self) -> bool:
-        """Whether `ECHO` is on where it feeds itself."""
-        return self.scale == "small" and ECHO in core.fidelity_names(self.fidelity)
+        return self.at.shrink
 
     def size(self, mib: float) -> str:
-        """A size of the paper at this scale, as a parameter's text."""
+        """A size of the paper, in MiB, at this scale, as a parameter's text."""
         return f"{round(mib * 1024 / self.shrink)}KiB"
 
 
-def settings(scale: str, fidelity: str, mode: str, workloads: Sequence[str]) -> Settings:
-    """Checked settings. Raises `UserError` for an unknown scale, mode or workload, and
-    `ConfigError` for an unknown fidelity."""
-    if scale not in SCALES:
-        raise UserError(f"--scale is {' or '.join(SCALES)}, not {scale}.")
-    if mode not in MODES:
-        raise UserError(f"--mode is {' or '.join(MODES)}, not {mode}.")
-    core.fidelity_names(fidelity)
-    names = [name.strip() for text in workloads or ["all"] for name in text.split(",")]
-    for name in names:
-        if name != "all" and name not in WORKLOADS:
-            hint = did_you_mean(name, WORKLOADS) or f" Choose from {', '.join(WORKLOADS)}, or all."
-            raise UserError(f"unknown workload {name}.{hint}")
-    chosen = tuple(name for name in WORKLOADS if name in names or "all" in names)
-    return Settings(scale, fidelity, mode, chosen)
+def overrides(sizes: Mapping[str, str]) -> tuple[str, ...]:
+    """Parameters from names of arguments: `ssd__write_log="4MiB"` sets `ssd.write_log`."""
+    return tuple(f"{key.replace('__', '.')}={value}" for key, value in sorted(sizes.items()))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,10 @@
-"""The published numbers, from the files in `published/`."""
+"""The published numbers of a paper, from the files in the folder `published/` of its room."""
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from importlib.resources.abc import Traversable
 
 from entresol.errors import UserError
@@ -18,10 +15,11 @@ _COLUMNS = ("workload", "design", "x", "metric", "value")
 
 
 @dataclass(frozen=True)
-class Published:
+class Table:
     """A file of published numbers."""
 
-    name: str
+    where: str
+    """Its name in messages."""
     values: Mapping[Key, float]
 
     def value(self, workload: str, design: str, metric: str, x: float | str = "") -> float:
@@ -29,10 +27,7 @@ class Published:
         key = (workload, design, text_of(x), metric)
         if key not in self.values:
             row = ",".join(key)
-            raise UserError(
-                f"papers/skybyte/published/{self.name}.csv: has no row {row}; "
-                "install Entresol again."
-            )
+            raise UserError(f"{self.where}: has no row {row}; install Entresol again.")
         return self.values[key]
 
     def find(self, workload: str, design: str, metric: str, x: float | str = "") -> float | None:
@@ -53,56 +48,54 @@ def text_of(x: float | str) -> str:
     return x if isinstance(x, str) else f"{x:g}" if x < 1e6 else str(int(x))
 
 
-def directory() -> Traversable:
-    """Where the files are."""
-    return resources.files("entresol.papers.skybyte").joinpath("published")
+class Published:
+    """All published numbers of a paper: `published("fig14")` is a file of them."""
 
+    def __init__(self, folder: Traversable, where: str, rows: Mapping[str, int]) -> None:
+        """`where` names the folder in messages. `rows` says how many rows each file has: some
+        files were published incomplete, so that nothing else finds a row that is gone."""
+        self.folder = folder
+        self.rows = rows
+        self._where = where
+        self._read: dict[str, Table] = {}
 
-@cache
-def published(name: str) -> Published:
-    """The numbers of a figure, such as `fig14`. Raises `UserError` for a file that is no good."""
-    where = f"papers/skybyte/published/{name}.csv"
-    values: dict[Key, float] = {}
-    for number, row in enumerate(_rows(name, where), start=2):
+    def __call__(self, name: str) -> Table:
+        """The numbers of a file, such as `fig14`. Raises `UserError` for one that is no good."""
+        if name not in self._read:
+            self._read[name] = self._table(name)
+        return self._read[name]
+
+    def _table(self, name: str) -> Table:
+        where = self.where(name)
+        values: dict[Key, float] = {}
+        for number, row in enumerate(self._rows(name), start=2):
+            try:
+                key = (row["workload"], row["design"], row["x"], row["metric"])
+                values[key] = float(row["value"])
+            except (KeyError, TypeError, ValueError) as error:
+                columns = ", ".join(_COLUMNS)
+                raise UserError(f"{where}: line {number} does not have {columns}.") from error
+        return Table(where, values)
+
+    def check(self) -> None:
+        """Raises `UserError` for a file that has lost or gained rows."""
+        for name, count in self.rows.items():
+            if (found := len(self(name).values)) != count:
+                raise UserError(f"{self.where(name)}: has {found} rows instead of {count}; "
+                                "install Entresol again.")  # fmt: skip
+
+    def claims(self) -> list[dict[str, str]]:
+        """The numbers of the text, from `claims.csv`: section, quantity, value, unit."""
+        return self._rows("claims")
+
+    def where(self, name: str) -> str:
+        """A file's name in messages."""
+        return f"{self._where}/{name}.csv"
+
+    def _rows(self, name: str) -> list[dict[str, str]]:
         try:
-            key = (row["workload"], row["design"], row["x"], row["metric"])
-            values[key] = float(row["value"])
-        except (KeyError, TypeError, ValueError) as error:
-            columns = ", ".join(_COLUMNS)
-            raise UserError(f"{where}: line {number} does not have {columns}.") from error
-    return Published(name, values)
-
-
-ROWS = {"fig02": 14, "fig03": 142, "fig04": 14, "fig09": 39, "fig14": 56, "fig15": 42,
-        "fig15b": 84, "fig16": 28, "fig17": 252, "fig18": 49, "fig19": 50, "fig20": 50,
-        "fig21": 33, "table3": 7}  # fmt: skip
-"""How many rows each file has. Some were never complete, so no other test finds one gone."""
-
-
-def check() -> None:
-    """Raises `UserError` for a file that has lost or gained rows."""
-    for name, count in ROWS.items():
-        if (found := len(published(name).values)) != count:
-            raise UserError(
-                f"papers/skybyte/published/{name}.csv: has {found} rows instead of {count}; "
-                "install Entresol again."
-            )
-
-
-def upper_edge(lower: float) -> float:
-    """Where a bin of the artifact's latencies ends: ten of them up to 100 ns, then ninety to a
-    decade. A published share is of the accesses up to and with the bin."""
-    return lower + max(10.0, 10.0 ** (math.floor(math.log10(lower)) - 1)) if lower else 10.0
-
-
-def claims() -> list[dict[str, str]]:
-    """The numbers of the text: section, quantity, value, unit."""
-    return _rows("claims", "papers/skybyte/published/claims.csv")
-
-
-def _rows(name: str, where: str) -> list[dict[str, str]]:
-    try:
-        text = directory().joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{where}: cannot be read: {error.strerror}.") from error
-    return list(csv.DictReader(text.splitlines()))
+            text = self.folder.joinpath(f"{name}.csv").read_text(encoding="utf-8")
+        except OSError as error:
+            why = error.strerror or error
+            raise UserError(f"{self.where(name)}: cannot be read: {why}.") from error
+        return list(csv.DictReader(text.splitlines()))

@@ -15,20 +15,15 @@ from entresol.core import Json, Setup
 from entresol.errors import Failed, Stopped, UserError
 from entresol.execution import executor, worker
 from entresol.execution.point import Point
+from entresol.figures.entry import Figure
 from entresol.figures.plan import Results, Settings, Walk, Want
 from entresol.interruption import interruptible
-from entresol.papers.skybyte.figures import Figure
 from entresol.store.result_store import Store
 
 MIPS = 12
 """Instructions of a run per microsecond of a processor core, about, of a detailed run."""
 FAST = 5
 """How much quicker a fast run is, about."""
-WINDOW = {"small": 100e6, "paper": 100e6}
-"""Instructions of a capture, about."""
-RECORDING = {"small": 6, "paper": 180}
-"""Seconds for a capture, about."""
-
 
 Captures = Callable[[str, int], Path]
 """Where the capture of a workload with so many threads comes from."""
@@ -55,9 +50,9 @@ class Plan:
     def estimate(self, workers: int) -> str:
         """One sentence on how much work it is at most."""
         pace = MIPS * 1e6 * (FAST if self.settings.mode == "fast" else 1)
-        window = WINDOW[self.settings.scale]
-        seconds = len(self.wants) * window / pace / workers
-        seconds += len(self.captures) * RECORDING[self.settings.scale]
+        at = self.settings.at
+        seconds = len(self.wants) * at.window / pace / workers
+        seconds += len(self.captures) * at.recording
         walks = f" and {len(self.walks)} walks" if self.walks else ""
         return (
             f"{len(self.wants)} runs{walks} of {len(self.captures)} captures; about "
@@ -193,14 +188,14 @@ class Simulation:
             of = wanted.settings
             setup = Setup(of.machine, None, (), of.overrides, of.fidelity)
             try:
-                walks[item] = interruptible(partial(_locality, capture.path, setup, item.shares))
+                walks[item] = interruptible(partial(_locality, capture.path, setup, item))
             except core.EntresolError as error:
                 failures[item] = str(error)
         return walks
 
 
-def _locality(capture: Path, setup: Setup, shares: tuple[int, ...]) -> Json:
-    return core.Run(capture, setup, "base-cssd", None, False).page_locality(shares)
+def _locality(capture: Path, setup: Setup, item: Walk) -> Json:
+    return core.Run(capture, setup, item.design, None, False).page_locality(item.shares)
 
 
 def _refuse(

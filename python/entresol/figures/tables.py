@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from entresol import quantity
 from entresol.core import Json
 from entresol.figures import frames, ink
 from entresol.figures.frames import Row
-from entresol.figures.plan import Results, Walk, Want, threads_of
+from entresol.figures.plan import Results, Walk, Want
 
 if TYPE_CHECKING:
     import polars
@@ -98,18 +98,24 @@ def _number(value: float | None) -> str:
     return quantity.NOTHING if value is None else quantity.significant(value, 4)
 
 
-def warnings(results: Results, wants: Sequence[Want], walks: Sequence[Walk]) -> list[str]:
+def warnings(
+    results: Results,
+    wants: Sequence[Want],
+    walks: Sequence[Walk],
+    usual: Callable[[str], int],
+) -> list[str]:
     """Sentences on what did not run or did not act, each with the runs it is about."""
     found: dict[str, list[str]] = {}
     for item, run in results.among(wants).items():
         for sentence in run["warnings"]:
-            found.setdefault(sentence, []).append(name_of(item))
+            found.setdefault(sentence, []).append(name_of(item, usual))
         if (few := _log_fills(run)) is not None:
-            found.setdefault(few, []).append(name_of(item))
+            found.setdefault(few, []).append(name_of(item, usual))
     needed: list[Want | Walk] = [*wants, *walks]
     for every in needed:
         if every in results.failures:
-            found.setdefault(f"did not run: {results.failures[every]}", []).append(name_of(every))
+            why = f"did not run: {results.failures[every]}"
+            found.setdefault(why, []).append(name_of(every, usual))
     return [f"{sentence.rstrip('.')}: {_listed(names, len(results.among(wants)))}"
             for sentence, names in found.items()]  # fmt: skip
 
@@ -148,12 +154,11 @@ def _log_fills(run: Json) -> str | None:
     return None if fills >= FILLS else "the write log filled fewer than three times"
 
 
-def name_of(item: Want | Walk) -> str:
-    """A run as a reader knows it."""
+def name_of(item: Want | Walk, usual: Callable[[str], int]) -> str:
+    """A run as a reader knows it: threads are named where they are not a design's usual ones."""
     if isinstance(item, Walk):
         return item.workload
-    usual = threads_of(item.design)
-    threads = [] if item.threads == usual else [f"{item.threads} threads"]
+    threads = [] if item.threads == usual(item.design) else [f"{item.threads} threads"]
     changed = ", ".join((*threads, *item.overrides, *([item.nand] if item.nand else [])))
     return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
 

@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from entresol import core, cost
-from entresol.errors import UserError
-from entresol.figures import frames, plan
-from entresol.figures import published as paper
-from entresol.figures.plan import Results, Settings, Want, quotient
-from entresol.papers.skybyte import motivation, overall, variants
+from entresol.figures import frames
+from entresol.figures.claims import COMPUTED, QUOTED, SETTING, SIMULATED, Claim, Rule, read
+from entresol.figures.plan import Settings, Want, quotient
+from entresol.papers.skybyte import motivation, overall, runs, variants
+from entresol.papers.skybyte.runs import published
 from entresol.papers.skybyte.sources import Ours, Source, Theirs
-
-SIMULATED, COMPUTED, SETTING, QUOTED = "simulated", "computed", "a setting", "quoted"
-FAR = 0.25
-"""A difference beyond this asks for its cause."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A number of the text and what stands beside it."""
-
-    section: str
-    quantity: str
-    published: float
-    unit: str
-    how: str
-    """Which mean of what; or where a number that is no simulation comes from."""
-    kind: str
-    value: Callable[[Source], float | None]
-
-    def differs(self, ours: float | None) -> bool:
-        """Whether ours is more than a quarter away; a bound is kept or not."""
-        if ours is None or self.kind in (SETTING, QUOTED):
-            return False
-        if "at least" in self.quantity:
-            return ours < self.published * (1 - FAR)
-        return not 1 - FAR <= ours / self.published <= 1 + FAR
 
 
 def wants(settings: Settings) -> list[Want]:
@@ -207,7 +179,7 @@ _TABLE: dict[str, Entry] = {
     "share of CXL-SSD requests within 200 ns (at least)": (
         SIMULATED, "smallest of the workloads, four threads", _extreme(min, _quick)),
     "cores and threads of the motivation study": (SETTING, "as in Figures 2 to 4",
-                                                  _constant(plan.MOTIVATION)),
+                                                  _constant(runs.MOTIVATION)),
     "write-log index memory, worst case with fixed 64-entry tables": (
         COMPUTED, "each of 2²⁰ lines in a page of its own", lambda _source: _worst_index(64)),
     "write-log index memory, worst case with resizing": (
@@ -242,8 +214,8 @@ _TABLE: dict[str, Entry] = {
                                                                     "skybyte-ct")),
     "Full over WCT (average)": (SIMULATED, "geometric mean", _speedup("skybyte-full",
                                                                       "skybyte-wct")),
-    "threads with context switching": (SETTING, "of Figure 14", _constant(plan.SWITCHING)),
-    "threads without context switching": (SETTING, "of Figure 14", _constant(plan.PLAIN)),
+    "threads with context switching": (SETTING, "of Figure 14", _constant(runs.SWITCHING)),
+    "threads without context switching": (SETTING, "of Figure 14", _constant(runs.PLAIN)),
     "instructions per thread (at least)": (
         SIMULATED, "smallest of the workloads, 24 threads, warm-up included",
         _extreme(min, lambda source: [value / 1e6 for name in source.workloads
@@ -251,32 +223,10 @@ _TABLE: dict[str, Entry] = {
 }  # fmt: skip
 
 
+def _rule(kind: str, how: str, value: Callable[[Source], float | None]) -> Rule:
+    return Rule(kind, how, lambda results: value(Ours(results)), lambda: value(Theirs()))
+
+
 def claims() -> list[Claim]:
     """All claims, in the order of the file. Raises `UserError` for one nobody knows to compute."""
-    found = []
-    rows = paper.claims()
-    for quantity in _TABLE.keys() - {row["quantity"] for row in rows}:
-        raise UserError(
-            f"papers/skybyte/published/claims.csv: has no row {quantity}; install Entresol again."
-        )
-    for row in rows:
-        quantity = row["quantity"]
-        if quantity not in _TABLE:
-            raise UserError(
-                f"papers/skybyte/published/claims.csv: {quantity}: is not a claim that is known."
-            )
-        kind, how, value = _TABLE[quantity]
-        published = float(row["value"])
-        found.append(Claim(row["section"], quantity, published, row["unit"], how, kind, value))
-    return found
-
-
-def theirs(claim: Claim) -> float | None:
-    """What the published data themselves give."""
-    value = claim.value(Theirs()) if claim.kind == SIMULATED else None
-    return value if value is not None and math.isfinite(value) else None
-
-
-def ours(claim: Claim, results: Results) -> float | None:
-    """What our runs give."""
-    return claim.value(Ours(results))
+    return read(published, {quantity: _rule(*entry) for quantity, entry in _TABLE.items()})

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import frames, ink, lines
 from entresol.figures.frames import Rows
-from entresol.figures.plan import PLAIN, Results, Settings, Walk
+from entresol.figures.plan import Results, Settings, Walk
+from entresol.papers.skybyte.runs import PLAIN
 
 if TYPE_CHECKING:
     import polars
@@ -21,7 +22,7 @@ USED_SHARE, PAGE_SHARE = 0.40, 0.75
 
 def walks(settings: Settings) -> list[Walk]:
     """The analyses of both figures."""
-    return [Walk(name, PLAIN, SHARES) for name in settings.workloads]
+    return [Walk(name, PLAIN, SHARES, "base-cssd") for name in settings.workloads]
 
 
 def read(results: Results) -> polars.DataFrame:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import frames, ink, lines
 from entresol.figures.frames import Rows
-from entresol.figures.plan import Results, Settings, Want, quotient, want
-from entresol.figures.published import Published, published
+from entresol.figures.plan import Results, Settings, Want, quotient
+from entresol.figures.published import Table
+from entresol.papers.skybyte.runs import published, want
 
 if TYPE_CHECKING:
     import polars
@@ -64,7 +65,7 @@ def log_writes(results: Results) -> polars.DataFrame:
     return rows.frame()
 
 
-def _relative(paper: Published, workload: str, metric: str, megabytes: float) -> float | None:
+def _relative(paper: Table, workload: str, metric: str, megabytes: float) -> float | None:
     if workload not in LOG_WORKLOADS or (workload, megabytes) in HOLES:
         return None
     base = paper.value(workload, "skybyte-wp", metric, DEFAULT_LOG)

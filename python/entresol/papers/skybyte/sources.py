@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from entresol.figures import plan
-from entresol.figures.plan import Results, want
-from entresol.figures.published import Published, published, upper_edge
+from entresol.figures.plan import Results, quotient
+from entresol.figures.published import Table
 from entresol.papers.skybyte import motivation
+from entresol.papers.skybyte.runs import WORKLOADS, published, upper_edge, want
 
 
 class Source(Protocol):
@@ -77,7 +77,7 @@ class Ours:
         item = motivation.plain(workload, design)
         memory = self._results.number(item, "cores", "memory_bound_ps")
         busy = self._results.number(item, "cores", "memory_bound_ps", "compute_bound_ps")
-        return plan.quotient(memory, busy)
+        return quotient(memory, busy)
 
     def within(self, workload: str, design: str, nanoseconds: float) -> float | None:
         """As `Source`."""
@@ -97,7 +97,7 @@ class Ours:
         """As `Source`."""
         item = want(workload, "skybyte-w")
         mean = self._results.number(item, "activity", "compaction_average_ps")
-        return plan.quotient(mean, 1e6)
+        return quotient(mean, 1e6)
 
     def instructions(self, workload: str) -> float | None:
         """As `Source`."""
@@ -110,7 +110,7 @@ class Ours:
 class Theirs:
     """From the published files."""
 
-    workloads = plan.WORKLOADS
+    workloads = WORKLOADS
 
     def time(self, workload: str, design: str) -> float | None:
         """As `Source`."""
@@ -154,5 +154,5 @@ class Theirs:
         return None
 
     @property
-    def _curves(self) -> Published:
+    def _curves(self) -> Table:
         return published("fig03")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from entresol.figures import bars, frames, ink, lines
 from entresol.figures.frames import Rows
-from entresol.figures.plan import PLAIN, Results, Settings, Want, quotient, want
-from entresol.figures.published import published
+from entresol.figures.plan import Results, Settings, Want, quotient
+from entresol.papers.skybyte.runs import PLAIN, published, want
 
 if TYPE_CHECKING:
     import polars

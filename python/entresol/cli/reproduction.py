@@ -9,22 +9,23 @@ from typing import Annotated
 
 import typer
 
+from entresol import papers
 from entresol.atomic import OutputFile
 from entresol.choices import Mode
-from entresol.cli.options import JobsOption, ModeOption, StoreOption
-from entresol.errors import UserError
-from entresol.figures import plan, reproduction, simulate
-from entresol.figures import published as paper
-from entresol.figures.command import (
+from entresol.cli.figure import (
     CapturesOption,
     ScaleOption,
     SchedulerOption,
     Watcher,
     WorkloadsOption,
     conditions,
+    disk_may_be_full,
     say,
-    writing,
 )
+from entresol.cli.options import JobsOption, ModeOption, StoreOption
+from entresol.errors import UserError
+from entresol.figures import reproduction, reproduction_page, simulate
+from entresol.figures.paper import PAPER
 from entresol.store import location
 from entresol.store.result_store import Store
 
@@ -35,6 +36,10 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduction_command(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[PAPER]", help="May be left out where one paper has claims."),
+    ] = None,
     scale: ScaleOption = "small",
     workloads: WorkloadsOption = None,
     mode: ModeOption = Mode.DETAILED,
@@ -46,14 +51,15 @@ def reproduction_command(
     scheduler: SchedulerOption = None,
     captures: CapturesOption = None,
 ) -> None:
-    """Set every number of the SkyByte paper's text beside ours, with the causes of differences."""
-    settings = plan.settings(scale, reproduction.PAPER, mode, workloads or [])
-    paper.check()
+    """Set every number of a paper's text beside ours, with the causes of differences."""
+    study = reproduction.of(papers.with_claims(name))
+    settings = study.paper.settings(scale, PAPER, mode, workloads or [])
+    study.paper.check()
     simulate.reach(scheduler)
-    reasons = [cause for cause in reproduction.causes() if cause.scale in (None, scale)]
+    reasons = [cause for cause in study.causes() if cause.scale in (None, scale)]
     kept = location.store_directory(store)
     source = simulate.source_of(captures, settings, kept)
-    plans = reproduction.plans(settings, reasons)
+    plans = study.plans(settings, reasons)
     runs = sum(len(wanted.wants) for wanted in plans)
     with OutputFile(output) as page:
         say(f"{len(plans)} sets of conditions, {runs} runs in all; of the first, "
@@ -61,13 +67,14 @@ def reproduction_command(
         with Watcher() as watcher:
             simulation = simulate.Simulation(Store(kept), source, jobs, scheduler, watcher.watch,
                                              say)  # fmt: skip
-            evidence = reproduction.gather(settings, reasons, simulation)
+            evidence = study.gather(settings, reasons, simulation)
         if not evidence.paper.runs:
             first = next(iter(evidence.paper.failures.values()), "no run was asked for")
             raise UserError(f"nothing could be simulated: {first}")
-        command = shlex.join(["entresol", "reproduction", *conditions(settings, captures)])
-        content = reproduction.render(evidence, reasons, command)
-        with writing(output, simulation.store):
+        command = shlex.join(["entresol", "reproduction", study.paper.name,
+                              *conditions(study.paper, settings, captures)])  # fmt: skip
+        content = reproduction_page.render(study, evidence, reasons, command)
+        with disk_may_be_full(output, simulation.store):
             page.temporary.write_text(content, encoding="utf-8")
             page.commit()
     typer.echo(f"page: {output}")

@@ -12,14 +12,16 @@ from typing import Annotated
 
 import typer
 
+from entresol import papers
 from entresol.atomic import OutputDirectory
 from entresol.choices import Mode
 from entresol.cli.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
 from entresol.errors import Failed, UserError
 from entresol.execution import executor
-from entresol.figures import ink, page, plan, simulate
-from entresol.figures import published as paper
-from entresol.papers.skybyte.figures import FIGURES, Figure, choose
+from entresol.figures import simulate, writing
+from entresol.figures.entry import choose
+from entresol.figures.paper import PAPER, Paper
+from entresol.figures.plan import Settings
 from entresol.store import location
 from entresol.store.result_store import Store
 
@@ -52,60 +54,74 @@ CapturesOption = Annotated[
 
 
 def figure_command(
-    figures: Annotated[
+    words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="all|N…", help="Figures by number, or table3; none lists them."),
+        typer.Argument(
+            metavar="[PAPER] all|N…",
+            help="A paper, and its figures by number; a number alone where one paper has it.",
+        ),
     ] = None,
+    is_list: Annotated[
+        bool, typer.Option("--list", help="List the figures of all papers, or of PAPER.")
+    ] = False,
     scale: ScaleOption = "small",
     workloads: WorkloadsOption = None,
-    fidelity: FidelityOption = "paper",
+    fidelity: FidelityOption = PAPER,
     mode: ModeOption = Mode.DETAILED,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Directory for the figures.")
-    ] = DEFAULT_OUTPUT,
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR",
+                     help="Directory for the figures; results/figures/PAPER is the default."),
+    ] = None,
     store: StoreOption = None,
     no_store: NoStoreOption = False,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
     captures: CapturesOption = None,
-) -> None:
-    """Make figures of the SkyByte paper anew, beside the published values.
+) -> None:  # fmt: skip
+    """Make figures of a paper anew, beside the published values.
 
-    Writes index.html and, of each figure, an SVG, a PDF and the CSV of what is drawn.
+    Writes index.html and, of each figure, an SVG, a PDF and the CSV of what is drawn. Without a
+    figure it lists what there is.
     """
-    if not figures:
-        _list()
+    if not words:
+        _list(papers.every())
         return
-    chosen = choose(figures)
-    settings = plan.settings(scale, fidelity, mode, workloads or [])
+    paper, names = papers.of_words(words)
+    if is_list or not names:
+        _list([paper])
+        return
+    chosen = choose(paper.figures, names)
+    settings = paper.settings(scale, fidelity, mode, workloads or [])
     place_of_results = location.store_directory(store)
     source = simulate.source_of(captures, settings, place_of_results)
     wanted = simulate.plan(chosen, settings)
-    for figure in chosen:
-        check(figure)
-    paper.check()
+    writing.check(paper, chosen)
     simulate.reach(scheduler)
-    with OutputDirectory(output) as directory:
+    target = output or DEFAULT_OUTPUT / paper.name
+    with OutputDirectory(target) as directory:
         say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
-        if settings.echoes and wanted.wants:
-            say(page.ECHOES)
+        if wanted.wants and (caution := paper.caution(settings)):
+            say(caution)
         kept = None if no_store else Store(place_of_results)
         with Watcher() as watcher:
             simulation = simulate.Simulation(kept, source, jobs, scheduler, watcher.watch, say)
             results = simulation.run(wanted)
         if not results.runs and not results.walks and results.failures:
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
-        with writing(output, kept):
-            write(directory, chosen, results, _command(figures, settings, captures))
+        with disk_may_be_full(target, kept):
+            command = shlex.join(["entresol", "figure", paper.name, *names,
+                                  *conditions(paper, settings, captures)])  # fmt: skip
+            writing.write(directory, paper, chosen, results, command)
     for item, why in results.failures.items():
         say(f"{item.workload}: {why}")
-    typer.echo(f"figures: {output / 'index.html'}")
+    typer.echo(f"figures: {target / 'index.html'}")
     if results.failures:
         raise typer.Exit(1)
 
 
 @contextmanager
-def writing(output: Path, kept: Store | None) -> Iterator[None]:
+def disk_may_be_full(output: Path, kept: Store | None) -> Iterator[None]:
     """A full disk is a sentence that says that no simulation is lost."""
     try:
         yield
@@ -115,45 +131,20 @@ def writing(output: Path, kept: Store | None) -> Iterator[None]:
         raise Failed(f"{output}: cannot be written: {why}{lost}.") from error
 
 
-def check(figure: Figure) -> None:
-    """Finds published rows that are missing before anything runs."""
-    everything = plan.Settings()
-    figure.frame(plan.Results(everything, {}))
+def _list(shown: Sequence[Paper]) -> None:
+    for paper in shown:
+        typer.echo(f"{paper.name}: {paper.title}")
+        for figure in paper.figures:
+            typer.echo(f"  {figure.name:<7} {figure.title}")
 
 
-def write(
-    directory: OutputDirectory, figures: Sequence[Figure], results: plan.Results, command: str
-) -> None:
-    """All files of the figures, into a directory that fills in one step."""
-    made = {}
-    for figure in figures:
-        frame = figure.frame(results)
-        stem = directory.file(f"{figure.stem}.svg").with_suffix("")
-        directory.file(f"{figure.stem}.pdf")
-        ink.save(figure.draw(frame), stem)
-        frame.write_csv(directory.file(f"{figure.stem}.csv"))
-        made[figure.name] = (frame, stem.with_suffix(".svg").read_bytes())
-    text = page.render(figures, results, made, command)
-    directory.file("index.html").write_text(text, encoding="utf-8")
-    directory.commit()
-
-
-def _list() -> None:
-    for figure in FIGURES:
-        typer.echo(f"{figure.name:<7} {figure.title}")
-
-
-def _command(words: Sequence[str], settings: plan.Settings, captures: Path | None) -> str:
-    return shlex.join(["entresol", "figure", *words, *conditions(settings, captures)])
-
-
-def conditions(settings: plan.Settings, captures: Path | None) -> list[str]:
+def conditions(paper: Paper, settings: Settings, captures: Path | None) -> list[str]:
     """The options that repeat a command under its conditions. Whose directory of captures it was
     does not matter, that they were not recorded does."""
     found = ["--scale", settings.scale]
-    found += [] if settings.fidelity == "paper" else ["--fidelity", settings.fidelity]
+    found += [] if settings.fidelity == PAPER else ["--fidelity", settings.fidelity]
     found += [] if settings.mode == "detailed" else ["--mode", settings.mode]
-    if settings.workloads != plan.WORKLOADS:
+    if settings.workloads != paper.workloads:
         found += ["--workloads", ",".join(settings.workloads)]
     return found if captures is None else [*found, "--captures", "DIR"]
 

@@ -1,0 +1,88 @@
+"""What a paper's room gives to the figure machinery: its `PAPER`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from entresol import core
+from entresol.errors import UserError, did_you_mean
+from entresol.figures.claims import Claim
+from entresol.figures.entry import Figure
+from entresol.figures.plan import MODES, Scale, Settings, Want
+from entresol.figures.published import Published
+
+PAPER, ARTIFACT = "paper", "artifact"
+"""The two fidelities that numbers of a text are measured with."""
+
+
+def _as_it_is(_scale: str, fidelity: str) -> str:
+    return fidelity
+
+
+def _nothing(_settings: Settings) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """The numbers in a paper's text."""
+
+    claims: Callable[[], list[Claim]]
+    wants: Callable[[Settings], list[Want]]
+    """The runs that the claims are computed from."""
+    causes: Callable[[], str]
+    """The text of `causes.toml`."""
+    threads: str
+    """With how many threads the runs are made, in words."""
+    fidelity_at: Callable[[str, str], str] = _as_it_is
+    """From a scale and a fidelity, as `causes.toml` writes it, to that of a run."""
+    note: Callable[[str], str] = field(default=lambda _scale: "")
+    """A sentence on fidelities at a scale."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper whose figures and numbers are made anew."""
+
+    name: str
+    """That of its room and on the command line."""
+    title: str
+    figures: tuple[Figure, ...] = ()
+    workloads: tuple[str, ...] = ()
+    """In the order of its figures."""
+    scales: Mapping[str, Scale] = field(default_factory=dict)
+    published: Published | None = None
+    threads_of: Callable[[str], int] = field(default=lambda _design: 1)
+    """With how many threads a design runs unless a figure says otherwise."""
+    caution: Callable[[Settings], str] = _nothing
+    """A sentence where settings make all numbers say little."""
+    text: Text | None = None
+
+    def settings(
+        self,
+        scale: str = "small",
+        fidelity: str = PAPER,
+        mode: str = MODES[0],
+        workloads: Sequence[str] = (),
+    ) -> Settings:
+        """Checked settings. Raises `UserError` for an unknown scale, mode or workload, and
+        `ConfigError` for an unknown fidelity."""
+        if scale not in self.scales:
+            raise UserError(f"--scale is {' or '.join(self.scales)}, not {scale}.")
+        if mode not in MODES:
+            raise UserError(f"--mode is {' or '.join(MODES)}, not {mode}.")
+        core.fidelity_names(fidelity)
+        names = [name.strip() for text in workloads or ["all"] for name in text.split(",")]
+        for name in names:
+            if name != "all" and name not in self.workloads:
+                hint = did_you_mean(name, self.workloads)
+                hint = hint or f" Choose from {', '.join(self.workloads)}, or all."
+                raise UserError(f"unknown workload {name}.{hint}")
+        chosen = tuple(name for name in self.workloads if name in names or "all" in names)
+        return Settings(self.name, scale, self.scales[scale], chosen, fidelity, mode)
+
+    def check(self) -> None:
+        """Raises `UserError` if published rows are missing."""
+        if self.published is not None:
+            self.published.check()
