@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from entresol import core, foreign_traces
+from entresol import core, foreign_traces, papers
 from entresol.core import Json, Setup
 from entresol.errors import UserError, did_you_mean
 
@@ -101,8 +101,11 @@ def with_parts(captures: Sequence[Capture]) -> tuple[Capture, ...]:
 
 
 def choose_designs(names: Sequence[str]) -> tuple[str, ...]:
-    """Designs by name, in the order of reports; `all` is every one."""
+    """Designs by name, in the order of reports; `all` is every one, `PAPER/all` those of a paper.
+
+    Raises `UserError` for a name that is none."""
     known = [design.name for design in core.designs()]
+    names = papers.designs(names)
     for name in names:
         if name != "all" and name not in known:
             hint = did_you_mean(name, known) or f" Choose from {', '.join(known)}, or all."
@@ -198,6 +201,7 @@ def command(study: Study, more: Sequence[str] = ()) -> str:
 def _split_designs(words: Sequence[str], names: list[str]) -> tuple[list[Path], list[str]]:
     # `--design a b` leaves `b` among the captures; a word that names a design and no file is one.
     known = {item.name for item in core.designs()}
+    known |= {f"{papers.of_design(name)}/{name}" for name in known}
     extra = [word for word in words if word in known and not Path(word).exists()]
     paths = [Path(word) for word in words if word not in extra]
     if not paths or "" in words:

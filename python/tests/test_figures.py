@@ -15,6 +15,7 @@ from conftest import Entresol, one_line
 from matplotlib.figure import Figure as Drawing
 
 from entresol import core, figures, papers
+from entresol.api.design import design as es_design
 from entresol.atomic import OutputDirectory
 from entresol.errors import UserError
 from entresol.figures import frames, ink, page, simulate, tables, writing
@@ -508,3 +509,35 @@ def test_designs_look_alike_in_every_figure() -> None:
     assert ink.label("skybyte-full-24") == "SkyByte-Full-24"
     assert (ink.label("mine"), ink.code("mine"), ink.colour("mine")) == ("mine", "MINE", ink.OTHER)
     assert len({look.colour for look in papers.looks().values()}) == len(papers.looks())
+
+
+def test_designs_and_switches_may_be_named_with_their_paper(
+    entresol_command: Entresol, capture_file: Path
+) -> None:
+    assert papers.designs(["skybyte/skybyte-w", "dram-only"]) == ["skybyte-w", "dram-only"]
+    assert papers.designs(["skybyte/all"]) == [design.name for design in core.designs()]
+    assert es_design("skybyte/skybyte-w").name == "skybyte-w"
+    shown = entresol_command("config", "show", "--design", "skybyte/skybyte-w").out
+    assert shown == entresol_command("config", "show", "--design", "skybyte-w").out
+    explained = entresol_command("fidelity", "explain", "skybyte/no_prefetch").out
+    assert explained == entresol_command("fidelity", "explain", "no_prefetch").out
+    for word, message in (
+        ("skybite/skybyte-w", "unknown paper skybite. Did you mean skybyte?"),
+        ("skybyte/w", "skybyte/w: the paper has no such name among its designs."),
+    ):
+        refused = entresol_command("run", capture_file, "--design", word)
+        assert refused.code == 2 and message in one_line(refused)
+
+
+def test_every_room_is_registered_and_has_what_it_names() -> None:
+    place = Path(papers.__file__).parent
+    folders = {path.parent.name for path in place.glob("*/paper.toml")}
+    assert folders == set(papers.names())
+    switches = [switch.name for switch in core.fidelity_switches()]
+    assert switches == [
+        name for room in papers.names() for name in papers.manifest(room)["switches"]
+    ]
+    for paper in papers.every():
+        assert paper.title == papers.manifest(paper.name)["title"]
+    assert papers.artifact("skybyte") == "artifact"
+    assert papers.artifact("other") == "other/artifact"

@@ -162,7 +162,7 @@ fn designs() -> String {
                 "name": design.name,
                 "paper_name": design.title,
                 "summary": design.summary,
-                "section": design.source(),
+                "section": design.source,
             })
         })
         .collect();

@@ -6,6 +6,7 @@
 //! run by their digest.
 
 pub mod fidelity;
+mod papers;
 pub mod presets;
 mod sections;
 #[cfg(test)]

@@ -316,7 +316,10 @@ fn the_artifact_two_nodes_and_large_pages_have_write_backs_too() {
         simulation.fabric.stats.written_back()
     };
     for design in ["base-cssd", "skybyte-full", "skybyte-ct", "astriflash-cxl"] {
-        assert!(run(design, Fidelity::artifact(), &[]) >= 1_200, "{design}");
+        assert!(
+            run(design, Fidelity::artifact("skybyte"), &[]) >= 1_200,
+            "{design}"
+        );
     }
     let large = ["cpu.page_size=2MiB", "host.reserve=1"];
     assert_eq!(run("skybyte-full", Fidelity::PAPER, &large), 1_200);

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from entresol import core
+from entresol import core, papers
 from entresol.core import Setup
 from entresol.errors import UserError, did_you_mean
 from entresol.sweeps import grid
@@ -48,8 +48,9 @@ class Design:
 
 
 def design(name: str) -> Design:
-    """A design by its name. Raises `UserError` for a name that is none."""
+    """A design by its name, or by `PAPER/NAME`. Raises `UserError` for a name that is none."""
     known = [entry.name for entry in core.designs()]
+    (name,) = papers.designs([name])
     if name not in known:
         hint = did_you_mean(name, known) or f" Choose from {', '.join(known)}."
         raise UserError(f"unknown design {name}.{hint}")

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from entresol import core, quantity
+from entresol import core, papers, quantity
 from entresol.core import Config, Json, Parameter, Setup, Switch
 from entresol.errors import UserError, did_you_mean
 from entresol.summary import to_text
@@ -74,6 +74,7 @@ def switches(as_json: bool) -> None:
 def switch(name: str) -> None:
     """One fidelity switch."""
     known = {switch.name: switch for switch in core.fidelity_switches()}
+    name = papers.switch(name)
     if name not in known:
         hint = did_you_mean(name, list(known))
         raise UserError(f"unknown fidelity switch {name}.{hint or ' See entresol fidelity list.'}")

@@ -47,8 +47,8 @@ FidelityOption = Annotated[
     str,
     typer.Option(
         "--fidelity",
-        metavar="paper|artifact|SWITCH…",
-        help="What the papers say, what the artifact computes, or a list such as artifact,-NAME.",
+        metavar="paper|[PAPER/]artifact|SWITCH…",
+        help="What the papers say, what an artifact computes, or a list such as artifact,-NAME.",
         autocompletion=complete.fidelity,
     ),
 ]

@@ -67,10 +67,15 @@ class Question:
         return self.wanted.setup if self.by_mechanism else self.setup(on)
 
 
+def artifact(design: str) -> str:
+    """The fidelity that turns on all switches of the paper that a design is of."""
+    return papers.artifact(papers.of_design(design))
+
+
 def switches(capture: Capture, design: str, wanted: Study, names: Sequence[str]) -> Question:
     """By the fidelity switches, or those of them that are named."""
     known = core.fidelity_switches()
-    chosen = core.fidelity_names(",".join(names) if names else "artifact")
+    chosen = core.fidelity_names(",".join(names) if names else artifact(design))
     if not chosen:
         raise UserError(f"--switch {','.join(names)}: turns nothing on; name a switch.")
     titles = {switch.name: switch.title for switch in known}
@@ -157,7 +162,7 @@ def assemble(found: Plan, results: Results, gain: Gain) -> result_types.Gain:
             "digest": question.capture.info["digest"],
             "by": "mechanism" if question.by_mechanism else "switch",
             "is_artifact": not question.by_mechanism
-            and len(question.choices) == len(core.fidelity_switches()),
+            and len(question.choices) == len(core.fidelity_names(artifact(question.design))),
             "mode": question.wanted.setup.mode,
             "mode_error_milli": max(int(each["mode_error_milli"]) for each in results.values()),
             "orders": sum(len(group) for group in found.groups),

@@ -1,8 +1,8 @@
 """A room for each paper: its designs, fidelity switches, published values, claims, causes and
 figures. What belongs to all papers is in `entresol.figures`.
 
-A folder with a `paper.toml` is a room. Its designs and switches are compiled into the core; its
-Python, if it has any, gives a `PAPER`.
+`papers.toml` names the rooms. A room is a folder with a `paper.toml`: its designs and switches are
+compiled into the core, its Python, if it has any, gives a `PAPER`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Look:
 
 @cache
 def names() -> tuple[str, ...]:
-    """The rooms, in the order of the alphabet."""
-    rooms = resources.files(__package__).iterdir()
-    return tuple(sorted(room.name for room in rooms if room.joinpath(MANIFEST).is_file()))
+    """The rooms, in the order of `papers.toml`."""
+    text = resources.files(__package__).joinpath("papers.toml").read_text(encoding="utf-8")
+    return tuple(tomllib.loads(text)["rooms"])
 
 
 def room(name: str) -> Traversable:
@@ -120,6 +120,46 @@ def _listed(having: Sequence[Paper]) -> str:
     each = (f"{paper.name} {', '.join(figure.name for figure in paper.figures)}, or all"
             for paper in having)  # fmt: skip
     return f" There are {'; '.join(each)}."
+
+
+def designs(words: Sequence[str]) -> list[str]:
+    """Names of designs without their papers: `skybyte/skybyte-full` is `skybyte-full`, which no
+    other paper has, and `skybyte/all` is all of that paper. Other words stay as they are.
+
+    Raises `UserError` for a paper or a design of it that does not exist.
+    """
+    return [name for word in words for name in _within(word, "designs")]
+
+
+def switch(word: str) -> str:
+    """The name of a fidelity switch without its paper. Raises `UserError` as `designs` does."""
+    (name,) = _within(word, "switches")
+    return name
+
+
+def _within(word: str, listed: str) -> list[str]:
+    paper, slash, name = word.partition("/")
+    if not slash:
+        return [word]
+    known = manifest(find(paper).name).get(listed, [])
+    if name == "all" and listed == "designs":
+        return list(known)
+    if name not in known:
+        hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
+        raise UserError(f"{word}: the paper has no such name among its {listed}.{hint}")
+    return [name]
+
+
+def artifact(name: str) -> str:
+    """The fidelity that turns on all switches of a paper: `artifact`, and with the paper's name
+    before it where several papers have switches."""
+    having = [each for each in names() if manifest(each).get("switches")]
+    return "artifact" if having == [name] else f"{name}/artifact"
+
+
+def of_design(design: str) -> str:
+    """The paper that a design is of; empty for one of no room."""
+    return next((name for name in names() if design in manifest(name).get("designs", ())), "")
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from entresol import core, study
+from entresol import core, papers, study
 from entresol.choices import Mode
 from entresol.core import Setup
 from entresol.errors import UserError, did_you_mean
@@ -95,6 +95,8 @@ def _expand(given: Mapping[str, Sequence[Any]], source: Source) -> dict[str, Any
         for name in full[key]:
             _check_known(name, known[key](), key, source)
     designs = [design.name for design in core.designs()]
+    with located(source, "design"):
+        full["design"] = tuple(papers.designs(full["design"]))
     for name in full["design"]:
         _check_known(name, [*designs, "all"], "design", source)
     if "all" in full["design"]:

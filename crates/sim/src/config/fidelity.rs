@@ -8,6 +8,7 @@
 use crate::error::SimError;
 use serde::Deserialize;
 use settings::{Layer, nearest};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use toml::Table;
@@ -15,9 +16,11 @@ use toml::Table;
 /// A switch, compiled in.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch {
-    /// Name on the command line: that of its file.
+    /// The paper from which its artifact differs.
+    pub paper: &'static str,
+    /// Name on the command line: that of its file. No two switches of all papers have one name.
     pub name: &'static str,
-    text: &'static str,
+    pub(super) text: &'static str,
 }
 
 /// What a switch's file says of it in its table `[switch]`.
@@ -35,79 +38,18 @@ pub struct Header {
     pub nand_types: Vec<String>,
 }
 
-macro_rules! switches {
-    ($($name:literal),* $(,)?) => {
-        &[$(Switch {
-            name: $name,
-            text: include_str!(concat!("../../../../python/entresol/papers/skybyte/fidelity/", $name, ".toml")),
-        }),*]
-    };
-}
-
-/// All switches, in the order in which the pages tell them.
-pub const SWITCHES: &[Switch] = switches![
-    // Data cache.
-    "clean_victims_programmed",
-    "no_buffer_hits",
-    "no_prefetch",
-    "unlimited_device_mshrs",
-    // Flash.
-    "nand_one_unit_per_channel",
-    "no_channel_transfer",
-    "split_program_timeline",
-    "exact_delay_estimate",
-    "program_80us",
-    "erase_853us",
-    "no_preconditioning",
-    // Write log.
-    "log_entries_72_bytes",
-    "log_seven_eighths",
-    "single_ring_log",
-    "compaction_free_of_charge",
-    "warmup_residue_counted",
-    "warmup_past_caches",
-    "no_log_merge_on_fill",
-    // Latencies and migration.
-    "constant_device_latencies",
-    "link_without_bandwidth",
-    "promotion_on_7th_hit",
-    // Cores and caches.
-    "macsim_core",
-    "macsim_caches",
-    "no_tlb",
-    "virtual_page_numbers",
-    "l2_victims_lost",
-    "write_back_echo",
-    "store_misses_are_writes",
-    // Context switch.
-    "switch_cost_1300ns",
-    "round_robin",
-    "no_time_slices",
-    "threads_wait_on_core",
-    "lowest_core_first",
-    "switch_at_response",
-    "delayed_lines_delivered",
-    "squashed_work_goes_on",
-    "stores_switch",
-    "no_thread_edges",
-    // Host pages.
-    "free_migration",
-    "promotion_forgets_dirt",
-    "demotion_writes_lost",
-    "lru_host_pages",
-    "host_dram_constant_46ns",
-    "macsim_dram",
-    "tpp_free_of_charge",
-    "astriflash_by_hotness",
-    // Warm state.
-    "cold_cpu_caches",
-];
+/// The switches of all papers, in the order in which the pages tell them.
+pub const SWITCHES: &[Switch] = super::papers::SWITCHES;
 
 impl Switch {
     fn table(&self) -> Table {
         self.text
             .parse()
-            .unwrap_or_else(|error| panic!("papers/skybyte/fidelity/{}.toml: {error}", self.name))
+            .unwrap_or_else(|error| panic!("{}: {error}", self.file()))
+    }
+
+    fn file(&self) -> String {
+        format!("papers/{}/fidelity/{}.toml", self.paper, self.name)
     }
 
     /// What its file says of it.
@@ -118,7 +60,7 @@ impl Switch {
         let header = self.table().remove("switch");
         header
             .and_then(|value| value.try_into().ok())
-            .unwrap_or_else(|| panic!("papers/skybyte/fidelity/{}.toml: no [switch]", self.name))
+            .unwrap_or_else(|| panic!("{}: no [switch]", self.file()))
     }
 
     /// The parameters that it sets, as a layer.
@@ -145,13 +87,16 @@ impl Switch {
     }
 }
 
-/// The switch of that name.
+/// The switch of that name; `PAPER/NAME` is the same.
 ///
 /// # Errors
 /// If there is none; the message names the nearest one.
 pub fn find(name: &str) -> Result<Switch, SimError> {
-    let found = SWITCHES.iter().find(|switch| switch.name == name);
-    found.copied().ok_or_else(|| {
+    let is_it = |switch: &&Switch| match name.split_once('/') {
+        Some((paper, rest)) => switch.paper == paper && switch.name == rest,
+        None => switch.name == name,
+    };
+    SWITCHES.iter().find(is_it).copied().ok_or_else(|| {
         let mut names = vec!["paper", "artifact"];
         names.extend(SWITCHES.iter().map(|switch| switch.name));
         SimError::Config(vec![format!(
@@ -161,9 +106,40 @@ pub fn find(name: &str) -> Result<Switch, SimError> {
     })
 }
 
-/// Which switches are on. Parsed from `paper` (none), `artifact` (all), or a list that begins with
-/// one of these or with nothing and names what to turn on, and with a minus what to turn off:
-/// `no_prefetch,program_80us`, `artifact,-no_prefetch`.
+/// The papers whose artifacts are known, each once.
+fn papers() -> Vec<&'static str> {
+    let mut papers: Vec<&str> = SWITCHES.iter().map(|switch| switch.paper).collect();
+    papers.dedup();
+    papers
+}
+
+/// The paper that `artifact` or `PAPER/artifact` means among these; nothing for another word.
+fn artifact_of(word: &str, papers: &[&'static str]) -> Option<Result<&'static str, SimError>> {
+    let refused = |why: String| Some(Err(SimError::Config(vec![why])));
+    let listed = || {
+        let each: Vec<String> = papers
+            .iter()
+            .map(|paper| format!("{paper}/artifact"))
+            .collect();
+        each.join(", ")
+    };
+    match (word, papers) {
+        ("artifact", [paper]) => Some(Ok(paper)),
+        ("artifact", _) => refused(format!("--fidelity {word}: say which: {}", listed())),
+        _ => {
+            let paper = word.strip_suffix("/artifact")?;
+            match papers.iter().find(|known| **known == paper) {
+                Some(known) => Some(Ok(known)),
+                None => refused(format!("--fidelity {word}: there is {}", listed())),
+            }
+        }
+    }
+}
+
+/// Which switches are on. Parsed from `paper` (none), `PAPER/artifact` (all of a paper; `artifact`
+/// where one paper only has switches), or a list that begins with one of these or with nothing and
+/// names what to turn on, and with a minus what to turn off: `no_prefetch,program_80us`,
+/// `skybyte/artifact,-no_prefetch`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Fidelity {
     /// Places in [`SWITCHES`], ascending.
@@ -174,10 +150,14 @@ impl Fidelity {
     /// What the papers say: no switch.
     pub const PAPER: Self = Self { on: Vec::new() };
 
-    /// What the artifact computes: every switch.
-    pub fn artifact() -> Self {
+    /// What a paper's artifact computes: every switch of that paper.
+    pub fn artifact(paper: &str) -> Self {
+        let places = SWITCHES.iter().enumerate();
         Self {
-            on: (0..SWITCHES.len()).collect(),
+            on: places
+                .filter(|(_, switch)| switch.paper == paper)
+                .map(|(place, _)| place)
+                .collect(),
         }
     }
 
@@ -229,46 +209,83 @@ impl Fidelity {
     }
 }
 
+/// A sentence on two switches that set one parameter to different values, which those of two papers
+/// may: the order would decide.
+fn conflict(switches: &[(&str, Vec<(String, String)>)]) -> Option<String> {
+    let mut setters: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for (name, assignments) in switches {
+        for (key, value) in assignments {
+            let before = setters.insert(key, (name, value));
+            if let Some((other, _)) = before.filter(|(_, before)| before != value) {
+                return Some(format!("{other} and {name} both set {key}; leave one out"));
+            }
+        }
+    }
+    None
+}
+
 impl FromStr for Fidelity {
     type Err = SimError;
 
     fn from_str(text: &str) -> Result<Self, SimError> {
         let mut fidelity = Self::PAPER;
         for (place, word) in text.split(',').map(str::trim).enumerate() {
-            match word {
-                "paper" if place == 0 => {}
-                "artifact" if place == 0 => fidelity = Self::artifact(),
-                "paper" | "artifact" => {
-                    return Err(SimError::Config(vec![format!(
-                        "--fidelity {text}: {word} comes first, the switches after it"
-                    )]));
+            let refused = |why: &str| SimError::Config(vec![format!("--fidelity {text}: {why}")]);
+            match (artifact_of(word, &papers()), word) {
+                (Some(paper), _) if place == 0 => fidelity = Self::artifact(paper?),
+                (None, "paper") if place == 0 => {}
+                (Some(_), _) | (None, "paper") => {
+                    let why = format!("{word} comes first, the switches after it");
+                    return Err(refused(&why));
                 }
-                "" => {
-                    return Err(SimError::Config(vec![format!(
-                        "--fidelity {text}: a name is missing; say paper, artifact, or switches \
-                         separated by commas"
-                    )]));
+                (None, "") => {
+                    return Err(refused(
+                        "a name is missing; say paper, artifact, or switches separated by commas",
+                    ));
                 }
-                word => fidelity.apply(word)?,
+                (None, word) => fidelity.apply(word)?,
             }
         }
-        Ok(fidelity)
+        let on: Vec<_> = fidelity
+            .switches()
+            .map(|switch| (switch.name, switch.assignments()))
+            .collect();
+        match conflict(&on) {
+            Some(why) => Err(SimError::Config(vec![format!("--fidelity {text}: {why}")])),
+            None => Ok(fidelity),
+        }
     }
 }
 
 impl fmt::Display for Fidelity {
-    /// The shortest text that is read back as the same switches.
+    /// The shortest text that is read back as the same switches: from nothing, or from the
+    /// artifact of the first paper.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.on.is_empty() {
+        let Some(first) = self.switches().next() else {
             return f.write_str("paper");
-        }
-        if self.on.len() * 2 <= SWITCHES.len() {
+        };
+        let all = Self::artifact(first.paper);
+        let (off, more): (Vec<usize>, Vec<usize>) = (
+            all.on
+                .iter()
+                .filter(|place| !self.on.contains(place))
+                .copied()
+                .collect(),
+            self.on
+                .iter()
+                .filter(|place| !all.on.contains(place))
+                .copied()
+                .collect(),
+        );
+        if off.len() + more.len() >= self.on.len() {
             return f.write_str(&self.names().join(","));
         }
-        f.write_str("artifact")?;
-        let off = (0..SWITCHES.len()).filter(|place| self.on.binary_search(place).is_err());
-        off.into_iter()
-            .try_for_each(|place| write!(f, ",-{}", SWITCHES[place].name))
+        write!(f, "{}/artifact", first.paper)?;
+        for place in off {
+            write!(f, ",-{}", SWITCHES[place].name)?;
+        }
+        more.into_iter()
+            .try_for_each(|place| write!(f, ",{}", SWITCHES[place].name))
     }
 }
 
@@ -277,7 +294,7 @@ mod tests {
     use super::*;
     use crate::Config;
     use crate::config::presets::{self, DESIGNS, MACHINES, NAND_TYPES};
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     fn read(text: &str) -> Fidelity {
         text.parse().unwrap()
@@ -292,12 +309,61 @@ mod tests {
         assert_eq!(two, read("paper,no_prefetch,program_80us,no_prefetch"));
         let most = read("artifact,-no_prefetch");
         assert_eq!(most.names().len(), SWITCHES.len() - 1);
-        for fidelity in [Fidelity::PAPER, Fidelity::artifact(), two, most] {
+        for fidelity in [Fidelity::PAPER, Fidelity::artifact("skybyte"), two, most] {
             assert_eq!(read(&fidelity.to_string()), fidelity, "{fidelity}");
         }
         assert_eq!(
             read("artifact,-no_prefetch").to_string(),
-            "artifact,-no_prefetch"
+            "skybyte/artifact,-no_prefetch"
+        );
+    }
+
+    #[test]
+    fn a_switch_and_an_artifact_may_be_named_with_their_paper() {
+        assert_eq!(read("skybyte/artifact"), read("artifact"));
+        assert_eq!(read("skybyte/no_prefetch"), read("no_prefetch"));
+        assert_eq!(
+            read("skybyte/artifact,-skybyte/no_prefetch"),
+            read("artifact,-no_prefetch")
+        );
+        for (text, hint) in [
+            ("other/artifact", "there is skybyte/artifact"),
+            (
+                "no_prefetch,skybyte/artifact",
+                "skybyte/artifact comes first",
+            ),
+            ("other/no_prefetch", "did you mean no_prefetch?"),
+        ] {
+            let error = text.parse::<Fidelity>().unwrap_err().to_string();
+            assert!(error.contains(hint), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_artifact_of_several_has_to_be_named_with_its_paper() {
+        let several = ["one", "other"];
+        let error = artifact_of("artifact", &several).unwrap().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("say which: one/artifact, other/artifact"),
+            "{error}"
+        );
+        assert_eq!(
+            artifact_of("other/artifact", &several).unwrap().unwrap(),
+            "other"
+        );
+        assert!(artifact_of("no_prefetch", &several).is_none());
+    }
+
+    #[test]
+    fn switches_of_two_papers_that_contradict_each_other_are_refused() {
+        let sets = |value: &str| vec![("ssd.prefetch_pages".to_string(), value.to_string())];
+        assert_eq!(conflict(&[("one", sets("0")), ("other", sets("0"))]), None);
+        let why = conflict(&[("one", sets("0")), ("other", sets("1"))]).unwrap();
+        assert_eq!(
+            why,
+            "one and other both set ssd.prefetch_pages; leave one out"
         );
     }
 
@@ -317,17 +383,9 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_directory_is_a_switch_and_says_what_it_is() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/skybyte/fidelity");
-        let files: BTreeSet<String> = std::fs::read_dir(directory)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        let listed: BTreeSet<String> = SWITCHES
-            .iter()
-            .map(|switch| format!("{}.toml", switch.name))
-            .collect();
-        assert_eq!(files, listed);
+    fn every_switch_has_a_name_of_its_own_and_says_what_it_is() {
+        let names: BTreeSet<&str> = SWITCHES.iter().map(|switch| switch.name).collect();
+        assert_eq!(names.len(), SWITCHES.len());
         for switch in SWITCHES {
             let header = switch.header();
             assert!(
@@ -343,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_switches_set_the_same_parameter_and_each_changes_one() {
+    fn no_two_switches_of_a_paper_set_the_same_parameter_and_each_changes_one() {
         let paper = presets::layers("table2", None, "base-cssd").unwrap();
         let paper = Config::from_layers(&paper).unwrap().texts();
         let paper: BTreeMap<String, String> = paper
@@ -353,13 +411,13 @@ mod tests {
                     .map(move |(key, text)| (format!("{section}.{key}"), text))
             })
             .collect();
-        let mut setters: BTreeMap<String, &str> = BTreeMap::new();
+        let mut setters: BTreeMap<(&str, String), &str> = BTreeMap::new();
         for switch in SWITCHES {
             let assignments = switch.assignments();
             assert!(!assignments.is_empty(), "{} sets nothing", switch.name);
             for (key, value) in assignments {
                 assert_ne!(paper.get(&key), Some(&value), "{}: {key}", switch.name);
-                let other = setters.insert(key.clone(), switch.name);
+                let other = setters.insert((switch.paper, key.clone()), switch.name);
                 assert_eq!(other, None, "{key} is also set by {}", switch.name);
             }
         }
@@ -368,7 +426,7 @@ mod tests {
     #[test]
     fn each_switch_alone_and_all_together_are_usable_with_every_preset() {
         let each = SWITCHES.iter().map(|switch| read(switch.name));
-        for fidelity in each.chain([Fidelity::artifact()]) {
+        for fidelity in each.chain([Fidelity::artifact("skybyte")]) {
             for machine in MACHINES {
                 for design in DESIGNS {
                     let mut layers = presets::layers(machine.name, None, design.name).unwrap();
@@ -393,7 +451,7 @@ mod tests {
         for design in DESIGNS {
             let paper = config(design.name, None);
             assert_eq!(config(design.name, Some(&off)), paper, "{}", design.name);
-            let artifact = config(design.name, Some(&Fidelity::artifact()));
+            let artifact = config(design.name, Some(&Fidelity::artifact("skybyte")));
             assert_ne!(artifact, paper, "{}", design.name);
         }
     }

@@ -1,4 +1,6 @@
 //! The presets that ship with Entresol: machines, NAND types, designs.
+//!
+//! Machines and NAND types belong to all papers; a design is its paper's.
 
 use crate::error::SimError;
 use settings::{Layer, distance};
@@ -6,31 +8,30 @@ use settings::{Layer, distance};
 /// A preset file, compiled in.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Name on the command line, kebab-case for designs (D24).
+    /// The paper in whose room it is; empty for what belongs to all.
+    pub paper: &'static str,
+    /// Name on the command line, kebab-case for designs (D24). No two designs of all papers have
+    /// one name, so that results name them by it alone.
     pub name: &'static str,
     /// Name in the paper, or a title.
     pub title: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// Where a design comes from; empty for what says so in its file.
+    pub source: &'static str,
     /// TOML.
     pub text: &'static str,
-}
-
-impl Preset {
-    /// Where a design comes from: the first line of its file.
-    pub fn source(&self) -> &'static str {
-        let line = self.text.lines().next().unwrap_or_default();
-        line.trim_start_matches("# ").trim_end_matches('.')
-    }
 }
 
 macro_rules! preset {
     ($file:literal, $name:literal, $title:literal, $summary:literal) => {
         Preset {
+            paper: "",
             name: $name,
             title: $title,
             summary: $summary,
-            text: include_str!(concat!("../../../../", $file, ".toml")),
+            source: "",
+            text: include_str!(concat!("../../../../configs/", $file, ".toml")),
         }
     };
 }
@@ -38,19 +39,19 @@ macro_rules! preset {
 /// The machines; `table2` is complete, others say what they change of it.
 pub const MACHINES: &[Preset] = &[
     preset!(
-        "configs/machines/table2",
+        "machines/table2",
         "table2",
         "SkyByte Table II",
         "8 cores at 4 GHz, 16 MiB L3, 128 GiB of flash behind 512 MiB of device DRAM."
     ),
     preset!(
-        "configs/machines/small",
+        "machines/small",
         "small",
         "Table II at a sixteenth",
         "Table II with caches, device DRAM, log, promoted pages and flash 16 times smaller, for captures of scale small."
     ),
     preset!(
-        "configs/machines/demo",
+        "machines/demo",
         "demo",
         "Demo",
         "2 cores and a device small enough that a capture of a few million instructions fills the write log several times and makes GC run."
@@ -60,100 +61,33 @@ pub const MACHINES: &[Preset] = &[
 /// The flash of SkyByte Table IV.
 pub const NAND_TYPES: &[Preset] = &[
     preset!(
-        "configs/nand/ull",
+        "nand/ull",
         "ull",
         "ULL (Samsung Z-NAND)",
         "3 us read, 100 us program, 1 ms erase."
     ),
     preset!(
-        "configs/nand/ull2",
+        "nand/ull2",
         "ull2",
         "ULL2 (Toshiba XL-Flash)",
         "4 us read, 75 us program, 850 us erase."
     ),
     preset!(
-        "configs/nand/slc",
+        "nand/slc",
         "slc",
         "SLC",
         "25 us read, 200 us program, 1.5 ms erase."
     ),
     preset!(
-        "configs/nand/mlc",
+        "nand/mlc",
         "mlc",
         "MLC",
         "50 us read, 600 us program, 3 ms erase."
     ),
 ];
 
-/// The designs of SkyByte §VI-A, weakest first, then those of §VI-H beside the one each alters.
-pub const DESIGNS: &[Preset] = &[
-    preset!(
-        "python/entresol/papers/skybyte/designs/base_cssd",
-        "base-cssd",
-        "Base-CSSD",
-        "CXL-SSD with a page-granular data cache, MSHRs and a next-N prefetcher."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_p",
-        "skybyte-p",
-        "SkyByte-P",
-        "Base-CSSD with adaptive page migration to host DRAM."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_c",
-        "skybyte-c",
-        "SkyByte-C",
-        "Base-CSSD with the coordinated context switch."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_w",
-        "skybyte-w",
-        "SkyByte-W",
-        "Base-CSSD with the write log beside the data cache."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_cp",
-        "skybyte-cp",
-        "SkyByte-CP",
-        "Context switch and page migration."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_ct",
-        "skybyte-ct",
-        "SkyByte-CT",
-        "Context switch and TPP, page migration by the operating system's hint sampling."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_wp",
-        "skybyte-wp",
-        "SkyByte-WP",
-        "Write log and page migration."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_wct",
-        "skybyte-wct",
-        "SkyByte-WCT",
-        "Write log, context switch and TPP."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/skybyte_full",
-        "skybyte-full",
-        "SkyByte-Full",
-        "Write log, page migration and context switch."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/astriflash_cxl",
-        "astriflash-cxl",
-        "AstriFlash-CXL",
-        "Base-CSSD below host DRAM as a page cache in hardware, with user-level thread switches."
-    ),
-    preset!(
-        "python/entresol/papers/skybyte/designs/dram_only",
-        "dram-only",
-        "DRAM-Only",
-        "Every page in host DRAM: the ideal that costs the most."
-    ),
-];
+/// The designs of all papers, in the order of reports.
+pub const DESIGNS: &[Preset] = super::papers::DESIGNS;
 
 /// The preset of that name.
 ///
@@ -206,14 +140,19 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn each_design_names_its_section_of_the_paper() {
-        for design in DESIGNS {
-            assert!(
-                design.source().starts_with("SkyByte §VI-"),
-                "{}",
-                design.name
-            );
+    fn each_design_of_skybyte_names_its_section_of_the_paper() {
+        let of = DESIGNS.iter().filter(|design| design.paper == "skybyte");
+        assert_eq!(of.clone().count(), 11);
+        for design in of {
+            assert!(design.source.starts_with("SkyByte §VI-"), "{}", design.name);
         }
+    }
+
+    #[test]
+    fn no_two_designs_of_all_papers_have_one_name() {
+        let names: std::collections::BTreeSet<&str> =
+            DESIGNS.iter().map(|design| design.name).collect();
+        assert_eq!(names.len(), DESIGNS.len());
     }
 
     #[test]

@@ -11,9 +11,10 @@ const HEAD: &str = "\
 
 # Fidelity switches
 
-`--fidelity paper`, the default, models what the papers say. `--fidelity artifact` turns all of
-these on, `--fidelity NAME,NAME` some, `--fidelity artifact,-NAME` all but some. A switch gives
-[parameters](parameters.md) the values of SkyByte's published artifact; `--config` and `--set` go
+`--fidelity paper`, the default, models what the papers say. `--fidelity PAPER/artifact` turns on
+all of that paper's, `--fidelity NAME,NAME` some, `--fidelity PAPER/artifact,-NAME` all but some.
+`artifact` alone will do while one paper only has switches. A switch gives
+[parameters](parameters.md) the values of the paper's published artifact; `--config` and `--set` go
 over it. What the artifact does elsewhere and why it has no switch:
 [fidelity](../fidelity.md#without-a-switch). Files named in a source are the artifact's.
 
@@ -26,7 +27,12 @@ over it. What the artifact does elsewhere and why it has no switch:
 pub(super) fn page() -> String {
     let mut page = HEAD.to_string();
     let defaults = values(&MACHINES[0]);
+    let mut paper = "";
     for switch in SWITCHES {
+        if switch.paper != paper {
+            paper = switch.paper;
+            writeln!(page, "## {paper}\n").expect("text grows");
+        }
         paragraph(&mut page, switch, &defaults);
     }
     page.truncate(page.trim_end().len());
@@ -36,7 +42,7 @@ pub(super) fn page() -> String {
 
 fn paragraph(page: &mut String, switch: &Switch, defaults: &BTreeMap<String, String>) {
     let header = switch.header();
-    writeln!(page, "## `{}`\n", switch.name).expect("text grows");
+    writeln!(page, "### `{}`\n", switch.name).expect("text grows");
     writeln!(page, "**{}.** {}\n", header.title, header.summary.trim()).expect("text grows");
     page.push_str("| parameter | paper | artifact |\n|---|---|---|\n");
     for (key, value) in switch.assignments() {

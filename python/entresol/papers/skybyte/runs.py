@@ -6,6 +6,7 @@ import math
 
 from entresol import core, papers
 from entresol.figures import plan
+from entresol.figures.paper import ARTIFACT
 from entresol.figures.plan import Scale, Settings, Want
 from entresol.figures.published import Published
 
@@ -22,7 +23,6 @@ PLAIN = 8
 """Threads of designs that do not."""
 MOTIVATION = 4
 """Threads and cores of §II-C."""
-ARTIFACT = "artifact"
 ECHO = "write_back_echo"
 """The switch that feeds itself in the L3 of scale small, a sixteenth of Table II's: written lines
 come back dirty and drive each other out, and a run takes some hundred times as long."""
@@ -60,15 +60,17 @@ def caution(settings: Settings) -> str:
     return (
         f"{ECHO} is on, which feeds itself in the L3 of scale small (written lines come back dirty "
         "and drive each other out), so what is shown says little of the designs; "
-        f"--fidelity {ARTIFACT},-{ECHO} is the artifact without it."
+        f"--fidelity {papers.artifact(NAME)},-{ECHO} is the artifact without it."
     )
 
 
 def fidelity_at(scale: str, text: str) -> str:
-    """A fidelity at a scale: at scale small the artifact's is without `ECHO`."""
-    if scale != "small" or not text.startswith(ARTIFACT):
+    """A fidelity at a scale, from one that says `artifact` for SkyByte's: at scale small that is
+    without `ECHO`."""
+    if not text.startswith(ARTIFACT):
         return text
-    return f"{ARTIFACT},-{ECHO}{text.removeprefix(ARTIFACT)}"
+    echo = f",-{ECHO}" if scale == "small" else ""
+    return f"{papers.artifact(NAME)}{echo}{text.removeprefix(ARTIFACT)}"
 
 
 def note(scale: str) -> str:
