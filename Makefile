@@ -15,11 +15,11 @@ build: ## .venv/bin/entresol, the capture plugin and the programs
 demo: build ## the shipped captures on all designs; ends with the path of the report
 	.venv/bin/entresol run traces/*.etr --design all --machine demo -o demo
 
-figures: build ## every figure of the SkyByte paper at scale small; OPTIONS="--mode fast" for less time
-	.venv/bin/entresol figure all -o results/figures $(OPTIONS)
+figures: build ## every figure of every paper at scale small; OPTIONS="--mode fast" for less time
+	.venv/bin/entresol figure skybyte all $(OPTIONS)
 
-reproduction: build ## docs/reproduction.md: the numbers of the paper's text beside ours
-	.venv/bin/entresol reproduction -o docs/reproduction.md
+reproduction: build ## docs/reproduction.md: the numbers of SkyByte's text beside ours
+	.venv/bin/entresol reproduction skybyte -o docs/reproduction.md
 
 test: build ## everything that must hold
 	@scripts/setup test

@@ -490,8 +490,14 @@ def test_a_figure_that_two_papers_have_asks_which(monkeypatch: pytest.MonkeyPatc
     assert papers.of_words(["18"]) == (PAPER, ["18"])
     with pytest.raises(UserError, match=r"13\. There are other 14, or all; skybyte 2, "):
         papers.of_words(["13"])
-    monkeypatch.setattr(papers, "every", lambda: [Paper("own", "Our own"), PAPER])
+    own = Paper("own", "Our own")
+    monkeypatch.setattr(papers, "every", lambda: [own, PAPER])
     assert papers.of_words(["14"]) == (PAPER, ["14"]), "a room without figures is no choice"
+    monkeypatch.setattr(papers, "names", lambda: ("own", "skybyte"))
+    monkeypatch.setattr(papers, "find", {"own": own, "skybyte": PAPER}.__getitem__)
+    with pytest.raises(UserError, match=r"^own: has no figures\.$"):
+        papers.of_words(["own", "14"])
+    assert papers.of_words(["own"]) == (own, [])
 
 
 def test_papers_and_their_figures_are_listed(entresol_command: Entresol) -> None:
@@ -527,6 +533,8 @@ def test_designs_and_switches_may_be_named_with_their_paper(
     ):
         refused = entresol_command("run", capture_file, "--design", word)
         assert refused.code == 2 and message in one_line(refused)
+    several = entresol_command("config", "show", "--design", "skybyte/all")
+    assert one_line(several) == "entresol: config show takes one design.\n"
 
 
 def test_every_room_is_registered_and_has_what_it_names() -> None:
@@ -541,3 +549,9 @@ def test_every_room_is_registered_and_has_what_it_names() -> None:
         assert paper.title == papers.manifest(paper.name)["title"]
     assert papers.artifact("skybyte") == "artifact"
     assert papers.artifact("other") == "other/artifact"
+
+
+def test_the_machinery_imports_nothing_of_a_room() -> None:
+    for path in Path(frames.__file__).parent.glob("*.py"):
+        for name in papers.names():
+            assert f"papers.{name}" not in path.read_text(encoding="utf-8"), path

@@ -39,9 +39,7 @@ def config_show(
 ) -> None:
     """Print the effective configuration: every parameter and its value."""
     study.check_machine(machine)
-    (name,) = study.choose_designs([design]) if design != "all" else (None,)
-    if name is None:
-        raise UserError("config show takes one design.")
+    name = _one(design, "show")
     files = study.read_config_files(config or [])
     setup = core.Setup(machine, nand, files, tuple(overrides or []), fidelity)
     listings.config(setup, name, as_json)
@@ -61,5 +59,12 @@ def config_explain(
 ) -> None:
     """Say what a parameter is: unit, default, range, source."""
     study.check_machine(machine)
-    study.choose_designs([design])
-    listings.explain(key, core.Setup(machine), design)
+    listings.explain(key, core.Setup(machine), _one(design, "explain"))
+
+
+def _one(word: str, command: str) -> str:
+    """The design that a word names. Raises `UserError` if it names none or several."""
+    names = study.choose_designs([word])
+    if len(names) != 1:
+        raise UserError(f"config {command} takes one design.")
+    return names[0]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from entresol.choices import Mode
 from entresol.core import Json
 
-MODES = ("detailed", "fast")
+MODES = tuple(mode.value for mode in Mode)
 
 
 @dataclass(frozen=True, order=True)

@@ -76,7 +76,10 @@ def of_words(words: Sequence[str]) -> tuple[Paper, list[str]]:
     one paper only has it. Raises `UserError` that lists what there is."""
     first, *rest = words
     if first in names():
-        return find(first), rest
+        paper = find(first)
+        if rest and not paper.figures:
+            raise UserError(f"{first}: has no figures.")
+        return paper, rest
     having = [paper for paper in every() if paper.figures and _has(paper, words)]
     if len(having) == 1:
         return having[0], list(words)
