@@ -35,6 +35,9 @@ def test_the_shell_completes_commands_words_and_names() -> None:
     [
         (complete.designs, "base-cssd,skybyte-fu", ["base-cssd,skybyte-full"]),
         (complete.machines, "de", ["demo"]),
+        (complete.figures, "sk", ["skybyte"]),
+        (complete.figures, "14,tab", ["14,table3"]),
+        (complete.rooms, "", ["skybyte"]),
         (complete.parameters, "ssd.write_log", ["ssd.write_log="]),
         (complete.fidelity, "art", ["artifact"]),
         (complete.formats, "parq", ["parquet"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from entresol import core, foreign_traces, workload
+from entresol import core, foreign_traces, papers, workload
 from entresol.errors import UserError
 
 
@@ -41,7 +41,19 @@ def parameters(incomplete: str) -> list[str]:
 def fidelity(incomplete: str) -> list[str]:
     """Switches, and several joined by commas."""
     names = [switch.name for switch in core.fidelity_switches()]
-    return _of_list(["paper", "artifact", *names], incomplete)
+    artifacts = papers.artifacts()
+    return _of_list(["paper", *artifacts, *names], incomplete)
+
+
+def rooms(incomplete: str) -> list[str]:
+    """Papers."""
+    return _beginning(papers.names(), incomplete)
+
+
+def figures(incomplete: str) -> list[str]:
+    """Papers, and the figures of all."""
+    names = [figure.name for paper in papers.every() for figure in paper.figures]
+    return _of_list([*papers.names(), "all", *dict.fromkeys(names)], incomplete)
 
 
 def formats(incomplete: str) -> list[str]:

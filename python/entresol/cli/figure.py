@@ -15,6 +15,7 @@ import typer
 from entresol import papers
 from entresol.atomic import OutputDirectory
 from entresol.choices import Mode
+from entresol.cli import complete
 from entresol.cli.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
 from entresol.errors import Failed, UserError
 from entresol.execution import executor
@@ -59,6 +60,7 @@ def figure_command(
         typer.Argument(
             metavar="[PAPER] all|N…",
             help="A paper, and its figures by number; a number alone where one paper has it.",
+            autocompletion=complete.figures,
         ),
     ] = None,
     is_list: Annotated[

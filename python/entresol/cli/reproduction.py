@@ -12,6 +12,7 @@ import typer
 from entresol import papers
 from entresol.atomic import OutputFile
 from entresol.choices import Mode
+from entresol.cli import complete
 from entresol.cli.figure import (
     CapturesOption,
     ScaleOption,
@@ -38,7 +39,11 @@ def register(app: typer.Typer) -> None:
 def reproduction_command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[PAPER]", help="May be left out where one paper has claims."),
+        typer.Argument(
+            metavar="[PAPER]",
+            help="May be left out where one paper has claims.",
+            autocompletion=complete.rooms,
+        ),
     ] = None,
     scale: ScaleOption = "small",
     workloads: WorkloadsOption = None,

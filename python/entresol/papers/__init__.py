@@ -156,8 +156,16 @@ def _within(word: str, listed: str) -> list[str]:
 def artifact(name: str) -> str:
     """The fidelity that turns on all switches of a paper: `artifact`, and with the paper's name
     before it where several papers have switches."""
-    having = [each for each in names() if manifest(each).get("switches")]
-    return "artifact" if having == [name] else f"{name}/artifact"
+    return "artifact" if _with_switches() == [name] else f"{name}/artifact"
+
+
+def artifacts() -> list[str]:
+    """The fidelities that turn on all switches of a paper, for each that has some."""
+    return [artifact(name) for name in _with_switches()]
+
+
+def _with_switches() -> list[str]:
+    return [name for name in names() if manifest(name).get("switches")]
 
 
 def of_design(design: str) -> str:
