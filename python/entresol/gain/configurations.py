@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from entresol import core, result_types, study
+from entresol import core, papers, result_types, study
 from entresol.core import Setup
 from entresol.derived import BASE
 from entresol.errors import UserError
