@@ -131,6 +131,8 @@ def test_what_is_wrong_is_a_sentence_before_anything_runs(own_store: Path) -> No
         (lambda: es.run(XZ, parameters={"machine": "demo"}), "machine is no parameter"),
         (lambda: es.run(XZ, parameters=["a=b"]), "no mapping"),  # type: ignore[arg-type]
         (lambda: es.design("base-cssd").with_("a"), "no mapping"),  # type: ignore[arg-type]
+        (lambda: es.design("base-cssd").config(5), "machine: 5 is not text"),  # type: ignore[arg-type]
+        (lambda: es.workload.capture("ycsb", store=5), "store: 5 is no directory"),  # type: ignore[arg-type]
     ]
     for call, said in wrong:
         with pytest.raises(es.UserError, match=said):

@@ -118,6 +118,15 @@ def test_errors_are_sentences(server: Server, socket: Path, tmp_path: Path) -> N
         (lambda: device.write(1 << 64, b"abc"), "offset 18446744073709551616: must be 0 or more"),
         (lambda: device.trim(-BLOCK, BLOCK), f"offset -{BLOCK}: must be 0 or more"),
         (lambda: device.commit(-1), "transaction -1: must be 0 or more and fit into 32 bits"),
+        (lambda: device.read("0", 8), "offset '0': a value of type str is no whole number"),  # type: ignore[arg-type]
+        (lambda: device.trim(0, 1.5), "size 1.5: a value of type float is no whole number"),  # type: ignore[arg-type]
+        (lambda: device.write(0, "abc"), "data: a value of type str does not hold bytes in a row"),  # type: ignore[arg-type]
+        (lambda: device.write(0, memoryview(b"abcd")[::2]), "data: a value of type memoryview"),
+        (lambda: device.read_into(0, 8), "buffer: a value of type int does not hold bytes"),  # type: ignore[arg-type]
+        (lambda: device.write_blocks(0, b"", durable=1), "durable 1: a value of type int is not"),  # type: ignore[arg-type]
+        (lambda: device.commit(None), "transaction None: a value of type NoneType is no"),  # type: ignore[arg-type]
+        (lambda: connect(5), "path 5: a value of type int is no path of a unix socket"),  # type: ignore[arg-type]
+        (lambda: connect(socket, spin_us=1.5), "spin_us 1.5: a value of type float is no"),  # type: ignore[arg-type]
         (lambda: connect(socket, spin_us=-5), "spin_us -5: must be 0 or more"),
     ]
     for call, sentence in refused:

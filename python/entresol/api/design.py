@@ -37,6 +37,8 @@ class Design:
 
     def config(self, machine: str = "table2") -> core.Config:
         """The effective configuration on a machine: section → key → value."""
+        if not isinstance(machine, str):
+            raise UserError(f"{self.name}: machine: {machine} is not text.")
         return core.effective_config(_setup(machine, dict(self.parameters)), self.name)
 
     def _repr_html_(self) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from types import TracebackType
+from typing import SupportsIndex
 
 from entresol import core
 from entresol.core import DeviceError, Json
@@ -71,12 +73,14 @@ class Device:
 
     def read_into(self, at: int, buffer: Bytes) -> Completion:
         """As `read`, into memory that is there: a bytearray, a memoryview of bytes."""
-        return Completion(*self._shared.read_into(_whole("offset", at), buffer, False))
+        return Completion(
+            *self._shared.read_into(_whole("offset", at), _view("buffer", buffer), False)
+        )
 
     def write(self, at: int, data: Bytes, tx: int = NO_TRANSACTION) -> Completion:
         """Byte port: posted; survives a power cut after `persist`, and of a transaction after its
         commit."""
-        return Completion(*self._shared.write(_whole("offset", at), data, _tx(tx)))
+        return Completion(*self._shared.write(_whole("offset", at), _view("data", data), _tx(tx)))
 
     def persist(self) -> Completion:
         """Byte port: waits until all writes answered before survive a power cut."""
@@ -88,11 +92,16 @@ class Device:
 
     def read_blocks_into(self, at: int, buffer: Bytes) -> Completion:
         """As `read_blocks`, into memory that is there."""
-        return Completion(*self._shared.read_into(_whole("offset", at), buffer, True))
+        return Completion(
+            *self._shared.read_into(_whole("offset", at), _view("buffer", buffer), True)
+        )
 
     def write_blocks(self, at: int, data: Bytes, *, durable: bool = False) -> Completion:
         """Block port: whole blocks, each atomic; `durable` answers when they survive a power cut
         (FUA)."""
+        if not isinstance(durable, bool):
+            raise DeviceError(f"durable {durable!r}: {_kind(durable)} is not true or false")
+        data = _view("data", data)
         return Completion(*self._shared.write_blocks(_whole("offset", at), data, durable))
 
     def trim(self, at: int, size: int) -> Completion:
@@ -147,16 +156,35 @@ def connect(
     `data_bytes` (256 KiB to 16 MiB, usually 4 MiB) is how much may be under way; `spin_us` how long
     a call looks for its answer before it sleeps. Raises `DeviceError`.
     """
+    if not isinstance(path, str | Path):
+        raise DeviceError(f"path {path!r}: {_kind(path)} is no path of a unix socket")
     text = str(path).removeprefix("unix:")
     data = None if data_bytes is None else _whole("data_bytes", data_bytes)
     spin = None if spin_us is None else _whole("spin_us", spin_us)
     return Device(core.SharedDevice(Path(text), data, spin))
 
 
-def _whole(name: str, value: int, bits: int = 64) -> int:
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"
+
+
+def _whole(name: str, value: SupportsIndex, bits: int = 64) -> int:
+    try:
+        value = index(value)
+    except TypeError:
+        raise DeviceError(f"{name} {value!r}: {_kind(value)} is no whole number") from None
     if not 0 <= value < 2**bits:
         raise DeviceError(f"{name} {value}: must be 0 or more and fit into {bits} bits")
     return value
+
+
+def _view(name: str, value: Bytes) -> memoryview:
+    """The bytes of what holds some, whatever they mean there: an array of numbers has bytes too."""
+    try:
+        return memoryview(value).cast("B")
+    except TypeError:
+        sentence = f"{name}: {_kind(value)} does not hold bytes in a row; give bytes or a bytearray"
+        raise DeviceError(sentence) from None
 
 
 def _tx(value: int) -> int:

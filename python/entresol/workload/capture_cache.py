@@ -64,6 +64,8 @@ def capture(
     store: Path | str | None = None,
 ) -> Path:
     """The capture of a program, made if it is not in the store yet."""
+    if store is not None and not isinstance(store, str | Path):
+        raise UserError(f"store: {store} is no directory; leave it out for the usual one.")
     directory = None if store is None else Path(store)
     return record(Wanted(name, threads, scale, footprint, seed, work), directory).path
 
