@@ -1,4 +1,4 @@
-//! Inputs that are valid in form and wrong in content, for tests and for `fuzz/`.
+//! Inputs that are valid in form and wrong in content, for tests and for fuzzing.
 //!
 //! Random bytes seldom come past the first checksum. So each format has here what takes an input
 //! apart, changes a part of it and puts it together again with right lengths and checksums. What is
@@ -11,5 +11,10 @@
 
 mod choices;
 pub mod etr;
+mod extremes;
+pub mod image;
+mod text;
 
 pub use choices::Choices;
+pub use extremes::extremes;
+pub use text::change_text;

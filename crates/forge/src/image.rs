@@ -1,0 +1,32 @@
+//! Superblocks of device images (`docs/formats/image.md`).
+
+/// Bytes at the start of each of an image's files.
+pub const SUPERBLOCK_BYTES: usize = 64 * 1024;
+const LENGTH_AT: usize = 12;
+const SUM_AT: usize = 32;
+const TEXT_AT: usize = 64;
+
+/// The configuration in a good superblock.
+///
+/// # Panics
+/// It is not good.
+pub fn config(superblock: &[u8]) -> &str {
+    let length = superblock[LENGTH_AT..LENGTH_AT + 4]
+        .try_into()
+        .expect("four bytes");
+    let text = &superblock[TEXT_AT..][..u32::from_le_bytes(length) as usize];
+    std::str::from_utf8(text).expect("the superblock is good")
+}
+
+/// Puts another configuration into a superblock, with the right length and checksum; what is too
+/// long is cut off.
+pub fn set_config(superblock: &mut [u8], text: &str) {
+    let text = text.as_bytes();
+    let text = &text[..text.len().min(SUPERBLOCK_BYTES - TEXT_AT)];
+    superblock[TEXT_AT..SUPERBLOCK_BYTES].fill(0);
+    superblock[TEXT_AT..][..text.len()].copy_from_slice(text);
+    superblock[LENGTH_AT..LENGTH_AT + 4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+    let head = crc32c::crc32c(&superblock[..SUM_AT]);
+    let sum = crc32c::crc32c_append(head, &superblock[SUM_AT + 4..SUPERBLOCK_BYTES]);
+    superblock[SUM_AT..SUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+}
