@@ -210,7 +210,7 @@ def test_a_wrong_word_is_refused_before_anything_is_captured(
 def test_names_of_figures_may_be_written_as_in_the_paper() -> None:
     chosen = choose(PAPER.figures, ["fig14,02", "Figure9", "III"])
     assert [figure.name for figure in chosen] == ["2", "9", "14", "table3"]
-    assert len(choose(PAPER.figures, ["all"])) == 18
+    assert choose(PAPER.figures, ["all"]) == list(PAPER.figures)
 
 
 def test_runs_that_figures_share_are_run_once() -> None:
