@@ -36,7 +36,9 @@ class Design:
         return replace(self, parameters=tuple({**dict(self.parameters), **given}.items()))
 
     def config(self, machine: str = "table2") -> core.Config:
-        """The effective configuration on a machine: section → key → value."""
+        """The effective configuration on a machine preset: section → key → value as text with its
+        unit. Raises `UserError` or `ConfigError` for what is no machine, or does not take
+        a value."""
         if not isinstance(machine, str):
             raise UserError(f"{self.name}: machine: {machine} is not text.")
         return core.effective_config(_setup(machine, dict(self.parameters)), self.name)
@@ -65,7 +67,8 @@ def designs() -> list[Design]:
 
 
 def parameters() -> polars.DataFrame:
-    """All parameters: key, kind, range, source, and what each is."""
+    """All parameters, a row each: `key`, `kind` (its unit or type), `range`, `source`, `doc`; all
+    are text."""
     import polars
 
     names = ("key", "kind", "range", "source", "doc")

@@ -46,7 +46,7 @@ class Results:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Points that failed and why."""
+        """Points that failed, by what a person calls them, and why; empty if none did."""
         return {
             row.label(): outcome.error
             for row, outcome in self._pairs()
@@ -59,7 +59,11 @@ class Results:
         return self.plan.varied
 
     def frame(self) -> polars.DataFrame:
-        """One row a point: the columns of `results.parquet` of a sweep."""
+        """One row a point, in order: the columns of `results.parquet` of a sweep.
+
+        The unit of a number is in the name of its column: `_ps`, `_bytes`, `_milli` (thousandths).
+        A point without a result has none in its row, and the sentence in `error`.
+        """
         import polars
 
         frame = polars.from_arrow(self._table())

@@ -95,6 +95,9 @@ TracesArgument = Annotated[
         metavar="TRACE…", help="Captures or foreign traces; A.etr+B.etr runs two together."
     ),
 ]
+TraceArgument = Annotated[
+    str, typer.Argument(metavar="TRACE", help="A capture, a foreign trace, or A.etr+B.etr.")
+]
 FormatOption = Annotated[
     str | None,
     typer.Option(

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-_DESIGNS = frozenset(
-    {
-        "base-cssd",
-        "skybyte-p",
-        "skybyte-c",
-        "skybyte-w",
-        "skybyte-cp",
-        "skybyte-ct",
-        "skybyte-wp",
-        "skybyte-wct",
-        "skybyte-full",
-        "astriflash-cxl",
-        "dram-only",
-    }
-)
+import re
+from functools import cache
+from importlib import resources
+
 _DASHES = {
     "base-cssd": "6 3",
     "skybyte-p": "2 2",
@@ -32,7 +21,14 @@ _DASHES = {
 
 def design(name: str) -> str:
     """CSS variable of a design; the same in every chart."""
-    return f"d-{name}" if name in _DESIGNS else "d-other"
+    return f"d-{name}" if name in _designs() else "d-other"
+
+
+@cache
+def _designs() -> frozenset[str]:
+    """Those that have a colour in the style sheet."""
+    style = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+    return frozenset(re.findall(r"--d-([\w-]+):", style))
 
 
 def dash(name: str) -> str:

@@ -63,7 +63,25 @@ def capture(
     work: int | None = None,
     store: Path | str | None = None,
 ) -> Path:
-    """The capture of a program, made if it is not in the store yet."""
+    """The capture of a program, made if it is not in the store yet.
+
+    Args:
+        name: A program of Table I, such as `ycsb`; `entresol.workload.programs()` has all.
+        threads: In the region of interest, from 1.
+        scale: `small`, a sixteenth of Table I's data, or `paper`.
+        footprint: Bytes of all data; as the scale says if left out.
+        seed: What data and choices are drawn from, from 0.
+        work: In the region, in the program's own unit (`Program.work_unit`); as the scale says if
+            left out.
+        store: The directory of captures and results; the usual one if left out.
+
+    Returns:
+        The file of the capture, in the store.
+
+    Raises:
+        UserError: The program cannot run so, or tools are missing.
+        Failed: Its result is wrong, or the store cannot be written.
+    """
     if store is not None and not isinstance(store, str | Path):
         raise UserError(f"store: {store} is no directory; leave it out for the usual one.")
     directory = None if store is None else Path(store)
