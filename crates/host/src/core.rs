@@ -7,6 +7,7 @@
 //! takes. docs/host.md describes the model.
 
 mod audit;
+mod below_l1;
 mod caches;
 pub(crate) mod calendar;
 mod delay;
@@ -14,7 +15,6 @@ mod execute;
 mod fetched;
 mod front;
 mod memory;
-pub(crate) mod miss;
 mod persist;
 mod retire;
 mod schedulers;
@@ -40,13 +40,14 @@ mod tests;
 
 use crate::branch::{BranchPredictor, TargetPrediction};
 use crate::config::{CpuConfig, StorePolicy};
+use crate::miss_path::{MissPath, Timing};
+use crate::mshr::Misses;
 use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, InstructionSource, MissSlot, Pause, Squashed, Uncore, WarmUncore};
 use caches::Caches;
 use calendar::Calendar;
 use fetched::Fetched;
 use front::Front;
-use miss::Misses;
 use persist::Persists;
 use retire::{LoadQueue, Retirement};
 use schedulers::Schedulers;
@@ -55,16 +56,6 @@ use std::collections::VecDeque;
 use store_queue::StoreQueue;
 use units::{CoreId, Time};
 use window::{NIL, PENDING, Window, info};
-
-/// Latencies in cycles; the period in picoseconds.
-#[derive(Clone)]
-struct Timing {
-    period: u64,
-    l1d: u64,
-    l2: u64,
-    l2_tlb: u64,
-    mispredict: u64,
-}
 
 /// Sizes that are not properties of a part.
 #[derive(Clone)]
@@ -136,16 +127,9 @@ pub struct Core {
 impl Core {
     /// An empty core with cold caches. `config` is one that `CpuConfig::validate` accepts.
     pub fn new(id: CoreId, config: &CpuConfig) -> Self {
-        let timing = Timing {
-            period: config.period().get(),
-            l1d: config.l1d_latency.get(),
-            l2: config.l2_latency.get(),
-            l2_tlb: config.l2_tlb_latency.get(),
-            mispredict: config.mispredict_penalty.get(),
-        };
         Self {
             id,
-            timing,
+            timing: Timing::new(config),
             limits: Limits {
                 rob: u64::from(config.rob),
             },
@@ -242,15 +226,7 @@ impl Core {
         _source: &mut S,
         uncore: &mut U,
     ) -> bool {
-        self.now = now;
-        let Some(number) = self.misses.get(slot) else {
-            self.stats.late_fills += 1;
-            return false;
-        };
-        let cycle = self.cycle_after(now);
-        self.take_fill(number, cycle, uncore);
-        self.use_free_mshr(cycle, uncore);
-        self.stop != Stop::None && (self.can_continue() || self.exception().is_some())
+        self.line_arrived(now, slot, uncore)
     }
 
     /// Pieces that have been dispatched and have not retired.
@@ -261,16 +237,6 @@ impl Core {
     /// Whether a miss still waits under this name: false once a squash has freed it.
     pub fn awaits(&self, slot: MissSlot) -> bool {
         self.misses.get(slot).is_some()
-    }
-
-    /// An MSHR is free: whatever waits for one goes on.
-    fn use_free_mshr<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
-        self.settle(self.window.head, uncore);
-        self.retry_queue(cycle, uncore);
-        self.settle(self.window.head, uncore);
-        self.drain_again(cycle, uncore);
-        self.retire_ready(uncore);
-        self.run_fetched(uncore);
     }
 
     /// Retires the instruction that [`Pause::Sync`] stopped at; the next one is dispatched at `at`
@@ -454,23 +420,5 @@ impl Core {
             self.drain_from = cycle;
             self.drain_stores(uncore);
         }
-    }
-    /// Frees the MSHRs that nothing but squashed pieces waits for.
-    fn cancel_misses<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) -> u64 {
-        let mut cancelled = 0;
-        for number in 0..self.misses.top() {
-            if !self.misses.is_used(number) {
-                continue;
-            }
-            let slot = self.misses.name(number);
-            let miss = self.misses.miss(number);
-            miss.first = NIL;
-            if !miss.store_waits {
-                self.misses.free(number, cycle);
-                uncore.cancel(self.id, slot);
-                cancelled += 1;
-            }
-        }
-        cancelled
     }
 }

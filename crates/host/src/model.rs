@@ -3,6 +3,7 @@
 use crate::config::CpuConfig;
 use crate::core::{Core, CoreStats};
 use crate::fast::{FastCore, FilteredThread};
+use crate::miss_path::MissPath;
 use crate::page_numbers::PageNumbers;
 use crate::port::{
     Delayed, HostLine, InstructionSource, MissSlot, Pause, Squash, Squashed, Uncore, WarmUncore,
@@ -307,10 +308,10 @@ impl CoreModel<FilteredThread> for FastCore {
         _source: &mut FilteredThread,
         uncore: &mut U,
     ) -> bool {
-        self.on_fill(now, slot, uncore)
+        self.line_arrived(now, slot, uncore)
     }
     fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
-        FastCore::on_delay(self, now, slot, uncore)
+        self.access_delayed(now, slot, uncore)
     }
     fn complete_sync(&mut self, at: Time, source: &mut FilteredThread) {
         FastCore::complete_sync(self, at, source)

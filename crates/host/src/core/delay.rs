@@ -8,6 +8,7 @@
 
 use super::{Core, Stop};
 use crate::core::window::{NIL, PENDING, Phase, info};
+use crate::miss_path::MissPath;
 use crate::port::{Delayed, InstructionSource, MissKind, MissSlot, Squash, Squashed, Uncore};
 use crate::program::Op;
 use units::Time;
@@ -22,29 +23,7 @@ impl Core {
     /// not coming, and flagged loads that are not the oldest must not keep the oldest from its own
     /// access.
     pub fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
-        self.now = now;
-        let Some(number) = self.misses.get(slot) else {
-            return Delayed::default();
-        };
-        let miss = self.misses.miss(number);
-        miss.is_delayed = true;
-        let miss = *miss;
-        let is_load = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
-        let mut at = miss.first;
-        while is_load && at != NIL {
-            self.window.info[usize::from(at)] |= info::DELAYED;
-            at = self.window.parked[usize::from(at)].next;
-        }
-        let delayed = Delayed {
-            load_waits: is_load && miss.first != NIL,
-            other_waits: miss.store_waits || !is_load,
-        };
-        if !delayed.other_waits {
-            let cycle = self.cycle_after(now);
-            self.misses.free(number, cycle);
-            self.use_free_mshr(cycle, uncore);
-        }
-        delayed
+        self.access_delayed(now, slot, uncore)
     }
 
     /// The access of `slot` was answered by SkyByte-Delay and the line has come all the same
@@ -72,7 +51,7 @@ impl Core {
         }
         let cycle = self.cycle_after(now);
         self.take_fill(number, cycle, uncore);
-        self.use_free_mshr(cycle, uncore);
+        self.go_on(cycle, uncore);
         trigger != NIL
     }
 
@@ -163,7 +142,7 @@ impl Core {
             Squash::AtOnce => self.squash_from(first, end, Some(uncore)),
             Squash::MissesRunOn => self.squash_from::<U>(first, end, None),
         };
-        self.use_free_mshr(end, uncore);
+        self.go_on(end, uncore);
         Squashed {
             instructions,
             cancelled,

@@ -4,9 +4,9 @@ use super::{Core, Stop};
 use crate::branch::TargetPrediction;
 use crate::config::CodeFetch;
 use crate::core::caches::Caches;
-use crate::core::memory::Access;
 use crate::core::persist::writes_back;
 use crate::core::window::{NIL, PENDING};
+use crate::miss_path::{Access, MissPath};
 use crate::port::{HostLine, InstructionSource, MissKind, Pause, Step, Uncore};
 use crate::program::Op;
 
@@ -290,19 +290,18 @@ impl Core {
             return None;
         }
         let at = self.front.cycle + self.timing.l2;
-        if self.caches.l2.access(line).is_some() {
-            self.stats.l1i_misses += 1;
-            self.stats.l2_hits += 1;
-            self.caches.l1i.fill(line, false);
-            self.front.set_line(line.get());
-            self.front.not_before(at);
-            return None;
-        }
-        if self.request(line, MissKind::Fetch, NIL, at, uncore) == Access::Refused {
+        let outcome = self.read_l2(line, MissKind::Fetch, at, uncore);
+        if outcome == Access::Refused {
             return Some(Stop::Mshr);
         }
         self.stats.l1i_misses += 1;
-        self.front.awaited = line.get();
-        Some(Stop::Fetch)
+        let Access::Done(cycle) = outcome else {
+            self.front.awaited = line.get();
+            return Some(Stop::Fetch);
+        };
+        self.caches.l1i.fill(line, false);
+        self.front.set_line(line.get());
+        self.front.not_before(cycle);
+        None
     }
 }

@@ -1,23 +1,12 @@
 //! Loads and stores on their way through TLB, L1D and L2 to the uncore.
 
 use super::Core;
-use crate::core::miss::NoMshr;
 use crate::core::store_queue::Forward;
-use crate::core::window::{NIL, PENDING, Phase, info};
+use crate::core::window::{PENDING, Phase, info};
+use crate::miss_path::{Access, MissPath};
 use crate::port::{HostLine, MissKind, Uncore};
 use crate::tlb::Translation;
 use units::Time;
-
-/// How an access went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Access {
-    /// Its data, or its translation, is there at this cycle.
-    Done(u64),
-    /// It must wait for this MSHR.
-    Miss(usize),
-    /// There is no MSHR.
-    Refused,
-}
 
 impl Core {
     /// Translates the page of a data line for an access at `at`.
@@ -42,20 +31,19 @@ impl Core {
     /// Reads the leaf page-table entry of a chunk's page through L2.
     fn walk<U: Uncore>(&mut self, chunk: u32, at: u64, uncore: &mut U) -> Access {
         let line = HostLine::page_table(self.caches.tlb.page_of(chunk));
-        let done = at + self.timing.l2;
-        if self.caches.l2.access(line).is_some() {
-            self.stats.l1_tlb_misses += 1;
-            self.stats.walks += 1;
-            self.stats.l2_hits += 1;
-            self.caches.tlb.insert(chunk);
-            return Access::Done(self.walked(chunk, done, uncore));
+        let outcome = self.read_l2(line, MissKind::Walk, at + self.timing.l2, uncore);
+        if outcome == Access::Refused {
+            return outcome;
         }
-        let outcome = self.request(line, MissKind::Walk, NIL, done, uncore);
-        if outcome != Access::Refused {
-            self.stats.l1_tlb_misses += 1;
-            self.stats.walks += 1;
+        self.stats.l1_tlb_misses += 1;
+        self.stats.walks += 1;
+        match outcome {
+            Access::Done(cycle) => {
+                self.caches.tlb.insert(chunk);
+                Access::Done(self.walked(chunk, cycle, uncore))
+            }
+            _ => outcome,
         }
-        outcome
     }
 
     /// The walk for a chunk's page, if there was one, ends at cycle `at`; gives when the
@@ -85,63 +73,6 @@ impl Core {
             return Access::Done(done);
         }
         self.miss_l1d(line, MissKind::Load, at, uncore)
-    }
-
-    /// Fetches a line that L1D does not have, for a load or for a retired store.
-    pub(super) fn miss_l1d<U: Uncore>(
-        &mut self,
-        line: HostLine,
-        kind: MissKind,
-        at: u64,
-        uncore: &mut U,
-    ) -> Access {
-        if let Some(number) = self.misses.find(line) {
-            self.stats.l1d_misses += 1;
-            self.stats.l2_merged += 1;
-            return Access::Miss(number);
-        }
-        let Ok((l1_slot, at)) = self.misses.l1_slot(at) else {
-            return Access::Refused;
-        };
-        let done = at + self.timing.l1d + self.timing.l2;
-        if self.caches.l2.access(line).is_some() {
-            self.stats.l1d_misses += 1;
-            self.stats.l2_hits += 1;
-            self.misses.hold_l1(l1_slot, done);
-            let pushed =
-                self.caches
-                    .fill_l1d(line, kind == MissKind::Ownership, done, &mut self.stats);
-            self.write_back(pushed, done, uncore);
-            return Access::Done(done);
-        }
-        let outcome = self.request(line, kind, l1_slot, done, uncore);
-        if outcome != Access::Refused {
-            self.stats.l1d_misses += 1;
-        }
-        outcome
-    }
-
-    /// Asks the uncore for a line at cycle `at`, or joins the request that is already under way.
-    pub(super) fn request<U: Uncore>(
-        &mut self,
-        line: HostLine,
-        kind: MissKind,
-        l1_slot: u16,
-        at: u64,
-        uncore: &mut U,
-    ) -> Access {
-        if let Some(number) = self.misses.find(line) {
-            self.stats.l2_merged += 1;
-            return Access::Miss(number);
-        }
-        match self.misses.allocate(line, kind, l1_slot) {
-            Err(NoMshr) => Access::Refused,
-            Ok(number) => {
-                self.stats.l2_misses += 1;
-                uncore.read(self.time(at), self.id, self.misses.name(number), line, kind);
-                Access::Miss(number)
-            }
-        }
     }
 
     /// Hands a dirty line that left L2 at cycle `at` to the uncore.
@@ -353,36 +284,7 @@ impl Core {
         true
     }
 
-    /// Frees an MSHR at `cycle` and puts its line where it belongs.
-    pub(super) fn take_fill<U: Uncore>(&mut self, number: usize, cycle: u64, uncore: &mut U) {
-        let line = self.misses.line(number);
-        let miss = *self.misses.miss(number);
-        self.misses.free(number, cycle);
-        let pushed = self.caches.fill_l2(line, &mut self.stats);
-        self.write_back(pushed, cycle, uncore);
-        match miss.kind {
-            MissKind::Load | MissKind::Ownership => {
-                let dirty = miss.store_waits;
-                let pushed = self.caches.fill_l1d(line, dirty, cycle, &mut self.stats);
-                self.write_back(pushed, cycle, uncore);
-            }
-            MissKind::Fetch => self.front.fetched(&mut self.caches, line, cycle),
-            MissKind::Walk => {}
-        }
-        if miss.store_waits {
-            for _ in 0..self.stores.line_filled(line, cycle) {
-                self.persist(line, cycle, uncore);
-            }
-        }
-        let mut at = miss.first;
-        while at != NIL {
-            let place = usize::from(at);
-            at = self.window.parked[place].next;
-            self.fill_piece(place, cycle, uncore);
-        }
-    }
-
-    fn fill_piece<U: Uncore>(&mut self, place: usize, cycle: u64, uncore: &mut U) {
+    pub(super) fn fill_piece<U: Uncore>(&mut self, place: usize, cycle: u64, uncore: &mut U) {
         match self.window.parked[place].phase {
             Phase::Line | Phase::StoreLine => self.take_line(place, cycle),
             Phase::Walk | Phase::StoreWalk => {

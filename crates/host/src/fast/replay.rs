@@ -6,6 +6,7 @@
 //! has come at once, others by [`FastCore::on_fill`]. Squash, SkyByte-Delay and the queue of
 //! retired stores are those of the detailed core, by records in place of pieces.
 
+mod below_l1;
 mod memory;
 mod retire;
 mod stores;
@@ -16,8 +17,9 @@ use super::stream::{FilteredThread, Kind, Record};
 use crate::cache::CacheArray;
 use crate::config::CpuConfig;
 use crate::core::CoreStats;
-use crate::core::miss::Misses;
 use crate::core::window::PENDING;
+use crate::miss_path::{Access, MissPath, Timing};
+use crate::mshr::Misses;
 use crate::page_numbers::PageNumbers;
 use crate::port::{HostLine, InstructionSource, MissKind, Pause, Uncore, WarmUncore};
 use crate::tlb::{Tlb, Translation};
@@ -25,16 +27,6 @@ use std::collections::VecDeque;
 use stores::Stores;
 use units::{CoreId, Time};
 use window::{Entry, Window};
-
-/// Latencies in cycles; the period in picoseconds.
-#[derive(Clone)]
-struct Timing {
-    period: u64,
-    width: u64,
-    l1d: u64,
-    l2: u64,
-    l2_tlb: u64,
-}
 
 /// What dispatch stopped at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +53,8 @@ enum Stop {
 pub struct FastCore {
     id: CoreId,
     timing: Timing,
+    /// Pieces dispatched in a cycle at most.
+    width: u64,
     rob: u64,
     /// The caller's present.
     now: Time,
@@ -100,13 +94,8 @@ impl FastCore {
     pub fn new(id: CoreId, config: &CpuConfig) -> Self {
         Self {
             id,
-            timing: Timing {
-                period: config.period().get(),
-                width: u64::from(config.width),
-                l1d: config.l1d_latency.get(),
-                l2: config.l2_latency.get(),
-                l2_tlb: config.l2_tlb_latency.get(),
-            },
+            timing: Timing::new(config),
+            width: u64::from(config.width),
             rob: u64::from(config.rob),
             now: Time::ZERO,
             stop: Stop::None,
@@ -155,7 +144,7 @@ impl FastCore {
                 Ok(slot) => slot,
                 Err(stop) => return self.stop(stop),
             };
-            let cycle = slot / self.timing.width;
+            let cycle = slot / self.width;
             if cycle >= horizon {
                 return Pause::Horizon {
                     at: self.time(cycle),
@@ -196,20 +185,20 @@ impl FastCore {
             };
             let rest = gap * before.pieces_after.min(record.pieces.into())
                 / u64::from(record.pieces).max(1);
-            self.floor = self.floor.max(retired + self.timing.width + rest);
+            self.floor = self.floor.max(retired + self.width + rest);
             self.window.room_from += 1;
         }
         if record.stores > 0 {
             let freed = self.stores.room(record.stores.into());
             let cycle = freed.ok_or(Stop::Stores)?;
-            self.floor = self.floor.max(cycle * self.timing.width);
+            self.floor = self.floor.max(cycle * self.width);
         }
         match record.kind {
             Kind::Drain | Kind::Sync => {
                 if !self.window.is_empty() || !self.stores.is_empty() {
                     return Err(Stop::Drain);
                 }
-                let written = self.stores.last_freed * self.timing.width;
+                let written = self.stores.last_freed * self.width;
                 self.floor = self.floor.max(self.retired).max(written);
             }
             Kind::Fetch if self.misses.in_use == self.mshrs => return Err(Stop::Mshr),
@@ -237,10 +226,10 @@ impl FastCore {
             Kind::Branch => self.is_blocked = true,
             Kind::Fetch => {
                 self.stats.l1i_misses += 1;
-                let outcome = self.ask_l2(line, MissKind::Fetch, cycle, uncore);
+                let outcome = self.read_l2(line, MissKind::Fetch, cycle + self.timing.l2, uncore);
                 match outcome {
-                    memory::Access::Done(cycle) => {
-                        self.front = self.front.max(cycle * self.timing.width);
+                    Access::Done(cycle) => {
+                        self.front = self.front.max(cycle * self.width);
                     }
                     _ => {
                         self.awaited = line.get();
@@ -256,12 +245,12 @@ impl FastCore {
     fn release_front(&mut self) -> bool {
         let number = self.window.tail - 1;
         let branch = self.window.peek(number);
-        let floor = branch.slot / self.timing.width + u64::from(branch.record.late);
+        let floor = branch.slot / self.width + u64::from(branch.record.late);
         let Some(cycle) = self.window.ready(number, floor) else {
             return false;
         };
         self.is_blocked = false;
-        self.front = self.front.max(cycle * self.timing.width);
+        self.front = self.front.max(cycle * self.width);
         true
     }
 
@@ -275,14 +264,14 @@ impl FastCore {
         self.count_retired(record);
         self.close();
         Pause::End {
-            at: self.time(self.retired / self.timing.width),
+            at: self.time(self.retired / self.width),
         }
     }
 
     /// The thread leaves: the cycles it had are counted.
     fn close(&mut self) {
         if let Some(since) = self.since.take() {
-            self.stats.active_cycles += self.retired / self.timing.width - since;
+            self.stats.active_cycles += self.retired / self.width - since;
         }
     }
 

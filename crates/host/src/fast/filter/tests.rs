@@ -2,10 +2,11 @@
 
 use super::{RUN_UP, filter};
 use crate::config::CpuConfig;
-use crate::core::Core;
 use crate::core::testing::{Memory, Script, add, at, config, cycles, load, step, store};
+use crate::core::{Core, CoreStats};
 use crate::fast::stream::{Kind, Record};
 use crate::fast::{FastCore, FilteredThread};
+use crate::miss_path::MissPath;
 use crate::port::{Pause, Step};
 use crate::program::Program;
 use std::sync::Arc;
@@ -123,24 +124,24 @@ fn wide() -> CpuConfig {
     }
 }
 
-/// Cycles of the fast core, every read of which is answered after `latency`.
-fn fast_cycles(latency: u64) -> u64 {
+/// Cycles of the fast core, every read of which is answered after `latency`, and what it counted.
+fn fast(config: &CpuConfig, latency: u64) -> (u64, CoreStats) {
     let (insts, steps) = rows();
-    let stream = filter(&mut Script::new(&insts, steps), &wide(), 0);
+    let stream = filter(&mut Script::new(&insts, steps), config, 0);
     let program = Arc::new(Program::new(&insts, 0));
     let mut thread = FilteredThread::new(Arc::new(stream), program);
-    let mut core = FastCore::new(CoreId::new(0), &wide());
+    let mut core = FastCore::new(CoreId::new(0), config);
     let (mut memory, mut now) = (Memory::new(latency), Time::ZERO);
     core.start(now, &mut thread);
     loop {
         if let Pause::End { at } = core.run(now, Time::MAX, &mut thread, &mut memory) {
-            return at.as_picos();
+            return (at.as_picos(), core.stats());
         }
         let mut goes_on = false;
         while !goes_on {
             let ((at, _), slot) = memory.fills.pop_first().expect("a fill is coming");
             now = Time::from_picos(at);
-            goes_on = core.on_fill(now, slot, &mut memory);
+            goes_on = core.line_arrived(now, slot, &mut memory);
         }
     }
 }
@@ -152,10 +153,21 @@ fn what_waits_for_a_line_keeps_younger_instructions_from_retiring() {
         let mut core = Core::new(CoreId::new(0), &wide());
         let mut source = Script::new(&insts, steps.clone());
         let detailed = cycles(&mut core, &mut source, &mut Memory::new(latency));
-        let fast = fast_cycles(latency);
+        let (fast, _) = fast(&wide(), latency);
         assert!(
             fast.abs_diff(detailed) * 500 < detailed,
             "{latency}: {fast} cycles in place of {detailed}"
         );
     }
+}
+
+#[test]
+fn an_access_that_finds_no_mshr_is_counted_once() {
+    let few = CpuConfig {
+        l2_mshrs: 1,
+        ..wide()
+    };
+    let (_, counted) = fast(&few, 400);
+    assert!(counted.mshr_waits > 0, "{counted:?}");
+    assert_eq!(counted.l1d_misses, 500);
 }

@@ -1,27 +1,17 @@
 //! Records on their way to L2 and beyond.
 
 use super::FastCore;
-use crate::core::window::{NIL, PENDING};
+use crate::core::window::PENDING;
 use crate::fast::stream::Kind;
+use crate::miss_path::{Access, MissPath};
 use crate::port::{HostLine, MissKind, Uncore};
 use crate::tlb::Translation;
-
-/// How an access went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Access {
-    /// Its line is there at this cycle.
-    Done(u64),
-    /// It must wait for this MSHR.
-    Miss(usize),
-    /// There is no MSHR.
-    Refused,
-}
 
 impl FastCore {
     /// A record has been dispatched, or what it waited for is complete: it issues if it can.
     pub(super) fn start_record<U: Uncore>(&mut self, number: u64, uncore: &mut U) {
         let entry = self.window.entry(number);
-        let floor = entry.slot / self.timing.width + u64::from(entry.record.late);
+        let floor = entry.slot / self.width + u64::from(entry.record.late);
         entry.done = PENDING;
         let Some(issue) = self.window.ready(number, floor) else {
             return self.parked.push(number);
@@ -37,14 +27,14 @@ impl FastCore {
             return at;
         }
         let cycles = cost.get().div_ceil(self.timing.period);
-        let from = (self.front / self.timing.width).max(at);
-        self.front = self.front.max((from + cycles) * self.timing.width);
+        let from = (self.front / self.width).max(at);
+        self.front = self.front.max((from + cycles) * self.width);
         at + cycles
     }
 
     /// Lets a load or a store look for its page, and a load for its line; says whether it found an
     /// MSHR.
-    fn issue<U: Uncore>(&mut self, number: u64, uncore: &mut U) -> bool {
+    pub(super) fn issue<U: Uncore>(&mut self, number: u64, uncore: &mut U) -> bool {
         let entry = self.window.peek(number);
         let (line, kind) = (HostLine::from_raw(entry.record.line), entry.record.kind);
         if entry.is_at_hand {
@@ -68,7 +58,7 @@ impl FastCore {
             self.window.entry(number).done = at + self.timing.l1d;
             return true;
         }
-        match self.ask_l1(line, MissKind::Load, at, uncore) {
+        match self.miss_l1d(line, MissKind::Load, at, uncore) {
             Access::Done(cycle) => {
                 self.window.entry(number).done = cycle;
                 true
@@ -92,14 +82,15 @@ impl FastCore {
             Translation::Remapped => Access::Done(self.fault(line, at, uncore)),
             Translation::Absent => {
                 let table = HostLine::page_table(self.tlb.page_of(chunk));
-                self.stats.walks += 1;
-                let at = at + self.timing.l2_tlb;
-                match self.ask_l2(table, MissKind::Walk, at, uncore) {
+                let done = at + self.timing.l2_tlb + self.timing.l2;
+                let outcome = self.read_l2(table, MissKind::Walk, done, uncore);
+                self.stats.walks += u64::from(outcome != Access::Refused);
+                match outcome {
                     Access::Done(cycle) => {
                         self.tlb.insert(chunk);
                         Access::Done(self.fault(line, cycle, uncore))
                     }
-                    outcome => outcome,
+                    _ => outcome,
                 }
             }
         }
@@ -123,69 +114,6 @@ impl FastCore {
         true
     }
 
-    /// Asks for a line that L1D does not have at cycle `at`.
-    pub(super) fn ask_l1<U: Uncore>(
-        &mut self,
-        line: HostLine,
-        kind: MissKind,
-        at: u64,
-        uncore: &mut U,
-    ) -> Access {
-        self.stats.l1d_misses += 1;
-        if let Some(number) = self.misses.find(line) {
-            self.stats.l2_merged += 1;
-            return Access::Miss(number);
-        }
-        let Ok((l1_slot, at)) = self.misses.l1_slot(at) else {
-            self.stats.l1d_misses -= 1;
-            return Access::Refused;
-        };
-        let done = at + self.timing.l1d + self.timing.l2;
-        if self.l2.access(line).is_some() {
-            self.stats.l2_hits += 1;
-            self.misses.hold_l1(l1_slot, done);
-            self.fill_l1d(line);
-            return Access::Done(done);
-        }
-        self.request(line, kind, l1_slot, done, uncore)
-    }
-
-    /// Asks L2 for a line of code or page table at cycle `at`.
-    pub(super) fn ask_l2<U: Uncore>(
-        &mut self,
-        line: HostLine,
-        kind: MissKind,
-        at: u64,
-        uncore: &mut U,
-    ) -> Access {
-        let done = at + self.timing.l2;
-        if self.l2.access(line).is_some() {
-            self.stats.l2_hits += 1;
-            return Access::Done(done);
-        }
-        if let Some(number) = self.misses.find(line) {
-            self.stats.l2_merged += 1;
-            return Access::Miss(number);
-        }
-        self.request(line, kind, NIL, done, uncore)
-    }
-
-    fn request<U: Uncore>(
-        &mut self,
-        line: HostLine,
-        kind: MissKind,
-        l1_slot: u16,
-        at: u64,
-        uncore: &mut U,
-    ) -> Access {
-        let Ok(number) = self.misses.allocate(line, kind, l1_slot) else {
-            return Access::Refused;
-        };
-        self.stats.l2_misses += 1;
-        uncore.read(self.time(at), self.id, self.misses.name(number), line, kind);
-        Access::Miss(number)
-    }
-
     /// L1D writes a dirty line to L2.
     pub(super) fn take_dirty<U: Uncore>(&mut self, line: HostLine, cycle: u64, uncore: &mut U) {
         if self.l2.write(line).is_none() {
@@ -193,14 +121,20 @@ impl FastCore {
         }
     }
 
-    fn fill_l1d(&mut self, line: HostLine) {
+    pub(super) fn fill_l1d(&mut self, line: HostLine) {
         if self.l1d.access(line).is_none() {
             self.l1d.fill(line, false);
             self.fills += 1;
         }
     }
 
-    fn fill_l2<U: Uncore>(&mut self, line: HostLine, dirty: bool, cycle: u64, uncore: &mut U) {
+    pub(super) fn fill_l2<U: Uncore>(
+        &mut self,
+        line: HostLine,
+        dirty: bool,
+        cycle: u64,
+        uncore: &mut U,
+    ) {
         let victim = self.l2.fill(line, dirty).1;
         if let Some(victim) = victim.filter(|victim| victim.is_dirty) {
             self.stats.l2_write_backs += 1;
@@ -208,44 +142,8 @@ impl FastCore {
         }
     }
 
-    /// Frees an MSHR at `cycle`, puts its line into L2 and completes what waited.
-    pub(super) fn take_fill<U: Uncore>(&mut self, number: usize, cycle: u64, uncore: &mut U) {
-        let line = self.misses.line(number);
-        let miss = *self.misses.miss(number);
-        self.misses.free(number, cycle);
-        // L1D may have written it to L2 before it came: the filter has all lines at once.
-        if self.l2.find(line).is_none() {
-            self.fill_l2(line, false, cycle, uncore);
-        }
-        let is_data = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
-        if is_data {
-            self.fill_l1d(line);
-        }
-        if self.awaited == line.get() {
-            self.awaited = HostLine::NONE;
-            // Nothing has been dispatched since.
-            self.window.entry(self.window.tail - 1).done = cycle;
-            self.front = self.front.max(cycle * self.timing.width);
-        }
-        if miss.store_waits {
-            self.stores.filled(line, cycle);
-        }
-        let mut place = miss.first;
-        while place != NIL {
-            let entry = self.window.at(place);
-            let next = entry.next;
-            if std::mem::take(&mut entry.walks) {
-                self.end_walk(place, cycle, uncore);
-            } else {
-                entry.done = cycle;
-                entry.is_delayed = false;
-            }
-            place = next;
-        }
-    }
-
     /// The walk that a record waits for has its entry: it goes on with those that find an MSHR.
-    fn end_walk<U: Uncore>(&mut self, place: u16, cycle: u64, uncore: &mut U) {
+    pub(super) fn end_walk<U: Uncore>(&mut self, place: u16, cycle: u64, uncore: &mut U) {
         let number = self.window.number(place);
         let line = HostLine::from_raw(self.window.peek(number).record.line);
         let chunk = line.chunk();
@@ -257,25 +155,8 @@ impl FastCore {
         self.queue.push_back(number);
     }
 
-    /// Something is complete, or an MSHR is free: whatever waits for that goes on.
-    pub(super) fn go_on<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
-        self.wake(uncore);
-        while let Some(number) = self.queue.front().copied() {
-            let entry = self.window.entry(number);
-            entry.issue = entry.issue.max(cycle);
-            if !self.issue(number, uncore) {
-                self.queue.pop_back();
-                break;
-            }
-            self.queue.pop_front();
-            self.wake(uncore);
-        }
-        self.write_stores_again(cycle, uncore);
-        self.retire_ready(uncore);
-    }
-
     /// Lets parked records issue whose dependences are complete, the oldest first.
-    fn wake<U: Uncore>(&mut self, uncore: &mut U) {
+    pub(super) fn wake<U: Uncore>(&mut self, uncore: &mut U) {
         if self.parked.is_empty() {
             return;
         }

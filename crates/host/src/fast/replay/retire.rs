@@ -1,8 +1,9 @@
 //! Retirement in order, and the stores that follow it.
 
-use super::{FastCore, memory::Access};
+use super::FastCore;
 use crate::core::window::PENDING;
 use crate::fast::stream::Record;
+use crate::miss_path::{Access, MissPath};
 use crate::port::{MissKind, Uncore};
 
 impl FastCore {
@@ -15,17 +16,17 @@ impl FastCore {
             }
             let record = entry.record;
             let slot = (self.retired + u64::from(record.pieces)).max(entry.slot);
-            let slot = slot.max(self.window.held_until(self.window.head, self.timing.width));
-            let done = entry.done * self.timing.width;
+            let slot = slot.max(self.window.held_until(self.window.head, self.width));
+            let done = entry.done * self.width;
             if done > slot {
-                self.stats.memory_bound_cycles += (done - slot) / self.timing.width;
+                self.stats.memory_bound_cycles += (done - slot) / self.width;
             }
             self.retired = slot.max(done);
             self.window.entry(self.window.head).retired = self.retired;
             self.window.head += 1;
             self.count_retired(&record);
             if entry.is_queued {
-                self.stores.retire(self.retired / self.timing.width);
+                self.stores.retire(self.retired / self.width);
                 self.write_stores(uncore);
             }
         }
@@ -41,7 +42,7 @@ impl FastCore {
     /// Lets retired stores go for their lines in order, one a cycle, until one finds no MSHR.
     pub(super) fn write_stores<U: Uncore>(&mut self, uncore: &mut U) {
         while let Some((line, start)) = self.stores.next() {
-            match self.ask_l1(line, MissKind::Ownership, start, uncore) {
+            match self.miss_l1d(line, MissKind::Ownership, start, uncore) {
                 Access::Done(written) => self.stores.asked(start, Some(written)),
                 Access::Miss(number) => {
                     self.misses.miss(number).store_waits = true;

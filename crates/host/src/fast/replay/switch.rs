@@ -2,9 +2,10 @@
 
 use super::{FastCore, Stop};
 use crate::core::CoreStats;
-use crate::core::window::{NIL, PENDING};
+use crate::core::window::PENDING;
 use crate::fast::stream::{FilteredThread, Kind};
-use crate::port::{Delayed, HostLine, MissKind, MissSlot, Pause, Squashed, Uncore};
+use crate::miss_path::MissPath;
+use crate::port::{HostLine, MissSlot, Pause, Squashed, Uncore};
 use units::{CoreId, Lpa, Picos, Time};
 
 impl FastCore {
@@ -37,10 +38,10 @@ impl FastCore {
         assert!(self.is_empty(), "a thread starts on an empty core");
         self.close();
         let cycle = self.cycle_after(at);
-        let slot = cycle * self.timing.width;
+        let slot = cycle * self.width;
         self.front = self.front.max(slot);
         self.retired = self.retired.max(slot);
-        self.since = Some(self.retired / self.timing.width);
+        self.since = Some(self.retired / self.width);
         self.window.restart(source.at);
         if source.left != Some((self.id, self.fills)) {
             source.resumed = source.pieces;
@@ -58,7 +59,7 @@ impl FastCore {
     ) -> Pause {
         self.now = now;
         if self.stop == Stop::Mshr {
-            self.front = self.front.max(self.cycle_after(now) * self.timing.width);
+            self.front = self.front.max(self.cycle_after(now) * self.width);
         }
         self.stop = Stop::None;
         if let Some(pause) = self.exception() {
@@ -72,55 +73,14 @@ impl FastCore {
     }
 
     /// The Long Delay Exception, if the oldest record is a load that was answered by SkyByte-Delay.
-    fn exception(&self) -> Option<Pause> {
+    pub(super) fn exception(&self) -> Option<Pause> {
         let is_raised = !self.window.is_empty() && {
             let oldest = self.window.peek(self.window.head);
             oldest.is_delayed && oldest.done >= PENDING
         };
         is_raised.then(|| Pause::LongDelay {
-            at: self.time(self.retired / self.timing.width),
+            at: self.time(self.retired / self.width),
         })
-    }
-
-    /// The line of `slot` has arrived. True if `run` should be called again now.
-    pub fn on_fill<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> bool {
-        self.now = now;
-        let Some(number) = self.misses.get(slot) else {
-            self.stats.late_fills += 1;
-            return false;
-        };
-        let cycle = self.cycle_after(now);
-        self.take_fill(number, cycle, uncore);
-        self.go_on(cycle, uncore);
-        self.stop != Stop::None && (self.can_continue() || self.exception().is_some())
-    }
-
-    /// The access of `slot` was answered by SkyByte-Delay. If a load waits, call `run` now.
-    pub fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
-        self.now = now;
-        let Some(number) = self.misses.get(slot) else {
-            return Delayed::default();
-        };
-        let miss = self.misses.miss(number);
-        miss.is_delayed = true;
-        let miss = *miss;
-        let is_load = matches!(miss.kind, MissKind::Load | MissKind::Ownership);
-        let mut place = miss.first;
-        while is_load && place != NIL {
-            let entry = self.window.at(place);
-            entry.is_delayed = true;
-            place = entry.next;
-        }
-        let delayed = Delayed {
-            load_waits: is_load && miss.first != NIL,
-            other_waits: miss.store_waits || !is_load,
-        };
-        if !delayed.other_waits {
-            let cycle = self.cycle_after(now);
-            self.misses.free(number, cycle);
-            self.go_on(cycle, uncore);
-        }
-        delayed
     }
 
     /// Retires the sync event that [`Pause::Sync`] stopped at; the next record is dispatched at
@@ -131,7 +91,7 @@ impl FastCore {
             record.kind == Kind::Sync && self.window.is_empty(),
             "a sync event is reached before it is completed"
         );
-        let slot = self.cycle_after(at) * self.timing.width;
+        let slot = self.cycle_after(at) * self.width;
         self.retired = self.retired.max(slot);
         self.front = self.front.max(slot);
         self.floor = 0;
@@ -151,7 +111,7 @@ impl FastCore {
     ) -> Squashed {
         self.now = now.max(self.now);
         let end = self.cycle_after(self.now);
-        let end_slot = end * self.timing.width;
+        let end_slot = end * self.width;
         let instructions = self.in_flight();
         if self.window.is_empty() {
             let passed = end_slot.saturating_sub(self.front);
@@ -177,7 +137,7 @@ impl FastCore {
         Squashed {
             instructions,
             cancelled,
-            at: self.time(self.retired / self.timing.width),
+            at: self.time(self.retired / self.width),
         }
     }
 
@@ -194,7 +154,7 @@ impl FastCore {
             Kind::Load | Kind::Touch | Kind::Again | Kind::Store
         ) {
             let since = self.retired.max(oldest.slot);
-            let waited = end_slot.saturating_sub(since) / self.timing.width;
+            let waited = end_slot.saturating_sub(since) / self.width;
             self.stats.memory_bound_cycles += waited;
         }
         source.at = self.window.head;
@@ -204,29 +164,11 @@ impl FastCore {
         source.taken_instructions = all - oldest.record.instructions;
     }
 
-    fn cancel_misses<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) -> u64 {
-        let mut cancelled = 0;
-        for number in 0..self.misses.top() {
-            if !self.misses.is_used(number) {
-                continue;
-            }
-            let miss = self.misses.miss(number);
-            miss.first = NIL;
-            if !miss.store_waits {
-                let slot = self.misses.name(number);
-                self.misses.free(number, cycle);
-                uncore.cancel(self.id, slot);
-                cancelled += 1;
-            }
-        }
-        cancelled
-    }
-
     /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
     /// has run ahead to.
     pub fn interrupt(&mut self, now: Time, cost: Picos) {
-        let from = self.front.max(self.cycle_after(now) * self.timing.width);
-        let slots = cost.get().div_ceil(self.timing.period) * self.timing.width;
+        let from = self.front.max(self.cycle_after(now) * self.width);
+        let slots = cost.get().div_ceil(self.timing.period) * self.width;
         self.front = self.front.max(from + slots);
     }
 
@@ -237,7 +179,7 @@ impl FastCore {
 
     /// What the core has done.
     pub fn stats(&self) -> CoreStats {
-        let open = (self.since).map_or(0, |since| self.retired / self.timing.width - since);
+        let open = (self.since).map_or(0, |since| self.retired / self.width - since);
         CoreStats {
             active_cycles: self.stats.active_cycles + open,
             ..self.stats
@@ -246,7 +188,7 @@ impl FastCore {
     /// Forgets what was counted, at the end of warm-up.
     pub fn reset_stats(&mut self) {
         self.stats = CoreStats::default();
-        self.since = self.since.map(|_| self.retired / self.timing.width);
+        self.since = self.since.map(|_| self.retired / self.width);
     }
 
     /// What is wrong with the core, each as a clause.

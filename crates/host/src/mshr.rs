@@ -1,7 +1,7 @@
 //! The MSHRs of a core: L2's, which name requests to the uncore, and L1D's, which bound how many
 //! lines loads and stores may be waiting for.
 
-use super::window::{NIL, PENDING};
+use crate::core::window::{NIL, PENDING};
 use crate::port::{HostLine, MissKind, MissSlot};
 
 /// An L2 MSHR.
