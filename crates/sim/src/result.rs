@@ -3,6 +3,11 @@
 //! Integers only, with the unit in the name (`_ps`, `_bytes`, `_milli` = thousandths), so that
 //! equal runs are equal files. No time of day, host name or path.
 
+mod shared;
+
+pub use shared::milli;
+pub(crate) use shared::{FlashWork, config_texts, flash, latency_cdf, mean};
+
 use crate::config::{Config, Migration};
 use crate::run::Prepared;
 use crate::simulation::{Pace, Simulation};
@@ -24,17 +29,6 @@ pub struct RunResult {
     json: Value,
 }
 
-/// `1000 × part ÷ whole`, rounded down; 0 if there is no whole.
-pub fn milli(part: u64, whole: u64) -> u64 {
-    let scaled = u128::from(part) * 1000;
-    u64::try_from(scaled.checked_div(u128::from(whole)).unwrap_or(0)).unwrap_or(u64::MAX)
-}
-
-/// The mean of a sum over `count`, rounded down; 0 if there are none.
-pub(crate) fn mean(sum: Picos, count: u64) -> u64 {
-    sum.get().checked_div(count).unwrap_or(0)
-}
-
 impl RunResult {
     /// Collects what a finished simulation has counted.
     pub fn new<S: SimulatedThread>(
@@ -52,17 +46,6 @@ impl RunResult {
         };
         let mut warnings = view.warnings();
         warnings.extend(run.mode().warning());
-        let texts = run.config().texts();
-        let config: serde_json::Map<String, Value> = texts
-            .into_iter()
-            .map(|(section, keys)| {
-                let keys: serde_json::Map<String, Value> = keys
-                    .into_iter()
-                    .map(|(key, text)| (key.to_string(), json!(text)))
-                    .collect();
-                (section.to_string(), Value::Object(keys))
-            })
-            .collect();
         let json = json!({
             "trace": run.trace_name(),
             "design": run.design(),
@@ -82,7 +65,7 @@ impl RunResult {
                 "caches": view.caches(),
                 "requests": view.requests(),
                 "amat": view.amat(),
-                "latency_cdf": view.latency_cdf(),
+                "latency_cdf": latency_cdf(&view.simulation.fabric.stats.all),
                 "flash": view.flash(),
                 "activity": view.activity(),
                 "os": view.os(),
@@ -90,7 +73,7 @@ impl RunResult {
                 "numa": view.numa(),
                 "threads": view.threads(),
             },
-            "config": config,
+            "config": config_texts(run.config()),
         });
         Self { json }
     }
@@ -270,30 +253,13 @@ impl<S: SimulatedThread> View<'_, S> {
         })
     }
 
-    fn latency_cdf(&self) -> Value {
-        let points = self.simulation.fabric.stats.all.cumulative();
-        points
-            .into_iter()
-            .map(|(edge, count)| json!([edge.get(), count]))
-            .collect()
-    }
-
     fn flash(&self) -> Value {
-        let (ftl, controller) = (&self.totals.ftl, &self.totals.controller);
-        let programs = ftl.host_programs + ftl.gc_programs;
-        let page = self.config.nand.page_size.bytes().get();
-        json!({
-            "read_pages": ftl.host_reads + ftl.gc_reads,
-            "program_pages": programs,
-            "host_read_pages": ftl.host_reads,
-            "host_program_pages": ftl.host_programs,
-            "coalescing_read_pages": controller.coalescing_reads,
-            "gc_read_pages": ftl.gc_reads,
-            "gc_program_pages": ftl.gc_programs,
-            "erased_blocks": ftl.erases,
-            "write_amplification_milli": milli(programs, ftl.host_programs),
-            "written_bytes": programs * page,
-            "average_read_latency_ps": mean(self.totals.flash_read_latency, self.totals.flash_reads),
+        flash(&FlashWork {
+            ftl: &self.totals.ftl,
+            controller: &self.totals.controller,
+            page_size: self.config.nand.page_size.bytes(),
+            reads: self.totals.flash_reads,
+            read_latency: self.totals.flash_read_latency,
         })
     }
 

@@ -4,11 +4,11 @@ use super::Replay;
 use super::engine::{Direction, Engine};
 use super::workload::{Arrivals, Port};
 use crate::device::Resources;
-use crate::result::{mean, milli};
+use crate::result::{FlashWork, config_texts, flash, latency_cdf, mean, milli};
 use dram::DramStats;
 use firmware::{ControllerStats, FtlStats};
 use nand::{Kind, NandStats};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use units::{Picos, Time};
 
 /// What flash and device DRAM have counted up to a moment.
@@ -106,27 +106,15 @@ impl View<'_> {
                 "write_latency": latency(self.writes()),
                 "read_parts": parts(self.reads()),
                 "write_parts": parts(self.writes()),
-                "read_latency_cdf": cdf(self.reads()),
-                "write_latency_cdf": cdf(self.writes()),
+                "read_latency_cdf": latency_cdf(&self.reads().latency),
+                "write_latency_cdf": latency_cdf(&self.writes().latency),
                 "served": self.served(),
                 "flash": self.flash(),
                 "activity": self.activity(),
                 "utilisation": self.utilisation(),
             },
-            "config": self.config(),
+            "config": config_texts(config),
         })
-    }
-
-    fn config(&self) -> Value {
-        let sections = self.replay.config().texts().into_iter();
-        let sections = sections.map(|(section, keys)| {
-            let keys = keys.into_iter();
-            let keys: Map<String, Value> = keys
-                .map(|(key, text)| (key.to_string(), json!(text)))
-                .collect();
-            (section.to_string(), Value::Object(keys))
-        });
-        Value::Object(sections.collect())
     }
 
     fn reads(&self) -> &Direction {
@@ -171,29 +159,20 @@ impl View<'_> {
     }
 
     fn flash(&self) -> Value {
-        let (ftl, controller) = (&self.ftl, &self.controller);
-        let programs = ftl.host_programs + ftl.gc_programs;
-        let page = self.replay.config().nand.page_size.bytes().get();
         let (before, after) = (
             self.before.nand.of(Kind::Read),
             self.after.nand.of(Kind::Read),
         );
-        let read_latency = after.latency - before.latency;
-        json!({
-            "read_pages": ftl.host_reads + ftl.gc_reads,
-            "program_pages": programs,
-            "host_read_pages": ftl.host_reads,
-            "host_program_pages": ftl.host_programs,
-            "coalescing_read_pages": controller.coalescing_reads,
-            "gc_read_pages": ftl.gc_reads,
-            "gc_program_pages": ftl.gc_programs,
-            "erased_blocks": ftl.erases,
-            "write_amplification_milli": milli(programs, ftl.host_programs),
-            "written_bytes": programs * page,
-            "average_read_latency_ps": mean(read_latency, after.completed - before.completed),
-            "program_waits": ftl.waits,
-            "program_wait_ps": ftl.wait_time.get(),
-        })
+        let mut fields = flash(&FlashWork {
+            ftl: &self.ftl,
+            controller: &self.controller,
+            page_size: self.replay.config().nand.page_size.bytes(),
+            reads: after.completed - before.completed,
+            read_latency: after.latency - before.latency,
+        });
+        fields["program_waits"] = json!(self.ftl.waits);
+        fields["program_wait_ps"] = json!(self.ftl.wait_time.get());
+        fields
     }
 
     fn activity(&self) -> Value {
@@ -297,12 +276,4 @@ fn parts(direction: &Direction) -> Value {
         "ssd_dram_ps": mean(parts.dram),
         "flash_ps": mean(parts.flash),
     })
-}
-
-fn cdf(direction: &Direction) -> Value {
-    let points = direction.latency.cumulative();
-    points
-        .into_iter()
-        .map(|(edge, count)| json!([edge.get(), count]))
-        .collect()
 }
