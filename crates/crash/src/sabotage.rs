@@ -5,6 +5,7 @@
 //! nothing in it. Each of them must be found; docs/crash-lab.md says after how many crash points.
 
 mod bugs;
+mod copies;
 mod misreading;
 mod moves;
 mod promises;
@@ -15,6 +16,7 @@ pub use misreading::Misreading;
 pub(crate) use promises::belief;
 
 use bugs::Part;
+use copies::Copies;
 use transactions::Commits;
 
 use crate::device::Device;
@@ -59,6 +61,7 @@ pub struct Sabotage<P> {
     /// Requests that are answered too early.
     early: BTreeSet<RequestId>,
     commits: Commits,
+    copies: Copies,
     /// What an order that restarted is less than a right one.
     order_less: Option<u64>,
     wear: BTreeMap<BlockAddr, u32>,
@@ -85,6 +88,7 @@ impl<P: Platform> Sabotage<P> {
             trimmed: None,
             early: BTreeSet::new(),
             commits: Commits::of_capacity(device.tx_log.max(1)),
+            copies: Copies::default(),
             order_less: None,
             wear: BTreeMap::new(),
             is_recovered,
@@ -125,6 +129,7 @@ impl<P: Platform> Sabotage<P> {
         match bug.part() {
             Part::Writes => self.spoil_writes(bug, action),
             Part::Compaction => self.spoil_compaction(bug, action),
+            Part::Copies => self.spoil_copies(bug, action),
             Part::Flash => self.spoil_flash(bug, action),
             Part::Buffers => self.spoil_buffers(bug, action),
             Part::Transactions => self.spoil_transactions(bug, action),
@@ -155,6 +160,7 @@ impl<P: Platform> Sabotage<P> {
             _ => {}
         }
         self.commits.learn(action);
+        self.copies.learn(action);
     }
 
     fn spoil_writes(&mut self, bug: Bug, action: Action) {
@@ -264,7 +270,16 @@ impl<P: Platform> Sabotage<P> {
                 self.pass(action);
                 self.release();
             }
-            (Bug::BegunForgotten, Action::Record(Record::Begun(_))) => {}
+            (Bug::BegunForgotten, Action::Record(Record::Begun(_)))
+            | (Bug::ErasedForgotten, Action::Record(Record::Erased(..))) => {}
+            (Bug::MoveBegunForgotten, Action::Record(Record::Begun(_))) => self.held.push(action),
+            (Bug::MoveBegunForgotten, Action::Nand(_, command)) => {
+                match command.op {
+                    NandOp::Program { from, .. } if self.is_gc_buffer(from) => self.held.clear(),
+                    _ => self.release(),
+                }
+                self.pass(action);
+            }
             (Bug::ErasedTooEarly, Action::Nand(_, command)) => {
                 self.pass(action);
                 if let NandOp::Erase { block } = command.op {

@@ -1,6 +1,7 @@
 //! The lab over many workloads. CRASH_POINTS says how many crash points; PROPTEST_RNG_SEED, with
 //! which workload it begins.
 
+use crate::report;
 use crash::power_cutter::Fates;
 use crash::shrink::shrink;
 use crash::{Bug, Campaign, Options, Script, Tally, Workload, run};
@@ -37,6 +38,7 @@ fn after_every_cut_the_host_finds_what_it_may_find() {
         );
     }
     println!("PROPTEST_RNG_SEED={}: {tally}", campaign.seed);
+    report::add("crash points", tally.points);
     for (what, count) in tally.activity.counts() {
         println!("{count:>10} {what}");
         let least = match what {
@@ -63,6 +65,7 @@ fn a_page_written_through_the_block_port_is_old_or_new_after_every_cut() {
         assert_eq!(found, Ok(()), "seed {seed}");
     }
     assert!(tally.points > 5_000 && tally.reads > 100, "{tally}");
+    report::add("crash points", tally.points);
 }
 
 #[test]
@@ -77,6 +80,7 @@ fn a_workload_that_is_thinned_out_does_the_same_with_fewer_cuts() {
         tally
     };
     let (all, few) = (run(1), run(7));
+    report::add("crash points", all.points + few.points);
     assert_eq!((all.activity, all.reads), (few.activity, few.reads));
     assert!(
         few.points * 5 < all.points && few.points * 10 > all.points,

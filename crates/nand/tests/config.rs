@@ -1,8 +1,6 @@
 //! The configuration section: ranges and text forms.
 
-mod common;
-
-use common::small;
+use crate::common::small;
 use nand::NandConfig;
 use units::{BytesPerSec, Picos};
 

@@ -1,8 +1,6 @@
 //! Commands that fail, and reads that take more than one attempt.
 
-mod common;
-
-use common::{Driven, at, small};
+use crate::common::{Driven, at, small};
 use nand::{Fault, FaultConfig, Faults, Kind, Operation};
 use units::{BlockAddr, Picos, Ppa, Ratio};
 

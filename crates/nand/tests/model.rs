@@ -1,9 +1,7 @@
 //! Random commands against a plain simulation that keeps every queue, the buses' too, as a list
 //! and searches it.
 
-mod common;
-
-use common::{Driven, at, block_of, page, small};
+use crate::common::{Driven, at, block_of, page, small};
 use nand::{Kind, NandConfig, Operation, Parallelism, Scheduling};
 use proptest::prelude::*;
 use std::collections::VecDeque;

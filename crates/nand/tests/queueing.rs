@@ -1,8 +1,6 @@
 //! Saturation and waiting against closed formulas.
 
-mod common;
-
-use common::{Driven, page, small};
+use crate::common::{Driven, page, small};
 use nand::{Kind, NandConfig, Operation, Parallelism};
 use units::{Picos, Stream, Time};
 

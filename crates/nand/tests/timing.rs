@@ -1,8 +1,6 @@
 //! Single commands and pairs of them: every time is the sum of its documented parts, exactly.
 
-mod common;
-
-use common::{Driven, at, block_of, page, small};
+use crate::common::{Driven, at, block_of, page, small};
 use nand::{Kind, NandConfig, Operation, Parallelism, Scheduling};
 use units::{Picos, Time};
 

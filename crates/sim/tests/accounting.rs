@@ -1,9 +1,7 @@
 //! What must add up: time by core, requests, messages and bytes, flash operations; and what a run
 //! costs.
 
-mod common;
-
-use common::{mixed, prepare, run, stat, time};
+use crate::common::{mixed, prepare, run, stat, time};
 use cxl::MessageClass::{Drs, MemRd, MemWr, Ndr};
 use host::thread::TracedThread;
 use nand::Kind;
@@ -207,10 +205,10 @@ fn ten_times_slower_flash_costs_simulated_time_and_hardly_any_work() {
 
 #[test]
 fn a_run_of_pure_waiting_costs_a_few_events_for_each_access() {
-    let mut program = common::Program::new();
+    let mut program = crate::common::Program::new();
     let thread = program.thread();
     for page in 0..500 {
-        program.chase(thread, page * common::PAGE);
+        program.chase(thread, page * crate::common::PAGE);
     }
     let settings = [
         "nand.t_r=10ms",
@@ -242,17 +240,17 @@ fn every_access_that_amat_counts_is_one_of_the_requests() {
     for (ownership, writes) in [("read", false), ("write", true)] {
         let ownership = format!("link.ownership={ownership}");
         let settings = ["run.warmup=0%", "cpu.l3=64KiB", &ownership];
-        let result = common::run(
-            &common::mixed(3, 60, 2_000, 9),
+        let result = crate::common::run(
+            &crate::common::mixed(3, 60, 2_000, 9),
             "demo",
             "skybyte-w",
             &settings,
         );
-        let count = |kind: &str| common::stat(&result, &format!("requests/{kind}"));
+        let count = |kind: &str| crate::common::stat(&result, &format!("requests/{kind}"));
         let sum: u64 = kinds.iter().map(|kind| count(kind)).sum();
         assert_eq!(
             sum,
-            common::stat(&result, "amat/paper_accesses"),
+            crate::common::stat(&result, "amat/paper_accesses"),
             "{ownership}"
         );
         assert_eq!(count("ssd_store_misses") > 0, writes, "{ownership}");

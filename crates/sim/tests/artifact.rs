@@ -1,8 +1,6 @@
 //! What the fidelity switches make of one access, as the artifact states it in nanoseconds.
 
-mod common;
-
-use common::{mixed, spec};
+use crate::common::{mixed, spec};
 use host::{HostLine, MissKind, MissSlot};
 use sim::config::Config;
 use sim::event::Event;

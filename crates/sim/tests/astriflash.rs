@@ -1,8 +1,6 @@
 //! Host DRAM as a page cache in hardware (AstriFlash-CXL).
 
-mod common;
-
-use common::{LINE, PAGE, Program, mixed, prepare, run, stat, time};
+use crate::common::{LINE, PAGE, Program, mixed, prepare, run, stat, time};
 use cxl::MessageClass;
 use firmware::Served;
 use host::thread::TracedThread;

@@ -3,9 +3,7 @@
 //!
 //! Two chases that differ in length only are compared, so whatever precedes them cancels.
 
-mod common;
-
-use common::{LINE, PAGE, Program, prepare};
+use crate::common::{LINE, PAGE, Program, prepare};
 use cxl::MessageClass::{Drs, MemRd};
 use dram::{DramSpec, DramStats};
 use host::thread::TracedThread;

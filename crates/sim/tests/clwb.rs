@@ -1,9 +1,7 @@
 //! Cache lines written back (`clwb`) and fences that wait for them: what they cost, and where it
 //! ends.
 
-mod common;
-
-use common::{LINE, PAGE, Program, prepare, run, stat};
+use crate::common::{LINE, PAGE, Program, prepare, run, stat};
 use cxl::MessageClass::{Drs, MemRd, MemWr, Ndr};
 use host::thread::TracedThread;
 use serde_json::Value;
@@ -30,7 +28,7 @@ impl Persistent {
         }
     }
     fn write_back(&mut self, thread: ThreadId, address: u64) {
-        let operand = Some((common::DATA + address, 1));
+        let operand = Some((crate::common::DATA + address, 1));
         let writer = &mut self.program.writer;
         writer.execute(thread, self.write_back, operand, None);
     }
@@ -288,7 +286,7 @@ fn windows_and_co_runs_have_write_backs_too() {
     let spec = sim::run::RunSpec {
         trace: "a.etr+b.etr".to_string(),
         overrides: vec!["run.warmup=0%".into(), "host.pinned=all".into()],
-        ..common::spec("demo", "skybyte-full")
+        ..crate::common::spec("demo", "skybyte-full")
     };
     let traces = vec![writers(2, 200), writers(3, 100)];
     let both = Prepared::with_traces(spec, traces).expect("valid settings");
@@ -306,7 +304,7 @@ fn the_artifact_two_nodes_and_large_pages_have_write_backs_too() {
         let spec = sim::run::RunSpec {
             fidelity,
             overrides: settings.map(ToString::to_string).collect(),
-            ..common::spec("demo", design)
+            ..crate::common::spec("demo", design)
         };
         let prepared = Prepared::with_trace(spec, trace.clone()).expect("valid settings");
         let mut simulation = prepared.start();

@@ -1,8 +1,6 @@
 //! Programs that run together (D3): disjoint pages and code, threads of their own.
 
-mod common;
-
-use common::{PAGE, Program, stat, time};
+use crate::common::{PAGE, Program, stat, time};
 use serde_json::Value;
 use sim::run::{Prepared, RunSpec};
 use trace::{FutexId, SyncEvent, TraceFile, Wake};
@@ -12,7 +10,7 @@ fn co_run(traces: &[TraceFile], overrides: &[&str]) -> Value {
     let spec = RunSpec {
         trace: names.join("+"),
         overrides: overrides.iter().map(ToString::to_string).collect(),
-        ..common::spec("demo", "base-cssd")
+        ..crate::common::spec("demo", "base-cssd")
     };
     let run = Prepared::with_traces(spec, traces.to_vec()).expect("the settings are valid");
     run.execute(&mut |_| true)

@@ -1,9 +1,7 @@
 //! Designs that must be one another when the mechanism that tells them apart is switched off, and
 //! runs that must repeat.
 
-mod common;
-
-use common::{mixed, run, stat, time};
+use crate::common::{mixed, run, stat, time};
 use serde_json::Value;
 
 /// Everything but the names and the configuration.

@@ -1,8 +1,6 @@
 //! The fast mode: filtered once, replayed on every design.
 
-mod common;
-
-use common::{mixed, spec};
+use crate::common::{mixed, spec};
 use serde_json::Value;
 use sim::run::{Filters, Mode, Prepared, RunSpec, Windows};
 use std::sync::Arc;
@@ -32,7 +30,7 @@ fn a_filtered_thread_retires_what_the_thread_retires() {
     let filters = Arc::default();
     for design in DESIGNS {
         let fast = run(fast(design, &[]), &trace, &filters);
-        let detailed = common::run(&trace, "demo", design, &[]);
+        let detailed = crate::common::run(&trace, "demo", design, &[]);
         assert_eq!(fast["mode"], "fast");
         for key in ["instructions", "warmup_instructions"] {
             assert_eq!(fast[key], detailed[key], "{design}: {key}");

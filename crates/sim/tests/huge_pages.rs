@@ -1,8 +1,6 @@
 //! Pages of 2 MiB (SkyByte §IV): they come to host DRAM chunk by chunk, and leave it as a whole.
 
-mod common;
-
-use common::{LINE, PAGE, Program, mixed, prepare, run, stat};
+use crate::common::{LINE, PAGE, Program, mixed, prepare, run, stat};
 use cxl::MessageClass;
 use host::thread::TracedThread;
 use sim::run::Prepared;
@@ -180,7 +178,7 @@ fn untouched_parts_of_a_page_take_their_place_on_the_device() {
     // A die of 6 MiB exports less.
     let spec = sim::run::RunSpec {
         overrides: small_device.map(str::to_string).to_vec(),
-        ..common::spec("demo", "base-cssd")
+        ..crate::common::spec("demo", "base-cssd")
     };
     let error = Prepared::with_trace(spec, trace.clone()).err();
     let text = error.expect("it does not fit").to_string();
@@ -206,7 +204,7 @@ fn every_design_runs_on_huge_pages_or_says_why_not() {
         ];
         let spec = sim::run::RunSpec {
             overrides: settings.map(str::to_string).to_vec(),
-            ..common::spec("demo", design.name)
+            ..crate::common::spec("demo", design.name)
         };
         match Prepared::with_trace(spec, trace.clone()) {
             Ok(prepared) => {
@@ -232,7 +230,7 @@ fn host_dram_that_holds_no_huge_page_is_an_error_before_the_run() {
     let problem = |settings: &[&str]| {
         let spec = sim::run::RunSpec {
             overrides: settings.iter().map(ToString::to_string).collect(),
-            ..common::spec("demo", "skybyte-full")
+            ..crate::common::spec("demo", "skybyte-full")
         };
         let error = Prepared::with_trace(spec, one_hot_chunk().finish()).err();
         error.expect("it is refused").to_string()

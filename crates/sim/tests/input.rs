@@ -1,8 +1,6 @@
 //! Bad input is one sentence before anything runs, and never a panic.
 
-mod common;
-
-use common::{Program, mixed};
+use crate::common::{Program, mixed};
 use sim::run::{Prepared, RunSpec};
 use trace::TraceFile;
 
@@ -152,7 +150,7 @@ fn a_capture_that_cannot_be_read_is_refused_by_name() {
 
 #[test]
 fn an_observer_that_says_no_ends_the_run_without_a_result() {
-    let prepared = common::prepare(&mixed(4, 500, 4_000, 1), "demo", "skybyte-full", &[]);
+    let prepared = crate::common::prepare(&mixed(4, 500, 4_000, 1), "demo", "skybyte-full", &[]);
     let mut calls = 0;
     let outcome = prepared.execute(&mut |_| {
         calls += 1;

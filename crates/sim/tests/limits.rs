@@ -1,8 +1,6 @@
 //! Independent accesses reach the bandwidth of what limits them, and no more.
 
-mod common;
-
-use common::{LINE, PAGE, Program, prepare, run, stat};
+use crate::common::{LINE, PAGE, Program, prepare, run, stat};
 use cxl::MessageClass;
 use host::thread::TracedThread;
 use nand::Kind;

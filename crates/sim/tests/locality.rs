@@ -1,8 +1,6 @@
 //! How much of a page is used while it is cached: a plain model, and a walk counted by hand.
 
-mod common;
-
-use common::{LINE, PAGE, Program, prepare};
+use crate::common::{LINE, PAGE, Program, prepare};
 use proptest::prelude::*;
 use sim::locality::PageUse;
 use std::collections::{BTreeMap, BTreeSet};

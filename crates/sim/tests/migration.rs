@@ -1,9 +1,7 @@
 //! Page migration (SkyByte §III-C, D20): hot pages go to host DRAM and are read there, dirty ones
 //! come back line by line.
 
-mod common;
-
-use common::{LINE, PAGE, Program, mixed, prepare, run, stat};
+use crate::common::{LINE, PAGE, Program, mixed, prepare, run, stat};
 use cxl::MessageClass;
 use host::thread::TracedThread;
 use sim::simulation::Simulation;
@@ -147,7 +145,7 @@ fn a_promotion_costs_the_cores_its_shootdown() {
     // With one core and one page the only difference is one shootdown, during the arithmetic.
     let time = |cost: &str| {
         let settings = [COLD, &["cpu.cores=1", cost]].concat();
-        common::time(&run(&one_hot_page(), "demo", "skybyte-p", &settings))
+        crate::common::time(&run(&one_hot_page(), "demo", "skybyte-p", &settings))
     };
     let difference = time("host.shootdown_cost=20us") - time("host.shootdown_cost=10us");
     assert_eq!(difference, units::Picos::from_micros(10).get());

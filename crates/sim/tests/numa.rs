@@ -1,9 +1,7 @@
 //! Two nodes (SkyByte §IV): the device is at one of them, and an access of a core to the device or
 //! to host DRAM of the other takes `numa.latency` longer.
 
-mod common;
-
-use common::{LINE, PAGE, Program, mixed, run, spec, stat, time};
+use crate::common::{LINE, PAGE, Program, mixed, run, spec, stat, time};
 use sim::run::Prepared;
 use trace::TraceFile;
 

@@ -1,9 +1,7 @@
 //! The unloaded latency of each path is the sum of its documented parts, exactly. One access at a
 //! time, driven through the fabric alone; every expectation is computed from the configuration.
 
-mod common;
-
-use common::{mixed, prepare};
+use crate::common::{mixed, prepare};
 use cxl::MessageClass::{Drs, MemRd, MemWr, Ndr};
 use dram::DramSpec;
 use firmware::{GcKind, Served};

@@ -1,8 +1,6 @@
 //! Pages pinned to the device stay there, whoever would move them.
 
-mod common;
-
-use common::{PAGE, Program, run, stat};
+use crate::common::{PAGE, Program, run, stat};
 use serde_json::Value;
 use trace::TraceFile;
 
@@ -67,7 +65,7 @@ fn the_offer_of_a_pinned_page_costs_the_host_nothing() {
     let pinned = with("host.pinned=all", "host.interrupt_latency=1us");
     assert!(stat(&pinned, "activity/pinned_offers") > 4);
     let dear = with("host.pinned=all", "host.handler_cost=1ms");
-    assert_eq!(common::time(&pinned), common::time(&dear));
+    assert_eq!(crate::common::time(&pinned), crate::common::time(&dear));
     assert_eq!(stat(&pinned, "cores/idle_ps"), stat(&dear, "cores/idle_ps"));
 }
 

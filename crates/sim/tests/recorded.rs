@@ -1,8 +1,6 @@
 //! Recording a run: changes nothing, and its reads account for all of their time.
 
-mod common;
-
-use common::{mixed, prepare};
+use crate::common::{mixed, prepare};
 use serde_json::Value;
 use sim::recorder::Recording;
 use units::Time;

@@ -1,9 +1,7 @@
 //! All designs on random small machines with random captures, every invariant audited: nothing
 //! panics, every design retires the same instructions, and a run repeats bit for bit.
 
-mod common;
-
-use common::{LINE, PAGE, Program, prepare, stat};
+use crate::common::{LINE, PAGE, Program, prepare, stat};
 use serde_json::Value;
 use sim::config::presets::DESIGNS;
 use trace::{FutexId, SyncEvent, TraceFile, Wake};

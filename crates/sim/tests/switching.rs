@@ -1,8 +1,6 @@
 //! The coordinated context switch (SkyByte §III-A, D11–D13): who switches, when, and at what cost.
 
-mod common;
-
-use common::{LINE, PAGE, Program, prepare, run, stat, time};
+use crate::common::{LINE, PAGE, Program, prepare, run, stat, time};
 use cxl::MessageClass;
 use serde_json::Value;
 use trace::TraceFile;

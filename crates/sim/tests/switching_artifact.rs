@@ -1,9 +1,7 @@
 //! What SkyByte's artifact makes of a context switch, beyond the scenarios of its switches in
 //! `fidelity`.
 
-mod common;
-
-use common::{PAGE, Program, prepare, run, stat, time};
+use crate::common::{PAGE, Program, prepare, run, stat, time};
 use cxl::MessageClass;
 use serde_json::Value;
 use trace::TraceFile;

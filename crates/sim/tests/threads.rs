@@ -1,9 +1,7 @@
 //! Threads of the capture: whichever the scheduler takes, all of them end with all of their
 //! instructions, and what waited for another thread waits again (D1).
 
-mod common;
-
-use common::{PAGE, Program, mixed, run, stat, time};
+use crate::common::{PAGE, Program, mixed, run, stat, time};
 use serde_json::Value;
 use trace::{FutexId, SyncEvent, TraceFile, Wake};
 

@@ -1,8 +1,6 @@
 //! Migration by the operating system (TPP): hint faults find hot pages, locked pages move.
 
-mod common;
-
-use common::{LINE, PAGE, Program, mixed, prepare, run, spec, stat, time};
+use crate::common::{LINE, PAGE, Program, mixed, prepare, run, spec, stat, time};
 use host::thread::TracedThread;
 use sim::run::Prepared;
 use sim::simulation::Simulation;

@@ -1,8 +1,6 @@
 //! Measured windows of a capture: where they lie, and that each is what a run of its own is.
 
-mod common;
-
-use common::{mixed, prepare};
+use crate::common::{mixed, prepare};
 use serde_json::Value;
 use sim::run::Windows;
 use trace::{AccessKind, Assembler, Inst, OpClass, TraceFile};

@@ -7,6 +7,8 @@ pub(super) enum Part {
     Writes,
     /// Compaction of the log.
     Compaction,
+    /// What is copied from where: fetches, buffers, moves.
+    Copies,
     /// Programs, erases and the mapping.
     Flash,
     /// Page buffers.
@@ -119,6 +121,45 @@ bugs! {
     TrimForgotten = "trim_forgotten" in Trims,
     /// The logged lines of a trimmed page stayed in the log.
     TrimKeptLog = "trim_kept_log" in Trims,
+    /// Filling a frame from flash, it did not put the logged lines over the page.
+    FillUnmerged = "fill_unmerged" in Copies,
+    /// Filling a frame from flash, it put the page over lines written since it asked for it.
+    FillOverwrites = "fill_overwrites" in Copies,
+    /// Lines that left the log were not put into the frame of a page that was being fetched.
+    FetchUnmerged = "fetch_unmerged" in Copies,
+    /// A page that was being fetched got the line of the sealed half, though the active half had a
+    /// newer one.
+    FetchGivenStaleLine = "fetch_given_stale_line" in Copies,
+    /// A commit did not reach the frame of a page that was being fetched.
+    CommitUnseenByFetch = "commit_unseen_by_fetch" in Copies,
+    /// Its compaction programmed zeroes for the lines that were not in the log.
+    RestForgotten = "rest_forgotten" in Copies,
+    /// It looked the older half of the log up first.
+    ReadFromStaleSlot = "read_from_stale_slot" in Copies,
+    /// It did not look for a page in the buffers.
+    BufferUnseen = "buffer_unseen" in Copies,
+    /// Of two buffers of a page it read the older one.
+    OlderBufferFound = "older_buffer_found" in Copies,
+    /// The bytes of a dirty frame did not reach the buffer from which they were programmed.
+    EvictedUnwritten = "evicted_unwritten" in Copies,
+    /// Its garbage collection programmed a buffer that it had not filled.
+    MoveUnfilled = "move_unfilled" in Copies,
+    /// A line of an open transaction that moved to the other half left its bytes behind.
+    MigratedWithoutBytes = "migrated_without_bytes" in Copies,
+    /// It answered none but the first of those who waited for a page.
+    WaiterForgotten = "waiter_forgotten" in Copies,
+    /// It did not record an erase.
+    ErasedForgotten = "erased_forgotten" in Flash,
+    /// It did not record which pages its garbage collection was about to program.
+    MoveBegunForgotten = "move_begun_forgotten" in Flash,
+    /// Of two programs of a page the one that ended last won.
+    OvertakenMapped = "overtaken_mapped" in Flash,
+    /// A commit left what its lines replace in the log.
+    FallbackKept = "fallback_kept" in Transactions,
+    /// Its recovery programmed a block from the last page on that had begun.
+    BegunUnderread = "begun_underread" in Recovery,
+    /// Its recovery wrote on in a block of which a program had failed.
+    CondemnedOverlooked = "condemned_overlooked" in Recovery,
     /// Without a battery, it answered a flush before the last page was mapped.
     FlushAnsweredEarly = "flush_answered_early" in Promises,
     /// Without a battery, it answered a page that is written through before it was mapped.

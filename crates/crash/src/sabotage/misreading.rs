@@ -62,7 +62,16 @@ impl Durable for Misreading<'_> {
         self.tables.mapped()
     }
     fn blocks(&self) -> impl Iterator<Item = (BlockAddr, BlockRecord)> {
-        let is_seen = self.bug != Some(Bug::BlocksOverlooked);
-        self.tables.blocks().filter(move |_| is_seen)
+        let bug = self.bug;
+        let seen = self.tables.blocks();
+        let seen = seen.filter(move |_| bug != Some(Bug::BlocksOverlooked));
+        seen.map(move |(block, mut record)| {
+            match bug {
+                Some(Bug::BegunUnderread) => record.begun = record.begun.saturating_sub(1),
+                Some(Bug::CondemnedOverlooked) => record.is_condemned = false,
+                _ => {}
+            }
+            (block, record)
+        })
     }
 }

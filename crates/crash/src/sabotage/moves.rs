@@ -1,14 +1,14 @@
-//! A bug of garbage collection that shows when a program of it is done.
+//! Bugs that show when a program is done: of garbage collection, or of two programs of a page.
 
 use super::{Action, Bug, Sabotage};
 use firmware::{NandOp, NandTag, Platform, Record};
 
 impl<P: Platform> Sabotage<P> {
-    /// Takes note of a page that is moved.
+    /// Takes note of a page that is moved, or programmed for the host.
     pub(super) fn note_move(&mut self, action: Action) {
         if let Action::Nand(_, command) = action
             && let NandOp::Program { ppa, lpa, from, .. } = command.op
-            && self.is_gc_buffer(from)
+            && self.is_gc_buffer(from) != (self.bug == Some(Bug::OvertakenMapped))
         {
             self.moves.insert(command.tag, (lpa, ppa));
         }
@@ -20,7 +20,8 @@ impl<P: Platform> Sabotage<P> {
         let Some((lpa, ppa)) = self.moves.remove(&tag) else {
             return;
         };
-        if self.bug == Some(Bug::MoveUnchecked) && self.mapped.insert(lpa, ppa) != Some(ppa) {
+        let is_unchecked = matches!(self.bug, Some(Bug::MoveUnchecked | Bug::OvertakenMapped));
+        if is_unchecked && self.mapped.insert(lpa, ppa) != Some(ppa) {
             self.pass(Action::Record(Record::Mapped(lpa, ppa)));
         }
     }

@@ -95,6 +95,8 @@ impl<P: Platform> Sabotage<P> {
                 Bug::OpenCompacted | Bug::CommitLostInCompaction,
                 Action::CopyLine(Cell::Log(slot), to),
             ) if is_buffer(to) => self.spoil_copy(bug, slot, to),
+            (Bug::FallbackKept, Action::Record(Record::Dropped(_)))
+                if self.copies.is_committing() => {}
             (Bug::AbortKeptLines, Action::Record(Record::Dropped(slot)))
                 if self.is_aborted(slot) => {}
             _ => self.pass(action),

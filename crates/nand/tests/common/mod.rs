@@ -1,5 +1,4 @@
 //! A flash with an event queue, for the tests.
-#![allow(dead_code, reason = "each test program uses a part")]
 
 use nand::{Command, Completion, Nand, NandConfig, NandEvent, Operation, Parallelism, Scheduling};
 use std::collections::BTreeMap;

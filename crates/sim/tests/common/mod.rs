@@ -1,5 +1,4 @@
 //! Synthetic captures and runs for the tests of the simulator.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use sim::run::{Prepared, RunSpec};
 use trace::{Reg, StaticInst, TraceFile, TraceWriter};

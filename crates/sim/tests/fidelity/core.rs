@@ -1,7 +1,7 @@
 //! The switches of the cores and their caches.
 
+use super::lab::{CYCLE, HIT, Lab, MISS, ORDERED, added, counts, one_thread, saved};
 use crate::common::{LINE, PAGE, Program};
-use crate::lab::{CYCLE, HIT, Lab, MISS, ORDERED, added, counts, one_thread, saved};
 use cxl::MessageClass;
 use trace::{Inst, OpClass, Reg, TraceFile};
 use units::{Lpa, ThreadId};

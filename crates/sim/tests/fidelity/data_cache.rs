@@ -1,7 +1,7 @@
 //! The switches of the data cache.
 
+use super::lab::{Lab, ONE_FRAME, added, counts, nanos, one_thread, saved};
 use crate::common::{DATA, LINE, PAGE};
-use crate::lab::{Lab, ONE_FRAME, added, counts, nanos, one_thread, saved};
 use units::Picos;
 
 /// Three clean pages through one frame: the first two leave and are programmed. Nobody waits for

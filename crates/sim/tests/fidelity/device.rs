@@ -1,7 +1,7 @@
 //! The switches of the device's latencies and of the link.
 
+use super::lab::{Lab, added, counts, one_thread, saved};
 use crate::common::LINE;
-use crate::lab::{Lab, added, counts, one_thread, saved};
 use trace::TraceFile;
 use units::Picos;
 

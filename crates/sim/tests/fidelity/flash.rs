@@ -1,7 +1,7 @@
 //! The switches of the flash.
 
+use super::lab::{Lab, MISS, ONE_DIE, ONE_FRAME, ORDERED, added, counts, nanos, one_thread, saved};
 use crate::common::{DATA, LINE, PAGE};
-use crate::lab::{Lab, MISS, ONE_DIE, ONE_FRAME, ORDERED, added, counts, nanos, one_thread, saved};
 use units::Picos;
 
 /// Two loads at once of pages on one channel and two dies: 3 us both, or one after the other.

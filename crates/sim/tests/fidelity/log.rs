@@ -1,7 +1,7 @@
 //! The switches of the write log.
 
+use super::lab::{BIG_CACHES, Lab, ORDERED, added, counts, nanos, one_thread, saved};
 use crate::common::{LINE, PAGE, Program};
-use crate::lab::{BIG_CACHES, Lab, ORDERED, added, counts, nanos, one_thread, saved};
 use trace::TraceFile;
 use units::Picos;
 

@@ -5,8 +5,6 @@
 //! the file in `papers/skybyte/fidelity`. A switch without a scenario fails
 //! [`every_switch_has_a_scenario`]; a scenario whose switch changes nothing fails too.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod core;
 mod data_cache;
 mod device;

@@ -1,7 +1,7 @@
 //! The switches of pages in host DRAM and of host DRAM itself.
 
+use super::lab::{CYCLE, Lab, added, counts, nanos, one_thread, saved};
 use crate::common::{DATA, LINE, PAGE, Program};
-use crate::lab::{CYCLE, Lab, added, counts, nanos, one_thread, saved};
 use cxl::MessageClass;
 use host::placement::{Location, Reclaimed};
 use std::ops::Range;

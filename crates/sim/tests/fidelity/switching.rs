@@ -1,7 +1,7 @@
 //! The switches of the operating system and of the coordinated context switch.
 
+use super::lab::{BIG_CACHES, CYCLE, HIT, Lab, Outcome, added, counts, one_thread, saved};
 use crate::common::{PAGE, Program};
-use crate::lab::{BIG_CACHES, CYCLE, HIT, Lab, Outcome, added, counts, one_thread, saved};
 use cxl::MessageClass;
 use trace::{FutexId, Inst, OpClass, Reg, SyncEvent, TraceFile, Wake};
 use units::Picos;
