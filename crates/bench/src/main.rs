@@ -9,7 +9,7 @@
 //! (`device.rs`);
 //! `bench [OPTION…] shm PRESET DIRECTORY [NAME=VALUE…]` sends lines through shared memory
 //! (`shm.rs`);
-//! `bench log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
+//! `bench [OPTION…] log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         ["shm-serve", image, socket] => shm::serve(image, socket),
         ["shm-echo", memory] => shm::echo(memory),
         ["nbd-memory", place, size] => nbd::memory(place, size),
-        ["log", words @ ..] => log::measure(words, options.is_json),
+        ["log", words @ ..] => log::measure(words, &options),
         ["write", path, words @ ..] => capture::write(path, words),
         ["loop", instructions] => {
             let instructions = number(instructions)?;
