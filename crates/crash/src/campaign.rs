@@ -1,7 +1,7 @@
 //! As many crash points as asked for: workload after workload, until one fails.
 
 use crate::lab::{Finding, Options, run};
-use crate::power_cutter::Fates;
+use crate::power_cutter::InFlightChoice;
 use crate::sabotage::Bug;
 use crate::script::Script;
 use crate::shrink::shrink;
@@ -45,7 +45,7 @@ impl Campaign {
         while tally.points < self.points && go_on(tally) {
             let (workload, one_of) = Workload::of_campaign(seed, STEPS);
             let options = Options {
-                fates: Fates::InTurn,
+                choice: InFlightChoice::InTurn,
                 again_of: 8,
                 one_of,
                 bug: self.bug,

@@ -2,10 +2,10 @@
 
 use crate::catch::catch;
 use crate::device::Device;
-use crate::life::{Event, Life, Setup};
 use crate::media::span;
 use crate::oracle::{Asked, Lines, Oracle};
-use crate::power_cutter::{Cut, Cuttable, Fate, Fates, Place};
+use crate::power_cutter::{Cut, Cuttable, InFlight, InFlightChoice, Place};
+use crate::powered_device::{Event, PoweredDevice, Setup};
 use crate::recovery::{Judge, read_all};
 use crate::sabotage::Bug;
 use crate::step::Step;
@@ -27,16 +27,16 @@ pub(crate) const MOST_EVENTS: usize = 1_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutName {
     /// Where, and what became of the flash operations in flight.
-    pub first: (Place, Fate),
+    pub first: (Place, InFlight),
     /// The same of a second cut, while the firmware recovers from the first.
-    pub second: Option<(Place, Fate)>,
+    pub second: Option<(Place, InFlight)>,
 }
 
 impl core::fmt::Display for CutName {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} {}", self.first.0, self.first.1.name())?;
         match self.second {
-            Some((place, fate)) => write!(f, ", again {place} {}", fate.name()),
+            Some((place, in_flight)) => write!(f, ", again {place} {}", in_flight.name()),
             None => Ok(()),
         }
     }
@@ -45,8 +45,8 @@ impl core::fmt::Display for CutName {
 /// How a workload is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Which fates of flash operations are tried.
-    pub fates: Fates,
+    /// What is tried to have become of flash operations in flight.
+    pub choice: InFlightChoice,
     /// At one in so many cuts, power is cut again at every step of the recovery; 0: never.
     pub again_of: u64,
     /// Of how many calls of the firmware one is cut; 1: all. What follows a cut is judged whole.
@@ -72,7 +72,7 @@ pub struct Finding {
 #[allow(missing_debug_implementations, reason = "the controller has none")]
 pub struct Lab<'a, I> {
     setup: Setup,
-    life: Life<I>,
+    powered: PoweredDevice<I>,
     oracle: Oracle,
     tally: &'a mut Tally,
     step: usize,
@@ -113,17 +113,17 @@ impl<'a, I: LogIndex> Lab<'a, I> {
             let done = catch(|| lab.step(step));
             done.unwrap_or_else(|what| Err(lab.finding(what)))?;
         }
-        lab.tally.activity.add(&lab.life.controller);
+        lab.tally.activity.add(&lab.powered.controller);
         Ok(())
     }
 
     /// A lab around a new device.
     pub fn new(device: Device, options: Options, tally: &'a mut Tally) -> Self {
         let setup = Setup::new(device);
-        let mut life = Life::new(&setup, options.bug, options.fates);
-        life.bench.inner.thin_out(options.one_of);
+        let mut powered = PoweredDevice::new(&setup, options.bug, options.choice);
+        powered.platform.inner.thin_out(options.one_of);
         Self {
-            life,
+            powered,
             options,
             oracle: oracle_of(&setup),
             setup,
@@ -139,23 +139,23 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     /// # Errors
     /// What was found.
     pub fn step(&mut self, step: &Step) -> Result<(), Finding> {
-        self.life.bench.inner.begin_step();
+        self.powered.platform.inner.begin_step();
         match *step {
             Step::Finish { die } => {
-                let event = self.life.finish(die);
+                let event = self.powered.finish(die);
                 self.take_if_any(event)
             }
             Step::Fail { die } => self.fail(die),
             Step::Ring => {
-                let event = self.life.ring();
+                let event = self.powered.ring();
                 self.take_if_any(event)
             }
             Step::Drain => {
-                let event = self.life.drain();
+                let event = self.powered.drain();
                 self.take(event)
             }
             Step::Settle => self.settle(),
-            Step::PowerCut { fate } => self.cut_power(fate),
+            Step::PowerCut { in_flight } => self.cut_power(in_flight),
             step => self.send(step),
         }
     }
@@ -163,18 +163,18 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     /// An operation fails. The oracle is told which lines flash has lost.
     fn fail(&mut self, die: DieId) -> Result<(), Finding> {
         let pages = self.setup.page_count;
-        let Some((tag, fault)) = self.life.machine().fail_oldest(die) else {
+        let Some((tag, fault)) = self.powered.machine().fail_oldest(die) else {
             return self.pass_over();
         };
         self.oracle.fail();
         self.tally.activity.failures += 1;
         // What the firmware does in answer moves poison and makes none.
-        let reading = self.life.machine().media().reading(pages);
+        let reading = self.powered.machine().media().reading(pages);
         let lost = reading.into_iter().flatten().enumerate();
         for (line, _) in lost.filter(|(_, token)| *token == Token::POISON) {
             self.oracle.lose(line);
         }
-        let event = self.life.fail(tag, fault);
+        let event = self.powered.fail(tag, fault);
         self.take(event)
     }
 
@@ -204,14 +204,14 @@ impl<'a, I: LogIndex> Lab<'a, I> {
             return self.pass_over();
         }
         let id = RequestId::from_index(free);
-        let payload = self.life.machine().payload(id);
+        let payload = self.powered.machine().payload(id);
         payload.fill(Token::GARBAGE);
         for (place, (_, token)) in payload.iter_mut().zip(asked.written()) {
             *place = *token;
         }
         self.oracle.ask(id, asked);
         self.outstanding[free] = true;
-        let event = self.life.send(Request {
+        let event = self.powered.send(Request {
             id,
             op,
             line: LineAddr::new(line as u64),
@@ -296,7 +296,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     /// Lets everything end.
     fn settle(&mut self) -> Result<(), Finding> {
         for _ in 0..MOST_EVENTS {
-            let Some(event) = self.life.go_on() else {
+            let Some(event) = self.powered.go_on() else {
                 if !self.oracle.is_idle() {
                     return Err(self.finding("a request is never answered".into()));
                 }
@@ -310,10 +310,10 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     /// With nothing under way, what counts is what the firmware knows; and no buffer counts, unless
     /// flash has no room for what is in it.
     fn check_leaks(&mut self) -> Result<(), String> {
-        self.life.controller.audit();
-        let known = self.life.controller.logged_lines();
-        let is_stuck = self.life.controller.health().is_stuck;
-        let tables = &self.life.machine().media().tables;
+        self.powered.controller.audit();
+        let known = self.powered.controller.logged_lines();
+        let is_stuck = self.powered.controller.health().is_stuck;
+        let tables = &self.powered.machine().media().tables;
         if let Some((buffer, page)) = tables.buffered().next().filter(|_| !is_stuck) {
             return Err(format!(
                 "{buffer} counts for {} although nothing is under way",
@@ -369,7 +369,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
 
     /// Judges the cuts of an event, each with the answers that had been given before it.
     fn take(&mut self, event: Event) -> Result<(), Finding> {
-        if let Some(what) = self.life.machine().violation.take() {
+        if let Some(what) = self.powered.machine().violation.take() {
             return Err(self.finding(what));
         }
         let mut answers = event.answers.into_iter();
@@ -414,7 +414,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
 
     fn check_read(&mut self, id: RequestId, first: usize, count: usize) -> Result<(), Finding> {
         self.tally.reads += 1;
-        let got = &self.life.machine().payload(id)[..count];
+        let got = &self.powered.machine().payload(id)[..count];
         let seen = &self.oracle.seen()[first..first + count];
         let found = got.iter().enumerate();
         let mut wrong = found.filter(|(nth, got)| !self.oracle.may_read(first + nth, **got));
@@ -428,7 +428,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
 
     /// Judges what a cut leaves. At some it is cut again while the firmware recovers.
     fn judge(&mut self, cut: &Cut) -> Result<(), Finding> {
-        let first = (cut.place, cut.fate);
+        let first = (cut.place, cut.in_flight);
         let (cuts_again, only) = match self.options.only {
             None => match self.tally.note(cut, &self.oracle) {
                 Some(digest) => {
@@ -445,7 +445,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         let judge = Judge {
             setup: &self.setup,
             bug: self.options.bug,
-            fates: self.options.fates,
+            choice: self.options.choice,
             cuts_again,
             only,
         };
@@ -457,29 +457,29 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     }
 
     /// The power goes and comes back, and the host finds out what is there.
-    fn cut_power(&mut self, fate: Fate) -> Result<(), Finding> {
-        let media = self.life.bench.inner.inner.cut(fate);
-        if let Some(what) = self.life.machine().violation.take() {
+    fn cut_power(&mut self, in_flight: InFlight) -> Result<(), Finding> {
+        let media = self.powered.platform.inner.inner.cut(in_flight);
+        if let Some(what) = self.powered.machine().violation.take() {
             return Err(self.finding(what));
         }
         let judge = Judge {
             setup: &self.setup,
             bug: self.options.bug,
-            fates: self.options.fates,
+            choice: self.options.choice,
             cuts_again: false,
             only: None,
         };
-        let recovered = judge.recover::<I>(&media).and_then(|(mut life, _)| {
-            let found = read_all(&mut life, &self.setup)?;
+        let recovered = judge.recover::<I>(&media).and_then(|(mut powered, _)| {
+            let found = read_all(&mut powered, &self.setup)?;
             self.oracle.judge(&found)?;
-            Ok((life, found))
+            Ok((powered, found))
         });
-        let (mut life, found) = recovered.map_err(|what| self.finding(what))?;
-        life.bench.inner.thin_out(self.options.one_of);
+        let (mut powered, found) = recovered.map_err(|what| self.finding(what))?;
+        powered.platform.inner.thin_out(self.options.one_of);
         self.oracle.settle_on(&found);
         self.tally.activity.power_cuts += 1;
-        self.tally.activity.add(&self.life.controller);
-        self.life = life;
+        self.tally.activity.add(&self.powered.controller);
+        self.powered = powered;
         self.outstanding = [false; REQUESTS];
         Ok(())
     }

@@ -4,7 +4,7 @@
 use crate::device::Device;
 use crate::lab::REQUESTS;
 use crate::media::Media;
-use crate::power_cutter::{Cuttable, Fate};
+use crate::power_cutter::{Cuttable, InFlight};
 use crate::token::Token;
 use firmware::{
     BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response,
@@ -288,19 +288,19 @@ impl Cuttable for Machine {
             .any(|op| !matches!(op, NandOp::Read { .. }))
     }
 
-    fn cut(&mut self, fate: Fate) -> Media {
+    fn cut(&mut self, in_flight: InFlight) -> Media {
         let mut media = self.media.clone();
         let mut result = Ok(());
         for (nth, queue) in self.dies.iter().enumerate() {
-            let of_die = match fate {
-                Fate::Mixed if nth % 2 == 0 => Fate::Finished,
-                Fate::Mixed => Fate::Torn,
-                fate => fate,
+            let of_die = match in_flight {
+                InFlight::Mixed if nth % 2 == 0 => InFlight::Finished,
+                InFlight::Mixed => InFlight::Torn,
+                in_flight => in_flight,
             };
             // A die does one operation after the other: only the first can have begun.
             match (of_die, queue.front()) {
-                (Fate::Torn, Some(head)) => result = result.and(tear(&mut media, head)),
-                (Fate::Finished, _) => {
+                (InFlight::Torn, Some(head)) => result = result.and(tear(&mut media, head)),
+                (InFlight::Finished, _) => {
                     let all = queue.iter().map(|queued| finish(&mut media, queued));
                     result = all.fold(result, Result::and);
                 }

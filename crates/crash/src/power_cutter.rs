@@ -12,7 +12,7 @@ use units::{Bytes, LineMask, Lpa, RequestId, Time};
 
 /// What became of the NAND operations that were in flight when the power went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum InFlight {
     /// None had begun.
     Pending,
     /// The oldest of each die had begun.
@@ -23,7 +23,7 @@ pub enum Fate {
     Mixed,
 }
 
-impl Fate {
+impl InFlight {
     /// All of them, with their names in scripts.
     pub const ALL: [(Self, &'static str); 4] = [
         (Self::Pending, "pending"),
@@ -34,12 +34,12 @@ impl Fate {
 
     /// Its name in scripts.
     pub fn name(self) -> &'static str {
-        let named = Self::ALL.iter().find(|(fate, _)| *fate == self);
+        let named = Self::ALL.iter().find(|(in_flight, _)| *in_flight == self);
         named.map_or("", |(_, name)| name)
     }
 }
 
-impl core::str::FromStr for Fate {
+impl core::str::FromStr for InFlight {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -51,7 +51,7 @@ impl core::str::FromStr for Fate {
                     "{text:?} is not what becomes of flash operations: {names}"
                 ))
             },
-            |(fate, _)| Ok(*fate),
+            |(in_flight, _)| Ok(*in_flight),
         )
     }
 }
@@ -68,7 +68,7 @@ pub trait Cuttable: Platform {
     /// Whether a program or erase may have begun.
     fn is_programming(&self) -> bool;
     /// What a cut leaves now.
-    fn cut(&mut self, fate: Fate) -> Media;
+    fn cut(&mut self, in_flight: InFlight) -> Media;
     /// What a cut leaves in the middle of a copy to this cell, if the cell survives.
     fn cut_in_line(&mut self, to: Cell) -> Option<Media>;
     /// What a cut leaves in the middle of a copy of these lines to a buffer.
@@ -89,19 +89,19 @@ pub struct Place {
 /// A cut: where, what was in flight, and what is left.
 #[derive(Clone, Debug)]
 pub struct Cut {
-    /// Where.
+    /// Before which action of the firmware, or within which.
     pub place: Place,
     /// What became of the flash operations in flight.
-    pub fate: Fate,
+    pub in_flight: InFlight,
     /// How many answers of the event had been given.
     pub answers: usize,
     /// What is left.
     pub media: Media,
 }
 
-/// Which fates are tried at each cut with a program or erase in flight.
+/// What is tried to have become of them at each cut with a program or erase in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fates {
+pub enum InFlightChoice {
     /// No cut is made.
     Never,
     /// One after the other in turn.
@@ -115,7 +115,7 @@ pub enum Fates {
 pub struct PowerCutter<P> {
     /// What does the work.
     pub inner: P,
-    fates: Fates,
+    choice: InFlightChoice,
     /// Of how many calls one is cut, and those until the next.
     one_of: u32,
     until: u32,
@@ -128,10 +128,10 @@ pub struct PowerCutter<P> {
 
 impl<P: Cuttable> PowerCutter<P> {
     /// Cuts the power of `inner`.
-    pub fn new(inner: P, fates: Fates) -> Self {
+    pub fn new(inner: P, choice: InFlightChoice) -> Self {
         Self {
             inner,
-            fates,
+            choice,
             one_of: 1,
             until: 0,
             event: 0,
@@ -168,7 +168,7 @@ impl<P: Cuttable> PowerCutter<P> {
     }
 
     fn cuts_now(&self) -> bool {
-        self.fates != Fates::Never && self.until == 0
+        self.choice != InFlightChoice::Never && self.until == 0
     }
 
     /// A cut that would leave the same as the last one is not made.
@@ -181,31 +181,33 @@ impl<P: Cuttable> PowerCutter<P> {
             return;
         }
         if !self.inner.is_programming() {
-            return self.cut_with(Fate::Pending);
+            return self.cut_with(InFlight::Pending);
         }
-        match self.fates {
-            Fates::Never => {}
-            Fates::InTurn => {
-                self.turn = (self.turn + 1) % Fate::ALL.len();
-                self.cut_with(Fate::ALL[self.turn].0);
+        match self.choice {
+            InFlightChoice::Never => {}
+            InFlightChoice::InTurn => {
+                self.turn = (self.turn + 1) % InFlight::ALL.len();
+                self.cut_with(InFlight::ALL[self.turn].0);
             }
-            Fates::Each => Fate::ALL.iter().for_each(|(fate, _)| self.cut_with(*fate)),
+            InFlightChoice::Each => InFlight::ALL
+                .iter()
+                .for_each(|(in_flight, _)| self.cut_with(*in_flight)),
         }
     }
 
-    fn cut_with(&mut self, fate: Fate) {
-        let media = self.inner.cut(fate);
-        self.push(false, fate, media);
+    fn cut_with(&mut self, in_flight: InFlight) {
+        let media = self.inner.cut(in_flight);
+        self.push(false, in_flight, media);
     }
 
-    fn push(&mut self, is_within: bool, fate: Fate, media: Media) {
+    fn push(&mut self, is_within: bool, in_flight: InFlight, media: Media) {
         self.cuts.push(Cut {
             place: Place {
                 event: self.event,
                 action: self.action,
                 is_within,
             },
-            fate,
+            in_flight,
             answers: self.inner.answers(),
             media,
         });
@@ -236,7 +238,7 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
         if self.cuts_now()
             && let Some(media) = self.inner.cut_in_line(to)
         {
-            self.push(true, Fate::Pending, media);
+            self.push(true, InFlight::Pending, media);
         }
         self.act(|inner| inner.copy_line(from, to));
     }
@@ -247,7 +249,7 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
             && let PagePlace::Buffer(buffer) = to
         {
             let media = self.inner.cut_in_page(buffer, lines);
-            self.push(true, Fate::Pending, media);
+            self.push(true, InFlight::Pending, media);
         }
         self.act(|inner| inner.copy_page(from, to, lines));
     }

@@ -2,10 +2,10 @@
 
 use crate::catch::catch;
 use crate::lab::MOST_EVENTS;
-use crate::life::{Event, Life, Setup};
 use crate::media::{Media, span};
 use crate::oracle::Oracle;
-use crate::power_cutter::{Cut, Fate, Fates, Place};
+use crate::power_cutter::{Cut, InFlight, InFlightChoice, Place};
+use crate::powered_device::{Event, PoweredDevice, Setup};
 use crate::sabotage::Bug;
 use crate::tally::Tally;
 use crate::token::Token;
@@ -14,18 +14,18 @@ use firmware::{Answer, Request, RequestOp};
 use units::{LineAddr, Lpa, RequestId};
 
 /// What was wrong, and after which second cut if after one.
-pub(crate) type Wrong = (Option<(Place, Fate)>, String);
+pub(crate) type Wrong = (Option<(Place, InFlight)>, String);
 
 /// How recoveries are judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Judge<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) bug: Option<Bug>,
-    pub(crate) fates: Fates,
+    pub(crate) choice: InFlightChoice,
     /// The power is cut again at every step of the recovery.
     pub(crate) cuts_again: bool,
     /// The only second cut that is judged.
-    pub(crate) only: Option<(Place, Fate)>,
+    pub(crate) only: Option<(Place, InFlight)>,
 }
 
 impl Judge<'_> {
@@ -38,16 +38,16 @@ impl Judge<'_> {
     ) -> Result<(), Wrong> {
         self.check_media(media, oracle).map_err(once)?;
         let recovered = catch(|| self.recover::<I>(media)).and_then(|done| done);
-        let (mut life, event) = recovered.map_err(once)?;
+        let (mut powered, event) = recovered.map_err(once)?;
         self.judge_again::<I>(&event.cuts, oracle, tally)?;
-        let found = catch(|| read_all(&mut life, self.setup)).and_then(|done| done);
+        let found = catch(|| read_all(&mut powered, self.setup)).and_then(|done| done);
         let found = found.map_err(once)?;
         oracle
             .judge(&found)
             .map_err(|what| once(read_wrong(&what)))?;
         let mut settled = oracle.clone();
         settled.settle_on(&found);
-        self.settle(&mut life, &settled, tally)
+        self.settle(&mut powered, &settled, tally)
     }
 
     fn check_media(&self, media: &Media, oracle: &Oracle) -> Result<(), String> {
@@ -56,11 +56,15 @@ impl Judge<'_> {
     }
 
     /// The power comes back on.
-    pub(crate) fn recover<I: LogIndex>(&self, media: &Media) -> Result<(Life<I>, Event), String> {
-        let (mut life, event) = Life::recover(self.setup, media.clone(), self.bug, self.fates)?;
-        match life.machine().violation.take() {
+    pub(crate) fn recover<I: LogIndex>(
+        &self,
+        media: &Media,
+    ) -> Result<(PoweredDevice<I>, Event), String> {
+        let (mut powered, event) =
+            PoweredDevice::recover(self.setup, media.clone(), self.bug, self.choice)?;
+        match powered.machine().violation.take() {
             Some(what) => Err(format!("recovering, {what}")),
-            None => Ok((life, event)),
+            None => Ok((powered, event)),
         }
     }
 
@@ -79,7 +83,7 @@ impl Judge<'_> {
             ..*self
         };
         for cut in cuts {
-            let name = (cut.place, cut.fate);
+            let name = (cut.place, cut.in_flight);
             let is_chosen = match self.only {
                 None => tally.note_again(cut, oracle),
                 Some(only) => only == name,
@@ -95,19 +99,19 @@ impl Judge<'_> {
     /// Lets everything end; what the host has found stays what is there, whenever power goes.
     fn settle<I: LogIndex>(
         &self,
-        life: &mut Life<I>,
+        powered: &mut PoweredDevice<I>,
         oracle: &Oracle,
         tally: &mut Tally,
     ) -> Result<(), Wrong> {
         for _ in 0..MOST_EVENTS {
-            let event = catch(|| life.go_on()).map_err(once)?;
-            if let Some(what) = life.machine().violation.take() {
+            let event = catch(|| powered.go_on()).map_err(once)?;
+            if let Some(what) = powered.machine().violation.take() {
                 return Err(once(what));
             }
             let Some(event) = event else {
-                let audited = catch(|| life.controller.audit());
+                let audited = catch(|| powered.controller.audit());
                 let reading =
-                    audited.and_then(|()| self.check_media(life.machine().media(), oracle));
+                    audited.and_then(|()| self.check_media(powered.machine().media(), oracle));
                 return reading.map_err(|what| once(format!("after recovery, {what}")));
             };
             self.judge_again::<I>(&event.cuts, oracle, tally)?;
@@ -127,7 +131,7 @@ fn read_wrong(what: &str) -> String {
 
 /// Reads every line through the firmware: every other page as a whole, the rest line by line.
 pub(crate) fn read_all<I: LogIndex>(
-    life: &mut Life<I>,
+    powered: &mut PoweredDevice<I>,
     setup: &Setup,
 ) -> Result<Vec<Token>, String> {
     let lines = setup.device.page_lines as usize;
@@ -135,39 +139,39 @@ pub(crate) fn read_all<I: LogIndex>(
     for page in 0..setup.page_count {
         let page = span(Lpa::new(page as u64), lines);
         if page.start.is_multiple_of(2 * lines) {
-            found.extend(read(life, RequestOp::ReadPage, page.start, lines)?);
+            found.extend(read(powered, RequestOp::ReadPage, page.start, lines)?);
             continue;
         }
         let op = RequestOp::Read {
             delay_allowed: false,
         };
         for line in page {
-            found.extend(read(life, op, line, 1)?);
+            found.extend(read(powered, op, line, 1)?);
         }
     }
     Ok(found)
 }
 
 fn read<I: LogIndex>(
-    life: &mut Life<I>,
+    powered: &mut PoweredDevice<I>,
     op: RequestOp,
     line: usize,
     count: usize,
 ) -> Result<Vec<Token>, String> {
     let id = RequestId::new(0);
-    let mut event = life.send(Request {
+    let mut event = powered.send(Request {
         id,
         op,
         line: LineAddr::new(line as u64),
         source: None,
     });
     for _ in 0..MOST_EVENTS {
-        if let Some(what) = life.machine().violation.take() {
+        if let Some(what) = powered.machine().violation.take() {
             return Err(read_wrong(&what));
         }
         match event.answers.first().map(|response| response.answer) {
             Some(Answer::Data | Answer::Poison) => {
-                return Ok(life.machine().payload(id)[..count].to_vec());
+                return Ok(powered.machine().payload(id)[..count].to_vec());
             }
             Some(answer) => {
                 return Err(read_wrong(&format!(
@@ -176,7 +180,7 @@ fn read<I: LogIndex>(
             }
             None => {}
         }
-        let Some(next) = life.go_on() else {
+        let Some(next) = powered.go_on() else {
             break;
         };
         event = next;

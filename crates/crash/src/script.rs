@@ -3,7 +3,7 @@
 
 use crate::device::Device;
 use crate::lab::{CutName, Finding, Options, run};
-use crate::power_cutter::{Fate, Fates, Place};
+use crate::power_cutter::{InFlight, InFlightChoice, Place};
 use crate::sabotage::Bug;
 use crate::step::Step;
 use crate::tally::Tally;
@@ -43,7 +43,7 @@ impl Script {
     pub fn replay(&self, tally: &mut Tally) -> Result<(), Finding> {
         let last = self.workload.steps.len().saturating_sub(1);
         let options = Options {
-            fates: Fates::Each,
+            choice: InFlightChoice::Each,
             again_of: 1,
             one_of: 1,
             bug: self.bug,
@@ -69,8 +69,8 @@ impl fmt::Display for Script {
         }
         if let Some(cut) = self.cut {
             writeln!(f, "cut {} {}", cut.first.0, cut.first.1.name())?;
-            if let Some((place, fate)) = cut.second {
-                writeln!(f, "cut_again {place} {}", fate.name())?;
+            if let Some((place, in_flight)) = cut.second {
+                writeln!(f, "cut_again {place} {}", in_flight.name())?;
             }
         }
         Ok(())
@@ -187,9 +187,9 @@ impl Script {
 }
 
 /// `before|within EVENT ACTION FATE`.
-fn cut(text: &str) -> Result<(Place, Fate), String> {
+fn cut(text: &str) -> Result<(Place, InFlight), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let [when, event, action, fate] = words[..] else {
+    let [when, event, action, in_flight] = words[..] else {
         return Err(format!(
             "{text:?} is not a cut: before or within, call, action, and pending, torn, finished \
              or mixed"
@@ -210,7 +210,7 @@ fn cut(text: &str) -> Result<(Place, Fate), String> {
         action,
         is_within,
     };
-    Ok((place, fate.parse()?))
+    Ok((place, in_flight.parse()?))
 }
 
 #[cfg(test)]
@@ -227,9 +227,9 @@ mod tests {
                 action: random.below(9) as u32,
                 is_within: random.below(2) == 0,
             };
-            let second = (random.below(2) == 0).then(|| (place(&mut random), Fate::Mixed));
+            let second = (random.below(2) == 0).then(|| (place(&mut random), InFlight::Mixed));
             let cut = (random.below(2) == 0).then(|| CutName {
-                first: (place(&mut random), Fate::Torn),
+                first: (place(&mut random), InFlight::Torn),
                 second,
             });
             let script = Script {

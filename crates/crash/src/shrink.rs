@@ -3,14 +3,14 @@
 
 use crate::device::Device;
 use crate::lab::{Finding, Options, run};
-use crate::power_cutter::Fates;
+use crate::power_cutter::InFlightChoice;
 use crate::sabotage::Bug;
 use crate::script::Script;
 use crate::tally::Tally;
 use crate::workload::Workload;
 
 /// The smallest script found that fails, with what is wrong; none if the workload does not fail
-/// with every fate of the flash operations tried.
+/// with everything tried that may have become of the flash operations.
 pub fn shrink(workload: &Workload, bug: Option<Bug>) -> Option<(Script, Finding)> {
     let (options, finding) = how_it_fails(workload, bug)?;
     let mut shrinker = Shrinker {
@@ -39,14 +39,14 @@ pub fn shrink(workload: &Workload, bug: Option<Bug>) -> Option<(Script, Finding)
 /// tried. Nothing but what is read while the power is on, then single cuts, then second ones.
 fn how_it_fails(workload: &Workload, bug: Option<Bug>) -> Option<(Options, Finding)> {
     let ways = [
-        (Fates::Never, 0),
-        (Fates::InTurn, 0),
-        (Fates::Each, 0),
-        (Fates::Each, 1),
+        (InFlightChoice::Never, 0),
+        (InFlightChoice::InTurn, 0),
+        (InFlightChoice::Each, 0),
+        (InFlightChoice::Each, 1),
     ];
-    ways.into_iter().find_map(|(fates, again_of)| {
+    ways.into_iter().find_map(|(choice, again_of)| {
         let options = Options {
-            fates,
+            choice,
             again_of,
             one_of: 1,
             bug,

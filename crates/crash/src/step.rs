@@ -5,7 +5,7 @@
 //! host would break the contract, the die is idle) is passed over, so that any part of a workload
 //! is a workload.
 
-use crate::power_cutter::Fate;
+use crate::power_cutter::InFlight;
 use units::{DieId, TxId};
 
 /// One step. Lines and pages are counted over the device; those beyond its end wrap round.
@@ -22,26 +22,26 @@ pub enum Step {
     },
     /// The host writes a page through the block port.
     WritePage {
-        /// Which.
+        /// Number of the page, counted in pages of the device.
         page: u32,
         /// It wants the answer only when the page survives a cut (FUA).
         is_through: bool,
     },
     /// The host gives a page up.
     Trim {
-        /// Which.
+        /// Number of the page.
         page: u32,
     },
     /// The host wants to know that what was answered survives.
     Flush,
     /// The host commits a transaction.
     Commit {
-        /// Which.
+        /// Name of the transaction.
         tx: TxId,
     },
     /// The host gives a transaction up.
     Abort {
-        /// Which.
+        /// Name of the transaction.
         tx: TxId,
     },
     /// The host reads lines of one page.
@@ -53,7 +53,7 @@ pub enum Step {
     },
     /// The host reads a page through the block port.
     ReadPage {
-        /// Which.
+        /// Number of the page.
         page: u32,
     },
     /// The oldest NAND operation of a die ends.
@@ -75,7 +75,7 @@ pub enum Step {
     /// The power goes and comes back.
     PowerCut {
         /// What becomes of the flash operations in flight.
-        fate: Fate,
+        in_flight: InFlight,
     },
 }
 
@@ -102,7 +102,7 @@ impl core::fmt::Display for Step {
             Self::Ring => f.write_str("ring"),
             Self::Drain => f.write_str("drain"),
             Self::Settle => f.write_str("settle"),
-            Self::PowerCut { fate } => write!(f, "power_cut {}", fate.name()),
+            Self::PowerCut { in_flight } => write!(f, "power_cut {}", in_flight.name()),
         }
     }
 }
@@ -157,8 +157,8 @@ impl core::str::FromStr for Step {
             ["ring"] => Self::Ring,
             ["drain"] => Self::Drain,
             ["settle"] => Self::Settle,
-            ["power_cut", fate] => Self::PowerCut {
-                fate: fate.parse()?,
+            ["power_cut", in_flight] => Self::PowerCut {
+                in_flight: in_flight.parse()?,
             },
             _ => return Err(format!("{text:?} is not a step")),
         })

@@ -1,7 +1,7 @@
 //! Workloads by chance: steps with much of what is hard.
 
 use crate::device::Device;
-use crate::power_cutter::Fate;
+use crate::power_cutter::InFlight;
 use crate::step::Step;
 use units::{DieId, Stream, TxId};
 
@@ -218,7 +218,7 @@ impl Draw {
                 is_through: self.below(4) == 0,
             },
             16 => Step::PowerCut {
-                fate: Fate::ALL[self.below(Fate::ALL.len() as u32) as usize].0,
+                in_flight: InFlight::ALL[self.below(InFlight::ALL.len() as u32) as usize].0,
             },
             17..32 => self.step(),
             32..36 => Step::Ring,
@@ -261,7 +261,7 @@ impl Draw {
             51 => Step::Flush,
             52 => Step::Settle,
             53 => Step::PowerCut {
-                fate: Fate::ALL[self.below(Fate::ALL.len() as u32) as usize].0,
+                in_flight: InFlight::ALL[self.below(InFlight::ALL.len() as u32) as usize].0,
             },
             54..70 => Step::Ring,
             step @ 70..80 if step < 70 + self.faults => Step::Fail {

@@ -2,12 +2,12 @@
 //! which workload it begins.
 
 use crate::report;
-use crash::power_cutter::Fates;
+use crash::power_cutter::InFlightChoice;
 use crash::shrink::shrink;
 use crash::{Bug, Campaign, Options, Script, Tally, Workload, run};
 
 const SOUND: Options = Options {
-    fates: Fates::InTurn,
+    choice: InFlightChoice::InTurn,
     again_of: 8,
     one_of: 1,
     bug: None,

@@ -50,7 +50,7 @@ pub struct LoggedLine {
     pub line: LineInPage,
     /// Under which transaction it was written.
     pub tx: TxId,
-    /// When.
+    /// Its place among all writes: of two copies of a line the higher one is newer.
     pub order: WriteOrder,
 }
 

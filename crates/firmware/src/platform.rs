@@ -225,7 +225,7 @@ pub struct Breakdown {
 pub struct Response {
     /// Which request.
     pub request: RequestId,
-    /// How.
+    /// With data, done, or refused and why.
     pub answer: Answer,
     /// When the answer leaves the device; not before the call.
     pub at: Time,

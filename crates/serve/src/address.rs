@@ -59,19 +59,19 @@ pub enum AddressError {
          listen on unix:PATH or 127.0.0.1:PORT, or say --allow-remote"
     )]
     Remote {
-        /// Which.
+        /// The address that other machines reach.
         address: SocketAddr,
     },
     /// The system has no room for the path.
     #[error("{path}: is longer than the {MOST_PATH} bytes of a socket's path; take a shorter one")]
     LongPath {
-        /// Which.
+        /// The path that is too long.
         path: PathBuf,
     },
     /// A file that is no socket of a server that went.
     #[error("{path}: is there already and {what}; remove it or choose another path")]
     Taken {
-        /// Which.
+        /// The path of what is in the way.
         path: PathBuf,
         /// What it is.
         what: &'static str,
@@ -79,9 +79,9 @@ pub enum AddressError {
     /// The system refuses.
     #[error("{place}: cannot listen there: {error}")]
     System {
-        /// Where.
+        /// The address as it was given.
         place: String,
-        /// Why.
+        /// What the system says.
         error: io::Error,
     },
 }

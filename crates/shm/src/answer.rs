@@ -30,7 +30,7 @@ mod lack {
 /// What became of a request that was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// When.
+    /// When the device was asked and when it was done, on the device's clock.
     pub completion: Completion,
     /// Of a commit or abort.
     pub atomicity: Atomicity,

@@ -18,7 +18,7 @@ pub enum SimError {
     /// Nothing can happen any more although threads have not ended.
     #[error("the run cannot go on at {at}: {explanation}")]
     Deadlock {
-        /// When.
+        /// The time of the last event.
         at: units::Time,
         /// Which threads wait for what.
         explanation: String,

@@ -33,7 +33,7 @@ pub enum Event {
         slot: MissSlot,
         /// Which line.
         line: HostLine,
-        /// Why.
+        /// What the core wants it for.
         kind: MissKind,
     },
     /// A line that a core writes back (`clwb`) arrives at L3.

@@ -231,8 +231,8 @@ impl Prepared {
         let mut instructions = 0;
         while is_done.contains(&false) {
             for (thread, source) in sources.iter_mut().enumerate() {
-                let seat = thread % cores.len();
-                let executed = turn(source, &mut cores[seat], watch);
+                let host_core = thread % cores.len();
+                let executed = turn(source, &mut cores[host_core], watch);
                 instructions += executed;
                 is_done[thread] = executed < TURN;
             }

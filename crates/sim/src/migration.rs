@@ -168,14 +168,14 @@ impl<S: SimulatedThread> Simulation<S> {
     /// The core that works on a page's migration loses time. Interrupts are spread over the cores
     /// by page.
     fn charge_core(&mut self, now: Time, lpa: Lpa, cost: Picos) {
-        let core = self.fabric.placement.number_of(lpa) % self.seats.len();
-        self.seats[core].core.interrupt(now, cost);
+        let core = self.fabric.placement.number_of(lpa) % self.host_cores.len();
+        self.host_cores[core].core.interrupt(now, cost);
     }
 
     /// Every core loses time and its translation of the page.
     fn shoot_down(&mut self, now: Time, lpa: Lpa) {
-        for seat in &mut self.seats {
-            seat.core.shoot_down(now, lpa, self.costs.shootdown);
+        for host_core in &mut self.host_cores {
+            host_core.core.shoot_down(now, lpa, self.costs.shootdown);
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum Purpose {
 /// A request from the moment the host wants to send it until its answer is back.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
-    /// Why.
+    /// On whose behalf it travels.
     pub purpose: Purpose,
     /// What is asked.
     pub op: RequestOp,

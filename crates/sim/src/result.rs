@@ -120,11 +120,11 @@ struct Totals {
 impl Totals {
     fn of<S: SimulatedThread>(simulation: &Simulation<S>) -> Self {
         let mut cores = CoreStats::default();
-        for seat in &simulation.seats {
-            cores.add(&seat.core.stats());
+        for host_core in &simulation.host_cores {
+            cores.add(&host_core.core.stats());
         }
-        for actor in &simulation.actors {
-            cores.add(&actor.source.counted_before());
+        for host_thread in &simulation.host_threads {
+            cores.add(&host_thread.source.counted_before());
         }
         let device = simulation.fabric.device.as_ref();
         let reads = device.map(|device| *device.resources.nand.stats().of(Kind::Read));
@@ -162,10 +162,10 @@ impl<S: SimulatedThread> View<'_, S> {
         let retries = self.simulation.lanes.time;
         let memory = self.period() * c.memory_bound_cycles + retries;
         let active = self.period() * c.active_cycles + retries;
-        let times = self.simulation.seats.iter().map(|seat| {
+        let times = self.simulation.host_cores.iter().map(|host_core| {
             self.simulation
                 .scheduler
-                .core_times(seat.core.id(), self.end)
+                .core_times(host_core.core.id(), self.end)
         });
         let (mut switching, mut idle) = (Picos::ZERO, Picos::ZERO);
         for core in times {
@@ -360,15 +360,15 @@ impl<S: SimulatedThread> View<'_, S> {
     }
 
     fn threads(&self) -> Value {
-        let actors = self.simulation.actors.iter().enumerate();
-        actors
-            .filter(|(_, actor)| actor.is_present)
-            .map(|(index, actor)| {
+        let host_threads = self.simulation.host_threads.iter().enumerate();
+        host_threads
+            .filter(|(_, host_thread)| host_thread.is_present)
+            .map(|(index, host_thread)| {
                 let id = units::ThreadId::from_index(index);
                 json!({
                     "thread": index,
                     "running_ps": self.simulation.scheduler.received(id, self.end).get(),
-                    "finished_ps": actor.finished.unwrap_or(self.end).as_picos(),
+                    "finished_ps": host_thread.finished.unwrap_or(self.end).as_picos(),
                 })
             })
             .collect()
@@ -379,8 +379,10 @@ impl<S: SimulatedThread> View<'_, S> {
         let guests = run.guests().iter();
         guests
             .map(|guest| {
-                let actors = &self.simulation.actors[guest.threads()];
-                let ends = actors.iter().filter_map(|actor| actor.finished);
+                let host_threads = &self.simulation.host_threads[guest.threads()];
+                let ends = host_threads
+                    .iter()
+                    .filter_map(|host_thread| host_thread.finished);
                 json!({
                     "trace": guest.name,
                     "threads": guest.thread_count(),

@@ -130,9 +130,9 @@ impl<S: SimulatedThread> Simulation<S> {
                 self.fabric.stats.delayed += 1;
                 self.switches.long_delay += 1;
                 self.switches.retries += 1;
-                let seat = &mut self.seats[core.index()];
-                seat.state = CoreState::Idle;
-                let thread = seat.thread;
+                let host_core = &mut self.host_cores[core.index()];
+                host_core.state = CoreState::Idle;
+                let thread = host_core.thread;
                 self.scheduler.yield_for_data(thread, now);
                 self.dispatch(now, core);
             }
@@ -141,12 +141,12 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// When the exception of a retry that starts now comes, if the retry is in vain.
     fn retry_in_vain(&mut self, now: Time, core: CoreId) -> Option<Time> {
-        let seat = &self.seats[core.index()];
-        let thread = seat.thread;
-        if !seat.core.is_empty() {
+        let host_core = &self.host_cores[core.index()];
+        let thread = host_core.thread;
+        if !host_core.core.is_empty() {
             return None;
         }
-        let load = self.actors[thread.index()].source.peek()?.load?;
+        let load = self.host_threads[thread.index()].source.peek()?.load?;
         let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
         let hop = self.fabric.hop_home(Some(core));
         let ring = self.lanes.ring[core.index()];

@@ -59,7 +59,7 @@ pub(crate) enum CoreState {
 
 /// A core and what the simulation knows of it.
 #[derive(Clone)]
-pub(crate) struct Seat<C> {
+pub(crate) struct HostCore<C> {
     pub core: C,
     pub state: CoreState,
     /// The thread on the core, or the last one.
@@ -78,7 +78,7 @@ pub(crate) struct Seat<C> {
 
 /// A thread of the capture in this run.
 #[derive(Clone)]
-pub(crate) struct Actor<S> {
+pub(crate) struct HostThread<S> {
     pub source: S,
     pub is_present: bool,
     pub finished: Option<Time>,
@@ -96,7 +96,7 @@ pub(crate) struct Actor<S> {
     pub replay: u64,
 }
 
-impl<S> Actor<S> {
+impl<S> HostThread<S> {
     /// The exception was taken with so many pieces behind it in the window. The artifact's queue of
     /// what is to be executed again forgets half of what it held, and takes these.
     fn note_replay(&mut self, squashed: u64) {
@@ -126,8 +126,8 @@ pub struct SwitchCounts {
 pub struct Simulation<S: SimulatedThread> {
     /// Everything beyond the cores.
     pub fabric: Fabric,
-    pub(crate) seats: Vec<Seat<S::Core>>,
-    pub(crate) actors: Vec<Actor<S>>,
+    pub(crate) host_cores: Vec<HostCore<S::Core>>,
+    pub(crate) host_threads: Vec<HostThread<S>>,
     pub(crate) scheduler: Scheduler,
     sync: SyncEngine,
     resumed: Vec<ThreadId>,
@@ -173,8 +173,8 @@ impl<S: SimulatedThread> Simulation<S> {
     ) -> Self {
         let origins: Vec<ThreadOrigin> = threads.iter().map(|(_, origin)| *origin).collect();
         let thread_count = u32::try_from(threads.len()).expect("thread numbers fit in 32 bits");
-        let seats = (0..config.cpu.cores)
-            .map(|index| Seat {
+        let host_cores = (0..config.cpu.cores)
+            .map(|index| HostCore {
                 core: S::Core::new(CoreId::new(index), &config.cpu),
                 state: CoreState::Idle,
                 thread: ThreadId::new(0),
@@ -186,9 +186,9 @@ impl<S: SimulatedThread> Simulation<S> {
                 pending_sync: None,
             })
             .collect();
-        let actors = threads
+        let host_threads = threads
             .into_iter()
-            .map(|(source, origin)| Actor {
+            .map(|(source, origin)| HostThread {
                 source,
                 is_present: origin != ThreadOrigin::Absent,
                 finished: None,
@@ -212,8 +212,8 @@ impl<S: SimulatedThread> Simulation<S> {
         Self {
             lanes: Lanes::new(config, &fabric.link),
             fabric,
-            seats,
-            actors,
+            host_cores,
+            host_threads,
             scheduler,
             sync,
             resumed,
@@ -240,8 +240,8 @@ impl<S: SimulatedThread> Simulation<S> {
     /// From now on these numbers of pages choose the sets that they and their lines go to. Nothing
     /// is cached.
     pub fn number_pages(&mut self, numbers: PageNumbers) {
-        for seat in &mut self.seats {
-            seat.core.number_pages(&numbers);
+        for host_core in &mut self.host_cores {
+            host_core.core.number_pages(&numbers);
         }
         self.fabric.number_pages(&numbers);
         self.numbers = Some(numbers);
@@ -258,10 +258,18 @@ impl<S: SimulatedThread> Simulation<S> {
             self.step(observe)?;
         }
         // What a thread has left on a core that it moved away from can outlast it.
-        while self.seats.iter().any(|seat| !seat.core.is_empty()) {
+        while self
+            .host_cores
+            .iter()
+            .any(|host_core| !host_core.core.is_empty())
+        {
             self.step(observe)?;
         }
-        let end = self.actors.iter().filter_map(|actor| actor.finished).max();
+        let end = self
+            .host_threads
+            .iter()
+            .filter_map(|host_thread| host_thread.finished)
+            .max();
         Ok(end.unwrap_or(Time::ZERO))
     }
 
@@ -291,7 +299,7 @@ impl<S: SimulatedThread> Simulation<S> {
     /// Instructions that all cores have retired since measurement began.
     fn retired(&self) -> u64 {
         let mut cores = CoreStats::default();
-        (self.seats.iter()).for_each(|seat| cores.add(&seat.core.stats()));
+        (self.host_cores.iter()).for_each(|host_core| cores.add(&host_core.core.stats()));
         cores.executed()
     }
 
@@ -342,7 +350,7 @@ impl<S: SimulatedThread> Simulation<S> {
     fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::CoreRun { core, epoch } => {
-                if self.seats[core.index()].epoch == epoch {
+                if self.host_cores[core.index()].epoch == epoch {
                     self.run_core(now, core);
                 }
             }
@@ -358,7 +366,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 kind,
             } => {
                 // A squash may have freed the MSHR while the request was on its way to L3.
-                if self.seats[core.index()].core.awaits(slot) {
+                if self.host_cores[core.index()].core.awaits(slot) {
                     let kind = self.kind_at_l3(core, kind);
                     self.fabric.l3_access(now, core, slot, line, kind);
                 }
@@ -396,35 +404,37 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// Lets a core's thread go on, unless its time slice is over.
     pub(crate) fn run_core(&mut self, now: Time, core: CoreId) {
-        if self.seats[core.index()].state != CoreState::Running {
+        if self.host_cores[core.index()].state != CoreState::Running {
             return;
         }
         if self.scheduler.should_preempt(core, now) {
             self.preempt(now, core);
             return;
         }
-        let seat = &mut self.seats[core.index()];
-        seat.epoch = seat.epoch.wrapping_add(1);
-        let source = &mut self.actors[seat.thread.index()].source;
-        let pause = seat.core.run(now, now + HORIZON, source, &mut self.fabric);
+        let host_core = &mut self.host_cores[core.index()];
+        host_core.epoch = host_core.epoch.wrapping_add(1);
+        let source = &mut self.host_threads[host_core.thread.index()].source;
+        let pause = host_core
+            .core
+            .run(now, now + HORIZON, source, &mut self.fabric);
         let (at, event) = match pause {
             Pause::Waiting => return,
             Pause::Horizon { at } => (
                 at,
                 Event::CoreRun {
                     core,
-                    epoch: seat.epoch,
+                    epoch: host_core.epoch,
                 },
             ),
             Pause::LongDelay { at } => (at, Event::LongDelay(core)),
             Pause::Sync { at, event } => {
-                seat.pending_sync = Some(event);
+                host_core.pending_sync = Some(event);
                 (at, Event::Sync(core))
             }
             Pause::End { at } => (at, Event::ThreadEnd(core)),
         };
         if !matches!(pause, Pause::Horizon { .. }) {
-            seat.state = CoreState::Stopping;
+            host_core.state = CoreState::Stopping;
         }
         self.fabric.queue.push(at.max(now), event);
     }
@@ -453,11 +463,11 @@ impl<S: SimulatedThread> Simulation<S> {
     }
 
     fn fill_core(&mut self, now: Time, core: CoreId, slot: MissSlot) {
-        let seat = &mut self.seats[core.index()];
-        let source = &mut self.actors[seat.thread.index()].source;
-        if seat.core.on_fill(now, slot, source, &mut self.fabric) {
+        let host_core = &mut self.host_cores[core.index()];
+        let source = &mut self.host_threads[host_core.thread.index()].source;
+        if host_core.core.on_fill(now, slot, source, &mut self.fabric) {
             self.run_core(now, core);
-        } else if seat.state == CoreState::Draining {
+        } else if host_core.state == CoreState::Draining {
             self.start_if_drained(now, core);
         }
         self.start_moved(now);
@@ -477,12 +487,12 @@ impl<S: SimulatedThread> Simulation<S> {
         self.scheduler.audit(now);
         self.sync.audit();
         self.audit_write_backs();
-        for seat in &self.seats {
-            let problems = seat.core.audit();
+        for host_core in &self.host_cores {
+            let problems = host_core.core.audit();
             assert!(
                 problems.is_empty(),
                 "{}: {}",
-                seat.core.id(),
+                host_core.core.id(),
                 problems.join("; ")
             );
         }

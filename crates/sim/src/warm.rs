@@ -38,7 +38,7 @@ impl<S: SimulatedThread> Simulation<S> {
         while left.iter().any(|left| *left > 0) {
             for (thread, left) in left.iter_mut().enumerate() {
                 let turn = TURN.min(*left);
-                if turn == 0 || !self.actors[thread].is_present {
+                if turn == 0 || !self.host_threads[thread].is_present {
                     *left = 0;
                     continue;
                 }
@@ -62,11 +62,11 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// Up to `turn` instructions of a thread; says how many there were.
     fn warm_turn(&mut self, thread: usize, turn: u64, platform: &mut InstantPlatform) -> u64 {
-        let seat_index = thread % self.seats.len();
+        let host_core_index = thread % self.host_cores.len();
         let mut executed = 0;
         while executed < turn {
-            let actor = &mut self.actors[thread];
-            let Some(step) = actor.source.peek() else {
+            let host_thread = &mut self.host_threads[thread];
+            let Some(step) = host_thread.source.peek() else {
                 break;
             };
             if step.has_sync {
@@ -77,8 +77,8 @@ impl<S: SimulatedThread> Simulation<S> {
                 platform,
                 migration: self.costs.kind,
             };
-            let source = &mut self.actors[thread].source;
-            let core = &mut self.seats[seat_index].core;
+            let source = &mut self.host_threads[thread].source;
+            let core = &mut self.host_cores[host_core_index].core;
             if self.warms_memory_only {
                 // No cache has anything to write back.
                 let load = step
@@ -101,7 +101,7 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// Replays what other threads may wait for; nobody waits during warm-up.
     fn warm_sync(&mut self, thread: usize) {
-        let event = self.actors[thread]
+        let event = self.host_threads[thread]
             .source
             .sync()
             .expect("the step has a sync event");
@@ -143,23 +143,23 @@ impl<S: SimulatedThread> Simulation<S> {
             uncore.empty_log();
         }
         if let Some(config) = &self.cold_cores {
-            for seat in &mut self.seats {
-                seat.core = S::Core::new(seat.core.id(), config);
+            for host_core in &mut self.host_cores {
+                host_core.core = S::Core::new(host_core.core.id(), config);
             }
             self.fabric.llc = SharedCache::new(config);
             if let Some(numbers) = &self.numbers {
-                for seat in &mut self.seats {
-                    seat.core.number_pages(numbers);
+                for host_core in &mut self.host_cores {
+                    host_core.core.number_pages(numbers);
                 }
                 self.fabric.llc.number_pages(numbers);
             }
         }
-        for seat in &mut self.seats {
-            seat.core.reset_stats();
+        for host_core in &mut self.host_cores {
+            host_core.core.reset_stats();
         }
-        for actor in &mut self.actors {
-            actor.retired = actor.source.position();
-            actor.source.start_counting();
+        for host_thread in &mut self.host_threads {
+            host_thread.retired = host_thread.source.position();
+            host_thread.source.start_counting();
         }
         self.lanes.reset_stats();
         self.fabric.reset_stats();

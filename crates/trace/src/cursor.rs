@@ -10,7 +10,7 @@ use crate::dynamic::{DurationClass, DynInst, FutexId, SyncEvent, Wake};
 use crate::error::{Fault, TraceError};
 use crate::file::{Shared, TraceFile};
 use crate::predictor::{AddressPredictor, FlowPredictor};
-use crate::template::{Holes, Piece, VariantShape};
+use crate::template::{Holes, TemplateStep, VariantShape};
 use crate::translate::Translator;
 use crate::wire::{Wire, unzigzag};
 use std::sync::Arc;
@@ -262,7 +262,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn fill(&mut self, piece: &Piece) -> Option<DynInst> {
+    fn fill(&mut self, piece: &TemplateStep) -> Option<DynInst> {
         let mut dynamic = piece.dynamic;
         match piece.holes {
             Holes::None => {}

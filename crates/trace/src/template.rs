@@ -19,7 +19,7 @@ pub(crate) enum Holes {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct TemplateStep {
     pub(crate) dynamic: DynInst,
     pub(crate) holes: Holes,
 }
@@ -45,7 +45,7 @@ pub(crate) struct VariantShape {
 
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<TemplateStep>,
     pub(crate) shapes: Vec<VariantShape>,
     pub(crate) slots: usize,
 }
@@ -113,7 +113,7 @@ impl Templates {
         if inst.class.is_branch() && inst.class != OpClass::CondBranch {
             plain.flags |= DynInst::TAKEN;
         }
-        let mut open = Piece {
+        let mut open = TemplateStep {
             dynamic: plain,
             holes: Holes::None,
         };
@@ -121,7 +121,7 @@ impl Templates {
             let joined = join(open.holes, access.kind);
             if joined.is_none() {
                 self.pieces.push(open);
-                open = Piece {
+                open = TemplateStep {
                     dynamic: plain,
                     holes: Holes::None,
                 };
@@ -160,7 +160,7 @@ fn join(holes: Holes, kind: AccessKind) -> Option<Holes> {
 mod tests {
     use super::*;
 
-    fn pieces(accesses: &[(AccessKind, u8)]) -> Vec<Piece> {
+    fn pieces(accesses: &[(AccessKind, u8)]) -> Vec<TemplateStep> {
         let mut templates = Templates::default();
         let access = |(kind, bytes): &(AccessKind, u8)| Access {
             inst: 0,

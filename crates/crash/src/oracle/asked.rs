@@ -18,7 +18,7 @@ pub enum Asked {
     },
     /// To write, outside of transactions.
     Write {
-        /// What.
+        /// The lines, with what is written to each.
         lines: Lines,
         /// After a cut all of the lines are new or none is.
         is_whole: bool,

@@ -208,12 +208,12 @@ mod tests {
     const OTHER: RequestId = RequestId::new(1);
     const FLUSH: RequestId = RequestId::new(2);
 
-    struct Bench {
+    struct PlatformStack {
         unflushed: Unflushed,
         safe: Vec<Token>,
     }
 
-    impl Bench {
+    impl PlatformStack {
         fn new() -> Self {
             Self {
                 unflushed: Unflushed::new(4),
@@ -243,64 +243,68 @@ mod tests {
 
     #[test]
     fn what_was_not_flushed_may_be_gone_and_what_was_may_not() {
-        let mut bench = Bench::new();
-        bench.ask(WRITE, &[(0, 5), (1, 6)]);
-        bench.done(WRITE, false);
-        assert!(bench.may_be([0; 4]) && bench.may_be([5, 6, 0, 0]));
-        assert!(!bench.may_be([5, 0, 0, 0]), "half of a page");
-        assert!(!bench.may_be([7, 6, 0, 0]), "what was never written");
-        bench.unflushed.ask_flush(FLUSH);
-        bench.ask(OTHER, &[(0, 7), (1, 8)]);
-        bench.done(OTHER, false);
-        bench.flush();
-        assert!(bench.may_be([5, 6, 0, 0]) && bench.may_be([7, 8, 0, 0]));
-        assert!(!bench.may_be([0; 4]), "older than the flush");
-        bench.unflushed.ask_flush(FLUSH);
-        bench.flush();
-        assert!(!bench.may_be([5, 6, 0, 0]), "older than the second flush");
+        let mut platform = PlatformStack::new();
+        platform.ask(WRITE, &[(0, 5), (1, 6)]);
+        platform.done(WRITE, false);
+        assert!(platform.may_be([0; 4]) && platform.may_be([5, 6, 0, 0]));
+        assert!(!platform.may_be([5, 0, 0, 0]), "half of a page");
+        assert!(!platform.may_be([7, 6, 0, 0]), "what was never written");
+        platform.unflushed.ask_flush(FLUSH);
+        platform.ask(OTHER, &[(0, 7), (1, 8)]);
+        platform.done(OTHER, false);
+        platform.flush();
+        assert!(platform.may_be([5, 6, 0, 0]) && platform.may_be([7, 8, 0, 0]));
+        assert!(!platform.may_be([0; 4]), "older than the flush");
+        platform.unflushed.ask_flush(FLUSH);
+        platform.flush();
+        assert!(
+            !platform.may_be([5, 6, 0, 0]),
+            "older than the second flush"
+        );
     }
 
     #[test]
     fn what_is_written_through_is_there_and_nothing_older() {
-        let mut bench = Bench::new();
-        bench.ask(WRITE, &[(0, 5), (1, 6)]);
-        bench.done(WRITE, false);
-        bench.ask(OTHER, &[(0, 7), (1, 8)]);
-        assert!(bench.may_be([5, 6, 0, 0]));
-        bench.done(OTHER, true);
-        assert!(bench.may_be([7, 8, 0, 0]));
-        assert!(!bench.may_be([5, 6, 0, 0]) && !bench.may_be([0; 4]));
+        let mut platform = PlatformStack::new();
+        platform.ask(WRITE, &[(0, 5), (1, 6)]);
+        platform.done(WRITE, false);
+        platform.ask(OTHER, &[(0, 7), (1, 8)]);
+        assert!(platform.may_be([5, 6, 0, 0]));
+        platform.done(OTHER, true);
+        assert!(platform.may_be([7, 8, 0, 0]));
+        assert!(!platform.may_be([5, 6, 0, 0]) && !platform.may_be([0; 4]));
     }
 
     #[test]
     fn lines_are_old_or_new_each_for_itself() {
-        let mut bench = Bench::new();
-        bench.ask(WRITE, &[(2, 5)]);
-        bench.ask(OTHER, &[(3, 6)]);
+        let mut platform = PlatformStack::new();
+        platform.ask(WRITE, &[(2, 5)]);
+        platform.ask(OTHER, &[(3, 6)]);
         for reading in [[0, 0, 5, 0], [0, 0, 0, 6], [0, 0, 5, 6]] {
-            assert!(bench.may_be(reading), "{reading:?}");
+            assert!(platform.may_be(reading), "{reading:?}");
         }
-        bench.unflushed.ask_flush(FLUSH);
-        bench.done(WRITE, false);
-        bench.flush();
+        platform.unflushed.ask_flush(FLUSH);
+        platform.done(WRITE, false);
+        platform.flush();
         assert!(
-            bench.may_be([0; 4]),
+            platform.may_be([0; 4]),
             "it was not answered when the flush was asked for"
         );
     }
 
     #[test]
     fn a_lost_line_may_be_poison_until_something_newer_is_flushed() {
-        let mut bench = Bench::new();
+        let mut platform = PlatformStack::new();
         let poison = [Token::POISON, Token::ZERO, Token::ZERO, Token::ZERO];
-        let judge = |bench: &Bench| bench.unflushed.judge(&poison, &bench.safe, 2).is_ok();
-        assert!(!judge(&bench));
-        bench.unflushed.lose(0);
-        bench.ask(WRITE, &[(0, 5)]);
-        bench.done(WRITE, false);
-        assert!(judge(&bench));
-        bench.unflushed.ask_flush(FLUSH);
-        bench.flush();
-        assert!(!judge(&bench));
+        let judge =
+            |platform: &PlatformStack| platform.unflushed.judge(&poison, &platform.safe, 2).is_ok();
+        assert!(!judge(&platform));
+        platform.unflushed.lose(0);
+        platform.ask(WRITE, &[(0, 5)]);
+        platform.done(WRITE, false);
+        assert!(judge(&platform));
+        platform.unflushed.ask_flush(FLUSH);
+        platform.flush();
+        assert!(!judge(&platform));
     }
 }

@@ -127,11 +127,6 @@ bugs! {
     FillOverwrites = "fill_overwrites" in Copies,
     /// Lines that left the log were not put into the frame of a page that was being fetched.
     FetchUnmerged = "fetch_unmerged" in Copies,
-    /// A page that was being fetched got the line of the sealed half, though the active half had a
-    /// newer one.
-    FetchGivenStaleLine = "fetch_given_stale_line" in Copies,
-    /// A commit did not reach the frame of a page that was being fetched.
-    CommitUnseenByFetch = "commit_unseen_by_fetch" in Copies,
     /// Its compaction programmed zeroes for the lines that were not in the log.
     RestForgotten = "rest_forgotten" in Copies,
     /// It looked the older half of the log up first.

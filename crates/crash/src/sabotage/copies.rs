@@ -1,9 +1,9 @@
 //! Bugs of copies: bytes that are left behind, stale, or put over newer ones.
 
 use super::{Action, Bug, Sabotage};
-use firmware::{Cell, PagePlace, Platform, Record, Served};
+use firmware::{BufferId, Cell, PagePlace, Platform, Record, Served};
 use std::collections::BTreeMap;
-use units::{BufferId, FrameId, Lpa};
+use units::{FrameId, Lpa};
 
 /// What has been copied so far.
 #[derive(Debug, Default)]
@@ -60,18 +60,14 @@ impl<P: Platform> Sabotage<P> {
     /// What the firmware with the bug does in place of an action.
     fn spoiled(&self, bug: Bug, action: Action) -> Option<Action> {
         match action {
-            Action::CopyLine(from @ Cell::Log(slot), to) => match to {
+            Action::CopyLine(Cell::Log(slot), to) => match to {
                 Cell::Page(PagePlace::Frame(frame), _) => {
                     let is_fill = self.copies.filled == Some(frame);
-                    let is_committing = self.copies.is_committing;
-                    let from = match bug {
-                        Bug::FillUnmerged if is_fill => return None,
-                        Bug::FetchUnmerged if !is_fill && !is_committing => return None,
-                        Bug::CommitUnseenByFetch if is_committing => return None,
-                        Bug::FetchGivenStaleLine if !is_fill => Cell::Log(self.before(slot)),
-                        _ => from,
-                    };
-                    Some(Action::CopyLine(from, to))
+                    match bug {
+                        Bug::FillUnmerged if is_fill => None,
+                        Bug::FetchUnmerged if !is_fill => None,
+                        _ => Some(action),
+                    }
                 }
                 Cell::Host(_) | Cell::HostLine(..) if bug == Bug::ReadFromStaleSlot => {
                     Some(Action::CopyLine(Cell::Log(self.before(slot)), to))

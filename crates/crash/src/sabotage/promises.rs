@@ -1,7 +1,7 @@
 //! Bugs of a device without a battery: it promises what it cannot keep.
 
 use super::{Action, Bug, Sabotage};
-use crate::life::Setup;
+use crate::powered_device::Setup;
 use firmware::{ControllerConfig, Platform, PowerLossProtection, Record, Request, RequestOp};
 
 impl<P: Platform> Sabotage<P> {

@@ -25,7 +25,7 @@ pub enum MountError {
     /// There is no such directory.
     #[error("{}: {what}; name an empty directory", path.display())]
     NoDirectory {
-        /// Which.
+        /// The path that was to be the mount point.
         path: PathBuf,
         /// What is there.
         what: String,
@@ -41,7 +41,7 @@ pub enum MountError {
         "{}: is where {what} is mounted; name an empty directory", path.display()
     )]
     Taken {
-        /// Which.
+        /// The mount point.
         path: PathBuf,
         /// What is mounted.
         what: String,
@@ -52,7 +52,7 @@ pub enum MountError {
          `umount -l` or `fusermount3 -uz` on it as the user who served", path.display()
     )]
     LeftBehind {
-        /// Which.
+        /// The mount point whose server has gone.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -60,7 +60,7 @@ pub enum MountError {
     /// The system refuses.
     #[error("{}: cannot be mounted at: {error}", path.display())]
     System {
-        /// Which.
+        /// The mount point that was refused.
         path: PathBuf,
         /// What it says.
         error: io::Error,

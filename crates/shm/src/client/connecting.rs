@@ -45,7 +45,7 @@ pub enum ConnectError {
     /// Nobody listens there, or not for us.
     #[error("{path}: no device can be reached there: {error}; start one with `serve --shm`")]
     System {
-        /// Where.
+        /// The socket that was tried.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -53,15 +53,15 @@ pub enum ConnectError {
     /// The server says no.
     #[error("{path}: the server refuses: {text}")]
     Refused {
-        /// Where.
+        /// The socket of the server.
         path: PathBuf,
-        /// Why.
+        /// The server's reason.
         text: String,
     },
     /// Another kind of server.
     #[error("{path}: what listens there is no shared-memory port of a device; check the path")]
     Foreign {
-        /// Where.
+        /// The socket that was tried.
         path: PathBuf,
     },
     /// A server of another release.
@@ -70,7 +70,7 @@ pub enum ConnectError {
          {VERSION}; use the same release of both"
     )]
     Version {
-        /// Where.
+        /// The socket of the server.
         path: PathBuf,
         /// Its version.
         found: u32,
@@ -78,9 +78,9 @@ pub enum ConnectError {
     /// Its memory is not as it should be.
     #[error("{path}: {error}")]
     Layout {
-        /// Where.
+        /// The socket of the server.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with the memory that it handed over.
         error: LayoutError,
     },
 }

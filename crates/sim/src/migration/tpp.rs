@@ -64,11 +64,11 @@ impl<S: SimulatedThread> Simulation<S> {
         self.fabric.arm(&mut newly);
         if let Some(first) = newly.first() {
             self.charge_core(now, *first, cost * newly.len() as u64);
-            for seat in &mut self.seats {
+            for host_core in &mut self.host_cores {
                 for lpa in &newly {
-                    seat.core.forget_page(*lpa);
+                    host_core.core.forget_page(*lpa);
                 }
-                seat.core.interrupt(now, self.costs.shootdown);
+                host_core.core.interrupt(now, self.costs.shootdown);
             }
         }
         newly.clear();
@@ -121,7 +121,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 self.shoot_down(now, lpa);
                 continue;
             }
-            let core = CoreId::from_index(lpa.get() as usize % self.seats.len());
+            let core = CoreId::from_index(lpa.get() as usize % self.host_cores.len());
             self.move_locked(now, core, lpa);
         }
     }
@@ -130,7 +130,7 @@ impl<S: SimulatedThread> Simulation<S> {
     pub(super) fn move_locked(&mut self, now: Time, core: CoreId, lpa: Lpa) {
         let begins = now + self.costs.isolation;
         let cost = self.costs.isolation + self.costs.page_table;
-        self.seats[core.index()].core.interrupt(now, cost);
+        self.host_cores[core.index()].core.interrupt(now, cost);
         self.shoot_down(now, lpa);
         self.fabric.queue.push(begins, Event::MigrationStart(lpa));
     }
@@ -163,7 +163,7 @@ impl<S: SimulatedThread> Simulation<S> {
             return;
         };
         let core_time = scans.warm_instruction * instructions + scans.warm_read * flash_reads;
-        let passed = core_time / self.seats.len() as u64;
+        let passed = core_time / self.host_cores.len() as u64;
         if passed < scans.until_scan {
             scans.until_scan = scans.until_scan.saturating_sub(passed);
             return;
@@ -171,9 +171,9 @@ impl<S: SimulatedThread> Simulation<S> {
         scans.until_scan = scans.scan_period;
         let mut newly = std::mem::take(&mut scans.newly);
         self.fabric.arm(&mut newly);
-        for seat in &mut self.seats {
+        for host_core in &mut self.host_cores {
             for lpa in &newly {
-                seat.core.forget_page(*lpa);
+                host_core.core.forget_page(*lpa);
             }
         }
         newly.clear();

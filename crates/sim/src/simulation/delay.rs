@@ -106,13 +106,14 @@ impl<S: SimulatedThread> Simulation<S> {
     fn drop_delayed(&mut self, now: Time, miss: MissRef) {
         let mut delays = std::mem::take(&mut self.fabric.delays);
         delays.retain(|waiter| {
-            let seat = &mut self.seats[waiter.core.index()];
+            let host_core = &mut self.host_cores[waiter.core.index()];
             // The exception was taken at another answer: what is left in the window has no thread.
-            let is_left = self.delay.at == SwitchAt::Response && seat.state != CoreState::Running;
+            let is_left =
+                self.delay.at == SwitchAt::Response && host_core.state != CoreState::Running;
             if !self.delay.may_delay(waiter.kind) || is_left {
                 return false;
             }
-            let delayed = seat.core.on_delay(now, waiter.slot, &mut self.fabric);
+            let delayed = host_core.core.on_delay(now, waiter.slot, &mut self.fabric);
             if !delayed.other_waits {
                 // Nobody waits for the line on this core any more; its MSHR is free.
                 self.fabric.cancel(waiter.core, waiter.slot);
@@ -133,15 +134,16 @@ impl<S: SimulatedThread> Simulation<S> {
         self.fabric.fill(now, miss);
         let mut fills = std::mem::take(&mut self.fabric.fills);
         for (order, waiter) in fills.drain(..).enumerate() {
-            let seat = &mut self.seats[waiter.core.index()];
-            let has_thread = matches!(seat.state, CoreState::Running | CoreState::Stopping);
+            let host_core = &mut self.host_cores[waiter.core.index()];
+            let has_thread = matches!(host_core.state, CoreState::Running | CoreState::Stopping);
             let asked = order == 0 && self.delay.may_delay(waiter.kind);
             if asked {
-                seat.raised = line;
+                host_core.raised = line;
                 self.put_off(now, waiter.core, waiter.slot);
             }
-            let seat = &mut self.seats[waiter.core.index()];
-            seat.core
+            let host_core = &mut self.host_cores[waiter.core.index()];
+            host_core
+                .core
                 .on_delivery(now, waiter.slot, asked && has_thread, &mut self.fabric);
             self.after_answer(now, waiter.core);
         }
@@ -151,26 +153,27 @@ impl<S: SimulatedThread> Simulation<S> {
     /// An access of instructions that run on was delayed, and their thread stands on the core and
     /// waits for its data: it takes the exception once more, and now waits for this page.
     fn put_off(&mut self, now: Time, core: CoreId, slot: MissSlot) {
-        let seat = &mut self.seats[core.index()];
-        let is_waiting = matches!(seat.state, CoreState::Switching | CoreState::Draining);
-        let holds = self.delay.wake == WakePolicy::HoldCore && seat.remnant == seat.thread;
+        let host_core = &mut self.host_cores[core.index()];
+        let is_waiting = matches!(host_core.state, CoreState::Switching | CoreState::Draining);
+        let holds =
+            self.delay.wake == WakePolicy::HoldCore && host_core.remnant == host_core.thread;
         if !(is_waiting && holds && self.delay.at == SwitchAt::Response) {
             return;
         }
-        let squashed = seat.core.count_from_first_waiter(slot);
-        let (thread, line) = (seat.thread, seat.raised);
-        self.actors[thread.index()].note_replay(squashed);
+        let squashed = host_core.core.count_from_first_waiter(slot);
+        let (thread, line) = (host_core.thread, host_core.raised);
+        self.host_threads[thread.index()].note_replay(squashed);
         let starts = self.line_expected(line).max(now + self.delay.switch_cost);
-        self.seats[core.index()].starts = starts;
+        self.host_cores[core.index()].starts = starts;
         self.fabric.queue.push(starts, Event::CoreStart(core));
     }
 
     /// A core has heard of an answer: its thread switches, goes on, or begins.
     fn after_answer(&mut self, now: Time, core: CoreId) {
-        let seat = &self.seats[core.index()];
+        let host_core = &self.host_cores[core.index()];
         let is_raised = self.delay.at == SwitchAt::Response
-            && seat.state == CoreState::Running
-            && seat.core.is_delayed();
+            && host_core.state == CoreState::Running
+            && host_core.core.is_delayed();
         if is_raised {
             self.take_exception(now, core);
         } else {
@@ -182,8 +185,8 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// A thread that waits for the core to be empty starts if it is.
     pub(super) fn start_if_drained(&mut self, now: Time, core: CoreId) {
-        let seat = &self.seats[core.index()];
-        if seat.state == CoreState::Draining && seat.core.is_empty() {
+        let host_core = &self.host_cores[core.index()];
+        if host_core.state == CoreState::Draining && host_core.core.is_empty() {
             self.core_start(now, core);
         }
     }
@@ -201,13 +204,13 @@ impl<S: SimulatedThread> Simulation<S> {
     /// The exception of a delayed access that need not be the oldest.
     fn take_exception(&mut self, now: Time, core: CoreId) {
         let squash = self.delay.squash();
-        let seat = &mut self.seats[core.index()];
-        let thread = seat.thread;
-        seat.remnant = thread;
-        let source = &mut self.actors[thread.index()].source;
-        let squashed = seat.core.except(now, squash, source, &mut self.fabric);
+        let host_core = &mut self.host_cores[core.index()];
+        let thread = host_core.thread;
+        host_core.remnant = thread;
+        let source = &mut self.host_threads[thread.index()].source;
+        let squashed = host_core.core.except(now, squash, source, &mut self.fabric);
         if squash == Squash::RunsOn {
-            self.actors[thread.index()].note_replay(squashed.instructions);
+            self.host_threads[thread.index()].note_replay(squashed.instructions);
         }
         self.record_turn(now, core, Leave::LongDelay);
         let has_progressed = self.note_leaving(core);
@@ -218,10 +221,10 @@ impl<S: SimulatedThread> Simulation<S> {
         self.switches.long_delay += 1;
         self.switches.retries += u64::from(!has_progressed);
         let retries = !has_progressed && self.delay.retries() && self.is_patient(thread);
-        self.actors[thread.index()].has_retried = retries;
+        self.host_threads[thread.index()].has_retried = retries;
         if self.delay.wake == WakePolicy::HoldCore {
-            let raised = self.seats[core.index()].raised;
-            self.actors[thread.index()].data_at = match self.delay.squash() {
+            let raised = self.host_cores[core.index()].raised;
+            self.host_threads[thread.index()].data_at = match self.delay.squash() {
                 Squash::RunsOn => self.line_expected(raised),
                 Squash::AtOnce | Squash::MissesRunOn => self.data_expected(thread),
             };
@@ -256,7 +259,7 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// The same, for the page of the access at which a thread goes on.
     fn data_expected(&mut self, thread: ThreadId) -> Time {
-        let step = self.actors[thread.index()].source.peek();
+        let step = self.host_threads[thread.index()].source.peek();
         let accesses = step.map_or([None, None], |step| [step.load, step.store]);
         let expected = accesses.into_iter().flatten().map(|access| {
             let last = access.byte + u64::from(access.size) - 1;

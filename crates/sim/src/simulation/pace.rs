@@ -69,7 +69,10 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
         quotas: &[u64],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<(Time, Vec<Pace>), SimError> {
-        let sources = self.actors.iter().map(|actor| actor.source.clone());
+        let sources = self
+            .host_threads
+            .iter()
+            .map(|host_thread| host_thread.source.clone());
         let starts: Vec<S> = sources.collect();
         let mut paces: Vec<Pace> = quotas
             .iter()
@@ -93,8 +96,12 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
         paces: &mut [Pace],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Time, SimError> {
-        let from: Vec<u64> = self.actors.iter().map(|actor| actor.retired).collect();
-        let mut in_flight = vec![0; self.actors.len()];
+        let from: Vec<u64> = self
+            .host_threads
+            .iter()
+            .map(|host_thread| host_thread.retired)
+            .collect();
+        let mut in_flight = vec![0; self.host_threads.len()];
         self.wake_resumed(Time::ZERO);
         self.start_scans();
         let mut last = Time::ZERO;
@@ -110,7 +117,10 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
             }
             last = now;
         }
-        let ends = self.actors.iter().filter_map(|actor| actor.finished);
+        let ends = self
+            .host_threads
+            .iter()
+            .filter_map(|host_thread| host_thread.finished);
         let end = ends.max().unwrap_or(Time::ZERO);
         self.count_in_flight(&mut in_flight);
         self.look(end.saturating_since(last), &from, &in_flight, paces);
@@ -122,14 +132,15 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
         let mut is_over = true;
         for (index, pace) in paces.iter_mut().enumerate() {
             let thread = ThreadId::from_index(index);
-            if pace.is_done || !self.actors[index].is_present || self.sync.is_held(thread) {
+            if pace.is_done || !self.host_threads[index].is_present || self.sync.is_held(thread) {
                 continue;
             }
             // A thread that goes on where it was has gone back.
-            let executed = (self.actors[index].source.position()).saturating_sub(in_flight[index]);
+            let executed =
+                (self.host_threads[index].source.position()).saturating_sub(in_flight[index]);
             pace.pieces = executed.saturating_sub(from[index]);
             pace.active += passed;
-            let has_ended = self.actors[index].finished.is_some();
+            let has_ended = self.host_threads[index].finished.is_some();
             pace.is_done = has_ended || pace.pieces >= pace.quota_pieces;
             is_over &= pace.is_done;
         }
@@ -140,8 +151,8 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
     /// cores, and not one for each thread.
     fn count_in_flight(&self, in_flight: &mut [u64]) {
         in_flight.fill(0);
-        for seat in self.seats.iter().rev() {
-            in_flight[seat.thread.index()] = seat.core.in_flight();
+        for host_core in self.host_cores.iter().rev() {
+            in_flight[host_core.thread.index()] = host_core.core.in_flight();
         }
     }
 }

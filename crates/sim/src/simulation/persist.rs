@@ -23,16 +23,16 @@ impl<S: SimulatedThread> Simulation<S> {
             };
             return self.fabric.queue.push(at, event);
         }
-        for seat in &mut self.seats {
-            is_dirty |= seat.core.give_up_dirt(line);
+        for host_core in &mut self.host_cores {
+            is_dirty |= host_core.core.give_up_dirt(line);
         }
         self.fabric.l3_persist(now, core, line, is_dirty);
     }
 
     /// A core's write-back is acknowledged: what waits for it goes on, there or on another core.
     pub(super) fn persisted(&mut self, now: Time, core: CoreId) {
-        let seat = &mut self.seats[core.index()];
-        if seat.core.on_persisted(now) {
+        let host_core = &mut self.host_cores[core.index()];
+        if host_core.core.on_persisted(now) {
             self.run_core(now, core);
         }
         self.start_moved(now);
@@ -49,7 +49,7 @@ impl<S: SimulatedThread> Simulation<S> {
     #[cold]
     fn retry_moves(&mut self, now: Time) {
         self.moves_wait = false;
-        for index in 0..self.seats.len() {
+        for index in 0..self.host_cores.len() {
             self.start_if_drained(now, CoreId::from_index(index));
         }
     }
@@ -60,9 +60,9 @@ impl<S: SimulatedThread> Simulation<S> {
     /// With a sentence, if one was lost or acknowledged twice.
     pub(super) fn audit_write_backs(&self) {
         let (mut retired, mut awaited) = (0, 0);
-        for seat in &self.seats {
-            retired += seat.core.stats().write_backs;
-            awaited += seat.core.awaited_write_backs();
+        for host_core in &self.host_cores {
+            retired += host_core.core.stats().write_backs;
+            awaited += host_core.core.awaited_write_backs();
         }
         let found = self.fabric.stats.written_back();
         assert!(
@@ -81,9 +81,12 @@ impl<S: SimulatedThread> Simulation<S> {
     /// or a fence, so it waits for them, as it does in the kernel's locked instructions between two
     /// cores.
     pub(super) fn awaits_left_behind(&self, core: CoreId) -> bool {
-        let actor = &self.actors[self.seats[core.index()].thread.index()];
-        actor.left_behind.is_some_and(|left| {
-            left.core != core && !self.seats[left.core.index()].core.has_settled(left.stores)
+        let host_thread = &self.host_threads[self.host_cores[core.index()].thread.index()];
+        host_thread.left_behind.is_some_and(|left| {
+            left.core != core
+                && !self.host_cores[left.core.index()]
+                    .core
+                    .has_settled(left.stores)
         })
     }
 }

@@ -38,7 +38,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Piece {
+enum Instruction {
     Store(u64),
     WriteBack(u64),
     Fence,
@@ -48,12 +48,12 @@ enum Piece {
     Divide,
 }
 
-fn piece() -> impl Strategy<Value = Piece> {
+fn instruction() -> impl Strategy<Value = Instruction> {
     prop_oneof![
-        4 => (0..LINES).prop_map(Piece::Store),
-        4 => (0..LINES).prop_map(Piece::WriteBack),
-        2 => Just(Piece::Fence),
-        4 => (0..OTHER_PAGES * 64).prop_map(Piece::Load),
+        4 => (0..LINES).prop_map(Instruction::Store),
+        4 => (0..LINES).prop_map(Instruction::WriteBack),
+        2 => Just(Instruction::Fence),
+        4 => (0..OTHER_PAGES * 64).prop_map(Instruction::Load),
     ]
 }
 
@@ -66,7 +66,7 @@ fn byte(thread: usize, line: u64) -> u64 {
     DATA + page(thread, line) * 4096
 }
 
-fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
+fn capture(programs: &[Vec<Instruction>]) -> trace::TraceFile {
     let mut writer = TraceWriter::new();
     let r = Reg::general;
     let (load, store) = (writer.load(r(1), r(2)), writer.store(r(3), r(2)));
@@ -78,17 +78,17 @@ fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
         for line in 0..LINES {
             writer.execute(thread, load, Some((byte(number, line), 8)), None);
         }
-        for piece in program {
-            match *piece {
-                Piece::Store(line) => {
+        for instruction in program {
+            match *instruction {
+                Instruction::Store(line) => {
                     writer.execute(thread, store, None, Some((byte(number, line), 8)))
                 }
-                Piece::WriteBack(line) => {
+                Instruction::WriteBack(line) => {
                     writer.execute(thread, write_back, Some((byte(number, line), 1)), None)
                 }
-                Piece::Fence => writer.execute(thread, fence, None, None),
-                Piece::Divide => writer.execute(thread, divide, None, None),
-                Piece::Load(line) => {
+                Instruction::Fence => writer.execute(thread, fence, None, None),
+                Instruction::Divide => writer.execute(thread, divide, None, None),
+                Instruction::Load(line) => {
                     writer.execute(thread, load, Some((byte(THREADS, 0) + line * 64, 8)), None)
                 }
             };
@@ -99,12 +99,17 @@ fn capture(programs: &[Vec<Piece>]) -> trace::TraceFile {
 
 /// Lines that a thread has written back before the last fence that it has retired, and has not
 /// stored to since, given what it has retired and dispatched; and the fence.
-fn safe_lines(program: &[Piece], retired: usize, dispatched: usize) -> Option<(usize, Vec<u64>)> {
-    let last = |to: usize, piece: Piece| program[..to].iter().rposition(|other| *other == piece);
-    let fence = last(retired, Piece::Fence)?;
+fn safe_lines(
+    program: &[Instruction],
+    retired: usize,
+    dispatched: usize,
+) -> Option<(usize, Vec<u64>)> {
+    let last =
+        |to: usize, wanted: Instruction| program[..to].iter().rposition(|other| *other == wanted);
+    let fence = last(retired, Instruction::Fence)?;
     let is_safe = |line: &u64| {
-        let written_back = last(fence, Piece::WriteBack(*line));
-        written_back.is_some() && last(dispatched, Piece::Store(*line)) < written_back
+        let written_back = last(fence, Instruction::WriteBack(*line));
+        written_back.is_some() && last(dispatched, Instruction::Store(*line)) < written_back
     };
     Some((fence, (0..LINES).filter(is_safe).collect()))
 }
@@ -115,7 +120,10 @@ fn newer_than_memory(
     line: HostLine,
 ) -> Option<&'static str> {
     let fabric = &simulation.fabric;
-    let mut cores = simulation.seats.iter().map(|seat| seat.core.clone());
+    let mut cores = simulation
+        .host_cores
+        .iter()
+        .map(|host_core| host_core.core.clone());
     if cores.any(|mut core| core.give_up_dirt(line)) {
         return Some("dirty in a private cache");
     }
@@ -129,7 +137,11 @@ fn newer_than_memory(
 }
 
 /// A run of these programs, at its start.
-fn start(programs: &[Vec<Piece>], design: &str, settings: &[&str]) -> Simulation<TracedThread> {
+fn start(
+    programs: &[Vec<Instruction>],
+    design: &str,
+    settings: &[&str],
+) -> Simulation<TracedThread> {
     let settings = SETTINGS.iter().chain(settings);
     let spec = RunSpec {
         mode: crate::run::Mode::Detailed,
@@ -150,7 +162,7 @@ fn start(programs: &[Vec<Piece>], design: &str, settings: &[&str]) -> Simulation
 
 /// Runs to the end; at each fence that has been passed looks where its lines are. Says how many
 /// lines were looked at.
-fn check(programs: &[Vec<Piece>], design: &str, settings: &[&str]) -> u64 {
+fn check(programs: &[Vec<Instruction>], design: &str, settings: &[&str]) -> u64 {
     let mut simulation = start(programs, design, settings);
     let mut passed = vec![None; programs.len()];
     let mut looked_at = 0;
@@ -159,10 +171,10 @@ fn check(programs: &[Vec<Piece>], design: &str, settings: &[&str]) -> u64 {
     while !simulation.is_done() {
         simulation.step(&mut |_| true).expect("the run ends");
         for (thread, program) in programs.iter().enumerate() {
-            let dispatched = simulation.actors[thread].source.position() as usize;
-            let mut seats = simulation.seats.iter();
-            let seat = seats.find(|seat| seat.thread.index() == thread);
-            let in_flight = seat.map_or(0, |seat| seat.core.in_flight()) as usize;
+            let dispatched = simulation.host_threads[thread].source.position() as usize;
+            let mut host_cores = simulation.host_cores.iter();
+            let host_core = host_cores.find(|host_core| host_core.thread.index() == thread);
+            let in_flight = host_core.map_or(0, |host_core| host_core.core.in_flight()) as usize;
             // The first pieces are not in the list.
             let place = |pieces: usize| pieces.saturating_sub(LINES as usize).min(program.len());
             let (retired, dispatched) = (place(dispatched - in_flight), place(dispatched));
@@ -194,7 +206,7 @@ proptest! {
 
     #[test]
     fn what_was_written_back_before_a_fence_is_in_memory_after_it(
-        programs in prop::collection::vec(prop::collection::vec(piece(), 20..120), THREADS),
+        programs in prop::collection::vec(prop::collection::vec(instruction(), 20..120), THREADS),
     ) {
         for design in ["skybyte-full", "skybyte-ct", "astriflash-cxl"] {
             for pinned in ["host.pinned=all", "host.pinned=none"] {
@@ -206,8 +218,16 @@ proptest! {
 
 #[test]
 fn fences_are_looked_at() {
-    let mut program = vec![Piece::Store(0), Piece::WriteBack(0), Piece::Fence];
-    program.extend([Piece::Store(1), Piece::WriteBack(1), Piece::Fence]);
+    let mut program = vec![
+        Instruction::Store(0),
+        Instruction::WriteBack(0),
+        Instruction::Fence,
+    ];
+    program.extend([
+        Instruction::Store(1),
+        Instruction::WriteBack(1),
+        Instruction::Fence,
+    ]);
     let programs = vec![program; THREADS];
     // One line at each first fence, two at each second one.
     assert_eq!(check(&programs, "skybyte-full", &["host.pinned=all"]), 9);
@@ -220,10 +240,10 @@ fn a_thread_that_moves_waits_for_what_it_left_behind() {
     let mut program = Vec::new();
     for step in 0..12 {
         let line = step % LINES;
-        program.extend([Piece::Store(line), Piece::WriteBack(line)]);
+        program.extend([Instruction::Store(line), Instruction::WriteBack(line)]);
         // 10,400 cycles: several slices.
-        program.extend([Piece::Divide; 400]);
-        program.push(Piece::Fence);
+        program.extend([Instruction::Divide; 400]);
+        program.push(Instruction::Fence);
     }
     let programs = vec![program; THREADS];
     let settings = [
@@ -240,7 +260,7 @@ fn a_write_back_does_not_overtake_a_line_on_its_way_to_l3() {
         CoreId::new(0),
         HostLine::data(Lpa::new(0), LineInPage::new(0)),
     );
-    let mut simulation = start(&[vec![Piece::Fence]], "base-cssd", &[]);
+    let mut simulation = start(&[vec![Instruction::Fence]], "base-cssd", &[]);
     let (now, later) = (Time::ZERO, Time::from_picos(5_000));
     let queue = &mut simulation.fabric.queue;
     queue.push(later, Event::L3WriteBack(line));

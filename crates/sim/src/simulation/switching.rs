@@ -27,7 +27,7 @@ impl<S: SimulatedThread> Simulation<S> {
     /// The thread's access has missed the page cache in host DRAM, or was answered by SkyByte-Delay
     /// (`os.wake = on_data`): it waits for its page, unless that has come since.
     pub(super) fn sleep_for_page(&mut self, now: Time, thread: ThreadId) {
-        let step = self.actors[thread.index()].source.peek();
+        let step = self.host_threads[thread.index()].source.peek();
         let stores_switch = self.delay.stores_switch;
         let accesses = step.map_or([None, None], |step| {
             [step.load, step.store.filter(|_| stores_switch)]
@@ -65,7 +65,7 @@ impl<S: SimulatedThread> Simulation<S> {
     /// As what a core's miss counts at L3. For a thread that has run out of patience a load is like
     /// an access for ownership: its answer must be data (D13).
     pub(super) fn kind_at_l3(&self, core: CoreId, kind: MissKind) -> MissKind {
-        if self.is_patient(self.seats[core.index()].thread) {
+        if self.is_patient(self.host_cores[core.index()].thread) {
             return kind;
         }
         match kind {
@@ -78,7 +78,7 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// Whether a thread may come to a core in vain once more.
     pub(super) fn is_patient(&self, thread: ThreadId) -> bool {
-        self.actors[thread.index()].vain_turns < PATIENCE
+        self.host_threads[thread.index()].vain_turns < PATIENCE
     }
 
     /// The time slice is over. The core has run ahead: it leaves off once everything it has
@@ -86,17 +86,17 @@ impl<S: SimulatedThread> Simulation<S> {
     pub(super) fn preempt(&mut self, now: Time, core: CoreId) {
         self.record_turn(now, core, Leave::Slice);
         let left = self.leave_core(now, core);
-        self.seats[core.index()].state = CoreState::Stopping;
+        self.host_cores[core.index()].state = CoreState::Stopping;
         self.fabric
             .queue
             .push(left.at.max(now), Event::SliceEnd(core));
     }
 
     pub(super) fn slice_end(&mut self, now: Time, core: CoreId) {
-        let seat = &mut self.seats[core.index()];
-        seat.state = CoreState::Idle;
+        let host_core = &mut self.host_cores[core.index()];
+        host_core.state = CoreState::Idle;
         self.switches.slice += 1;
-        self.scheduler.preempt(seat.thread, now);
+        self.scheduler.preempt(host_core.thread, now);
         self.dispatch(now, core);
     }
 
@@ -105,11 +105,11 @@ impl<S: SimulatedThread> Simulation<S> {
         let Some(recorder) = &mut self.fabric.recorder else {
             return;
         };
-        let seat = &self.seats[core.index()];
+        let host_core = &self.host_cores[core.index()];
         recorder.turn(TurnRecord {
             core,
-            thread: seat.thread,
-            from: seat.since,
+            thread: host_core.thread,
+            from: host_core.since,
             to: now,
             leave,
         });
@@ -117,11 +117,13 @@ impl<S: SimulatedThread> Simulation<S> {
 
     /// Squashes the window and takes the thread off the core (D12).
     pub(super) fn leave_core(&mut self, now: Time, core: CoreId) -> Left {
-        let seat = &mut self.seats[core.index()];
-        let actor = &mut self.actors[seat.thread.index()];
-        let squashed = seat.core.squash(now, &mut actor.source, &mut self.fabric);
+        let host_core = &mut self.host_cores[core.index()];
+        let host_thread = &mut self.host_threads[host_core.thread.index()];
+        let squashed = host_core
+            .core
+            .squash(now, &mut host_thread.source, &mut self.fabric);
         Left {
-            thread: seat.thread,
+            thread: host_core.thread,
             has_progressed: self.note_leaving(core),
             at: squashed.at,
         }
@@ -130,58 +132,58 @@ impl<S: SimulatedThread> Simulation<S> {
     /// The thread of a core has gone back to where it will go on; says whether it has retired
     /// anything, or will, since it last left one.
     pub(super) fn note_leaving(&mut self, core: CoreId) -> bool {
-        let seat = &mut self.seats[core.index()];
-        let actor = &mut self.actors[seat.thread.index()];
-        seat.epoch = seat.epoch.wrapping_add(1);
-        seat.state = CoreState::Idle;
-        let position = actor.source.position();
-        let has_progressed = position != actor.retired;
-        actor.retired = position;
-        actor.has_retried = false;
-        let writes_back = actor.source.program().writes_back();
-        actor.left_behind = writes_back.then(|| LeftBehind::on(&seat.core));
-        actor.vain_turns = match has_progressed {
+        let host_core = &mut self.host_cores[core.index()];
+        let host_thread = &mut self.host_threads[host_core.thread.index()];
+        host_core.epoch = host_core.epoch.wrapping_add(1);
+        host_core.state = CoreState::Idle;
+        let position = host_thread.source.position();
+        let has_progressed = position != host_thread.retired;
+        host_thread.retired = position;
+        host_thread.has_retried = false;
+        let writes_back = host_thread.source.program().writes_back();
+        host_thread.left_behind = writes_back.then(|| LeftBehind::on(&host_core.core));
+        host_thread.vain_turns = match has_progressed {
             true => 0,
-            false => actor.vain_turns + 1,
+            false => host_thread.vain_turns + 1,
         };
         has_progressed
     }
 
     /// The system call at which a core stands is executed.
     pub(super) fn sync_event(&mut self, now: Time, core: CoreId) {
-        let seat = &mut self.seats[core.index()];
-        let event = seat
+        let host_core = &mut self.host_cores[core.index()];
+        let event = host_core
             .pending_sync
             .take()
             .expect("a core that stops for a sync event has one");
-        let thread = seat.thread;
+        let thread = host_core.thread;
         let action = self.sync.on_event(thread, event, &mut self.resumed);
-        let seat = &mut self.seats[core.index()];
-        let source = &mut self.actors[thread.index()].source;
+        let host_core = &mut self.host_cores[core.index()];
+        let source = &mut self.host_threads[thread.index()].source;
         match action {
             Action::Continue { cost } => {
                 self.switches.syscalls += 1;
-                seat.core.complete_sync(now + cost, source);
-                seat.state = CoreState::Running;
-                seat.epoch = seat.epoch.wrapping_add(1);
+                host_core.core.complete_sync(now + cost, source);
+                host_core.state = CoreState::Running;
+                host_core.epoch = host_core.epoch.wrapping_add(1);
                 self.fabric.queue.push(
                     now + cost,
                     Event::CoreRun {
                         core,
-                        epoch: seat.epoch,
+                        epoch: host_core.epoch,
                     },
                 );
             }
             Action::Block => {
                 self.switches.blocked += 1;
-                seat.core.complete_sync(now, source);
+                host_core.core.complete_sync(now, source);
                 self.record_turn(now, core, Leave::Blocked);
                 self.leave_core(now, core);
                 self.scheduler.block(thread, now);
                 self.dispatch(now, core);
             }
             Action::End => {
-                seat.core.complete_sync(now, source);
+                host_core.core.complete_sync(now, source);
                 self.end_thread(now, core);
             }
         }
@@ -196,7 +198,7 @@ impl<S: SimulatedThread> Simulation<S> {
     fn end_thread(&mut self, now: Time, core: CoreId) {
         self.record_turn(now, core, Leave::End);
         let Left { thread, .. } = self.leave_core(now, core);
-        self.actors[thread.index()].finished = Some(now);
+        self.host_threads[thread.index()].finished = Some(now);
         self.sync.on_end(thread, &mut self.resumed);
         self.scheduler.finish(thread, now);
         self.dispatch(now, core);
@@ -219,16 +221,16 @@ impl<S: SimulatedThread> Simulation<S> {
         let Some(dispatch) = self.scheduler.pick(core, now) else {
             return;
         };
-        let seat = &mut self.seats[core.index()];
-        seat.thread = dispatch.thread;
-        seat.state = CoreState::Switching;
-        seat.starts = dispatch.starts;
-        if self.actors[dispatch.thread.index()].has_retried {
+        let host_core = &mut self.host_cores[core.index()];
+        host_core.thread = dispatch.thread;
+        host_core.state = CoreState::Switching;
+        host_core.starts = dispatch.starts;
+        if self.host_threads[dispatch.thread.index()].has_retried {
             self.lanes.set(core, dispatch.starts, Step::Start);
         } else {
-            let data_at = self.actors[dispatch.thread.index()].data_at;
+            let data_at = self.host_threads[dispatch.thread.index()].data_at;
             let starts = dispatch.starts.max(data_at);
-            seat.starts = starts;
+            host_core.starts = starts;
             self.fabric.queue.push(starts, Event::CoreStart(core));
         }
     }
@@ -236,24 +238,24 @@ impl<S: SimulatedThread> Simulation<S> {
     pub(crate) fn core_start(&mut self, now: Time, core: CoreId) {
         let waits = self.awaits_left_behind(core);
         self.moves_wait |= waits;
-        let seat = &mut self.seats[core.index()];
-        let is_coming = matches!(seat.state, CoreState::Switching | CoreState::Draining);
-        if !is_coming || now < seat.starts {
+        let host_core = &mut self.host_cores[core.index()];
+        let is_coming = matches!(host_core.state, CoreState::Switching | CoreState::Draining);
+        if !is_coming || now < host_core.starts {
             // It has been put off, or brought forward, since this start was scheduled.
             return;
         }
-        if waits || !seat.core.is_empty() {
-            seat.state = CoreState::Draining;
+        if waits || !host_core.core.is_empty() {
+            host_core.state = CoreState::Draining;
             return;
         }
-        seat.state = CoreState::Running;
-        seat.since = now;
-        let actor = &mut self.actors[seat.thread.index()];
-        let replay = std::mem::take(&mut actor.replay);
+        host_core.state = CoreState::Running;
+        host_core.since = now;
+        let host_thread = &mut self.host_threads[host_core.thread.index()];
+        let replay = std::mem::take(&mut host_thread.replay);
         if replay > 0 {
-            seat.core.replay(replay, &mut actor.source);
+            host_core.core.replay(replay, &mut host_thread.source);
         }
-        seat.core.start(now, &mut actor.source);
+        host_core.core.start(now, &mut host_thread.source);
         self.run_core(now, core);
     }
 }

@@ -8,7 +8,7 @@ type Page = [u32; LINES as usize];
 
 /// The bytes themselves, as version numbers: of flash, of the device's DRAM over it, of host
 /// DRAM, and of every copy that is under way.
-pub(super) struct World {
+pub(super) struct Model {
     pub(super) placement: Placement,
     mover: Mover,
     newest: [Page; PAGES],
@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-impl World {
+impl Model {
     fn new(mover: Mover) -> Self {
         let placement = match mover {
             Mover::Lookaside => placement(4, 2, PAGES as u64),
@@ -217,14 +217,14 @@ proptest! {
             Mover::Huge,
         ]),
     ) {
-        let mut world = World::new(mover);
+        let mut model = Model::new(mover);
         for step in steps {
-            world.take(step)?;
+            model.take(step)?;
         }
         for lpa in (0..PAGES as u64).map(Lpa::new) {
-            world.finish(lpa);
+            model.finish(lpa);
             for line in lines() {
-                world.check_read(lpa, line)?;
+                model.check_read(lpa, line)?;
             }
         }
     }

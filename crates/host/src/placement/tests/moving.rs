@@ -1,10 +1,10 @@
-//! Moves between nodes, in the world of bytes.
+//! Moves between nodes, in the model of bytes.
 
-use super::bytes::World;
+use super::bytes::Model;
 use crate::numa::NodeId;
 use units::Lpa;
 
-impl World {
+impl Model {
     /// The operating system copies the page at once: a write that came later would be lost.
     pub(super) fn begin_move(&mut self, lpa: Lpa, node: u32) {
         if let Some(to) = self.placement.begin_move(lpa, NodeId::new(node)) {

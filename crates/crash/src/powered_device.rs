@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::machine::Machine;
 use crate::media::Media;
-use crate::power_cutter::{Cut, Fates, PowerCutter};
+use crate::power_cutter::{Cut, InFlightChoice, PowerCutter};
 use crate::sabotage::{Bug, Misreading, Sabotage, belief};
 use firmware::log_index::LogIndex;
 use firmware::{Controller, ControllerConfig, NandFault, NandTag, Request, Response};
@@ -37,15 +37,15 @@ impl Setup {
 }
 
 /// What the firmware stands on.
-pub type Bench = Sabotage<PowerCutter<Machine>>;
+pub type PlatformStack = Sabotage<PowerCutter<Machine>>;
 
 /// Firmware and machine.
 #[allow(missing_debug_implementations, reason = "the controller has none")]
-pub struct Life<I> {
+pub struct PoweredDevice<I> {
     /// The firmware.
     pub controller: Controller<I>,
     /// What it stands on.
-    pub bench: Bench,
+    pub platform: PlatformStack,
     now: Time,
 }
 
@@ -58,14 +58,14 @@ pub struct Event {
     pub answers: Vec<Response>,
 }
 
-impl<I: LogIndex> Life<I> {
+impl<I: LogIndex> PoweredDevice<I> {
     /// A device that was never used, and whose firmware has a bug.
-    pub fn new(setup: &Setup, bug: Option<Bug>, fates: Fates) -> Self {
+    pub fn new(setup: &Setup, bug: Option<Bug>, choice: InFlightChoice) -> Self {
         let machine = Machine::new(&setup.device, setup.device.new_media());
-        let cutter = PowerCutter::new(machine, fates);
+        let cutter = PowerCutter::new(machine, choice);
         Self {
             controller: Controller::with_index(&belief(setup, bug)),
-            bench: Sabotage::new(cutter, bug, &setup.device, false),
+            platform: Sabotage::new(cutter, bug, &setup.device, false),
             now: Time::ZERO,
         }
     }
@@ -78,56 +78,56 @@ impl<I: LogIndex> Life<I> {
         setup: &Setup,
         media: Media,
         bug: Option<Bug>,
-        fates: Fates,
+        choice: InFlightChoice,
     ) -> Result<(Self, Event), String> {
         let tables = media.tables.clone();
-        let cutter = PowerCutter::new(Machine::new(&setup.device, media), fates);
-        let mut bench = Sabotage::new(cutter, bug, &setup.device, true);
-        bench.remember(&tables);
+        let cutter = PowerCutter::new(Machine::new(&setup.device, media), choice);
+        let mut platform = Sabotage::new(cutter, bug, &setup.device, true);
+        platform.remember(&tables);
         let misreading = Misreading {
             tables: &tables,
             bug,
             second_half: setup.device.half_lines,
         };
-        bench.inner.begin();
+        platform.inner.begin();
         let config = belief(setup, bug);
-        let controller = Controller::recover(&config, &misreading, Time::ZERO, &mut bench);
-        let cuts = bench.inner.end();
+        let controller = Controller::recover(&config, &misreading, Time::ZERO, &mut platform);
+        let cuts = platform.inner.end();
         let controller = controller.map_err(|error| format!("recovering, {error}"))?;
-        let life = Self {
+        let powered = Self {
             controller,
-            bench,
+            platform,
             now: Time::ZERO,
         };
         let answers = Vec::new();
-        Ok((life, Event { cuts, answers }))
+        Ok((powered, Event { cuts, answers }))
     }
 
     /// The machine.
     pub fn machine(&mut self) -> &mut Machine {
-        &mut self.bench.inner.inner
+        &mut self.platform.inner.inner
     }
 
     /// Lets the firmware do something.
-    fn event(&mut self, act: impl FnOnce(&mut Controller<I>, Time, &mut Bench)) -> Event {
+    fn event(&mut self, act: impl FnOnce(&mut Controller<I>, Time, &mut PlatformStack)) -> Event {
         self.now += Picos::from_nanos(100);
-        self.bench.inner.begin();
-        act(&mut self.controller, self.now, &mut self.bench);
+        self.platform.inner.begin();
+        act(&mut self.controller, self.now, &mut self.platform);
         Event {
-            cuts: self.bench.inner.end(),
+            cuts: self.platform.inner.end(),
             answers: std::mem::take(&mut self.machine().responses),
         }
     }
 
     /// A request arrives.
     pub fn send(&mut self, request: Request) -> Event {
-        self.bench.note(&request);
-        self.event(|controller, now, bench| controller.on_request(now, request, bench))
+        self.platform.note(&request);
+        self.event(|controller, now, platform| controller.on_request(now, request, platform))
     }
 
     /// Everything that is logged is to go to flash.
     pub fn drain(&mut self) -> Event {
-        self.event(|controller, now, bench| controller.drain_log(now, Vec::new(), bench))
+        self.event(|controller, now, platform| controller.drain_log(now, Vec::new(), platform))
     }
 
     /// The oldest operation of a die ends, if it has any; a read of what flash has lost fails.
@@ -137,9 +137,9 @@ impl<I: LogIndex> Life<I> {
             return Some(self.fail(tag, fault));
         }
         let tag = self.machine().finish_oldest(die)?;
-        let event = self.event(|controller, now, bench| {
-            controller.on_nand_done(now, tag, bench);
-            bench.finished(tag);
+        let event = self.event(|controller, now, platform| {
+            controller.on_nand_done(now, tag, platform);
+            platform.finished(tag);
         });
         self.machine().forget_register(tag);
         Some(event)
@@ -147,9 +147,9 @@ impl<I: LogIndex> Life<I> {
 
     /// The firmware is told that an operation has failed.
     pub fn fail(&mut self, tag: NandTag, fault: NandFault) -> Event {
-        let event = self.event(|controller, now, bench| {
-            controller.on_nand_failed(now, tag, fault, bench);
-            bench.failed(tag);
+        let event = self.event(|controller, now, platform| {
+            controller.on_nand_failed(now, tag, fault, platform);
+            platform.failed(tag);
         });
         self.machine().forget_register(tag);
         event
@@ -158,7 +158,7 @@ impl<I: LogIndex> Life<I> {
     /// The oldest timer rings, if there is any.
     pub fn ring(&mut self) -> Option<Event> {
         let timer = self.machine().next_timer()?;
-        Some(self.event(|controller, now, bench| controller.on_timer(now, timer, bench)))
+        Some(self.event(|controller, now, platform| controller.on_timer(now, timer, platform)))
     }
 
     /// Whatever is due next: a timer, or the end of an operation; none if nothing is.
