@@ -45,7 +45,7 @@ endurance: build ## fio with verification on a served device, MINUTES long; OPTI
 	@scripts/setup test
 	scripts/fio-endurance --minutes $(MINUTES) $(OPTIONS)
 
-planted-bugs: ## deliberate firmware bugs, each of which the model test must find
+planted-bugs: ## bugs inside the firmware, each of which its model tests must find
 	scripts/planted-bugs
 
 crashlab: build ## power cuts at every step of the firmware; CRASH_POINTS=N of them, a million if left out

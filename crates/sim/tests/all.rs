@@ -8,6 +8,7 @@ mod clwb;
 mod co_run;
 mod common;
 mod equivalence;
+mod extremes;
 mod fast;
 mod fidelity;
 mod huge_pages;

@@ -1,8 +1,6 @@
 //! Every parameter at the ends of its range and of its type, in every preset: a sentence or a run.
 
-mod common;
-
-use common::{mixed, spec};
+use crate::common::{mixed, spec};
 use forge::extremes;
 use sim::SimError;
 use sim::config::presets::{DESIGNS, MACHINES};

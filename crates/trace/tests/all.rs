@@ -5,6 +5,8 @@ mod foreign_export;
 mod foreign_golden;
 mod foreign_macsim;
 mod foreign_readers;
+mod forged;
+mod forged_foreign;
 mod golden;
 mod round_trip;
 mod shipped;
