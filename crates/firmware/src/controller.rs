@@ -2,9 +2,10 @@
 //!
 //! Joins the components, of which none knows another: the write log with its transactions
 //! ([`Log`]), the data cache with its MSHRs ([`Cache`]), and the way to flash, buffers and FTL
-//! ([`BackEnd`]). It moves bytes between them and has the requests that wait for more than one. What
-//! happens when is in the files below, by concern: reads (R1–R3), writes (W1–W3), fetches (misses,
-//! fills, prefetch), compaction (L1–L5), promotion, transactions, and whole pages (the block port).
+//! ([`BackEnd`]). It moves bytes between them and has the requests that wait for more than one.
+//! What happens when is in the files below, by concern: reads (R1–R3), writes (W1–W3), fetches
+//! (misses, fills, prefetch), compaction (L1–L5), promotion, transactions, and whole pages (the
+//! block port).
 //!
 //! Invariants, checked by [`Controller::audit`] and the model tests:
 //! every request is answered once; with a log no frame is dirty, that is, log, buffers and flash

@@ -1,10 +1,10 @@
 //! A device for other programs, over one protocol each: [`nbd`] (its block port), [`image`] (one
 //! file, over FUSE) and [`shm`] (both ports and transactions, through shared memory).
 //!
-//! A protocol has a folder with what is its own: its clients, and how they ask and are answered. The
-//! loop that hears them, turns the device and answers is written once, in `server.rs`, over the set
-//! of tasks in `tasks.rs`; `docs/nbd.md` has a drawing. Knows any [`port::Device`] that
-//! can be driven ([`port::Drive`]), and neither images nor firmware. See `docs/nbd.md`,
+//! A protocol has a folder with what is its own: its clients, and how they ask and are answered.
+//! The loop that hears them, turns the device and answers is written once, in `server.rs`, over the
+//! set of tasks in `tasks.rs`; `docs/nbd.md` has a drawing. Knows any [`port::Device`] that can be
+//! driven ([`port::Drive`]), and neither images nor firmware. See `docs/nbd.md`,
 //! `docs/fuse-image.md` and `docs/shm.md`.
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
 //! The loop of every server: one thread that hears clients, turns the device and answers.
 //!
-//! A round takes what has come, turns the device, and answers what is done. While the device gets on
-//! the next round follows at once; between rounds the server looks at rings (each time) and sockets
-//! (as often as the protocol says). While the device is early on the wall clock, or has nothing to
-//! do, the server spins as long as the protocol says and then sleeps until a socket is ready, a task
-//! is woken by another thread, or the device's next event is near.
+//! A round takes what has come, turns the device, and answers what is done. While the device gets
+//! on the next round follows at once; between rounds the server looks at rings (each time) and
+//! sockets (as often as the protocol says). While the device is early on the wall clock, or has
+//! nothing to do, the server spins as long as the protocol says and then sleeps until a socket is
+//! ready, a task is woken by another thread, or the device's next event is near.
 
 use crate::bell::Bell;
 use crate::tasks::{Job, Tasks};

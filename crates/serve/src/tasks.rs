@@ -1,8 +1,8 @@
 //! Requests that are with the device, and who turns it for them.
 //!
-//! A task is a future that never ends: it takes a job, does it, leaves the outcome and waits for the
-//! next job. Tasks and what they remember are used again, so that a request allocates nothing of
-//! its own. A task is polled when its waker was called, and not otherwise.
+//! A task is a future that never ends: it takes a job, does it, leaves the outcome and waits for
+//! the next job. Tasks and what they remember are used again, so that a request allocates nothing
+//! of its own. A task is polled when its waker was called, and not otherwise.
 
 use crate::bell::Bell;
 use crate::order::{Extent, Order};

@@ -134,8 +134,8 @@ pub fn announce_awake(region: &Region, side: Side) {
     region.word(side.sleeps()).store(0, Ordering::Relaxed);
 }
 
-/// Whether a side sleeps and nobody has rung since it announced that. To be asked after something was
-/// written for it; the answer is yes once.
+/// Whether a side sleeps and nobody has rung since it announced that. To be asked after something
+/// was written for it; the answer is yes once.
 #[inline]
 pub fn must_ring(region: &Region, side: Side) -> bool {
     let word = region.word(side.sleeps());

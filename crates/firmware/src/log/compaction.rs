@@ -1,5 +1,5 @@
-//! The halves of the log and what compaction takes from the sealed one: when it is sealed and freed,
-//! which pages are on their way to flash, and when their lines leave.
+//! The halves of the log and what compaction takes from the sealed one: when it is sealed and
+//! freed, which pages are on their way to flash, and when their lines leave.
 
 use super::Log;
 use crate::config::LogMode;
