@@ -7,7 +7,7 @@
 
 use crate::{Options, calibrate, cpu_seconds};
 use device::config::Layer;
-use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace};
+use device::{Command, DeviceConfig, DeviceEngine, Image, Pace};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use units::{ByteAddr, Bytes, Stream, TxId};
@@ -118,11 +118,11 @@ fn persist_lines(engine: &mut DeviceEngine, writes: &Writes) -> Result<(), Strin
     for number in 0..writes.count {
         bytes[..8].copy_from_slice(&number.to_le_bytes());
         let at = ByteAddr::new(writes.next(number, &mut stream));
-        let write = engine.submit_write(Ask::Write(TxId::NONE), at, &bytes);
+        let write = engine.submit_write(Command::Write(TxId::NONE), at, &bytes);
         let write = write.map_err(|error| error.to_string())?;
         let done = engine.finish(write, &mut []);
         done.map_err(|error| error.to_string())?;
-        let persist = engine.submit(Ask::Persist, nowhere.0, nowhere.1);
+        let persist = engine.submit(Command::Persist, nowhere.0, nowhere.1);
         let persist = persist.map_err(|error| error.to_string())?;
         let done = engine.finish(persist, &mut []);
         done.map_err(|error| error.to_string())?;

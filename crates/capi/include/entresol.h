@@ -40,6 +40,7 @@ enum {
     ENTRESOL_READ_ONLY = 8,             /* the flash is worn out */
     ENTRESOL_LOST = 9,                  /* the flash has lost the block */
     ENTRESOL_STOPPED = 10,              /* the device has stopped, or its server has gone */
+    ENTRESOL_DEADLOCK = 11,             /* open transactions would wait for each other */
     ENTRESOL_UNREACHABLE = 100,         /* no server, or it refuses */
     ENTRESOL_MISUSE = 101,              /* a null pointer */
     ENTRESOL_FORKED = 102               /* connected before the fork of which this process comes */

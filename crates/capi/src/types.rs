@@ -24,6 +24,7 @@ pub fn status(error: &DeviceError) -> c_int {
         DeviceError::Lost { .. } => 9,
         DeviceError::Stopped { .. } => 10,
         DeviceError::Forked => FORKED,
+        DeviceError::Deadlock { .. } => 11,
     }
 }
 

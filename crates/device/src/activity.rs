@@ -1,9 +1,9 @@
 //! What the firmware has done and how it stands, as numbers with names: for statistics, and for the
 //! DRAM file, which keeps them in this order.
 
-use crate::recovery::Brain;
 use firmware::{ControllerStats, Failures, FtlStats, Fullness, Health};
 use nand::{Day, NandStats};
+use soc::{AnyController, DataPlane, Soc};
 
 /// Numbers with their names and what they are, and how each comes about.
 macro_rules! numbers {
@@ -138,13 +138,13 @@ numbers! {
 
 impl<'a> Done<'a> {
     /// Since the image was opened.
-    pub fn of(brain: &'a Brain, nand: &'a NandStats) -> Self {
-        let (controller, ftl) = brain.stats();
+    pub fn of<B: DataPlane>(soc: &'a Soc<AnyController, B>) -> Self {
+        let (controller, ftl) = soc.controller.stats();
         Self {
             controller,
             ftl,
-            failures: brain.failures(),
-            nand,
+            failures: soc.controller.failures(),
+            nand: soc.resources.nand.stats(),
         }
     }
 }

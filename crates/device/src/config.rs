@@ -10,11 +10,13 @@ pub use presets::{PRESETS, Preset, preset};
 pub use settings::Layer;
 
 use crate::error::DeviceFileError;
+use nand::{Calendar, Faults};
 use port::DeviceError;
 use serde::{Deserialize, Serialize};
 use settings::Known;
+use soc::{LinkConfig, ResourceConfig};
 use units::parameter::{Sections, Texts};
-use units::{Bytes, BytesPerSec, PageSize, Picos};
+use units::{Bytes, BytesPerSec, PageSize, Picos, Time};
 
 units::parameters! {
     /// What lies between host and device, and what the host may have under way.
@@ -34,14 +36,25 @@ units::parameters! {
         read_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "ByteFS Table 4 (3.5GB/s); SkyByte Table II (16GB/s)";
         /// Bandwidth from host to device.
         write_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "ByteFS Table 4 (2.5GB/s); SkyByte Table II (16GB/s)";
-        /// Bandwidth of the device's DRAM; an access takes ssd.dram_latency besides.
-        dram_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "SkyByte Table II: two channels of LPDDR4-3200, 2B wide";
         /// Transactions that may be open at a time.
         transactions: u32, "1 to 1048576", "ours";
     }
 }
 
 impl PortConfig {
+    /// The link that these ports lead over.
+    pub fn link(&self) -> LinkConfig {
+        LinkConfig {
+            line_read: self.line_read,
+            line_write: self.line_write,
+            line_reads: self.line_reads,
+            line_writes: self.line_writes,
+            block_command: self.block_command,
+            read_bandwidth: self.read_bandwidth,
+            write_bandwidth: self.write_bandwidth,
+        }
+    }
+
     /// Everything that is out of range, one sentence each.
     pub fn validate(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -69,7 +82,6 @@ impl PortConfig {
         for (key, rate) in [
             ("read_bandwidth", self.read_bandwidth),
             ("write_bandwidth", self.write_bandwidth),
-            ("dram_bandwidth", self.dram_bandwidth),
         ] {
             let is_finite = (1_000_000..=1_000_000_000_000).contains(&rate.get());
             if !is_finite && rate != BytesPerSec::UNLIMITED {
@@ -90,6 +102,8 @@ pub struct DeviceConfig {
     pub device: PortConfig,
     /// Its controller.
     pub ssd: firmware::SsdConfig,
+    /// Its controller's DRAM.
+    pub ssd_dram: dram::SsdDramConfig,
     /// Its flash translation layer.
     pub ftl: firmware::FtlConfig,
     /// Its flash.
@@ -102,6 +116,7 @@ pub struct DeviceConfig {
 pub const KNOWN: Known = settings::known! {
     "device": PortConfig,
     "ssd": firmware::SsdConfig,
+    "ssd_dram": dram::SsdDramConfig,
     "ftl": firmware::FtlConfig,
     "nand": nand::NandConfig,
     "faults": nand::FaultConfig,
@@ -125,13 +140,18 @@ impl DeviceConfig {
 
     /// The configuration that [`DeviceConfig::to_toml`] wrote. Images that were made before there
     /// was a parameter say nothing of it: they have what all presets stand on, as flash that does
-    /// not fail.
+    /// not fail. Of `device.dram_bandwidth`, which older ones have, nothing is taken.
     ///
     /// # Errors
     /// As [`DeviceConfig::of_preset`].
     pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
         let mut all = presets::base_layers();
-        all.push(Layer::new("the image", text));
+        // The section ssd_dram says what it said.
+        let kept = text
+            .lines()
+            .filter(|line| !line.starts_with("dram_bandwidth = "));
+        let kept: Vec<&str> = kept.collect();
+        all.push(Layer::new("the image", &kept.join("\n")));
         Self::of_layers(&all)
     }
 
@@ -173,6 +193,23 @@ impl DeviceConfig {
         }
     }
 
+    /// What surrounds it in the controller, with what goes wrong in the flash, from `now` on.
+    pub fn resources(&self, faults: Option<(Faults, Calendar)>, now: Time) -> ResourceConfig<'_> {
+        let is_constant = self.ssd.dram_access == firmware::DramAccess::Constant;
+        ResourceConfig {
+            nand: &self.nand,
+            dram: self.ssd_dram.spec(),
+            dram_latency: is_constant.then_some(self.ssd.dram_latency),
+            firmware_cores: self.ssd.firmware_cores,
+            // Nobody is interrupted: no page is offered, none is waited for.
+            interrupt_latency: Picos::ZERO,
+            tells_pages: false,
+            forecasts: false,
+            faults,
+            now,
+        }
+    }
+
     /// The size of a page, which is a block of the block port.
     pub fn page(&self) -> PageSize {
         self.nand.page_size
@@ -193,6 +230,7 @@ impl DeviceConfig {
 
     fn validate(&self) -> Vec<String> {
         let mut problems = self.device.validate();
+        problems.extend(self.ssd_dram.validate());
         let nand_problems = self.nand.validate();
         if nand_problems.is_empty() {
             problems.extend(self.controller().validate());

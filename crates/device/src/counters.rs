@@ -21,6 +21,10 @@ pub const HEALTH_STEP: u32 = 64 * STEP;
 const OPEN: usize = 0;
 /// How often the image was opened after a process that did not close it.
 const UNSAFE_SHUTDOWNS: usize = 1;
+/// Nanoseconds that the device was at work before its clock began anew.
+const NANOS_BEFORE: usize = 2;
+/// A clock that is beyond this when the image is opened begins anew: 53 days.
+const REBASED: Time = Time::from_picos(1 << 62);
 /// The first number of [`DeviceStats`].
 const FIRST: usize = 8;
 /// How many of them there are.
@@ -35,6 +39,9 @@ const HEALTH_AT: usize = 192;
 pub struct Counters {
     /// How often the device lost its power: its process was killed.
     pub unsafe_shutdowns: u64,
+    /// Nanoseconds that it was at work before its clock began anew: a clock of picoseconds in 64
+    /// bits would end after 213 days.
+    pub nanos_before: u64,
     /// What it has done.
     pub stats: DeviceStats,
     /// What its firmware has done ([`ACTIVITY`]).
@@ -84,8 +91,19 @@ impl Counters {
         map.store(Layout::counter(OPEN), 0);
     }
 
+    /// Lets the clock begin anew if there is not much left of it.
+    pub fn rebase(&mut self) {
+        let clock = self.stats.clock;
+        if clock > REBASED {
+            let nanos = clock.as_picos() / 1_000;
+            self.nanos_before = self.nanos_before.saturating_add(nanos);
+            self.stats.clock = Time::from_picos(clock.as_picos() % 1_000);
+        }
+    }
+
     /// Writes what the device has done and how it stands.
     pub fn write(&self, map: &mut Mapped) {
+        map.store(Layout::counter(NANOS_BEFORE), self.nanos_before);
         write(map, FIRST, &words(&self.stats));
         write(map, ACTIVITY_AT, &self.activity);
         write(map, STANDING_AT, &self.standing);
@@ -119,6 +137,7 @@ impl Counters {
         stats.flash.erases = word(FIRST + 18);
         Self {
             unsafe_shutdowns: word(UNSAFE_SHUTDOWNS),
+            nanos_before: word(NANOS_BEFORE),
             stats,
             activity: std::array::from_fn(|nth| word(ACTIVITY_AT + nth)),
             standing: std::array::from_fn(|nth| word(STANDING_AT + nth)),
@@ -202,10 +221,12 @@ mod tests {
         let words = words(&stats);
         let read = Counters::from_words(|at| match at {
             UNSAFE_SHUTDOWNS => 9,
+            NANOS_BEFORE => 8,
             at if at < FIRST => 0,
             at => words.get(at - FIRST).copied().unwrap_or(1000 + at as u64),
         });
         assert_eq!((read.stats, read.unsafe_shutdowns), (stats, 9));
+        assert_eq!(read.nanos_before, 8);
         let nth = |first, nth| (1000 + first + nth) as u64;
         assert_eq!(read.activity[3], nth(ACTIVITY_AT, 3));
         assert_eq!(read.standing[1], nth(STANDING_AT, 1));
@@ -215,5 +236,17 @@ mod tests {
             with_page.programmed_bytes,
             Bytes::from_kib(4) * stats.flash.programs
         );
+    }
+
+    #[test]
+    fn a_clock_that_has_run_long_begins_anew_and_nothing_of_it_is_lost() {
+        let mut counters = Counters::default();
+        counters.stats.clock = REBASED;
+        counters.rebase();
+        assert_eq!((counters.stats.clock, counters.nanos_before), (REBASED, 0));
+        counters.stats.clock = Time::from_picos(u64::MAX);
+        counters.rebase();
+        assert_eq!(counters.stats.clock, Time::from_picos(u64::MAX % 1_000));
+        assert_eq!(counters.nanos_before, u64::MAX / 1_000);
     }
 }

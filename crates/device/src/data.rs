@@ -6,8 +6,10 @@ use crate::layout::{index, line_bytes};
 use crate::media::Media;
 use crate::superblock::{ImageId, Role};
 use crate::tables::Tables;
-use firmware::{Cell, NandTag, PagePlace};
+use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
 use memmap2::MmapMut;
+use nand::{Day, Fault};
+use soc::{DataPlane, fault_of};
 use std::io;
 use std::path::Path;
 use units::{FrameId, LineInPage, LineMask, PageSize, Ppa, RequestId, Stream};
@@ -23,11 +25,17 @@ pub struct Data {
     /// Flash.
     pub media: Media,
     /// What the host sent, and where it wants what it asked for.
-    pub payloads: Payloads,
+    payloads: Payloads,
     /// The data cache, which a power cut empties.
     frames: MmapMut,
     /// What a finished read has fetched, while the firmware is told so.
-    pub register: Option<(NandTag, Fetched)>,
+    register: Option<(NandTag, Fetched)>,
+    /// By tag: what the flash was asked for.
+    operations: Vec<Option<InFlight>>,
+    /// Why nothing changes any more: the disk is full.
+    failure: Option<String>,
+    /// What the image holds of a device that has stopped.
+    kept: &'static str,
     page_bytes: usize,
     all_lines: LineMask,
     /// A page of poison. Poison is a value of a line's bytes, drawn from the image's random name:
@@ -38,34 +46,53 @@ pub struct Data {
     bounce: Vec<u8>,
 }
 
+/// A NAND operation that is not over.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    op: NandOp,
+    /// What is read is the page that the tables have there.
+    is_in_place: bool,
+}
+
 /// What a read of the flash brings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fetched {
+enum Fetched {
     /// The bytes that were programmed there.
     Page(Ppa),
     /// It cannot be read.
     Poison,
 }
 
-/// Bytes of requests: each operation of the firmware has its place in the buffer of a command.
-#[derive(Debug, Default)]
-pub struct Payloads {
+/// Bytes of requests: each has its place in the buffer of a command.
+#[derive(Clone, Debug, Default)]
+struct Payloads {
     /// By command.
-    pub buffers: Vec<Vec<u8>>,
-    /// By operation: which command's buffer, and where in it.
-    pub places: Vec<(usize, usize)>,
+    buffers: Vec<Vec<u8>>,
+    /// By request.
+    places: Vec<Place>,
+}
+
+/// Where the payload of a request is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// In the buffer of this command,
+    command: usize,
+    /// from this byte on,
+    at: usize,
+    /// so many lines.
+    lines: usize,
 }
 
 impl Payloads {
     #[inline]
     fn bytes(&self, id: RequestId, at: usize, size: usize) -> &[u8] {
-        let (buffer, place) = self.places[id.index()];
-        &self.buffers[buffer][place + at..place + at + size]
+        let place = self.places[id.index()];
+        &self.buffers[place.command][place.at + at..place.at + at + size]
     }
     #[inline]
     fn bytes_mut(&mut self, id: RequestId, at: usize, size: usize) -> &mut [u8] {
-        let (buffer, place) = self.places[id.index()];
-        &mut self.buffers[buffer][place + at..place + at + size]
+        let place = self.places[id.index()];
+        &mut self.buffers[place.command][place.at + at..place.at + at + size]
     }
 }
 
@@ -84,6 +111,7 @@ impl Data {
         media: Media,
         id: ImageId,
         (frames, page): (MmapMut, PageSize),
+        kept: &'static str,
     ) -> Self {
         let page_bytes = index(page.bytes().get());
         let line = poison_of(id);
@@ -93,6 +121,9 @@ impl Data {
             payloads: Payloads::default(),
             frames,
             register: None,
+            operations: Vec::new(),
+            failure: None,
+            kept,
             page_bytes,
             all_lines: LineMask::full(page),
             bounce: vec![0; page_bytes],
@@ -100,46 +131,27 @@ impl Data {
         }
     }
 
-    /// Whether one of the first lines of a request's payload is poison.
-    #[inline]
-    pub fn is_poisoned(&self, id: RequestId, lines: u64) -> bool {
-        let bytes = self.payloads.bytes(id, 0, index(lines) * LINE);
-        let poison = &self.poison[..LINE];
-        bytes.chunks_exact(LINE).any(|line| line == poison)
-    }
-
-    /// Copies one line.
-    #[inline]
-    pub fn copy_line(&mut self, from: Cell, to: Cell) {
-        match (from, to) {
-            (Cell::Log(from), Cell::Log(to)) => self.tables.slot_to_slot(from, to),
-            (Cell::Log(slot), Cell::Page(PagePlace::Buffer(buffer), line)) => {
-                self.tables.slot_to_buffer(slot, buffer, line);
-            }
-            _ => {
-                let mut bytes = [0; LINE];
-                bytes.copy_from_slice(self.line(from));
-                self.line_mut(to).copy_from_slice(&bytes);
-            }
-        }
-    }
-
-    /// Copies some lines of a page, or all.
-    pub fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
-        if lines != self.all_lines {
-            for line in lines.iter() {
-                self.copy_line(Cell::Page(from, line), Cell::Page(to, line));
-            }
-            return;
-        }
-        if from == PagePlace::Zero {
-            self.page_mut(to).fill(0);
-            return;
-        }
-        let mut bounce = std::mem::take(&mut self.bounce);
-        bounce.copy_from_slice(self.page(from));
-        self.page_mut(to).copy_from_slice(&bounce);
-        self.bounce = bounce;
+    /// The bytes as they are now, in memory alone.
+    ///
+    /// # Errors
+    /// The system has not so much memory.
+    pub fn snapshot(&self) -> io::Result<Self> {
+        let mut frames = MmapMut::map_anon(self.frames.len())?;
+        frames.copy_from_slice(&self.frames);
+        Ok(Self {
+            tables: self.tables.snapshot()?,
+            media: self.media.snapshot()?,
+            payloads: self.payloads.clone(),
+            frames,
+            register: self.register,
+            operations: self.operations.clone(),
+            failure: self.failure.clone(),
+            kept: self.kept,
+            page_bytes: self.page_bytes,
+            all_lines: self.all_lines,
+            poison: self.poison.clone(),
+            bounce: self.bounce.clone(),
+        })
     }
 
     /// A page as it is now.
@@ -196,14 +208,14 @@ impl Data {
     }
 
     /// Whether a page is what was programmed for the logical page that it belongs to.
-    pub fn is_sound(&self, ppa: Ppa) -> bool {
+    fn is_sound(&self, ppa: Ppa) -> bool {
         let holder = self.media.holder(ppa);
         // The bytes of a page that was mapped elsewhere while it was read are as good as ever.
         holder.is_some_and(|lpa| self.media.check(ppa, lpa).is_ok())
     }
 
     /// Programs a physical page from a place.
-    pub fn program(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
+    fn program(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
         let mut bounce = std::mem::take(&mut self.bounce);
         bounce.copy_from_slice(self.page(from));
         self.media.program(ppa, lpa, &bounce);
@@ -235,13 +247,170 @@ impl Data {
             .map_err(DeviceFileError::io(&media, doing))?;
         let map = self.tables.map_mut();
         map.sync().map_err(DeviceFileError::io(&dram, doing))?;
-        Counters::close(map);
+        // A device that has stopped was cut off.
+        if self.failure.is_none() {
+            Counters::close(map);
+        }
         map.sync().map_err(DeviceFileError::io(&dram, doing))?;
         let removed = [(self.media.is_removed(), media), (map.is_removed(), dram)];
         match removed.into_iter().find(|(is_removed, _)| *is_removed) {
             Some((_, path)) => Err(DeviceFileError::Removed(path)),
             None => Ok(()),
         }
+    }
+}
+
+impl DataPlane for Data {
+    #[inline]
+    fn copy_line(&mut self, from: Cell, to: Cell) {
+        match (from, to) {
+            (Cell::Log(from), Cell::Log(to)) => self.tables.slot_to_slot(from, to),
+            (Cell::Log(slot), Cell::Page(PagePlace::Buffer(buffer), line)) => {
+                self.tables.slot_to_buffer(slot, buffer, line);
+            }
+            _ => {
+                let mut bytes = [0; LINE];
+                bytes.copy_from_slice(self.line(from));
+                self.line_mut(to).copy_from_slice(&bytes);
+            }
+        }
+    }
+
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        if lines != self.all_lines {
+            for line in lines.iter() {
+                self.copy_line(Cell::Page(from, line), Cell::Page(to, line));
+            }
+            return;
+        }
+        if from == PagePlace::Zero {
+            self.page_mut(to).fill(0);
+            return;
+        }
+        let mut bounce = std::mem::take(&mut self.bounce);
+        bounce.copy_from_slice(self.page(from));
+        self.page_mut(to).copy_from_slice(&bounce);
+        self.bounce = bounce;
+    }
+
+    fn nand_begins(&mut self, tag: NandTag, op: &NandOp) {
+        if self.failure.is_some() {
+            return;
+        }
+        let mut is_in_place = true;
+        match *op {
+            NandOp::Read { ppa } => {
+                let holder = self.media.holder(ppa);
+                is_in_place = holder.is_some_and(|lpa| self.tables.knows(lpa, ppa));
+            }
+            NandOp::Program { ppa, lpa, from } => self.program(ppa, lpa, from),
+            NandOp::Erase { block } => self.media.erase(block),
+        }
+        if tag.index() >= self.operations.len() {
+            self.operations.resize(tag.index() + 1, None);
+        }
+        let place = &mut self.operations[tag.index()];
+        assert!(place.is_none(), "a tag names one operation at a time");
+        *place = Some(InFlight {
+            op: *op,
+            is_in_place,
+        });
+    }
+
+    fn nand_done(&mut self, tag: NandTag, fault: Option<Fault>) -> Option<NandFault> {
+        let in_flight = self.operations[tag.index()].take();
+        let in_flight = in_flight.expect("an operation is kept until it is done");
+        match in_flight.op {
+            NandOp::Read { ppa } => {
+                let is_sound = in_flight.is_in_place && self.is_sound(ppa);
+                let is_lost = fault.is_some() || !is_sound;
+                let fetched = match is_lost {
+                    true => Fetched::Poison,
+                    false => Fetched::Page(ppa),
+                };
+                self.register = Some((tag, fetched));
+                is_lost.then_some(NandFault::Uncorrectable)
+            }
+            NandOp::Program { ppa, .. } => {
+                if fault.is_some() {
+                    self.media.spoil(ppa);
+                }
+                fault.map(fault_of)
+            }
+            NandOp::Erase { .. } => fault.map(fault_of),
+        }
+    }
+
+    #[inline]
+    fn nand_ends(&mut self) {
+        self.register = None;
+    }
+
+    #[inline]
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        let lines = self.payloads.places[request.index()].lines;
+        let bytes = self.payloads.bytes(request, 0, lines * LINE);
+        let poison = &self.poison[..LINE];
+        bytes.chunks_exact(LINE).any(|line| line == poison)
+    }
+
+    #[inline]
+    fn record(&mut self, record: Record, today: Day) {
+        // A device that has stopped is one whose power is gone: what it would write from then on
+        // may vouch for bytes that are not there.
+        if self.failure.is_some() {
+            return;
+        }
+        if let Record::Begun(ppa) = record {
+            if let Err(error) = self.media.make_room(ppa) {
+                self.failure = Some(format!(
+                    "the disk has no room for the media file ({error}); make room and open the \
+                     image again: {} is in it",
+                    self.kept
+                ));
+                return;
+            }
+            self.tables.note_day(ppa, today);
+        }
+        self.tables.record(record);
+    }
+
+    #[inline]
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    fn open_buffer(&mut self, command: usize, size: usize, from: &[u8], offset: usize) {
+        let buffers = &mut self.payloads.buffers;
+        if command >= buffers.len() {
+            buffers.resize_with(command + 1, Vec::new);
+        }
+        let buffer = &mut buffers[command];
+        if buffer.len() < size {
+            buffer.resize(size, 0);
+        }
+        // Nothing may be asked for at a place that the buffer has not.
+        if !from.is_empty() {
+            buffer[offset..offset + from.len()].copy_from_slice(from);
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, request: RequestId, command: usize, offset: usize, lines: u64) {
+        let places = &mut self.payloads.places;
+        if request.index() >= places.len() {
+            places.resize(request.index() + 1, Place::default());
+        }
+        places[request.index()] = Place {
+            command,
+            at: offset,
+            lines: index(lines),
+        };
+    }
+
+    #[inline]
+    fn buffer(&mut self, command: usize) -> Option<&mut [u8]> {
+        Some(&mut self.payloads.buffers[command])
     }
 }
 

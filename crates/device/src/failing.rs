@@ -1,25 +1,35 @@
 //! Flash that fails: what was wrong with it from the factory on, and what its image keeps of it.
 
 use crate::config::DeviceConfig;
+use crate::counters::Counters;
 use crate::error::DeviceFileError;
 use crate::tables::Tables;
 use firmware::{Durable, Record};
-use nand::{Condition, Day, Faults};
-use units::{BlockAddr, Time};
+use nand::{Calendar, Condition, Faults};
+use units::BlockAddr;
 
-/// What goes wrong in the flash of an image, at a time; None if nothing does.
-pub fn faults_of(config: &DeviceConfig, tables: &Tables, now: Time) -> Option<Faults> {
+/// What goes wrong in the flash of an image that has done so much, and how its days are counted;
+/// None if nothing does.
+pub fn faults_of(
+    config: &DeviceConfig,
+    tables: &Tables,
+    done: &Counters,
+) -> Option<(Faults, Calendar)> {
     if config.faults.is_off() {
         return None;
     }
+    let calendar = Calendar {
+        day: config.faults.day,
+        nanos_before: done.nanos_before,
+    };
     let mut faults = Faults::new(&config.faults, config.nand.geometry());
-    faults.set_today(Day::at(now, config.faults.day));
+    faults.set_today(calendar.today(done.stats.clock));
     for (block, record) in tables.blocks() {
         let written = tables.day(block).filter(|_| record.begun > 0);
         let wear = record.wear;
         faults.restore(block, Condition { wear, written });
     }
-    Some(faults)
+    Some((faults, calendar))
 }
 
 /// Checks that the flash that a configuration describes has room for a device.

@@ -169,9 +169,10 @@ struct Losses {
 
 impl Losses {
     fn of(image: &Image) -> Self {
-        let clock = Counters::read(image.tables.map()).stats.clock;
+        let done = Counters::read(image.tables.map());
+        let faults = faults_of(&image.config, &image.tables, &done);
         Self {
-            faults: faults_of(&image.config, &image.tables, clock),
+            faults: faults.map(|(faults, _)| faults),
             poison: poison_of(image.id),
             page_bytes: image.layout.page as u64,
         }

@@ -102,6 +102,34 @@ impl Image {
         made
     }
 
+    /// An empty device in memory alone, with the name of no image.
+    ///
+    /// # Errors
+    /// Its flash has no room for it; the system has not so much memory.
+    pub fn in_memory(config: &DeviceConfig) -> Result<Self, DeviceFileError> {
+        failing::check_room(config)?;
+        let layout = Layout::new(config);
+        let no_memory = |error| DeviceFileError::NoMemory {
+            path: PathBuf::new(),
+            wanted: Bytes::new((layout.dram_bytes + layout.media_bytes) as u64),
+            error,
+        };
+        let dram = Mapped::anonymous(layout.dram_bytes).map_err(no_memory)?;
+        let media = Mapped::anonymous(layout.media_bytes).map_err(no_memory)?;
+        let mut tables = Tables::new(dram, layout);
+        failing::note_factory(config, &mut tables);
+        Ok(Self {
+            path: PathBuf::new(),
+            id: ImageId([0; 16]),
+            config: config.clone(),
+            layout,
+            view: tables.snapshot().map_err(no_memory)?,
+            tables,
+            media: Media::in_memory(media, layout),
+            was_cut_off: false,
+        })
+    }
+
     /// Opens an image for a device.
     ///
     /// # Errors

@@ -4,9 +4,9 @@
 //! histograms are of the device's whole life, survive a killed process as everything there does,
 //! and can be read while another process has the image open.
 
-use crate::command::Ask;
 use crate::layout::Layout;
 use crate::mapped::Mapped;
+use soc::Command;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use units::Picos;
@@ -76,17 +76,17 @@ impl Kind {
     }
 
     /// Of what is asked.
-    pub(crate) const fn of(ask: Ask) -> Self {
-        match ask {
-            Ask::Read => Self::ByteRead,
-            Ask::Write(_) => Self::ByteWrite,
-            Ask::Persist => Self::Persist,
-            Ask::ReadBlocks => Self::BlockRead,
-            Ask::WriteBlocks(_) => Self::BlockWrite,
-            Ask::Trim => Self::Trim,
-            Ask::Flush => Self::Flush,
-            Ask::Commit(_) => Self::Commit,
-            Ask::Abort(_) => Self::Abort,
+    pub(crate) const fn of(command: Command) -> Self {
+        match command {
+            Command::Read | Command::ReadLines => Self::ByteRead,
+            Command::Write(_) | Command::WriteLines => Self::ByteWrite,
+            Command::Persist | Command::Drain => Self::Persist,
+            Command::ReadBlocks => Self::BlockRead,
+            Command::WriteBlocks(_) => Self::BlockWrite,
+            Command::Trim => Self::Trim,
+            Command::Flush => Self::Flush,
+            Command::Commit(_) => Self::Commit,
+            Command::Abort(_) => Self::Abort,
         }
     }
 }

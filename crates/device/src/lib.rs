@@ -10,8 +10,6 @@
 #![deny(unsafe_code)]
 
 pub mod activity;
-mod answers;
-mod command;
 pub mod config;
 mod counters;
 mod data;
@@ -20,6 +18,7 @@ mod error;
 mod failing;
 pub mod fsck;
 mod image;
+mod lag;
 pub mod latency;
 mod layout;
 mod mapped;
@@ -30,24 +29,21 @@ mod ram;
 mod real;
 mod recovery;
 pub mod recovery_time;
-mod splitting;
 mod statistics;
 mod superblock;
 mod tables;
-mod transactions;
 mod unbegun;
 mod watchers;
-mod wire;
-mod world;
 
-pub use command::Ask;
 pub use config::DeviceConfig;
 pub use counters::Counters;
-pub use engine::{DeviceEngine, Step, Ticket};
+pub use engine::{DeviceEngine, Step};
 pub use error::DeviceFileError;
 pub use image::{Description, Image, Purpose};
+pub use lag::Lag;
 pub use pace::Pace;
 pub use ram::Ram;
 pub use real::RealDevice;
 pub use recovery::Recovered;
+pub use soc::{Command, Ticket};
 pub use superblock::ImageId;

@@ -1,4 +1,4 @@
-//! Files as memory: the one place with unsafe code.
+//! Files as memory: the one place with unsafe code. Memory without a file looks the same.
 //!
 //! A store into a shared mapping is in the kernel's page cache when it is executed, so it outlives
 //! the process, as a store into battery-backed DRAM outlives the host's power. A process is killed
@@ -18,11 +18,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
-/// A file in memory, shared with nobody.
+/// Bytes that are looked at at once when memory is copied: zeroes are left out.
+const COPIED: usize = 64 << 10;
+
+/// A file in memory, shared with nobody; or memory alone.
 #[derive(Debug)]
 pub struct Mapped {
     map: MmapMut,
-    file: File,
+    file: Option<File>,
 }
 
 impl Mapped {
@@ -34,13 +37,40 @@ impl Mapped {
         // SAFETY: the file is locked, so no other device stores into it; a process that does so in
         // spite of the lock changes bytes under references to `u8`, whose every value is valid.
         let map = unsafe { MmapOptions::new().map_mut(file)? };
-        let file = file.try_clone()?;
+        let file = Some(file.try_clone()?);
         Ok(Self { map, file })
+    }
+
+    /// So many zeroes without a file. The system gives the memory when it is first written.
+    ///
+    /// # Errors
+    /// What the operating system says: above all, that it has not so much memory.
+    pub fn anonymous(size: usize) -> io::Result<Self> {
+        let mut options = MmapOptions::new();
+        options.len(size).no_reserve_swap();
+        let map = options.map_anon()?;
+        Ok(Self { map, file: None })
+    }
+
+    /// The bytes as they are now, without a file.
+    ///
+    /// # Errors
+    /// As [`Mapped::anonymous`].
+    pub fn snapshot(&self) -> io::Result<Self> {
+        let mut copy = Self::anonymous(self.len())?;
+        let pieces = copy.map.chunks_mut(COPIED).zip(self.map.chunks(COPIED));
+        for (to, from) in pieces {
+            if from.iter().any(|byte| *byte != 0) {
+                to.copy_from_slice(from);
+            }
+        }
+        Ok(copy)
     }
 
     /// Whether the file has no name any more: what is stored here goes with the process.
     pub fn is_removed(&self) -> bool {
-        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
+        let file = self.file.as_ref();
+        file.is_some_and(|file| file.metadata().is_ok_and(|file| file.nlink() == 0))
     }
 
     /// Maps a whole file, which the caller has locked, to be looked at: it need not be writable,
@@ -54,7 +84,7 @@ impl Mapped {
         options.no_reserve_swap();
         // SAFETY: as in `new`.
         let map = unsafe { options.map_copy(file)? };
-        let file = file.try_clone()?;
+        let file = Some(file.try_clone()?);
         Ok(Self { map, file })
     }
 
@@ -128,6 +158,9 @@ impl Mapped {
     /// # Errors
     /// What the operating system says.
     pub fn sync(&self) -> io::Result<()> {
-        self.map.flush()
+        match self.file {
+            Some(_) => self.map.flush(),
+            None => Ok(()),
+        }
     }
 }

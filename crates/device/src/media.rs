@@ -19,7 +19,8 @@ use units::{BlockAddr, Lpa, Ppa};
 /// The media file in memory.
 #[derive(Debug)]
 pub struct Media {
-    file: File,
+    /// None: memory alone, which needs no room.
+    file: Option<File>,
     map: Mapped,
     layout: Layout,
     /// By block: its pages have room on the disk.
@@ -42,11 +43,30 @@ impl Media {
     pub fn new(file: File, map: Mapped, layout: Layout) -> Self {
         assert_eq!(map.len(), layout.media_bytes, "the file has been checked");
         Self {
-            file,
+            file: Some(file),
             map,
             layout,
             has_room: vec![false; layout.blocks],
         }
+    }
+
+    /// Erased flash in memory alone, or flash as it is in such memory.
+    pub fn in_memory(map: Mapped, layout: Layout) -> Self {
+        assert_eq!(map.len(), layout.media_bytes, "as long as the layout says");
+        Self {
+            file: None,
+            map,
+            layout,
+            has_room: vec![true; layout.blocks],
+        }
+    }
+
+    /// The flash as it is now, in memory alone.
+    ///
+    /// # Errors
+    /// The system has not so much memory.
+    pub fn snapshot(&self) -> io::Result<Self> {
+        Ok(Self::in_memory(self.map.snapshot()?, self.layout))
     }
 
     /// Takes room on the disk for the pages of the block of this one.
@@ -64,6 +84,9 @@ impl Media {
 
     #[cold]
     fn allocate(&mut self, block: BlockAddr) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         let (first, count) = (self.layout.first_page(block), self.layout.block_pages);
         for (at, size) in [
             (self.layout.spare(first), count * HEADER_BYTES),
@@ -71,7 +94,7 @@ impl Media {
         ] {
             let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
             fallocate(
-                &self.file,
+                file,
                 FallocateFlags::empty(),
                 as_offset(at)?,
                 as_offset(size)?,
@@ -82,7 +105,7 @@ impl Media {
             .bytes(self.layout.spare(first), count * HEADER_BYTES);
         if spares.iter().all(|byte| *byte == 0) {
             fill(
-                &self.file,
+                file,
                 self.layout.physical_page(first),
                 count * self.layout.page,
             )?;
@@ -143,14 +166,17 @@ impl Media {
         let end = first + (self.layout.blocks * self.layout.block_pages * HEADER_BYTES) as i64;
         let page_at = |at: i64| (at.clamp(first, end) - first) as u64 / HEADER_BYTES as u64;
         let (mut found, mut at) = (Vec::new(), first);
+        let Some(file) = &self.file else {
+            return vec![page_at(first)..page_at(end)];
+        };
         while at < end {
-            let data = match lseek(&self.file, at, Whence::SeekData) {
+            let data = match lseek(file, at, Whence::SeekData) {
                 Ok(data) => data,
                 Err(Errno::ENXIO) => break,
                 // A file system that does not tell: everything may be there.
                 Err(_) => at,
             };
-            let hole = lseek(&self.file, data, Whence::SeekHole).unwrap_or(end);
+            let hole = lseek(file, data, Whence::SeekHole).unwrap_or(end);
             found.push(page_at(data)..page_at(hole));
             at = hole.max(data + 1);
         }

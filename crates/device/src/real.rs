@@ -4,14 +4,14 @@
 //! thread of its own and no runtime: whoever turns the device ([`Drive`]) moves it by one event.
 //! Nothing sleeps here; a device whose host waits for it says how long it is early.
 
-use crate::command::Ask;
-use crate::engine::{DeviceEngine, Step, Ticket};
+use crate::engine::{DeviceEngine, Step};
 use crate::error::DeviceFileError;
 use crate::pace::{Pace, wait};
 use port::{
     Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
     block_on_with,
 };
+use soc::{Command, Ticket};
 use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -83,33 +83,35 @@ impl RealDevice {
 
     async fn run_plain(
         &self,
-        ask: Ask,
+        command: Command,
         at: ByteAddr,
         size: Bytes,
     ) -> Result<(Completion, Atomicity), DeviceError> {
-        self.run(|engine| engine.submit(ask, at, size), &mut [])
+        self.run(|engine| engine.submit(command, at, size), &mut [])
             .await
     }
 
     async fn run_read(
         &self,
-        ask: Ask,
+        command: Command,
         at: ByteAddr,
         into: &mut [u8],
     ) -> Result<Completion, DeviceError> {
         let size = Bytes::new(into.len() as u64);
-        let result = self.run(|engine| engine.submit(ask, at, size), into).await;
+        let result = self
+            .run(|engine| engine.submit(command, at, size), into)
+            .await;
         result.map(|(completion, _)| completion)
     }
 
     async fn run_write(
         &self,
-        ask: Ask,
+        command: Command,
         at: ByteAddr,
         bytes: &[u8],
     ) -> Result<Completion, DeviceError> {
         let result = self
-            .run(|engine| engine.submit_write(ask, at, bytes), &mut [])
+            .run(|engine| engine.submit_write(command, at, bytes), &mut [])
             .await;
         result.map(|(completion, _)| completion)
     }
@@ -162,7 +164,7 @@ impl Device for RealDevice {
         at: ByteAddr,
         into: &mut [u8],
     ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_read(Ask::Read, at, into)
+        self.run_read(Command::Read, at, into)
     }
 
     fn write(
@@ -171,12 +173,12 @@ impl Device for RealDevice {
         bytes: &[u8],
         tx: TxId,
     ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_write(Ask::Write(tx), at, bytes)
+        self.run_write(Command::Write(tx), at, bytes)
     }
 
     async fn persist(&self) -> Result<Completion, DeviceError> {
         let nowhere = (ByteAddr::new(0), Bytes::ZERO);
-        let result = self.run_plain(Ask::Persist, nowhere.0, nowhere.1).await;
+        let result = self.run_plain(Command::Persist, nowhere.0, nowhere.1).await;
         result.map(|(completion, _)| completion)
     }
 
@@ -185,7 +187,7 @@ impl Device for RealDevice {
         at: ByteAddr,
         into: &mut [u8],
     ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_read(Ask::ReadBlocks, at, into)
+        self.run_read(Command::ReadBlocks, at, into)
     }
 
     fn write_blocks(
@@ -194,17 +196,17 @@ impl Device for RealDevice {
         bytes: &[u8],
         when: Acknowledge,
     ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_write(Ask::WriteBlocks(when), at, bytes)
+        self.run_write(Command::WriteBlocks(when), at, bytes)
     }
 
     async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
-        let result = self.run_plain(Ask::Trim, at, size).await;
+        let result = self.run_plain(Command::Trim, at, size).await;
         result.map(|(completion, _)| completion)
     }
 
     async fn flush(&self) -> Result<Completion, DeviceError> {
         let nowhere = (ByteAddr::new(0), Bytes::ZERO);
-        let result = self.run_plain(Ask::Flush, nowhere.0, nowhere.1).await;
+        let result = self.run_plain(Command::Flush, nowhere.0, nowhere.1).await;
         result.map(|(completion, _)| completion)
     }
 
@@ -216,14 +218,14 @@ impl Device for RealDevice {
         &self,
         tx: TxId,
     ) -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>> {
-        self.run_plain(Ask::Commit(tx), ByteAddr::new(0), Bytes::ZERO)
+        self.run_plain(Command::Commit(tx), ByteAddr::new(0), Bytes::ZERO)
     }
 
     fn abort(
         &self,
         tx: TxId,
     ) -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>> {
-        self.run_plain(Ask::Abort(tx), ByteAddr::new(0), Bytes::ZERO)
+        self.run_plain(Command::Abort(tx), ByteAddr::new(0), Bytes::ZERO)
     }
 
     fn stats(&self) -> DeviceStats {

@@ -1,108 +1,12 @@
-//! The firmware as it begins, from what a power cut has left: of a new image that is nothing.
+//! What a power cut has left in an image, before the firmware sees it.
 
 use crate::config::DeviceConfig;
 use crate::error::DeviceFileError;
 use crate::tables::Tables;
-use crate::world::World;
-use firmware::log_index::{SkipList, TwoLevelHash};
-use firmware::{
-    Controller, ControllerStats, Durable, Failures, FtlStats, Fullness, Health, LogIndexKind,
-    NandFault, NandTag, Request, Timer, UnsoundState,
-};
+use firmware::{Durable, UnsoundState};
 use std::path::Path;
+use units::Picos;
 use units::address::LINE_BYTES;
-use units::{Picos, Time};
-
-/// The firmware, with the log index that the configuration names.
-pub enum Brain {
-    /// SkyByte's.
-    Hash(Box<Controller<TwoLevelHash>>),
-    /// ByteFS's.
-    Skip(Box<Controller<SkipList>>),
-}
-
-/// The same call of either.
-macro_rules! either {
-    ($brain:expr, $controller:ident => $call:expr) => {
-        match $brain {
-            Brain::Hash($controller) => $call,
-            Brain::Skip($controller) => $call,
-        }
-    };
-}
-
-impl Brain {
-    /// Takes over what the tables say. `tables` is a second look at the file that `world` writes.
-    ///
-    /// # Errors
-    /// The tables are damaged.
-    pub fn recover(
-        config: &DeviceConfig,
-        tables: &Tables,
-        world: &mut World,
-    ) -> Result<Self, UnsoundState> {
-        let (now, parts) = (world.now(), config.controller());
-        Ok(match config.ssd.log_index {
-            LogIndexKind::TwoLevelHash => {
-                Self::Hash(Box::new(Controller::recover(&parts, tables, now, world)?))
-            }
-            LogIndexKind::SkipList => {
-                Self::Skip(Box::new(Controller::recover(&parts, tables, now, world)?))
-            }
-        })
-    }
-
-    /// A host request has arrived.
-    #[inline]
-    pub fn on_request(&mut self, now: Time, request: Request, world: &mut World) {
-        either!(self, controller => controller.on_request(now, request, world));
-    }
-
-    /// A NAND operation is over.
-    pub fn on_nand(&mut self, now: Time, tag: NandTag, fault: Option<NandFault>, to: &mut World) {
-        match fault {
-            None => either!(self, controller => controller.on_nand_done(now, tag, to)),
-            Some(fault) => {
-                either!(self, controller => controller.on_nand_failed(now, tag, fault, to));
-            }
-        }
-    }
-
-    /// A timer has rung.
-    pub fn on_timer(&mut self, now: Time, timer: Timer, world: &mut World) {
-        either!(self, controller => controller.on_timer(now, timer, world));
-    }
-
-    /// Starts to bring everything that is logged to flash.
-    pub fn drain_log(&mut self, now: Time, world: &mut World) {
-        either!(self, controller => controller.drain_log(now, Vec::new(), world));
-    }
-
-    /// How the device is.
-    pub fn health(&self) -> Health {
-        either!(self, controller => controller.health())
-    }
-
-    /// What controller and FTL have counted since the image was opened.
-    pub fn stats(&self) -> (&ControllerStats, &FtlStats) {
-        either!(self, controller => (controller.stats(), controller.ftl_stats()))
-    }
-
-    /// What has failed since the image was opened.
-    pub fn failures(&self) -> Failures {
-        either!(self, controller => controller.failures())
-    }
-
-    /// How full everything is.
-    pub fn fullness(&self) -> Fullness {
-        either!(self, controller => controller.fullness())
-    }
-
-    /// Checks everything that can be checked.
-    pub fn audit(&self) {
-        either!(self, controller => controller.audit());
-    }
-}
 
 /// What opening an image takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,20 +50,6 @@ pub fn check(config: &DeviceConfig, tables: &Tables, dram: &Path) -> Result<(), 
     });
     let damaged = |unsound: UnsoundState| DeviceFileError::damaged(dram, unsound.to_string());
     first.map_or(Ok(()), |unsound| Err(damaged(unsound)))
-}
-
-/// The firmware of an image that was just opened.
-///
-/// # Errors
-/// The tables are damaged.
-pub fn start(
-    config: &DeviceConfig,
-    tables: &Tables,
-    world: &mut World,
-    dram: &Path,
-) -> Result<Brain, DeviceFileError> {
-    let recovered = Brain::recover(config, tables, world);
-    recovered.map_err(|unsound| DeviceFileError::damaged(dram, unsound.to_string()))
 }
 
 /// The first name for a transaction that nothing in the tables has.

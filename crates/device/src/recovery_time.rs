@@ -1,6 +1,5 @@
 //! How long a device takes to recover from a power cut, against the size of its log (ByteFS §5.5).
 
-use crate::command::Ask;
 use crate::config::DeviceConfig;
 use crate::engine::DeviceEngine;
 use crate::error::DeviceFileError;
@@ -8,6 +7,7 @@ use crate::image::Image;
 use crate::pace::{Pace, WallClock};
 use crate::recovery::Recovered;
 use port::{Acknowledge, DeviceError};
+use soc::Command;
 use std::path::Path;
 use thiserror::Error;
 use units::address::LINE_BYTES;
@@ -138,8 +138,8 @@ fn fill(
     while first < pages {
         let count = AT_A_TIME.min(pages - first);
         let bytes = vec![1; (page * count).get() as usize];
-        let ask = Ask::WriteBlocks(Acknowledge::Accepted);
-        write(&mut engine, ask, page * first, &bytes)?;
+        let command = Command::WriteBlocks(Acknowledge::Accepted);
+        write(&mut engine, command, page * first, &bytes)?;
         first += count;
         check(go_on)?;
     }
@@ -150,7 +150,7 @@ fn fill(
         let at = LINE_BYTES * stream.below(in_range);
         write(
             &mut engine,
-            Ask::Write(TxId::NONE),
+            Command::Write(TxId::NONE),
             at,
             &[2; LINE_BYTES.get() as usize],
         )?;
@@ -162,8 +162,13 @@ fn fill(
     Ok(())
 }
 
-fn write(engine: &mut DeviceEngine, ask: Ask, at: Bytes, bytes: &[u8]) -> Result<(), Failed> {
-    let ticket = engine.submit_write(ask, ByteAddr::new(at.get()), bytes)?;
+fn write(
+    engine: &mut DeviceEngine,
+    command: Command,
+    at: Bytes,
+    bytes: &[u8],
+) -> Result<(), Failed> {
+    let ticket = engine.submit_write(command, ByteAddr::new(at.get()), bytes)?;
     engine.finish(ticket, &mut [])?;
     Ok(())
 }
@@ -183,7 +188,7 @@ fn recover(image: &Path, pages: u64) -> Result<Measured, Failed> {
     let mut engine = DeviceEngine::open(image, Pace::None)?;
     let opening_wall = since(Time::ZERO);
     let (opened, before) = (wall.now(), engine.stats());
-    engine.drain();
+    engine.drain()?;
     let after = engine.stats();
     Ok(Measured {
         recovered: engine.recovered(),

@@ -7,15 +7,14 @@ use crate::counters::{Counters, HEALTH_STEP, STEP};
 use crate::engine::DeviceEngine;
 use crate::latency::Latencies;
 use firmware::Health;
-use nand::{Day, Faults};
 use port::DeviceStats;
 
 impl DeviceEngine {
     /// What it has done since the image was made.
     pub fn stats(&self) -> DeviceStats {
-        let mut stats = self.stats;
-        stats.clock = self.world.now();
-        let nand = self.world.nand().stats();
+        let mut stats = self.at_open.stats.plus(&self.engine.stats());
+        stats.clock = self.engine.now();
+        let nand = self.engine.soc().resources.nand.stats();
         let flash = &mut stats.flash;
         let completed = |kind| nand.of(kind).completed;
         flash.reads = self.at_open.stats.flash.reads + completed(nand::Kind::Read);
@@ -28,7 +27,7 @@ impl DeviceEngine {
 
     /// How it is: spare blocks, wear, failures.
     pub fn health(&self) -> Health {
-        let mut health = self.controller.health();
+        let mut health = self.engine.soc().controller.health();
         health.unsafe_shutdowns = self.at_open.unsafe_shutdowns;
         health
     }
@@ -37,7 +36,8 @@ impl DeviceEngine {
     pub(crate) fn count_down(&mut self) {
         self.until_write -= 1;
         if self.until_write.is_multiple_of(STEP) {
-            self.counters().write(self.world.data.tables.map_mut());
+            self.counters()
+                .write(self.engine.bytes_mut().tables.map_mut());
         }
         if self.until_write == 0 {
             self.publish();
@@ -50,14 +50,13 @@ impl DeviceEngine {
     pub fn publish(&mut self) {
         self.until_write = HEALTH_STEP;
         let counters = self.counters();
-        let faults = self.world.nand().faults();
         let health = health_in_numbers(&Wellness {
-            health: self.controller.health(),
+            health: self.engine.soc().controller.health(),
             rated_wear: self.rated_wear,
             factory_bad: self.factory_bad,
-            today: faults.map_or(Day::default(), Faults::today),
+            today: self.engine.soc().resources.today(),
         });
-        let map = self.world.data.tables.map_mut();
+        let map = self.engine.bytes_mut().tables.map_mut();
         counters.write(map);
         Counters::write_health(map, &health);
     }
@@ -66,24 +65,25 @@ impl DeviceEngine {
     /// was last written.
     pub fn counters(&self) -> Counters {
         let before = &self.at_open;
-        let since = done_in_numbers(&Done::of(&self.controller, self.world.nand().stats()));
+        let since = done_in_numbers(&Done::of(self.engine.soc()));
         let standing = Standing {
-            fullness: self.controller.fullness(),
-            open_transactions: self.transactions.open_count(),
-            running: self.running.len(),
+            fullness: self.engine.soc().controller.fullness(),
+            open_transactions: self.engine.open_transactions(),
+            running: self.engine.running(),
             is_stopped: self.stopped().is_some(),
         };
         Counters {
             unsafe_shutdowns: before.unsafe_shutdowns,
+            nanos_before: before.nanos_before,
             stats: self.stats(),
             activity: std::array::from_fn(|nth| before.activity[nth].wrapping_add(since[nth])),
             standing: standing_in_numbers(&standing),
-            health: Counters::read(self.world.data.tables.map()).health,
+            health: Counters::read(self.engine.bytes().tables.map()).health,
         }
     }
 
     /// How long requests took, since the image was made.
     pub fn latencies(&self) -> Latencies {
-        Latencies::read(self.world.data.tables.map())
+        Latencies::read(self.engine.bytes().tables.map())
     }
 }

@@ -39,6 +39,14 @@ impl Tables {
         Self { map, layout }
     }
 
+    /// The tables as they are now, in memory alone.
+    ///
+    /// # Errors
+    /// The system has not so much memory.
+    pub fn snapshot(&self) -> std::io::Result<Self> {
+        Ok(Self::new(self.map.snapshot()?, self.layout))
+    }
+
     /// The file, for what lies outside the tables.
     pub fn map(&self) -> &Mapped {
         &self.map

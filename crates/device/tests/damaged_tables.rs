@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, made, small, small_log};
-use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
+use device::{Command, DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
 use firmware::{BufferId, Durable};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -17,8 +17,8 @@ const TURNS: u64 = 300;
 fn killed(place: &Place, config: &DeviceConfig) -> PathBuf {
     let mut engine = made(place, config);
     let mut write = |at: u64, tx| {
-        let (at, ask) = (ByteAddr::new(at), Ask::Write(tx));
-        let ticket = engine.submit_write(ask, at, &[7; 64]).unwrap();
+        let (at, command) = (ByteAddr::new(at), Command::Write(tx));
+        let ticket = engine.submit_write(command, at, &[7; 64]).unwrap();
         engine.finish(ticket, &mut []).unwrap();
     };
     write(40 * 4096, TxId::NONE);
@@ -26,10 +26,10 @@ fn killed(place: &Place, config: &DeviceConfig) -> PathBuf {
         write(line * 7 % 900 * 64, TxId::NONE);
     }
     let tx = engine.begin().unwrap();
-    let commit = Ask::Commit(tx);
+    let commit = Command::Commit(tx);
     for page in 0..8 {
-        let (at, ask) = (ByteAddr::new(page * 4096), Ask::Write(tx));
-        let ticket = engine.submit_write(ask, at, &[8; 64]).unwrap();
+        let (at, command) = (ByteAddr::new(page * 4096), Command::Write(tx));
+        let ticket = engine.submit_write(command, at, &[8; 64]).unwrap();
         engine.finish(ticket, &mut []).unwrap();
     }
     let ticket = engine
@@ -243,7 +243,7 @@ fn what_nobody_sees_is_what_is_documented() {
         assert_eq!(fsck::check(&image, &mut |_| true).unwrap().problem_count, 0);
         let mut engine = DeviceEngine::open(&image, Pace::None).unwrap();
         let (at, size) = (ByteAddr::new(page * 4096), units::Bytes::new(64));
-        let ticket = engine.submit(Ask::Read, at, size).unwrap();
+        let ticket = engine.submit(Command::Read, at, size).unwrap();
         let mut bytes = [1; 64];
         engine.finish(ticket, &mut bytes).unwrap();
         drop(engine);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Place, made, small};
 use device::activity::{ACTIVITY, HEALTH};
-use device::{Ask, Counters, DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use device::{Command, Counters, DeviceConfig, DeviceEngine, Image, Pace, fsck};
 use port::{Acknowledge, DeviceError};
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -55,14 +55,14 @@ impl Work {
                 (at, 1 + self.stream.below(300) as usize)
             }
         };
-        let ask = match is_block {
-            true => Ask::WriteBlocks(Acknowledge::Accepted),
-            false => Ask::Write(TxId::NONE),
+        let command = match is_block {
+            true => Command::WriteBlocks(Acknowledge::Accepted),
+            false => Command::Write(TxId::NONE),
         };
         let bytes = vec![self.stream.bits() as u8; size];
         let ticket = self
             .engine
-            .submit_write(ask, ByteAddr::new(at as u64), &bytes);
+            .submit_write(command, ByteAddr::new(at as u64), &bytes);
         match self.engine.finish(ticket.unwrap(), &mut []) {
             Ok(_) => {
                 self.writes += 1;
@@ -86,7 +86,7 @@ impl Work {
         let size = Bytes::new(size as u64);
         let ticket = self
             .engine
-            .submit(Ask::Read, ByteAddr::new(at as u64), size);
+            .submit(Command::Read, ByteAddr::new(at as u64), size);
         self.engine.finish(ticket.unwrap(), &mut found).unwrap();
         found
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, made, small_log};
-use device::{Ask, DeviceEngine, fsck};
+use device::{Command, DeviceEngine, fsck};
 use port::DeviceError;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -19,8 +19,8 @@ fn work(engine: &mut DeviceEngine) {
 fn work_on(engine: &mut DeviceEngine, first: u64) {
     for line in 0..4_000u64 {
         let at = ByteAddr::new(first + line * 7 % 3_000 * 64);
-        let ask = Ask::Write(TxId::NONE);
-        let ticket = engine.submit_write(ask, at, &[line as u8; 64]).unwrap();
+        let command = Command::Write(TxId::NONE);
+        let ticket = engine.submit_write(command, at, &[line as u8; 64]).unwrap();
         engine.finish(ticket, &mut []).unwrap();
     }
 }
@@ -109,7 +109,7 @@ fn bytes_that_the_disk_changed_are_reported_and_never_given() {
     let place = Place::new("lost");
     let mut engine = made(&place, &small_log());
     let page = [9; 4096];
-    let write = Ask::WriteBlocks(port::Acknowledge::Accepted);
+    let write = Command::WriteBlocks(port::Acknowledge::Accepted);
     let ticket = engine
         .submit_write(write, ByteAddr::new(4096), &page)
         .unwrap();
@@ -128,7 +128,9 @@ fn bytes_that_the_disk_changed_are_reported_and_never_given() {
     }
     let read = |engine: &mut DeviceEngine, at, into: &mut [u8]| {
         let size = Bytes::new(into.len() as u64);
-        let ticket = engine.submit(Ask::Read, ByteAddr::new(at), size).unwrap();
+        let ticket = engine
+            .submit(Command::Read, ByteAddr::new(at), size)
+            .unwrap();
         engine.finish(ticket, into)
     };
     let mut line = [0; 64];
@@ -138,9 +140,9 @@ fn bytes_that_the_disk_changed_are_reported_and_never_given() {
     assert_eq!(read(&mut engine, 4096, &mut line), Err(lost.clone()));
     assert_eq!(line, [0; 64], "bytes are given with the error");
     // What is written anew is good; the rest of the page is not, also after it has moved.
-    let ask = Ask::Write(TxId::NONE);
+    let command = Command::Write(TxId::NONE);
     let ticket = engine
-        .submit_write(ask, ByteAddr::new(4096 + 640), &[5; 64])
+        .submit_write(command, ByteAddr::new(4096 + 640), &[5; 64])
         .unwrap();
     engine.finish(ticket, &mut []).unwrap();
     work_on(&mut engine, 16_384);

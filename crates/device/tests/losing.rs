@@ -5,7 +5,7 @@ mod common;
 use common::{Place, made, small};
 use device::activity::ACTIVITY;
 use device::latency::Kind;
-use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use device::{Command, DeviceConfig, DeviceEngine, Image, Pace, fsck};
 use port::{Acknowledge, DeviceError};
 use units::{ByteAddr, Bytes, Picos, Stream, TxId};
 
@@ -22,18 +22,25 @@ fn with_log(faults: &[&str]) -> DeviceConfig {
 
 fn read(
     engine: &mut DeviceEngine,
-    ask: Ask,
+    command: Command,
     at: usize,
     into: &mut [u8],
 ) -> Result<(), DeviceError> {
     let size = Bytes::new(into.len() as u64);
-    let ticket = engine.submit(ask, ByteAddr::new(at as u64), size).unwrap();
+    let ticket = engine
+        .submit(command, ByteAddr::new(at as u64), size)
+        .unwrap();
     engine.finish(ticket, into).map(|_| ())
 }
 
-fn write(engine: &mut DeviceEngine, ask: Ask, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+fn write(
+    engine: &mut DeviceEngine,
+    command: Command,
+    at: usize,
+    bytes: &[u8],
+) -> Result<(), DeviceError> {
     let at = ByteAddr::new(at as u64);
-    let ticket = engine.submit_write(ask, at, bytes).unwrap();
+    let ticket = engine.submit_write(command, at, bytes).unwrap();
     engine.finish(ticket, &mut []).map(|_| ())
 }
 
@@ -50,7 +57,7 @@ fn lost_pages(engine: &mut DeviceEngine, model: &[u8]) -> Vec<usize> {
     for page in 0..PAGES {
         let at = page * PAGE;
         let mut found = vec![0xee; PAGE];
-        match read(engine, Ask::ReadBlocks, at, &mut found) {
+        match read(engine, Command::ReadBlocks, at, &mut found) {
             Ok(()) => assert!(found == model[at..at + PAGE], "page {page} is another one"),
             Err(DeviceError::Lost { at: told }) => {
                 assert_eq!(told.get() as usize, at);
@@ -66,19 +73,19 @@ fn lost_pages(engine: &mut DeviceEngine, model: &[u8]) -> Vec<usize> {
 fn work(engine: &mut DeviceEngine, model: &mut [u8], stream: &mut Stream) {
     for _ in 0..stream.below(300) {
         let value = stream.bits() as u8;
-        let (ask, at, size) = match stream.below(3) {
+        let (command, at, size) = match stream.below(3) {
             0 => {
-                let ask = Ask::WriteBlocks(Acknowledge::Accepted);
-                (ask, stream.below(PAGES as u64) as usize * PAGE, PAGE)
+                let command = Command::WriteBlocks(Acknowledge::Accepted);
+                (command, stream.below(PAGES as u64) as usize * PAGE, PAGE)
             }
             _ => {
                 let line = stream.below((PAGES * 64 - 4) as u64) as usize;
                 let count = 1 + stream.below(4) as usize;
-                (Ask::Write(TxId::NONE), line * 64, count * 64)
+                (Command::Write(TxId::NONE), line * 64, count * 64)
             }
         };
         // Whole lines need no byte of what was there before.
-        write(engine, ask, at, &vec![value; size]).unwrap();
+        write(engine, command, at, &vec![value; size]).unwrap();
         model[at..at + size].fill(value);
     }
 }
@@ -104,7 +111,7 @@ fn check(name: &str, config: &DeviceConfig) {
     }
     assert!(seen > 30, "{seen} pages could not be read");
     assert!(activity(&mut engine, "media_errors") > 30);
-    engine.drain();
+    engine.drain().unwrap();
     engine.settle();
     let lost = lost_pages(&mut engine, &model);
     engine.close().unwrap();
@@ -140,24 +147,24 @@ fn a_line_in_part_of_a_lost_page_is_an_error_and_a_whole_one_is_good() {
         &place,
         &with_log(&["faults.raw_errors=10000", "faults.retry_steps=0"]),
     );
-    let blocks = Ask::WriteBlocks(Acknowledge::Accepted);
+    let blocks = Command::WriteBlocks(Acknowledge::Accepted);
     write(&mut engine, blocks, 0, &[1; PAGE]).unwrap();
     engine.settle();
     let lost = Err(DeviceError::Lost {
         at: ByteAddr::new(0),
     });
     let mut line = [0; 64];
-    assert_eq!(read(&mut engine, Ask::Read, 128, &mut line), lost);
-    let bytes = Ask::Write(TxId::NONE);
+    assert_eq!(read(&mut engine, Command::Read, 128, &mut line), lost);
+    let bytes = Command::Write(TxId::NONE);
     assert_eq!(
         write(&mut engine, bytes, 130, &[2; 3]),
         lost,
         "bytes of its line are lost"
     );
     write(&mut engine, bytes, 128, &[3; 64]).unwrap();
-    read(&mut engine, Ask::Read, 128, &mut line).unwrap();
+    read(&mut engine, Command::Read, 128, &mut line).unwrap();
     assert_eq!(line, [3; 64]);
-    assert_eq!(read(&mut engine, Ask::Read, 192, &mut line), lost);
+    assert_eq!(read(&mut engine, Command::Read, 192, &mut line), lost);
 }
 
 /// Flash that holds what it holds for a tenth of a second.
@@ -173,7 +180,7 @@ fn rest(engine: &mut DeviceEngine, span: Picos) {
     let end = engine.stats().clock + span;
     let mut page = vec![0; PAGE];
     while engine.stats().clock < end {
-        let _ = read(engine, Ask::ReadBlocks, 0, &mut page);
+        let _ = read(engine, Command::ReadBlocks, 0, &mut page);
     }
 }
 
@@ -182,7 +189,7 @@ fn what_rests_for_long_is_lost_and_what_is_written_anew_is_not() {
     let place = Place::new("forgetting");
     let image = place.path("image");
     let mut engine = made(&place, &with_log(&FORGETS));
-    let blocks = Ask::WriteBlocks(Acknowledge::Accepted);
+    let blocks = Command::WriteBlocks(Acknowledge::Accepted);
     for page in 0..64 {
         write(&mut engine, blocks, page * PAGE, &[7; PAGE]).unwrap();
     }

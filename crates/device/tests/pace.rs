@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Place, with_slow_flash};
-use device::{Ask, Pace, RealDevice};
+use device::{Command, Pace, RealDevice};
 use port::{Device, Drive, Turned};
 use std::future::Future;
 use std::pin::pin;
@@ -37,7 +37,7 @@ fn a_host_that_waits_waits_at_least_the_accounted_time() {
             2 => device.block_on(device.persist()),
             _ => {
                 let mut engine = device.engine();
-                let ticket = engine.submit(Ask::Persist, ByteAddr::new(0), units::Bytes::ZERO);
+                let ticket = engine.submit(Command::Persist, ByteAddr::new(0), units::Bytes::ZERO);
                 engine
                     .finish(ticket.unwrap(), &mut [])
                     .map(|(completion, _)| completion)

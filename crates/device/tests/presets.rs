@@ -8,9 +8,11 @@ fn preset(name: &str) -> DeviceConfig {
     DeviceConfig::of_preset(name, &[]).unwrap()
 }
 
-/// A load of a logged line on an idle device, without its bytes on the wire.
+/// A load of a logged line on an idle device, without its bytes on the wire, in whole nanoseconds.
 fn line_read(config: &DeviceConfig) -> Picos {
-    config.device.line_read + config.ssd.log_lookup + config.ssd.dram_latency
+    let dram = config.ssd_dram.spec().unloaded_closed();
+    let load = config.device.line_read + config.ssd.log_lookup + dram;
+    Picos::from_nanos(load.get() / 1_000)
 }
 
 /// ByteFS §4.3: log of 256 MB cleaned at 85 %, TxLog of 2 MB, skip list, 89 ns a lookup, no page

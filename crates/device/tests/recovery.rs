@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Place, made, small, small_log};
-use device::{Ask, DeviceConfig, DeviceEngine, Pace, Ticket, fsck};
+use device::{Command, DeviceConfig, DeviceEngine, Pace, Ticket, fsck};
 use port::{Acknowledge, Atomicity, DeviceError};
 use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, Stream, TxId};
@@ -23,11 +23,13 @@ fn work(engine: &mut DeviceEngine, model: &mut [u8], stream: &mut Stream) {
             (at, 1 + stream.below(300))
         };
         let bytes = vec![stream.bits() as u8; size as usize];
-        let ask = match is_block {
-            true => Ask::WriteBlocks(Acknowledge::Accepted),
-            false => Ask::Write(TxId::NONE),
+        let command = match is_block {
+            true => Command::WriteBlocks(Acknowledge::Accepted),
+            false => Command::Write(TxId::NONE),
         };
-        let ticket = engine.submit_write(ask, ByteAddr::new(at), &bytes).unwrap();
+        let ticket = engine
+            .submit_write(command, ByteAddr::new(at), &bytes)
+            .unwrap();
         engine.finish(ticket, &mut []).unwrap();
         model[at as usize..(at + size) as usize].copy_from_slice(&bytes);
     }
@@ -54,7 +56,9 @@ fn check(name: &str, config: &DeviceConfig) {
         engine.audit();
         let mut found = vec![0; model.len()];
         let size = Bytes::new(model.len() as u64);
-        let ticket = engine.submit(Ask::Read, ByteAddr::new(0), size).unwrap();
+        let ticket = engine
+            .submit(Command::Read, ByteAddr::new(0), size)
+            .unwrap();
         engine.finish(ticket, &mut found).unwrap();
         let wrong = found
             .iter()
@@ -89,7 +93,7 @@ impl Work {
     fn write(&mut self, tx: TxId, line: usize, count: usize, value: u8) -> bool {
         let bytes = vec![value; count * 64];
         let at = ByteAddr::new(line as u64 * 64);
-        let ticket = self.engine.submit_write(Ask::Write(tx), at, &bytes);
+        let ticket = self.engine.submit_write(Command::Write(tx), at, &bytes);
         let done = self.engine.finish(ticket.unwrap(), &mut []);
         match done {
             Ok(_) => true,
@@ -125,8 +129,8 @@ impl Work {
         }
     }
 
-    fn submit_end(&mut self, ask: Ask) -> Ticket {
-        let ticket = self.engine.submit(ask, ByteAddr::new(0), Bytes::ZERO);
+    fn submit_end(&mut self, command: Command) -> Ticket {
+        let ticket = self.engine.submit(command, ByteAddr::new(0), Bytes::ZERO);
         ticket.unwrap()
     }
 
@@ -139,9 +143,9 @@ impl Work {
         let (tx, lines) = self.open.swap_remove(nth);
         let is_commit = self.below(3) > 0;
         let ticket = self.submit_end(if is_commit {
-            Ask::Commit(tx)
+            Command::Commit(tx)
         } else {
-            Ask::Abort(tx)
+            Command::Abort(tx)
         });
         assert_eq!(
             self.engine.finish(ticket, &mut []).unwrap().1,
@@ -167,7 +171,7 @@ impl Work {
         if !self.open.is_empty() && self.below(2) == 0 {
             let (tx, lines) = self.open.swap_remove(0);
             self.in_doubt = lines;
-            self.submit_end(Ask::Commit(tx));
+            self.submit_end(Command::Commit(tx));
         }
         for _ in 0..self.below(12) {
             self.engine.step();
@@ -180,7 +184,7 @@ impl Work {
         self.engine.audit();
         let mut found = vec![0; self.committed.len() * 64];
         let size = Bytes::new(found.len() as u64);
-        let ticket = self.engine.submit(Ask::Read, ByteAddr::new(0), size);
+        let ticket = self.engine.submit(Command::Read, ByteAddr::new(0), size);
         self.engine.finish(ticket.unwrap(), &mut found).unwrap();
         let lines: Vec<_> = found.chunks(64).collect();
         let has = |line: usize, value: u8| lines[line] == [value; 64];

@@ -5,18 +5,20 @@ mod common;
 use common::{Place, made, small, small_log};
 use device::activity::{ACTIVITY, STANDING};
 use device::latency::Kind;
-use device::{Ask, Counters, DeviceEngine, Image, Pace};
+use device::{Command, Counters, DeviceEngine, Image, Pace};
 use port::Acknowledge;
 use units::{ByteAddr, Bytes, Picos, TxId};
 
-fn write(engine: &mut DeviceEngine, ask: Ask, at: u64, bytes: &[u8]) -> Picos {
-    let ticket = engine.submit_write(ask, ByteAddr::new(at), bytes).unwrap();
+fn write(engine: &mut DeviceEngine, command: Command, at: u64, bytes: &[u8]) -> Picos {
+    let ticket = engine
+        .submit_write(command, ByteAddr::new(at), bytes)
+        .unwrap();
     engine.finish(ticket, &mut []).unwrap().0.took()
 }
 
-fn run(engine: &mut DeviceEngine, ask: Ask, at: u64, into: &mut [u8]) -> Picos {
+fn run(engine: &mut DeviceEngine, command: Command, at: u64, into: &mut [u8]) -> Picos {
     let size = Bytes::new(into.len() as u64);
-    let ticket = engine.submit(ask, ByteAddr::new(at), size).unwrap();
+    let ticket = engine.submit(command, ByteAddr::new(at), size).unwrap();
     engine.finish(ticket, into).unwrap().0.took()
 }
 
@@ -38,20 +40,20 @@ fn every_kind_of_request_has_its_latencies() {
     let other = engine.begin().unwrap();
     let (mut line, mut page) = ([0; 64], vec![0; 4096]);
     let took = [
-        run(&mut engine, Ask::Read, 0, &mut line),
-        write(&mut engine, Ask::Write(tx), 0, &line),
-        run(&mut engine, Ask::Persist, 0, &mut []),
-        run(&mut engine, Ask::ReadBlocks, 8192, &mut page),
+        run(&mut engine, Command::Read, 0, &mut line),
+        write(&mut engine, Command::Write(tx), 0, &line),
+        run(&mut engine, Command::Persist, 0, &mut []),
+        run(&mut engine, Command::ReadBlocks, 8192, &mut page),
         write(
             &mut engine,
-            Ask::WriteBlocks(Acknowledge::Durable),
+            Command::WriteBlocks(Acknowledge::Durable),
             8192,
             &page,
         ),
-        run(&mut engine, Ask::Flush, 0, &mut []),
-        run(&mut engine, Ask::Trim, 8192, &mut []),
-        run(&mut engine, Ask::Commit(tx), 0, &mut []),
-        run(&mut engine, Ask::Abort(other), 0, &mut []),
+        run(&mut engine, Command::Flush, 0, &mut []),
+        run(&mut engine, Command::Trim, 8192, &mut []),
+        run(&mut engine, Command::Commit(tx), 0, &mut []),
+        run(&mut engine, Command::Abort(other), 0, &mut []),
     ];
     let latencies = Image::describe(engine.image()).unwrap().latencies;
     assert_eq!(latencies, engine.latencies());
@@ -69,8 +71,8 @@ fn a_request_that_fails_has_no_latency() {
     let mut engine = made(&place, &small_log());
     let line = [1; 64];
     let (first, second) = (engine.begin().unwrap(), engine.begin().unwrap());
-    write(&mut engine, Ask::Write(first), 0, &line);
-    let ticket = engine.submit_write(Ask::Write(second), ByteAddr::new(0), &line);
+    write(&mut engine, Command::Write(first), 0, &line);
+    let ticket = engine.submit_write(Command::Write(second), ByteAddr::new(0), &line);
     assert!(engine.finish(ticket.unwrap(), &mut []).is_err());
     assert_eq!(engine.latencies().of(Kind::ByteWrite).count(), 1);
 }
@@ -89,7 +91,12 @@ fn counts_are_of_the_whole_life_and_survive_a_kill() {
     let mut appends = 0;
     for turn in 0..3 {
         for line in 0..1_000 {
-            write(&mut engine, Ask::Write(TxId::NONE), line * 64, &[turn; 64]);
+            write(
+                &mut engine,
+                Command::Write(TxId::NONE),
+                line * 64,
+                &[turn; 64],
+            );
         }
         engine.settle();
         engine.publish();
@@ -125,21 +132,21 @@ fn how_it_stands_is_seen_while_it_works() {
     );
     let tx = engine.begin().unwrap();
     for line in 0..9 {
-        write(&mut engine, Ask::Write(tx), line * 64, &[1; 64]);
+        write(&mut engine, Command::Write(tx), line * 64, &[1; 64]);
     }
     assert_eq!(seen(&mut engine, "log_used_slots"), 9);
     assert_eq!(seen(&mut engine, "open_transactions"), 1);
     write(
         &mut engine,
-        Ask::WriteBlocks(Acknowledge::Durable),
+        Command::WriteBlocks(Acknowledge::Durable),
         1 << 16,
         &[1; 4096],
     );
     assert_eq!(seen(&mut engine, "free_blocks"), free - 1);
-    let ticket = engine.submit(Ask::Read, ByteAddr::new(1 << 16), Bytes::new(64));
+    let ticket = engine.submit(Command::Read, ByteAddr::new(1 << 16), Bytes::new(64));
     assert_eq!(seen(&mut engine, "requests_under_way"), 1);
     engine.finish(ticket.unwrap(), &mut [0; 64]).unwrap();
-    run(&mut engine, Ask::Commit(tx), 0, &mut []);
+    run(&mut engine, Command::Commit(tx), 0, &mut []);
     assert_eq!(seen(&mut engine, "open_transactions"), 0);
     assert_eq!(seen(&mut engine, "requests_under_way"), 0);
 }

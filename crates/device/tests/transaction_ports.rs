@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Place, made, small};
-use device::{Ask, DeviceConfig, DeviceEngine};
+use device::{Command, DeviceConfig, DeviceEngine};
 use port::{Acknowledge, Atomicity, DeviceError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -166,20 +166,20 @@ fn pattern(size: usize, seed: u8) -> Vec<u8> {
 
 type Outcome = Result<Atomicity, DeviceError>;
 
-fn ask(engine: &mut DeviceEngine, ask: Ask, at: usize, size: usize) -> Outcome {
-    let ticket = engine.submit(ask, ByteAddr::new(at as u64), Bytes::new(size as u64))?;
+fn ask(engine: &mut DeviceEngine, command: Command, at: usize, size: usize) -> Outcome {
+    let ticket = engine.submit(command, ByteAddr::new(at as u64), Bytes::new(size as u64))?;
     Ok(engine.finish(ticket, &mut [])?.1)
 }
 
-fn write(engine: &mut DeviceEngine, ask: Ask, at: usize, bytes: &[u8]) -> Outcome {
-    let ticket = engine.submit_write(ask, ByteAddr::new(at as u64), bytes)?;
+fn write(engine: &mut DeviceEngine, command: Command, at: usize, bytes: &[u8]) -> Outcome {
+    let ticket = engine.submit_write(command, ByteAddr::new(at as u64), bytes)?;
     Ok(engine.finish(ticket, &mut [])?.1)
 }
 
 fn check_bytes(engine: &mut DeviceEngine, model: &Model, at: usize, size: usize) {
     let mut found = vec![0; size];
     let (from, bytes) = (ByteAddr::new(at as u64), Bytes::new(size as u64));
-    let ticket = engine.submit(Ask::Read, from, bytes).unwrap();
+    let ticket = engine.submit(Command::Read, from, bytes).unwrap();
     engine.finish(ticket, &mut found).unwrap();
     let model = &model.bytes[at..at + size];
     let wrong = found
@@ -194,8 +194,8 @@ fn end(engine: &mut DeviceEngine, model: &mut Model, nth: usize, is_commit: bool
         return;
     };
     let how = match is_commit {
-        true => Ask::Commit(open.tx),
-        false => Ask::Abort(open.tx),
+        true => Command::Commit(open.tx),
+        false => Command::Abort(open.tx),
     };
     assert_eq!(ask(engine, how, 0, 0), Ok(open.atomicity()), "{how:?}");
     let unknown = Err(DeviceError::UnknownTransaction { tx: open.tx });
@@ -219,7 +219,7 @@ fn apply(engine: &mut DeviceEngine, model: &mut Model, step: &Step) {
             });
             let bytes = pattern(size, seed);
             let expected = model.write(by, at, &bytes).map(|()| Atomicity::Whole);
-            let found = write(engine, Ask::Write(tx), at, &bytes);
+            let found = write(engine, Command::Write(tx), at, &bytes);
             assert_eq!(found, expected, "{step:?}");
         }
         Step::Commit(nth) => end(engine, model, nth, true),
@@ -228,12 +228,12 @@ fn apply(engine: &mut DeviceEngine, model: &mut Model, step: &Step) {
         Step::WriteBlocks(block, count, seed) => {
             let bytes = pattern(count * BLOCK, seed);
             let is_done = model.fill(block, &bytes);
-            let how = Ask::WriteBlocks(Acknowledge::Accepted);
+            let how = Command::WriteBlocks(Acknowledge::Accepted);
             check_locked(write(engine, how, block * BLOCK, &bytes), is_done, step);
         }
         Step::Trim(block, count) => {
             let is_done = model.fill(block, &vec![0; count * BLOCK]);
-            let found = ask(engine, Ask::Trim, block * BLOCK, count * BLOCK);
+            let found = ask(engine, Command::Trim, block * BLOCK, count * BLOCK);
             check_locked(found, is_done, step);
         }
     }
@@ -323,7 +323,7 @@ fn a_large_transaction_may_have_many_writes_under_way() {
                 let at = (nth * 1_000) as u64;
                 let bytes = pattern(640, round.wrapping_mul(20).wrapping_add(nth as u8));
                 let at = ByteAddr::new(at / 64 * 64 + u64::from(round) * 7 * 64);
-                let ticket = engine.submit_write(Ask::Write(tx), at, &bytes).unwrap();
+                let ticket = engine.submit_write(Command::Write(tx), at, &bytes).unwrap();
                 (ticket, at, bytes)
             })
             .collect();
@@ -331,13 +331,13 @@ fn a_large_transaction_may_have_many_writes_under_way() {
             let done = engine.finish(*ticket, &mut []);
             assert_eq!(done.map(|(_, how)| how), Ok(Atomicity::Whole));
         }
-        let parts = ask(&mut engine, Ask::Commit(tx), 0, 0);
+        let parts = ask(&mut engine, Command::Commit(tx), 0, 0);
         assert!(matches!(parts, Ok(Atomicity::Parts { .. })), "{parts:?}");
         engine.audit();
         for (_, at, bytes) in &writes {
             let found = write(
                 &mut engine,
-                Ask::Write(TxId::NONE),
+                Command::Write(TxId::NONE),
                 at.get() as usize,
                 bytes,
             );

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, made, small_log};
-use device::{Ask, DeviceConfig, DeviceEngine, Pace, Step, fsck};
+use device::{Command, DeviceConfig, DeviceEngine, Pace, Step, fsck};
 use port::DeviceError;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -11,19 +11,23 @@ const LINES: u64 = 600;
 
 fn write(engine: &mut DeviceEngine, tx: TxId, line: u64, seed: u8) -> Result<(), DeviceError> {
     let at = ByteAddr::new(line * 64);
-    let ticket = engine.submit_write(Ask::Write(tx), at, &[seed; 64])?;
+    let ticket = engine.submit_write(Command::Write(tx), at, &[seed; 64])?;
     engine.finish(ticket, &mut []).map(|_| ())
 }
 
-fn end(engine: &mut DeviceEngine, ask: Ask) {
-    let ticket = engine.submit(ask, ByteAddr::new(0), Bytes::ZERO).unwrap();
+fn end(engine: &mut DeviceEngine, command: Command) {
+    let ticket = engine
+        .submit(command, ByteAddr::new(0), Bytes::ZERO)
+        .unwrap();
     engine.finish(ticket, &mut []).unwrap();
 }
 
 fn lines(engine: &mut DeviceEngine) -> Vec<u8> {
     let mut bytes = vec![0; LINES as usize * 64];
     let size = Bytes::new(bytes.len() as u64);
-    let ticket = engine.submit(Ask::Read, ByteAddr::new(0), size).unwrap();
+    let ticket = engine
+        .submit(Command::Read, ByteAddr::new(0), size)
+        .unwrap();
     engine.finish(ticket, &mut bytes).unwrap();
     let whole = bytes
         .chunks_exact(64)
@@ -50,10 +54,10 @@ fn committed_transactions_are_whole_after_a_kill_and_others_absent() {
                 changed[line as usize] = seed;
             }
             match stream.below(4) {
-                0 => end(&mut engine, Ask::Abort(tx)),
+                0 => end(&mut engine, Command::Abort(tx)),
                 1 if turn % 2 == 0 => break,
                 _ => {
-                    end(&mut engine, Ask::Commit(tx));
+                    end(&mut engine, Command::Commit(tx));
                     model = changed;
                 }
             }
@@ -79,16 +83,16 @@ fn the_end_of_a_transaction_is_asked_for_once() {
     let config = common::small("bytefs", &sets);
     let mut engine = made(&place, &config);
     let refused = |engine: &mut DeviceEngine, tx: TxId| {
-        for ask in [Ask::Commit(tx), Ask::Abort(tx)] {
-            let again = engine.submit(ask, ByteAddr::new(0), Bytes::ZERO);
+        for command in [Command::Commit(tx), Command::Abort(tx)] {
+            let again = engine.submit(command, ByteAddr::new(0), Bytes::ZERO);
             assert_eq!(again, Err(DeviceError::UnknownTransaction { tx }));
         }
     };
     for turn in 0..4u8 {
         let tx = engine.begin().unwrap();
         let at = ByteAddr::new(u64::from(turn) * 64);
-        let write = engine.submit_write(Ask::Write(tx), at, &[turn; 64]);
-        let commit = engine.submit(Ask::Commit(tx), ByteAddr::new(0), Bytes::ZERO);
+        let write = engine.submit_write(Command::Write(tx), at, &[turn; 64]);
+        let commit = engine.submit(Command::Commit(tx), ByteAddr::new(0), Bytes::ZERO);
         refused(&mut engine, tx);
         engine.finish(write.unwrap(), &mut []).unwrap();
         let commit = commit.unwrap();

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Place, made, small};
 use device::latency::Kind;
-use device::{Ask, DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use device::{Command, DeviceConfig, DeviceEngine, Image, Pace, fsck};
 use port::{Acknowledge, DeviceError};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,15 +21,15 @@ fn config() -> DeviceConfig {
     small("consumer-tlc", &["ssd.dram=64KiB"])
 }
 
-fn write(engine: &mut DeviceEngine, ask: Ask, at: usize, bytes: &[u8]) -> Picos {
+fn write(engine: &mut DeviceEngine, command: Command, at: usize, bytes: &[u8]) -> Picos {
     let at = ByteAddr::new(at as u64);
-    let ticket = engine.submit_write(ask, at, bytes).unwrap();
+    let ticket = engine.submit_write(command, at, bytes).unwrap();
     engine.finish(ticket, &mut []).unwrap().0.took()
 }
 
-fn ask(engine: &mut DeviceEngine, ask: Ask, at: usize, size: usize) -> Picos {
+fn ask(engine: &mut DeviceEngine, command: Command, at: usize, size: usize) -> Picos {
     let (at, size) = (ByteAddr::new(at as u64), Bytes::new(size as u64));
-    let ticket = engine.submit(ask, at, size).unwrap();
+    let ticket = engine.submit(command, at, size).unwrap();
     engine.finish(ticket, &mut []).unwrap().0.took()
 }
 
@@ -90,23 +90,23 @@ fn work(engine: &mut DeviceEngine, model: &mut Model, stream: &mut Stream) {
         let lines = page * LINES..(page + 1) * LINES;
         match stream.below(40) {
             0 => {
-                ask(engine, Ask::Flush, 0, 0);
+                ask(engine, Command::Flush, 0, 0);
                 model.flushed();
             }
             1 => {
-                ask(engine, Ask::Persist, 0, 0);
+                ask(engine, Command::Persist, 0, 0);
                 model.flushed();
             }
             2 => {
                 // A trim is durable at once: it is a record, and needs no buffer.
-                ask(engine, Ask::Trim, page * PAGE, PAGE);
+                ask(engine, Command::Trim, page * PAGE, PAGE);
                 model.written(lines, 0, true);
             }
             3..20 => {
                 let first = lines.start + stream.below(60) as usize;
                 let count = 1 + stream.below(4) as usize;
                 let bytes = vec![value; count * 64];
-                write(engine, Ask::Write(TxId::NONE), first * 64, &bytes);
+                write(engine, Command::Write(TxId::NONE), first * 64, &bytes);
                 model.written(first..first + count, value, false);
             }
             kind => {
@@ -115,7 +115,12 @@ fn work(engine: &mut DeviceEngine, model: &mut Model, stream: &mut Stream) {
                     true => Acknowledge::Durable,
                     false => Acknowledge::Accepted,
                 };
-                write(engine, Ask::WriteBlocks(how), page * PAGE, &[value; PAGE]);
+                write(
+                    engine,
+                    Command::WriteBlocks(how),
+                    page * PAGE,
+                    &[value; PAGE],
+                );
                 model.written(lines, value, is_through);
             }
         }
@@ -153,7 +158,9 @@ fn a_kill_takes_only_what_was_not_flushed() {
         engine.audit();
         let mut found = vec![0; PAGES * PAGE];
         let size = Bytes::new(found.len() as u64);
-        let ticket = engine.submit(Ask::Read, ByteAddr::new(0), size).unwrap();
+        let ticket = engine
+            .submit(Command::Read, ByteAddr::new(0), size)
+            .unwrap();
         engine.finish(ticket, &mut found).unwrap();
         model.judge(turn, &found);
     }
@@ -176,9 +183,9 @@ fn what_was_in_the_dram_of_a_killed_device_is_gone_when_it_is_opened() {
     let mut engine = made(&place, &config());
     let image = place.path("image");
     let [flushed, buffered] = [*b"brought to flash", *b"only in a buffer"];
-    let blocks = Ask::WriteBlocks(Acknowledge::Accepted);
+    let blocks = Command::WriteBlocks(Acknowledge::Accepted);
     write(&mut engine, blocks, 0, &flushed.repeat(PAGE / 16));
-    ask(&mut engine, Ask::Flush, 0, 0);
+    ask(&mut engine, Command::Flush, 0, 0);
     write(&mut engine, blocks, 0, &buffered.repeat(PAGE / 16));
     drop(engine);
     assert!(dram_has(&image, &buffered), "it was in a buffer");
@@ -186,7 +193,7 @@ fn what_was_in_the_dram_of_a_killed_device_is_gone_when_it_is_opened() {
     let mut engine = DeviceEngine::open(&image, Pace::None).unwrap();
     assert!(!dram_has(&image, &buffered) && !dram_has(&image, &flushed));
     let mut found = [0; 16];
-    let ticket = engine.submit(Ask::Read, ByteAddr::new(0), Bytes::new(16));
+    let ticket = engine.submit(Command::Read, ByteAddr::new(0), Bytes::new(16));
     engine.finish(ticket.unwrap(), &mut found).unwrap();
     assert_eq!(found, flushed);
     assert_eq!(engine.health().unsafe_shutdowns, 1);
@@ -197,12 +204,12 @@ fn a_device_that_is_closed_in_order_keeps_what_was_not_flushed() {
     let place = Place::new("unprotected-closed");
     let mut engine = made(&place, &config());
     let image = place.path("image");
-    write(&mut engine, Ask::Write(TxId::NONE), 8192, &[7; 64]);
+    write(&mut engine, Command::Write(TxId::NONE), 8192, &[7; 64]);
     engine.close().unwrap();
     checked(&image);
     let mut engine = DeviceEngine::open(&image, Pace::None).unwrap();
     let mut found = [0; 64];
-    let ticket = engine.submit(Ask::Read, ByteAddr::new(8192), Bytes::new(64));
+    let ticket = engine.submit(Command::Read, ByteAddr::new(8192), Bytes::new(64));
     engine.finish(ticket.unwrap(), &mut found).unwrap();
     assert_eq!(found, [7; 64]);
     assert_eq!(engine.health().unsafe_shutdowns, 0);
@@ -221,7 +228,7 @@ fn worn_out(place: &Place, seed: &str) -> DeviceEngine {
     for _ in 0..100_000 {
         let at = ByteAddr::new(stream.below(PAGES as u64) * PAGE as u64);
         let bytes = [1 + stream.below(255) as u8; PAGE];
-        let blocks = Ask::WriteBlocks(Acknowledge::Accepted);
+        let blocks = Command::WriteBlocks(Acknowledge::Accepted);
         let ticket = engine.submit_write(blocks, at, &bytes).unwrap();
         match engine.finish(ticket, &mut []) {
             Ok(_) => {}
@@ -235,7 +242,9 @@ fn worn_out(place: &Place, seed: &str) -> DeviceEngine {
 fn pages(engine: &mut DeviceEngine) -> Vec<u8> {
     let mut found = vec![0; PAGES * PAGE];
     let size = Bytes::new(found.len() as u64);
-    let ticket = engine.submit(Ask::Read, ByteAddr::new(0), size).unwrap();
+    let ticket = engine
+        .submit(Command::Read, ByteAddr::new(0), size)
+        .unwrap();
     engine.finish(ticket, &mut found).unwrap();
     found
 }
@@ -273,19 +282,19 @@ fn flushes_and_what_is_written_through_take_the_time_of_their_programs() {
     let mut engine = made(&place, &config);
     let (program, cost) = (config.nand.t_prog, config.ssd.flush_cost);
     assert!(!cost.is_zero(), "the preset says what a flush costs");
-    let how = |how| Ask::WriteBlocks(how);
+    let how = |how| Command::WriteBlocks(how);
     let accepted = write(&mut engine, how(Acknowledge::Accepted), 0, &[1; PAGE]);
     assert!(accepted < program, "{accepted}");
     let through = write(&mut engine, how(Acknowledge::Durable), PAGE, &[2; PAGE]);
     assert!(through > program && through < program + cost, "{through}");
     engine.settle();
-    let idle = ask(&mut engine, Ask::Flush, 0, 0);
+    let idle = ask(&mut engine, Command::Flush, 0, 0);
     assert!(idle > cost && idle < cost + program, "{idle}");
-    write(&mut engine, Ask::Write(TxId::NONE), 2 * PAGE, &[3; 64]);
-    let barrier = ask(&mut engine, Ask::Persist, 0, 0);
+    write(&mut engine, Command::Write(TxId::NONE), 2 * PAGE, &[3; 64]);
+    let barrier = ask(&mut engine, Command::Persist, 0, 0);
     assert!(barrier > cost + program, "{barrier}");
     write(&mut engine, how(Acknowledge::Accepted), 0, &[4; PAGE]);
-    let flush = ask(&mut engine, Ask::Flush, 0, 0);
+    let flush = ask(&mut engine, Command::Flush, 0, 0);
     assert!(flush > cost + program, "{flush}");
     let latencies = Image::describe(engine.image()).unwrap().latencies;
     let flushes = latencies.of(Kind::Flush);

@@ -138,8 +138,29 @@ impl Day {
     }
     /// The day it is when a device has been at work until `now` and a day has this length.
     pub fn at(now: Time, length: Picos) -> Self {
-        let number = now.as_picos() / length.get().max(1);
-        Self(u32::try_from(number).unwrap_or(u32::MAX))
+        Calendar {
+            day: length,
+            nanos_before: 0,
+        }
+        .today(now)
+    }
+}
+
+/// How a device's clock becomes days.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Calendar {
+    /// How long a day is.
+    pub day: Picos,
+    /// Nanoseconds that the device was at work before its clock began anew: 584 years at most.
+    pub nanos_before: u64,
+}
+
+impl Calendar {
+    /// The day it is at `now`.
+    pub fn today(&self, now: Time) -> Day {
+        let before = u128::from(self.nanos_before) * 1_000;
+        let number = (before + u128::from(now.as_picos())) / u128::from(self.day.get().max(1));
+        Day(u32::try_from(number).unwrap_or(u32::MAX))
     }
 }
 

@@ -21,6 +21,6 @@ pub mod stats;
 
 pub use command::{Command, Completion, Kind, NandEvent, Operation};
 pub use config::{NandConfig, Parallelism, Scheduling};
-pub use faults::{Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
+pub use faults::{Calendar, Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
 pub use flash::Nand;
 pub use stats::{KindStats, NandStats};

@@ -35,6 +35,15 @@ pub enum DeviceError {
         /// First byte of the line or block.
         at: ByteAddr,
     },
+    /// Open transactions would wait for each other for ever.
+    #[error(
+        "byte {at} was written by a transaction that waits for this one; abort this one and begin \
+         it anew"
+    )]
+    Deadlock {
+        /// First byte of the line or block.
+        at: ByteAddr,
+    },
     /// No such transaction is open.
     #[error("{tx} is not open; it was never begun, or is committed or aborted already")]
     UnknownTransaction {

@@ -22,6 +22,22 @@ pub struct DeviceStats {
     pub flash: FlashTraffic,
 }
 
+impl DeviceStats {
+    /// Both, one after the other; the clock is that of the second, and the flash is the first's.
+    #[must_use]
+    pub fn plus(&self, later: &Self) -> Self {
+        Self {
+            clock: later.clock,
+            byte_port: self.byte_port.plus(&later.byte_port),
+            block_port: self.block_port.plus(&later.block_port),
+            barriers: self.barriers + later.barriers,
+            commits: self.commits + later.commits,
+            aborts: self.aborts + later.aborts,
+            flash: self.flash,
+        }
+    }
+}
+
 /// What went through a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortTraffic {
@@ -38,6 +54,19 @@ pub struct PortTraffic {
     pub read_time: Picos,
     /// Time of writes, added up.
     pub write_time: Picos,
+}
+
+impl PortTraffic {
+    fn plus(&self, later: &Self) -> Self {
+        Self {
+            reads: self.reads + later.reads,
+            writes: self.writes + later.writes,
+            to_host: self.to_host + later.to_host,
+            to_device: self.to_device + later.to_device,
+            read_time: self.read_time.saturating_add(later.read_time),
+            write_time: self.write_time.saturating_add(later.write_time),
+        }
+    }
 }
 
 /// What the flash did, of the host's and the firmware's own.

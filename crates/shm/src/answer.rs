@@ -19,6 +19,7 @@ mod status {
     pub const READ_ONLY: u32 = 8;
     pub const LOST: u32 = 9;
     pub const STOPPED: u32 = 10;
+    pub const DEADLOCK: u32 = 11;
 }
 
 /// The log whose want leaves a device without transactions.
@@ -81,6 +82,7 @@ fn refusal(error: &DeviceError, region: &Region) -> (u32, [u64; 4]) {
             (status::NOT_BLOCKS, [at.get(), size.get(), block.get(), 0])
         }
         DeviceError::Locked { at } => (status::LOCKED, [at.get(), 0, 0, 0]),
+        DeviceError::Deadlock { at } => (status::DEADLOCK, [at.get(), 0, 0, 0]),
         DeviceError::UnknownTransaction { tx } => {
             let tx = u64::from(tx.get());
             (status::UNKNOWN_TRANSACTION, [tx, 0, 0, 0])
@@ -145,6 +147,7 @@ pub fn decode(words: &Words, region: &Region) -> Result<Done, DeviceError> {
             DeviceError::NotBlocks { at, size, block }
         }
         status::LOCKED => DeviceError::Locked { at },
+        status::DEADLOCK => DeviceError::Deadlock { at },
         status::UNKNOWN_TRANSACTION => {
             let tx = TxId::new(low(a));
             DeviceError::UnknownTransaction { tx }

@@ -7,8 +7,6 @@
 //! device does. See `docs/replay.md`.
 
 mod engine;
-mod event;
-mod order;
 mod pattern;
 mod result;
 mod source;

@@ -5,7 +5,7 @@ use crate::forecast::Forecast;
 use crate::harness::{DeviceEvent, Harness};
 use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
-use nand::{Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation};
+use nand::{Calendar, Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation};
 use units::address::LINE_BYTES;
 use units::{Bytes, Picos, Time};
 
@@ -28,8 +28,8 @@ pub struct ResourceConfig<'a> {
     pub tells_pages: bool,
     /// Whether the firmware asks when commands will be done (`ftl.estimator = exact`).
     pub forecasts: bool,
-    /// What goes wrong in the flash, if anything does, and how long a day of retention is.
-    pub faults: Option<(Faults, Picos)>,
+    /// What goes wrong in the flash, if anything does, and how its days are counted.
+    pub faults: Option<(Faults, Calendar)>,
     /// When the device begins: nothing is busy before.
     pub now: Time,
 }
@@ -56,18 +56,20 @@ pub struct Resources<B> {
     pub(crate) interrupt_latency: Picos,
     pub(crate) tells_pages: bool,
     forecast: Option<Forecast>,
-    /// How long a day of retention is.
-    day: Picos,
+    calendar: Calendar,
 }
 
 impl<B: DataPlane> Resources<B> {
     /// Idle resources.
     pub fn new(config: ResourceConfig<'_>, bytes: B) -> Self {
         let mut nand = Nand::new(config.nand);
-        let mut day = Picos::MAX;
-        if let Some((faults, length)) = config.faults {
+        let mut calendar = Calendar {
+            day: Picos::MAX,
+            nanos_before: 0,
+        };
+        if let Some((faults, of_faults)) = config.faults {
             nand = nand.with_faults(faults);
-            day = length;
+            calendar = of_faults;
         }
         Self {
             nand,
@@ -83,7 +85,26 @@ impl<B: DataPlane> Resources<B> {
             interrupt_latency: config.interrupt_latency,
             tells_pages: config.tells_pages,
             forecast: config.forecasts.then(Forecast::default),
-            day,
+            calendar,
+        }
+    }
+
+    /// The same resources with other bytes.
+    pub fn with_bytes<C>(&self, bytes: C) -> Resources<C> {
+        Resources {
+            nand: self.nand.clone(),
+            dram: self.dram.clone(),
+            bytes,
+            dram_latency: self.dram_latency,
+            pipelines: self.pipelines,
+            firmware_cores: self.firmware_cores.clone(),
+            waiting_commands: self.waiting_commands.clone(),
+            nand_events: self.nand_events.clone(),
+            completions: Vec::new(),
+            interrupt_latency: self.interrupt_latency,
+            tells_pages: self.tells_pages,
+            forecast: self.forecast.clone(),
+            calendar: self.calendar,
         }
     }
 
@@ -177,9 +198,9 @@ impl<B: DataPlane> Resources<B> {
     }
 
     fn submit<H: Harness>(&mut self, now: Time, command: NandCommand, harness: &mut H) {
-        let day = self.day;
+        let calendar = self.calendar;
         if let Some(faults) = self.nand.faults_mut() {
-            faults.set_today(Day::at(now, day));
+            faults.set_today(calendar.today(now));
         }
         let command = Command {
             tag: command.tag.get(),

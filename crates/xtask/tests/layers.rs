@@ -20,7 +20,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
     ("shm", &["units", "port"]),
     (
         "device",
-        &["units", "settings", "nand", "firmware", "port", "soc"],
+        &["units", "settings", "nand", "dram", "firmware", "port", "soc"],
     ),
     ("serve", &["units", "port", "shm", "device"]),
     ("capi", &["units", "port", "shm"]),

@@ -12,6 +12,8 @@ pub struct Fullness {
     pub log_used: u32,
     /// Whether a half is being compacted.
     pub is_compacting: bool,
+    /// Whether a half is to be sealed before it is full.
+    pub is_draining: bool,
     /// Frames of the data cache.
     pub frames: u32,
     /// Frames that have a page, or wait for one.
@@ -35,6 +37,7 @@ impl<I: LogIndex> Controller<I> {
             log_slots: log.map_or(0, |log| log.slot_count()),
             log_used: log.map_or(0, |log| log.used_slots()),
             is_compacting: log.is_some_and(|log| log.is_compacting()),
+            is_draining: log.is_some_and(|log| log.is_draining()),
             frames: self.cache.frame_count() as u32,
             frames_used: self.cache.used_frames() as u32,
             buffers: buffers as u32,

@@ -212,7 +212,9 @@ async fn zero_bytes(device: &impl Device, at: ByteAddr, size: usize) -> Result<(
 fn errno(error: &DeviceError) -> Errno {
     match error {
         DeviceError::OutOfRange { .. } | DeviceError::NotBlocks { .. } => Errno::EINVAL,
-        DeviceError::Locked { .. } | DeviceError::LogFull => Errno::EBUSY,
+        DeviceError::Locked { .. } | DeviceError::Deadlock { .. } | DeviceError::LogFull => {
+            Errno::EBUSY
+        }
         DeviceError::ReadOnly => Errno::EROFS,
         DeviceError::Lost { .. }
         | DeviceError::Forked

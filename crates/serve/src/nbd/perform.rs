@@ -128,9 +128,10 @@ async fn persist(device: &impl Device, when: Acknowledge) -> Result<(), DeviceEr
 fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
     let errno = match error {
         DeviceError::OutOfRange { .. } | DeviceError::NotBlocks { .. } => Errno::Invalid,
-        DeviceError::Locked { .. } | DeviceError::LogFull | DeviceError::ReadOnly => {
-            Errno::NotPermitted
-        }
+        DeviceError::Locked { .. }
+        | DeviceError::Deadlock { .. }
+        | DeviceError::LogFull
+        | DeviceError::ReadOnly => Errno::NotPermitted,
         DeviceError::Forked | DeviceError::Stopped { .. } => Errno::Shutdown,
         DeviceError::UnknownTransaction { .. }
         | DeviceError::TooManyTransactions { .. }

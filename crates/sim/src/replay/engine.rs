@@ -1,139 +1,47 @@
-//! The event loop of a device alone.
+//! The closed or open loop round a device alone.
 //!
-//! A request of the source is a *command*; it becomes one *operation* of the firmware for each line
-//! or page that it touches, and is complete when all of them are answered. A page of which it
-//! writes only a part is read first.
+//! The source's requests go to the command layer of `soc` over no link: what is measured is the
+//! device. A closed loop has as many slots as requests are under way; each answer brings the next
+//! request of its slot, and those of one instant go in the order of the slots.
 
-use super::event::{Event, Word};
-use super::order::Order;
 use super::result::Snapshot;
 use super::source::{HostRequest, Source};
 use super::workload::{Arrivals, Port};
 use super::{Progress, Replay};
 use crate::config::Migration;
-use crate::device::{self, Device};
+use crate::device;
 use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
-use firmware::{Breakdown, Request, RequestOp, Response, Served};
-use soc::{DeviceEvent, EventQueue, Harness};
-use units::{LineAddr, Lpa, PageSize, RequestId, Time};
+use port::Acknowledge;
+use soc::{Command, Conflict, EngineConfig, Finished, LinkConfig, NoBytes, Parts};
+use units::{ByteAddr, Time};
 
-/// Events between two calls of the observer.
-const OBSERVED_EVENTS: u64 = 1 << 16;
+/// Instants between two calls of the observer.
+const OBSERVED_INSTANTS: u64 = 1 << 15;
 
-/// A request of the source under way.
-#[derive(Clone, Copy, Debug)]
-struct Command {
-    arrived: Time,
-    /// Operations that are not answered.
-    left: u32,
-    bytes: u64,
-    is_write: bool,
-}
-
-/// An operation of the firmware: under way, or waiting for others of its line or page.
-#[derive(Clone, Copy, Debug)]
-struct Operation {
-    command: u32,
-    op: RequestOp,
-    /// The read part of a page that is written in part.
-    is_partial: bool,
-    key: LineAddr,
-    /// When it came from the source.
-    created: Time,
-    /// When it was handed to the firmware.
-    sent: Time,
-    served: Served,
-    breakdown: Breakdown,
-}
-
-/// What the operations of one direction took, in sum: picoseconds. An open loop that the device
-/// cannot follow makes each of millions wait for minutes, which is beyond 64 bits.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Parts {
-    /// Operations.
-    pub count: u64,
-    /// Waiting for other operations of the line or page.
-    pub order: u128,
-    /// The parts that the firmware tells apart.
-    pub stall: u128,
-    /// Lookups.
-    pub index: u128,
-    /// Device DRAM.
-    pub dram: u128,
-    /// Flash.
-    pub flash: u128,
-}
+/// The command layer over a device without bytes.
+pub type Device = soc::Engine<NoBytes>;
 
 /// What is measured of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Direction {
-    /// Time of commands from arrival to completion.
+    /// Time of requests from arrival to completion.
     pub latency: LatencyHistogram,
-    /// Bytes that commands moved.
+    /// Bytes that requests moved.
     pub bytes: u64,
-    /// Where the time of operations went.
-    pub parts: Parts,
 }
 
-/// What is measured by the engine.
-#[derive(Clone, Debug, Default)]
-pub struct Measured {
-    /// Reads, writes.
-    pub directions: [Direction; 2],
-    /// Operations that waited for others of their line or page.
-    pub ordered: u64,
-    /// Pages that were read because only a part of them was written.
-    pub partial_writes: u64,
-}
-
-/// What surrounds the device: the queue, and the operations that it answers.
-struct Around {
-    queue: EventQueue<Word>,
-    operations: Vec<Operation>,
-    /// Pages offered for promotion, which nobody wants: none, since the device is told so.
-    offers: u64,
-}
-
-impl Harness for Around {
-    #[inline]
-    fn now(&self) -> Time {
-        self.queue.now()
-    }
-    #[inline]
-    fn schedule(&mut self, at: Time, event: DeviceEvent) {
-        self.queue.push(at, Word::of(Event::Device(event)));
-    }
-    #[inline]
-    fn respond(&mut self, response: Response) {
-        let operation = &mut self.operations[response.request.index()];
-        operation.served = response.served;
-        operation.breakdown = response.breakdown;
-        let answer = Word::of(Event::Answer(response.request));
-        self.queue.push(response.at, answer);
-    }
-    fn offer_page(&mut self, _at: Time, _lpa: Lpa) {
-        self.offers += 1;
-    }
-}
-
-/// A replay under way.
+/// What a replay does.
 pub struct Engine {
     pub(super) device: Device,
-    around: Around,
-    free_operations: Vec<u32>,
-    commands: Vec<Command>,
-    free_commands: Vec<u32>,
-    order: Order,
-    freed: Vec<RequestId>,
+    finished: Vec<Finished>,
+    /// By ticket: which slot a request of a closed loop has.
+    slots: Vec<u32>,
     source: Source,
     /// The next request of an open loop.
     next: Option<HostRequest>,
     arrivals: Arrivals,
     port: Port,
-    page: PageSize,
-    /// Base-two logarithm of the bytes of an operation: nothing is divided for a request.
-    unit_bits: u32,
     warmup: u64,
     is_audited: bool,
     /// Requests taken from the source and completed.
@@ -143,7 +51,8 @@ pub struct Engine {
     pub(super) start: Option<(Time, Snapshot)>,
     /// When the last request was completed.
     pub(super) end: Time,
-    pub(super) measured: Measured,
+    /// Reads, writes.
+    pub(super) directions: [Direction; 2],
 }
 
 impl Engine {
@@ -154,32 +63,32 @@ impl Engine {
         config.design.context_switch = false;
         config.design.migration = Migration::None;
         let workload = &replay.spec.workload;
-        let unit = source.port().unit(config.nand.page_size);
+        let engine = EngineConfig {
+            link: LinkConfig::DIRECT,
+            page: config.nand.page_size,
+            capacity: replay.capacity(),
+            has_log: config.design.write_log,
+            transactions: 0,
+            next_transaction: 1,
+            no_transactions: None,
+            operations_at_a_time: u32::MAX,
+            takes_partial_pages: true,
+        };
         Self {
-            device: device::of_config(&config),
-            around: Around {
-                queue: EventQueue::new(),
-                operations: Vec::new(),
-                offers: 0,
-            },
-            free_operations: Vec::new(),
-            commands: Vec::new(),
-            free_commands: Vec::new(),
-            order: Order::default(),
-            freed: Vec::new(),
+            device: Device::new(&config.controller(), device::resources(&config), engine),
+            finished: Vec::new(),
+            slots: Vec::new(),
             port: source.port(),
-            unit_bits: unit.get().trailing_zeros(),
             source,
             next: None,
             arrivals: workload.arrivals,
-            page: config.nand.page_size,
             warmup: workload.warmup,
             is_audited: replay.spec.run.is_audited,
             taken: 0,
             completed: 0,
             start: None,
             end: Time::ZERO,
-            measured: Measured::default(),
+            directions: Default::default(),
         }
     }
 
@@ -198,6 +107,11 @@ impl Engine {
         self.completed
     }
 
+    /// Where the time of the device's operations went: of reads, of writes.
+    pub fn parts(&self) -> &[Parts; 2] {
+        self.device.parts()
+    }
+
     /// Runs until the source has no more requests and all are complete.
     ///
     /// # Errors
@@ -208,26 +122,45 @@ impl Engine {
         }
         match self.arrivals {
             Arrivals::Closed(depth) => {
-                for _ in 0..depth {
-                    self.issue_next(Time::ZERO)?;
+                for slot in 0..depth {
+                    self.issue_next(Time::ZERO, slot)?;
                 }
             }
-            Arrivals::Open { .. } => self.await_next()?,
+            Arrivals::Open { .. } => self.next = self.source.next()?,
         }
-        let mut events = 0u64;
-        while let Some((now, event)) = self.around.queue.pop() {
-            self.handle(now, event.event())?;
-            events += 1;
-            if events.is_multiple_of(OBSERVED_EVENTS) && !self.look(now, observe) {
+        let mut instants = 0u64;
+        while self.completed < self.taken || self.next.is_some() {
+            let now = self.next_instant();
+            let mut finished = std::mem::take(&mut self.finished);
+            self.device.advance(now, &mut finished);
+            if finished.len() > 1 {
+                finished.sort_unstable_by_key(|done| self.slots[done.ticket.index()]);
+            }
+            for done in finished.drain(..) {
+                self.complete(now, &done)?;
+            }
+            self.finished = finished;
+            while let Some(request) = self.next.filter(|request| request.at <= now) {
+                self.issue(now, request, 0);
+                self.next = self.source.next()?;
+            }
+            instants += 1;
+            if instants.is_multiple_of(OBSERVED_INSTANTS) && !self.look(now, observe) {
                 return Err(SimError::Interrupted);
             }
-            if self.completed == self.taken && self.next.is_none() {
-                break;
-            }
         }
-        assert_eq!(self.completed, self.taken, "each request is answered once");
         self.look(self.end, observe);
         Ok(())
+    }
+
+    /// When something happens next: in the device, or a request arrives.
+    #[inline]
+    fn next_instant(&mut self) -> Time {
+        let arrival = self.next.map(|request| request.at);
+        let deadline = self.device.next_deadline();
+        let next = deadline.into_iter().chain(arrival).min();
+        // A file may stamp a request earlier than the one before it.
+        next.expect("what is under way ends").max(self.device.now())
     }
 
     fn look(&mut self, now: Time, observe: &mut dyn FnMut(Progress) -> bool) -> bool {
@@ -243,219 +176,67 @@ impl Engine {
 
     /// Checks what can be checked at any time (B6).
     fn audit(&self) {
-        self.device.controller.audit();
-        self.device.resources.nand.audit();
-        self.device.resources.dram.audit();
-        let under_way = (self.commands.len() - self.free_commands.len()) as u64;
+        self.device.audit();
+        let under_way = self.device.running() as u64;
         assert_eq!(under_way, self.taken - self.completed, "requests are lost");
-        assert_eq!(self.order.is_empty(), under_way == 0, "an order of nothing");
-        assert_eq!(self.around.offers, 0, "pages are offered to nobody");
+        let link = self.parts().iter().map(|parts| parts.link).sum::<u128>();
+        assert_eq!(link, 0, "the parts of each operation's time add up");
     }
 
+    /// Closed loop: takes the next request of a slot, if there is one.
     #[inline]
-    fn handle(&mut self, now: Time, event: Event) -> Result<(), SimError> {
-        match event {
-            Event::Device(event) => {
-                self.device.on_event(now, event, &mut self.around);
-                Ok(())
-            }
-            Event::Answer(id) => self.answered(now, id),
-            Event::Arrive => {
-                let request = self.next.take().expect("it was announced");
-                self.issue(now, request);
-                self.await_next()
-            }
-        }
-    }
-
-    /// Open loop: schedules the next arrival.
-    fn await_next(&mut self) -> Result<(), SimError> {
-        self.next = self.source.next()?;
-        if let Some(request) = self.next {
-            self.around.queue.push(request.at, Word::of(Event::Arrive));
-        }
-        Ok(())
-    }
-
-    /// Closed loop: takes the next request, if there is one.
-    #[inline]
-    fn issue_next(&mut self, now: Time) -> Result<(), SimError> {
+    fn issue_next(&mut self, now: Time, slot: u32) -> Result<(), SimError> {
         if let Some(request) = self.source.draw() {
-            self.issue(now, request);
+            self.issue(now, request, slot);
         } else if let Some(request) = self.source.next()? {
-            self.issue(now, request);
+            self.issue(now, request, slot);
         }
         Ok(())
     }
 
-    /// Turns a request into operations and hands them to the firmware.
+    /// Hands a request to the device.
     #[inline]
-    fn issue(&mut self, now: Time, request: HostRequest) {
+    fn issue(&mut self, now: Time, request: HostRequest, slot: u32) {
         self.taken += 1;
-        let unit = self.port.unit(self.page);
-        let first = request.offset.get() >> self.unit_bits;
-        let end = request.offset + request.size;
-        let last = (end.get() - 1) >> self.unit_bits;
-        let command = self.open_command(Command {
-            arrived: now,
-            left: u32::try_from(last - first + 1).expect("a request has few operations"),
-            bytes: request.size.get(),
-            is_write: request.is_write,
-        });
-        if first == last && !request.is_write {
-            // What asks for lines mostly is this.
-            return self.begin(now, command, first, false, false);
+        let command = match (self.port, request.is_write) {
+            (Port::Line, false) => Command::ReadLines,
+            (Port::Line, true) => Command::WriteLines,
+            (Port::Block, false) => Command::ReadBlocks,
+            (Port::Block, true) => Command::WriteBlocks(Acknowledge::Accepted),
+        };
+        let range = (ByteAddr::new(request.offset.get()), request.size);
+        let device = &mut self.device;
+        let ticket = device.submit(now, command, range, Conflict::Refuse, &[]);
+        let ticket = ticket.expect("the source has checked its requests");
+        if ticket.index() >= self.slots.len() {
+            self.slots.resize(ticket.index() + 1, 0);
         }
-        for number in first..=last {
-            let is_whole = unit * number >= request.offset && unit * (number + 1) <= end;
-            self.begin(now, command, number, request.is_write, is_whole);
-        }
+        self.slots[ticket.index()] = slot;
     }
 
     #[inline]
-    fn begin(&mut self, now: Time, command: u32, number: u64, is_write: bool, is_whole: bool) {
-        let is_line = self.port == Port::Line;
-        let is_partial = is_write && !is_whole && !is_line;
-        let op = match (is_line, is_write && !is_partial) {
-            (true, true) => RequestOp::Write,
-            (true, false) => RequestOp::Read {
-                delay_allowed: false,
-            },
-            (false, true) => RequestOp::WritePage,
-            (false, false) => RequestOp::ReadPage,
-        };
-        let lines = if is_line {
-            1
-        } else {
-            u64::from(self.page.line_count())
-        };
-        let operation = Operation {
-            command,
-            op,
-            is_partial,
-            key: LineAddr::new(number * lines),
-            created: now,
-            sent: now,
-            served: Served::Unmapped,
-            breakdown: Breakdown::default(),
-        };
-        let id = self.open_operation(operation);
-        if self.order.enter(operation.key, id, is_write) {
-            self.send(now, id);
-        } else {
-            self.measured.ordered += 1;
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, now: Time, id: RequestId) {
-        let operation = &mut self.around.operations[id.index()];
-        operation.sent = now;
-        let request = Request {
-            id,
-            op: operation.op,
-            line: operation.key,
-            source: None,
-        };
-        self.device.with(&mut self.around, |controller, platform| {
-            controller.on_request(now, request, platform);
-        });
-    }
-
-    /// An answer leaves the device.
-    #[inline]
-    fn answered(&mut self, now: Time, id: RequestId) -> Result<(), SimError> {
-        let operation = self.around.operations[id.index()];
-        self.record_operation(now, &operation);
-        if operation.is_partial {
-            let operation = &mut self.around.operations[id.index()];
-            operation.is_partial = false;
-            operation.op = RequestOp::WritePage;
-            operation.created = now;
-            self.measured.partial_writes += 1;
-            self.send(now, id);
-            return Ok(());
-        }
-        self.free_operations.push(id.get());
-        let is_write = operation.op.is_write();
-        self.order.leave(operation.key, is_write, &mut self.freed);
-        while let Some(id) = self.freed.pop() {
-            self.send(now, id);
-        }
-        let command = &mut self.commands[operation.command as usize];
-        command.left -= 1;
-        if command.left > 0 {
-            return Ok(());
-        }
-        self.complete(now, operation.command)
-    }
-
-    #[inline]
-    fn complete(&mut self, now: Time, index: u32) -> Result<(), SimError> {
-        let command = self.commands[index as usize];
-        self.free_commands.push(index);
+    fn complete(&mut self, now: Time, done: &Finished) -> Result<(), SimError> {
+        let result = self.device.take(done.ticket, &mut []);
+        let is_done = result.is_some_and(|result| result.is_ok());
+        assert!(is_done, "flash that does not fail answers every request");
         self.completed += 1;
         self.end = now;
         if self.start.is_some() {
-            let direction = &mut self.measured.directions[usize::from(command.is_write)];
-            direction.latency.record(now - command.arrived);
-            direction.bytes += command.bytes;
+            let direction = &mut self.directions[usize::from(done.command.is_write())];
+            direction.latency.record(done.completion.took());
+            direction.bytes += done.size.get();
         } else if self.completed == self.warmup {
             self.start_measurement(now);
         }
         match self.arrivals {
-            Arrivals::Closed(_) => self.issue_next(now),
+            Arrivals::Closed(_) => self.issue_next(now, self.slots[done.ticket.index()]),
             Arrivals::Open { .. } => Ok(()),
         }
     }
 
-    #[inline]
-    fn record_operation(&mut self, now: Time, operation: &Operation) {
-        let is_write = operation.op.is_write() || operation.is_partial;
-        let parts = &mut self.measured.directions[usize::from(is_write)].parts;
-        let device = &operation.breakdown;
-        let order = operation.sent - operation.created;
-        debug_assert_eq!(
-            now - operation.created,
-            order + device.stall + device.index + device.dram + device.flash,
-            "the parts add up"
-        );
-        parts.count += u64::from(!operation.is_partial);
-        for (sum, part) in [
-            (&mut parts.order, order),
-            (&mut parts.stall, device.stall),
-            (&mut parts.index, device.index),
-            (&mut parts.dram, device.dram),
-            (&mut parts.flash, device.flash),
-        ] {
-            *sum += u128::from(part.get());
-        }
-    }
-
     fn start_measurement(&mut self, now: Time) {
-        self.measured = Measured::default();
-        self.device.controller.reset_stats();
-        self.start = Some((now, Snapshot::of(&self.device.resources)));
-    }
-
-    #[inline]
-    fn open_command(&mut self, command: Command) -> u32 {
-        if let Some(index) = self.free_commands.pop() {
-            self.commands[index as usize] = command;
-            return index;
-        }
-        self.commands.push(command);
-        let under_way = self.commands.len();
-        u32::try_from(under_way - 1).expect("fewer requests are under way than 2^32")
-    }
-
-    #[inline]
-    fn open_operation(&mut self, operation: Operation) -> RequestId {
-        if let Some(index) = self.free_operations.pop() {
-            self.around.operations[index as usize] = operation;
-            return RequestId::new(index);
-        }
-        self.around.operations.push(operation);
-        RequestId::from_index(self.around.operations.len() - 1)
+        self.directions = Default::default();
+        self.device.reset_stats();
+        self.start = Some((now, Snapshot::of(&self.device.soc().resources)));
     }
 }

@@ -9,6 +9,7 @@ use dram::DramStats;
 use firmware::{ControllerStats, FtlStats};
 use nand::{Kind, NandStats};
 use serde_json::{Value, json};
+use soc::Parts;
 use units::{Picos, Time};
 
 /// What flash and device DRAM have counted up to a moment.
@@ -40,15 +41,16 @@ impl ReplayResult {
         let (start, before) = engine
             .start
             .clone()
-            .unwrap_or_else(|| (engine.end, Snapshot::of(&engine.device.resources)));
+            .unwrap_or_else(|| (engine.end, Snapshot::of(&engine.device.soc().resources)));
+        let (controller, ftl) = engine.device.soc().controller.stats();
         let view = View {
             replay,
             engine,
             time: engine.end - start,
             before,
-            after: Snapshot::of(&engine.device.resources),
-            controller: *engine.device.controller.stats(),
-            ftl: *engine.device.controller.ftl_stats(),
+            after: Snapshot::of(&engine.device.soc().resources),
+            controller: *controller,
+            ftl: *ftl,
         };
         Self { json: view.json() }
     }
@@ -104,8 +106,8 @@ impl View<'_> {
                 "throughput": self.throughput(),
                 "read_latency": latency(self.reads()),
                 "write_latency": latency(self.writes()),
-                "read_parts": parts(self.reads()),
-                "write_parts": parts(self.writes()),
+                "read_parts": parts(&self.engine.parts()[0]),
+                "write_parts": parts(&self.engine.parts()[1]),
                 "read_latency_cdf": latency_cdf(&self.reads().latency),
                 "write_latency_cdf": latency_cdf(&self.writes().latency),
                 "served": self.served(),
@@ -118,11 +120,11 @@ impl View<'_> {
     }
 
     fn reads(&self) -> &Direction {
-        &self.engine.measured.directions[0]
+        &self.engine.directions[0]
     }
 
     fn writes(&self) -> &Direction {
-        &self.engine.measured.directions[1]
+        &self.engine.directions[1]
     }
 
     fn requests(&self) -> u64 {
@@ -145,6 +147,7 @@ impl View<'_> {
 
     fn served(&self) -> Value {
         let served = &self.controller.served;
+        let (ordered, partial_writes) = self.engine.device.waits();
         json!({
             "log_hits": served.log_hit,
             "cache_hits": served.cache_hit,
@@ -153,8 +156,8 @@ impl View<'_> {
             "merged_misses": served.merged_miss,
             "unmapped": served.unmapped,
             "writes": served.write,
-            "ordered": self.engine.measured.ordered,
-            "partial_page_writes": self.engine.measured.partial_writes,
+            "ordered": ordered,
+            "partial_page_writes": partial_writes,
         })
     }
 
@@ -262,8 +265,7 @@ fn latency(direction: &Direction) -> Value {
     })
 }
 
-fn parts(direction: &Direction) -> Value {
-    let parts = &direction.parts;
+fn parts(parts: &Parts) -> Value {
     let mean = |sum: u128| {
         let mean = sum.checked_div(parts.count.into()).unwrap_or(0);
         u64::try_from(mean).expect("a mean is at most the simulated time")

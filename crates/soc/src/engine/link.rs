@@ -1,24 +1,59 @@
-//! What lies between host and device: bandwidth in each direction, and the time of a command.
+//! The link between host and device, for its byte port and its block port: bandwidth in each
+//! direction, and the time of a load, a store and a command.
+//!
+//! A direction is booked at the time at which something is ready to go, in the order of these
+//! times: whoever calls has reached them (architecture B4).
 
-use crate::config::PortConfig;
 use units::address::LINE_BYTES;
-use units::{Bytes, Time};
+use units::{Bytes, BytesPerSec, Picos, Time};
 
-/// The way to the device and back.
+/// What the link takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// A load of a line, there and back, beyond what the device itself takes.
+    pub line_read: Picos,
+    /// What a posted store of a line takes until the device has it.
+    pub line_write: Picos,
+    /// Loads that one command has under way at a time.
+    pub line_reads: u32,
+    /// Stores that one command has under way at a time.
+    pub line_writes: u32,
+    /// A block command without its data, there and back.
+    pub block_command: Picos,
+    /// From device to host.
+    pub read_bandwidth: BytesPerSec,
+    /// From host to device.
+    pub write_bandwidth: BytesPerSec,
+}
+
+impl LinkConfig {
+    /// No link: whoever asks sits in the device.
+    pub const DIRECT: Self = Self {
+        line_read: Picos::ZERO,
+        line_write: Picos::ZERO,
+        line_reads: 1,
+        line_writes: 1,
+        block_command: Picos::ZERO,
+        read_bandwidth: BytesPerSec::UNLIMITED,
+        write_bandwidth: BytesPerSec::UNLIMITED,
+    };
+}
+
+/// The link, with what is on it.
 #[derive(Clone, Debug)]
-pub struct Wire {
-    config: PortConfig,
+pub struct Link {
+    config: LinkConfig,
     /// When each direction is free: to the device, to the host.
     free: [Time; 2],
     /// When the last posted line will be in the device.
     posted_until: Time,
 }
 
-impl Wire {
+impl Link {
     /// Idle at `now`.
-    pub fn new(config: &PortConfig, now: Time) -> Self {
+    pub fn new(config: LinkConfig, now: Time) -> Self {
         Self {
-            config: config.clone(),
+            config,
             free: [now; 2],
             posted_until: now,
         }
@@ -42,11 +77,9 @@ impl Wire {
         sent + self.config.line_write * rounds
     }
 
-    /// When the host goes on after a store, of which the device answers at `answered` and did not
-    /// wait for room, or did.
-    pub fn stored(&mut self, reached: Time, answered: Time, has_waited: bool) -> Time {
-        self.posted_until = self.posted_until.max(answered);
-        if has_waited { answered } else { reached }
+    /// A store will be in battery-backed DRAM at `stored`, which the host does not wait for.
+    pub fn post(&mut self, stored: Time) {
+        self.posted_until = self.posted_until.max(stored);
     }
 
     /// When a load at `at` has reached the device.

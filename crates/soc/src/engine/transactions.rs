@@ -5,7 +5,7 @@
 //! that the firmware knows may differ from the host's.
 
 use port::DeviceError;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use units::TxId;
 
 /// A transaction that is open.
@@ -15,20 +15,30 @@ pub struct Open {
     pub name: TxId,
     /// Parts that have been committed.
     pub parts: u32,
-    /// The firmware knows of it: something was written under the name.
+    /// A write under the name was sent to the device: the firmware may know of it.
+    pub is_known: bool,
+    /// A write under the name was done.
     pub has_written: bool,
     /// The host has asked for its end.
     pub is_closing: bool,
+    /// Writes of it that are not done.
+    pub writes: u32,
+    /// Requests of these that are with the device.
+    pub in_flight: u32,
+    /// Writes of it that wait for another transaction, or for room.
+    pub waiting: u32,
     /// The write that has a part of it committed, because there is no room for more.
-    pub splitter: Option<usize>,
+    pub splitter: Option<u32>,
+    /// The command that ends it and waits until its writes are done.
+    pub closer: Option<u32>,
 }
 
 /// All that are open.
 #[derive(Clone, Debug)]
 pub struct Transactions {
     open: BTreeMap<TxId, Open>,
-    /// Names that the firmware has for them where these are not the host's.
-    others: BTreeSet<TxId>,
+    /// Names that the firmware has for them where these are not the host's, with the host's.
+    others: BTreeMap<TxId, TxId>,
     next: u32,
     most: u32,
     /// Why there are none, if that is so.
@@ -41,7 +51,7 @@ impl Transactions {
     pub fn new(next: u32, most: u32, refusal: Option<DeviceError>) -> Self {
         Self {
             open: BTreeMap::new(),
-            others: BTreeSet::new(),
+            others: BTreeMap::new(),
             next,
             most,
             refusal,
@@ -64,9 +74,14 @@ impl Transactions {
         let opened = Open {
             name,
             parts: 0,
+            is_known: false,
             has_written: false,
             is_closing: false,
+            writes: 0,
+            in_flight: 0,
+            waiting: 0,
             splitter: None,
+            closer: None,
         };
         self.open.insert(name, opened);
         Ok(name)
@@ -91,7 +106,7 @@ impl Transactions {
     /// The same, to be changed, also when its end was asked for.
     pub fn get_mut(&mut self, tx: TxId) -> &mut Open {
         let open = self.open.get_mut(&tx);
-        open.expect("a transaction is open until its end begins")
+        open.expect("a transaction is open until its end is known")
     }
 
     /// The name of a transaction with the firmware.
@@ -99,15 +114,24 @@ impl Transactions {
         self.open.get(&tx).map_or(TxId::NONE, |open| open.name)
     }
 
-    /// The write that has a part of a transaction committed, if one has.
-    pub fn splitter(&self, tx: TxId) -> Option<usize> {
-        self.open.get(&tx).and_then(|open| open.splitter)
+    /// The open transaction that the firmware knows by this name.
+    pub fn of_name(&self, name: TxId) -> Option<TxId> {
+        if let Some(tx) = self.others.get(&name) {
+            return Some(*tx);
+        }
+        let open = self.open.get(&name)?;
+        (open.name == name).then_some(name)
+    }
+
+    /// Those that are open, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (TxId, &Open)> {
+        self.open.iter().map(|(tx, open)| (*tx, open))
     }
 
     /// Forgets a transaction.
     pub fn close(&mut self, tx: TxId) -> Open {
         let open = self.open.remove(&tx);
-        let open = open.expect("a transaction is open until its end begins");
+        let open = open.expect("a transaction is open until its end is known");
         self.others.remove(&open.name);
         open
     }
@@ -118,8 +142,9 @@ impl Transactions {
         let open = self.get_mut(tx);
         let before = std::mem::replace(&mut open.name, name);
         open.has_written = false;
+        open.is_known = false;
         self.others.remove(&before);
-        self.others.insert(name);
+        self.others.insert(name, tx);
     }
 
     /// A number that no open transaction has with host or firmware.
@@ -127,7 +152,7 @@ impl Transactions {
         loop {
             let name = TxId::new(self.next);
             self.next = self.next.wrapping_add(1).max(1);
-            let is_taken = self.open.contains_key(&name) || self.others.contains(&name);
+            let is_taken = self.open.contains_key(&name) || self.others.contains_key(&name);
             if name != TxId::NONE && !is_taken {
                 return name;
             }
@@ -149,6 +174,8 @@ mod tests {
         transactions.next = u32::MAX;
         transactions.rename(first);
         assert_eq!(transactions.name(first), TxId::new(2));
+        assert_eq!(transactions.of_name(TxId::new(2)), Some(first));
+        assert_eq!(transactions.of_name(first), None);
         assert_eq!(transactions.begin(), Ok(TxId::new(3)));
         let full = DeviceError::TooManyTransactions { open: 3 };
         assert_eq!(transactions.begin(), Err(full));

@@ -1,8 +1,8 @@
-//! What happens in a replay, and how the queue keeps it.
+//! What happens in a device with a host, and how the queue keeps it.
 
+use crate::harness::DeviceEvent;
 use firmware::{NandTag, Timer};
 use nand::NandEvent;
-use soc::DeviceEvent;
 use units::RequestId;
 
 /// Something that happens at a known time.
@@ -10,10 +10,16 @@ use units::RequestId;
 pub enum Event {
     /// Something of the device's own.
     Device(DeviceEvent),
-    /// An answer leaves the device.
+    /// A request reaches the device.
+    Arrive(RequestId),
+    /// The answer to a request leaves the device.
     Answer(RequestId),
-    /// The next request of an open loop arrives.
-    Arrive,
+    /// The host knows the answer.
+    Known(RequestId),
+    /// The host knows the end of a command that has no request under way.
+    Finish(u32),
+    /// A command that has waited goes on.
+    Resume(u32),
 }
 
 /// Which event a [`Word`] stands for.
@@ -24,8 +30,11 @@ enum Kind {
     NandStart,
     NandDone,
     Timer,
-    Answer,
     Arrive,
+    Answer,
+    Known,
+    Finish,
+    Resume,
 }
 
 /// An event as two numbers, which stay in registers on their way into the queue. An enum whose
@@ -46,8 +55,11 @@ impl Word {
             Event::Device(DeviceEvent::NandStart(tag)) => (Kind::NandStart, tag.get().into()),
             Event::Device(DeviceEvent::NandDone(tag)) => (Kind::NandDone, tag.get().into()),
             Event::Device(DeviceEvent::Timer(timer)) => (Kind::Timer, timer.get().into()),
+            Event::Arrive(request) => (Kind::Arrive, request.get().into()),
             Event::Answer(request) => (Kind::Answer, request.get().into()),
-            Event::Arrive => (Kind::Arrive, 0),
+            Event::Known(request) => (Kind::Known, request.get().into()),
+            Event::Finish(command) => (Kind::Finish, command.into()),
+            Event::Resume(command) => (Kind::Resume, command.into()),
         };
         Self { kind, number }
     }
@@ -61,8 +73,11 @@ impl Word {
             Kind::NandStart => Event::Device(DeviceEvent::NandStart(NandTag::new(id))),
             Kind::NandDone => Event::Device(DeviceEvent::NandDone(NandTag::new(id))),
             Kind::Timer => Event::Device(DeviceEvent::Timer(Timer::new(id))),
+            Kind::Arrive => Event::Arrive(RequestId::new(id)),
             Kind::Answer => Event::Answer(RequestId::new(id)),
-            Kind::Arrive => Event::Arrive,
+            Kind::Known => Event::Known(RequestId::new(id)),
+            Kind::Finish => Event::Finish(id),
+            Kind::Resume => Event::Resume(id),
         }
     }
 }
@@ -79,7 +94,14 @@ mod tests {
             DeviceEvent::NandDone(NandTag::new(8)),
             DeviceEvent::Timer(Timer::new(9)),
         ];
-        let others = [Event::Answer(RequestId::new(u32::MAX)), Event::Arrive];
+        let request = RequestId::new(u32::MAX);
+        let others = [
+            Event::Arrive(request),
+            Event::Answer(request),
+            Event::Known(request),
+            Event::Finish(7),
+            Event::Resume(8),
+        ];
         for event in device.map(Event::Device).into_iter().chain(others) {
             assert_eq!(Word::of(event).event(), event);
         }

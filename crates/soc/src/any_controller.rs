@@ -1,0 +1,124 @@
+//! Firmware with the log index that the configuration names.
+
+use crate::platform::Firmware;
+use firmware::log_index::{SkipList, TwoLevelHash};
+use firmware::{
+    Controller, ControllerConfig, ControllerStats, Durable, Failures, FtlStats, Fullness, Health,
+    LogIndexKind, NandFault, NandTag, Platform, Request, Timer, UnsoundState,
+};
+use units::Time;
+
+/// A controller with either index of the log.
+#[derive(Clone)]
+pub enum AnyController {
+    /// SkyByte's.
+    TwoLevelHash(Box<Controller<TwoLevelHash>>),
+    /// ByteFS's.
+    SkipList(Box<Controller<SkipList>>),
+}
+
+/// The same call of either.
+macro_rules! either {
+    ($any:expr, $controller:ident => $call:expr) => {
+        match $any {
+            AnyController::TwoLevelHash($controller) => $call,
+            AnyController::SkipList($controller) => $call,
+        }
+    };
+}
+
+impl AnyController {
+    /// A preconditioned device with empty DRAM.
+    ///
+    /// # Panics
+    /// If `config.validate()` has problems.
+    pub fn new(config: &ControllerConfig) -> Self {
+        match config.ssd.log_index {
+            LogIndexKind::TwoLevelHash => {
+                Self::TwoLevelHash(Box::new(Controller::with_index(config)))
+            }
+            LogIndexKind::SkipList => Self::SkipList(Box::new(Controller::with_index(config))),
+        }
+    }
+
+    /// Takes over what a power cut has left: of a new device that is nothing.
+    ///
+    /// # Errors
+    /// The tables are damaged.
+    pub fn recover<P: Platform>(
+        config: &ControllerConfig,
+        tables: &impl Durable,
+        now: Time,
+        platform: &mut P,
+    ) -> Result<Self, UnsoundState> {
+        Ok(match config.ssd.log_index {
+            LogIndexKind::TwoLevelHash => {
+                let controller = Controller::recover(config, tables, now, platform)?;
+                Self::TwoLevelHash(Box::new(controller))
+            }
+            LogIndexKind::SkipList => {
+                let controller = Controller::recover(config, tables, now, platform)?;
+                Self::SkipList(Box::new(controller))
+            }
+        })
+    }
+
+    /// Starts to bring everything that is logged to flash.
+    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        either!(self, controller => controller.drain_log(now, Vec::new(), platform));
+    }
+
+    /// How the device is.
+    pub fn health(&self) -> Health {
+        either!(self, controller => controller.health())
+    }
+
+    /// What controller and FTL have counted.
+    pub fn stats(&self) -> (&ControllerStats, &FtlStats) {
+        either!(self, controller => (controller.stats(), controller.ftl_stats()))
+    }
+
+    /// Sets all counters to zero; contents stay.
+    pub fn reset_stats(&mut self) {
+        either!(self, controller => controller.reset_stats());
+    }
+
+    /// What has failed.
+    pub fn failures(&self) -> Failures {
+        either!(self, controller => controller.failures())
+    }
+
+    /// How full everything is.
+    pub fn fullness(&self) -> Fullness {
+        either!(self, controller => controller.fullness())
+    }
+
+    /// Checks everything that can be checked.
+    ///
+    /// # Panics
+    /// With a sentence, if an invariant is broken.
+    pub fn audit(&self) {
+        either!(self, controller => controller.audit());
+    }
+}
+
+impl Firmware for AnyController {
+    #[inline]
+    fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
+        either!(self, controller => controller.on_request(now, request, platform));
+    }
+    #[inline]
+    fn on_nand<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        fault: Option<NandFault>,
+        platform: &mut P,
+    ) {
+        either!(self, controller => Firmware::on_nand(controller.as_mut(), now, tag, fault, platform));
+    }
+    #[inline]
+    fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
+        either!(self, controller => controller.on_timer(now, timer, platform));
+    }
+}

@@ -1,0 +1,327 @@
+//! What the answers to requests mean for their commands.
+
+use super::command::{Command, LINE, State};
+use super::event::{Event, Word};
+use super::operation::{Operation, Phase, Role};
+use super::{Conflict, Engine};
+use crate::bytes::DataPlane;
+use firmware::{Answer, Refusal, RequestOp};
+use port::DeviceError;
+use units::{Bytes, LineInPage, RequestId, Time};
+
+impl<B: DataPlane> Engine<B> {
+    /// A command begins.
+    pub(super) fn start(&mut self, index: u32) {
+        let now = self.now();
+        match self.commands[index as usize].command {
+            // Without a log nothing that a store has reached survives.
+            Command::Persist if !self.config.has_log => {
+                self.commands[index as usize].finished = self.link.pushed(now);
+                self.send_alone(now, index, RequestOp::Flush);
+            }
+            Command::Persist => {
+                self.commands[index as usize].finished = self.link.pushed(now);
+                self.conclude(now, index);
+            }
+            Command::Flush => self.send_alone(now, index, RequestOp::Flush),
+            Command::Commit(tx) | Command::Abort(tx) => self.end_transaction(now, index, tx),
+            Command::Drain => self.drain(now, index),
+            _ => {
+                self.make_operations(now, index);
+                self.go_on(now, index);
+                if self.commands[index as usize].left == 0 {
+                    self.conclude(now, index);
+                }
+            }
+        }
+    }
+
+    /// Brings everything that is logged to flash.
+    fn drain(&mut self, now: Time, index: u32) {
+        self.soc.with(&mut self.host, |controller, platform| {
+            controller.drain_log(now, platform);
+        });
+        self.draining.push(index);
+        self.end_drains(now);
+    }
+
+    /// Ends the drains, if what was logged before is on flash.
+    pub(super) fn end_drains(&mut self, now: Time) {
+        let fullness = self.soc.controller.fullness();
+        if fullness.is_compacting || fullness.is_draining {
+            return;
+        }
+        for index in std::mem::take(&mut self.draining) {
+            self.conclude(now, index);
+        }
+    }
+
+    /// The host knows an answer.
+    #[inline]
+    pub(super) fn on_known(&mut self, now: Time, id: RequestId) {
+        let operation = self.host.operations[id.index()];
+        self.count_parts(now, &operation);
+        let index = operation.command;
+        let running = &mut self.commands[index as usize];
+        running.in_flight -= 1;
+        running.finished = running.finished.max(now);
+        let tx = running.command.transaction();
+        if let Some(tx) = tx {
+            self.transactions.get_mut(tx).in_flight -= 1;
+        }
+        let is_done = match operation.answer {
+            Answer::Data | Answer::Written => self.on_done(now, id, &operation),
+            Answer::Delay => panic!("a read is answered with a delay that nobody allowed"),
+            Answer::Poison => {
+                let lpa = operation.line.lpa(self.config.page);
+                let first = lpa.line(self.config.page, LineInPage::new(0)).byte();
+                self.fail(index, DeviceError::Lost { at: first });
+                true
+            }
+            Answer::Refused(refusal) => self.on_refused(now, id, &operation, refusal),
+        };
+        if matches!(operation.role, Role::Edge | Role::Alone) {
+            self.free_operations.push(id.get());
+        } else if is_done {
+            self.host.operations[id.index()].phase = Phase::Over;
+            let running = &mut self.commands[index as usize];
+            running.left -= 1;
+            if running.next == id.get() {
+                running.next = operation.next;
+            }
+            self.leave(now, id);
+        }
+        if let Some(tx) = tx {
+            self.commit_part(now, tx);
+        }
+        self.settle(now, index);
+    }
+
+    /// Goes on with a command, or ends it.
+    #[inline]
+    fn settle(&mut self, now: Time, index: u32) {
+        let running = &self.commands[index as usize];
+        if running.error.is_some() && running.state == State::UnderWay {
+            if running.in_flight == 0 {
+                self.give_up(now, index);
+                self.conclude(now, index);
+            }
+        } else if running.is_complete() && running.state == State::UnderWay {
+            self.conclude(now, index);
+        } else {
+            self.go_on(now, index);
+        }
+    }
+
+    /// Those operations of a command that has failed leave the order which were not sent.
+    pub(super) fn give_up(&mut self, now: Time, index: u32) {
+        let mut at = self.commands[index as usize].head;
+        while at != super::command::NONE {
+            let operation = self.host.operations[at as usize];
+            if matches!(operation.phase, Phase::Held | Phase::Ready) {
+                self.step_out(now, RequestId::new(at));
+            }
+            at = operation.next;
+        }
+    }
+
+    /// An operation that was not sent gives its place in the order up.
+    pub(super) fn step_out(&mut self, now: Time, id: RequestId) {
+        let operation = &mut self.host.operations[id.index()];
+        let was_held = operation.phase == Phase::Held;
+        operation.phase = Phase::Outside;
+        let index = operation.command as usize;
+        self.commands[index].held -= u32::from(was_held);
+        self.leave(now, id);
+    }
+
+    /// Says whether the operation is done with its answer, or has another request to make.
+    fn on_done(&mut self, now: Time, id: RequestId, operation: &Operation) -> bool {
+        let index = operation.command as usize;
+        let moved = Bytes::new(LINE * u64::from(operation.lines));
+        let byte_port = &mut self.stats.byte_port;
+        match operation.op {
+            RequestOp::ReadRun { .. } => {
+                byte_port.to_host += moved;
+                if operation.role == Role::Edge
+                    && let Some(buffer) = self.soc.resources.bytes.buffer(index)
+                {
+                    self.commands[index].join_edge(operation.place, buffer);
+                }
+            }
+            RequestOp::Read { .. } => byte_port.to_host += moved,
+            RequestOp::Write => byte_port.to_device += moved,
+            RequestOp::WriteRun { .. } => {
+                byte_port.to_device += moved;
+                if let Some(tx) = self.commands[index].command.transaction() {
+                    self.transactions.get_mut(tx).has_written = true;
+                }
+            }
+            RequestOp::ReadPage => {
+                self.stats.block_port.to_host += moved;
+                if operation.role == Role::Partial {
+                    self.write_partial(now, id);
+                    return false;
+                }
+            }
+            RequestOp::WritePage | RequestOp::WritePageThrough => {
+                self.stats.block_port.to_device += moved;
+            }
+            // A transaction that did not fit was committed as far as it is, and goes on.
+            RequestOp::Commit { .. } => {
+                if let Some(tx) = self.commands[index].command.transaction() {
+                    self.transactions.get_mut(tx).parts += 1;
+                    self.end_part(now, tx, true);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// A page that is written in part was read: it is written.
+    fn write_partial(&mut self, now: Time, id: RequestId) {
+        let operation = &mut self.host.operations[id.index()];
+        operation.role = Role::Part;
+        operation.op = match self.commands[operation.command as usize].command {
+            Command::WriteBlocks(port::Acknowledge::Durable) => RequestOp::WritePageThrough,
+            _ => RequestOp::WritePage,
+        };
+        operation.created = now;
+        self.partial_writes += 1;
+        self.send(now, id);
+    }
+
+    /// What a refusal means. Says whether the operation is done, and its command with it.
+    #[cold]
+    fn on_refused(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        operation: &Operation,
+        refusal: Refusal,
+    ) -> bool {
+        let index = operation.command;
+        let command = self.commands[index as usize].command;
+        let tx = command.transaction();
+        match (refusal, tx) {
+            (Refusal::TooLarge, Some(tx)) if self.has_part(tx) => {
+                self.host.operations[id.index()].phase = Phase::Ready;
+                self.split(now, index, tx);
+                return false;
+            }
+            (Refusal::NameInUse, Some(tx)) => {
+                // Another write of the transaction may have found that out before.
+                if operation.op.transaction() == self.transactions.name(tx) {
+                    self.transactions.rename(tx);
+                }
+                self.host.operations[id.index()].phase = Phase::Ready;
+                return false;
+            }
+            (Refusal::NoRoom, Some(_)) if self.may_wait(index) => {
+                self.host.operations[id.index()].phase = Phase::Ready;
+                self.wait_for(now, index, State::Room);
+                self.relieve(now);
+                return false;
+            }
+            (Refusal::Conflict { with }, _) if self.may_wait(index) => {
+                if self.closes_a_circle(tx, with) {
+                    let at = operation.line.byte();
+                    self.fail(index, DeviceError::Deadlock { at });
+                    return true;
+                }
+                self.host.operations[id.index()].phase = Phase::Ready;
+                self.wait_for(now, index, State::Conflict(with));
+                self.relieve(now);
+                return false;
+            }
+            (Refusal::Conflict { .. }, _) => {
+                let at = operation.line.byte();
+                self.fail(index, DeviceError::Locked { at });
+            }
+            (Refusal::ReadOnly, _) => {
+                self.fail(index, DeviceError::ReadOnly);
+                if let RequestOp::Commit { tx: name } = operation.op {
+                    match (command, tx) {
+                        (Command::Commit(_), _) => {
+                            // What cannot be committed is taken back: reads see it no more.
+                            self.send_alone(now, index, RequestOp::Abort { tx: name });
+                        }
+                        (_, Some(tx)) => self.end_part(now, tx, false),
+                        _ => {}
+                    }
+                }
+            }
+            (Refusal::NoRoom | Refusal::TooLarge, _) => self.fail(index, DeviceError::LogFull),
+            // The device knows nothing of it: every write of it was refused.
+            (Refusal::UnknownTransaction, _) if tx.is_none() => {}
+            (refusal, _) => panic!("{command:?} is refused with {refusal:?}, which it cannot be"),
+        }
+        true
+    }
+
+    fn may_wait(&self, index: u32) -> bool {
+        self.commands[index as usize].conflict == Conflict::Wait
+    }
+
+    fn fail(&mut self, index: u32, error: DeviceError) {
+        self.commands[index as usize].error.get_or_insert(error);
+    }
+
+    /// All of a command is done; the host knows at its time.
+    #[inline]
+    pub(super) fn conclude(&mut self, now: Time, index: u32) {
+        let running = &mut self.commands[index as usize];
+        running.finished = running.finished.max(now);
+        let at = running.finished;
+        if at == now {
+            self.finish(now, index);
+        } else {
+            self.host.queue.push(at, Word::of(Event::Finish(index)));
+        }
+    }
+
+    /// The host knows of the end of a command.
+    pub(super) fn finish(&mut self, now: Time, index: u32) {
+        self.forget_operations(index);
+        self.count(index);
+        let command = self.commands[index as usize].command;
+        self.release(index);
+        match command {
+            Command::Commit(tx) | Command::Abort(tx) => self.forget_transaction(now, tx),
+            _ => {
+                if let Some(tx) = command.transaction() {
+                    self.end_write(now, tx);
+                }
+            }
+        }
+    }
+
+    /// Counts a command that the host knows the end of.
+    #[inline]
+    fn count(&mut self, index: u32) {
+        let running = &self.commands[index as usize];
+        if running.error.is_some() {
+            return;
+        }
+        let took = running.took();
+        let stats = &mut self.stats;
+        let port = match running.command.is_block() {
+            true => &mut stats.block_port,
+            false => &mut stats.byte_port,
+        };
+        match running.command {
+            Command::Read | Command::ReadLines | Command::ReadBlocks => {
+                port.reads += 1;
+                port.read_time = port.read_time.saturating_add(took);
+            }
+            Command::Write(_) | Command::WriteLines | Command::WriteBlocks(_) | Command::Trim => {
+                port.writes += 1;
+                port.write_time = port.write_time.saturating_add(took);
+            }
+            Command::Persist | Command::Flush | Command::Drain => stats.barriers += 1,
+            Command::Commit(_) => stats.commits += 1,
+            Command::Abort(_) => stats.aborts += 1,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Commands: what the host asks for, whatever its length.
+//!
+//! A command becomes one *operation* for each page, or for each line of the line port; an operation
+//! is one request of the firmware at a time. The byte port works through its operations one after
+//! the other, a run of lines of one page each; the other ports have many under way. A write of the
+//! byte port that covers a line in part reads that line first (D21), into an edge behind the
+//! command's buffer.
+
+use port::{Acknowledge, Atomicity, Completion, DeviceError};
+use units::address::LINE_BYTES;
+use units::{ByteAddr, Bytes, Picos, Time, TxId};
+
+/// No operation.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Bytes of a line.
+pub(crate) const LINE: u64 = LINE_BYTES.get();
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Byte port: bytes from the newest lines.
+    Read,
+    /// Byte port, under a transaction of the host's or none.
+    Write(TxId),
+    /// Byte port: what was posted before survives a power cut.
+    Persist,
+    /// Line port (CXL.mem): every line by itself.
+    ReadLines,
+    /// Line port.
+    WriteLines,
+    /// Block port.
+    ReadBlocks,
+    /// Block port.
+    WriteBlocks(Acknowledge),
+    /// Block port.
+    Trim,
+    /// Everything survives a power cut.
+    Flush,
+    /// Of a transaction of the host's.
+    Commit(TxId),
+    /// Of a transaction of the host's.
+    Abort(TxId),
+    /// Everything that is logged is on flash (RECOVER, ByteFS §4.7).
+    Drain,
+}
+
+/// What a write does where another open transaction has written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conflict {
+    /// It waits until that one has ended (ByteFS §4.3). A wait that would close a circle is refused.
+    Wait,
+    /// It is refused.
+    Refuse,
+}
+
+/// Which door a command takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Door {
+    /// Any bytes.
+    Bytes,
+    /// Lines.
+    Lines,
+    /// Pages.
+    Blocks,
+    /// No range at all.
+    None,
+}
+
+impl Command {
+    /// Whether bytes change.
+    pub const fn is_write(self) -> bool {
+        matches!(
+            self,
+            Self::Write(_) | Self::WriteLines | Self::WriteBlocks(_) | Self::Trim
+        )
+    }
+
+    /// Through which door it goes.
+    pub const fn door(self) -> Door {
+        match self {
+            Self::Read | Self::Write(_) => Door::Bytes,
+            Self::ReadLines | Self::WriteLines => Door::Lines,
+            Self::ReadBlocks | Self::WriteBlocks(_) | Self::Trim => Door::Blocks,
+            _ => Door::None,
+        }
+    }
+
+    /// Whether it goes through the block port.
+    pub const fn is_block(self) -> bool {
+        matches!(self.door(), Door::Blocks)
+    }
+
+    /// The transaction that it writes under, if it writes under one.
+    pub const fn transaction(self) -> Option<TxId> {
+        match self {
+            Self::Write(tx) if tx.get() != TxId::NONE.get() => Some(tx),
+            _ => None,
+        }
+    }
+}
+
+/// What a command waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// There is no such command: its place is free.
+    Free,
+    /// Operations before it, or nothing: it is with the device.
+    UnderWay,
+    /// The end of the transaction that the firmware knows by this name.
+    Conflict(TxId),
+    /// Room for lines of open transactions.
+    Room,
+    /// The commit of a part of its transaction.
+    Part,
+    /// The writes of the transaction that it ends.
+    Writes,
+    /// Nothing: the owner of its ticket has not asked what came of it.
+    Done,
+}
+
+/// A command that is not forgotten.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// What is asked.
+    pub command: Command,
+    /// What it waits for.
+    pub state: State,
+    /// What happens where another open transaction has written.
+    pub conflict: Conflict,
+    /// First byte, as asked.
+    pub at: u64,
+    /// How many, as asked.
+    pub size: u64,
+    /// First line of what is transferred.
+    pub first: u64,
+    /// Line behind the last of it.
+    pub end: u64,
+    /// Its first operation, or [`NONE`].
+    pub head: u32,
+    /// Its first operation that is not done and not with the device, as far as is known: none
+    /// before it is. Behind the last one: [`NONE`].
+    pub next: u32,
+    /// Operations that wait for others of their lines.
+    pub held: u32,
+    /// Operations that are not done.
+    pub left: u32,
+    /// Requests that are with the device.
+    pub in_flight: u32,
+    /// Lines at the edges that are still to be read: the first one, the last one.
+    pub edges: [bool; 2],
+    /// When it was asked.
+    pub submitted: Time,
+    /// When the host knows of what is done so far.
+    pub finished: Time,
+    /// In how many parts a transaction was committed before.
+    pub parts: u32,
+    /// What went wrong first.
+    pub error: Option<DeviceError>,
+    /// Nobody waits for it any more.
+    pub is_abandoned: bool,
+}
+
+impl Running {
+    /// A command of a range that has been checked.
+    pub fn new(
+        command: Command,
+        (at, size): (ByteAddr, Bytes),
+        conflict: Conflict,
+        now: Time,
+    ) -> Self {
+        let (at, size) = (at.get(), size.get());
+        let (first, end) = match size {
+            0 => (at / LINE, at / LINE),
+            _ => (at / LINE, (at + size).div_ceil(LINE)),
+        };
+        let mut running = Self {
+            command,
+            state: State::UnderWay,
+            conflict,
+            at,
+            size,
+            first,
+            end,
+            head: NONE,
+            next: NONE,
+            held: 0,
+            left: 0,
+            in_flight: 0,
+            edges: [false; 2],
+            submitted: now,
+            finished: now,
+            parts: 0,
+            error: None,
+            is_abandoned: false,
+        };
+        running.edges = running.cut_edges();
+        running
+    }
+
+    /// Whether the first line and the last one are covered in part; one line counts once.
+    pub fn cut_edges(&self) -> [bool; 2] {
+        if !matches!(self.command, Command::Write(_)) || self.size == 0 {
+            return [false; 2];
+        }
+        let cut_head = !self.at.is_multiple_of(LINE);
+        let cut_tail = !(self.at + self.size).is_multiple_of(LINE);
+        let is_one_line = self.end - self.first == 1;
+        [
+            cut_head || is_one_line && cut_tail,
+            cut_tail && !is_one_line,
+        ]
+    }
+
+    /// Where the asked bytes begin in the buffer.
+    pub fn offset(&self) -> usize {
+        usize::try_from(self.at - self.first * LINE).expect("less than a line")
+    }
+
+    /// Bytes of the buffer: the lines, and a line for each edge that is read.
+    pub fn buffer_bytes(&self) -> usize {
+        match self.command {
+            Command::Trim => 0,
+            _ if self.edges != [false; 2] => self.edge_place(2),
+            _ => self.edge_place(0),
+        }
+    }
+
+    /// Where the line that is read for an edge is in the buffer.
+    pub fn edge_place(&self, edge: usize) -> usize {
+        let lines = usize::try_from((self.end - self.first) * LINE).expect("it is in memory");
+        lines + edge * (LINE as usize)
+    }
+
+    /// Puts what was read of a line at an edge around what the host writes of it.
+    pub fn join_edge(&self, place: usize, buffer: &mut [u8]) {
+        let line_bytes = LINE as usize;
+        let lines = self.edge_place(0);
+        let line = if place == lines {
+            0
+        } else {
+            lines - line_bytes
+        };
+        let asked = self.offset()..self.offset() + self.size as usize;
+        for byte in 0..line_bytes {
+            let at = line + byte;
+            if !asked.contains(&at) {
+                buffer[at] = buffer[place + byte];
+            }
+        }
+    }
+
+    /// What the host is told of a command that did not fail.
+    pub fn result(&self) -> (Completion, Atomicity) {
+        let completion = Completion {
+            submitted: self.submitted,
+            finished: self.finished,
+        };
+        let atomicity = match self.parts {
+            0 => Atomicity::Whole,
+            before => Atomicity::Parts { count: before + 1 },
+        };
+        (completion, atomicity)
+    }
+
+    /// What it took so far.
+    pub fn took(&self) -> Picos {
+        self.finished.saturating_since(self.submitted)
+    }
+}

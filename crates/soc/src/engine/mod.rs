@@ -1,0 +1,583 @@
+//! The command layer: a device with its host's link, and the commands under way.
+//!
+//! Sans-IO, as the firmware is: the owner of the clock hands in times ([`Engine::submit`],
+//! [`Engine::advance`]) and asks for deadlines ([`Engine::next_deadline`]); nothing moves because it
+//! was looked at. A command is over when the host knows of its end, which is an event at its own
+//! time. Operations whose lines overlap, one of them writing, are served in the order in which
+//! their commands were submitted; others overlap in time.
+
+mod answers;
+mod command;
+mod event;
+mod link;
+mod operation;
+mod order;
+mod transactions;
+mod waiting;
+
+pub use command::{Command, Conflict, Door};
+pub use link::LinkConfig;
+pub use operation::Parts;
+
+use crate::any_controller::AnyController;
+use crate::bytes::DataPlane;
+use crate::harness::{DeviceEvent, Harness};
+use crate::platform::{Soc, TimedPlatform};
+use crate::queue::EventQueue;
+use crate::resources::Resources;
+use command::{Running, State};
+use event::{Event, Word};
+use firmware::{ControllerConfig, Durable, Response, UnsoundState};
+use link::Link;
+use operation::Operation;
+use order::Order;
+use port::{Atomicity, Completion, DeviceError, DeviceStats};
+use transactions::Transactions;
+use units::{ByteAddr, Bytes, Lpa, PageSize, RequestId, Time, TxId};
+
+/// A device's clock does not run beyond this from one opening to the next: 106 days.
+const LAST: Time = Time::from_picos(1 << 63);
+
+/// A command under way; handed back to ask for what came of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Ticket(u32);
+
+impl Ticket {
+    /// A small number that no other command under way has.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A command whose end the host knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Finished {
+    /// Which one.
+    pub ticket: Ticket,
+    /// What was asked.
+    pub command: Command,
+    /// Bytes, as asked.
+    pub size: Bytes,
+    /// From when to when.
+    pub completion: Completion,
+    /// It failed.
+    pub is_failed: bool,
+    /// Nobody will take it: its ticket is used up.
+    pub is_abandoned: bool,
+}
+
+/// What a device with a host is, beside its [`Soc`].
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// The link.
+    pub link: LinkConfig,
+    /// The flash page, which is the unit of the block port.
+    pub page: PageSize,
+    /// Bytes of the logical space.
+    pub capacity: Bytes,
+    /// Stores reach a write log, which survives a power cut.
+    pub has_log: bool,
+    /// Transactions that may be open at a time.
+    pub transactions: u32,
+    /// The first name of a transaction that nothing in the device has.
+    pub next_transaction: u32,
+    /// Why there are no transactions, if there are none.
+    pub no_transactions: Option<DeviceError>,
+    /// Operations of a block command that are with the device at a time.
+    pub operations_at_a_time: u32,
+    /// Whether the block port takes ranges that are not whole pages: the host reads what it writes
+    /// in part. Only without bytes.
+    pub takes_partial_pages: bool,
+}
+
+/// What the firmware sees of the host: the queue, and the requests that it answers.
+#[derive(Clone)]
+struct Host {
+    queue: EventQueue<Word>,
+    operations: Vec<Operation>,
+    /// Of each direction: where the time of operations went.
+    parts: [Parts; 2],
+}
+
+impl Host {
+    fn new(now: Time) -> Self {
+        let mut queue = EventQueue::new();
+        queue.advance_to(now);
+        Self {
+            queue,
+            operations: Vec::new(),
+            parts: Default::default(),
+        }
+    }
+}
+
+impl Harness for Host {
+    #[inline]
+    fn now(&self) -> Time {
+        self.queue.now()
+    }
+    #[inline]
+    fn schedule(&mut self, at: Time, event: DeviceEvent) {
+        self.queue.push(at, Word::of(Event::Device(event)));
+    }
+    #[inline]
+    fn respond(&mut self, response: Response) {
+        let operation = &mut self.operations[response.request.index()];
+        operation.take(&response);
+        // The host does not wait for what it posts, unless there is no room for it.
+        let at = match operation.is_posted() {
+            true => self.queue.now(),
+            false => response.at,
+        };
+        self.queue
+            .push(at, Word::of(Event::Answer(response.request)));
+    }
+    fn offer_page(&mut self, _at: Time, lpa: Lpa) {
+        panic!("{lpa} is offered to a host that was said to take no pages");
+    }
+}
+
+/// A device and its host's side of the link.
+#[derive(Clone)]
+pub struct Engine<B> {
+    soc: Soc<AnyController, B>,
+    host: Host,
+    link: Link,
+    config: EngineConfig,
+    commands: Vec<Running>,
+    free_commands: Vec<u32>,
+    free_operations: Vec<u32>,
+    /// Commands that are not done.
+    running: u32,
+    order: Order,
+    freed: Vec<RequestId>,
+    transactions: Transactions,
+    /// Commands that wait for something else than operations, in the order in which they came to.
+    waiting: Vec<u32>,
+    /// Commands that wait until nothing is logged.
+    draining: Vec<u32>,
+    finished: Vec<Finished>,
+    stats: DeviceStats,
+    /// Operations that waited for others of their lines.
+    ordered: u64,
+    /// Pages that were read because only a part of them was written.
+    partial_writes: u64,
+    stopped: Option<String>,
+}
+
+impl<B: DataPlane> Engine<B> {
+    /// A preconditioned device with nothing under way, at the start of time.
+    pub fn new(
+        controller: &ControllerConfig,
+        resources: Resources<B>,
+        config: EngineConfig,
+    ) -> Self {
+        let controller = AnyController::new(controller);
+        let soc = Soc {
+            controller,
+            resources,
+        };
+        Self::of_parts(soc, Host::new(Time::ZERO), config)
+    }
+
+    /// A device that takes over at `now` what a power cut has left: of a new device that is
+    /// nothing. Its firmware may start work at once.
+    ///
+    /// # Errors
+    /// The tables are damaged.
+    pub fn recover(
+        controller: &ControllerConfig,
+        tables: &impl Durable,
+        mut resources: Resources<B>,
+        config: EngineConfig,
+        now: Time,
+    ) -> Result<Self, UnsoundState> {
+        let mut host = Host::new(now);
+        let mut platform = TimedPlatform {
+            resources: &mut resources,
+            harness: &mut host,
+        };
+        let controller = AnyController::recover(controller, tables, now, &mut platform)?;
+        let soc = Soc {
+            controller,
+            resources,
+        };
+        Ok(Self::of_parts(soc, host, config))
+    }
+
+    fn of_parts(soc: Soc<AnyController, B>, host: Host, config: EngineConfig) -> Self {
+        let transactions = Transactions::new(
+            config.next_transaction,
+            config.transactions,
+            config.no_transactions.clone(),
+        );
+        Self {
+            link: Link::new(config.link.clone(), host.queue.now()),
+            soc,
+            host,
+            config,
+            commands: Vec::new(),
+            free_commands: Vec::new(),
+            free_operations: Vec::new(),
+            running: 0,
+            order: Order::default(),
+            freed: Vec::new(),
+            transactions,
+            waiting: Vec::new(),
+            draining: Vec::new(),
+            finished: Vec::new(),
+            stats: DeviceStats::default(),
+            ordered: 0,
+            partial_writes: 0,
+            stopped: None,
+        }
+    }
+
+    /// The device as it is now, with other bytes: its future is the same.
+    pub fn with_bytes<C>(&self, bytes: C) -> Engine<C> {
+        Engine {
+            soc: Soc {
+                controller: self.soc.controller.clone(),
+                resources: self.soc.resources.with_bytes(bytes),
+            },
+            host: self.host.clone(),
+            link: self.link.clone(),
+            config: self.config.clone(),
+            commands: self.commands.clone(),
+            free_commands: self.free_commands.clone(),
+            free_operations: self.free_operations.clone(),
+            running: self.running,
+            order: self.order.clone(),
+            freed: self.freed.clone(),
+            transactions: self.transactions.clone(),
+            waiting: self.waiting.clone(),
+            draining: self.draining.clone(),
+            finished: self.finished.clone(),
+            stats: self.stats,
+            ordered: self.ordered,
+            partial_writes: self.partial_writes,
+            stopped: self.stopped.clone(),
+        }
+    }
+
+    /// The firmware and what surrounds it.
+    pub fn soc(&self) -> &Soc<AnyController, B> {
+        &self.soc
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &B {
+        &self.soc.resources.bytes
+    }
+
+    /// The bytes, to be changed beside what the firmware keeps there.
+    pub fn bytes_mut(&mut self) -> &mut B {
+        &mut self.soc.resources.bytes
+    }
+
+    /// What the device has done since the engine was made; its clock is the engine's.
+    pub fn stats(&self) -> DeviceStats {
+        DeviceStats {
+            clock: self.host.queue.now(),
+            ..self.stats
+        }
+    }
+
+    /// Where the time of operations went: of reads, of writes.
+    pub fn parts(&self) -> &[Parts; 2] {
+        &self.host.parts
+    }
+
+    /// Operations that waited for others of their lines, and pages read because only a part of them
+    /// was written.
+    pub fn waits(&self) -> (u64, u64) {
+        (self.ordered, self.partial_writes)
+    }
+
+    /// Sets all counters of engine and firmware to zero.
+    pub fn reset_stats(&mut self) {
+        self.soc.controller.reset_stats();
+        self.stats = DeviceStats::default();
+        self.host.parts = Default::default();
+        (self.ordered, self.partial_writes) = (0, 0);
+    }
+
+    /// Commands that are not done.
+    pub fn running(&self) -> usize {
+        self.running as usize
+    }
+
+    /// Transactions that are open.
+    pub fn open_transactions(&self) -> usize {
+        self.transactions.open_count()
+    }
+
+    /// Why the device has stopped, if it has.
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    /// The time up to which everything has happened.
+    pub fn now(&self) -> Time {
+        self.host.queue.now()
+    }
+
+    /// When the next thing happens; none before something is submitted if there is none.
+    pub fn next_deadline(&mut self) -> Option<Time> {
+        self.host.queue.next_time()
+    }
+
+    /// Lets everything happen that happens up to `to`, and adds the commands whose end the host
+    /// knows then, in the order in which it comes to know.
+    pub fn advance(&mut self, to: Time, finished: &mut Vec<Finished>) {
+        while let Some(at) = self.host.queue.next_time()
+            && at <= to
+        {
+            let (now, word) = self.host.queue.pop().expect("there is a next event");
+            self.handle(now, word.event());
+        }
+        self.host.queue.advance_to(to);
+        self.take_finished(finished);
+    }
+
+    /// Adds the commands whose end the host knows and that were not given yet: of some, that is
+    /// known when they are submitted.
+    pub fn take_finished(&mut self, finished: &mut Vec<Finished>) {
+        finished.append(&mut self.finished);
+    }
+
+    /// Opens a transaction. It costs no time: the host numbers them (ByteFS §4.3).
+    ///
+    /// # Errors
+    /// A device without transactions, or with as many open ones as it takes.
+    pub fn begin(&mut self) -> Result<TxId, DeviceError> {
+        self.transactions.begin()
+    }
+
+    /// Submits a command at `at`, up to which everything has happened; `bytes` are those of a
+    /// write. Commands of one time are submitted in the order of calls.
+    ///
+    /// # Errors
+    /// What can be refused at once.
+    ///
+    /// # Panics
+    /// If something happens before `at` that the engine was not advanced to, or `at` has passed.
+    pub fn submit(
+        &mut self,
+        at: Time,
+        command: Command,
+        (from, size): (ByteAddr, Bytes),
+        conflict: Conflict,
+        bytes: &[u8],
+    ) -> Result<Ticket, DeviceError> {
+        self.check(at, command, from, size)?;
+        assert!(
+            at >= self.now(),
+            "a command is submitted at {at}, which has passed"
+        );
+        self.host.queue.advance_to(at);
+        let running = Running::new(command, (from, size), conflict, at);
+        let (buffer, offset) = (running.buffer_bytes(), running.offset());
+        let index = self.open_command(running);
+        let place = index as usize;
+        self.soc
+            .resources
+            .bytes
+            .open_buffer(place, buffer, bytes, offset);
+        self.running += 1;
+        match command {
+            Command::Write(tx) if tx != TxId::NONE => self.transactions.get_mut(tx).writes += 1,
+            Command::Commit(tx) | Command::Abort(tx) => {
+                self.transactions.get_mut(tx).is_closing = true;
+            }
+            _ => {}
+        }
+        self.start(index);
+        self.stop_if_failed();
+        Ok(Ticket(index))
+    }
+
+    fn check(
+        &self,
+        at: Time,
+        command: Command,
+        from: ByteAddr,
+        size: Bytes,
+    ) -> Result<(), DeviceError> {
+        if let Some(reason) = &self.stopped {
+            let reason = reason.clone();
+            return Err(DeviceError::Stopped { reason });
+        }
+        if at > LAST {
+            let reason = "its clock has run for 106 days since it was opened; open it again".into();
+            return Err(DeviceError::Stopped { reason });
+        }
+        let capacity = self.config.capacity;
+        let end = from.checked_add(size);
+        if end.is_none_or(|end| end.get() > capacity.get()) {
+            return Err(DeviceError::OutOfRange {
+                at: from,
+                size,
+                capacity,
+            });
+        }
+        let block = self.config.page.bytes();
+        let is_whole = |bytes: u64| bytes.is_multiple_of(block.get());
+        if command.is_block()
+            && !self.config.takes_partial_pages
+            && !(is_whole(from.get()) && is_whole(size.get()))
+        {
+            return Err(DeviceError::NotBlocks {
+                at: from,
+                size,
+                block,
+            });
+        }
+        match command {
+            Command::Write(tx) if tx == TxId::NONE => Ok(()),
+            Command::Write(tx) | Command::Commit(tx) | Command::Abort(tx) => {
+                self.transactions.get(tx).map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn open_command(&mut self, running: Running) -> u32 {
+        if let Some(index) = self.free_commands.pop() {
+            self.commands[index as usize] = running;
+            return index;
+        }
+        self.commands.push(running);
+        u32::try_from(self.commands.len() - 1).expect("fewer commands are under way than 2^32")
+    }
+
+    /// What came of a command, if its end is known; the ticket is used up then. Bytes that were
+    /// read go to `into`, which is as long as was asked.
+    pub fn take(
+        &mut self,
+        ticket: Ticket,
+        into: &mut [u8],
+    ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
+        let running = &mut self.commands[ticket.0 as usize];
+        if running.state != State::Done {
+            return None;
+        }
+        running.state = State::Free;
+        self.free_commands.push(ticket.0);
+        if let Some(error) = running.error.take() {
+            return Some(Err(error));
+        }
+        let offset = running.offset();
+        let result = running.result();
+        if !into.is_empty()
+            && let Some(buffer) = self.soc.resources.bytes.buffer(ticket.0 as usize)
+        {
+            into.copy_from_slice(&buffer[offset..][..into.len()]);
+        }
+        Some(Ok(result))
+    }
+
+    /// Nobody will ask for a command any more; it is done all the same.
+    pub fn abandon(&mut self, ticket: Ticket) {
+        let running = &mut self.commands[ticket.0 as usize];
+        match running.state {
+            State::Free => {}
+            State::Done => {
+                running.state = State::Free;
+                self.free_commands.push(ticket.0);
+            }
+            _ => running.is_abandoned = true,
+        }
+    }
+
+    fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Device(event) => self.soc.on_event(now, event, &mut self.host),
+            Event::Arrive(id) => self.deliver(now, id),
+            Event::Answer(id) => self.on_answer(now, id),
+            Event::Known(id) => self.on_known(now, id),
+            Event::Finish(index) => self.finish(now, index),
+            Event::Resume(index) => self.resume(now, index),
+        }
+        if !self.draining.is_empty() {
+            self.end_drains(now);
+        }
+        self.stop_if_failed();
+    }
+
+    #[inline]
+    fn stop_if_failed(&mut self) {
+        if self.soc.resources.bytes.failure().is_some() && self.stopped.is_none() {
+            self.stop();
+        }
+    }
+
+    /// The device has a fault that it cannot work with: every command ends with it.
+    #[cold]
+    fn stop(&mut self) {
+        let reason = self
+            .soc
+            .resources
+            .bytes
+            .failure()
+            .unwrap_or_default()
+            .to_owned();
+        let now = self.now();
+        self.stopped = Some(reason.clone());
+        for index in 0..self.commands.len() {
+            if !matches!(self.commands[index].state, State::Free | State::Done) {
+                let reason = reason.clone();
+                self.commands[index].error = Some(DeviceError::Stopped { reason });
+                self.commands[index].finished = now;
+                self.release(index as u32);
+            }
+        }
+        self.waiting.clear();
+        self.draining.clear();
+        self.host.queue = EventQueue::new();
+        self.host.queue.advance_to(now);
+    }
+
+    /// A command is over; its ticket's owner may take it.
+    fn release(&mut self, index: u32) {
+        let running = &mut self.commands[index as usize];
+        self.running -= 1;
+        self.finished.push(Finished {
+            ticket: Ticket(index),
+            command: running.command,
+            size: Bytes::new(running.size),
+            completion: Completion {
+                submitted: running.submitted,
+                finished: running.finished,
+            },
+            is_failed: running.error.is_some(),
+            is_abandoned: running.is_abandoned,
+        });
+        running.state = State::Done;
+        if running.is_abandoned {
+            running.state = State::Free;
+            self.free_commands.push(index);
+        }
+    }
+
+    /// Checks everything that can be checked at any time (B6).
+    ///
+    /// # Panics
+    /// With a sentence, if an invariant is broken.
+    pub fn audit(&self) {
+        self.soc.controller.audit();
+        self.soc.resources.nand.audit();
+        self.soc.resources.dram.audit();
+        let done = |running: &&Running| matches!(running.state, State::Free | State::Done);
+        let over = self.commands.iter().filter(done).count();
+        assert_eq!(
+            self.commands.len() - over,
+            self.running(),
+            "commands are lost"
+        );
+        assert!(
+            self.running > 0 || self.order.is_empty(),
+            "an order of nothing"
+        );
+    }
+}

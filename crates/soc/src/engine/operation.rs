@@ -1,0 +1,457 @@
+//! Operations: the parts of a command, each one request of the firmware at a time.
+
+use super::Engine;
+use super::command::{Command, Door, LINE, NONE, Running, State};
+use super::event::{Event, Word};
+use super::order::Claim;
+use crate::bytes::DataPlane;
+use firmware::{Answer, Breakdown, Request, RequestOp, Response};
+use port::Acknowledge;
+use units::{Bytes, LineAddr, RequestId, Time, TxId};
+
+/// Operations of a line-port command that are with the device at a time: all.
+const ALL: u32 = u32::MAX;
+
+/// What an operation is of its command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// A part of its range.
+    Part,
+    /// A page that is read because a part of it is to be written; it is written behind that.
+    Partial,
+    /// A line that is read because a part of it is to be written; it has no place in the order.
+    Edge,
+    /// All of a command without a range, or the commit of a part of a transaction.
+    Alone,
+}
+
+/// How far an operation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// It has no place in the order.
+    Outside,
+    /// Others of its lines stand before it.
+    Held,
+    /// It may go.
+    Ready,
+    /// It is with the device.
+    Sent,
+    /// It is done.
+    Over,
+}
+
+/// An operation of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Of which command.
+    pub command: u32,
+    /// The next one of it.
+    pub next: u32,
+    pub role: Role,
+    pub phase: Phase,
+    /// What the firmware is asked.
+    pub op: RequestOp,
+    /// First line.
+    pub line: LineAddr,
+    /// How many lines it moves.
+    pub lines: u16,
+    /// Where its bytes are in the command's buffer.
+    pub place: usize,
+    /// When its command was submitted.
+    pub created: Time,
+    /// When the host sent it.
+    pub sent: Time,
+    /// When the device answered.
+    pub answered: Time,
+    pub answer: Answer,
+    pub breakdown: Breakdown,
+}
+
+impl Operation {
+    /// The firmware has answered.
+    #[inline]
+    pub fn take(&mut self, response: &Response) {
+        self.answered = response.at;
+        self.answer = response.answer;
+        self.breakdown = response.breakdown;
+    }
+
+    /// Whether the host goes on when the device has it, whatever the answer: a store that found
+    /// room.
+    #[inline]
+    pub fn is_posted(&self) -> bool {
+        matches!(self.op, RequestOp::WriteRun { .. }) && self.breakdown.stall.is_zero()
+    }
+}
+
+/// What operations of one direction took, in sum: picoseconds. An open loop that the device cannot
+/// follow makes each of millions wait for minutes, which is beyond 64 bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    /// Operations.
+    pub count: u64,
+    /// Waiting for other operations of their lines, for room, for other transactions.
+    pub order: u128,
+    /// The parts that the firmware tells apart.
+    pub stall: u128,
+    /// Lookups.
+    pub index: u128,
+    /// Device DRAM.
+    pub dram: u128,
+    /// Flash.
+    pub flash: u128,
+    /// The link, there and back.
+    pub link: u128,
+}
+
+impl Parts {
+    #[inline]
+    fn add(&mut self, now: Time, operation: &Operation) {
+        let device = &operation.breakdown;
+        let order = operation.sent - operation.created;
+        let total = now - operation.created;
+        let known = order + device.stall + device.index + device.dram + device.flash;
+        for (sum, part) in [
+            (&mut self.order, order),
+            (&mut self.stall, device.stall),
+            (&mut self.index, device.index),
+            (&mut self.dram, device.dram),
+            (&mut self.flash, device.flash),
+            // A posted store is in DRAM after the host has gone on.
+            (&mut self.link, total.saturating_sub(known)),
+        ] {
+            *sum += u128::from(part.get());
+        }
+    }
+}
+
+impl<B: DataPlane> Engine<B> {
+    /// Makes the operations of a command, and enters them into the order of their lines.
+    #[inline]
+    pub(super) fn make_operations(&mut self, now: Time, index: u32) {
+        let running = &self.commands[index as usize];
+        let (command, first, end) = (running.command, running.first, running.end);
+        let span = (running.at, running.at + running.size);
+        let is_lines = command.door() == Door::Lines;
+        let is_bytes = command.door() == Door::Bytes;
+        let page_bits = self.config.page.line_bits();
+        let unit_bits = if is_lines { 0 } else { page_bits };
+        let mut line = first;
+        let mut last = NONE;
+        while line < end {
+            let unit_first = (line >> unit_bits) << unit_bits;
+            let unit_end = unit_first + (1 << unit_bits);
+            let (from, to) = match is_bytes {
+                true => (line, unit_end.min(end)),
+                false => (unit_first, unit_end),
+            };
+            let is_whole = is_bytes || is_lines || from * LINE >= span.0 && to * LINE <= span.1;
+            let is_partial = !is_whole && command.is_write();
+            let count = u16::try_from(to - from).expect("a page has few lines");
+            let place =
+                usize::try_from(from.saturating_sub(first) * LINE).expect("it is in memory");
+            let id = self.open_operation(Operation {
+                command: index,
+                next: NONE,
+                role: if is_partial {
+                    Role::Partial
+                } else {
+                    Role::Part
+                },
+                phase: Phase::Outside,
+                op: op_of(command, is_partial, count),
+                line: LineAddr::new(from),
+                lines: if command == Command::Trim { 0 } else { count },
+                place,
+                created: now,
+                sent: now,
+                answered: now,
+                answer: Answer::Written,
+                breakdown: Breakdown::default(),
+            });
+            match last {
+                NONE => {
+                    let running = &mut self.commands[index as usize];
+                    (running.head, running.next) = (id.get(), id.get());
+                }
+                last => self.host.operations[last as usize].next = id.get(),
+            }
+            last = id.get();
+            self.commands[index as usize].left += 1;
+            self.enter(id);
+            line = unit_end;
+        }
+    }
+
+    /// Enters an operation into the order of its lines.
+    #[inline]
+    pub(super) fn enter(&mut self, id: RequestId) {
+        let operation = &self.host.operations[id.index()];
+        let page = self.config.page;
+        let lpa = operation.line.lpa(page);
+        let first = operation.line.in_page(page).index() as u16;
+        let lines = match operation.op {
+            RequestOp::Trim => page.line_count(),
+            _ => operation.lines,
+        };
+        let index = operation.command as usize;
+        let claim = Claim {
+            page: lpa,
+            first,
+            end: first + lines,
+            is_write: self.commands[index].command.is_write(),
+        };
+        let may_go = self.order.enter(id, claim);
+        let operation = &mut self.host.operations[id.index()];
+        operation.phase = if may_go { Phase::Ready } else { Phase::Held };
+        if !may_go {
+            self.commands[index].held += 1;
+            self.ordered += 1;
+        }
+    }
+
+    /// An operation leaves the order; those that may go now do.
+    pub(super) fn leave(&mut self, now: Time, id: RequestId) {
+        let mut freed = std::mem::take(&mut self.freed);
+        self.order.leave(id, &mut freed);
+        for id in freed.drain(..) {
+            let index = self.host.operations[id.index()].command;
+            self.host.operations[id.index()].phase = Phase::Ready;
+            self.commands[index as usize].held -= 1;
+            self.go_on(now, index);
+        }
+        self.freed = freed;
+    }
+
+    #[inline]
+    pub(super) fn open_operation(&mut self, operation: Operation) -> RequestId {
+        if let Some(index) = self.free_operations.pop() {
+            self.host.operations[index as usize] = operation;
+            return RequestId::new(index);
+        }
+        self.host.operations.push(operation);
+        RequestId::from_index(self.host.operations.len() - 1)
+    }
+
+    /// Sends those operations of a command that may go now.
+    #[inline]
+    pub(super) fn go_on(&mut self, now: Time, index: u32) {
+        let running = &self.commands[index as usize];
+        if running.state != State::UnderWay || running.error.is_some() {
+            return;
+        }
+        match running.command.door() {
+            Door::Bytes => self.go_on_in_sequence(now, index),
+            Door::Lines => self.send_ready(now, index, ALL),
+            Door::Blocks => {
+                let most = self.config.operations_at_a_time;
+                self.send_ready(now, index, most);
+            }
+            Door::None => {}
+        }
+    }
+
+    /// The byte port: edges, then runs, one after the other, when nothing stands before any.
+    fn go_on_in_sequence(&mut self, now: Time, index: u32) {
+        let running = &mut self.commands[index as usize];
+        if running.held > 0 || running.in_flight > 0 || running.left == 0 {
+            return;
+        }
+        if self.waits_for_part(index) {
+            return;
+        }
+        let running = &mut self.commands[index as usize];
+        if let Some(edge) = running
+            .edges
+            .iter()
+            .position(|is_to_be_read| *is_to_be_read)
+        {
+            running.edges[edge] = false;
+            let line = if edge == 0 {
+                running.first
+            } else {
+                running.end - 1
+            };
+            let place = running.edge_place(edge);
+            return self.send_beside(
+                now,
+                index,
+                Role::Edge,
+                RequestOp::ReadRun { count: 1 },
+                (line, 1),
+                place,
+            );
+        }
+        let id = RequestId::new(running.next);
+        if let Some(tx) = running.command.transaction() {
+            let open = self.transactions.get_mut(tx);
+            open.is_known = true;
+            let name = open.name;
+            if let RequestOp::WriteRun { tx, .. } = &mut self.host.operations[id.index()].op {
+                *tx = name;
+            }
+        }
+        self.send(now, id);
+    }
+
+    /// The other ports: operations that may go, in order, up to so many.
+    #[inline]
+    fn send_ready(&mut self, now: Time, index: u32, most: u32) {
+        let mut at = self.commands[index as usize].next;
+        // Those before the first that waits are not looked at again.
+        let mut is_first = true;
+        while at != NONE && self.commands[index as usize].in_flight < most {
+            let operation = &self.host.operations[at as usize];
+            let (phase, next) = (operation.phase, operation.next);
+            if phase == Phase::Ready {
+                self.send(now, RequestId::new(at));
+            }
+            is_first &= !matches!(phase, Phase::Held | Phase::Outside);
+            if is_first {
+                self.commands[index as usize].next = next;
+            }
+            at = next;
+        }
+    }
+
+    /// Sends a request that is no part of a command's range.
+    pub(super) fn send_beside(
+        &mut self,
+        now: Time,
+        index: u32,
+        role: Role,
+        op: RequestOp,
+        (line, lines): (u64, u16),
+        place: usize,
+    ) {
+        let id = self.open_operation(Operation {
+            command: index,
+            next: NONE,
+            role,
+            phase: Phase::Ready,
+            op,
+            line: LineAddr::new(line),
+            lines,
+            place,
+            created: now,
+            sent: now,
+            answered: now,
+            answer: Answer::Written,
+            breakdown: Breakdown::default(),
+        });
+        self.send(now, id);
+    }
+
+    /// Sends a request that is all of a command, or the commit of a part of a transaction.
+    pub(super) fn send_alone(&mut self, now: Time, index: u32, op: RequestOp) {
+        self.send_beside(now, index, Role::Alone, op, (0, 0), 0);
+    }
+
+    /// Sends an operation to the device.
+    #[inline]
+    pub(super) fn send(&mut self, now: Time, id: RequestId) {
+        let operation = &mut self.host.operations[id.index()];
+        operation.phase = Phase::Sent;
+        operation.sent = now;
+        let lines = u64::from(operation.lines);
+        let size = Bytes::new(lines * LINE);
+        let index = operation.command;
+        let (command, place) = (index as usize, operation.place);
+        let arrives = match operation.op {
+            RequestOp::WriteRun { .. } | RequestOp::Write => self.link.store(now, lines),
+            RequestOp::ReadRun { .. } | RequestOp::Read { .. } => self.link.load(now),
+            op if op.is_write() => self.link.command(now, size),
+            _ => self.link.command(now, Bytes::ZERO),
+        };
+        self.soc.resources.bytes.place(id, command, place, lines);
+        self.commands[command].in_flight += 1;
+        if let Some(tx) = self.commands[command].command.transaction() {
+            self.transactions.get_mut(tx).in_flight += 1;
+        }
+        if arrives == now {
+            self.deliver(now, id);
+        } else {
+            self.host.queue.push(arrives, Word::of(Event::Arrive(id)));
+        }
+    }
+
+    /// A request has reached the device.
+    #[inline]
+    pub(super) fn deliver(&mut self, now: Time, id: RequestId) {
+        let operation = &self.host.operations[id.index()];
+        let request = Request {
+            id,
+            op: operation.op,
+            line: operation.line,
+            source: None,
+        };
+        self.soc.on_request(now, request, &mut self.host);
+    }
+
+    /// The answer leaves the device: the link brings it to the host.
+    #[inline]
+    pub(super) fn on_answer(&mut self, now: Time, id: RequestId) {
+        let operation = &self.host.operations[id.index()];
+        let lines = u64::from(operation.lines);
+        let known = match operation.op {
+            RequestOp::WriteRun { .. } | RequestOp::Write => {
+                self.link.post(operation.answered);
+                now
+            }
+            RequestOp::ReadRun { .. } | RequestOp::Read { .. } => self.link.loaded(now, lines),
+            RequestOp::ReadPage => self.link.commanded(now, Bytes::new(lines * LINE)),
+            _ => self.link.commanded(now, Bytes::ZERO),
+        };
+        if known == now {
+            self.on_known(now, id);
+        } else {
+            self.host.queue.push(known, Word::of(Event::Known(id)));
+        }
+    }
+
+    /// Counts where the time of an operation went.
+    #[inline]
+    pub(super) fn count_parts(&mut self, now: Time, operation: &Operation) {
+        let is_write = operation.op.is_write() || operation.role == Role::Partial;
+        let parts = &mut self.host.parts[usize::from(is_write)];
+        parts.count += u64::from(operation.role == Role::Part);
+        parts.add(now, operation);
+    }
+
+    /// The operations of a command are not heard of any more.
+    #[inline]
+    pub(super) fn forget_operations(&mut self, index: u32) {
+        let running = &mut self.commands[index as usize];
+        let mut at = std::mem::replace(&mut running.head, NONE);
+        while at != NONE {
+            self.free_operations.push(at);
+            at = self.host.operations[at as usize].next;
+        }
+    }
+}
+
+impl Running {
+    /// Whether everything of it is done.
+    pub(super) fn is_complete(&self) -> bool {
+        self.left == 0 && self.in_flight == 0
+    }
+}
+
+fn op_of(command: Command, is_partial: bool, count: u16) -> RequestOp {
+    match command {
+        Command::Read => RequestOp::ReadRun { count },
+        Command::Write(_) => RequestOp::WriteRun {
+            count,
+            tx: TxId::NONE,
+        },
+        Command::ReadLines => RequestOp::Read {
+            delay_allowed: false,
+        },
+        Command::WriteLines => RequestOp::Write,
+        Command::WriteBlocks(_) if is_partial => RequestOp::ReadPage,
+        Command::WriteBlocks(Acknowledge::Accepted) => RequestOp::WritePage,
+        Command::WriteBlocks(Acknowledge::Durable) => RequestOp::WritePageThrough,
+        Command::Trim => RequestOp::Trim,
+        _ => RequestOp::ReadPage,
+    }
+}
