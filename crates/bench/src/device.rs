@@ -7,7 +7,8 @@
 
 use crate::{Options, calibrate, cpu_seconds};
 use device::config::Layer;
-use device::{Command, DeviceConfig, DeviceEngine, Image, Pace};
+use device::{DeviceConfig, DeviceEngine, Image, Pace};
+use port::Command;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use units::{ByteAddr, Bytes, Stream, TxId};

@@ -16,8 +16,10 @@ use crate::recovery::{self, Recovered};
 use crate::superblock::Role;
 use crate::watchers::Watchers;
 use firmware::PowerLossProtection;
-use port::{Atomicity, Completion, DeviceError, Shape};
-use soc::{Command, Conflict, Engine, EngineConfig, Finished, Resources, Ticket};
+use port::{
+    Atomicity, Command, Completion, Conflict, DeviceError, DeviceStats, Finished, Shape, Ticket,
+};
+use soc::{Engine, EngineConfig, Resources};
 use std::path::{Path, PathBuf};
 use std::task::Waker;
 use units::{ByteAddr, Bytes, PageSize, Picos, Time, TxId};
@@ -46,6 +48,9 @@ pub struct DeviceEngine {
     /// Commands until the counters are written.
     pub(crate) until_write: u32,
     finished: Vec<Finished>,
+    /// Of an owner that is told what is done ([`port::Engine::advance`]).
+    kept: Vec<Finished>,
+    keeps_finished: bool,
     /// Stores reach a log, which survives.
     has_log: bool,
     /// Erases that a block is rated for.
@@ -139,6 +144,8 @@ impl DeviceEngine {
             lag: Lag::default(),
             until_write: HEALTH_STEP,
             finished: Vec::new(),
+            kept: Vec::new(),
+            keeps_finished: false,
             has_log,
             rated_wear: config.faults.rated_wear,
             factory_bad,
@@ -166,6 +173,8 @@ impl DeviceEngine {
             lag: Lag::default(),
             until_write: self.until_write,
             finished: Vec::new(),
+            kept: Vec::new(),
+            keeps_finished: false,
             has_log: self.has_log,
             rated_wear: self.rated_wear,
             factory_bad: self.factory_bad,
@@ -292,12 +301,12 @@ impl DeviceEngine {
             }
             self.lag.record(now - at);
         }
-        self.advance(at);
+        self.advance_to(at);
         Step::Moved
     }
 
     /// Lets everything happen up to `to`.
-    pub fn advance(&mut self, to: Time) {
+    fn advance_to(&mut self, to: Time) {
         self.engine.advance(to, &mut self.finished);
         self.note_finished();
     }
@@ -306,7 +315,7 @@ impl DeviceEngine {
     fn note_finished(&mut self) {
         self.engine.take_finished(&mut self.finished);
         let mut finished = std::mem::take(&mut self.finished);
-        for done in finished.drain(..) {
+        for done in &finished {
             self.watchers.done(done.ticket.index());
             if !done.is_failed {
                 let map = self.engine.bytes_mut().tables.map_mut();
@@ -314,6 +323,10 @@ impl DeviceEngine {
             }
             self.count_down();
         }
+        if self.keeps_finished {
+            self.kept.append(&mut finished);
+        }
+        finished.clear();
         self.finished = finished;
     }
 
@@ -403,7 +416,55 @@ impl DeviceEngine {
         while self.engine.next_deadline().is_some_and(|at| at <= now) && self.step() == Step::Moved
         {
         }
-        self.advance(now);
+        self.advance_to(now);
         now
+    }
+}
+
+/// Whoever owns the clock of a device without a wall clock.
+impl port::Engine for DeviceEngine {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+    fn now(&self) -> Time {
+        self.engine.now()
+    }
+    fn next_deadline(&mut self) -> Option<Time> {
+        self.engine.next_deadline()
+    }
+    fn advance(&mut self, to: Time, finished: &mut Vec<Finished>) {
+        self.keeps_finished = true;
+        self.advance_to(to);
+        finished.append(&mut self.kept);
+    }
+    fn submit(
+        &mut self,
+        at: Time,
+        command: Command,
+        range: (ByteAddr, Bytes),
+        conflict: Conflict,
+        bytes: &[u8],
+    ) -> Result<Ticket, DeviceError> {
+        assert!(self.wall.is_none(), "the wall clock owns this device");
+        self.keeps_finished = true;
+        let ticket = self.engine.submit(at, command, range, conflict, bytes);
+        self.note_finished();
+        ticket
+    }
+    fn take(
+        &mut self,
+        ticket: Ticket,
+        into: &mut [u8],
+    ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
+        self.engine.take(ticket, into)
+    }
+    fn abandon(&mut self, ticket: Ticket) {
+        self.engine.abandon(ticket);
+    }
+    fn begin(&mut self) -> Result<TxId, DeviceError> {
+        self.engine.begin()
+    }
+    fn stats(&self) -> DeviceStats {
+        DeviceEngine::stats(self)
     }
 }

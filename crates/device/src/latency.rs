@@ -6,7 +6,7 @@
 
 use crate::layout::Layout;
 use crate::mapped::Mapped;
-use soc::Command;
+use port::Command;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use units::Picos;

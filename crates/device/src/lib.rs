@@ -45,5 +45,4 @@ pub use pace::Pace;
 pub use ram::Ram;
 pub use real::RealDevice;
 pub use recovery::Recovered;
-pub use soc::{Command, Ticket};
 pub use superblock::ImageId;

@@ -8,10 +8,9 @@ use crate::engine::{DeviceEngine, Step};
 use crate::error::DeviceFileError;
 use crate::pace::{Pace, wait};
 use port::{
-    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
-    block_on_with,
+    Acknowledge, Atomicity, Command, Completion, Device, DeviceError, DeviceStats, Drive, Shape,
+    Ticket, Turned, block_on_with,
 };
-use soc::{Command, Ticket};
 use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};

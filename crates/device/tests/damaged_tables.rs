@@ -3,8 +3,9 @@
 mod common;
 
 use common::{Place, made, small, small_log};
-use device::{Command, DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
+use device::{DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
 use firmware::{BufferId, Durable};
+use port::Command;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

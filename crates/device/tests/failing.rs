@@ -4,7 +4,8 @@ mod common;
 
 use common::{Place, made, small};
 use device::activity::{ACTIVITY, HEALTH};
-use device::{Command, Counters, DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use device::{Counters, DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use port::Command;
 use port::{Acknowledge, DeviceError};
 use units::{ByteAddr, Bytes, Stream, TxId};
 

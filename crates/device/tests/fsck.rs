@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Place, made, small_log};
-use device::{Command, DeviceEngine, fsck};
+use device::{DeviceEngine, fsck};
+use port::Command;
 use port::DeviceError;
 use std::fs;
 use std::os::unix::fs::FileExt;

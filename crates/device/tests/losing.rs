@@ -5,7 +5,8 @@ mod common;
 use common::{Place, made, small};
 use device::activity::ACTIVITY;
 use device::latency::Kind;
-use device::{Command, DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use device::{DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use port::Command;
 use port::{Acknowledge, DeviceError};
 use units::{ByteAddr, Bytes, Picos, Stream, TxId};
 

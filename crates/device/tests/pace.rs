@@ -7,7 +7,8 @@
 mod common;
 
 use common::{Place, with_slow_flash};
-use device::{Command, Pace, RealDevice};
+use device::{Pace, RealDevice};
+use port::Command;
 use port::{Device, Drive, Turned};
 use std::future::Future;
 use std::pin::pin;

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Place, made, small, small_log};
-use device::{Command, DeviceConfig, DeviceEngine};
+use device::{DeviceConfig, DeviceEngine};
+use port::Command;
 use port::{Acknowledge, DeviceError};
 use proptest::prelude::*;
 use units::{ByteAddr, Bytes, Picos, Time, TxId};

@@ -6,7 +6,9 @@
 mod common;
 
 use common::{Place, made, small, small_log};
-use device::{Command, DeviceConfig, DeviceEngine, Pace, Ticket, fsck};
+use device::{DeviceConfig, DeviceEngine, Pace, fsck};
+use port::Command;
+use port::Ticket;
 use port::{Acknowledge, Atomicity, DeviceError};
 use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, Stream, TxId};

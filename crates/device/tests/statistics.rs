@@ -5,8 +5,9 @@ mod common;
 use common::{Place, made, small, small_log};
 use device::activity::{ACTIVITY, STANDING};
 use device::latency::Kind;
-use device::{Command, Counters, DeviceEngine, Image, Pace};
+use device::{Counters, DeviceEngine, Image, Pace};
 use port::Acknowledge;
+use port::Command;
 use units::{ByteAddr, Bytes, Picos, TxId};
 
 fn write(engine: &mut DeviceEngine, command: Command, at: u64, bytes: &[u8]) -> Picos {

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Place, made, small};
-use device::{Command, DeviceConfig, DeviceEngine};
+use device::{DeviceConfig, DeviceEngine};
+use port::Command;
 use port::{Acknowledge, Atomicity, DeviceError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

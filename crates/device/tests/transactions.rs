@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Place, made, small_log};
-use device::{Command, DeviceConfig, DeviceEngine, Pace, Step, fsck};
+use device::{DeviceConfig, DeviceEngine, Pace, Step, fsck};
+use port::Command;
 use port::DeviceError;
 use units::{ByteAddr, Bytes, Stream, TxId};
 

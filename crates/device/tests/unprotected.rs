@@ -6,7 +6,8 @@ mod common;
 
 use common::{Place, made, small};
 use device::latency::Kind;
-use device::{Command, DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use device::{DeviceConfig, DeviceEngine, Image, Pace, fsck};
+use port::Command;
 use port::{Acknowledge, DeviceError};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -14,12 +14,16 @@
 
 extern crate alloc;
 
+mod clock;
 mod device;
 mod drive;
+mod engine;
 mod error;
 mod stats;
 
+pub use clock::Clock;
 pub use device::{Acknowledge, Atomicity, Completion, Device, Shape};
 pub use drive::{Drive, Turned, block_on, block_on_with};
+pub use engine::{Command, Conflict, Door, Engine, Finished, Ticket};
 pub use error::DeviceError;
 pub use stats::{DeviceStats, FlashTraffic, PortTraffic};

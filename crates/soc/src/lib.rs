@@ -23,9 +23,7 @@ mod resources;
 
 pub use any_controller::AnyController;
 pub use bytes::{DataPlane, NoBytes, fault_of};
-pub use engine::{
-    Command, Conflict, Door, Engine, EngineConfig, Finished, LinkConfig, Parts, Ticket,
-};
+pub use engine::{Engine, EngineConfig, LinkConfig, Parts};
 pub use harness::{DeviceEvent, Harness};
 pub use platform::{Firmware, Soc, TimedPlatform};
 pub use queue::EventQueue;

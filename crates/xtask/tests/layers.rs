@@ -13,6 +13,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
     ("cxl", &["units"]),
     ("firmware", &["units"]),
     ("port", &["units"]),
+    ("vtime", &["units", "port"]),
     ("soc", &["units", "nand", "dram", "firmware", "port"]),
     ("crash", &["units", "firmware"]),
     ("host", &["units", "trace", "dram"]),
@@ -20,7 +21,9 @@ const MAY_USE: [(&str, &[&str]); 23] = [
     ("shm", &["units", "port"]),
     (
         "device",
-        &["units", "settings", "nand", "dram", "firmware", "port", "soc"],
+        &[
+            "units", "settings", "nand", "dram", "firmware", "port", "soc",
+        ],
     ),
     ("serve", &["units", "port", "shm", "device"]),
     ("capi", &["units", "port", "shm"]),

@@ -12,8 +12,8 @@ use crate::config::Migration;
 use crate::device;
 use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
-use port::Acknowledge;
-use soc::{Command, Conflict, EngineConfig, Finished, LinkConfig, NoBytes, Parts};
+use port::{Acknowledge, Command, Conflict, Finished};
+use soc::{EngineConfig, LinkConfig, NoBytes, Parts};
 use units::{ByteAddr, Time};
 
 /// Instants between two calls of the observer.

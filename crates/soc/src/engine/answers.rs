@@ -1,12 +1,12 @@
 //! What the answers to requests mean for their commands.
 
-use super::command::{Command, LINE, State};
+use super::Engine;
+use super::command::{LINE, State};
 use super::event::{Event, Word};
 use super::operation::{Operation, Phase, Role};
-use super::{Conflict, Engine};
 use crate::bytes::DataPlane;
 use firmware::{Answer, Refusal, RequestOp};
-use port::DeviceError;
+use port::{Command, Conflict, DeviceError};
 use units::{Bytes, LineInPage, RequestId, Time};
 
 impl<B: DataPlane> Engine<B> {

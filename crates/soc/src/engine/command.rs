@@ -6,7 +6,7 @@
 //! byte port that covers a line in part reads that line first (D21), into an edge behind the
 //! command's buffer.
 
-use port::{Acknowledge, Atomicity, Completion, DeviceError};
+use port::{Atomicity, Command, Completion, Conflict, DeviceError};
 use units::address::LINE_BYTES;
 use units::{ByteAddr, Bytes, Picos, Time, TxId};
 
@@ -14,90 +14,6 @@ use units::{ByteAddr, Bytes, Picos, Time, TxId};
 pub(crate) const NONE: u32 = u32::MAX;
 /// Bytes of a line.
 pub(crate) const LINE: u64 = LINE_BYTES.get();
-
-/// What is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Command {
-    /// Byte port: bytes from the newest lines.
-    Read,
-    /// Byte port, under a transaction of the host's or none.
-    Write(TxId),
-    /// Byte port: what was posted before survives a power cut.
-    Persist,
-    /// Line port (CXL.mem): every line by itself.
-    ReadLines,
-    /// Line port.
-    WriteLines,
-    /// Block port.
-    ReadBlocks,
-    /// Block port.
-    WriteBlocks(Acknowledge),
-    /// Block port.
-    Trim,
-    /// Everything survives a power cut.
-    Flush,
-    /// Of a transaction of the host's.
-    Commit(TxId),
-    /// Of a transaction of the host's.
-    Abort(TxId),
-    /// Everything that is logged is on flash (RECOVER, ByteFS §4.7).
-    Drain,
-}
-
-/// What a write does where another open transaction has written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Conflict {
-    /// It waits until that one has ended (ByteFS §4.3). A wait that would close a circle is refused.
-    Wait,
-    /// It is refused.
-    Refuse,
-}
-
-/// Which door a command takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Door {
-    /// Any bytes.
-    Bytes,
-    /// Lines.
-    Lines,
-    /// Pages.
-    Blocks,
-    /// No range at all.
-    None,
-}
-
-impl Command {
-    /// Whether bytes change.
-    pub const fn is_write(self) -> bool {
-        matches!(
-            self,
-            Self::Write(_) | Self::WriteLines | Self::WriteBlocks(_) | Self::Trim
-        )
-    }
-
-    /// Through which door it goes.
-    pub const fn door(self) -> Door {
-        match self {
-            Self::Read | Self::Write(_) => Door::Bytes,
-            Self::ReadLines | Self::WriteLines => Door::Lines,
-            Self::ReadBlocks | Self::WriteBlocks(_) | Self::Trim => Door::Blocks,
-            _ => Door::None,
-        }
-    }
-
-    /// Whether it goes through the block port.
-    pub const fn is_block(self) -> bool {
-        matches!(self.door(), Door::Blocks)
-    }
-
-    /// The transaction that it writes under, if it writes under one.
-    pub const fn transaction(self) -> Option<TxId> {
-        match self {
-            Self::Write(tx) if tx.get() != TxId::NONE.get() => Some(tx),
-            _ => None,
-        }
-    }
-}
 
 /// What a command waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

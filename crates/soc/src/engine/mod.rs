@@ -15,7 +15,6 @@ mod order;
 mod transactions;
 mod waiting;
 
-pub use command::{Command, Conflict, Door};
 pub use link::LinkConfig;
 pub use operation::Parts;
 
@@ -31,40 +30,14 @@ use firmware::{ControllerConfig, Durable, Response, UnsoundState};
 use link::Link;
 use operation::Operation;
 use order::Order;
-use port::{Atomicity, Completion, DeviceError, DeviceStats};
+use port::{
+    Atomicity, Command, Completion, Conflict, DeviceError, DeviceStats, Finished, Shape, Ticket,
+};
 use transactions::Transactions;
 use units::{ByteAddr, Bytes, Lpa, PageSize, RequestId, Time, TxId};
 
 /// A device's clock does not run beyond this from one opening to the next: 106 days.
 const LAST: Time = Time::from_picos(1 << 63);
-
-/// A command under way; handed back to ask for what came of it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Ticket(u32);
-
-impl Ticket {
-    /// A small number that no other command under way has.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// A command whose end the host knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Finished {
-    /// Which one.
-    pub ticket: Ticket,
-    /// What was asked.
-    pub command: Command,
-    /// Bytes, as asked.
-    pub size: Bytes,
-    /// From when to when.
-    pub completion: Completion,
-    /// It failed.
-    pub is_failed: bool,
-    /// Nobody will take it: its ticket is used up.
-    pub is_abandoned: bool,
-}
 
 /// What a device with a host is, beside its [`Soc`].
 #[derive(Clone, Debug)]
@@ -394,7 +367,7 @@ impl<B: DataPlane> Engine<B> {
         }
         self.start(index);
         self.stop_if_failed();
-        Ok(Ticket(index))
+        Ok(Ticket::new(index))
     }
 
     fn check(
@@ -458,19 +431,19 @@ impl<B: DataPlane> Engine<B> {
         ticket: Ticket,
         into: &mut [u8],
     ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
-        let running = &mut self.commands[ticket.0 as usize];
+        let running = &mut self.commands[ticket.index()];
         if running.state != State::Done {
             return None;
         }
         running.state = State::Free;
-        self.free_commands.push(ticket.0);
+        self.free_commands.push(ticket.get());
         if let Some(error) = running.error.take() {
             return Some(Err(error));
         }
         let offset = running.offset();
         let result = running.result();
         if !into.is_empty()
-            && let Some(buffer) = self.soc.resources.bytes.buffer(ticket.0 as usize)
+            && let Some(buffer) = self.soc.resources.bytes.buffer(ticket.index())
         {
             into.copy_from_slice(&buffer[offset..][..into.len()]);
         }
@@ -479,12 +452,12 @@ impl<B: DataPlane> Engine<B> {
 
     /// Nobody will ask for a command any more; it is done all the same.
     pub fn abandon(&mut self, ticket: Ticket) {
-        let running = &mut self.commands[ticket.0 as usize];
+        let running = &mut self.commands[ticket.index()];
         match running.state {
             State::Free => {}
             State::Done => {
                 running.state = State::Free;
-                self.free_commands.push(ticket.0);
+                self.free_commands.push(ticket.get());
             }
             _ => running.is_abandoned = true,
         }
@@ -543,7 +516,7 @@ impl<B: DataPlane> Engine<B> {
         let running = &mut self.commands[index as usize];
         self.running -= 1;
         self.finished.push(Finished {
-            ticket: Ticket(index),
+            ticket: Ticket::new(index),
             command: running.command,
             size: Bytes::new(running.size),
             completion: Completion {
@@ -579,5 +552,50 @@ impl<B: DataPlane> Engine<B> {
             self.running > 0 || self.order.is_empty(),
             "an order of nothing"
         );
+    }
+}
+
+impl<B: DataPlane> port::Engine for Engine<B> {
+    fn shape(&self) -> Shape {
+        Shape {
+            capacity: self.config.capacity,
+            block: self.config.page.bytes(),
+            has_transactions: self.config.no_transactions.is_none(),
+        }
+    }
+    fn now(&self) -> Time {
+        Engine::now(self)
+    }
+    fn next_deadline(&mut self) -> Option<Time> {
+        Engine::next_deadline(self)
+    }
+    fn advance(&mut self, to: Time, finished: &mut Vec<Finished>) {
+        Engine::advance(self, to, finished);
+    }
+    fn submit(
+        &mut self,
+        at: Time,
+        command: Command,
+        range: (ByteAddr, Bytes),
+        conflict: Conflict,
+        bytes: &[u8],
+    ) -> Result<Ticket, DeviceError> {
+        Engine::submit(self, at, command, range, conflict, bytes)
+    }
+    fn take(
+        &mut self,
+        ticket: Ticket,
+        into: &mut [u8],
+    ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
+        Engine::take(self, ticket, into)
+    }
+    fn abandon(&mut self, ticket: Ticket) {
+        Engine::abandon(self, ticket);
+    }
+    fn begin(&mut self) -> Result<TxId, DeviceError> {
+        Engine::begin(self)
+    }
+    fn stats(&self) -> DeviceStats {
+        Engine::stats(self)
     }
 }

@@ -1,12 +1,12 @@
 //! Operations: the parts of a command, each one request of the firmware at a time.
 
 use super::Engine;
-use super::command::{Command, Door, LINE, NONE, Running, State};
+use super::command::{LINE, NONE, Running, State};
 use super::event::{Event, Word};
 use super::order::Claim;
 use crate::bytes::DataPlane;
 use firmware::{Answer, Breakdown, Request, RequestOp, Response};
-use port::Acknowledge;
+use port::{Acknowledge, Command, Door};
 use units::{Bytes, LineAddr, RequestId, Time, TxId};
 
 /// Operations of a line-port command that are with the device at a time: all.

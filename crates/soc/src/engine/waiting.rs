@@ -15,14 +15,14 @@
 //! no writes behind it. So the commit of a part waits until no request of the transaction is under
 //! way, and its other writes wait for the commit.
 
+use super::Engine;
 use super::command::{NONE, State};
 use super::event::{Event, Word};
 use super::operation::Phase;
 use super::transactions::Open;
-use super::{Command, Engine};
 use crate::bytes::DataPlane;
 use firmware::RequestOp;
-use port::DeviceError;
+use port::{Command, DeviceError};
 use units::{RequestId, Time, TxId};
 
 impl<B: DataPlane> Engine<B> {
