@@ -10,6 +10,7 @@ pub use presets::{PRESETS, Preset, preset};
 pub use settings::Layer;
 
 use crate::error::DeviceFileError;
+use firmware::WorkCosts;
 use nand::{Calendar, Faults};
 use port::DeviceError;
 use serde::{Deserialize, Serialize};
@@ -151,7 +152,7 @@ impl DeviceConfig {
             .lines()
             .filter(|line| !line.starts_with("dram_bandwidth = "));
         let kept: Vec<&str> = kept.collect();
-        all.push(Layer::new("the image", &kept.join("\n")));
+        all.push(Layer::new("the image", kept.join("\n")));
         Self::of_layers(&all)
     }
 
@@ -200,6 +201,7 @@ impl DeviceConfig {
             nand: &self.nand,
             dram: self.ssd_dram.spec(),
             dram_latency: is_constant.then_some(self.ssd.dram_latency),
+            work: WorkCosts::new(&self.ssd, &self.ftl),
             firmware_cores: self.ssd.firmware_cores,
             // Nobody is interrupted: no page is offered, none is waited for.
             interrupt_latency: Picos::ZERO,

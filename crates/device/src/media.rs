@@ -167,7 +167,8 @@ impl Media {
         let page_at = |at: i64| (at.clamp(first, end) - first) as u64 / HEADER_BYTES as u64;
         let (mut found, mut at) = (Vec::new(), first);
         let Some(file) = &self.file else {
-            return vec![page_at(first)..page_at(end)];
+            found.push(page_at(first)..page_at(end));
+            return found;
         };
         while at < end {
             let data = match lseek(file, at, Whence::SeekData) {

@@ -96,6 +96,7 @@ impl<B: DataPlane> Resources<B> {
             dram: self.dram.clone(),
             bytes,
             dram_latency: self.dram_latency,
+            work: self.work,
             pipelines: self.pipelines,
             firmware_cores: self.firmware_cores.clone(),
             waiting_commands: self.waiting_commands.clone(),

@@ -130,6 +130,11 @@ impl<I: LogIndex> Log<I> {
         self.lines.is_compacting()
     }
 
+    /// Whether a half is to be sealed before it is full.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.lines.is_draining()
+    }
+
     /// Pages that compaction has taken up.
     pub(crate) fn pages_in_flight(&self) -> u32 {
         self.compaction.pages_in_flight()
