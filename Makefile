@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
 .PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab killlab \
-	endurance wheel clean
+	endurance fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -35,6 +35,10 @@ bench: ## speed, beside a calibration loop of the same run, and the guards of cr
 nbd-bench: build ## NBD servers side by side under fio; IMAGE=DIR for a device, else memory only
 	@scripts/setup bench
 	scripts/nbd-bench $(IMAGE)
+
+SECONDS_EACH ?= 60
+fuzz: ## libFuzzer on every format, SECONDS_EACH; TARGETS="captures nbd" for some
+	scripts/fuzz $(SECONDS_EACH) $(TARGETS)
 
 KILLS ?= 1000
 killlab: build ## kill -9 of a serving device under load, KILLS times; OPTIONS="--preset bytefs"
