@@ -133,20 +133,11 @@ impl Drop for Waiting<'_> {
 }
 
 impl Drive for RealDevice {
+    /// Wakers are called with the device locked: they note that they were called, as wakers do, and
+    /// must not ask the device.
     fn turn(&self) -> Turned {
-        let mut engine = self.engine();
-        let step = engine.step();
-        let mut next = engine.watchers.next_to_wake();
-        // Who is woken may ask the device.
-        drop(engine);
-        let has_woken = next.is_some();
-        while let Some(waker) = next {
-            waker.wake();
-            next = self.engine().watchers.next_to_wake();
-        }
-        match step {
+        match self.engine().step() {
             Step::Moved => Turned::Moved,
-            _ if has_woken => Turned::Moved,
             Step::Idle => Turned::Idle,
             Step::Early(span) => Turned::Early(span),
         }

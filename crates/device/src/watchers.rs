@@ -1,41 +1,48 @@
 //! Who is to be woken when a command is done.
 
-use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Wakers by the place of their command.
+/// Wakers by the place of their command. Each is kept for the next command at its place, which
+/// mostly has the same one: then nothing is counted up and down.
 #[derive(Default)]
-pub(crate) struct Watchers {
-    by_command: Vec<Option<Waker>>,
-    /// Of commands that are done.
-    to_wake: VecDeque<Waker>,
+pub(crate) struct Watchers(Vec<Watcher>);
+
+#[derive(Clone)]
+struct Watcher {
+    waker: Waker,
+    /// The command is not done.
+    is_waiting: bool,
 }
 
 impl Watchers {
     /// Someone is to be woken when a command is done.
     pub fn watch(&mut self, command: usize, waker: &Waker) {
-        if self.by_command.len() <= command {
-            self.by_command.resize(command + 1, None);
+        if self.0.len() <= command {
+            let nobody = Watcher {
+                waker: Waker::noop().clone(),
+                is_waiting: false,
+            };
+            self.0.resize(command + 1, nobody);
         }
-        match &mut self.by_command[command] {
-            Some(known) => known.clone_from(waker),
-            none => *none = Some(waker.clone()),
-        }
+        let watcher = &mut self.0[command];
+        watcher.waker.clone_from(waker);
+        watcher.is_waiting = true;
     }
 
     /// Nobody waits for a command any more.
     pub fn forget(&mut self, command: usize) {
-        self.by_command.get_mut(command).and_then(Option::take);
+        if let Some(watcher) = self.0.get_mut(command) {
+            watcher.waker = Waker::noop().clone();
+            watcher.is_waiting = false;
+        }
     }
 
-    /// A command is done.
+    /// A command is done: wakes who waits for it.
     pub fn done(&mut self, command: usize) {
-        let waker = self.by_command.get_mut(command).and_then(Option::take);
-        self.to_wake.extend(waker);
-    }
-
-    /// The next one to be woken.
-    pub fn next_to_wake(&mut self) -> Option<Waker> {
-        self.to_wake.pop_front()
+        if let Some(watcher) = self.0.get_mut(command)
+            && std::mem::take(&mut watcher.is_waiting)
+        {
+            watcher.waker.wake_by_ref();
+        }
     }
 }

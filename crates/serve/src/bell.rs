@@ -4,7 +4,7 @@ use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A file at which a server sleeps besides its sockets, and whether it does. Ringing costs a system
 /// call only if the server sleeps.
@@ -28,10 +28,10 @@ impl Bell {
     }
 
     /// The server is about to sleep. It looks for work once more before it does: either it finds
-    /// what there is, or who brings it finds the bell armed.
+    /// what there is, or who brings it finds the bell armed: both sides store and then load, in the
+    /// one order of all such operations (`SeqCst`), or hold the same lock.
     pub fn arm(&self) {
-        self.is_armed.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.is_armed.store(true, Ordering::SeqCst);
     }
 
     /// The server is awake.
@@ -44,8 +44,7 @@ impl Bell {
 
     /// Wakes the server if it sleeps. To be called after there is something for it.
     pub fn ring(&self) {
-        fence(Ordering::SeqCst);
-        if self.is_armed.load(Ordering::Relaxed) && self.is_armed.swap(false, Ordering::Relaxed) {
+        if self.is_armed.load(Ordering::SeqCst) && self.is_armed.swap(false, Ordering::Relaxed) {
             // A full counter has been rung already.
             let _ = self.file.write(1);
         }

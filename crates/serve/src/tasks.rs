@@ -14,8 +14,8 @@ use port::{Device, Drive, Turned};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Wake, Waker};
 
 /// What a protocol has the device do for one request.
@@ -47,7 +47,6 @@ struct Exchange<J: Job> {
 struct Task<'d, J: Job> {
     exchange: Rc<Exchange<J>>,
     work: Pin<Box<dyn Future<Output = Infallible> + 'd>>,
-    wakes: Arc<TaskWaker>,
     waker: Waker,
 }
 
@@ -59,9 +58,9 @@ pub(crate) struct Tasks<'d, D, J: Job> {
     /// Tasks that have a job.
     running: usize,
     order: Order<J>,
-    ready: Arc<Ready>,
-    /// Tasks that are being polled; its memory is used again.
-    batch: Vec<usize>,
+    /// Of each [`GROUP`] tasks, who was woken.
+    woken: Vec<Arc<Woken>>,
+    bell: Arc<Bell>,
     finished: VecDeque<J::Done>,
     turned: Turned,
 }
@@ -75,12 +74,8 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             free: Vec::new(),
             running: 0,
             order: Order::default(),
-            ready: Arc::new(Ready {
-                woken: Mutex::default(),
-                is_any: AtomicBool::new(false),
-                bell,
-            }),
-            batch: Vec::new(),
+            woken: Vec::new(),
+            bell,
             finished: VecDeque::new(),
             turned: Turned::Idle,
         }
@@ -122,18 +117,21 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             job: RefCell::new(None),
             done: RefCell::new(None),
         });
-        let wakes = Arc::new(TaskWaker {
-            index: self.tasks.len(),
-            is_woken: AtomicBool::new(false),
-            ready: Arc::clone(&self.ready),
-        });
+        let index = self.tasks.len();
+        if index.is_multiple_of(GROUP) {
+            self.woken.push(Arc::default());
+        }
+        let waker = TaskWaker {
+            bit: 1 << (index % GROUP),
+            woken: Arc::clone(&self.woken[index / GROUP]),
+            bell: Arc::clone(&self.bell),
+        };
         self.tasks.push(Task {
             work: Box::pin(work(self.device, Rc::clone(&exchange))),
             exchange,
-            waker: Waker::from(Arc::clone(&wakes)),
-            wakes,
+            waker: Waker::from(Arc::new(waker)),
         });
-        self.tasks.len() - 1
+        index
     }
 
     fn poll(&mut self, index: usize) {
@@ -154,21 +152,22 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
         }
     }
 
-    /// Polls the tasks that were woken, in the order in which they were. Says whether there were
-    /// any.
+    /// Polls the tasks that were woken. Says whether there were any.
     pub fn poll_woken(&mut self) -> bool {
-        let mut batch = std::mem::take(&mut self.batch);
-        self.ready.take(&mut batch);
-        let is_any = !batch.is_empty();
-        for index in batch.drain(..) {
-            // Who wakes it from now on is heard.
-            self.tasks[index]
-                .wakes
-                .is_woken
-                .store(false, Ordering::Release);
-            self.poll(index);
+        let mut is_any = false;
+        for group in 0..self.woken.len() {
+            // Looking is cheaper than taking, and mostly there is nothing.
+            if self.woken[group].0.load(Ordering::SeqCst) == 0 {
+                continue;
+            }
+            is_any = true;
+            // Who is woken from now on is heard the next time.
+            let mut bits = self.woken[group].0.swap(0, Ordering::SeqCst);
+            while bits != 0 {
+                self.poll(group * GROUP + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
         }
-        self.batch = batch;
         is_any
     }
 
@@ -209,37 +208,17 @@ async fn work<D: Device, J: Job>(device: &D, exchange: Rc<Exchange<J>>) -> Infal
     }
 }
 
-/// Which tasks were woken, by whichever thread turned the device.
-struct Ready {
-    woken: Mutex<Vec<usize>>,
-    /// Looked at without the lock.
-    is_any: AtomicBool,
-    bell: Arc<Bell>,
-}
+/// Tasks whose wakers share a word.
+const GROUP: usize = u64::BITS as usize;
 
-impl Ready {
-    fn push(&self, index: usize) {
-        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
-        woken.push(index);
-        drop(woken);
-        self.is_any.store(true, Ordering::Release);
-        self.bell.ring();
-    }
-
-    /// `batch` is empty, and is filled.
-    fn take(&self, batch: &mut Vec<usize>) {
-        if self.is_any.load(Ordering::Relaxed) && self.is_any.swap(false, Ordering::Acquire) {
-            let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::swap(&mut *woken, batch);
-        }
-    }
-}
+/// A bit for each task of a group that was woken, by whichever thread turned the device.
+#[derive(Default)]
+struct Woken(AtomicU64);
 
 struct TaskWaker {
-    index: usize,
-    /// It stands in the list already.
-    is_woken: AtomicBool,
-    ready: Arc<Ready>,
+    bit: u64,
+    woken: Arc<Woken>,
+    bell: Arc<Bell>,
 }
 
 impl Wake for TaskWaker {
@@ -248,9 +227,8 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.is_woken.swap(true, Ordering::AcqRel) {
-            self.ready.push(self.index);
-        }
+        self.woken.0.fetch_or(self.bit, Ordering::SeqCst);
+        self.bell.ring();
     }
 }
 

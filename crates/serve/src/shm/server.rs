@@ -58,6 +58,7 @@ pub fn serve<D: Device + Drive>(
         served: Served::default(),
         has_answers: false,
         has_gone: false,
+        has_strangers: false,
         is_stopping: false,
     };
     run(device, bell, clients, control).map(|clients| clients.served)
@@ -72,6 +73,8 @@ struct Clients<'l> {
     has_answers: bool,
     /// Of some that have gone the device may have nothing any more.
     has_gone: bool,
+    /// Some have connected and not said what they want.
+    has_strangers: bool,
     is_stopping: bool,
 }
 
@@ -162,7 +165,9 @@ impl<D: Device + Drive> Protocol<D> for Clients<'_> {
         if std::mem::take(&mut self.has_answers) {
             self.clients.iter_mut().flatten().for_each(ring);
         }
-        self.time_out_handshakes();
+        if self.has_strangers {
+            self.time_out_handshakes();
+        }
         if std::mem::take(&mut self.has_gone) {
             for place in 0..self.clients.len() {
                 self.clear(place, tasks);
@@ -269,7 +274,8 @@ impl Clients<'_> {
 
     fn time_out_handshakes(&mut self) {
         let has_channel = |client: &Client| client.channel.is_some() || client.is_gone;
-        if self.clients.iter().flatten().all(has_channel) {
+        self.has_strangers = !self.clients.iter().flatten().all(has_channel);
+        if !self.has_strangers {
             return;
         }
         let time = now();
@@ -300,6 +306,7 @@ impl Clients<'_> {
             ));
             return;
         }
+        self.has_strangers = true;
         match self.clients.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = Some(client),
             None => self.clients.push(Some(client)),
