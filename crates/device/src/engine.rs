@@ -1,8 +1,8 @@
 //! The device: the command layer of `soc` over the bytes of an image, with a clock.
 //!
 //! Without a wall clock, time passes when whoever drives the device lets it: to the next deadline,
-//! and no further ([`DeviceEngine::step`]). With one, it is what the wall clock says, and the device
-//! measures how late it was looked at ([`Lag`]).
+//! and no further ([`DeviceEngine::step`]). With one, it is what the wall clock says, and the
+//! device measures how late it was looked at ([`Lag`]).
 
 use crate::counters::{Counters, HEALTH_STEP};
 use crate::data::Data;

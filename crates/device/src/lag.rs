@@ -1,6 +1,6 @@
 //! How far a device with a wall clock lags behind it: from when something happened on its clock to
-//! when whoever drives it let it happen. A lag delays what the host sees and no time that the device
-//! accounts.
+//! when whoever drives it let it happen. A lag delays what the host sees and no time that the
+//! device accounts.
 
 use units::Picos;
 use units::log_buckets::{bucket_of, quantile};

@@ -236,7 +236,8 @@ fn a_device_is_continued_from_a_snapshot_at_any_event() {
     assert_eq!(run(&mut copy, 4, 2_000), run(&mut device, 4, 2_000));
 }
 
-/// Reads of pages on idle dies, at a depth: each takes what one takes alone, until the link is full.
+/// Reads of pages on idle dies, at a depth: each takes what one takes alone, until the link is
+/// full.
 #[test]
 fn throughput_over_depth_is_the_closed_form() {
     let more = [

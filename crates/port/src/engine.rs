@@ -39,7 +39,8 @@ pub enum Command {
 /// What a write does where another open transaction has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Conflict {
-    /// It waits until that one has ended (ByteFS §4.3). A wait that would close a circle is refused.
+    /// It waits until that one has ended (ByteFS §4.3). A wait that would close a circle is
+    /// refused.
     Wait,
     /// It is refused.
     Refuse,

@@ -1,8 +1,8 @@
 //! The controller's SoC: everything that surrounds the firmware in a device, in virtual time.
 //!
 //! The firmware decides; here its decisions take time. [`Soc`] is the firmware with its flash,
-//! device DRAM, lookup pipelines and firmware cores ([`Resources`]). [`Harness`] is whoever runs it:
-//! an event queue, and somebody who asks and is answered. Above it stands one command layer,
+//! device DRAM, lookup pipelines and firmware cores ([`Resources`]). [`Harness`] is whoever runs
+//! it: an event queue, and somebody who asks and is answered. Above it stands one command layer,
 //! [`Engine`]: requests of any length in, in the order that the firmware asks for, their times and
 //! bytes out. Its owner hands in the time and asks for deadlines; nothing moves by itself.
 //!

@@ -1,9 +1,9 @@
 //! An executor in virtual time: tasks of simulated threads over one device.
 //!
 //! A task is a future. It asks the device ([`VirtualDevice`] is a [`port::Device`]) and the clock
-//! ([`VirtualClock`] is a [`port::Clock`], with processors that are shared first come first served),
-//! and is polled only when something that it waits for is done. Time advances when no task can run,
-//! to the next deadline and no further.
+//! ([`VirtualClock`] is a [`port::Clock`], with processors that are shared first come first
+//! served), and is polled only when something that it waits for is done. Time advances when no task
+//! can run, to the next deadline and no further.
 //!
 //! What tasks ask for at one instant is put in order (task, sequence of the task) before device and
 //! processors see it. So neither the order in which tasks are polled nor a poll too many changes a

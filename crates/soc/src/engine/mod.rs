@@ -1,8 +1,8 @@
 //! The command layer: a device with its host's link, and the commands under way.
 //!
 //! Sans-IO, as the firmware is: the owner of the clock hands in times ([`Engine::submit`],
-//! [`Engine::advance`]) and asks for deadlines ([`Engine::next_deadline`]); nothing moves because it
-//! was looked at. A command is over when the host knows of its end, which is an event at its own
+//! [`Engine::advance`]) and asks for deadlines ([`Engine::next_deadline`]); nothing moves because
+//! it was looked at. A command is over when the host knows of its end, which is an event at its own
 //! time. Operations whose lines overlap, one of them writing, are served in the order in which
 //! their commands were submitted; others overlap in time.
 
