@@ -4,7 +4,7 @@ use std::path::Path;
 use xtask::{Source, root, sources};
 
 const CODE: [&str; 3] = [".rs", ".py", ".sh"];
-const MOST_LINES: usize = 500;
+const MOST_LINES: usize = 700;
 const MOST_COLUMNS: usize = 100;
 
 /// Words that do not belong into the tree, each with the reason. Written in two parts, so that this
@@ -56,7 +56,7 @@ fn no_file_of_code_is_longer_than_a_person_reads_at_a_sitting() {
     let long: Vec<_> = code()
         .map(|source| (source.name.clone(), source.text.lines().count()))
         .filter(|(_, lines)| *lines > MOST_LINES)
-        .map(|(name, lines)| format!("{name}: {lines} lines; split it below {MOST_LINES}"))
+        .map(|(name, lines)| format!("{name}: {lines} lines; is it one thing? Above {MOST_LINES} nobody reads it at a sitting"))
         .collect();
     complain(&long);
 }
