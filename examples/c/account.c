@@ -4,7 +4,7 @@
  *
  * From the root of the repository:
  *
- *     cargo build --release -p capi
+ *     cargo build --release -p entresol-capi
  *     cc examples/c/account.c -Icrates/capi/include -Ltarget/release -lentresol_shm \
  *         -o target/account
  *     LD_LIBRARY_PATH=target/release target/account SOCKET

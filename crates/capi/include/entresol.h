@@ -2,7 +2,7 @@
  * A memory-semantic SSD of another process, through shared memory.
  *
  * Start a server with `entresol device serve IMAGE --shm unix:PATH`, connect to PATH, and link with
- * -lentresol_shm (`cargo build --release -p capi` makes it). See docs/shm.md.
+ * -lentresol_shm (`cargo build --release -p entresol-capi` makes it). See docs/shm.md.
  *
  * Rules
  * - Several threads may use one device at a time; nobody may use it while or after it is closed.

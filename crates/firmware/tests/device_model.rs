@@ -2,8 +2,8 @@
 //! shape, with compaction, eviction, GC, promotion and demotion interleaved and NAND operations
 //! ending in random order across dies.
 //!
-//! A failure names its seed; `MODEL_SEED=<seed> cargo test -p firmware --test device_model` repeats
-//! that run alone.
+//! A failure names its seed; `MODEL_SEED=<seed> cargo test -p entresol-firmware --test
+//! device_model` repeats that run alone.
 
 mod common;
 #[path = "common/lab.rs"]

@@ -1,7 +1,7 @@
 //! Power cuts: small devices of random shape lose power at random moments and recover; every line
 //! is then what was acknowledged last, or of one of the writes that had no answer.
 //!
-//! `MODEL_SEED=<seed> cargo test -p firmware --test recovery` repeats one run alone.
+//! `MODEL_SEED=<seed> cargo test -p entresol-firmware --test recovery` repeats one run alone.
 
 mod common;
 #[path = "common/lab.rs"]

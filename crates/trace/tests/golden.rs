@@ -1,7 +1,7 @@
 //! A capture of version 1 that stays as it is: today's reader must read it as it was written.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p trace --test all golden` writes both files anew, which is right
-//! only together with a new version of the format.
+//! `UPDATE_GOLDEN=1 cargo test -p entresol-trace --test all golden` writes both files anew, which
+//! is right only together with a new version of the format.
 
 use std::fmt::Write;
 use std::path::PathBuf;

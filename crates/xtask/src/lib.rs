@@ -94,7 +94,7 @@ pub fn sources() -> Vec<Source> {
 /// A crate of the workspace and the crates of the workspace that it uses, other than in tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
+    /// Its name, without `entresol-`.
     pub name: String,
     /// What it uses, in order.
     pub uses: Vec<String>,
@@ -125,17 +125,22 @@ pub fn packages() -> Vec<Package> {
     list.iter().map(package).collect()
 }
 
+/// A package's name without the prefix under which it is published: that of its library.
+fn short(name: &str) -> String {
+    name.strip_prefix("entresol-").unwrap_or(name).into()
+}
+
 fn package(value: &serde_json::Value) -> Package {
     let mut uses: Vec<String> = value["dependencies"]
         .as_array()
         .into_iter()
         .flatten()
         .filter(|dependency| dependency["path"].is_string() && dependency["kind"] != "dev")
-        .filter_map(|dependency| dependency["name"].as_str().map(String::from))
+        .filter_map(|dependency| dependency["name"].as_str().map(short))
         .collect();
     uses.sort();
     Package {
-        name: value["name"].as_str().unwrap_or_default().into(),
+        name: short(value["name"].as_str().unwrap_or_default()),
         uses,
     }
 }

@@ -19,8 +19,8 @@ edition = "2024"
 crate-type = ["staticlib"]
 
 [dependencies]
-firmware = { path = "ROOT/crates/firmware" }
-units = { path = "ROOT/crates/units" }
+firmware = { package = "entresol-firmware", path = "ROOT/crates/firmware" }
+units = { package = "entresol-units", path = "ROOT/crates/units" }
 
 [profile.dev]
 panic = "abort"
