@@ -10,6 +10,7 @@
 //! `bench [OPTION…] shm PRESET DIRECTORY [NAME=VALUE…]` sends lines through shared memory
 //! (`shm.rs`);
 //! `bench [OPTION…] log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
+//! `bench [--json] vtime [TASKS [EVENTS]]` runs tasks in virtual time (`vtime.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
@@ -24,6 +25,7 @@ mod log;
 mod nbd;
 mod replay;
 mod shm;
+mod vtime;
 
 use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         ["shm-echo", memory] => shm::echo(memory),
         ["nbd-memory", place, size] => nbd::memory(place, size),
         ["log", words @ ..] => log::measure(words, &options),
+        ["vtime", words @ ..] => vtime::measure(words, &options),
         ["write", path, words @ ..] => capture::write(path, words),
         ["loop", instructions] => {
             let instructions = number(instructions)?;
@@ -76,7 +79,7 @@ fn main() -> ExitCode {
         _ => Err("usage: bench [--json] [--limit N] [--count] \
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
-                  log INDEX MIB [LINES] | shm PRESET DIRECTORY [NAME=VALUE…] | \
+                  log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | shm PRESET DIRECTORY [NAME=VALUE…] | \
                   write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE"
             .to_string()),
     });

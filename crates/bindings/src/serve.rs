@@ -2,7 +2,7 @@
 
 use crate::device::{ImageError, to_python};
 use crate::{ConfigError, EntresolError};
-use device::{Pace, RealDevice};
+use device::{Lag, Pace, RealDevice};
 use port::Device;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -141,6 +141,7 @@ fn device_serve(
     let (served, shared) = served;
     let flushed = py.detach(|| device.block_on(device.flush()));
     let clock = device.stats().clock;
+    let lag = ports.is_paced.then(|| device.engine().lag().clone());
     let closed = py.detach(|| Arc::into_inner(device).map_or(Ok(()), RealDevice::close));
     // A last flush that fails lets the end fail too, which says of which image; while the file is
     // open there is no end.
@@ -150,7 +151,7 @@ fn device_serve(
     flushed.map_err(failed)?;
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
-        _ => Ok(report(served, shared, file, clock.as_picos())),
+        _ => Ok(report(served, shared, file, clock.as_picos(), lag.as_ref())),
     }
 }
 
@@ -159,6 +160,7 @@ fn report(
     shared: Option<shm::Served>,
     file: Option<Ended>,
     clock: u64,
+    lag: Option<&Lag>,
 ) -> String {
     let nbd = served.map(|served| {
         json!({
@@ -182,7 +184,21 @@ fn report(
             "is_open": ended.is_open,
         })
     });
-    json!({ "nbd": nbd, "shm": shm, "fuse": fuse, "device_clock_ps": clock }).to_string()
+    let lag = lag.map(|lag| {
+        json!({
+            "p50_ps": lag.quantile(500).get(),
+            "p99_ps": lag.quantile(990).get(),
+            "longest_ps": lag.longest().get(),
+        })
+    });
+    json!({
+        "nbd": nbd,
+        "shm": shm,
+        "fuse": fuse,
+        "device_clock_ps": clock,
+        "lag": lag,
+    })
+    .to_string()
 }
 
 type Outcome = (

@@ -8,6 +8,8 @@ use device::latency::Kind;
 use device::{Counters, DeviceEngine, Image, Pace};
 use port::Acknowledge;
 use port::Command;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use units::{ByteAddr, Bytes, Picos, TxId};
 
 fn write(engine: &mut DeviceEngine, command: Command, at: u64, bytes: &[u8]) -> Picos {
@@ -150,4 +152,34 @@ fn how_it_stands_is_seen_while_it_works() {
     run(&mut engine, Command::Commit(tx), 0, &mut []);
     assert_eq!(seen(&mut engine, "open_transactions"), 0);
     assert_eq!(seen(&mut engine, "requests_under_way"), 0);
+}
+
+/// Picoseconds in 64 bits end after 213 days.
+#[test]
+fn a_device_that_has_run_for_213_days_goes_on() {
+    let place = Place::new("long-life");
+    let engine = made(&place, &small_log());
+    let image = engine.image().to_owned();
+    engine.close().unwrap();
+    let file = OpenOptions::new().write(true).open(image.join("dram.bin"));
+    let file = file.unwrap();
+    let clock = u64::MAX - 1_000_000;
+    // The region of counters is behind the superblock; the clock is its ninth number.
+    file.write_all_at(&clock.to_le_bytes(), (64 << 10) + 8 * 8)
+        .unwrap();
+    drop(file);
+    let mut engine = DeviceEngine::open(&image, Pace::None).unwrap();
+    for line in 0..100 {
+        write(&mut engine, Command::Write(TxId::NONE), line * 64, &[1; 64]);
+    }
+    run(&mut engine, Command::Flush, 0, &mut []);
+    engine.close().unwrap();
+    let counters = Image::describe(&image).unwrap().counters;
+    let nanos = u128::from(counters.nanos_before) * 1_000;
+    let life = nanos + u128::from(counters.stats.clock.as_picos());
+    assert!(
+        life > u128::from(clock),
+        "{life} ps, of which {clock} were before"
+    );
+    assert!(counters.stats.clock < units::Time::from_picos(1 << 50));
 }

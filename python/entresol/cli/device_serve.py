@@ -118,8 +118,16 @@ def _report(served: Json) -> str:
     clock = quantity.duration(served["device_clock_ps"])
     return (
         f"served {' and '.join(parts)}; {errors:,} were refused or failed{expelled}; "
-        f"the device's clock is at {clock}; everything acknowledged is in the image"
+        f"the device's clock is at {clock}{_lag(served['lag'])}; everything acknowledged is in "
+        "the image"
     )
+
+
+def _lag(lag: Json | None) -> str:
+    if lag is None:
+        return ""
+    p50, p99, longest = (quantity.duration(lag[f"{name}_ps"]) for name in ("p50", "p99", "longest"))
+    return f", which it lagged by {p50} (p50), {p99} (p99), {longest} at most"
 
 
 def _many(count: int, what: str) -> str:
