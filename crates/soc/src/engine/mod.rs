@@ -348,6 +348,11 @@ impl<B: DataPlane> Engine<B> {
             at >= self.now(),
             "a command is submitted at {at}, which has passed"
         );
+        let next = self.host.queue.next_time();
+        assert!(
+            next.is_none_or(|next| next >= at),
+            "a command is submitted at {at}, and something happens before that"
+        );
         self.host.queue.advance_to(at);
         let running = Running::new(command, (from, size), conflict, at);
         let (buffer, offset) = (running.buffer_bytes(), running.offset());
