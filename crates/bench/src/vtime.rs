@@ -1,8 +1,8 @@
 //! Cost of tasks in virtual time: CPU time of this machine for each event of a task.
 //!
-//! `bench [--json] vtime [TASKS [EVENTS]]`: so many tasks over a device in memory, each with so many
-//! events, in turn a stretch of processor time, a sleep, a load of a line and a store of one. What
-//! the device itself takes is told apart by a run of the same commands without tasks.
+//! `bench [--json] vtime [TASKS [EVENTS]]`: so many tasks over a device in memory, each with so
+//! many events, in turn a stretch of processor time, a sleep, a load of a line and a store of one.
+//! What the device itself takes is told apart by a run of the same commands without tasks.
 
 use crate::{Options, calibrate, cpu_seconds};
 use device::{DeviceConfig, DeviceEngine, Pace};
