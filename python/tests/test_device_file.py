@@ -251,7 +251,7 @@ def test_each_sync_is_a_flush_of_the_device(serve: Serve, image: Path) -> None:
         os.pwrite(fd, b"synchronous", 0)
         os.close(fd)
     server.stop()
-    assert barriers(image) - before == 5 + 1, "and one at the end"
+    assert barriers(image) - before == 5 + 2, "and at the end one of the file, one of the device"
 
 
 def test_a_server_that_stops_does_not_wait_for_ever_for_open_files(serve: Serve) -> None:
