@@ -35,14 +35,14 @@ pub fn measure(words: &[&str], options: &Options) -> Result<(), String> {
             "ns_per_event": with_tasks / (tasks * events) as f64 * 1e9,
             "ns_per_event_beside_device": each,
             "simulated_ps": end.as_picos(),
-            "calibration_ns": steps,
+            "calibration_steps_per_second": steps * 1e6,
         });
         println!("{found}");
         return Ok(());
     }
     println!(
-        "{tasks} tasks, {} events: {:.0} ns of CPU each, {each:.0} ns beside the device's own; a \
-         calibration step takes {steps:.3} ns",
+        "{tasks} tasks, {} events: {:.0} ns of CPU each, {each:.0} ns beside the device's own; \
+         calibration {steps:.0} M steps/s",
         tasks * events,
         with_tasks / (tasks * events) as f64 * 1e9,
     );

@@ -34,7 +34,6 @@ pub struct Direction {
 /// What a replay does.
 pub struct Engine {
     pub(super) device: Device,
-    finished: Vec<Finished>,
     /// By ticket: which slot a request of a closed loop has.
     slots: Vec<u32>,
     source: Source,
@@ -76,7 +75,6 @@ impl Engine {
         };
         Self {
             device: Device::new(&config.controller(), device::resources(&config), engine),
-            finished: Vec::new(),
             slots: Vec::new(),
             port: source.port(),
             source,
@@ -129,9 +127,9 @@ impl Engine {
             Arrivals::Open { .. } => self.next = self.source.next()?,
         }
         let mut instants = 0u64;
+        let mut finished: Vec<Finished> = Vec::new();
         while self.completed < self.taken || self.next.is_some() {
             let now = self.next_instant();
-            let mut finished = std::mem::take(&mut self.finished);
             self.device.advance(now, &mut finished);
             if finished.len() > 1 {
                 finished.sort_unstable_by_key(|done| self.slots[done.ticket.index()]);
@@ -139,7 +137,6 @@ impl Engine {
             for done in finished.drain(..) {
                 self.complete(now, &done)?;
             }
-            self.finished = finished;
             while let Some(request) = self.next.filter(|request| request.at <= now) {
                 self.issue(now, request, 0);
                 self.next = self.source.next()?;
