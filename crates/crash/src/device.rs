@@ -5,11 +5,11 @@ use crate::media::Media;
 use crate::tables::Tables;
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
-    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode,
-    PowerLossProtection, PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
+    EstimatorKind, FirstWrite, FtlConfig, GcKind, LogIndexKind, LogMode, PowerLossProtection,
+    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
 };
 use units::address::LINE_BYTES;
-use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream, Timing};
 
 /// What distinguishes one small device from another. In a script: `device key=value …`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -245,11 +245,11 @@ impl Device {
                 pages_per_block: self.block_pages,
                 page_size: PageSize::new(page_size).expect("a power of two lines"),
             },
-            timing: FlashTiming {
-                read: Picos::from_micros(3),
-                program: Picos::from_micros(100),
-                erase: Picos::from_micros(1000),
-            },
+            timing: Timing::constant(
+                Picos::from_micros(3),
+                Picos::from_micros(100),
+                Picos::from_micros(1000),
+            ),
             delay_enabled: false,
             promotion_enabled: false,
             switch_threshold: Picos::from_micros(2),

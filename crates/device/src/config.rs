@@ -182,11 +182,7 @@ impl DeviceConfig {
             ssd: self.ssd.clone(),
             ftl: self.ftl.clone(),
             geometry: self.nand.geometry(),
-            timing: firmware::FlashTiming {
-                read: self.nand.t_r,
-                program: self.nand.t_prog,
-                erase: self.nand.t_bers,
-            },
+            timing: self.nand.timing(),
             // Nobody switches threads or takes pages over (SkyByte §III-A, §III-C).
             delay_enabled: false,
             promotion_enabled: false,

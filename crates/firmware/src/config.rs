@@ -1,12 +1,12 @@
 //! What the controller can be told: section `ssd`, and what the integrator adds to it.
 
-use crate::ftl::{FlashTiming, FtlConfig};
+use crate::ftl::FtlConfig;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use units::address::LINE_BYTES;
-use units::{Bytes, BytesPerSec, FlashGeometry, Picos, Ratio};
+use units::{Bytes, BytesPerSec, FlashGeometry, Picos, Ratio, Timing};
 
 /// Which page leaves the data cache when a set is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -377,8 +377,8 @@ pub struct ControllerConfig {
     pub ftl: FtlConfig,
     /// How the flash is organised.
     pub geometry: FlashGeometry,
-    /// What the estimator believes of the flash.
-    pub timing: FlashTiming,
+    /// What the cells of the flash take, as the estimator believes.
+    pub timing: Timing,
     /// Whether a read may be answered with SkyByte-Delay (SkyByte §III-A): the design says.
     pub delay_enabled: bool,
     /// Whether hot pages are offered to the host (SkyByte §III-C): the design says.

@@ -29,12 +29,12 @@ use crate::durable::Record;
 use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform};
 use alloc::collections::VecDeque;
 use allocator::{Allocator, BlockState};
-use estimator::{Estimator, OpKind};
+use estimator::Estimator;
 use gc::Gc;
 use mapping::{ImplicitMapping, Mapping};
 use operation::{Operation, Operations, Program, Watches};
 use precondition::Precondition;
-use units::{DieId, FlashGeometry, Lpa, Picos, Time};
+use units::{DieId, FlashGeometry, FlashOp, Lpa, Picos, Time, Timing};
 
 units::ids! {
     /// Whoever asked for a NAND operation; the FTL hands it back and knows nothing of it.
@@ -72,17 +72,6 @@ pub struct Estimate {
     pub latency: Picos,
     /// GC operations are queued before it: switch at once.
     pub gc_in_progress: bool,
-}
-
-/// Times of the flash that the estimator multiplies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FlashTiming {
-    /// tR: page read of a die.
-    pub read: Picos,
-    /// tProg: page program of a die.
-    pub program: Picos,
-    /// tBERS: block erase of a die.
-    pub erase: Picos,
 }
 
 /// Counters of the FTL since the last reset.
@@ -159,7 +148,7 @@ impl Ftl {
     pub fn new(
         geometry: FlashGeometry,
         config: &FtlConfig,
-        timing: FlashTiming,
+        timing: Timing,
         first_buffer: BufferId,
     ) -> Self {
         let mapping = ImplicitMapping::new(geometry, Precondition::new(geometry, config));
@@ -180,7 +169,7 @@ impl<M: Mapping> Ftl<M> {
     pub fn with_mapping(
         geometry: FlashGeometry,
         config: &FtlConfig,
-        timing: FlashTiming,
+        timing: Timing,
         first_buffer: BufferId,
         mapping: M,
     ) -> Self {
@@ -253,7 +242,7 @@ impl<M: Mapping> Ftl<M> {
         let block = self.geometry.block_of(ppa);
         let die = self.geometry.die_of(block);
         self.gc.begin_host_read(die, block);
-        self.estimator.enter(die, OpKind::Read, false);
+        self.estimator.enter(die, FlashOp::Read, false);
         let operation = Operation::HostRead {
             lpa,
             ppa,

@@ -121,11 +121,7 @@ fn answer_behind_gc(threshold: Picos) -> Option<Answer> {
     config.switch_threshold = threshold;
     config.ftl.fill = Ratio::percent(100);
     config.ftl.overwritten = Ratio::percent(100);
-    config.timing = FlashTiming {
-        read: Picos::ZERO,
-        program: Picos::ZERO,
-        erase: Picos::ZERO,
-    };
+    config.timing = units::Timing::constant(Picos::ZERO, Picos::ZERO, Picos::ZERO);
     let mut device = Device::new(&config);
     let pages = device.controller.logical_page_count();
     for page in 0..pages - 1 {

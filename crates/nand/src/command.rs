@@ -1,7 +1,7 @@
 //! What goes into the flash and what comes out of it.
 
-use crate::Fault;
-use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
+use crate::{Fault, Faults, Kind};
+use units::{BlockAddr, Cells, FlashGeometry, Picos, Ppa, Time};
 
 /// One operation on one page or block, with the caller's name for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,17 @@ impl Operation {
             Self::Erase(_) => Kind::Erase,
         }
     }
+    /// The cells it is of; `faults` count the erases of their block, if anybody does.
+    pub(crate) fn cells(self, geometry: &FlashGeometry, faults: Option<&Faults>) -> Cells {
+        let block = self.block(geometry);
+        Cells {
+            page: match self {
+                Self::Read(page) | Self::Program(page) => geometry.page_in_block(page),
+                Self::Erase(_) => 0,
+            },
+            wear: faults.map_or(0, |faults| faults.conditions()[block.index()].wear),
+        }
+    }
     /// The block it works on.
     #[inline]
     pub const fn block(self, geometry: &FlashGeometry) -> BlockAddr {
@@ -40,28 +51,6 @@ impl Operation {
             Self::Read(page) | Self::Program(page) => geometry.block_of(page),
             Self::Erase(block) => block,
         }
-    }
-}
-
-/// The three kinds of operation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
-    /// Page read.
-    Read,
-    /// Page program.
-    Program,
-    /// Block erase.
-    Erase,
-}
-
-impl Kind {
-    /// All kinds, in the order of their statistics.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Program, Self::Erase];
-
-    /// Position in [`Kind::ALL`].
-    #[inline]
-    pub const fn index(self) -> usize {
-        self as usize
     }
 }
 

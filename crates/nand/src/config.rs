@@ -1,7 +1,7 @@
 //! Parameters of the flash and the NAND types of the paper.
 
 use serde::{Deserialize, Serialize};
-use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos};
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Timing};
 
 units::parameters! {
     /// Organisation, timing and scheduling of the flash.
@@ -77,6 +77,11 @@ impl NandConfig {
             pages_per_block: self.pages_per_block,
             page_size: self.page_size,
         }
+    }
+
+    /// What the cells take, for the flash and for whoever estimates it.
+    pub const fn timing(&self) -> Timing {
+        Timing::constant(self.t_r, self.t_prog, self.t_bers)
     }
 
     /// How long a page occupies its channel's bus, rounded up to a picosecond.

@@ -12,7 +12,7 @@ use crate::{
     Command, Completion, Fault, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism,
     Scheduling,
 };
-use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
+use units::{BlockAddr, FlashGeometry, Picos, Ppa, Stream, Time, Timing};
 
 /// The flash of a device.
 #[derive(Clone, Debug)]
@@ -26,22 +26,17 @@ pub struct Nand {
     pub(crate) stats: NandStats,
     geometry: FlashGeometry,
     timing: Timing,
+    /// What times that vary are drawn from.
+    draws: Stream,
+    transfer: Picos,
+    /// Set if reads suspend.
+    suspend: Option<Picos>,
     parallelism: Parallelism,
     /// None: nothing fails.
     faults: Option<Box<Faults>>,
     /// By unit; empty unless commands go to `submit_split`.
     pub(crate) clocks: Vec<Clocks>,
     pub(crate) chain: Chain,
-}
-
-/// Times of the phases.
-#[derive(Clone, Copy, Debug)]
-struct Timing {
-    /// By kind: time at the cells.
-    array: [Picos; 3],
-    transfer: Picos,
-    /// Set if reads suspend.
-    suspend: Option<Picos>,
 }
 
 impl Nand {
@@ -65,11 +60,10 @@ impl Nand {
             changes_of_block: vec![0; tracked_blocks as usize],
             stats: NandStats::default(),
             geometry,
-            timing: Timing {
-                array: [config.t_r, config.t_prog, config.t_bers],
-                transfer: config.transfer_time(),
-                suspend: config.suspend.then_some(config.t_suspend),
-            },
+            timing: config.timing(),
+            draws: Stream::new(0, "nand/timing"),
+            transfer: config.transfer_time(),
+            suspend: config.suspend.then_some(config.t_suspend),
             parallelism: config.parallelism,
             faults: None,
             clocks: match config.scheduling {
@@ -225,8 +219,11 @@ impl Nand {
     }
 
     fn enter_array(&mut self, now: Time, unit: u32, id: OpId, events: &mut Vec<(Time, NandEvent)>) {
-        let kind = self.slab[id].command.operation.kind();
-        let mut end = now + self.timing.array[kind.index()];
+        let operation = self.slab[id].command.operation;
+        let (geometry, faults) = (&self.geometry, &self.faults);
+        let cells = || operation.cells(geometry, faults.as_deref());
+        let time = self.timing.time(operation.kind(), cells, &mut self.draws);
+        let mut end = now + time;
         if self.faults.is_some() {
             end += self.read_again(id);
         }
@@ -241,7 +238,7 @@ impl Nand {
             let outcome = faults.read(page);
             (op.retries, op.is_lost) = (outcome.retries, !outcome.is_corrected);
         }
-        self.timing.array[Kind::Read.index()] * u64::from(op.retries)
+        self.timing.expected(Kind::Read) * u64::from(op.retries)
     }
 
     fn enter_transfer(
@@ -253,8 +250,8 @@ impl Nand {
     ) {
         // Units are numbered so that both dies and channels give the channel by remainder.
         let bus = &mut self.buses[(unit % self.geometry.channel_count) as usize];
-        let (wait, end) = bus.request(now, self.timing.transfer);
-        self.stats.channel_busy += self.timing.transfer;
+        let (wait, end) = bus.request(now, self.transfer);
+        self.stats.channel_busy += self.transfer;
         let op = &mut self.slab[id];
         op.channel_wait += wait;
         let phase = match op.command.operation.kind() {
@@ -287,7 +284,7 @@ impl Nand {
         running: OpId,
         events: &mut Vec<(Time, NandEvent)>,
     ) {
-        let Some(t_suspend) = self.timing.suspend else {
+        let Some(t_suspend) = self.suspend else {
             return;
         };
         let state = &mut self.units[unit as usize];
@@ -363,7 +360,7 @@ impl Nand {
         };
         let stats = self.stats.of_mut(operation.kind());
         stats.retries += u64::from(op.retries);
-        stats.retry_time += self.timing.array[Kind::Read.index()] * u64::from(op.retries);
+        stats.retry_time += self.timing.expected(Kind::Read) * u64::from(op.retries);
         stats.failed += u64::from(!is_done);
         (!is_done).then(|| fault_of(operation.kind()))
     }
@@ -377,12 +374,12 @@ impl Nand {
         stats.latency += now - op.submitted;
     }
 
-    /// Time of an operation that waits for nothing.
+    /// Expected time of an operation that waits for nothing.
     pub fn service_time(&self, kind: Kind) -> Picos {
-        let array = self.timing.array[kind.index()];
+        let array = self.timing.expected(kind);
         match kind {
             Kind::Erase => array,
-            Kind::Read | Kind::Program => array + self.timing.transfer,
+            Kind::Read | Kind::Program => array + self.transfer,
         }
     }
 

@@ -19,8 +19,9 @@ mod split;
 
 pub mod stats;
 
-pub use command::{Command, Completion, Kind, NandEvent, Operation};
+pub use command::{Command, Completion, NandEvent, Operation};
 pub use config::{NandConfig, Parallelism, Scheduling};
 pub use faults::{Calendar, Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
 pub use flash::Nand;
 pub use stats::{KindStats, NandStats};
+pub use units::FlashOp as Kind;

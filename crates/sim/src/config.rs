@@ -169,11 +169,7 @@ impl Config {
             promotion_enabled: self.mechanisms().migration == Migration::Adaptive,
             ftl: self.ftl.clone(),
             geometry: self.nand.geometry(),
-            timing: firmware::FlashTiming {
-                read: self.nand.t_r,
-                program: self.nand.t_prog,
-                erase: self.nand.t_bers,
-            },
+            timing: self.nand.timing(),
             switch_threshold: self.os.switch_threshold,
         }
     }

@@ -21,6 +21,7 @@ pub mod ratio;
 pub mod size;
 pub mod stream;
 pub mod time;
+pub mod timing;
 
 pub use address::{ByteAddr, LineAddr, LineInPage, Lpa, PageSize};
 pub use flash::{BlockAddr, FlashGeometry, Ppa};
@@ -31,3 +32,4 @@ pub use ratio::Ratio;
 pub use size::{Bytes, BytesPerSec};
 pub use stream::Stream;
 pub use time::{Cycles, Hertz, Picos, Time};
+pub use timing::{Cells, FlashOp, Timing};

@@ -2,11 +2,10 @@
 
 use super::Ftl;
 use super::allocator::BlockState;
-use super::estimator::OpKind;
 use super::mapping::Mapping;
 use super::operation::Operation;
 use alloc::collections::BTreeMap;
-use units::{BlockAddr, DieId};
+use units::{BlockAddr, DieId, FlashOp};
 
 /// Up to this many pages all of them are checked; on a larger device those of blocks that are open,
 /// being collected, or have been erased.
@@ -59,32 +58,32 @@ impl<M: Mapping> Ftl<M> {
         for operation in self.operations.iter() {
             let (block, kind, is_gc) = match *operation {
                 Operation::HostRead { ppa, .. } => {
-                    (self.geometry.block_of(ppa), OpKind::Read, false)
+                    (self.geometry.block_of(ppa), FlashOp::Read, false)
                 }
                 Operation::HostProgram { ppa, .. } => {
-                    (self.geometry.block_of(ppa), OpKind::Program, false)
+                    (self.geometry.block_of(ppa), FlashOp::Program, false)
                 }
                 Operation::GcRead { source, .. } => {
-                    (self.geometry.block_of(source), OpKind::Read, true)
+                    (self.geometry.block_of(source), FlashOp::Read, true)
                 }
                 Operation::GcProgram { ppa, .. } => {
-                    (self.geometry.block_of(ppa), OpKind::Program, true)
+                    (self.geometry.block_of(ppa), FlashOp::Program, true)
                 }
-                Operation::Erase { block } => (block, OpKind::Erase, true),
+                Operation::Erase { block } => (block, FlashOp::Erase, true),
             };
             recount.enter(self.geometry.die_of(block), kind, is_gc);
             let count = counts.entry(block).or_default();
             match kind {
-                OpKind::Read => count.reads += 1,
-                OpKind::Program => count.programs += 1,
-                OpKind::Erase => {}
+                FlashOp::Read => count.reads += 1,
+                FlashOp::Program => count.programs += 1,
+                FlashOp::Erase => {}
             }
             let home = match *operation {
                 Operation::GcProgram { source, .. } => Some(self.geometry.die_of_page(source)),
                 _ => None,
             };
             let is_here = home == Some(self.geometry.die_of(block));
-            count.host_programs += u32::from(kind == OpKind::Program && !is_here);
+            count.host_programs += u32::from(kind == FlashOp::Program && !is_here);
         }
         assert_eq!(
             recount, self.estimator,

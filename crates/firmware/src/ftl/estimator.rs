@@ -4,22 +4,11 @@
 //! the page really waits for, D14). It is an estimate: an operation counts in full until it is
 //! done, and channel transfers count nothing.
 
+use super::Estimate;
 use super::config::EstimatorKind;
-use super::{Estimate, FlashTiming};
 use alloc::vec;
 use alloc::vec::Vec;
-use units::{DieId, FlashGeometry};
-
-/// Kinds of NAND operation that a queue tells apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OpKind {
-    /// Page read.
-    Read,
-    /// Page program.
-    Program,
-    /// Block erase.
-    Erase,
-}
+use units::{DieId, FlashGeometry, FlashOp, Timing};
 
 /// What is queued at one channel or die, the operation being served included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,11 +21,11 @@ struct Queue {
 }
 
 impl Queue {
-    fn count_mut(&mut self, kind: OpKind) -> &mut u32 {
+    fn count_mut(&mut self, kind: FlashOp) -> &mut u32 {
         match kind {
-            OpKind::Read => &mut self.reads,
-            OpKind::Program => &mut self.programs,
-            OpKind::Erase => &mut self.erases,
+            FlashOp::Read => &mut self.reads,
+            FlashOp::Program => &mut self.programs,
+            FlashOp::Erase => &mut self.erases,
         }
     }
 }
@@ -46,13 +35,13 @@ impl Queue {
 pub struct Estimator {
     kind: EstimatorKind,
     geometry: FlashGeometry,
-    timing: FlashTiming,
+    timing: Timing,
     queues: Vec<Queue>,
 }
 
 impl Estimator {
     /// Empty queues.
-    pub fn new(kind: EstimatorKind, geometry: FlashGeometry, timing: FlashTiming) -> Self {
+    pub fn new(kind: EstimatorKind, geometry: FlashGeometry, timing: Timing) -> Self {
         let queue_count = match kind {
             EstimatorKind::Channel | EstimatorKind::Exact => geometry.channel_count,
             EstimatorKind::Die => geometry.die_count(),
@@ -66,14 +55,14 @@ impl Estimator {
     }
 
     /// An operation of this kind joins the queue of the die.
-    pub fn enter(&mut self, die: DieId, kind: OpKind, is_gc: bool) {
+    pub fn enter(&mut self, die: DieId, kind: FlashOp, is_gc: bool) {
         let queue = self.index(die);
         *self.queues[queue].count_mut(kind) += 1;
         self.queues[queue].gc_ops += u32::from(is_gc);
     }
 
     /// An operation of this kind is done.
-    pub fn leave(&mut self, die: DieId, kind: OpKind, is_gc: bool) {
+    pub fn leave(&mut self, die: DieId, kind: FlashOp, is_gc: bool) {
         let queue = self.index(die);
         *self.queues[queue].count_mut(kind) -= 1;
         self.queues[queue].gc_ops -= u32::from(is_gc);
@@ -83,9 +72,9 @@ impl Estimator {
     pub fn estimate(&self, die: DieId) -> Estimate {
         let queue = &self.queues[self.index(die)];
         Estimate {
-            latency: self.timing.read * u64::from(queue.reads + 1)
-                + self.timing.program * u64::from(queue.programs)
-                + self.timing.erase * u64::from(queue.erases),
+            latency: self.timing.expected(FlashOp::Read) * u64::from(queue.reads + 1)
+                + self.timing.expected(FlashOp::Program) * u64::from(queue.programs)
+                + self.timing.expected(FlashOp::Erase) * u64::from(queue.erases),
             gc_in_progress: queue.gc_ops > 0,
         }
     }
@@ -109,7 +98,7 @@ mod tests {
     use crate::ftl::testing;
     use units::Picos;
 
-    fn estimate_after(kind: EstimatorKind, queued: &[(u32, OpKind, bool)], die: u32) -> Estimate {
+    fn estimate_after(kind: EstimatorKind, queued: &[(u32, FlashOp, bool)], die: u32) -> Estimate {
         let mut estimator = Estimator::new(kind, testing::GEOMETRY, testing::TIMING);
         for (die, kind, is_gc) in queued {
             estimator.enter(DieId::new(*die), *kind, *is_gc);
@@ -119,11 +108,12 @@ mod tests {
 
     #[test]
     fn an_empty_queue_costs_one_read() {
+        let read = testing::TIMING.expected(FlashOp::Read);
         let estimate = estimate_after(EstimatorKind::Channel, &[], 0);
         assert_eq!(
             estimate,
             Estimate {
-                latency: testing::TIMING.read,
+                latency: read,
                 gc_in_progress: false
             }
         );
@@ -133,23 +123,20 @@ mod tests {
     fn a_channel_adds_up_all_its_dies_and_a_die_only_itself() {
         // Dies 0 and 2 share channel 0 of the two channels; die 1 is on channel 1.
         let queued = [
-            (0, OpKind::Read, false),
-            (2, OpKind::Program, false),
-            (2, OpKind::Erase, true),
-            (1, OpKind::Erase, false),
+            (0, FlashOp::Read, false),
+            (2, FlashOp::Program, false),
+            (2, FlashOp::Erase, true),
+            (1, FlashOp::Erase, false),
         ];
-        let timing = testing::TIMING;
+        let [read, program, erase] = FlashOp::ALL.map(|op| testing::TIMING.expected(op));
         let channel = estimate_after(EstimatorKind::Channel, &queued, 0);
-        assert_eq!(
-            channel.latency,
-            timing.read * 2 + timing.program + timing.erase
-        );
+        assert_eq!(channel.latency, read * 2 + program + erase);
         assert!(channel.gc_in_progress);
         let die = estimate_after(EstimatorKind::Die, &queued, 0);
         assert_eq!(
             die,
             Estimate {
-                latency: timing.read * 2,
+                latency: read * 2,
                 gc_in_progress: false
             }
         );
@@ -158,8 +145,8 @@ mod tests {
     #[test]
     fn what_is_done_no_longer_counts() {
         let mut estimator = Estimator::new(EstimatorKind::Die, testing::GEOMETRY, testing::TIMING);
-        estimator.enter(DieId::new(0), OpKind::Erase, true);
-        estimator.leave(DieId::new(0), OpKind::Erase, true);
+        estimator.enter(DieId::new(0), FlashOp::Erase, true);
+        estimator.leave(DieId::new(0), FlashOp::Erase, true);
         assert_eq!(estimator, estimator.emptied());
         assert_eq!(
             estimator.estimate(DieId::new(0)).latency,

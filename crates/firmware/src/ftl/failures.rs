@@ -17,13 +17,12 @@
 
 use super::Ftl;
 use super::allocator::BlockState;
-use super::estimator::OpKind;
 use super::mapping::Mapping;
 use super::operation::{Operation, Program};
 use super::{Done, Waiting};
 use crate::durable::Record;
 use crate::platform::{NandFault, NandOp, NandTag, Platform};
-use units::{DieId, Ppa, Time};
+use units::{DieId, FlashOp, Ppa, Time};
 
 /// Blocks that all dies together must have room for beyond the exported pages, or nothing more may
 /// be written. What has been accepted needs room for one page, so a block; and another one may fail
@@ -71,7 +70,7 @@ impl<M: Mapping> Ftl<M> {
             Operation::Erase { block } => {
                 self.failures.erases += 1;
                 let die = self.geometry.die_of(block);
-                self.estimator.leave(die, OpKind::Erase, true);
+                self.estimator.leave(die, FlashOp::Erase, true);
                 self.retire_victim(now, die, platform);
             }
             operation => panic!("{tag} failed as {fault:?}, but is {operation:?}"),
@@ -101,7 +100,7 @@ impl<M: Mapping> Ftl<M> {
         let die = self.geometry.die_of(block);
         self.stats.host_reads += 1;
         self.gc.begin_host_read(die, block);
-        self.estimator.enter(die, OpKind::Read, false);
+        self.estimator.enter(die, FlashOp::Read, false);
         // What it is compared with is still what had taken effect when it was asked for.
         let operation = Operation::HostRead {
             lpa,
@@ -141,7 +140,7 @@ impl<M: Mapping> Ftl<M> {
         self.failures.programs += 1;
         let block = self.geometry.block_of(ppa);
         let die = self.geometry.die_of(block);
-        self.estimator.leave(die, OpKind::Program, is_gc);
+        self.estimator.leave(die, FlashOp::Program, is_gc);
         self.allocator.block_mut(block).programs -= 1;
         if !self.allocator.block(block).is_condemned {
             // After a power cut nothing must be written behind what has failed, or in its place.

@@ -10,7 +10,6 @@ mod relocation;
 
 use super::allocator::BlockState;
 use super::config::GcKind;
-use super::estimator::OpKind;
 use super::mapping::Mapping;
 use super::operation::Operation;
 use super::{Done, Ftl};
@@ -20,7 +19,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use greedy::Greedy;
-use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Time};
+use units::{BlockAddr, DieId, FlashGeometry, FlashOp, Lpa, Ppa, Time};
 
 /// A block that GC may collect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -300,7 +299,7 @@ impl<M: Mapping> Ftl<M> {
             victim.cursor += 1;
             victim.in_flight += 1;
             self.stats.gc_reads += 1;
-            self.estimator.enter(die, OpKind::Read, true);
+            self.estimator.enter(die, FlashOp::Read, true);
             let operation = Operation::GcRead {
                 lpa,
                 source,
@@ -338,7 +337,7 @@ impl<M: Mapping> Ftl<M> {
         }
         self.gc.victim_mut(die).is_erasing = true;
         self.stats.erases += 1;
-        self.estimator.enter(die, OpKind::Erase, true);
+        self.estimator.enter(die, FlashOp::Erase, true);
         self.submit(
             now,
             Operation::Erase { block },
@@ -355,7 +354,7 @@ impl<M: Mapping> Ftl<M> {
         platform: &mut P,
     ) -> Done {
         let die = self.geometry.die_of(block);
-        self.estimator.leave(die, OpKind::Erase, true);
+        self.estimator.leave(die, FlashOp::Erase, true);
         self.gc.end_victim(die);
         let wear = self.allocator.release_block(block);
         platform.record(Record::Erased(block, wear));

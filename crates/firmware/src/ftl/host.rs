@@ -2,18 +2,17 @@
 
 use super::Ftl;
 use super::config::GcKind;
-use super::estimator::OpKind;
 use super::mapping::Mapping;
 use super::operation::{Operation, Program, Sequence};
 use crate::durable::Record;
 use crate::platform::{NandCommand, NandOp, NandTag, Platform};
-use units::{Lpa, Ppa, Time};
+use units::{FlashOp, Lpa, Ppa, Time};
 
 impl<M: Mapping> Ftl<M> {
     pub(super) fn on_host_read<P: Platform>(&mut self, now: Time, ppa: Ppa, platform: &mut P) {
         let block = self.geometry.block_of(ppa);
         let die = self.geometry.die_of(block);
-        self.estimator.leave(die, OpKind::Read, false);
+        self.estimator.leave(die, FlashOp::Read, false);
         if self.gc.end_host_read(die, block) {
             self.advance_gc(now, die, platform);
         }
@@ -26,7 +25,7 @@ impl<M: Mapping> Ftl<M> {
         platform: &mut P,
     ) {
         let die = self.geometry.die_of_page(ppa);
-        self.estimator.leave(die, OpKind::Program, false);
+        self.estimator.leave(die, FlashOp::Program, false);
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs -= 1;
@@ -90,7 +89,7 @@ impl<M: Mapping> Ftl<M> {
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs += 1;
-        self.estimator.enter(die, OpKind::Program, false);
+        self.estimator.enter(die, FlashOp::Program, false);
         let operation = Operation::HostProgram { ppa, program };
         let op = NandOp::Program { ppa, lpa, from };
         platform.record(Record::Begun(ppa));

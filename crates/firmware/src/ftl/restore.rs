@@ -11,14 +11,14 @@ use super::gc::Gc;
 use super::mapping::{ImplicitMapping, Mapping};
 use super::operation::{Operations, Watches};
 use super::precondition::Precondition;
-use super::{Failures, FlashTiming, Ftl, FtlConfig, FtlStats};
+use super::{Failures, Ftl, FtlConfig, FtlStats};
 use crate::durable::{BlockRecord, Durable, Record};
 use crate::platform::{BufferId, Platform};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Time};
+use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Time, Timing};
 
 /// Why tables are none that an FTL on this flash has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +114,7 @@ impl Ftl {
     /// # Errors
     /// If the tables are damaged or of another flash, before anything is recorded.
     pub fn restore<D: Durable, P: Platform>(
-        (geometry, config, timing): (FlashGeometry, &FtlConfig, FlashTiming),
+        (geometry, config, timing): (FlashGeometry, &FtlConfig, Timing),
         first_buffer: BufferId,
         durable: &D,
         now: Time,
@@ -127,7 +127,7 @@ impl Ftl {
 
     /// [`Ftl::restore`] of what has been checked.
     pub(crate) fn taken_over<P: Platform>(
-        (geometry, config, timing): (FlashGeometry, &FtlConfig, FlashTiming),
+        (geometry, config, timing): (FlashGeometry, &FtlConfig, Timing),
         first_buffer: BufferId,
         tables: CheckedTables,
         now: Time,

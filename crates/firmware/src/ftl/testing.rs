@@ -5,7 +5,7 @@ mod tables;
 
 pub use tables::Tables;
 
-use super::{EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind};
+use super::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
 use crate::durable::Record;
 use crate::platform::{
     BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Response, Timer,
@@ -16,7 +16,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use units::{
     BlockAddr, Bytes, DieId, FlashGeometry, LineMask, Lpa, PageSize, Picos, Ppa, Ratio, Stream,
-    Time,
+    Time, Timing,
 };
 
 /// Two channels of two dies, 16 blocks of 8 pages each.
@@ -31,11 +31,11 @@ pub const GEOMETRY: FlashGeometry = FlashGeometry {
 };
 
 /// SkyByte Table II.
-pub const TIMING: FlashTiming = FlashTiming {
-    read: Picos::from_micros(3),
-    program: Picos::from_micros(100),
-    erase: Picos::from_micros(1000),
-};
+pub const TIMING: Timing = Timing::constant(
+    Picos::from_micros(3),
+    Picos::from_micros(100),
+    Picos::from_micros(1000),
+);
 
 /// Incremental GC that runs almost all the time.
 pub fn config() -> FtlConfig {

@@ -9,7 +9,7 @@ use super::testing::{self, Flash, GEOMETRY, TIMING, Token};
 use super::*;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use units::{Ppa, Ratio, Stream};
+use units::{FlashOp, Ppa, Ratio, Stream};
 
 pub(super) const HOST_BUFFERS: u32 = 64;
 
@@ -262,12 +262,15 @@ impl<M: Mapping> Bench<M> {
         let queued = dies.flat_map(|die| self.flash.queue(die));
         let latency: Picos = queued
             .map(|command| match command.op {
-                NandOp::Read { .. } => TIMING.read,
-                NandOp::Program { .. } => TIMING.program,
-                NandOp::Erase { .. } => TIMING.erase,
+                NandOp::Read { .. } => TIMING.expected(FlashOp::Read),
+                NandOp::Program { .. } => TIMING.expected(FlashOp::Program),
+                NandOp::Erase { .. } => TIMING.expected(FlashOp::Erase),
             })
             .sum();
-        assert_eq!(self.ftl.estimate(lpa).latency, latency + TIMING.read);
+        assert_eq!(
+            self.ftl.estimate(lpa).latency,
+            latency + TIMING.expected(FlashOp::Read)
+        );
     }
 
     pub(super) fn run(&mut self, steps: u64) {

@@ -3,9 +3,8 @@
 use crate::common::{Bench, Costs};
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
-    EstimatorKind, FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode,
-    PowerLossProtection, PrefetcherKind, PromotionCounts, Request, RequestOp, Response, SsdConfig,
-    VictimOrder,
+    EstimatorKind, FirstWrite, FtlConfig, GcKind, LogIndexKind, LogMode, PowerLossProtection,
+    PrefetcherKind, PromotionCounts, Request, RequestOp, Response, SsdConfig, VictimOrder,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -105,11 +104,11 @@ pub fn config(half: u64) -> ControllerConfig {
             pages_per_block: 8,
             page_size: PageSize::KIB_4,
         },
-        timing: FlashTiming {
-            read: Picos::from_micros(3),
-            program: Picos::from_micros(100),
-            erase: Picos::from_micros(1000),
-        },
+        timing: units::Timing::constant(
+            Picos::from_micros(3),
+            Picos::from_micros(100),
+            Picos::from_micros(1000),
+        ),
         delay_enabled: false,
         promotion_enabled: false,
         switch_threshold: Picos::from_micros(2),

@@ -3,8 +3,8 @@
 use crate::lab::Mix;
 use firmware::{
     BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, EstimatorKind,
-    FirstWrite, FlashTiming, FtlConfig, GcKind, LogIndexKind, LogMode, PowerLossProtection,
-    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
+    FirstWrite, FtlConfig, GcKind, LogIndexKind, LogMode, PowerLossProtection, PrefetcherKind,
+    PromotionCounts, SsdConfig, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
@@ -129,11 +129,11 @@ pub fn random_config(random: &mut Stream) -> ControllerConfig {
         delay_enabled: random.below(2) == 0,
         promotion_enabled: random.below(2) == 0,
         geometry,
-        timing: FlashTiming {
-            read: Picos::from_micros(3),
-            program: Picos::from_micros(100),
-            erase: Picos::from_micros(1000),
-        },
+        timing: units::Timing::constant(
+            Picos::from_micros(3),
+            Picos::from_micros(100),
+            Picos::from_micros(1000),
+        ),
         switch_threshold: pick(random, &[Picos::from_micros(2), Picos::from_micros(50)]),
     }
 }

@@ -2,13 +2,12 @@
 
 use crate::durable::Record;
 use crate::ftl::allocator::BlockState;
-use crate::ftl::estimator::OpKind;
 use crate::ftl::mapping::Mapping;
 use crate::ftl::operation::Operation;
 use crate::ftl::{Done, Ftl};
 use crate::platform::{BufferId, NandOp, NandTag, PagePlace, Platform};
 use crate::work::Work;
-use units::{DieId, LineMask, Lpa, Ppa, Time};
+use units::{DieId, FlashOp, LineMask, Lpa, Ppa, Time};
 
 impl<M: Mapping> Ftl<M> {
     /// A page of a victim is in the register: buffer it and program it elsewhere on the die,
@@ -20,7 +19,7 @@ impl<M: Mapping> Ftl<M> {
         platform: &mut P,
     ) -> Done {
         let die = self.geometry.die_of_page(source);
-        self.estimator.leave(die, OpKind::Read, true);
+        self.estimator.leave(die, FlashOp::Read, true);
         if self.mapping.reverse(source) != Some(lpa) {
             self.stats.gc_drops += 1;
             self.end_relocation(now, die, buffer, platform);
@@ -51,7 +50,7 @@ impl<M: Mapping> Ftl<M> {
         self.allocator.block_mut(block).programs += 1;
         self.stats.gc_programs += 1;
         self.estimator
-            .enter(self.geometry.die_of(block), OpKind::Program, true);
+            .enter(self.geometry.die_of(block), FlashOp::Program, true);
         let operation = Operation::GcProgram {
             lpa,
             source,
@@ -100,7 +99,7 @@ impl<M: Mapping> Ftl<M> {
             self.geometry.die_of_page(ppa),
             self.geometry.die_of_page(source),
         );
-        self.estimator.leave(die, OpKind::Program, true);
+        self.estimator.leave(die, FlashOp::Program, true);
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs -= 1;
