@@ -16,7 +16,7 @@ use units::{Bytes, Picos, Time};
 /// Requests between two writings.
 pub const STEP: u32 = 256;
 /// Requests between two writings of the health.
-pub const HEALTH_STEP: u32 = 64 * STEP;
+pub const HEALTH_STEP: u32 = 256 * STEP;
 /// Whether a process has the image open: 1 from opening to closing in order.
 const OPEN: usize = 0;
 /// How often the image was opened after a process that did not close it.

@@ -45,7 +45,7 @@ impl DeviceEngine {
     }
 
     /// Writes everything that `entresol device stats` reads into the image, so that who looks sees
-    /// the device as it is now. Happens by itself every few thousand commands; whoever serves a
+    /// the device as it is now. Happens by itself every 65,536 commands; whoever serves a
     /// device calls it a few times a second.
     pub fn publish(&mut self) {
         self.until_write = HEALTH_STEP;

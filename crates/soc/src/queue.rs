@@ -144,6 +144,29 @@ impl<E: Copy> EventQueue<E> {
         Some((first.time, first.event))
     }
 
+    /// Takes the earliest event, if it happens up to `to`.
+    #[inline]
+    pub fn pop_until(&mut self, to: Time) -> Option<(Time, E)> {
+        let first = match self.current.pop() {
+            Some(first) => first,
+            None => self.take_slice().or_else(|| self.current.pop())?,
+        };
+        if first.time > to {
+            self.current.push(first);
+            return None;
+        }
+        self.now = first.time;
+        Some((first.time, first.event))
+    }
+
+    /// Whether another event happens at the time of the one popped last. Those of its slice of time
+    /// are `current`, so nothing else is looked at.
+    #[inline]
+    pub fn has_more_now(&self) -> bool {
+        let first = self.current.last();
+        first.is_some_and(|first| first.time == self.now)
+    }
+
     /// Puts an entry among those that come next.
     #[inline]
     fn insert(&mut self, entry: Entry<E>) {

@@ -16,8 +16,8 @@ use port::{Acknowledge, Command, Conflict, Finished};
 use soc::{EngineConfig, LinkConfig, NoBytes, Parts};
 use units::{ByteAddr, Time};
 
-/// Instants between two calls of the observer.
-const OBSERVED_INSTANTS: u64 = 1 << 15;
+/// Ends and arrivals between two calls of the observer.
+const OBSERVED_STEPS: u64 = 1 << 13;
 
 /// The command layer over a device without bytes.
 pub type Device = soc::Engine<NoBytes>;
@@ -36,6 +36,8 @@ pub struct Engine {
     pub(super) device: Device,
     /// By ticket: which slot a request of a closed loop has.
     slots: Vec<u32>,
+    /// Empty: the memory of a list.
+    by_slot: Vec<(u32, Finished)>,
     source: Source,
     /// The next request of an open loop.
     next: Option<HostRequest>,
@@ -76,6 +78,7 @@ impl Engine {
         Self {
             device: Device::new(&config.controller(), device::resources(&config), engine),
             slots: Vec::new(),
+            by_slot: Vec::new(),
             port: source.port(),
             source,
             next: None,
@@ -126,23 +129,29 @@ impl Engine {
             }
             Arrivals::Open { .. } => self.next = self.source.next()?,
         }
-        let mut instants = 0u64;
+        let mut steps = 0u64;
         let mut finished: Vec<Finished> = Vec::new();
         while self.completed < self.taken || self.next.is_some() {
-            let now = self.next_instant();
-            self.device.advance(now, &mut finished);
-            if finished.len() > 1 {
-                finished.sort_unstable_by_key(|done| self.slots[done.ticket.index()]);
+            // A file may stamp a request earlier than the one before it.
+            let arrival = self.next.map_or(Time::MAX, |request| request.at);
+            let until = arrival.max(self.device.now());
+            self.device.advance_to_end(until, &mut finished);
+            let now = self.device.now();
+            match finished.as_slice() {
+                [done] => {
+                    let (slot, done) = (self.slots[done.ticket.index()], *done);
+                    self.complete(now, &done, slot)?;
+                }
+                [] => assert!(self.next.is_some(), "what is under way ends"),
+                _ => self.complete_all(now, &finished)?,
             }
-            for done in finished.drain(..) {
-                self.complete(now, &done)?;
-            }
+            finished.clear();
             while let Some(request) = self.next.filter(|request| request.at <= now) {
                 self.issue(now, request, 0);
                 self.next = self.source.next()?;
             }
-            instants += 1;
-            if instants.is_multiple_of(OBSERVED_INSTANTS) && !self.look(now, observe) {
+            steps += 1;
+            if steps.is_multiple_of(OBSERVED_STEPS) && !self.look(now, observe) {
                 return Err(SimError::Interrupted);
             }
         }
@@ -150,14 +159,18 @@ impl Engine {
         Ok(())
     }
 
-    /// When something happens next: in the device, or a request arrives.
-    #[inline]
-    fn next_instant(&mut self) -> Time {
-        let arrival = self.next.map(|request| request.at);
-        let deadline = self.device.next_deadline();
-        let next = deadline.into_iter().chain(arrival).min();
-        // A file may stamp a request earlier than the one before it.
-        next.expect("what is under way ends").max(self.device.now())
+    /// Those of one instant, in the order of their slots. A slot is read before the next request
+    /// takes the ticket over.
+    fn complete_all(&mut self, now: Time, finished: &[Finished]) -> Result<(), SimError> {
+        let mut by_slot = std::mem::take(&mut self.by_slot);
+        let slot = |done: &Finished| self.slots[done.ticket.index()];
+        by_slot.extend(finished.iter().map(|done| (slot(done), *done)));
+        by_slot.sort_unstable_by_key(|(slot, _)| *slot);
+        for (slot, done) in by_slot.drain(..) {
+            self.complete(now, &done, slot)?;
+        }
+        self.by_slot = by_slot;
+        Ok(())
     }
 
     fn look(&mut self, now: Time, observe: &mut dyn FnMut(Progress) -> bool) -> bool {
@@ -205,6 +218,8 @@ impl Engine {
         let device = &mut self.device;
         let ticket = device.submit(now, command, range, Conflict::Refuse, &[]);
         let ticket = ticket.expect("the source has checked its requests");
+        // All that is asked of its end is told with it.
+        device.abandon(ticket);
         if ticket.index() >= self.slots.len() {
             self.slots.resize(ticket.index() + 1, 0);
         }
@@ -212,10 +227,11 @@ impl Engine {
     }
 
     #[inline]
-    fn complete(&mut self, now: Time, done: &Finished) -> Result<(), SimError> {
-        let result = self.device.take(done.ticket, &mut []);
-        let is_done = result.is_some_and(|result| result.is_ok());
-        assert!(is_done, "flash that does not fail answers every request");
+    fn complete(&mut self, now: Time, done: &Finished, slot: u32) -> Result<(), SimError> {
+        assert!(
+            !done.is_failed,
+            "flash that does not fail answers every request"
+        );
         self.completed += 1;
         self.end = now;
         if self.start.is_some() {
@@ -226,7 +242,7 @@ impl Engine {
             self.start_measurement(now);
         }
         match self.arrivals {
-            Arrivals::Closed(_) => self.issue_next(now, self.slots[done.ticket.index()]),
+            Arrivals::Closed(_) => self.issue_next(now, slot),
             Arrivals::Open { .. } => Ok(()),
         }
     }

@@ -3,11 +3,11 @@
 use super::Engine;
 use super::command::{LINE, State};
 use super::event::{Event, Word};
-use super::operation::{Operation, Phase, Role};
+use super::operation::{Phase, Role};
 use crate::bytes::DataPlane;
 use firmware::{Answer, Refusal, RequestOp};
 use port::{Command, Conflict, DeviceError};
-use units::{Bytes, LineInPage, RequestId, Time};
+use units::{Bytes, LineInPage, RequestId, Time, TxId};
 
 impl<B: DataPlane> Engine<B> {
     /// A command begins.
@@ -28,10 +28,7 @@ impl<B: DataPlane> Engine<B> {
             Command::Drain => self.drain(now, index),
             _ => {
                 self.make_operations(now, index);
-                self.go_on(now, index);
-                if self.commands[index as usize].left == 0 {
-                    self.conclude(now, index);
-                }
+                self.set_out(now, index);
             }
         }
     }
@@ -59,9 +56,10 @@ impl<B: DataPlane> Engine<B> {
     /// The host knows an answer.
     #[inline]
     pub(super) fn on_known(&mut self, now: Time, id: RequestId) {
-        let operation = self.host.operations[id.index()];
-        self.count_parts(now, &operation);
-        let index = operation.command;
+        self.count_parts(now, id);
+        let operation = &self.host.operations[id.index()];
+        let (index, role, answer) = (operation.command, operation.role, operation.answer);
+        let next = operation.next;
         let running = &mut self.commands[index as usize];
         running.in_flight -= 1;
         running.finished = running.finished.max(now);
@@ -69,25 +67,26 @@ impl<B: DataPlane> Engine<B> {
         if let Some(tx) = tx {
             self.transactions.get_mut(tx).in_flight -= 1;
         }
-        let is_done = match operation.answer {
-            Answer::Data | Answer::Written => self.on_done(now, id, &operation),
+        let is_done = match answer {
+            Answer::Data | Answer::Written => self.on_done(now, id),
             Answer::Delay => panic!("a read is answered with a delay that nobody allowed"),
             Answer::Poison => {
-                let lpa = operation.line.lpa(self.config.page);
-                let first = lpa.line(self.config.page, LineInPage::new(0)).byte();
+                let line = self.host.operations[id.index()].line;
+                let first = line.lpa(self.config.page);
+                let first = first.line(self.config.page, LineInPage::new(0)).byte();
                 self.fail(index, DeviceError::Lost { at: first });
                 true
             }
-            Answer::Refused(refusal) => self.on_refused(now, id, &operation, refusal),
+            Answer::Refused(refusal) => self.on_refused(now, id, refusal),
         };
-        if matches!(operation.role, Role::Edge | Role::Alone) {
+        if matches!(role, Role::Edge | Role::Alone) {
             self.free_operations.push(id.get());
         } else if is_done {
             self.host.operations[id.index()].phase = Phase::Over;
             let running = &mut self.commands[index as usize];
             running.left -= 1;
             if running.next == id.get() {
-                running.next = operation.next;
+                running.next = next;
             }
             self.leave(now, id);
         }
@@ -136,7 +135,9 @@ impl<B: DataPlane> Engine<B> {
     }
 
     /// Says whether the operation is done with its answer, or has another request to make.
-    fn on_done(&mut self, now: Time, id: RequestId, operation: &Operation) -> bool {
+    #[inline]
+    fn on_done(&mut self, now: Time, id: RequestId) -> bool {
+        let operation = &self.host.operations[id.index()];
         let index = operation.command as usize;
         let moved = Bytes::new(LINE * u64::from(operation.lines));
         let byte_port = &mut self.stats.byte_port;
@@ -194,13 +195,8 @@ impl<B: DataPlane> Engine<B> {
 
     /// What a refusal means. Says whether the operation is done, and its command with it.
     #[cold]
-    fn on_refused(
-        &mut self,
-        now: Time,
-        id: RequestId,
-        operation: &Operation,
-        refusal: Refusal,
-    ) -> bool {
+    fn on_refused(&mut self, now: Time, id: RequestId, refusal: Refusal) -> bool {
+        let operation = self.host.operations[id.index()];
         let index = operation.command;
         let command = self.commands[index as usize].command;
         let tx = command.transaction();
@@ -265,7 +261,9 @@ impl<B: DataPlane> Engine<B> {
     }
 
     fn fail(&mut self, index: u32, error: DeviceError) {
-        self.commands[index as usize].error.get_or_insert(error);
+        self.commands[index as usize]
+            .error
+            .get_or_insert(Box::new(error));
     }
 
     /// All of a command is done; the host knows at its time.
@@ -282,18 +280,19 @@ impl<B: DataPlane> Engine<B> {
     }
 
     /// The host knows of the end of a command.
+    #[inline]
     pub(super) fn finish(&mut self, now: Time, index: u32) {
         self.forget_operations(index);
-        self.count(index);
-        let command = self.commands[index as usize].command;
+        let running = &self.commands[index as usize];
+        let command = running.command;
+        if running.error.is_none() {
+            self.count(index);
+        }
         self.release(index);
         match command {
             Command::Commit(tx) | Command::Abort(tx) => self.forget_transaction(now, tx),
-            _ => {
-                if let Some(tx) = command.transaction() {
-                    self.end_write(now, tx);
-                }
-            }
+            Command::Write(tx) if tx != TxId::NONE => self.end_write(now, tx),
+            _ => {}
         }
     }
 
@@ -301,9 +300,6 @@ impl<B: DataPlane> Engine<B> {
     #[inline]
     fn count(&mut self, index: u32) {
         let running = &self.commands[index as usize];
-        if running.error.is_some() {
-            return;
-        }
         let took = running.took();
         let stats = &mut self.stats;
         let port = match running.command.is_block() {

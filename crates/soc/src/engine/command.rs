@@ -71,46 +71,67 @@ pub struct Running {
     /// In how many parts a transaction was committed before.
     pub parts: u32,
     /// What went wrong first.
-    pub error: Option<DeviceError>,
+    pub error: Option<Box<DeviceError>>,
     /// Nobody waits for it any more.
     pub is_abandoned: bool,
 }
 
-impl Running {
-    /// A command of a range that has been checked.
-    pub fn new(
-        command: Command,
-        (at, size): (ByteAddr, Bytes),
-        conflict: Conflict,
-        now: Time,
-    ) -> Self {
-        let (at, size) = (at.get(), size.get());
-        let (first, end) = match size {
-            0 => (at / LINE, at / LINE),
-            _ => (at / LINE, (at + size).div_ceil(LINE)),
-        };
-        let mut running = Self {
-            command,
-            state: State::UnderWay,
-            conflict,
-            at,
-            size,
-            first,
-            end,
+impl Default for Running {
+    fn default() -> Self {
+        Self {
+            command: Command::Read,
+            state: State::Free,
+            conflict: Conflict::Refuse,
+            at: 0,
+            size: 0,
+            first: 0,
+            end: 0,
             head: NONE,
             next: NONE,
             held: 0,
             left: 0,
             in_flight: 0,
             edges: [false; 2],
-            submitted: now,
-            finished: now,
+            submitted: Time::ZERO,
+            finished: Time::ZERO,
             parts: 0,
             error: None,
             is_abandoned: false,
+        }
+    }
+}
+
+impl Running {
+    /// A command of a range that has been checked takes the place of one that is over.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        command: Command,
+        (at, size): (ByteAddr, Bytes),
+        conflict: Conflict,
+        now: Time,
+    ) {
+        let (at, size) = (at.get(), size.get());
+        self.command = command;
+        self.state = State::UnderWay;
+        self.conflict = conflict;
+        self.at = at;
+        self.size = size;
+        self.first = at / LINE;
+        self.end = match size {
+            0 => self.first,
+            _ => (at + size).div_ceil(LINE),
         };
-        running.edges = running.cut_edges();
-        running
+        self.head = NONE;
+        self.next = NONE;
+        // One that failed left operations that were never sent.
+        (self.held, self.left, self.in_flight) = (0, 0, 0);
+        self.submitted = now;
+        self.finished = now;
+        self.parts = 0;
+        self.error = None;
+        self.is_abandoned = false;
+        self.edges = self.cut_edges();
     }
 
     /// Whether the first line and the last one are covered in part; one line counts once.

@@ -43,6 +43,8 @@ impl LinkConfig {
 #[derive(Clone, Debug)]
 pub struct Link {
     config: LinkConfig,
+    /// It takes no time at all.
+    is_direct: bool,
     /// When each direction is free: to the device, to the host.
     free: [Time; 2],
     /// When the last posted line will be in the device.
@@ -53,6 +55,7 @@ impl Link {
     /// Idle at `now`.
     pub fn new(config: LinkConfig, now: Time) -> Self {
         Self {
+            is_direct: config == LinkConfig::DIRECT,
             config,
             free: [now; 2],
             posted_until: now,
@@ -71,7 +74,11 @@ impl Link {
     }
 
     /// When a store of `lines` lines at `at` has reached the device.
+    #[inline]
     pub fn store(&mut self, at: Time, lines: u64) -> Time {
+        if self.is_direct {
+            return at;
+        }
         let rounds = lines.div_ceil(self.config.line_writes.into());
         let sent = self.send(0, at, LINE_BYTES * lines);
         sent + self.config.line_write * rounds
@@ -88,7 +95,11 @@ impl Link {
     }
 
     /// When the host has `lines` lines that the device answers with at `answered`.
+    #[inline]
     pub fn loaded(&mut self, answered: Time, lines: u64) -> Time {
+        if self.is_direct {
+            return answered;
+        }
         let rounds = lines.div_ceil(self.config.line_reads.into()).max(1);
         let back = self.config.line_read - self.config.line_read / 2;
         let sent = self.send(1, answered, LINE_BYTES * lines);
@@ -102,12 +113,20 @@ impl Link {
     }
 
     /// When a block command at `at`, with `size` bytes for the device, has reached it.
+    #[inline]
     pub fn command(&mut self, at: Time, size: Bytes) -> Time {
+        if self.is_direct {
+            return at;
+        }
         self.send(0, at, size) + self.config.block_command / 2
     }
 
     /// When the host knows that it is done, and has `size` bytes of it.
+    #[inline]
     pub fn commanded(&mut self, answered: Time, size: Bytes) -> Time {
+        if self.is_direct {
+            return answered;
+        }
         let back = self.config.block_command - self.config.block_command / 2;
         self.send(1, answered, size) + back
     }

@@ -303,11 +303,22 @@ impl<B: DataPlane> Engine<B> {
     /// Lets everything happen that happens up to `to`, and adds the commands whose end the host
     /// knows then, in the order in which it comes to know.
     pub fn advance(&mut self, to: Time, finished: &mut Vec<Finished>) {
-        while let Some(at) = self.host.queue.next_time()
-            && at <= to
-        {
-            let (now, word) = self.host.queue.pop().expect("there is a next event");
+        while let Some((now, word)) = self.host.queue.pop_until(to) {
             self.handle(now, word.event());
+        }
+        self.host.queue.advance_to(to);
+        self.take_finished(finished);
+    }
+
+    /// As [`Engine::advance`], but no further than the first time at which the host knows of an
+    /// end: for an owner that has nothing to do before.
+    #[inline]
+    pub fn advance_to_end(&mut self, to: Time, finished: &mut Vec<Finished>) {
+        while let Some((now, word)) = self.host.queue.pop_until(to) {
+            self.handle(now, word.event());
+            if !self.finished.is_empty() && !self.host.queue.has_more_now() {
+                return self.take_finished(finished);
+            }
         }
         self.host.queue.advance_to(to);
         self.take_finished(finished);
@@ -315,6 +326,7 @@ impl<B: DataPlane> Engine<B> {
 
     /// Adds the commands whose end the host knows and that were not given yet: of some, that is
     /// known when they are submitted.
+    #[inline]
     pub fn take_finished(&mut self, finished: &mut Vec<Finished>) {
         if finished.is_empty() {
             std::mem::swap(finished, &mut self.finished);
@@ -338,7 +350,8 @@ impl<B: DataPlane> Engine<B> {
     /// What can be refused at once.
     ///
     /// # Panics
-    /// If something happens before `at` that the engine was not advanced to, or `at` has passed.
+    /// If `at` has passed; with debug assertions also if something happens before `at` that the
+    /// engine was not advanced to.
     pub fn submit(
         &mut self,
         at: Time,
@@ -347,25 +360,20 @@ impl<B: DataPlane> Engine<B> {
         conflict: Conflict,
         bytes: &[u8],
     ) -> Result<Ticket, DeviceError> {
-        self.check(at, command, from, size)?;
+        if !self.takes(at, command, from, size) {
+            return Err(self.refusal(at, command, from, size));
+        }
         assert!(
             at >= self.now(),
             "a command is submitted at {at}, which has passed"
         );
-        let next = self.host.queue.next_time();
-        assert!(
-            next.is_none_or(|next| next >= at),
-            "a command is submitted at {at}, and something happens before that"
-        );
         self.host.queue.advance_to(at);
-        let running = Running::new(command, (from, size), conflict, at);
-        let (buffer, offset) = (running.buffer_bytes(), running.offset());
-        let index = self.open_command(running);
+        let index = self.open_command(command, (from, size), conflict, at);
         let place = index as usize;
-        self.soc
-            .resources
-            .bytes
-            .open_buffer(place, buffer, bytes, offset);
+        let running = &self.commands[place];
+        let (buffer, offset) = (running.buffer_bytes(), running.offset());
+        let data = &mut self.soc.resources.bytes;
+        data.open_buffer(place, buffer, bytes, offset);
         self.running += 1;
         match command {
             Command::Write(tx) if tx != TxId::NONE => self.transactions.get_mut(tx).writes += 1,
@@ -379,42 +387,20 @@ impl<B: DataPlane> Engine<B> {
         Ok(Ticket::new(index))
     }
 
-    fn check(
-        &self,
-        at: Time,
-        command: Command,
-        from: ByteAddr,
-        size: Bytes,
-    ) -> Result<(), DeviceError> {
-        if let Some(reason) = &self.stopped {
-            let reason = reason.clone();
-            return Err(DeviceError::Stopped { reason });
-        }
-        if at > LAST {
-            let reason = "its clock has run for 106 days since it was opened; open it again".into();
-            return Err(DeviceError::Stopped { reason });
-        }
-        let capacity = self.config.capacity;
-        let end = from.checked_add(size);
-        if end.is_none_or(|end| end.get() > capacity.get()) {
-            return Err(DeviceError::OutOfRange {
-                at: from,
-                size,
-                capacity,
-            });
-        }
-        let block = self.config.page.bytes();
-        let is_whole = |bytes: u64| bytes.is_multiple_of(block.get());
-        if command.is_block()
-            && !self.config.takes_partial_pages
-            && !(is_whole(from.get()) && is_whole(size.get()))
-        {
-            return Err(DeviceError::NotBlocks {
-                at: from,
-                size,
-                block,
-            });
-        }
+    /// Whether a command is not refused at once.
+    #[inline]
+    fn takes(&self, at: Time, command: Command, from: ByteAddr, size: Bytes) -> bool {
+        let end = from.get().saturating_add(size.get());
+        let is_in_range = end <= self.config.capacity.get();
+        let is_running = self.stopped.is_none() && at <= LAST;
+        let whole = self.config.page.bytes().get() - 1;
+        let is_whole = (from.get() | size.get()) & whole == 0;
+        let is_of_blocks = is_whole || self.config.takes_partial_pages || !command.is_block();
+        is_running && is_in_range && is_of_blocks && self.knows_transaction(command).is_ok()
+    }
+
+    #[inline]
+    fn knows_transaction(&self, command: Command) -> Result<(), DeviceError> {
         match command {
             Command::Write(tx) if tx == TxId::NONE => Ok(()),
             Command::Write(tx) | Command::Commit(tx) | Command::Abort(tx) => {
@@ -424,11 +410,60 @@ impl<B: DataPlane> Engine<B> {
         }
     }
 
-    fn open_command(&mut self, running: Running) -> u32 {
+    /// Why a command is refused at once.
+    #[cold]
+    fn refusal(&self, at: Time, command: Command, from: ByteAddr, size: Bytes) -> DeviceError {
+        let capacity = self.config.capacity;
+        let end = from.checked_add(size);
+        if let Some(reason) = &self.stopped {
+            let reason = reason.clone();
+            DeviceError::Stopped { reason }
+        } else if at > LAST {
+            let reason = "its clock has run for 106 days since it was opened; open it again".into();
+            DeviceError::Stopped { reason }
+        } else if end.is_none_or(|end| end.get() > capacity.get()) {
+            DeviceError::OutOfRange {
+                at: from,
+                size,
+                capacity,
+            }
+        } else if let Err(error) = self.knows_transaction(command) {
+            error
+        } else {
+            DeviceError::NotBlocks {
+                at: from,
+                size,
+                block: self.config.page.bytes(),
+            }
+        }
+    }
+
+    /// Notes a command that nothing has been done of.
+    #[inline]
+    fn open_command(
+        &mut self,
+        command: Command,
+        range: (ByteAddr, Bytes),
+        conflict: Conflict,
+        now: Time,
+    ) -> u32 {
         if let Some(index) = self.free_commands.pop() {
-            self.commands[index as usize] = running;
+            self.commands[index as usize].begin(command, range, conflict, now);
             return index;
         }
+        self.add_command(command, range, conflict, now)
+    }
+
+    #[cold]
+    fn add_command(
+        &mut self,
+        command: Command,
+        range: (ByteAddr, Bytes),
+        conflict: Conflict,
+        now: Time,
+    ) -> u32 {
+        let mut running = Running::default();
+        running.begin(command, range, conflict, now);
         self.commands.push(running);
         u32::try_from(self.commands.len() - 1).expect("fewer commands are under way than 2^32")
     }
@@ -447,7 +482,7 @@ impl<B: DataPlane> Engine<B> {
         running.state = State::Free;
         self.free_commands.push(ticket.get());
         if let Some(error) = running.error.take() {
-            return Some(Err(error));
+            return Some(Err(*error));
         }
         let offset = running.offset();
         let result = running.result();
@@ -472,6 +507,7 @@ impl<B: DataPlane> Engine<B> {
         }
     }
 
+    #[inline]
     fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Device(event) => self.soc.on_event(now, event, &mut self.host),
@@ -509,7 +545,7 @@ impl<B: DataPlane> Engine<B> {
         for index in 0..self.commands.len() {
             if !matches!(self.commands[index].state, State::Free | State::Done) {
                 let reason = reason.clone();
-                self.commands[index].error = Some(DeviceError::Stopped { reason });
+                self.commands[index].error = Some(Box::new(DeviceError::Stopped { reason }));
                 self.commands[index].finished = now;
                 self.release(index as u32);
             }
@@ -521,6 +557,7 @@ impl<B: DataPlane> Engine<B> {
     }
 
     /// A command is over; its ticket's owner may take it.
+    #[inline]
     fn release(&mut self, index: u32) {
         let running = &mut self.commands[index as usize];
         self.running -= 1;

@@ -67,6 +67,17 @@ pub struct Operation {
     pub breakdown: Breakdown,
 }
 
+/// An operation that begins: what of it is known then.
+struct New {
+    command: u32,
+    role: Role,
+    phase: Phase,
+    op: RequestOp,
+    line: LineAddr,
+    lines: u16,
+    place: usize,
+}
+
 impl Operation {
     /// The firmware has answered.
     #[inline]
@@ -132,12 +143,14 @@ impl<B: DataPlane> Engine<B> {
         let running = &self.commands[index as usize];
         let (command, first, end) = (running.command, running.first, running.end);
         let span = (running.at, running.at + running.size);
-        let is_lines = command.door() == Door::Lines;
-        let is_bytes = command.door() == Door::Bytes;
+        let door = command.door();
+        let (is_lines, is_bytes) = (door == Door::Lines, door == Door::Bytes);
+        let is_write = command.is_write();
         let page_bits = self.config.page.line_bits();
         let unit_bits = if is_lines { 0 } else { page_bits };
         let mut line = first;
         let mut last = NONE;
+        let mut made = 0;
         while line < end {
             let unit_first = (line >> unit_bits) << unit_bits;
             let unit_end = unit_first + (1 << unit_bits);
@@ -146,13 +159,12 @@ impl<B: DataPlane> Engine<B> {
                 false => (unit_first, unit_end),
             };
             let is_whole = is_bytes || is_lines || from * LINE >= span.0 && to * LINE <= span.1;
-            let is_partial = !is_whole && command.is_write();
+            let is_partial = !is_whole && is_write;
             let count = u16::try_from(to - from).expect("a page has few lines");
             let place =
                 usize::try_from(from.saturating_sub(first) * LINE).expect("it is in memory");
-            let id = self.open_operation(Operation {
+            let new = New {
                 command: index,
-                next: NONE,
                 role: if is_partial {
                     Role::Partial
                 } else {
@@ -163,12 +175,8 @@ impl<B: DataPlane> Engine<B> {
                 line: LineAddr::new(from),
                 lines: if command == Command::Trim { 0 } else { count },
                 place,
-                created: now,
-                sent: now,
-                answered: now,
-                answer: Answer::Written,
-                breakdown: Breakdown::default(),
-            });
+            };
+            let id = self.open_operation(now, new);
             match last {
                 NONE => {
                     let running = &mut self.commands[index as usize];
@@ -177,43 +185,58 @@ impl<B: DataPlane> Engine<B> {
                 last => self.host.operations[last as usize].next = id.get(),
             }
             last = id.get();
-            self.commands[index as usize].left += 1;
-            self.enter(id);
+            made += 1;
+            self.enter_lines(id, (from, count), is_write);
             line = unit_end;
         }
+        self.commands[index as usize].left = made;
     }
 
     /// Enters an operation into the order of its lines.
-    #[inline]
     pub(super) fn enter(&mut self, id: RequestId) {
         let operation = &self.host.operations[id.index()];
-        let page = self.config.page;
-        let lpa = operation.line.lpa(page);
-        let first = operation.line.in_page(page).index() as u16;
         let lines = match operation.op {
-            RequestOp::Trim => page.line_count(),
+            RequestOp::Trim => self.config.page.line_count(),
             _ => operation.lines,
         };
-        let index = operation.command as usize;
+        let first = operation.line.get();
+        let command = self.commands[operation.command as usize].command;
+        self.enter_lines(id, (first, lines), command.is_write());
+    }
+
+    #[inline]
+    fn enter_lines(&mut self, id: RequestId, (first, lines): (u64, u16), is_write: bool) {
+        let page = self.config.page;
+        let line = LineAddr::new(first);
+        let first = line.in_page(page).index() as u16;
         let claim = Claim {
-            page: lpa,
+            page: line.lpa(page),
             first,
             end: first + lines,
-            is_write: self.commands[index].command.is_write(),
+            is_write,
         };
         let may_go = self.order.enter(id, claim);
         let operation = &mut self.host.operations[id.index()];
-        operation.phase = if may_go { Phase::Ready } else { Phase::Held };
+        operation.phase = Phase::Ready;
         if !may_go {
-            self.commands[index].held += 1;
+            operation.phase = Phase::Held;
+            self.commands[operation.command as usize].held += 1;
             self.ordered += 1;
         }
     }
 
     /// An operation leaves the order; those that may go now do.
+    #[inline]
     pub(super) fn leave(&mut self, now: Time, id: RequestId) {
+        self.order.leave(id, &mut self.freed);
+        if !self.freed.is_empty() {
+            self.let_go(now);
+        }
+    }
+
+    /// Operations that waited may go.
+    fn let_go(&mut self, now: Time) {
         let mut freed = std::mem::take(&mut self.freed);
-        self.order.leave(id, &mut freed);
         for id in freed.drain(..) {
             let index = self.host.operations[id.index()].command;
             self.host.operations[id.index()].phase = Phase::Ready;
@@ -224,17 +247,61 @@ impl<B: DataPlane> Engine<B> {
     }
 
     #[inline]
-    pub(super) fn open_operation(&mut self, operation: Operation) -> RequestId {
-        if let Some(index) = self.free_operations.pop() {
-            self.host.operations[index as usize] = operation;
-            return RequestId::new(index);
-        }
-        self.host.operations.push(operation);
+    fn open_operation(&mut self, now: Time, new: New) -> RequestId {
+        let Some(index) = self.free_operations.pop() else {
+            return self.add_operation(now, new);
+        };
+        // What is known when it is sent and answered stays what it was of another one.
+        let operation = &mut self.host.operations[index as usize];
+        operation.command = new.command;
+        operation.next = NONE;
+        operation.role = new.role;
+        operation.phase = new.phase;
+        operation.op = new.op;
+        operation.line = new.line;
+        operation.lines = new.lines;
+        operation.place = new.place;
+        operation.created = now;
+        RequestId::new(index)
+    }
+
+    #[cold]
+    fn add_operation(&mut self, now: Time, new: New) -> RequestId {
+        self.host.operations.push(Operation {
+            command: new.command,
+            next: NONE,
+            role: new.role,
+            phase: new.phase,
+            op: new.op,
+            line: new.line,
+            lines: new.lines,
+            place: new.place,
+            created: now,
+            sent: now,
+            answered: now,
+            answer: Answer::Written,
+            breakdown: Breakdown::default(),
+        });
         RequestId::from_index(self.host.operations.len() - 1)
     }
 
-    /// Sends those operations of a command that may go now.
+    /// A command whose operations were just made begins.
     #[inline]
+    pub(super) fn set_out(&mut self, now: Time, index: u32) {
+        let running = &mut self.commands[index as usize];
+        if running.left == 0 {
+            return self.conclude(now, index);
+        }
+        let id = RequestId::new(running.head);
+        let is_single = running.left == 1 && running.command.door() != Door::Bytes;
+        if is_single && self.host.operations[id.index()].phase == Phase::Ready {
+            running.next = NONE;
+            return self.send(now, id);
+        }
+        self.go_on(now, index);
+    }
+
+    /// Sends those operations of a command that may go now.
     pub(super) fn go_on(&mut self, now: Time, index: u32) {
         let running = &self.commands[index as usize];
         if running.state != State::UnderWay || running.error.is_some() {
@@ -324,21 +391,16 @@ impl<B: DataPlane> Engine<B> {
         (line, lines): (u64, u16),
         place: usize,
     ) {
-        let id = self.open_operation(Operation {
+        let new = New {
             command: index,
-            next: NONE,
             role,
             phase: Phase::Ready,
             op,
             line: LineAddr::new(line),
             lines,
             place,
-            created: now,
-            sent: now,
-            answered: now,
-            answer: Answer::Written,
-            breakdown: Breakdown::default(),
-        });
+        };
+        let id = self.open_operation(now, new);
         self.send(now, id);
     }
 
@@ -364,8 +426,9 @@ impl<B: DataPlane> Engine<B> {
             _ => self.link.command(now, Bytes::ZERO),
         };
         self.soc.resources.bytes.place(id, command, place, lines);
-        self.commands[command].in_flight += 1;
-        if let Some(tx) = self.commands[command].command.transaction() {
+        let running = &mut self.commands[command];
+        running.in_flight += 1;
+        if let Some(tx) = running.command.transaction() {
             self.transactions.get_mut(tx).in_flight += 1;
         }
         if arrives == now {
@@ -411,7 +474,8 @@ impl<B: DataPlane> Engine<B> {
 
     /// Counts where the time of an operation went.
     #[inline]
-    pub(super) fn count_parts(&mut self, now: Time, operation: &Operation) {
+    pub(super) fn count_parts(&mut self, now: Time, id: RequestId) {
+        let operation = &self.host.operations[id.index()];
         let is_write = operation.op.is_write() || operation.role == Role::Partial;
         let parts = &mut self.host.parts[usize::from(is_write)];
         parts.count += u64::from(operation.role == Role::Part);

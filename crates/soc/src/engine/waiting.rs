@@ -178,7 +178,7 @@ impl<B: DataPlane> Engine<B> {
                 self.commit_part(now, tx);
             }
             (None, Some(index)) => {
-                self.commands[index as usize].error = Some(DeviceError::LogFull);
+                self.commands[index as usize].error = Some(Box::new(DeviceError::LogFull));
                 self.waiting.retain(|waits| *waits != index);
                 self.host.queue.push(now, Word::of(Event::Resume(index)));
             }
