@@ -167,6 +167,14 @@ impl Dram {
             }
             return done;
         }
+        // A page lies in whole columns of one row of each channel: all serve the same run.
+        let in_each = line_count >> self.map.channel_bits;
+        if (first.0 | line_count) & (channel_count - 1) == 0 && in_each > 0 {
+            let run = self.map.run(first.0, in_each);
+            if run.line_count == in_each {
+                return self.run_in_each(at, run);
+            }
+        }
         // Channels do not influence each other, so they may be served one after the other.
         for start in first.0..end.min(first.0 + channel_count) {
             let mut line = start;
@@ -210,36 +218,68 @@ impl Dram {
     /// of the bus. In each of its callers, because for one line most of it falls away.
     #[inline(always)]
     fn run(&mut self, at: Time, run: Run) -> Time {
-        let Timing {
+        let bank = &mut self.banks[run.bank];
+        let bus_free = &mut self.bus_free[run.channel];
+        self.timing
+            .serve(at, run.row, run.line_count, bank, bus_free, &mut self.stats)
+    }
+
+    /// Serves a run in the first channel and the same in each of the others.
+    fn run_in_each(&mut self, at: Time, run: Run) -> Time {
+        // Not counted through `self`, which the banks might overlap for all that is known.
+        let (timing, mut stats) = (self.timing, self.stats);
+        let mut done = at;
+        let banks = self.banks[run.bank..].iter_mut();
+        let banks = banks.step_by(1 << self.map.bank_bits);
+        for (bank, bus_free) in banks.zip(&mut self.bus_free) {
+            let end = timing.serve(at, run.row, run.line_count, bank, bus_free, &mut stats);
+            done = done.max(end);
+        }
+        self.stats = stats;
+        done
+    }
+}
+
+impl Timing {
+    /// When the last of `line_count` lines of a row has crossed the bus.
+    #[inline(always)]
+    fn serve(
+        &self,
+        at: Time,
+        row: u64,
+        line_count: u64,
+        bank: &mut Bank,
+        bus_free: &mut Time,
+        stats: &mut DramStats,
+    ) -> Time {
+        let Self {
             cl,
             rcd,
             rp,
             burst,
             gap,
-        } = self.timing;
-        let bank = &mut self.banks[run.bank];
-        let opening = if bank.open_row == run.row {
-            self.stats.row_hits += 1;
+        } = *self;
+        let opening = if bank.open_row == row {
+            stats.row_hits += 1;
             Picos::ZERO
         } else if bank.open_row == NO_ROW {
-            self.stats.row_misses += 1;
+            stats.row_misses += 1;
             rcd
         } else {
-            self.stats.row_conflicts += 1;
+            stats.row_conflicts += 1;
             rp + rcd
         };
-        let bus_free = &mut self.bus_free[run.channel];
         let data = ((at + cl).max(bank.next_data) + opening).max(*bus_free);
-        let following = run.line_count - 1;
+        let following = line_count - 1;
         let last_data = data + (burst + gap) * following;
-        bank.open_row = run.row;
+        bank.open_row = row;
         // Column commands follow each other by one burst, so that their data come without a gap.
         bank.next_data = last_data + burst + gap;
         *bus_free = last_data + burst;
-        self.stats.row_hits += following;
-        self.stats.busy += burst * run.line_count;
+        stats.row_hits += following;
+        stats.busy += burst * line_count;
         // Line k of the run is a hit after k bursts: it waits for data + k × burst − (at + CL).
-        self.stats.wait += (data - (at + opening + cl))
+        stats.wait += (data - (at + opening + cl))
             + ((data - (at + cl)) * following + (burst + gap) * (following * (following + 1) / 2));
         *bus_free
     }

@@ -251,8 +251,15 @@ mod tests {
                 for _ in 0..usize::from(pops).min(model.len()) {
                     let expected = model.remove(0);
                     prop_assert_eq!(queue.next_time().map(Time::as_picos), Some(expected.0));
-                    let (time, event) = queue.pop().expect("the model has one");
+                    let at = Time::from_picos(expected.0);
+                    if at > queue.now() {
+                        let before = Time::from_picos(expected.0 - 1);
+                        prop_assert!(queue.pop_until(before).is_none());
+                    }
+                    let (time, event) = queue.pop_until(at).expect("the model has one");
                     prop_assert_eq!((time.as_picos(), event), expected);
+                    let more = model.first().is_some_and(|next| next.0 == expected.0);
+                    prop_assert_eq!(queue.has_more_now(), more);
                 }
             }
             for expected in model {
