@@ -33,12 +33,12 @@ def main(directory: Path) -> None:
             "threads": 1,
             "points": [
                 {"design": "base-cssd"},
-                {"design": "skybyte-w", "ssd.write_log": [f"{size}KiB" for size in SIZES_KIB]},
+                {"design": "skybyte-w", "ssd.log.size": [f"{size}KiB" for size in SIZES_KIB]},
             ],
         }
     )
     table = results.compare("base-cssd").filter(pl.col("design") == "skybyte-w")
-    print(table.select("trace", "ssd.write_log", "speedup"))
+    print(table.select("trace", "ssd.log.size", "speedup"))
     results.write(directory)
 
     figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")

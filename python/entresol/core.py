@@ -5,13 +5,16 @@ No other module imports `entresol._core`.
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from entresol import _core
+from entresol.errors import UserError
 from entresol.result_types import Config as Config
 from entresol.result_types import Recorded, RunResult, WindowResult
 
@@ -401,6 +404,29 @@ def fidelity_names(text: str) -> list[str]:
 def parameters() -> list[Parameter]:
     """All parameters, by section in the order of declaration."""
     return [Parameter(**entry) for entry in json.loads(_core.parameters())]
+
+
+@functools.cache
+def renamed_parameters() -> Mapping[str, str]:
+    """Keys that parameters once had, each with the one that it has now."""
+    return MappingProxyType(json.loads(_core.renamed_parameters()))
+
+
+def check_renamed(key: str, where: str = "") -> None:
+    """Raises `UserError`, which begins with `where`, for a key that has another name now."""
+    if key in (renamed := renamed_parameters()):
+        raise UserError(f"{where}{key} is called {renamed[key]} now; write that.")
+
+
+def with_names_of_now(config: Config) -> Config:
+    """A configuration that an older version wrote, each parameter under the name it has now."""
+    found: Config = {}
+    for section, values in config.items():
+        for key, text in values.items():
+            name = f"{section}.{key}"
+            now, _, key_now = renamed_parameters().get(name, name).rpartition(".")
+            found.setdefault(now, {})[key_now] = text
+    return found
 
 
 def log_index() -> LogIndex:

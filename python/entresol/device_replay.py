@@ -105,5 +105,6 @@ def flatten(run: Json) -> dict[str, Any]:
             row[f"{section}_latency_ps"] = [point[0] for point in values]
             row[f"{section}_count"] = [point[1] for point in values]
     for section, values in run["config"].items():
-        row |= {f"config_{section}_{key}": text for key, text in values.items()}
+        prefix = f"config_{section.replace('.', '_')}"
+        row |= {f"{prefix}_{key}": text for key, text in values.items()}
     return row

@@ -35,7 +35,8 @@ def flatten(result: Measured) -> dict[str, Any]:
         row[f"threads_{name}"] = [thread[name] for thread in threads]
     row["warnings"] = list(run["warnings"])
     for section, values in run["config"].items():
-        row |= {f"config_{section}_{key}": text for key, text in values.items()}
+        prefix = f"config_{section.replace('.', '_')}"
+        row |= {f"{prefix}_{key}": text for key, text in values.items()}
     return row
 
 

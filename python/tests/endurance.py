@@ -32,7 +32,7 @@ ROOM = (
     "nand.pages_per_block=128",
     "ftl.over_provisioning=25%",
     "ssd.dram=32MiB",
-    "ssd.write_log=16MiB",
+    "ssd.log.size=16MiB",
 )
 """1 GiB of flash under a log and a cache that are much smaller."""
 

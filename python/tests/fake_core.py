@@ -174,6 +174,10 @@ def parameters() -> str:
     )
 
 
+def renamed_parameters() -> str:
+    return json.dumps({"ssd.write_log": "ssd.log.size"})
+
+
 def log_index() -> str:
     return json.dumps(
         {"first_table_entries": 8, "fullest_milli": 500, "page_bytes": 16, "entry_bytes": 4}
@@ -189,7 +193,7 @@ def fidelity_switches() -> str:
                 "summary": "What it does.",
                 "source": "the artifact",
                 "nand_types": ["ull"],
-                "sets": [["ssd.prefetch_pages", "0"]],
+                "sets": [["ssd.prefetch.pages", "0"]],
             }
         ]
     )
@@ -216,7 +220,7 @@ def effective_config(
         key, _, value = override.partition("=")
         if key not in KEYS:
             raise ConfigError(f"unknown key {key}")
-        section, _, name = key.partition(".")
+        section, _, name = key.rpartition(".")
         config[section][name] = value
     return json.dumps(config)
 

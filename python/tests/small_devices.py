@@ -8,7 +8,7 @@ SMALL = (
     "nand.pages_per_block=64",
     "ftl.over_provisioning=25%",
     "ssd.dram=8MiB",
-    "ssd.write_log=4MiB",
+    "ssd.log.size=4MiB",
 )
 BUSY = (
     "nand.channels=2",
@@ -18,7 +18,7 @@ BUSY = (
     "nand.pages_per_block=64",
     "ftl.over_provisioning=30%",
     "ssd.dram=5MiB",
-    "ssd.write_log=1MiB",
+    "ssd.log.size=1MiB",
 )
 """64 MiB of flash, so that compaction and GC are at work."""
 LITTLE = (

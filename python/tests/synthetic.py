@@ -222,7 +222,8 @@ def config(design: str) -> dict[str, dict[str, str]]:
             "page_size": "4KiB",
         },
         "os": {"scheduler": "cfs", "switch_cost": "2us", "switch_threshold": "2us"},
-        "ssd": {"dram": "4MiB", "write_log": "1MiB" if log else "0B"},
+        "ssd": {"dram": "4MiB"},
+        "ssd.log": {"size": "1MiB" if log else "0B"},
         "host": {"promoted": "4MiB"},
     }
 

@@ -72,7 +72,7 @@ def test_a_sweep_is_what_the_command_writes(entresol_command: Entresol, tmp_path
     file = tmp_path / "s.toml"
     file.write_text(
         f'trace = "{XZ}"\ndesign = "skybyte-w"\nmachine = "demo"\nthreads = 1\n'
-        'ssd.write_log = ["64KiB", "128KiB"]\n'
+        'ssd.log.size = ["64KiB", "128KiB"]\n'
     )
     assert entresol_command("sweep", file, "-o", tmp_path / "out").code == 0
     grid = {
@@ -80,7 +80,7 @@ def test_a_sweep_is_what_the_command_writes(entresol_command: Entresol, tmp_path
         "design": "skybyte-w",
         "machine": "demo",
         "threads": 1,
-        "ssd.write_log": ["64KiB", "128KiB"],
+        "ssd.log.size": ["64KiB", "128KiB"],
     }
     written = (tmp_path / "out" / "results.parquet").read_bytes()
     for what in (grid, file, str(file)):
@@ -90,9 +90,9 @@ def test_a_sweep_is_what_the_command_writes(entresol_command: Entresol, tmp_path
 
 def test_a_design_is_a_value() -> None:
     plain = es.design("skybyte-full")
-    big = plain.with_(**{"ssd.write_log": "8MiB"}).with_({"os.switch_cost": "1us"})
+    big = plain.with_(**{"ssd.log.size": "8MiB"}).with_({"os.switch_cost": "1us"})
     assert plain.parameters == () and plain == es.design("skybyte-full")
-    assert big.config()["ssd"]["write_log"] == "8MiB"
+    assert big.config()["ssd.log"]["size"] == "8MiB"
     assert big.config()["os"]["switch_cost"] == "1us"
     assert "8MiB" in big._repr_html_() and "SkyByte-Full" in big._repr_html_()
     assert [design.name for design in es.designs()] == [item.name for item in core.designs()]
@@ -101,9 +101,10 @@ def test_a_design_is_a_value() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("ssd.writ_log", "8MiB", "unknown key ssd.writ_log. Did you mean ssd.write_log?"),
-        ("ssd.write_log", "8MB!", "is not a size"),
-        ("ssd.write_log", 1.5, "1.5 is not text with a unit"),
+        ("ssd.log.siz", "8MiB", "unknown key ssd.log.siz. Did you mean ssd.log.size?"),
+        ("ssd.write_log", "8MiB", "skybyte-full: ssd.write_log is called ssd.log.size now"),
+        ("ssd.log.size", "8MB!", "is not a size"),
+        ("ssd.log.size", 1.5, "1.5 is not text with a unit"),
         ("design.write_log", "perhaps", "design.write_log=perhaps"),
     ],
 )
@@ -141,14 +142,14 @@ def test_what_is_wrong_is_a_sentence_before_anything_runs(own_store: Path) -> No
 
 
 def test_designs_with_parameters_of_their_own_are_rows_like_any_other() -> None:
-    small = es.design("skybyte-w").with_(**{"ssd.write_log": "64KiB"})
+    small = es.design("skybyte-w").with_(**{"ssd.log.size": "64KiB"})
     runs = es.run(XZ, ["base-cssd", small, "skybyte-w"], machine="demo", threads=1, progress=False)
     frame = runs.frame()
     assert frame["design"].to_list() == ["base-cssd", "skybyte-w", "skybyte-w"]
-    assert frame["ssd.write_log"].to_list() == ["512KiB", "64KiB", "512KiB"]
-    assert runs.varied == ("design", "ssd.write_log")
-    with pytest.raises(es.UserError, match=r"has a ssd\.write_log of its own"):
-        es.run(XZ, small, parameters={"ssd.write_log": "1MiB"})
+    assert frame["ssd.log.size"].to_list() == ["512KiB", "64KiB", "512KiB"]
+    assert runs.varied == ("design", "ssd.log.size")
+    with pytest.raises(es.UserError, match=r"has a ssd\.log\.size of its own"):
+        es.run(XZ, small, parameters={"ssd.log.size": "1MiB"})
 
 
 def test_a_comparison_is_with_the_reference_that_fits() -> None:
@@ -160,14 +161,14 @@ def test_a_comparison_is_with_the_reference_that_fits() -> None:
             "nand": ["ull", "slc"],
             "points": [
                 {"design": "base-cssd"},
-                {"design": "skybyte-w", "ssd.write_log": ["64KiB", "128KiB"]},
+                {"design": "skybyte-w", "ssd.log.size": ["64KiB", "128KiB"]},
             ],
         },
         progress=False,
     )
     table = results.compare("base-cssd")
     times = dict(
-        zip(zip(table["nand"], table["ssd.write_log"], strict=True), table["time_ps"], strict=True)
+        zip(zip(table["nand"], table["ssd.log.size"], strict=True), table["time_ps"], strict=True)
     )
     for row in table.iter_rows(named=True):
         expected = row["time_ps"] / times[row["nand"], None]
@@ -192,17 +193,17 @@ def test_failures_of_a_sweep_are_told_and_those_of_a_run_are_raised() -> None:
         "machine": "demo",
         "threads": 1,
         "design": ["base-cssd", "skybyte-w"],
-        "ssd.write_log": ["64KiB", "8MiB"],
+        "ssd.log.size": ["64KiB", "8MiB"],
     }
     results = es.sweep(grid, progress=False)
     ((label, why),) = results.failures.items()
-    assert label == "xz · skybyte-w · ssd.write_log=8MiB" and "has no room" in why
+    assert label == "xz · skybyte-w · ssd.log.size=8MiB" and "has no room" in why
     assert len(results) == 4 and len(list(results)) == 3
-    assert repr(results) == "<Results: 4 points over design, ssd.write_log, 1 failed>"
+    assert repr(results) == "<Results: 4 points over design, ssd.log.size, 1 failed>"
     page = results._repr_html_()
     assert page.count("<tr>") == 5 and "has no room" in page
     assert results.frame()["error"].null_count() == 3
-    big = {"ssd.write_log": "8MiB"}
+    big = {"ssd.log.size": "8MiB"}
     with pytest.raises((es.Failed, es.UserError), match="has no room"):
         es.run(XZ, ["skybyte-w"], machine="demo", threads=1, parameters=big, progress=False)
 
@@ -222,4 +223,4 @@ def test_without_a_store_nothing_is_kept(own_store: Path) -> None:
 def test_parameters_are_a_frame() -> None:
     frame = es.parameters()
     assert frame.columns == ["key", "kind", "range", "source", "doc"]
-    assert "ssd.write_log" in frame["key"].to_list()
+    assert "ssd.log.size" in frame["key"].to_list()

@@ -55,6 +55,7 @@ def nothing_runs_and_nothing_is_written(
         (["run", "sort.etr", "--color"], "--color"),
         (["fly"], "fly"),
         (["config", "explain", "nand.t_reed"], "unknown parameter nand.t_reed"),
+        (["config", "explain", "ssd.mshr_count"], "is called ssd.cache.mshr_count now"),
         (["config", "show", "--design", "all"], "one design"),
         (["trace", "info", "foreign.etr"], "is not a capture"),
         (["trace", "head", "sort.etr", "--thread", "8"], "has no thread 8"),

@@ -42,8 +42,8 @@ def sweep() -> str:
     ):
         run: Any = synthetic.run(trace, design, int(threads))
         run["execution_time_ps"] = run["execution_time_ps"] * 8 // (8 + LOGS.index(log))
-        run["config"]["ssd"]["write_log"] = log
-        varied = {"trace": trace, "design": design, "ssd.write_log": log, "threads": threads}
+        run["config"]["ssd.log"]["size"] = log
+        varied = {"trace": trace, "design": design, "ssd.log.size": log, "threads": threads}
         fails = (design, log, threads) == ("skybyte-w", "16MiB", "32")
         points.append(report.Point(varied, None if fails else run, "it is too large." * fails))
     told = report.Sweep(

@@ -31,7 +31,7 @@ trace = ["{ROOT}/traces/xz.etr", "{ROOT}/traces/sort.etr"]
 design = ["base-cssd", "skybyte-full"]
 machine = "demo"
 threads = 1
-ssd.write_log = ["64KiB", "128KiB", "8MiB"]
+ssd.log.size = ["64KiB", "128KiB", "8MiB"]
 """
 
 

@@ -38,7 +38,7 @@ def test_the_shell_completes_commands_words_and_names() -> None:
         (complete.figures, "sk", ["skybyte"]),
         (complete.figures, "14,tab", ["14,table3"]),
         (complete.rooms, "", ["skybyte"]),
-        (complete.parameters, "ssd.write_log", ["ssd.write_log="]),
+        (complete.parameters, "ssd.log.size", ["ssd.log.size="]),
         (complete.fidelity, "art", ["artifact"]),
         (complete.formats, "parq", ["parquet"]),
         (complete.workloads, "ycs", ["ycsb"]),

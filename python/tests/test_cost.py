@@ -177,7 +177,7 @@ def test_of_several_dram_only_that_with_the_same_parameters_is_the_reference() -
     def made(design: str, time: int, log: str) -> Any:
         run = synthetic.run("kv", design) | {"execution_time_ps": time * 10**9}
         config = run["config"]
-        return run | {"config": config | {"ssd": config["ssd"] | {"write_log": log}}}
+        return run | {"config": config | {"ssd.log": {"size": log}}}
 
     full = [made("skybyte-full", 8, log) for log in ("1MiB", "2MiB", "4MiB")]
     ideals = [made("dram-only", 4, "1MiB"), made("dram-only", 2, "2MiB")]

@@ -32,11 +32,11 @@ SMALL = (
     "--set",
     "ftl.over_provisioning=40%",
     "--set",
-    "ssd.write_log=32KiB",
+    "ssd.log.size=32KiB",
     "--set",
     "ssd.dram=100KiB",
     "--set",
-    "ssd.tx_log=4KiB",
+    "ssd.log.tx_log=4KiB",
     "--set",
     "ssd.buffers=8",
     "--set",
@@ -219,7 +219,7 @@ def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> 
     nameless = entresol_command("device", "create", "")
     assert (nameless.code, "names no image" in nameless.err) == (2, True)
     other = image.parent / "other"
-    large_log = ("--set", "ssd.write_log=1GiB", "--set", "ssd.dram=2GiB")
+    large_log = ("--set", "ssd.log.size=1GiB", "--set", "ssd.dram=2GiB")
     for words, sentence in [
         (("--preset", "optane"), "there are bytefs, skybyte"),
         (("--set", "nand.t_r=soon"), "t_r"),
@@ -227,7 +227,7 @@ def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> 
         (("--set", "cpu.cores=8"), "unknown section cpu; there are device, ssd"),
         (
             ("--set", "nand.page_size=16KiB", *large_log),
-            "ssd.write_log (1GiB) has more slots than the log index can name beside the lines of "
+            "ssd.log.size (1GiB) has more slots than the log index can name beside the lines of "
             "a page of 16KiB: it must be below 1GiB",
         ),
         (("--config", image / "none.toml"), "none.toml"),

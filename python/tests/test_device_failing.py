@@ -32,7 +32,7 @@ DYING = (
     "ftl.over_provisioning=40%",
     "ftl.gc_buffers=4",
     "ssd.buffers=8",
-    "ssd.mshr_count=4",
+    "ssd.cache.mshr_count=4",
     "ssd.dram=64KiB",
     "faults.grown_bad=100%",
     "faults.rated_wear=3",
@@ -47,7 +47,7 @@ DYING = (
 def image(tmp_path: Path) -> Path:
     """A device whose flash loses pages."""
     made = tmp_path / "image"
-    make_image(made, "bytefs", (*SMALL, "ssd.tx_log=64KiB", "ssd.dram=6MiB", *LOSES))
+    make_image(made, "bytefs", (*SMALL, "ssd.log.tx_log=64KiB", "ssd.dram=6MiB", *LOSES))
     return made
 
 

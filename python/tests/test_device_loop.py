@@ -19,7 +19,7 @@ ROOM = (
     "nand.pages_per_block=64",
     "ftl.over_provisioning=20%",
     "ssd.dram=16MiB",
-    "ssd.write_log=8MiB",
+    "ssd.log.size=8MiB",
 )
 """XFS wants 300 MiB."""
 MAKE = {"ext4": ("mkfs.ext4", "-q"), "xfs": ("mkfs.xfs", "-q")}

@@ -83,7 +83,7 @@ def test_a_configuration_that_was_shown_can_be_read_back(
         "nand.t_prog",
         "nand.t_bers",
         "ssd.dram",
-        "ssd.write_log",
+        "ssd.log.size",
         "host.promoted",
         "cpu.cores",
         "cpu.l3",

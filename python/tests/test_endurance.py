@@ -16,7 +16,7 @@ SMALL = (
     "nand.pages_per_block=64",
     "ftl.over_provisioning=30%",
     "ssd.dram=5MiB",
-    "ssd.write_log=1MiB",
+    "ssd.log.size=1MiB",
 )
 
 

@@ -15,7 +15,7 @@ SETUP = core.Setup("demo", fidelity="artifact,-no_prefetch")
 
 def test_switches_lie_between_design_and_file() -> None:
     assert core.effective_config(SETUP, "base-cssd")["nand"]["parallelism"] == "channel"
-    assert core.effective_config(SETUP, "base-cssd")["ssd"]["prefetch_pages"] == "1"
+    assert core.effective_config(SETUP, "base-cssd")["ssd.prefetch"]["pages"] == "1"
     over = core.Setup(
         "demo", None, (("my.toml", '[nand]\nparallelism = "die"'),), (), SETUP.fidelity
     )

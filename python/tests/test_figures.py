@@ -240,7 +240,7 @@ def test_sizes_follow_the_scale_and_keep_their_ratios() -> None:
 
     for small, large in zip(of("small"), of("paper"), strict=True):
         assert small == {key: value / 16 for key, value in large.items()}
-        assert small["host.promoted"] == 4 * small["ssd.dram"] == 32 * small["ssd.write_log"]
+        assert small["host.promoted"] == 4 * small["ssd.dram"] == 32 * small["ssd.log.size"]
 
 
 @pytest.mark.parametrize("scale", list(PAPER.scales))

@@ -29,7 +29,7 @@ trace = "{ROOT}/traces/xz.etr"
 machine = "demo"
 threads = 1
 design = ["base-cssd", "skybyte-w"]
-ssd.write_log = ["64KiB", "96KiB", "128KiB", "192KiB"]
+ssd.log.size = ["64KiB", "96KiB", "128KiB", "192KiB"]
 """
 
 
@@ -98,7 +98,7 @@ def test_a_device_whose_disk_fills_stops_with_sentences_and_keeps_what_it_acknow
             "nand.blocks_per_plane=64",
             "nand.pages_per_block=64",
             "ssd.dram=5MiB",
-            "ssd.write_log=1MiB",
+            "ssd.log.size=1MiB",
         ),
     )
     server = Server(serve_command(image), socket)
@@ -143,7 +143,7 @@ def _wait_until_told(server: Server, image: Path) -> None:
 @pytest.mark.parametrize(
     ("preset", "settings", "size", "kept"),
     [
-        ("cxl", ("ssd.write_log=512KiB",), "10m", "everything acknowledged"),
+        ("cxl", ("ssd.log.size=512KiB",), "10m", "everything acknowledged"),
         ("consumer-tlc", (), "7m", "everything that was flushed"),
     ],
 )

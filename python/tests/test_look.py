@@ -72,11 +72,11 @@ def test_a_stretch_behind_the_end_is_refused(
 def test_a_configuration_is_repeated_with_every_option_that_made_it(
     entresol_command: Entresol, capture_file: Path
 ) -> None:
-    options = ("--threads", "2", "--set", "ssd.write_log=1 MiB", "--dependencies", "chain")
+    options = ("--threads", "2", "--set", "ssd.log.size=1 MiB", "--dependencies", "chain")
     gain = json.loads(entresol_command("explain-gain", capture_file, *options, "--json").out)
     assert gain["configurations"][0]["command"] == (
         "entresol run sort.etr --design skybyte-full --machine table2 --threads 2 "
-        "--set 'ssd.write_log=1 MiB' --dependencies chain"
+        "--set 'ssd.log.size=1 MiB' --dependencies chain"
     )
 
 

@@ -75,12 +75,12 @@ def test_every_choice_but_a_name_is_an_input(captures: tuple[study.Capture, ...]
         replace(one, setup=replace(SETUP, nand="mlc")),
         replace(one, setup=replace(SETUP, machine="table2")),
         replace(one, setup=replace(SETUP, fidelity="no_prefetch")),
-        replace(one, setup=replace(SETUP, overrides=("ssd.write_log=128KiB",))),
-        replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "64KiB"'),))),
+        replace(one, setup=replace(SETUP, overrides=("ssd.log.size=128KiB",))),
+        replace(one, setup=replace(SETUP, files=(("f", 'ssd.log.size = "64KiB"'),))),
     ]
     keys = [result_store.key_of(point.inputs_of(each)) for each in [one, *others]]
     assert len(set(keys)) == len(keys)
-    same = replace(one, setup=replace(SETUP, files=(("f", 'ssd.write_log = "128KiB"'),)))
+    same = replace(one, setup=replace(SETUP, files=(("f", 'ssd.log.size = "128KiB"'),)))
     assert result_store.key_of(point.inputs_of(same)) == keys[8]
 
 

@@ -95,7 +95,7 @@ def test_files_have_their_types(entresol_command: Entresol, tmp_path: Path) -> N
     file = tmp_path / "s.toml"
     file.write_text(
         f'trace = "{XZ}"\nmachine = "demo"\nthreads = 1\ndesign = "base-cssd"\n'
-        'ssd.write_log = ["64KiB", "7B"]\n'
+        'ssd.log.size = ["64KiB", "7B"]\n'
     )
     outcome = entresol_command("sweep", file, "--json")
     assert problems(json.loads(outcome.out), result_types.SweepSummary) == [], outcome.err

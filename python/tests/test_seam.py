@@ -20,6 +20,7 @@ FUNCTIONS = (
     "nand_types",
     "fidelity_switches",
     "parameters",
+    "renamed_parameters",
     "log_index",
 )
 

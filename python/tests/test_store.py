@@ -43,6 +43,23 @@ def test_what_is_kept_is_found_with_its_keys_in_their_order(kept: Store) -> None
     assert (entry.key, entry.inputs, entry.label) == (key, INPUTS, {"trace": "sort"})
 
 
+def test_a_result_of_an_older_version_has_the_names_of_now(kept: Store) -> None:
+    config = {
+        "ssd": {"dram": "4MiB", "write_log": "1MiB", "prefetcher": "none"},
+        "ftl": {"gc": "x"},
+    }
+    inputs, result = INPUTS | {"config": config}, RESULT | {"config": config}
+    now = {
+        "ssd": {"dram": "4MiB"},
+        "ssd.log": {"size": "1MiB"},
+        "ssd.prefetch": {"kind": "none"},
+        "ftl": {"gc": "x"},
+    }
+    key = kept.keep(inputs, {"trace": "sort"}, result)
+    (entry,) = kept.entries()
+    assert entry.key == key and entry.inputs["config"] == entry.result["config"] == now
+
+
 def test_an_empty_store_has_nothing_and_makes_nothing(tmp_path: Path) -> None:
     kept = Store(tmp_path / "none")
     assert kept.find("0" * 64) is None and kept.list_keys() == [] and list(kept.entries()) == []

@@ -31,7 +31,7 @@ def made(entresol_command: Entresol, capture_file: Path, kept: Store) -> list[st
     """The keys of three results: two designs, and the second with another log."""
     words = ("run", capture_file, "--machine", "demo", "--json", "--threads", "4")
     entresol_command(*words, "--design", "base-cssd,skybyte-w")
-    entresol_command(*words, "--design", "skybyte-w", "--set", "ssd.write_log=2MiB")
+    entresol_command(*words, "--design", "skybyte-w", "--set", "ssd.log.size=2MiB")
     found = search.items(kept, search.Filter())
     return [item.entry.key for item in found]
 
@@ -48,7 +48,7 @@ def test_the_list_has_every_result_and_what_was_not_the_preset(
     assert out.startswith("3 results, ")
     for key in made:
         assert key[:12] in out
-    assert "demo threads=4 ssd.write_log=2MiB" in out and "this" in out
+    assert "demo threads=4 ssd.log.size=2MiB" in out and "this" in out
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_list_has_every_result_and_what_was_not_the_preset(
     [
         ([], 3),
         (["--design", "skybyte-w"], 2),
-        (["--design", "skybyte-w", "--where", "ssd.write_log=2MiB"], 1),
+        (["--design", "skybyte-w", "--where", "ssd.log.size=2MiB"], 1),
         (["--design", "base-cssd,skybyte-w", "--where", "threads=4"], 3),
         (["--where", "threads=8"], 0),
         (["--where", "audit=false"], 3),
@@ -79,7 +79,11 @@ def test_filters_choose(
     ("words", "said"),
     [
         (("--design", "skybyte-ful"), "--design skybyte-ful: is not known. Did you mean skybyte-f"),
-        (("--where", "ssd.write_lg=1"), "--where ssd.write_lg: is not known. Did you mean ssd.wr"),
+        (
+            ("--where", "ssd.log.siz=1"),
+            "--where ssd.log.siz: is not known. Did you mean ssd.log.si",
+        ),
+        (("--where", "ssd.write_log=1"), "ssd.write_log is called ssd.log.size now"),
     ],
 )
 def test_a_filter_by_what_does_not_exist_is_refused(
@@ -127,7 +131,7 @@ def test_a_difference_names_the_inputs_and_the_numbers(
     log = next(item["key"] for item in listed if item["changes"])
     plain = next(key for key in made if key not in (base, log))
     found = json.loads(entresol_command("results", "diff", plain, log, "--json").out)
-    assert found["inputs"] == [{"name": "config.ssd.write_log", "one": "1MiB", "other": "2MiB"}]
+    assert found["inputs"] == [{"name": "config.ssd.log.size", "one": "1MiB", "other": "2MiB"}]
     assert found["numbers"] == []
     both = json.loads(entresol_command("results", "diff", base, log, "--json").out)
     assert {"name": "design", "one": "base-cssd", "other": "skybyte-w"} in both["inputs"]
@@ -151,7 +155,7 @@ def test_an_export_has_a_row_for_each_result(
     assert entresol_command(*words, tmp_path / "x.parquet").code == 0
     table = pq.read_table(tmp_path / "x.parquet")
     assert table.num_rows == 2 and set(table.column("key").to_pylist()) < set(made)
-    assert {"execution_time_ps", "machine", "mode", "config_ssd_write_log"} <= set(
+    assert {"execution_time_ps", "machine", "mode", "config_ssd_log_size"} <= set(
         table.column_names
     )
     assert entresol_command(*words, tmp_path / "x.json").code == 0

@@ -26,7 +26,7 @@ trace = ["{TRACES}/xz.etr", "{TRACES}/sort.etr"]
 design = ["base-cssd", "skybyte-full"]
 machine = "demo"
 threads = 1
-ssd.write_log = ["64KiB", "128KiB"]
+ssd.log.size = ["64KiB", "128KiB"]
 """
 
 
@@ -47,15 +47,15 @@ def _shape(sweep: plan.Sweep) -> list[tuple[Any, ...]]:
 
 def test_a_grid_is_all_combinations_the_first_key_slowest(tmp_path: Path) -> None:
     sweep = _plan(tmp_path, GRID)
-    assert sweep.varied == ("trace", "design", "ssd.write_log")
+    assert sweep.varied == ("trace", "design", "ssd.log.size")
     assert _shape(sweep) == [
         (trace, design, log)
         for trace in ("xz", "sort")
         for design in ("base-cssd", "skybyte-full")
         for log in ("64KiB", "128KiB")
     ]
-    (setup,) = {row.point.setup for row in sweep.rows if row.values["ssd.write_log"] == "64KiB"}
-    assert setup == core.Setup("demo", overrides=("ssd.write_log=64KiB",))
+    (setup,) = {row.point.setup for row in sweep.rows if row.values["ssd.log.size"] == "64KiB"}
+    assert setup == core.Setup("demo", overrides=("ssd.log.size=64KiB",))
     assert {row.point.threads for row in sweep.rows} == {1}
 
 
@@ -64,14 +64,14 @@ def test_points_add_to_the_rest_and_replace_it_in_their_order(tmp_path: Path) ->
     trace = "{TRACES}/xz.etr"
     design = "skybyte-w"
     [[points]]
-    ssd.write_log = ["64KiB", "128KiB"]
+    ssd.log.size = ["64KiB", "128KiB"]
     [[points]]
     design = "dram-only"
     nand = "mlc"
     audit = true
     """
     sweep = _plan(tmp_path, text)
-    assert sweep.varied == ("design", "ssd.write_log", "nand", "audit")
+    assert sweep.varied == ("design", "ssd.log.size", "nand", "audit")
     assert _shape(sweep) == [
         ("skybyte-w", "64KiB", None, None),
         ("skybyte-w", "128KiB", None, None),
@@ -133,7 +133,7 @@ def test_a_workload_stands_for_the_captures_of_all_that_it_lists(
         ("{workload = 'ycsb', thread = 8}", "unknown key thread of a workload. Did you mean"),
         ("{threads = 8}", "names no workload"),
         ("{workload = 'ycsb', threads = 'many'}", "threads of a workload: many is not a whole"),
-        ("{workload = 'ycsb'}\nssd.write_log = 'x'", "ssd.write_log=x"),
+        ("{workload = 'ycsb'}\nssd.log.size = 'x'", "ssd.log.size=x"),
     ],
 )
 def test_nothing_is_captured_for_a_sweep_that_is_wrong(
@@ -156,7 +156,9 @@ def test_all_designs_are_the_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("ssd.writ_log = '1MiB'", "unknown key ssd.writ_log. Did you mean ssd.write_log?"),
+        ("ssd.log.siz = '1MiB'", "unknown key ssd.log.siz. Did you mean ssd.log.size?"),
+        ("[ssd.log]\nsiz = '1MiB'", "unknown key ssd.log.siz. Did you mean ssd.log.size?"),
+        ("ssd.write_log = '1MiB'", "ssd.write_log is called ssd.log.size now; write that"),
         ("desing = 'skybyte-w'", "unknown key desing. Did you mean design?"),
         ("[points]\nnand = 'ull'", "points: is a list of tables"),
         ("[[points]]\nssd.x = 1", "unknown key ssd.x"),
@@ -175,11 +177,11 @@ def test_all_designs_are_the_default(tmp_path: Path) -> None:
         ("threads = 0", "threads: 0 is not a number from 1"),
         ("threads = [1, 99]", "threads: 99 wanted, but xz has 8"),
         ("audit = 1", "audit: 1 is not true or false"),
-        ("ssd.write_log = 1.5", "ssd.write_log: 1.5 is not text with a unit"),
-        ("ssd.write_log = 'x'", 'ssd.write_log=x: "x" is not a size'),
+        ("ssd.log.size = 1.5", "ssd.log.size: 1.5 is not text with a unit"),
+        ("ssd.log.size = 'x'", 'ssd.log.size=x: "x" is not a size'),
         ("ssd.dram = true", 'ssd.dram=true: true is not a size such as "64MiB"'),
-        ("ssd.cache_policy = true", 'ssd.cache_policy=true: true is not one of "none", "lru", '),
-        ("ssd.write_log = ['64KiB', '64KiB']", "ssd.write_log: has 64KiB twice"),
+        ("ssd.cache.policy = true", 'ssd.cache.policy=true: true is not one of "none", "lru", '),
+        ("ssd.log.size = ['64KiB', '64KiB']", "ssd.log.size: has 64KiB twice"),
         ("trace = ", "is not TOML"),
     ],
 )
@@ -205,19 +207,19 @@ def test_a_row_a_point_with_its_varied_values_as_text_and_as_numbers(
     assert outcome.code == 0 and "8 points" in outcome.out
     table = pq.read_table(tmp_path / "out" / "results.parquet")
     names = table.column_names[:5]
-    assert names == ["point", "trace", "design", "ssd.write_log", "ssd.write_log_bytes"]
-    assert table.column("ssd.write_log_bytes").to_pylist() == [64 << 10, 128 << 10] * 4
+    assert names == ["point", "trace", "design", "ssd.log.size", "ssd.log.size_bytes"]
+    assert table.column("ssd.log.size_bytes").to_pylist() == [64 << 10, 128 << 10] * 4
     assert table.column("error").to_pylist() == [None] * 8
     alone = core.Run(
         TRACES / "sort.etr",
-        core.Setup("demo", overrides=("ssd.write_log=128KiB",)),
+        core.Setup("demo", overrides=("ssd.log.size=128KiB",)),
         "skybyte-full",
         1,
         False,
     ).execute()
     assert table.column("execution_time_ps").to_pylist()[7] == alone["execution_time_ps"]
     summary = json.loads((tmp_path / "out" / "sweep.json").read_text())
-    assert summary["failures"] == 0 and summary["varied"] == ["trace", "design", "ssd.write_log"]
+    assert summary["failures"] == 0 and summary["varied"] == ["trace", "design", "ssd.log.size"]
     assert [each["point"] for each in summary["points"]] == list(range(8))
 
 
@@ -228,7 +230,7 @@ def test_combinations_that_fail_are_listed_and_the_rest_is_done(
     outcome = entresol_command("sweep", _file(tmp_path, text), "-o", tmp_path / "out")
     assert outcome.code == 1
     failed, total = outcome.err.splitlines()[-2:]
-    assert "sort · skybyte-full · ssd.write_log=8MiB: " in failed and "has no room" in failed
+    assert "sort · skybyte-full · ssd.log.size=8MiB: " in failed and "has no room" in failed
     assert total == "entresol: 1 of 4 points failed; the others are done."
     table = pq.read_table(tmp_path / "out" / "results.parquet")
     times = table.column("execution_time_ps").to_pylist()
@@ -253,7 +255,7 @@ def test_a_repeated_sweep_is_the_same_bytes_and_simulates_nothing(
 
 def test_a_run_uses_what_a_sweep_made(entresol_command: Entresol, tmp_path: Path) -> None:
     entresol_command("sweep", _file(tmp_path, GRID), "-o", tmp_path / "out")
-    words = ("--machine", "demo", "--threads", "1", "--set", "ssd.write_log=64KiB", "--json")
+    words = ("--machine", "demo", "--threads", "1", "--set", "ssd.log.size=64KiB", "--json")
     run = entresol_command("run", TRACES / "xz.etr", "--design", "base-cssd", *words)
     assert "from the store" in run.err
 

@@ -31,7 +31,7 @@ def point(trace: str, design: str, time: int, **varied: str) -> report.Point:
 
 def grid() -> list[report.Point]:
     return [
-        point(trace, design, 10 + index, ssd__write_log=log)
+        point(trace, design, 10 + index, ssd__log__size=log)
         for index, (trace, design, log) in enumerate(
             product(("a", "b"), ("base-cssd", "skybyte-w"), LOGS)
         )
@@ -54,16 +54,16 @@ def test_every_point_is_a_row_and_every_reference_resolves() -> None:
     body = text[text.index("<caption>Points<") :]
     rows = re.findall(r"<tr.*?</tr>", body[: body.index("</tbody>")])
     assert len(rows) == 1 + len(grid())
-    assert "12 points over trace (2), design (2), ssd.write_log (3)." in text
+    assert "12 points over trace (2), design (2), ssd.log.size (3)." in text
 
 
 def test_points_that_failed_are_named_first_with_their_sentence() -> None:
     failed = report.Point(
-        {"trace": "a", "design": "skybyte-w", "ssd.write_log": "9GiB"}, None, "it is <too> large."
+        {"trace": "a", "design": "skybyte-w", "ssd.log.size": "9GiB"}, None, "it is <too> large."
     )
     text = sweep([*grid(), failed])
     assert "13 points" in text and "1 of them failed" in text
-    assert "<b>12</b> (a, skybyte-w, ssd.write_log = 9GiB): it is &lt;too&gt; large." in text
+    assert "<b>12</b> (a, skybyte-w, ssd.log.size = 9GiB): it is &lt;too&gt; large." in text
     structure(text)
 
 
@@ -78,13 +78,13 @@ def test_a_sweep_of_one_point_has_a_page() -> None:
 
 def test_an_effect_is_a_geometric_mean_over_places_that_have_every_value() -> None:
     points = [
-        point("a", "base-cssd", 8, ssd__write_log="1MiB", n="1"),
-        point("a", "base-cssd", 2, ssd__write_log="2MiB", n="1"),
-        point("a", "base-cssd", 2, ssd__write_log="1MiB", n="2"),
-        point("a", "base-cssd", 2, ssd__write_log="2MiB", n="2"),
-        point("a", "base-cssd", 99, ssd__write_log="1MiB", n="3"),  # Without its other value.
+        point("a", "base-cssd", 8, ssd__log__size="1MiB", n="1"),
+        point("a", "base-cssd", 2, ssd__log__size="2MiB", n="1"),
+        point("a", "base-cssd", 2, ssd__log__size="1MiB", n="2"),
+        point("a", "base-cssd", 2, ssd__log__size="2MiB", n="2"),
+        point("a", "base-cssd", 99, ssd__log__size="1MiB", n="3"),  # Without its other value.
     ]
-    (line,) = effects.effects("ssd.write_log", ("1MiB", "2MiB"), done(points))
+    (line,) = effects.effects("ssd.log.size", ("1MiB", "2MiB"), done(points))
     assert line.values == pytest.approx((1, 0.5))  # Means of 4 and 2.
 
 

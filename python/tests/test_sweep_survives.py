@@ -23,7 +23,7 @@ trace = ["{ROOT}/traces/xz.etr", "{ROOT}/traces/sort.etr"]
 design = ["base-cssd", "skybyte-full", "dram-only"]
 machine = "demo"
 threads = 1
-ssd.write_log = ["64KiB", "96KiB", "128KiB"]
+ssd.log.size = ["64KiB", "96KiB", "128KiB"]
 """
 
 

@@ -97,7 +97,7 @@ pub(crate) fn described(about: &Description) -> Value {
         "capacity_bytes": config.capacity().get(),
         "raw_bytes": config.nand.capacity().get(),
         "block_bytes": config.page().bytes().get(),
-        "write_log_bytes": config.ssd.write_log.get(),
+        "write_log_bytes": config.ssd.log.size.get(),
         "disk_bytes": about.disk_bytes.get(),
         "is_open": about.is_open,
         "configuration": by_section(config.texts()),

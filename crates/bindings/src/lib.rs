@@ -214,6 +214,14 @@ fn parameters() -> String {
     documented(SECTIONS).to_string()
 }
 
+/// Keys that parameters once had, each with the one that it has now, as JSON.
+#[pyfunction]
+fn renamed_parameters() -> String {
+    let pairs = sim::config::KNOWN.renamed.iter();
+    let pairs = pairs.map(|(old, new)| ((*old).to_owned(), Value::from(*new)));
+    Value::Object(pairs.collect()).to_string()
+}
+
 /// The documentation of parameters, as JSON.
 fn documented(sections: &Sections) -> Value {
     let all = sections
@@ -462,6 +470,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fidelity_switches, module)?)?;
     module.add_function(wrap_pyfunction!(fidelity_names, module)?)?;
     module.add_function(wrap_pyfunction!(parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(renamed_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(effective_config, module)?)?;
     module.add_function(wrap_pyfunction!(log_index, module)?)?;
     module.add_class::<replay::Replay>()?;

@@ -29,8 +29,8 @@ fn device_recovery_time(
         .parse()
         .map_err(|error| ConfigError::new_err(format!("--log {log}: {error}")))?;
     let base = configured(preset, &files, &overrides).map_err(to_python)?;
-    let rest = Bytes::new(base.ssd.dram.get() - base.ssd.write_log.get());
-    overrides.push(format!("ssd.write_log={size}"));
+    let rest = Bytes::new(base.ssd.dram.get() - base.ssd.log.size.get());
+    overrides.push(format!("ssd.log.size={size}"));
     overrides.push(format!("ssd.dram={}", size + rest));
     let config = configured(preset, &files, &overrides).map_err(to_python)?;
     let filling = Filling { lines_per_page };

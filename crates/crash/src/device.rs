@@ -4,9 +4,10 @@ use crate::flash::Flash;
 use crate::media::Media;
 use crate::tables::Tables;
 use firmware::{
-    BlockWriteAck, CachePolicy, CleanVictims, Controller, ControllerConfig, Cost, DramAccess,
-    EstimatorKind, FirstWrite, FtlConfig, GcKind, LogIndexKind, LogMode, PowerLossProtection,
-    PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
+    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, Controller,
+    ControllerConfig, Cost, DramAccess, EstimatorKind, FirstWrite, FtlConfig, GcKind, LogConfig,
+    LogIndexKind, LogMode, PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig,
+    PromotionCounts, SsdConfig, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream, Timing};
@@ -262,47 +263,14 @@ impl Device {
         let frame = LINE_BYTES * u64::from(self.page_lines);
         SsdConfig {
             dram: write_log + tx_log + frame * u64::from(self.frames),
-            write_log,
-            cache_ways: self.frames,
-            cache_policy: match self.cacheless {
-                0 => CachePolicy::Lru,
-                _ => CachePolicy::None,
-            },
-            log_seal_at: Ratio::percent(self.seal_percent.into()),
-            log_index: match self.skip_list {
-                0 => LogIndexKind::TwoLevelHash,
-                _ => LogIndexKind::SkipList,
-            },
-            tx_log,
-            log_design_share: Ratio::percent(100),
-            log_entry: LINE_BYTES,
-            log_mode: LogMode::Halves,
-            log_write_updates_cache: true,
-            write_lookup: Cost::Charged,
-            merge_on_fill: Cost::Charged,
-            clean_victims: CleanVictims::Drop,
-            victim_order: VictimOrder::BeforeRead,
             buffer_hits: true,
             delay_answer_cost: Picos::ZERO,
             dram_access: DramAccess::Timed,
             dram_latency: Picos::from_nanos(46),
-            compaction_copies: Cost::Charged,
-            promotion_counts: PromotionCounts::Uses,
-            mshr_count: 4,
-            prefetcher: PrefetcherKind::None,
-            prefetch_pages: 0,
-            prefetch_on_first_use: false,
-            prefetch_reserve: 0,
-            prefetch_streams: 1,
-            prefetch_regions: 1,
-            log_lookup: Picos::from_nanos(72),
-            cache_lookup: Picos::from_nanos(49),
             read_rate: BytesPerSec::UNLIMITED,
             write_rate: BytesPerSec::UNLIMITED,
             buffers: self.buffers,
             firmware_cores: 1,
-            compaction_page_cost: Picos::from_nanos(500),
-            compaction_batch: self.batch,
             block_write_ack: match self.ack_programmed {
                 0 => BlockWriteAck::Buffered,
                 _ => BlockWriteAck::Programmed,
@@ -312,7 +280,50 @@ impl Device {
                 _ => PowerLossProtection::None,
             },
             flush_cost: Picos::from_micros(50),
-            promotion_threshold: 1_000_000,
+            log: LogConfig {
+                size: write_log,
+                seal_at: Ratio::percent(self.seal_percent.into()),
+                index: match self.skip_list {
+                    0 => LogIndexKind::TwoLevelHash,
+                    _ => LogIndexKind::SkipList,
+                },
+                tx_log,
+                design_share: Ratio::percent(100),
+                entry: LINE_BYTES,
+                mode: LogMode::Halves,
+                write_updates_cache: true,
+                write_lookup: Cost::Charged,
+                merge_on_fill: Cost::Charged,
+                lookup: Picos::from_nanos(72),
+            },
+            cache: CacheConfig {
+                ways: self.frames,
+                policy: match self.cacheless {
+                    0 => CachePolicy::Lru,
+                    _ => CachePolicy::None,
+                },
+                clean_victims: CleanVictims::Drop,
+                victim_order: VictimOrder::BeforeRead,
+                mshr_count: 4,
+                lookup: Picos::from_nanos(49),
+            },
+            compaction: CompactionConfig {
+                copies: Cost::Charged,
+                page_cost: Picos::from_nanos(500),
+                batch: self.batch,
+            },
+            promotion: PromotionConfig {
+                counts: PromotionCounts::Uses,
+                threshold: 1_000_000,
+            },
+            prefetch: PrefetchConfig {
+                kind: PrefetcherKind::None,
+                pages: 0,
+                on_first_use: false,
+                reserve: 0,
+                streams: 1,
+                regions: 1,
+            },
         }
     }
 
@@ -339,7 +350,7 @@ impl Device {
 
     /// Lines that may be open at a time; none on a device without transactions.
     pub fn most_open_lines(&self) -> Option<usize> {
-        let sealed = self.config().ssd.seal_slot_count() / 2;
+        let sealed = self.config().ssd.log.seal_slot_count() / 2;
         let most = usize::try_from(sealed).expect("a small device");
         (self.tx_log > 0).then_some(most)
     }

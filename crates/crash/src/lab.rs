@@ -95,7 +95,7 @@ fn oracle_of(setup: &Setup) -> Oracle {
 /// # Errors
 /// What was found.
 pub fn run(workload: &Workload, options: Options, tally: &mut Tally) -> Result<(), Finding> {
-    match workload.device.config().ssd.log_index {
+    match workload.device.config().ssd.log.index {
         LogIndexKind::TwoLevelHash => Lab::<TwoLevelHash>::run(workload, options, tally),
         LogIndexKind::SkipList => Lab::<SkipList>::run(workload, options, tally),
     }

@@ -117,11 +117,17 @@ pub struct DeviceConfig {
 pub const KNOWN: Known = settings::known! {
     "device": PortConfig,
     "ssd": firmware::SsdConfig,
+    "ssd.log": firmware::LogConfig,
+    "ssd.cache": firmware::CacheConfig,
+    "ssd.prefetch": firmware::PrefetchConfig,
+    "ssd.compaction": firmware::CompactionConfig,
+    "ssd.promotion": firmware::PromotionConfig,
     "ssd_dram": dram::SsdDramConfig,
     "ftl": firmware::FtlConfig,
     "nand": nand::NandConfig,
     "faults": nand::FaultConfig,
-};
+}
+.renamed(firmware::RENAMED);
 /// The sections with the documentation of their parameters.
 pub const SECTIONS: &Sections = KNOWN.sections;
 
@@ -141,7 +147,8 @@ impl DeviceConfig {
 
     /// The configuration that [`DeviceConfig::to_toml`] wrote. Images that were made before there
     /// was a parameter say nothing of it: they have what all presets stand on, as flash that does
-    /// not fail. Of `device.dram_bandwidth`, which older ones have, nothing is taken.
+    /// not fail. Keys that have another name now are read as that one. Of `device.dram_bandwidth`,
+    /// which older ones have, nothing is taken.
     ///
     /// # Errors
     /// As [`DeviceConfig::of_preset`].
@@ -152,7 +159,8 @@ impl DeviceConfig {
             .lines()
             .filter(|line| !line.starts_with("dram_bandwidth = "));
         let kept: Vec<&str> = kept.collect();
-        all.push(Layer::new("the image", kept.join("\n")));
+        let written = Layer::new("the image", kept.join("\n"));
+        all.push(KNOWN.translated(&written)?);
         Self::of_layers(&all)
     }
 
@@ -221,9 +229,9 @@ impl DeviceConfig {
 
     /// Why the device has no transactions, if it has none.
     pub(crate) fn lacks_for_transactions(&self) -> Option<DeviceError> {
-        let has_log = !self.ssd.write_log.is_zero();
+        let has_log = !self.ssd.log.size.is_zero();
         let refusal = DeviceError::NoTransactions { has_log };
-        self.ssd.tx_log.is_zero().then_some(refusal)
+        self.ssd.log.tx_log.is_zero().then_some(refusal)
     }
 
     fn validate(&self) -> Vec<String> {
@@ -252,9 +260,9 @@ impl DeviceConfig {
                 ));
             }
         }
-        if self.ssd.log_mode == firmware::LogMode::Ring {
+        if self.ssd.log.mode == firmware::LogMode::Ring {
             problems.push(
-                "ssd.log_mode is ring, which takes any number of lines and is for simulation \
+                "ssd.log.mode is ring, which takes any number of lines and is for simulation \
                  alone; it must be halves"
                     .to_owned(),
             );
@@ -317,7 +325,7 @@ mod tests {
     fn a_wrong_value_is_named_with_its_key() {
         assert!(problems("device.line_reads=0").contains("device.line_reads is 0"));
         assert!(problems("ftl.fill=10%").contains("begins empty"));
-        assert!(problems("ssd.log_mode=ring").contains("must be halves"));
+        assert!(problems("ssd.log.mode=ring").contains("must be halves"));
         assert!(problems("nand.t_r=soon").contains("nand.t_r"));
         assert!(problems("nand.channels=many").contains("nand.channels"));
         assert!(problems("nand.colour=red").contains("colour"));

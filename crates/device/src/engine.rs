@@ -103,7 +103,7 @@ impl DeviceEngine {
         at_open.rebase();
         let begin = at_open.stats.clock + recovered.scan;
         let faults = faults_of(&config, &tables, &at_open);
-        let has_log = config.ssd.half_slot_count() > 0;
+        let has_log = config.ssd.log.half_slot_count() > 0;
         let has_transactions = no_transactions.is_none();
         let kept = match (has_log, config.ssd.power_loss_protection) {
             (true, PowerLossProtection::Battery) => "everything acknowledged",

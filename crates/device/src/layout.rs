@@ -56,9 +56,9 @@ impl Layout {
     pub fn new(config: &DeviceConfig) -> Self {
         let geometry = config.nand.geometry();
         let page = index(geometry.page_size.bytes().get());
-        let slots = index(2 * config.ssd.half_slot_count());
+        let slots = index(2 * config.ssd.log.half_slot_count());
         let buffers = index(u64::from(config.ssd.buffers) + u64::from(config.ftl.gc_buffers));
-        let tx_entries = index(config.ssd.tx_log.get()) / TX_ENTRY_BYTES;
+        let tx_entries = index(config.ssd.log.tx_log.get()) / TX_ENTRY_BYTES;
         let logical_pages = index(config.ftl.exported_pages(&geometry));
         let (blocks, block_pages) = (
             geometry.block_count() as usize,

@@ -25,16 +25,16 @@ pub struct Recovered {
 impl Recovered {
     /// Of an image that is about to be opened.
     pub fn of(config: &DeviceConfig, tables: &Tables) -> Self {
-        let slots = 2 * config.ssd.half_slot_count();
+        let slots = 2 * config.ssd.log.half_slot_count();
         let lines = tables.logged().count() as u64;
         let buffers = u64::from(config.ssd.buffers) + u64::from(config.ftl.gc_buffers);
-        let of_commits = config.ssd.tx_log.get().div_ceil(LINE_BYTES.get());
+        let of_commits = config.ssd.log.tx_log.get().div_ceil(LINE_BYTES.get());
         let read = config.ssd.dram_latency * (slots + buffers + of_commits);
         Self {
             slots,
             lines,
             commits: tables.committed().count() as u64,
-            scan: read + config.ssd.log_lookup * lines,
+            scan: read + config.ssd.log.lookup * lines,
         }
     }
 }

@@ -53,7 +53,7 @@ pub enum Failed {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// There is no log to fill.
-    #[error("the device has no write log; choose a preset that has one, or set ssd.write_log")]
+    #[error("the device has no write log; choose a preset that has one, or set ssd.log.size")]
     NoLog,
     /// More lines than a page has.
     #[error("{each} lines of each page were to be logged and a page has {most}; take fewer")]
@@ -95,7 +95,7 @@ pub fn measure(
     filling: Filling,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Measured, Failed> {
-    let lines = config.ssd.seal_slot_count().saturating_sub(1);
+    let lines = config.ssd.log.seal_slot_count().saturating_sub(1);
     if lines == 0 {
         return Err(Failed::NoLog);
     }

@@ -24,8 +24,8 @@ const SMALL: [&str; 11] = [
     "nand.pages_per_block=8",
     "ftl.over_provisioning=40%",
     "ssd.buffers=8",
-    "ssd.write_log=32KiB",
-    "ssd.tx_log=4KiB",
+    "ssd.log.size=32KiB",
+    "ssd.log.tx_log=4KiB",
     "ssd.dram=100KiB",
 ];
 /// Images beyond this are validated and not made.

@@ -11,7 +11,11 @@ use units::{ByteAddr, Bytes, Stream, TxId};
 
 /// With a log of a few pages, and these faults.
 fn config(faults: &[&str]) -> DeviceConfig {
-    let log = ["ssd.write_log=32KiB", "ssd.tx_log=4KiB", "ssd.dram=100KiB"];
+    let log = [
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=4KiB",
+        "ssd.dram=100KiB",
+    ];
     let sets: Vec<&str> = log.iter().chain(faults).copied().collect();
     small("bytefs", &sets)
 }

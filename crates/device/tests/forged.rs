@@ -5,11 +5,9 @@ mod common;
 use common::{Place, small_log};
 use device::config::{Layer, PRESETS};
 use device::{DeviceConfig, DeviceEngine, Image, Pace};
+use forge::image::set_config_of;
 use forge::{Choices, change_text};
 use proptest::prelude::*;
-use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 fn choices(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 1..most)
@@ -30,21 +28,6 @@ proptest! {
     }
 }
 
-/// Puts a configuration into the superblocks of an image, as if it had been made with it.
-fn set_config(image: &Path, text: &str) {
-    for file in ["media.bin", "dram.bin"] {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(image.join(file))
-            .unwrap();
-        let mut bytes = vec![0; forge::image::SUPERBLOCK_BYTES];
-        file.read_exact_at(&mut bytes, 0).unwrap();
-        forge::image::set_config(&mut bytes, text);
-        file.write_all_at(&bytes, 0).unwrap();
-    }
-}
-
 #[test]
 fn a_forged_superblock_is_refused_in_a_sentence_or_opened() {
     let place = Place::new("forged-superblock");
@@ -56,7 +39,7 @@ fn a_forged_superblock_is_refused_in_a_sentence_or_opened() {
         // Each of its own: one that is opened is another then.
         let _ = std::fs::remove_dir_all(&image);
         Image::create(&image, &config).unwrap();
-        set_config(&image, &change_text(&good, &mut Choices::new(&bytes)));
+        set_config_of(&image, &change_text(&good, &mut Choices::new(&bytes)));
         match DeviceEngine::open(&image, Pace::None) {
             Ok(engine) => engine.close().unwrap(),
             Err(error) => prop_assert!(!error.to_string().trim().is_empty()),
@@ -67,7 +50,7 @@ fn a_forged_superblock_is_refused_in_a_sentence_or_opened() {
     // What the test puts there is what opening reads.
     let _ = std::fs::remove_dir_all(&image);
     Image::create(&image, &config).unwrap();
-    set_config(&image, &good);
+    set_config_of(&image, &good);
     DeviceEngine::open(&image, Pace::None)
         .unwrap()
         .close()

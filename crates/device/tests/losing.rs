@@ -16,7 +16,11 @@ const PAGES: usize = 232;
 const LOSES: [&str; 2] = ["faults.raw_errors=1700", "faults.retry_steps=0"];
 
 fn with_log(faults: &[&str]) -> DeviceConfig {
-    let log = ["ssd.write_log=32KiB", "ssd.tx_log=4KiB", "ssd.dram=100KiB"];
+    let log = [
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=4KiB",
+        "ssd.dram=100KiB",
+    ];
     let sets: Vec<&str> = log.iter().chain(faults).copied().collect();
     small("bytefs", &sets)
 }
@@ -136,7 +140,7 @@ fn a_device_with_a_log_says_what_flash_has_lost() {
 
 #[test]
 fn a_device_with_log_and_cache_says_what_flash_has_lost() {
-    let log = ["ssd.write_log=32KiB", "ssd.dram=96KiB"];
+    let log = ["ssd.log.size=32KiB", "ssd.dram=96KiB"];
     let sets: Vec<&str> = log.iter().chain(&LOSES).copied().collect();
     check("losing-cache", &small("skybyte", &sets));
 }

@@ -235,14 +235,14 @@ fn an_unloaded_device_takes_the_sum_of_its_parts() {
     let sent = config.device.write_bandwidth.time_for(Bytes::new(4096));
     assert_eq!(
         write,
-        sent + config.device.block_command + config.ssd.log_lookup
+        sent + config.device.block_command + config.ssd.log.lookup
     );
     engine.settle();
     let mut found = vec![0; 4096];
     let read = took(&mut engine, Command::ReadBlocks, None, &mut found);
     assert_eq!(found, page);
     let back = config.device.read_bandwidth.time_for(Bytes::new(4096));
-    let parts = back + config.device.block_command + config.ssd.log_lookup;
+    let parts = back + config.device.block_command + config.ssd.log.lookup;
     // In each bank that the page crosses another row is open.
     let mut dram = dram::Dram::new(&config.ssd_dram.spec());
     let first = dram::DramLine::at(Bytes::ZERO);

@@ -11,7 +11,7 @@ fn preset(name: &str) -> DeviceConfig {
 /// A load of a logged line on an idle device, without its bytes on the wire, in whole nanoseconds.
 fn line_read(config: &DeviceConfig) -> Picos {
     let dram = config.ssd_dram.spec().unloaded_closed();
-    let load = config.device.line_read + config.ssd.log_lookup + dram;
+    let load = config.device.line_read + config.ssd.log.lookup + dram;
     Picos::from_nanos(load.get() / 1_000)
 }
 
@@ -19,13 +19,13 @@ fn line_read(config: &DeviceConfig) -> Picos {
 /// cache in the device.
 fn check_bytefs_firmware(config: &DeviceConfig) {
     let ssd = &config.ssd;
-    assert_eq!(ssd.write_log, Bytes::from_mib(256));
-    assert_eq!(ssd.tx_log, Bytes::from_mib(2));
-    assert_eq!(ssd.log_seal_at, Ratio::percent(85));
-    assert_eq!(ssd.log_index, LogIndexKind::SkipList);
-    assert_eq!(ssd.log_lookup, Picos::from_nanos(89));
-    assert_eq!(ssd.cache_policy, CachePolicy::None);
-    assert_eq!(ssd.log_entry, Bytes::new(64));
+    assert_eq!(ssd.log.size, Bytes::from_mib(256));
+    assert_eq!(ssd.log.tx_log, Bytes::from_mib(2));
+    assert_eq!(ssd.log.seal_at, Ratio::percent(85));
+    assert_eq!(ssd.log.index, LogIndexKind::SkipList);
+    assert_eq!(ssd.log.lookup, Picos::from_nanos(89));
+    assert_eq!(ssd.cache.policy, CachePolicy::None);
+    assert_eq!(ssd.log.entry, Bytes::new(64));
 }
 
 /// ByteFS Table 4: 32 GB, 4 KB pages, 8 channels, 3.5/2.5 GB/s.
@@ -81,11 +81,11 @@ fn skybyte_is_table_ii_of_skybyte() {
     let times = [nand.t_r, nand.t_prog, nand.t_bers];
     assert_eq!(times, [3, 100, 1_000].map(Picos::from_micros));
     assert_eq!(ssd.dram, Bytes::from_mib(512));
-    assert_eq!(ssd.write_log, Bytes::from_mib(64));
-    assert_eq!(ssd.log_index, LogIndexKind::TwoLevelHash);
-    assert_eq!(ssd.log_lookup, Picos::from_nanos(72));
-    assert_eq!(ssd.cache_lookup, Picos::from_nanos(49));
-    assert_eq!(ssd.mshr_count, 2_048);
+    assert_eq!(ssd.log.size, Bytes::from_mib(64));
+    assert_eq!(ssd.log.index, LogIndexKind::TwoLevelHash);
+    assert_eq!(ssd.log.lookup, Picos::from_nanos(72));
+    assert_eq!(ssd.cache.lookup, Picos::from_nanos(49));
+    assert_eq!(ssd.cache.mshr_count, 2_048);
     assert_eq!(device.read_bandwidth, BytesPerSec::new(16_000_000_000));
     assert_eq!(device.line_read, Picos::from_nanos(40));
 }

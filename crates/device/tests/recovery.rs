@@ -244,13 +244,21 @@ fn check_transactions(name: &str, config: &DeviceConfig) {
 /// A TxLog of four entries, for which commits wait.
 #[test]
 fn transactions_of_a_log_of_skip_lists_are_whole_or_absent() {
-    let sets = ["ssd.write_log=32KiB", "ssd.tx_log=16B", "ssd.dram=100KiB"];
+    let sets = [
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=16B",
+        "ssd.dram=100KiB",
+    ];
     check_transactions("transactions-skip", &small("bytefs", &sets));
 }
 
 #[test]
 fn transactions_of_a_hashed_log_beside_a_cache_are_whole_or_absent() {
-    let sets = ["ssd.write_log=32KiB", "ssd.tx_log=16B", "ssd.dram=100KiB"];
+    let sets = [
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=16B",
+        "ssd.dram=100KiB",
+    ];
     check_transactions("transactions-hash", &small("skybyte", &sets));
 }
 
@@ -261,6 +269,6 @@ fn a_log_of_skip_lists_survives_what_was_acknowledged() {
 
 #[test]
 fn a_hashed_log_beside_a_cache_survives_what_was_acknowledged() {
-    let sets = ["ssd.write_log=32KiB", "ssd.dram=96KiB"];
+    let sets = ["ssd.log.size=32KiB", "ssd.dram=96KiB"];
     check("survives-hash", &small("skybyte", &sets));
 }

@@ -12,9 +12,9 @@ const FOUR: Filling = Filling { lines_per_page: 4 };
 fn config(log: u64) -> DeviceConfig {
     let dram = log + 64;
     let sets = [
-        format!("ssd.write_log={log}KiB"),
+        format!("ssd.log.size={log}KiB"),
         format!("ssd.dram={dram}KiB"),
-        "ssd.tx_log=4KiB".to_owned(),
+        "ssd.log.tx_log=4KiB".to_owned(),
         "nand.blocks_per_plane=200".to_owned(),
     ];
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
@@ -37,7 +37,7 @@ fn scan_and_flush_are_accounted() {
         "{appended}: replaced lines are dropped"
     );
     let headers = 1024 + 8 + 4 + 4096 / 64;
-    let scan = config.ssd.dram_latency * headers + config.ssd.log_lookup * appended;
+    let scan = config.ssd.dram_latency * headers + config.ssd.log.lookup * appended;
     assert_eq!(recovered.scan, scan);
     // Each page is read, merged and programmed; two dies do that.
     let pages = measured.programmed_pages;
@@ -81,7 +81,7 @@ fn what_cannot_be_measured_is_said_and_leaves_nothing() {
     };
     let large = small(
         "bytefs",
-        &["ssd.write_log=4MiB", "ssd.tx_log=4KiB", "ssd.dram=5MiB"],
+        &["ssd.log.size=4MiB", "ssd.log.tx_log=4KiB", "ssd.dram=5MiB"],
     );
     assert!(matches!(
         measured(&large, 1, true),
@@ -90,6 +90,6 @@ fn what_cannot_be_measured_is_said_and_leaves_nothing() {
     assert!(matches!(measured(&config(64), 4, false), Failed::Stopped));
     let none = small("consumer-tlc", &["ssd.dram=64KiB"]);
     assert!(matches!(measured(&none, 4, true), Failed::NoLog));
-    assert_eq!(none.ssd.write_log, Bytes::ZERO);
+    assert_eq!(none.ssd.log.size, Bytes::ZERO);
     assert!(none.nand.t_prog > Picos::ZERO);
 }

@@ -172,8 +172,8 @@ fn run<E: Engine>(engine: &mut E, depth: usize, requests: u64) -> (Time, u64, u6
 
 fn config() -> DeviceConfig {
     let more = [
-        "ssd.write_log=64KiB",
-        "ssd.tx_log=4KiB",
+        "ssd.log.size=64KiB",
+        "ssd.log.tx_log=4KiB",
         "ssd.dram=132KiB",
         "nand.blocks_per_plane=64",
         "nand.dies_per_chip=2",
@@ -244,11 +244,11 @@ fn throughput_over_depth_is_the_closed_form() {
         "nand.channels=16",
         "nand.chips_per_channel=8",
         "nand.blocks_per_plane=32",
-        "ssd.write_log=64KiB",
-        "ssd.tx_log=4KiB",
+        "ssd.log.size=64KiB",
+        "ssd.log.tx_log=4KiB",
         "ssd.dram=132KiB",
         "ssd.buffers=256",
-        "ssd.mshr_count=256",
+        "ssd.cache.mshr_count=256",
         "device.read_bandwidth=2GB/s",
     ];
     let config = small("cxl", &more);

@@ -87,7 +87,11 @@ fn counts_are_of_the_whole_life_and_survive_a_kill() {
         &place,
         &small(
             "cxl",
-            &["ssd.write_log=32KiB", "ssd.tx_log=4KiB", "ssd.dram=100KiB"],
+            &[
+                "ssd.log.size=32KiB",
+                "ssd.log.tx_log=4KiB",
+                "ssd.dram=100KiB",
+            ],
         ),
     );
     let image = engine.image().to_owned();

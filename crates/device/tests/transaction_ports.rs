@@ -247,7 +247,7 @@ fn check_locked(found: Outcome, is_done: bool, step: &Step) {
 }
 
 fn most_open(config: &DeviceConfig) -> usize {
-    config.ssd.seal_slot_count() as usize / 2
+    config.ssd.log.seal_slot_count() as usize / 2
 }
 
 fn check(name: &str, config: &DeviceConfig, steps: &[Step]) {
@@ -272,17 +272,21 @@ fn check(name: &str, config: &DeviceConfig, steps: &[Step]) {
 
 /// A TxLog of four commits; 108 lines may be open.
 fn of_bytefs() -> DeviceConfig {
-    let sets = ["ssd.write_log=32KiB", "ssd.tx_log=16B", "ssd.dram=100KiB"];
+    let sets = [
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=16B",
+        "ssd.dram=100KiB",
+    ];
     small("bytefs", &sets)
 }
 
 /// A hashed log and a cache; 54 lines may be open, less than a page has.
 fn hashed() -> DeviceConfig {
     let sets = [
-        "ssd.write_log=16KiB",
-        "ssd.tx_log=4B",
+        "ssd.log.size=16KiB",
+        "ssd.log.tx_log=4B",
         "ssd.dram=100KiB",
-        "ssd.log_seal_at=85%",
+        "ssd.log.seal_at=85%",
     ];
     small("skybyte", &sets)
 }

@@ -80,7 +80,7 @@ fn committed_transactions_are_whole_after_a_kill_and_others_absent() {
 #[test]
 fn the_end_of_a_transaction_is_asked_for_once() {
     let place = Place::new("transactions-ends");
-    let sets = ["ssd.write_log=32KiB", "ssd.tx_log=4B", "ssd.dram=100KiB"];
+    let sets = ["ssd.log.size=32KiB", "ssd.log.tx_log=4B", "ssd.dram=100KiB"];
     let config = common::small("bytefs", &sets);
     let mut engine = made(&place, &config);
     let refused = |engine: &mut DeviceEngine, tx: TxId| {
@@ -116,9 +116,9 @@ fn the_end_of_a_transaction_is_asked_for_once() {
 fn presets_of_bytefs_have_transactions_and_those_without_a_log_say_so() {
     for (preset, has) in [("bytefs", true), ("cxl", true), ("skybyte", false)] {
         let config = DeviceConfig::of_preset(preset, &[]).unwrap();
-        assert_eq!(config.ssd.tx_log > Bytes::ZERO, has, "{preset}");
+        assert_eq!(config.ssd.log.tx_log > Bytes::ZERO, has, "{preset}");
     }
-    let without_log = ["ssd.write_log=0B", "ssd.tx_log=0B", "ssd.dram=96KiB"];
+    let without_log = ["ssd.log.size=0B", "ssd.log.tx_log=0B", "ssd.dram=96KiB"];
     for (sets, has_log) in [(&without_log[..], false), (&without_log[1..2], true)] {
         let place = Place::new("no-transactions");
         let mut engine = made(&place, &common::small("skybyte", sets));

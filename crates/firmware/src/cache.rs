@@ -6,14 +6,14 @@
 
 mod mshr;
 
-use crate::config::SsdConfig;
+use crate::config::{CacheConfig, PrefetchConfig};
 use crate::data_cache::DataCache;
 pub(crate) use crate::data_cache::MshrId;
 use crate::ftl::Estimate;
 use crate::prefetch::{AnyPrefetcher, Plan, Prefetcher, Trigger};
 use mshr::MshrFile;
 pub(crate) use mshr::{Arrived, Pending, Waiter};
-use units::{CoreId, FrameId, LineInPage, LineMask, Lpa, PageSize, Time};
+use units::{CoreId, FrameId, LineInPage, LineMask, Lpa, Time};
 
 /// Where a page can go, and what is there.
 #[derive(Clone, Copy)]
@@ -39,16 +39,16 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// An empty cache. The configuration is valid.
-    pub(crate) fn new(ssd: &SsdConfig, page: PageSize) -> Self {
-        let frames = u32::try_from(ssd.frame_count(page.bytes())).expect("validated");
+    /// An empty cache of some frames. The configuration is valid.
+    pub(crate) fn new(frames: u64, cache: &CacheConfig, prefetch: &PrefetchConfig) -> Self {
+        let frames = u32::try_from(frames).expect("validated");
         Self {
-            pages: DataCache::new(frames, ssd.cache_ways, ssd.cache_policy),
-            mshrs: MshrFile::new(ssd.mshr_count),
-            prefetcher: AnyPrefetcher::new(ssd),
-            ahead: ssd.prefetch_pages,
-            chains: ssd.prefetch_on_first_use,
-            reserve: ssd.prefetch_reserve as usize,
+            pages: DataCache::new(frames, cache.ways, cache.policy),
+            mshrs: MshrFile::new(cache.mshr_count),
+            prefetcher: AnyPrefetcher::new(prefetch),
+            ahead: prefetch.pages,
+            chains: prefetch.on_first_use,
+            reserve: prefetch.reserve as usize,
         }
     }
 

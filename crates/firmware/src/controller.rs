@@ -115,6 +115,7 @@ impl<I: LogIndex> Controller<I> {
         let problems = config.validate();
         assert!(problems.is_empty(), "{}", problems.join("; "));
         let (ssd, page) = (&config.ssd, config.geometry.page_size);
+        let frames = ssd.frame_count(page.bytes());
         let back_end = BackEnd::new(config, ftl(config));
         assert!(
             back_end.logical_page_count() < u64::from(u32::MAX),
@@ -122,10 +123,10 @@ impl<I: LogIndex> Controller<I> {
         );
         Self {
             constants: Constants::new(config),
-            log: Log::new(ssd, page),
-            cache: Cache::new(ssd, page),
+            log: Log::new(&ssd.log, &ssd.compaction, page),
+            cache: Cache::new(frames, &ssd.cache, &ssd.prefetch),
             back_end,
-            charges: Charges::new(ssd),
+            charges: Charges::new(&ssd.log, &ssd.compaction),
             delay: DelayPolicy::new(config),
             victims: VictimPolicy::new(ssd),
             hot_pages: HotPages::new(config),

@@ -33,8 +33,9 @@ mod work;
 pub mod write_log;
 
 pub use config::{
-    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, LogIndexKind,
-    LogMode, PowerLossProtection, PrefetcherKind, PromotionCounts, SsdConfig, VictimOrder,
+    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, ControllerConfig,
+    Cost, DramAccess, LogConfig, LogIndexKind, LogMode, PowerLossProtection, PrefetchConfig,
+    PrefetcherKind, PromotionConfig, PromotionCounts, RENAMED, SsdConfig, VictimOrder,
 };
 pub use controller::{Controller, Copies, Fullness, UnsoundState, check_tables};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};

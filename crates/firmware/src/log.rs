@@ -12,7 +12,7 @@ mod transactions;
 mod tx_log;
 mod waiting;
 
-use crate::config::SsdConfig;
+use crate::config::{CompactionConfig, LogConfig};
 use crate::durable::{LoggedLine, Record};
 use crate::log_index::LogIndex;
 use crate::platform::{Cell, Platform, Refusal, Request};
@@ -63,18 +63,22 @@ pub(crate) struct Log<I> {
 
 impl<I: LogIndex> Log<I> {
     /// An empty log; None if there is to be none. The configuration is valid.
-    pub(crate) fn new(ssd: &SsdConfig, page: PageSize) -> Option<Self> {
+    pub(crate) fn new(
+        log: &LogConfig,
+        compaction: &CompactionConfig,
+        page: PageSize,
+    ) -> Option<Self> {
         let in_32_bits = |count: u64| u32::try_from(count).expect("validated");
-        let half_slots = in_32_bits(ssd.half_slot_count());
+        let half_slots = in_32_bits(log.half_slot_count());
         if half_slots == 0 {
             return None;
         }
-        let seal_slots = in_32_bits(ssd.seal_slot_count());
-        let commits = in_32_bits(ssd.tx_log / TX_LOG_ENTRY);
+        let seal_slots = in_32_bits(log.seal_slot_count());
+        let commits = in_32_bits(log.tx_log / TX_LOG_ENTRY);
         Some(Self {
-            lines: WriteLog::new(half_slots, page, ssd.log_mode).sealed_at(seal_slots),
+            lines: WriteLog::new(half_slots, page, log.mode).sealed_at(seal_slots),
             transactions: (commits > 0).then(|| Box::new(Transactions::new(commits, seal_slots))),
-            compaction: Compaction::new(ssd.compaction_batch),
+            compaction: Compaction::new(compaction.batch),
             waiting: WaitingWrites::default(),
             at_hand: AtHand::default(),
             page,

@@ -8,7 +8,7 @@ pub mod best_offset;
 pub mod spatial;
 pub mod stride;
 
-use crate::config::{PrefetcherKind, SsdConfig};
+use crate::config::{PrefetchConfig, PrefetcherKind};
 use best_offset::BestOffset;
 use spatial::Spatial;
 use stride::Stride;
@@ -25,7 +25,7 @@ pub struct Trigger {
     pub is_miss: bool,
 }
 
-/// Pages worth fetching after a trigger, nearest first; `ssd.prefetch_pages` limits their number.
+/// Pages worth fetching after a trigger, nearest first; `ssd.prefetch.pages` limits their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
     /// None.
@@ -74,16 +74,16 @@ pub(crate) enum AnyPrefetcher {
 }
 
 impl AnyPrefetcher {
-    pub(crate) fn new(ssd: &SsdConfig) -> Self {
-        if ssd.prefetch_pages == 0 {
+    pub(crate) fn new(prefetch: &PrefetchConfig) -> Self {
+        if prefetch.pages == 0 {
             return Self::None;
         }
-        match ssd.prefetcher {
+        match prefetch.kind {
             PrefetcherKind::None => Self::None,
             PrefetcherKind::NextN => Self::NextN(NextN),
-            PrefetcherKind::Stride => Self::Stride(Stride::new(ssd.prefetch_streams)),
+            PrefetcherKind::Stride => Self::Stride(Stride::new(prefetch.streams)),
             PrefetcherKind::BestOffset => Self::BestOffset(BestOffset::new()),
-            PrefetcherKind::Spatial => Self::Spatial(Spatial::new(ssd.prefetch_regions)),
+            PrefetcherKind::Spatial => Self::Spatial(Spatial::new(prefetch.regions)),
         }
     }
 }

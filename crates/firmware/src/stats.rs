@@ -107,7 +107,7 @@ pub struct ControllerStats {
     pub compaction_time: Picos,
     /// The longest of them.
     pub compaction_time_max: Picos,
-    /// Groups of `ssd.compaction_batch` pages (the last of a half may be smaller) programmed.
+    /// Groups of `ssd.compaction.batch` pages (the last of a half may be smaller) programmed.
     pub compaction_batches: u64,
     /// Most memory that the log index took at one time, as the paper counts it: 16 B per page
     /// and 4 B per entry of its table.

@@ -61,15 +61,15 @@ pub struct WorkCosts {
 }
 
 impl WorkCosts {
-    /// Those of `ssd.log_lookup`, `ssd.cache_lookup`, `ssd.read_rate`, `ssd.write_rate`,
-    /// `ssd.compaction_page_cost` and `ftl.gc_page_cost`.
+    /// Those of `ssd.log.lookup`, `ssd.cache.lookup`, `ssd.read_rate`, `ssd.write_rate`,
+    /// `ssd.compaction.page_cost` and `ftl.gc_page_cost`.
     pub fn new(ssd: &SsdConfig, ftl: &FtlConfig) -> Self {
         Self {
-            log_lookup: ssd.log_lookup,
-            cache_lookup: ssd.cache_lookup,
+            log_lookup: ssd.log.lookup,
+            cache_lookup: ssd.cache.lookup,
             read: ssd.read_rate.time_for(LINE_BYTES),
             write: ssd.write_rate.time_for(LINE_BYTES),
-            compaction_step: ssd.compaction_page_cost,
+            compaction_step: ssd.compaction.page_cost,
             relocation_step: ftl.gc_page_cost,
         }
     }

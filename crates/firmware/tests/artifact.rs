@@ -17,7 +17,7 @@ use units::{Bytes, Picos, Ratio};
 fn without_log() -> ControllerConfig {
     let mut config = config(1);
     config.ssd.dram = Bytes::from_kib(32);
-    config.ssd.write_log = Bytes::ZERO;
+    config.ssd.log.size = Bytes::ZERO;
     config
 }
 
@@ -31,7 +31,7 @@ fn programs(controller: &Controller) -> u64 {
 fn a_clean_victim_is_programmed_if_so_switched() {
     for (clean_victims, expected) in [(CleanVictims::Drop, 0), (CleanVictims::Program, 1)] {
         let mut config = without_log();
-        config.ssd.clean_victims = clean_victims;
+        config.ssd.cache.clean_victims = clean_victims;
         let mut device = Device::new(&config);
         (0..9).for_each(|page| device.fetch(page));
         assert_eq!(programs(&device.controller), expected);
@@ -43,7 +43,7 @@ fn a_clean_victim_is_programmed_if_so_switched() {
 #[test]
 fn a_clean_victim_of_a_device_with_a_log_is_never_programmed() {
     let mut config = config(16);
-    config.ssd.clean_victims = CleanVictims::Program;
+    config.ssd.cache.clean_victims = CleanVictims::Program;
     let mut device = Device::new(&config);
     (0..9).for_each(|page| device.fetch(page));
     assert_eq!(programs(&device.controller), 0);
@@ -81,9 +81,9 @@ fn a_page_on_its_way_to_flash_is_read_from_flash_if_so_switched() {
 #[test]
 fn longer_entries_make_a_shorter_log() {
     let mut config = config(9);
-    assert_eq!(config.ssd.half_slot_count(), 9);
-    config.ssd.log_entry = Bytes::new(72);
-    assert_eq!(config.ssd.half_slot_count(), 8);
+    assert_eq!(config.ssd.log.half_slot_count(), 9);
+    config.ssd.log.entry = Bytes::new(72);
+    assert_eq!(config.ssd.log.half_slot_count(), 8);
 }
 
 /// A log write takes the log lookup of 72 ns and a line of DRAM, 46 ns: 118 ns. Without the lookup
@@ -95,7 +95,7 @@ fn a_log_write_without_lookup_takes_dram_alone() {
         (Cost::Free, Picos::from_nanos(46)),
     ] {
         let mut config = config(16);
-        config.ssd.write_lookup = write_lookup;
+        config.ssd.log.write_lookup = write_lookup;
         let mut device = Device::new(&config);
         let answers = device.send(1, RequestOp::Write, 1, 0);
         assert_eq!(answers[0].at, device.now + time);
@@ -125,7 +125,7 @@ fn a_delaying_answer_takes_what_a_hit_takes_if_so_switched() {
 fn merging_log_lines_into_a_page_that_comes_may_be_free() {
     for (merge_on_fill, time) in [(Cost::Charged, LINE + PAGE), (Cost::Free, PAGE)] {
         let mut config = config(16);
-        config.ssd.merge_on_fill = merge_on_fill;
+        config.ssd.log.merge_on_fill = merge_on_fill;
         let mut device = Device::new(&config);
         device.send(1, RequestOp::Write, 1, 0);
         device.send(2, RequestOp::Write, 1, 1);
@@ -141,7 +141,7 @@ fn merging_log_lines_into_a_page_that_comes_may_be_free() {
 fn a_log_write_touches_the_cached_page_unless_switched_off() {
     for (updates, first_is_cached) in [(true, true), (false, false)] {
         let mut config = config(16);
-        config.ssd.log_write_updates_cache = updates;
+        config.ssd.log.write_updates_cache = updates;
         let mut device = Device::new(&config);
         (0..8).for_each(|page| device.fetch(page));
         device.send(7, RequestOp::Write, 0, 3);
@@ -164,8 +164,8 @@ fn only_cache_hits_make_a_page_hot_if_so_switched() {
     ] {
         let mut config = config(16);
         config.promotion_enabled = true;
-        config.ssd.promotion_threshold = 6;
-        config.ssd.promotion_counts = counts;
+        config.ssd.promotion.threshold = 6;
+        config.ssd.promotion.counts = counts;
         let mut device = Device::new(&config);
         device.send(1, READ, 1, 0);
         device.settle(Picos::from_micros(5));
@@ -191,8 +191,8 @@ fn compaction_may_cost_nothing_but_flash() {
         (Cost::Free, Picos::ZERO, Picos::ZERO),
     ] {
         let mut config = config(2);
-        config.ssd.compaction_copies = copies;
-        config.ssd.compaction_page_cost = core;
+        config.ssd.compaction.copies = copies;
+        config.ssd.compaction.page_cost = core;
         let mut device = Device::new(&config);
         device.fetch(1);
         device.send(1, RequestOp::Write, 1, 0);
@@ -210,7 +210,7 @@ fn compaction_may_cost_nothing_but_flash() {
 fn a_ring_never_holds_a_write_back() {
     for (mode, answered) in [(LogMode::Halves, 0), (LogMode::Ring, 1)] {
         let mut config = config(2);
-        config.ssd.log_mode = mode;
+        config.ssd.log.mode = mode;
         let mut device = Device::new(&config);
         for page in 0..4 {
             assert_eq!(device.send(1, RequestOp::Write, page, 0).len(), 1);
@@ -229,10 +229,10 @@ fn a_ring_is_compacted_until_it_is_empty() {
         [(LogMode::Halves, 1, 2, true), (LogMode::Ring, 2, 4, false)]
     {
         let mut config = config(2);
-        config.ssd.log_mode = mode;
+        config.ssd.log.mode = mode;
         // One page at a time, and room in the other half for both lines.
         config.ssd.dram += Bytes::new(128);
-        config.ssd.write_log += Bytes::new(128);
+        config.ssd.log.size += Bytes::new(128);
         let mut device = Device::new(&config);
         for line in 0..3 {
             device.send(1, RequestOp::Write, 1, line);
@@ -301,7 +301,7 @@ fn what_is_at_hand_is_drained_without_a_read() {
 fn a_device_that_was_never_overwritten_collects_no_garbage() {
     for (overwritten, collects) in [(Ratio::percent(1000), true), (Ratio::percent(0), false)] {
         let mut config = without_log();
-        config.ssd.clean_victims = CleanVictims::Program;
+        config.ssd.cache.clean_victims = CleanVictims::Program;
         config.ftl.overwritten = overwritten;
         let mut device = Device::new(&config);
         (0..48).for_each(|page| device.fetch(page));

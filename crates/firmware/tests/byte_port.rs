@@ -171,7 +171,7 @@ fn a_page_given_up_is_zeroes_wherever_it_was() {
 #[test]
 fn a_page_given_up_while_it_is_fetched_ahead_comes_as_zeroes() {
     let mut config = config(16);
-    config.ssd.prefetch_pages = 1;
+    config.ssd.prefetch.pages = 1;
     let mut device = Device::new(&config);
     write_run(&mut device, 1, 5, 3, 2);
     device.send(2, READ, 4, 0);

@@ -46,11 +46,11 @@ fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
     let mut random = Stream::new(seed, "device_model");
     let mut config = random_config(&mut random);
     if seed % 2 == 1 {
-        config.ssd.victim_order = VictimOrder::BehindRead;
+        config.ssd.cache.victim_order = VictimOrder::BehindRead;
     }
-    if seed.is_multiple_of(5) && config.ssd.half_slot_count() > 0 {
-        config.ssd.cache_policy = CachePolicy::None;
-        config.ssd.prefetcher = PrefetcherKind::None;
+    if seed.is_multiple_of(5) && config.ssd.log.half_slot_count() > 0 {
+        config.ssd.cache.policy = CachePolicy::None;
+        config.ssd.prefetch.kind = PrefetcherKind::None;
     }
     println!("MODEL_SEED={seed}: {config:?}");
     assert_eq!(config.validate(), Vec::<String>::new());

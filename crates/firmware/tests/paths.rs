@@ -265,7 +265,7 @@ fn a_miss_without_a_free_mshr_waits_and_says_how_long() {
 fn infinite_dram_costs_the_dram_path_only_after_the_first_touch() {
     let mut config = config(16);
     let pages = Controller::new(&config).logical_page_count();
-    config.ssd.dram = config.ssd.write_log + Bytes::from_kib(4) * (8 * pages);
+    config.ssd.dram = config.ssd.log.size + Bytes::from_kib(4) * (8 * pages);
     let mut device = Device::new(&config);
     for page in 0..pages / 2 {
         device.fetch(page);
@@ -282,7 +282,7 @@ fn infinite_dram_costs_the_dram_path_only_after_the_first_touch() {
 #[test]
 fn the_next_pages_are_prefetched_on_demand_misses_only() {
     let mut config = config(16);
-    config.ssd.prefetch_pages = 2;
+    config.ssd.prefetch.pages = 2;
     let mut device = Device::new(&config);
     device.send(1, READ, 4, 0);
     device.settle(Picos::from_micros(3));

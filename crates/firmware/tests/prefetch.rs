@@ -11,7 +11,7 @@ use units::{LineAddr, Picos};
 
 fn ahead(pages: u32) -> ControllerConfig {
     let mut config = config(16);
-    config.ssd.prefetch_pages = pages;
+    config.ssd.prefetch.pages = pages;
     config
 }
 
@@ -32,7 +32,7 @@ fn is_cached(device: &Device, page: u64) -> bool {
 fn a_first_use_fetches_ahead_only_if_it_is_told_to() {
     for is_chained in [false, true] {
         let mut config = ahead(1);
-        config.ssd.prefetch_on_first_use = is_chained;
+        config.ssd.prefetch.on_first_use = is_chained;
         let mut device = Device::new(&config);
         // The miss of 1 brings 2; the first use of 2 brings 3, or else the next miss does.
         read_pages(&mut device, &[1, 2]);
@@ -83,7 +83,7 @@ fn the_last_mshrs_are_left_to_demand() {
     // 4 MSHRs: the miss takes one, and a page is fetched ahead while more than the reserve is free.
     for (reserve, fetched_ahead) in [(0, 3), (1, 2), (2, 1), (3, 0)] {
         let mut config = ahead(8);
-        config.ssd.prefetch_reserve = reserve;
+        config.ssd.prefetch.reserve = reserve;
         let mut device = Device::new(&config);
         device.send(1, READ, 1, 0);
         assert_eq!(device.controller.stats().prefetches, fetched_ahead);

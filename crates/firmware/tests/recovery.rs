@@ -27,16 +27,16 @@ fn durable_config(random: &mut Stream) -> ControllerConfig {
         config.promotion_enabled = false;
         config.delay_enabled = false;
         config.ftl.fill = Ratio::percent(0);
-        config.ssd.log_mode = LogMode::Halves;
+        config.ssd.log.mode = LogMode::Halves;
         config.ssd.buffer_hits = true;
-        config.ssd.tx_log = Bytes::new(4 * pick(random, &[1, 3, 100]));
-        config.ssd.dram += config.ssd.tx_log;
+        config.ssd.log.tx_log = Bytes::new(4 * pick(random, &[1, 3, 100]));
+        config.ssd.dram += config.ssd.log.tx_log;
         config.ssd.dram += Bytes::from_kib(4);
         if random.below(3) == 0 {
-            config.ssd.cache_policy = CachePolicy::None;
-            config.ssd.prefetcher = PrefetcherKind::None;
+            config.ssd.cache.policy = CachePolicy::None;
+            config.ssd.prefetch.kind = PrefetcherKind::None;
         }
-        if config.ssd.half_slot_count() > 0 {
+        if config.ssd.log.half_slot_count() > 0 {
             assert_eq!(config.validate(), Vec::<String>::new());
             return config;
         }

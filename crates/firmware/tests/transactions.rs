@@ -20,8 +20,8 @@ const READ_LINE: RequestOp = RequestOp::Read {
 /// Halves of `half` lines, a TxLog of `commits`.
 fn with_transactions(half: u64, commits: u64) -> ControllerConfig {
     let mut config = config(half);
-    config.ssd.tx_log = Bytes::new(4) * commits;
-    config.ssd.dram += config.ssd.tx_log;
+    config.ssd.log.tx_log = Bytes::new(4) * commits;
+    config.ssd.dram += config.ssd.log.tx_log;
     config
 }
 

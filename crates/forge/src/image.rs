@@ -1,5 +1,9 @@
 //! Superblocks of device images (`docs/formats/image.md`).
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
 /// Bytes at the start of each of an image's files.
 pub const SUPERBLOCK_BYTES: usize = 64 * 1024;
 const LENGTH_AT: usize = 12;
@@ -29,4 +33,23 @@ pub fn set_config(superblock: &mut [u8], text: &str) {
     let head = crc32c::crc32c(&superblock[..SUM_AT]);
     let sum = crc32c::crc32c_append(head, &superblock[SUM_AT + 4..SUPERBLOCK_BYTES]);
     superblock[SUM_AT..SUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Puts a configuration into the superblocks of an image, as if it had been made with it.
+///
+/// # Panics
+/// The directory is no image, or cannot be written.
+pub fn set_config_of(image: &Path, text: &str) {
+    for name in ["media.bin", "dram.bin"] {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(image.join(name));
+        let file = file.expect("an image has both files");
+        let mut bytes = vec![0; SUPERBLOCK_BYTES];
+        file.read_exact_at(&mut bytes, 0)
+            .expect("an image has superblocks");
+        set_config(&mut bytes, text);
+        file.write_all_at(&bytes, 0).expect("it can be written");
+    }
 }

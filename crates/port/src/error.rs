@@ -60,7 +60,7 @@ pub enum DeviceError {
     #[error(
         "the device has no {}, which transactions need; create one with {}",
         if *.has_log { "TxLog" } else { "write log" },
-        if *.has_log { "ssd.tx_log=2MiB" } else { "ssd.write_log=64MiB and ssd.tx_log=2MiB" }
+        if *.has_log { "ssd.log.tx_log=2MiB" } else { "ssd.log.size=64MiB and ssd.log.tx_log=2MiB" }
     )]
     NoTransactions {
         /// It has a write log; what it lacks is the TxLog.
@@ -114,12 +114,12 @@ mod tests {
         let told = |has_log| DeviceError::NoTransactions { has_log }.to_string();
         assert_eq!(
             told(true),
-            "the device has no TxLog, which transactions need; create one with ssd.tx_log=2MiB"
+            "the device has no TxLog, which transactions need; create one with ssd.log.tx_log=2MiB"
         );
         assert_eq!(
             told(false),
             "the device has no write log, which transactions need; create one with \
-             ssd.write_log=64MiB and ssd.tx_log=2MiB"
+             ssd.log.size=64MiB and ssd.log.tx_log=2MiB"
         );
     }
 }

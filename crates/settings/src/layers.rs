@@ -33,11 +33,11 @@ impl Layer {
             ))
         };
         let (path, value) = assignment.split_once('=').ok_or_else(malformed)?;
-        let (section, key) = path.trim().split_once('.').ok_or_else(malformed)?;
+        let path = path.trim();
         let is_name = |text: &str| {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };
-        if !is_name(section) || !is_name(key) {
+        if !path.contains('.') || !path.split('.').all(is_name) {
             return Err(malformed());
         }
         let value = value.trim();
@@ -57,11 +57,7 @@ impl Layer {
                 text => Value::String(text.trim_matches('"').to_string()),
             },
         };
-        let table = Table::from_iter([(
-            section.to_string(),
-            Value::Table(Table::from_iter([(key.to_string(), literal)])),
-        )]);
-        let text = toml::to_string(&table).expect("one assignment is TOML");
+        let text = format!("{path} = {literal}");
         Ok(Self::new(format!("--set {assignment}"), text))
     }
 
@@ -71,7 +67,7 @@ impl Layer {
     /// If it is not TOML.
     pub fn only(&self, sections: &Sections) -> Result<Self, Problems> {
         let mut table = self.table()?;
-        table.retain(|section, _| sections.iter().any(|(name, _)| *name == section));
+        table.retain(|section, _| is_section(sections, section));
         let text = toml::to_string(&table).expect("what was TOML is TOML");
         Ok(Self::new(self.name.clone(), text))
     }
@@ -103,41 +99,141 @@ impl Known {
         }
     }
 
+    /// A layer that was written when some parameters had other names, with their names of now.
+    /// What has both is left as it is.
+    ///
+    /// # Errors
+    /// If it is not TOML.
+    pub fn translated(&self, layer: &Layer) -> Result<Layer, Problems> {
+        let mut table = layer.table()?;
+        for (old, new) in self.renamed {
+            if value_at(&table, new).is_none()
+                && let Some(value) = taken(&mut table, old)
+            {
+                put(&mut table, new, value);
+            }
+        }
+        let text = toml::to_string(&table).expect("what was TOML is TOML");
+        Ok(Layer::new(layer.name.clone(), text))
+    }
+
     fn put_over(
         &self,
         layer: &Layer,
         effective: &mut Table,
         problems: &mut Vec<String>,
     ) -> Result<(), Problems> {
-        let Layer { name, .. } = layer;
         for (section, values) in layer.table()? {
-            let found = self.sections.iter().find(|(name, _)| *name == section);
-            let Some((_, parameters)) = found else {
-                let names: Vec<&str> = self.sections.iter().map(|(name, _)| *name).collect();
-                problems.push(unknown(name, "section", &section, &names));
-                continue;
-            };
-            let Value::Table(values) = values else {
-                problems.push(format!("{name}: {section} is a section, not a value"));
-                continue;
-            };
-            let keys: Vec<&str> = parameters.iter().map(|parameter| parameter.key).collect();
-            let target = effective
-                .entry(section.clone())
-                .or_insert_with(|| Value::Table(Table::new()));
-            let target = target.as_table_mut().expect("sections are tables");
-            for (key, value) in values {
-                let path = format!("{section}.{key}");
-                if !keys.contains(&path.as_str()) {
-                    problems.push(unknown(name, "key", &path, &keys));
-                    continue;
+            match (is_section(self.sections, &section), values) {
+                (true, Value::Table(values)) => {
+                    self.put_section(&layer.name, &section, values, effective, problems);
                 }
-                let wrong = value::problem(self, &section, &key, &value);
-                problems.extend(wrong.map(|wrong| problem(name, &path, &wrong)));
-                target.insert(key, value);
+                (true, _) => problems.push(no_value(&layer.name, &section)),
+                (false, _) => problems.push(self.unknown_section(&layer.name, &section)),
             }
         }
         Ok(())
+    }
+
+    /// Puts the values of a section, and those of its groups, over what is in `outer`.
+    fn put_section(
+        &self,
+        layer: &str,
+        section: &str,
+        values: Table,
+        outer: &mut Table,
+        problems: &mut Vec<String>,
+    ) {
+        let name = section.rsplit('.').next().expect("a text has a last part");
+        let target = outer
+            .entry(name)
+            .or_insert_with(|| Value::Table(Table::new()));
+        let target = target.as_table_mut().expect("sections are tables");
+        for (key, value) in values {
+            let path = format!("{section}.{key}");
+            match (is_section(self.sections, &path), value) {
+                (true, Value::Table(inner)) => {
+                    self.put_section(layer, &path, inner, target, problems);
+                }
+                (true, _) => problems.push(no_value(layer, &path)),
+                (false, value) => match self.has(section, &path) {
+                    true => {
+                        let wrong = value::problem(self, section, &key, &value);
+                        problems.extend(wrong.map(|wrong| problem(layer, &path, &wrong)));
+                        target.insert(key, value);
+                    }
+                    false if value.is_table() => {
+                        problems.push(self.unknown_section(layer, &path));
+                    }
+                    false => problems.push(self.unknown_key(layer, &path)),
+                },
+            }
+        }
+    }
+
+    fn has(&self, section: &str, path: &str) -> bool {
+        let mut sections = self.sections.iter();
+        let found = sections.find(|(name, _)| *name == section);
+        found.is_some_and(|(_, keys)| keys.iter().any(|parameter| parameter.key == path))
+    }
+
+    fn unknown_section(&self, layer: &str, section: &str) -> String {
+        let names: Vec<&str> = self.sections.iter().map(|(name, _)| *name).collect();
+        unknown(layer, "section", section, &names)
+    }
+
+    /// A key that nothing has, or has any more. What it may have meant is among its section's keys.
+    fn unknown_key(&self, layer: &str, path: &str) -> String {
+        if let Some((old, new)) = self.renamed.iter().find(|(old, _)| *old == path) {
+            return format!("{layer}: {old} is called {new} now; write that");
+        }
+        let first = |key: &'static str| key.split('.').next();
+        let of_section = self
+            .sections
+            .iter()
+            .filter(|(name, _)| first(name) == path.split('.').next());
+        let keys = of_section.flat_map(|(_, keys)| keys.iter().map(|parameter| parameter.key));
+        unknown(layer, "key", path, &keys.collect::<Vec<&str>>())
+    }
+}
+
+/// Whether there is a section of that name, or one that is a group of it.
+fn is_section(sections: &Sections, path: &str) -> bool {
+    sections.iter().any(|(name, _)| {
+        let rest = name.strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+fn no_value(layer: &str, section: &str) -> String {
+    format!("{layer}: {section} is a section, not a value")
+}
+
+fn value_at<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        Some((section, rest)) => value_at(table.get(section)?.as_table()?, rest),
+        None => table.get(path),
+    }
+}
+
+fn taken(table: &mut Table, path: &str) -> Option<Value> {
+    match path.split_once('.') {
+        Some((section, rest)) => taken(table.get_mut(section)?.as_table_mut()?, rest),
+        None => table.remove(path),
+    }
+}
+
+/// Puts a value where nothing is; what is no section where one would be stays, to be refused.
+fn put(table: &mut Table, path: &str, value: Value) {
+    let Some((section, rest)) = path.split_once('.') else {
+        table.insert(path.to_string(), value);
+        return;
+    };
+    let inner = table
+        .entry(section)
+        .or_insert_with(|| Value::Table(Table::new()));
+    if let Some(inner) = inner.as_table_mut() {
+        put(inner, rest, value);
     }
 }
 
@@ -199,7 +295,16 @@ mod tests {
         }
     }
 
-    const KNOWN: Known = crate::known! { "nand": Flash };
+    units::parameters! {
+        /// A group.
+        pub struct Wear: "nand.wear" {
+            /// A number.
+            cycles: u32, "any", "ours";
+        }
+    }
+
+    const KNOWN: Known = crate::known! { "nand": Flash, "nand.wear": Wear }
+        .renamed(&[("nand.wear_cycles", "nand.wear.cycles")]);
 
     fn problems(layers: &[Layer]) -> String {
         KNOWN.table(layers).unwrap_err().to_string()
@@ -226,9 +331,62 @@ mod tests {
             problems(&layers),
             "a: unknown key nand.channel; did you mean nand.channels?; a: nand.t_r: 5 is not a span \
              of time such as \"3us\", \"158ns\" or \"250ps\"; --set cpu.cores=2: unknown section cpu; \
-             there are nand"
+             there are nand, nand.wear"
         );
         assert!(problems(&[Layer::new("b", "[nand]\nt_r = = 3")]).starts_with("b, line 2: "));
+    }
+
+    #[test]
+    fn groups_are_sections_of_their_own() {
+        let layers = [
+            Layer::new("a", "[nand]\nchannels = 4\n[nand.wear]\ncycles = 3"),
+            Layer::assignment("nand.wear.cycles=5").unwrap(),
+        ];
+        let table = KNOWN.table(&layers).unwrap();
+        assert_eq!(table["nand"]["wear"]["cycles"].as_integer(), Some(5));
+        let values = crate::values(&table);
+        let pairs: Vec<_> = values
+            .iter()
+            .map(|(key, text)| (&key[..], &text[..]))
+            .collect();
+        assert_eq!(pairs, [("nand.channels", "4"), ("nand.wear.cycles", "5")]);
+        for (text, why) in [
+            ("nand.wear = 3", "nand.wear is a section, not a value"),
+            (
+                "nand.waer.cycles = 3",
+                "unknown section nand.waer; did you mean nand.wear?",
+            ),
+            (
+                "nand.wear.cylces = 3",
+                "unknown key nand.wear.cylces; did you mean nand.wear.cycles?",
+            ),
+            (
+                "nand.wear.cycles = -1",
+                "nand.wear.cycles: -1 is not a whole number from 0 to 4294967295",
+            ),
+            (
+                "nand.wear.cycles.x = 1",
+                "nand.wear.cycles: { x = 1 } is not a whole number from 0 to 4294967295",
+            ),
+        ] {
+            assert_eq!(problems(&[Layer::new("b", text)]), format!("b: {why}"));
+        }
+        for malformed in ["nand=1", ".=1", "nand..wear=1", "nand.wear.=1"] {
+            let error = Layer::assignment(malformed).unwrap_err().to_string();
+            assert!(error.contains("write it as section.key=value"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_before_is_told_its_name_of_now_or_translated() {
+        let old = Layer::new("a", "[nand]\nwear_cycles = 7");
+        let told = "a: nand.wear_cycles is called nand.wear.cycles now; write that";
+        assert_eq!(problems(std::slice::from_ref(&old)), told);
+        let now = KNOWN.translated(&old).unwrap();
+        let table = KNOWN.table(&[now]).unwrap();
+        assert_eq!(table["nand"]["wear"]["cycles"].as_integer(), Some(7));
+        let both = Layer::new("a", "[nand]\nwear_cycles = 7\n[nand.wear]\ncycles = 8");
+        assert_eq!(problems(&[KNOWN.translated(&both).unwrap()]), told);
     }
 
     #[test]

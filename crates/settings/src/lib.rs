@@ -2,8 +2,13 @@
 //!
 //! A configuration is a struct of sections that [`units::parameters!`] declares. Its values come
 //! from layers, later ones over earlier ones: presets, files, `--set`. A key that no section
-//! declares and a value of the wrong kind are sentences that name the layer. What a configuration
-//! is made of, and which values go together, is its crate's business.
+//! declares and a value of the wrong kind are sentences that name the layer; so is a key that has
+//! another name now. What a configuration is made of, and which values go together, is its crate's
+//! business.
+//!
+//! A section's groups are sections with its name before theirs: `ssd.log` in `--set
+//! ssd.log.size=64MiB`, in results and in lists of sections, a table `log` in the table `ssd` in
+//! TOML.
 #![forbid(unsafe_code)]
 
 mod layers;
@@ -15,7 +20,7 @@ pub use value::{Reader, Wrong};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use toml::Table;
+use toml::{Table, Value};
 use units::parameter::{Sections, Texts};
 
 /// What is wrong with some layers: a clause each.
@@ -32,8 +37,10 @@ impl Problems {
 /// The sections of a configuration; [`known!`] makes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// With the documentation of their parameters.
+    /// With the documentation of their parameters; a group has its section's name before its own.
     pub sections: &'static Sections,
+    /// Keys that parameters once had, each with the one that it has now.
+    pub renamed: &'static [(&'static str, &'static str)],
     /// Reads a value as the parameter of a section and a key; `None` without such a parameter.
     pub read: fn(&str, &str, Reader<'_>) -> Option<Result<(), Wrong>>,
 }
@@ -57,6 +64,7 @@ macro_rules! known {
     ($($name:literal: $section:ty),* $(,)?) => {
         $crate::Known {
             sections: &[$(($name, <$section>::PARAMETERS)),*],
+            renamed: &[],
             read: |section, key, value| match section {
                 $($name => <$section>::read(key, value),)*
                 _ => None,
@@ -66,6 +74,12 @@ macro_rules! known {
 }
 
 impl Known {
+    /// The same sections with the keys that their parameters once had.
+    #[must_use]
+    pub const fn renamed(self, renamed: &'static [(&'static str, &'static str)]) -> Self {
+        Self { renamed, ..self }
+    }
+
     /// The configuration of layers. Nothing is asked of its values but their kinds.
     ///
     /// # Errors
@@ -83,11 +97,33 @@ impl Known {
     /// # Panics
     /// If the configuration has other sections or keys.
     pub fn texts(&self, configuration: &impl Serialize) -> Texts {
-        let table = table_of(configuration);
-        units::parameter::texts(self.sections, |section, key| match &table[section][key] {
-            toml::Value::String(text) => text.clone(),
-            other => other.to_string(),
+        let table = Value::Table(table_of(configuration));
+        let of_section =
+            |section: &str| section.split('.').fold(&table, |outer, name| &outer[name]);
+        units::parameter::texts(self.sections, |section, key| {
+            text(&of_section(section)[key])
         })
+    }
+}
+
+/// The values of a table of sections as text, each with its key, `section.key`.
+pub fn values(sections: &Table) -> Vec<(String, String)> {
+    let under = |(key, value): (&String, &Value)| match value {
+        Value::Table(inner) => {
+            let values = values(inner).into_iter();
+            values
+                .map(|(name, text)| (format!("{key}.{name}"), text))
+                .collect()
+        }
+        value => vec![(key.clone(), text(value))],
+    };
+    sections.iter().flat_map(under).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -14,7 +14,7 @@ mod tests;
 
 pub use fidelity::Fidelity;
 pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses};
-pub use settings::Layer;
+pub use settings::{Layer, values};
 
 use crate::error::SimError;
 use serde::{Deserialize, Serialize};
@@ -68,10 +68,16 @@ pub const KNOWN: Known = settings::known! {
     "host_dram": dram::HostDramConfig,
     "link": cxl::LinkConfig,
     "ssd": firmware::SsdConfig,
+    "ssd.log": firmware::LogConfig,
+    "ssd.cache": firmware::CacheConfig,
+    "ssd.prefetch": firmware::PrefetchConfig,
+    "ssd.compaction": firmware::CompactionConfig,
+    "ssd.promotion": firmware::PromotionConfig,
     "ssd_dram": dram::SsdDramConfig,
     "ftl": firmware::FtlConfig,
     "nand": nand::NandConfig,
-};
+}
+.renamed(firmware::RENAMED);
 /// The sections with the documentation of their parameters.
 pub const SECTIONS: &Sections = KNOWN.sections;
 
@@ -157,11 +163,11 @@ impl Config {
     pub fn controller(&self) -> firmware::ControllerConfig {
         let mut ssd = self.ssd.clone();
         if !self.design.write_log {
-            ssd.write_log = units::Bytes::ZERO;
+            ssd.log.size = units::Bytes::ZERO;
         } else {
             let share =
-                |size: units::Bytes| units::Bytes::new(self.ssd.log_design_share.of(size.get()));
-            (ssd.dram, ssd.write_log) = (share(ssd.dram), share(ssd.write_log));
+                |size: units::Bytes| units::Bytes::new(self.ssd.log.design_share.of(size.get()));
+            (ssd.dram, ssd.log.size) = (share(ssd.dram), share(ssd.log.size));
         }
         firmware::ControllerConfig {
             ssd,
@@ -188,10 +194,10 @@ impl Config {
         problems.extend(self.host_dram.validate());
         problems.extend(self.link.validate());
         problems.extend(self.ssd_dram.validate());
-        if self.ssd.log_index == firmware::LogIndexKind::SkipList {
+        if self.ssd.log.index == firmware::LogIndexKind::SkipList {
             problems.push(
-                "ssd.log_index is skip_list, which is for devices; of a simulated one only \
-                 ssd.log_lookup tells: set that"
+                "ssd.log.index is skip_list, which is for devices; of a simulated one only \
+                 ssd.log.lookup tells: set that"
                     .to_string(),
             );
         }

@@ -200,7 +200,7 @@ mod tests {
             .map(|key| format!("cpu.{key}=64B;cpu.{key}_ways=1"))
             .join(";");
         let settings =
-            format!("{caches};cpu.cores=1;run.warmup=0%;ssd.promotion_threshold=1;{setting}");
+            format!("{caches};cpu.cores=1;run.warmup=0%;ssd.promotion.threshold=1;{setting}");
         let spec = RunSpec {
             trace: "one page.etr".to_string(),
             machine: "demo".to_string(),

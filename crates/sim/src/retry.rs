@@ -60,8 +60,8 @@ impl Lanes {
         let beyond_l2 = cpu.l3_latency.get() + cpu.memory_latency.get();
         let cycles = 2 + cpu.l1d_latency.get() + cpu.l2_latency.get() + beyond_l2;
         let lookup = match config.design.write_log {
-            true => config.ssd.log_lookup.max(config.ssd.cache_lookup),
-            false => config.ssd.cache_lookup,
+            true => config.ssd.log.lookup.max(config.ssd.cache.lookup),
+            false => config.ssd.cache.lookup,
         };
         Self {
             steps: vec![None; cpu.cores as usize],

@@ -58,7 +58,7 @@ fn drained(design: &str, more: &[&str]) -> Simulation<TracedThread> {
 
 /// Pages move early and often.
 const MOVING: &[&str] = &[
-    "ssd.promotion_threshold=4",
+    "ssd.promotion.threshold=4",
     "host.promoted=1MiB",
     "tpp.scan_period=20us",
     "tpp.scan_pages=500",
@@ -212,7 +212,7 @@ fn a_run_of_pure_waiting_costs_a_few_events_for_each_access() {
     }
     let settings = [
         "nand.t_r=10ms",
-        "ssd.prefetch_pages=0",
+        "ssd.prefetch.pages=0",
         "ftl.overwritten=0%",
     ];
     let prepared = prepare(&program.finish(), "demo", "base-cssd", &settings);

@@ -107,8 +107,8 @@ fn only_designs_with_a_log_lose_an_eighth() {
     let fidelity = "log_seven_eighths,log_entries_72_bytes";
     let ssd = |design| fabric(design, fidelity, &[]).0.controller().ssd;
     let (with_log, without) = (ssd("skybyte-w"), ssd("base-cssd"));
-    assert_eq!(with_log.half_slot_count(), 448 * 1024 / 72 / 2);
+    assert_eq!(with_log.log.half_slot_count(), 448 * 1024 / 72 / 2);
     assert_eq!(with_log.frame_count(Bytes::from_kib(4)), 784);
-    assert_eq!(without.half_slot_count(), 0);
+    assert_eq!(without.log.half_slot_count(), 0);
     assert_eq!(without.frame_count(Bytes::from_kib(4)), 1024);
 }

@@ -94,11 +94,11 @@ fn a_chase_through_host_dram_takes_caches_and_dram_for_each_step() {
 #[test]
 fn a_chase_over_resident_pages_takes_caches_link_lookup_and_device_dram_for_each_step() {
     for design in ["base-cssd", "skybyte-w"] {
-        let settings = &["ssd.prefetch_pages=0"];
+        let settings = &["ssd.prefetch.pages=0"];
         let (short, long) = (run(20, design, settings), run(60, design, settings));
         let spec = short.config.ssd_dram.spec();
         let link = &short.simulation.fabric.link;
-        let around = link.unloaded(MemRd) + link.unloaded(Drs) + short.config.ssd.cache_lookup;
+        let around = link.unloaded(MemRd) + link.unloaded(Drs) + short.config.ssd.cache.lookup;
         assert_eq!(long.dram.reads - short.dram.reads, 40 * PAGES);
         assert_eq!(
             long.end - short.end,

@@ -47,7 +47,7 @@ impl Persistent {
 const PLAIN: &[&str] = &[
     "run.warmup=0%",
     "cpu.cores=1",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
     "ssd_dram.channels=1",
     "ssd_dram.banks=1",
     "ssd_dram.row_size=64B",
@@ -88,12 +88,12 @@ impl Outcome {
     fn write(&self) -> u64 {
         let link = &self.simulation.fabric.link;
         let messages = link.unloaded(MemWr) + link.unloaded(Ndr);
-        self.on_chip() + self.beyond_l2(messages + self.config.ssd.log_lookup)
+        self.on_chip() + self.beyond_l2(messages + self.config.ssd.log.lookup)
     }
     fn read(&self) -> u64 {
         let link = &self.simulation.fabric.link;
         let messages = link.unloaded(MemRd) + link.unloaded(Drs);
-        self.on_chip() + self.beyond_l2(messages + self.config.ssd.cache_lookup)
+        self.on_chip() + self.beyond_l2(messages + self.config.ssd.cache.lookup)
     }
     fn cycles(&self) -> u64 {
         let period = self.config.cpu.clock.period().expect("a clock");

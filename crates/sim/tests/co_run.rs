@@ -70,7 +70,7 @@ fn programs_on_cores_of_their_own_share_no_page_and_no_line_of_code() {
 #[test]
 fn programs_on_one_core_take_turns() {
     // Without the prefetcher: the second program's page follows the first one's.
-    let settings = ["run.warmup=0%", "cpu.cores=1", "ssd.prefetch_pages=0"];
+    let settings = ["run.warmup=0%", "cpu.cores=1", "ssd.prefetch.pages=0"];
     let alone = time(&co_run(&[worker(400_000, 1)], &settings));
     let both = co_run(&[worker(400_000, 1), worker(400_000, 1)], &settings);
     // 25 us each at 4 instructions a cycle: within a time slice of 100 us one ends before the

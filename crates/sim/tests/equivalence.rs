@@ -36,7 +36,7 @@ fn context_switching_with_an_infinite_threshold_is_the_base_design() {
 
 #[test]
 fn promotion_of_pages_that_are_never_hot_enough_is_the_base_design() {
-    let never = &["ssd.promotion_threshold=1000000"];
+    let never = &["ssd.promotion.threshold=1000000"];
     assert_equal_runs(("skybyte-p", never), ("base-cssd", &[]));
 }
 
@@ -44,7 +44,7 @@ fn promotion_of_pages_that_are_never_hot_enough_is_the_base_design() {
 fn the_full_design_without_switches_and_promotion_is_the_write_log_alone() {
     let room = ["ftl.fill=50%", "ftl.overwritten=0%"];
     let off = [
-        "ssd.promotion_threshold=1000000",
+        "ssd.promotion.threshold=1000000",
         "os.switch_threshold=1000s",
     ];
     assert_equal_runs(
@@ -86,7 +86,7 @@ fn a_page_cache_filled_by_hotness_is_adaptive_migration_but_for_the_sets() {
         "astriflash.fill=hotness",
         "host.page_access=constant",
         "host.migration=instant",
-        "ssd.promotion_threshold=4",
+        "ssd.promotion.threshold=4",
     ];
     assert_equal_runs(("astriflash-cxl", &settings), ("skybyte-cp", &settings));
 }
@@ -97,7 +97,7 @@ fn tpp_without_sampling_is_the_design_without_migration() {
     assert_equal_runs(("skybyte-ct", never), ("skybyte-c", &[]));
     assert_equal_runs(
         ("skybyte-wct", never),
-        ("skybyte-full", &["ssd.promotion_threshold=1000000"]),
+        ("skybyte-full", &["ssd.promotion.threshold=1000000"]),
     );
 }
 

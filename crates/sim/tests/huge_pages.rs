@@ -13,7 +13,7 @@ const CHUNKS: u64 = 512;
 /// Room for four pages, all of it for newcomers.
 const HUGE: &[&str] = &[
     "run.warmup=0%",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
     "cpu.page_size=2MiB",
     "host.promoted=8MiB",
     "host.reserve=0",
@@ -107,7 +107,7 @@ fn dirty_pages_come_back_as_a_whole() {
     let settings = [
         "host.promoted=4MiB",
         "host.reserve=1",
-        "ssd.promotion_threshold=6",
+        "ssd.promotion.threshold=6",
         "cpu.l3=64KiB",
     ];
     let trace = mixed(2, 5 * CHUNKS, 12_000, 21);
@@ -199,7 +199,7 @@ fn every_design_runs_on_huge_pages_or_says_why_not() {
             "cpu.page_size=2MiB",
             "host.promoted=4MiB",
             "host.reserve=1",
-            "ssd.promotion_threshold=2",
+            "ssd.promotion.threshold=2",
             "cpu.l3=64KiB",
         ];
         let spec = sim::run::RunSpec {

@@ -103,7 +103,7 @@ fn settings_that_are_unknown_malformed_or_out_of_range_are_refused_by_name() {
         ("cpu.rob=100000", "cpu.rob"),
         ("os.scheduler=fair", "scheduler"),
         ("run.warmup=95%", "run.warmup"),
-        ("ssd.write_log=1TiB", "ssd.write_log"),
+        ("ssd.log.size=1TiB", "ssd.log.size"),
         ("ssd.dram=1KiB", "ssd.dram"),
         ("ftl.over_provisioning=0%", "ftl.over_provisioning"),
         ("nand.page_size=16KiB", "nand.page_size"),

@@ -118,7 +118,7 @@ fn random_pages(threads: u64, pages: u64) -> TraceFile {
 fn random_reads(flash: &[&str]) -> (Picos, u64, Config) {
     let few_frames = [
         "ssd.dram=1MiB",
-        "ssd.prefetch_pages=0",
+        "ssd.prefetch.pages=0",
         "ftl.overwritten=0%",
         "cpu.cores=8",
     ];
@@ -233,7 +233,7 @@ fn with_infinite_device_dram_the_mean_of_a_stream_is_within_the_parts_and_their_
     let link = cxl::Link::new(&config.link);
     let around = link.unloaded(MessageClass::MemRd)
         + link.unloaded(MessageClass::Drs)
-        + config.ssd.cache_lookup;
+        + config.ssd.cache.lookup;
     let mean = Picos::new(stat(&result, "amat/paper_ps"));
     let range = around + spec.unloaded_hit()..=around + spec.unloaded_conflict();
     assert!(range.contains(&mean), "{mean} is not in {range:?}");

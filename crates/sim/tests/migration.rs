@@ -7,7 +7,7 @@ use host::thread::TracedThread;
 use sim::simulation::Simulation;
 use trace::TraceFile;
 
-const COLD: &[&str] = &["run.warmup=0%", "ssd.prefetch_pages=0"];
+const COLD: &[&str] = &["run.warmup=0%", "ssd.prefetch.pages=0"];
 
 /// Runs, lets everything under way end, and audits.
 fn finished(trace: &TraceFile, design: &str, more: &[&str]) -> Simulation<TracedThread> {
@@ -65,13 +65,13 @@ fn a_page_accessed_as_often_as_the_threshold_stays_on_the_device() {
     let simulation = finished(
         &one_hot_page(),
         "skybyte-p",
-        &["ssd.promotion_threshold=60"],
+        &["ssd.promotion.threshold=60"],
     );
     assert_eq!(simulation.fabric.placement.stats().promotions_begun, 0);
     let simulation = finished(
         &one_hot_page(),
         "skybyte-p",
-        &["ssd.promotion_threshold=59"],
+        &["ssd.promotion.threshold=59"],
     );
     assert_eq!(simulation.fabric.placement.stats().promotions_begun, 1);
 }
@@ -81,7 +81,7 @@ fn dirty_pages_come_back_as_64_writes_and_clean_ones_as_none() {
     let room = [
         "host.promoted=64KiB",
         "host.reserve=4",
-        "ssd.promotion_threshold=2",
+        "ssd.promotion.threshold=2",
         "cpu.l3=64KiB",
     ];
     let trace = mixed(4, 300, 8_000, 21);
@@ -122,7 +122,7 @@ fn dirty_pages_come_back_as_64_writes_and_clean_ones_as_none() {
 #[test]
 fn no_more_pages_are_on_their_way_than_the_look_aside_buffer_has_entries() {
     let hot = [
-        "ssd.promotion_threshold=1",
+        "ssd.promotion.threshold=1",
         "host.reserve=0",
         "cpu.l3=64KiB",
     ];
@@ -180,8 +180,8 @@ fn a_page_that_warm_up_promotes_dirty_is_dirty() {
     let trace = program.finish();
     let settings = [
         "cpu.l3=32KiB",
-        "ssd.promotion_threshold=40",
-        "ssd.prefetch_pages=0",
+        "ssd.promotion.threshold=40",
+        "ssd.prefetch.pages=0",
     ];
     let prepared = prepare(&trace, "demo", "skybyte-wp", &settings);
     let mut simulation = prepared.start();

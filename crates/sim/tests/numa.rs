@@ -10,7 +10,7 @@ const TWO: &[&str] = &[
     "numa.nodes=2",
     "host_dram.channels=2",
     "run.warmup=0%",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
 ];
 /// `numa.latency`, which is 280 cycles.
 const LATENCY: u64 = 70_000;
@@ -69,7 +69,7 @@ fn every_design_runs_on_two_nodes_and_its_parts_add_up() {
     let small = [
         "host.promoted=256KiB",
         "cpu.l3=64KiB",
-        "ssd.promotion_threshold=4",
+        "ssd.promotion.threshold=4",
         "numa.home=1",
     ];
     let designs = sim::config::presets::DESIGNS.iter();
@@ -214,7 +214,7 @@ fn pages_find_the_node_that_uses_them_in_every_design_that_promotes() {
         "host.promoted=128KiB",
         "host.reserve=4",
         "cpu.l3=64KiB",
-        "ssd.promotion_threshold=2",
+        "ssd.promotion.threshold=2",
         "tpp.scan_period=5us",
         "tpp.scan_pages=16",
     ];

@@ -19,7 +19,7 @@ struct Lone {
 }
 
 /// Settings under which one access meets nothing but itself.
-const QUIET: [&str; 3] = ["ssd.prefetch_pages=0", "ftl.overwritten=0%", "ftl.fill=50%"];
+const QUIET: [&str; 3] = ["ssd.prefetch.pages=0", "ftl.overwritten=0%", "ftl.fill=50%"];
 
 impl Lone {
     fn new(design: &str, overrides: &[&str]) -> Self {
@@ -109,9 +109,9 @@ impl Lone {
     fn lookup(&self) -> Picos {
         let ssd = &self.config.ssd;
         if self.config.design.write_log {
-            ssd.log_lookup.max(ssd.cache_lookup)
+            ssd.log.lookup.max(ssd.cache.lookup)
         } else {
-            ssd.cache_lookup
+            ssd.cache.lookup
         }
     }
     fn ssd_dram(&self) -> DramSpec {
@@ -186,7 +186,7 @@ fn a_cache_hit_costs_link_cache_lookup_and_a_line_of_device_dram() {
         lone.settle();
         // The fill has left the page's rows open.
         let parts =
-            lone.link(MemRd, Drs) + lone.config.ssd.cache_lookup + lone.ssd_dram().unloaded_hit();
+            lone.link(MemRd, Drs) + lone.config.ssd.cache.lookup + lone.ssd_dram().unloaded_hit();
         assert_eq!(
             lone.read_served(3, 4, Served::CacheHit),
             lone.l3() + parts,
@@ -199,10 +199,10 @@ fn a_cache_hit_costs_link_cache_lookup_and_a_line_of_device_dram() {
 fn a_log_hit_costs_link_log_lookup_and_a_line_of_device_dram() {
     let mut lone = Lone::new("skybyte-w", &[]);
     let write =
-        lone.link(MemWr, Ndr) + lone.config.ssd.log_lookup + lone.ssd_dram().unloaded_closed();
+        lone.link(MemWr, Ndr) + lone.config.ssd.log.lookup + lone.ssd_dram().unloaded_closed();
     assert_eq!(lone.write(3, 3), write);
     lone.settle();
-    let read = lone.link(MemRd, Drs) + lone.config.ssd.log_lookup + lone.ssd_dram().unloaded_hit();
+    let read = lone.link(MemRd, Drs) + lone.config.ssd.log.lookup + lone.ssd_dram().unloaded_hit();
     assert_eq!(lone.read_served(3, 3, Served::LogHit), lone.l3() + read);
 }
 
@@ -224,7 +224,7 @@ fn a_page_on_its_way_to_flash_costs_link_lookup_and_its_way_back_into_device_dra
     // One set of one way: the next page evicts this one, and each evicts the other.
     let mut lone = Lone::new(
         "base-cssd",
-        &["ssd.dram=4KiB", "ssd.write_log=0B", "ssd.cache_ways=1"],
+        &["ssd.dram=4KiB", "ssd.log.size=0B", "ssd.cache.ways=1"],
     );
     lone.read(3, 3);
     lone.settle();
@@ -255,7 +255,7 @@ fn reads_wait_for_write_credits_and_amat_says_so() {
     let line = Lpa::new(3).line(PageSize::KIB_4, LineInPage::new(0));
     lone.fabric.send_migration(start, line, Purpose::Demotion);
     let write =
-        lone.link(MemWr, Ndr) + lone.config.ssd.log_lookup + lone.ssd_dram().unloaded_closed();
+        lone.link(MemWr, Ndr) + lone.config.ssd.log.lookup + lone.ssd_dram().unloaded_closed();
     lone.read(4, 0);
     assert_eq!(lone.fabric.stats.reads_held, 1);
     assert_eq!(lone.fabric.stats.credit_wait, write - lone.l3());

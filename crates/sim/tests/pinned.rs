@@ -14,8 +14,8 @@ const SMALL: &[&str] = &[
     "cpu.l2_ways=1",
     "cpu.l3=64B",
     "cpu.l3_ways=1",
-    "ssd.prefetch_pages=0",
-    "ssd.promotion_threshold=1",
+    "ssd.prefetch.pages=0",
+    "ssd.promotion.threshold=1",
     "tpp.scan_period=20us",
 ];
 

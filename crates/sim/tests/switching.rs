@@ -10,7 +10,7 @@ use units::Picos;
 const ONE_CORE: &[&str] = &[
     "cpu.cores=1",
     "run.warmup=0%",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
     "ftl.overwritten=0%",
 ];
 
@@ -128,7 +128,7 @@ fn an_access_for_which_a_store_waits_is_asked_for_again_and_must_wait() {
     program.store(stores, 0);
     let settings = [
         "run.warmup=0%",
-        "ssd.prefetch_pages=0",
+        "ssd.prefetch.pages=0",
         "ftl.overwritten=0%",
     ];
     let prepared = prepare(&program.finish(), "demo", "skybyte-c", &settings);
@@ -173,8 +173,8 @@ fn threads_whose_pages_drive_each_other_out_come_to_their_ends() {
     // A set of two frames for sixteen threads: each page is gone before its thread is back.
     let tiny = [
         "ssd.dram=8KiB",
-        "ssd.cache_ways=2",
-        "ssd.mshr_count=2",
+        "ssd.cache.ways=2",
+        "ssd.cache.mshr_count=2",
         "os.switch_cost=20us",
         "os.scheduler=round_robin",
     ];

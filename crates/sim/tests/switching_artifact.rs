@@ -10,7 +10,7 @@ use units::Picos;
 /// A device where nothing but the program's own accesses takes time, and a flash read takes 50 us.
 const QUIET: &[&str] = &[
     "run.warmup=0%",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
     "ftl.overwritten=0%",
     "nand.t_r=50us",
 ];

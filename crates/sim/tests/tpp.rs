@@ -10,7 +10,7 @@ use trace::TraceFile;
 /// nothing but the copy and 200 ns for the page table.
 const ONE_CORE: &[&str] = &[
     "run.warmup=0%",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
     "cpu.cores=1",
     "os.switch_threshold=1000s",
     "host.page_table_cost=200ns",
@@ -197,10 +197,10 @@ fn warm_up_reads_no_page_that_is_promoted_in_no_time() {
         "tpp.scan_period=5us",
         "tpp.scan_pages=2",
         "host.migration=instant",
-        "ssd.prefetch_pages=0",
+        "ssd.prefetch.pages=0",
         "ssd.dram=4KiB",
-        "ssd.write_log=0B",
-        "ssd.cache_ways=1",
+        "ssd.log.size=0B",
+        "ssd.cache.ways=1",
     ];
     let result = run(&program.finish(), "demo", "skybyte-ct", &settings);
     assert_eq!(stat(&result, "requests/host_reads"), 1);

@@ -33,7 +33,7 @@ impl AnyController {
     /// # Panics
     /// If `config.validate()` has problems.
     pub fn new(config: &ControllerConfig) -> Self {
-        match config.ssd.log_index {
+        match config.ssd.log.index {
             LogIndexKind::TwoLevelHash => {
                 Self::TwoLevelHash(Box::new(Controller::with_index(config)))
             }
@@ -51,7 +51,7 @@ impl AnyController {
         now: Time,
         platform: &mut P,
     ) -> Result<Self, UnsoundState> {
-        Ok(match config.ssd.log_index {
+        Ok(match config.ssd.log.index {
             LogIndexKind::TwoLevelHash => {
                 let controller = Controller::recover(config, tables, now, platform)?;
                 Self::TwoLevelHash(Box::new(controller))

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 /// What the reference page and `entresol config explain` say of one parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Section and name: `nand.t_r`.
+    /// Section and name: `nand.t_r`, `ssd.log.size`.
     pub key: &'static str,
     /// Rust type, which names the unit: `Picos`, `Bytes`, `u32`.
     pub kind: &'static str,
@@ -35,12 +35,12 @@ pub fn texts(sections: &Sections, text: impl Fn(&str, &str) -> String) -> Texts 
 }
 
 impl Parameter {
-    /// Its name without its section: `t_r`.
+    /// Its name without its section: `t_r` of `nand.t_r`, `size` of `ssd.log.size`.
     ///
     /// # Panics
     /// If its key has no section.
     pub fn name(&self) -> &'static str {
-        let (_, name) = self.key.split_once('.').expect("section.key");
+        let (_, name) = self.key.rsplit_once('.').expect("section.key");
         name
     }
 
@@ -73,6 +73,32 @@ impl Parameter {
 /// }
 /// assert_eq!(TimingConfig::PARAMETERS[0].key, "nand.t_r");
 /// ```
+///
+/// A section may have groups, which are sections of their own with its name before theirs:
+///
+/// ```
+/// # units::parameters! {
+/// #     /// How it is worn.
+/// #     pub struct WearConfig: "nand.wear" {
+/// #         /// Erases that a block endures.
+/// #         cycles: u32, "any", "ours";
+/// #     }
+/// # }
+/// units::parameters! {
+///     /// The flash.
+///     pub struct FlashConfig: "nand" {
+///         /// Number of channels.
+///         channels: u32, "1 to 64", "SkyByte Table II";
+///     }
+///     groups {
+///         /// How it is worn, section `nand.wear`.
+///         wear: WearConfig;
+///     }
+/// }
+/// let cycles = |flash: &FlashConfig| flash.wear.cycles;
+/// # let wear = WearConfig { cycles: 3 };
+/// # assert_eq!(cycles(&FlashConfig { channels: 1, wear }), 3);
+/// ```
 #[macro_export]
 macro_rules! parameters {
     (
@@ -83,6 +109,12 @@ macro_rules! parameters {
                 $field:ident: $kind:ty, $range:literal, $source:literal;
             )*
         }
+        $(groups {
+            $(
+                $(#[doc = $group_doc:literal])*
+                $group:ident: $group_kind:ty;
+            )*
+        })?
     ) => {
         $(#[doc = $section_doc])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -94,10 +126,14 @@ macro_rules! parameters {
                 #[doc = concat!("Range: ", $range, ". Source: ", $source, ".")]
                 pub $field: $kind,
             )*
+            $($(
+                $(#[doc = $group_doc])*
+                pub $group: $group_kind,
+            )*)?
         }
 
         impl $name {
-            /// Documentation of every parameter of the section, in order.
+            /// Documentation of every parameter of the section, in order, without its groups.
             pub const PARAMETERS: &'static [$crate::parameter::Parameter] = &[
                 $($crate::parameter::Parameter {
                     key: concat!($section, ".", stringify!($field)),

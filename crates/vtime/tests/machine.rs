@@ -20,8 +20,8 @@ fn config() -> DeviceConfig {
         "nand.blocks_per_plane=32",
         "nand.pages_per_block=16",
         "ftl.over_provisioning=40%",
-        "ssd.write_log=64KiB",
-        "ssd.tx_log=4KiB",
+        "ssd.log.size=64KiB",
+        "ssd.log.tx_log=4KiB",
         "ssd.dram=132KiB",
     ];
     let layers: Vec<Layer> = sets

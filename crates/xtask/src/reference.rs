@@ -113,16 +113,7 @@ fn cell(text: &str) -> String {
 fn values(preset: &Preset) -> BTreeMap<String, String> {
     let layer = Layer::new(preset.name, preset.text);
     let table = KNOWN.table(&[layer]).expect("a preset has known keys");
-    let mut values = BTreeMap::new();
-    for (section, keys) in &table {
-        for (key, value) in keys.as_table().into_iter().flatten() {
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), String::from);
-            values.insert(format!("{section}.{key}"), text);
-        }
-    }
-    values
+    sim::config::values(&table).into_iter().collect()
 }
 
 fn changes(preset: &Preset, defaults: &BTreeMap<String, String>) -> String {

@@ -24,7 +24,7 @@ class Design:
     parameters: tuple[tuple[str, Value], ...] = ()
 
     def with_(self, parameters: Mapping[str, Value] | None = None, /, **more: Value) -> Design:
-        """The design with these parameters: `with_(**{"ssd.write_log": "8MiB"})`.
+        """The design with these parameters: `with_(**{"ssd.log.size": "8MiB"})`.
 
         Raises `UserError` for a key that does not exist and for a value that no machine takes.
         """
@@ -85,6 +85,7 @@ def _setup(machine: str, parameters: Mapping[str, Value]) -> Setup:
 def _check(name: str, key: str, value: Value) -> None:
     known = [parameter.key for parameter in core.parameters()]
     if key not in known:
+        core.check_renamed(key, f"{name}: ")
         hint = did_you_mean(key, known) or " entresol.parameters() has all."
         raise UserError(f"{name}: unknown key {key}.{hint}")
     grid.check_kind(key, value, name)

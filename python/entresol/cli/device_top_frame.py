@@ -209,7 +209,7 @@ def _fullness(view: View, bar: int) -> Table:
         filled = _bar(view.number("log_used_slots"), slots, bar)
         rows.add_row("log", filled, _share(view, "log", note))
     frames = view.number("cache_frames")
-    if frames > 0 and view.now.about["configuration"]["ssd"]["cache_policy"] != "none":
+    if frames > 0 and view.now.about["configuration"]["ssd.cache"]["policy"] != "none":
         filled = _bar(view.number("cache_used_frames"), frames, bar)
         rows.add_row("cache", filled, _share(view, "cache"))
     used, buffers = view.number("page_buffers_used"), view.number("page_buffers")

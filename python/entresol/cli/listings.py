@@ -99,6 +99,7 @@ def explain(key: str, setup: Setup, design: str) -> None:
     known = core.parameters()
     found = [item for item in known if item.key == key or item.key.startswith(f"{key}.")]
     if not found:
+        core.check_renamed(key)
         hint = did_you_mean(key, [item.key for item in known])
         raise UserError(f"unknown parameter {key}.{hint or ' entresol config show lists them.'}")
     effective = core.effective_config(setup, design)
@@ -106,7 +107,7 @@ def explain(key: str, setup: Setup, design: str) -> None:
 
 
 def _explanation(item: Parameter, effective: Config, setup: Setup, design: str) -> str:
-    section, _, name = item.key.partition(".")
+    section, _, name = item.key.rpartition(".")
     value = effective.get(section, {}).get(name, quantity.NOTHING)
     return "\n".join(
         [

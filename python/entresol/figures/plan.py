@@ -79,7 +79,7 @@ class Settings:
 
 
 def overrides(sizes: Mapping[str, str]) -> tuple[str, ...]:
-    """Parameters from names of arguments: `ssd__write_log="4MiB"` sets `ssd.write_log`."""
+    """Parameters from names of arguments: `ssd__log__size="4MiB"` sets `ssd.log.size`."""
     return tuple(f"{key.replace('__', '.')}={value}" for key, value in sorted(sizes.items()))
 
 

@@ -247,7 +247,8 @@ def _configuration(runs: Sequence[Json], command: str) -> str:
     config = runs[0]["config"]
     rows = [
         html.Row(f"{section}.{key}", _cells([run["config"][section][key] for run in runs]))
-        for section in ("design", "ssd", "ssd_dram", "ftl", "nand")
+        for section in config
+        if section.partition(".")[0] in ("design", "ssd", "ssd_dram", "ftl", "nand")
         for key in config[section]
     ]
     heads = ("parameter", *(run["design"] for run in runs))

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from entresol import atomic, locks
+from entresol import atomic, core, locks
 from entresol.atomic import TEMPORARY
 from entresol.core import Json
 from entresol.errors import Failed
@@ -182,6 +182,11 @@ def read(path: Path) -> Entry:
     entry = Entry(path.stem, parts["inputs"], parts["label"], parts["result"])
     if key_of(entry.inputs) != entry.key:
         raise DamagedError("holds the result of other inputs than its name says")
+    # Of an older version: whoever looks for it knows parameters by their names of now.
+    if "config" in entry.inputs:
+        entry.inputs["config"] = core.with_names_of_now(entry.inputs["config"])
+    if "config" in entry.result:
+        entry.result["config"] = core.with_names_of_now(entry.result["config"])
     return entry
 
 

@@ -84,8 +84,8 @@ class Filter:
 
 def value_of(inputs: dict[str, Any], key: str) -> str | None:
     """An input by name: a parameter, or one such as `threads`."""
-    section, _, name = key.partition(".")
-    if name:
+    section, _, name = key.rpartition(".")
+    if section:
         found = inputs["config"].get(section, {}).get(name)
     else:
         found = inputs.get(key, inputs["setup"].get(key))
@@ -107,7 +107,7 @@ def filter_of(
     for text in where or ():
         key, equals, value = text.partition("=")
         if not equals:
-            raise UserError(f"--where {text}: write it as KEY=VALUE, such as ssd.write_log=1MiB.")
+            raise UserError(f"--where {text}: write it as KEY=VALUE, such as ssd.log.size=1MiB.")
         pairs.append((key, value))
     return Filter(
         tuple(traces or ()),
@@ -143,6 +143,7 @@ def items(kept: Store, wanted: Filter) -> list[Item]:
 def _check_known(option: str, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
+            core.check_renamed(name, f"{option} {name}: ")
             hint = did_you_mean(name, known) or " entresol config show and designs have all."
             raise UserError(f"{option} {name}: is not known.{hint}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,19 +61,25 @@ def grids(document: Mapping[str, Any], source: Source) -> list[dict[str, list[An
 def _flat(document: Mapping[str, Any], source: Source) -> dict[str, list[Any]]:
     """Keys with their sections, each known, and its values as a list."""
     known = [parameter.key for parameter in core.parameters()]
-    sections = {key.partition(".")[0] for key in known}
+    sections = {key[:at] for key in known for at in range(len(key)) if key[at] == "."}
     found: dict[str, list[Any]] = {}
     for key, value in document.items():
-        if isinstance(value, dict) and key in sections:
-            entries = {f"{key}.{name}": inner for name, inner in value.items()}
-        else:
-            entries = {key: value}
-        for name, inner in entries.items():
+        for name, inner in _entries(key, value, sections):
             if name not in known and name not in CHOICES:
+                core.check_renamed(name, f"{source.name}: ")
                 hint = did_you_mean(name, [*known, *CHOICES]) or " entresol config show has all."
                 raise UserError(f"{source.name}: unknown key {name}.{hint}")
             found[name] = _values(name, inner, source)
     return found
+
+
+def _entries(key: str, value: Any, sections: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """The values of a section and of its groups, each with its whole key."""
+    if not isinstance(value, dict) or key not in sections:
+        yield key, value
+        return
+    for name, inner in value.items():
+        yield from _entries(f"{key}.{name}", inner, sections)
 
 
 def _values(key: str, value: Any, source: Source) -> list[Any]:

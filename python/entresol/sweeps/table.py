@@ -49,7 +49,7 @@ def _varied(row: Row, kinds: dict[str, str]) -> dict[str, Any]:
             found[f"{key}_wanted" if key == "threads" else key] = value
             continue
         config = config or _config(row)
-        section, _, name = key.partition(".")
+        section, _, name = key.rpartition(".")
         text = config[section][name] if config else None if value is None else str(value)
         found[key] = text
         as_number = None if text is None else units.number(text, kinds[key])

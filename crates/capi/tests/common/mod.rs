@@ -60,9 +60,9 @@ pub fn image(folder: &Path) -> PathBuf {
         "nand.blocks_per_plane=24",
         "nand.pages_per_block=8",
         "ftl.over_provisioning=40%",
-        "ssd.write_log=32KiB",
+        "ssd.log.size=32KiB",
         "ssd.dram=96KiB",
-        "ssd.tx_log=4KiB",
+        "ssd.log.tx_log=4KiB",
     ];
     let layers: Vec<Layer> = sets
         .iter()

@@ -42,8 +42,8 @@ pub fn small(preset: &str, more: &[&str]) -> DeviceConfig {
         "ftl.over_provisioning=40%",
         "ftl.gc_buffers=4",
         "ssd.buffers=8",
-        "ssd.compaction_batch=4",
-        "ssd.mshr_count=4",
+        "ssd.compaction.batch=4",
+        "ssd.cache.mshr_count=4",
     ];
     let layers: Vec<Layer> = sets
         .iter()
@@ -58,7 +58,11 @@ pub fn small(preset: &str, more: &[&str]) -> DeviceConfig {
 pub fn small_log() -> DeviceConfig {
     small(
         "bytefs",
-        &["ssd.write_log=32KiB", "ssd.tx_log=4KiB", "ssd.dram=100KiB"],
+        &[
+            "ssd.log.size=32KiB",
+            "ssd.log.tx_log=4KiB",
+            "ssd.dram=100KiB",
+        ],
     )
 }
 
@@ -68,8 +72,8 @@ pub fn with_slow_flash(place: &Place, t_r: &str) -> PathBuf {
     let t_r = format!("nand.t_r={t_r}");
     let sets = [
         &t_r,
-        "ssd.write_log=32KiB",
-        "ssd.tx_log=4KiB",
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=4KiB",
         "ssd.dram=100KiB",
     ];
     let path = place.path("image");

@@ -1,7 +1,7 @@
 //! Pages on their way from flash into the data cache, and the requests that wait for them.
 //!
-//! One MSHR per page in flight, `ssd.mshr_count` of them (SkyByte Table II: 2048). The waiters of
-//! all MSHRs lie in one slab as lists in order of arrival.
+//! One MSHR per page in flight, `ssd.cache.mshr_count` of them (SkyByte Table II: 2048). The
+//! waiters of all MSHRs lie in one slab as lists in order of arrival.
 
 use crate::data_cache::MshrId;
 use crate::ftl::Estimate;

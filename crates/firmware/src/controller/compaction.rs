@@ -8,8 +8,8 @@
 //! in what is programmed (L5): they stay in the active half and are programmed with it. When the
 //! program is done, the page leaves the half's index; when no page is left, the half is free.
 //!
-//! At most `ssd.compaction_batch` pages are in flight, each in a buffer; each costs a firmware core
-//! `ssd.compaction_page_cost`.
+//! At most `ssd.compaction.batch` pages are in flight, each in a buffer; each costs a firmware core
+//! `ssd.compaction.page_cost`.
 
 use super::{Controller, slot_address};
 use crate::back_end::{Job, Reader};

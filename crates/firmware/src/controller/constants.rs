@@ -25,9 +25,9 @@ impl Constants {
         Self {
             page: config.geometry.page_size,
             all_lines: LineMask::full(config.geometry.page_size),
-            frames_base: ssd.write_log + ssd.tx_log,
-            tx_log_base: ssd.write_log,
-            keeps_nothing: ssd.cache_policy == CachePolicy::None,
+            frames_base: ssd.log.size + ssd.log.tx_log,
+            tx_log_base: ssd.log.size,
+            keeps_nothing: ssd.cache.policy == CachePolicy::None,
             block_write_ack: ssd.block_write_ack,
             flush_cost: match ssd.power_loss_protection {
                 PowerLossProtection::Battery => Picos::ZERO,

@@ -278,7 +278,7 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
-    /// Fetches the pages of a plan, as many as `ssd.prefetch_pages` allows.
+    /// Fetches the pages of a plan, as many as `ssd.prefetch.pages` allows.
     fn fetch_ahead<P: Platform>(
         &mut self,
         at: Time,

@@ -102,7 +102,7 @@ impl CheckedTables {
         let pages = flash.logical_page_count();
         let lines = lines(config, durable, pages, judge)?;
         check_buffers(config, durable, (pages, &lines), judge)?;
-        let commits = config.ssd.tx_log / TX_LOG_ENTRY;
+        let commits = config.ssd.log.tx_log / TX_LOG_ENTRY;
         if durable.committed().any(|(at, _)| u64::from(at) >= commits) {
             judge(UnsoundState::NoSuchCommit)?;
         }
@@ -116,7 +116,7 @@ fn lines<D: Durable>(
     pages: u64,
     judge: Judge<'_>,
 ) -> Result<Vec<(LogSlot, LoggedLine)>, UnsoundState> {
-    let slots = 2 * config.ssd.half_slot_count();
+    let slots = 2 * config.ssd.log.half_slot_count();
     let page_lines = config.geometry.page_size.line_count();
     let mut lines = Vec::new();
     for (slot, logged) in durable.logged() {

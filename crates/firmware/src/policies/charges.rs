@@ -1,10 +1,10 @@
-//! Which work on lines of the log takes time (`ssd.write_lookup`, `ssd.merge_on_fill`,
-//! `ssd.compaction_copies`, `ssd.log_write_updates_cache`).
+//! Which work on lines of the log takes time (`ssd.log.write_lookup`, `ssd.log.merge_on_fill`,
+//! `ssd.compaction.copies`, `ssd.log.write_updates_cache`).
 //!
 //! SkyByte's paper says that all of it does; its artifact leaves these costs out. The bytes are
 //! moved either way.
 
-use crate::config::{Cost, SsdConfig};
+use crate::config::{CompactionConfig, Cost, LogConfig};
 use crate::log::slot_address;
 use crate::platform::Platform;
 use units::address::LINE_BYTES;
@@ -20,12 +20,12 @@ pub(crate) struct Charges {
 }
 
 impl Charges {
-    pub(crate) fn new(ssd: &SsdConfig) -> Self {
+    pub(crate) fn new(log: &LogConfig, compaction: &CompactionConfig) -> Self {
         Self {
-            write_lookup: ssd.write_lookup,
-            merge: ssd.merge_on_fill,
-            compaction: ssd.compaction_copies,
-            frame_update: match ssd.log_write_updates_cache {
+            write_lookup: log.write_lookup,
+            merge: log.merge_on_fill,
+            compaction: compaction.copies,
+            frame_update: match log.write_updates_cache {
                 true => Cost::Charged,
                 false => Cost::Free,
             },

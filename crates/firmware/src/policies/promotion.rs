@@ -1,5 +1,5 @@
 //! Which pages are hot, and which of them the host has been offered (SkyByte §III-C;
-//! `ssd.promotion_threshold`, `ssd.promotion_counts`).
+//! `ssd.promotion.threshold`, `ssd.promotion.counts`).
 
 use crate::config::{ControllerConfig, PromotionCounts};
 use alloc::vec::Vec;
@@ -28,8 +28,8 @@ impl HotPages {
     pub(crate) fn new(config: &ControllerConfig) -> Self {
         let ssd = &config.ssd;
         Self {
-            threshold: config.promotion_enabled.then_some(ssd.promotion_threshold),
-            counts: ssd.promotion_counts,
+            threshold: config.promotion_enabled.then_some(ssd.promotion.threshold),
+            counts: ssd.promotion.counts,
             offered: Vec::new(),
         }
     }

@@ -1,4 +1,5 @@
-//! What becomes of the page that leaves a full set (`ssd.victim_order`, `ssd.clean_victims`).
+//! What becomes of the page that leaves a full set (`ssd.cache.victim_order`,
+//! `ssd.cache.clean_victims`).
 
 use crate::config::{CleanVictims, SsdConfig, VictimOrder};
 
@@ -12,10 +13,10 @@ pub(crate) struct VictimPolicy {
 impl VictimPolicy {
     pub(crate) fn new(ssd: &SsdConfig) -> Self {
         Self {
-            order: ssd.victim_order,
+            order: ssd.cache.victim_order,
             // With a log there is nothing in a frame that flash or log has not.
-            clean: match ssd.half_slot_count() {
-                0 => ssd.clean_victims,
+            clean: match ssd.log.half_slot_count() {
+                0 => ssd.cache.clean_victims,
                 _ => CleanVictims::Drop,
             },
         }

@@ -8,7 +8,7 @@
 //!
 //! The published algorithm works on lines within a page, with offsets to 256 and fetches on a miss
 //! and on the first use of a line fetched ahead; ours works on pages with offsets to 64, and
-//! fetches on first uses if `ssd.prefetch_on_first_use` says so.
+//! fetches on first uses if `ssd.prefetch.on_first_use` says so.
 //!
 //! Source: P. Michaud, "Best-Offset Hardware Prefetching", HPCA 2016, §4.
 

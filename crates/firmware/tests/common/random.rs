@@ -2,9 +2,10 @@
 
 use crate::lab::Mix;
 use firmware::{
-    BlockWriteAck, CachePolicy, CleanVictims, ControllerConfig, Cost, DramAccess, EstimatorKind,
-    FirstWrite, FtlConfig, GcKind, LogIndexKind, LogMode, PowerLossProtection, PrefetcherKind,
-    PromotionCounts, SsdConfig, VictimOrder,
+    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, ControllerConfig,
+    Cost, DramAccess, EstimatorKind, FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind,
+    LogMode, PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts,
+    SsdConfig, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
@@ -43,65 +44,75 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
     let frames = pick(random, &[1, 4, 16, 40, 400]);
     SsdConfig {
         dram: write_log + page.bytes() * frames,
-        write_log,
-        cache_ways: pick(random, &[1, 2, 4, 16]),
-        cache_policy: pick(
-            random,
-            &[
-                CachePolicy::Lru,
-                CachePolicy::Clock,
-                CachePolicy::TwoQ,
-                CachePolicy::S3Fifo,
-            ],
-        ),
-        mshr_count: pick(random, &[1, 2, 8, 64]),
-        prefetcher: pick(
-            random,
-            &[
-                PrefetcherKind::NextN,
-                PrefetcherKind::NextN,
-                PrefetcherKind::Stride,
-                PrefetcherKind::BestOffset,
-                PrefetcherKind::Spatial,
-            ],
-        ),
-        prefetch_pages: pick(random, &[0, 1, 3]),
-        prefetch_on_first_use: random.below(2) == 0,
-        prefetch_reserve: pick(random, &[0, 0, 1]),
-        prefetch_streams: pick(random, &[1, 4]),
-        prefetch_regions: pick(random, &[1, 8]),
-        log_lookup: Picos::from_nanos(72),
-        cache_lookup: Picos::from_nanos(49),
         read_rate: BytesPerSec::new(11_930_000_000),
         write_rate: BytesPerSec::new(9_370_000_000),
         buffers: pick(random, &[1, 2, 8]),
         firmware_cores: 4,
-        compaction_page_cost: Picos::from_micros(1),
-        compaction_batch: pick(random, &[1, 3, 16]),
-        promotion_threshold: pick(random, &[1, 5, 30]),
         power_loss_protection: PowerLossProtection::Battery,
         flush_cost: Picos::ZERO,
         block_write_ack: pick(
             random,
             &[BlockWriteAck::Buffered, BlockWriteAck::Programmed],
         ),
-        log_design_share: Ratio::percent(100),
-        log_entry: LINE_BYTES,
-        log_mode: pick(random, &[LogMode::Halves, LogMode::Ring]),
-        log_seal_at: Ratio::percent(pick(random, &[100, 100, 50])),
-        log_index: LogIndexKind::TwoLevelHash,
-        tx_log: Bytes::ZERO,
-        log_write_updates_cache: pick(random, &[true, true, false]),
-        write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
-        merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
-        clean_victims: pick(random, &[CleanVictims::Drop, CleanVictims::Program]),
-        victim_order: VictimOrder::BeforeRead,
         buffer_hits: pick(random, &[true, true, false]),
         delay_answer_cost: pick(random, &[Picos::ZERO, Picos::from_nanos(46)]),
         dram_access: DramAccess::Timed,
         dram_latency: Picos::from_nanos(46),
-        compaction_copies: pick(random, &[Cost::Charged, Cost::Free]),
-        promotion_counts: pick(random, &[PromotionCounts::Uses, PromotionCounts::CacheHits]),
+        log: LogConfig {
+            size: write_log,
+            lookup: Picos::from_nanos(72),
+            design_share: Ratio::percent(100),
+            entry: LINE_BYTES,
+            mode: pick(random, &[LogMode::Halves, LogMode::Ring]),
+            seal_at: Ratio::percent(pick(random, &[100, 100, 50])),
+            index: LogIndexKind::TwoLevelHash,
+            tx_log: Bytes::ZERO,
+            write_updates_cache: pick(random, &[true, true, false]),
+            write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
+            merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
+        },
+        cache: CacheConfig {
+            ways: pick(random, &[1, 2, 4, 16]),
+            policy: pick(
+                random,
+                &[
+                    CachePolicy::Lru,
+                    CachePolicy::Clock,
+                    CachePolicy::TwoQ,
+                    CachePolicy::S3Fifo,
+                ],
+            ),
+            mshr_count: pick(random, &[1, 2, 8, 64]),
+            lookup: Picos::from_nanos(49),
+            clean_victims: pick(random, &[CleanVictims::Drop, CleanVictims::Program]),
+            victim_order: VictimOrder::BeforeRead,
+        },
+        prefetch: PrefetchConfig {
+            kind: pick(
+                random,
+                &[
+                    PrefetcherKind::NextN,
+                    PrefetcherKind::NextN,
+                    PrefetcherKind::Stride,
+                    PrefetcherKind::BestOffset,
+                    PrefetcherKind::Spatial,
+                ],
+            ),
+            pages: pick(random, &[0, 1, 3]),
+            on_first_use: random.below(2) == 0,
+            reserve: pick(random, &[0, 0, 1]),
+            streams: pick(random, &[1, 4]),
+            regions: pick(random, &[1, 8]),
+        },
+        compaction: CompactionConfig {
+            page_cost: Picos::from_micros(1),
+            batch: pick(random, &[1, 3, 16]),
+            copies: pick(random, &[Cost::Charged, Cost::Free]),
+        },
+        promotion: PromotionConfig {
+            threshold: pick(random, &[1, 5, 30]),
+            counts: pick(random, &[PromotionCounts::Uses, PromotionCounts::CacheHits]),
+        },
     }
 }
 

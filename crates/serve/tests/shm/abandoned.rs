@@ -101,7 +101,7 @@ impl Device for Counting {
 #[test]
 fn transactions_of_who_has_gone_are_aborted_a_few_at_a_time() {
     let place = Place::new("shm-abandoned");
-    let config = small("cxl", &["ssd.write_log=512KiB", "ssd.dram=4MiB"]);
+    let config = small("cxl", &["ssd.log.size=512KiB", "ssd.dram=4MiB"]);
     Image::create(&place.path("image"), &config).unwrap();
     let path = Serving::socket(&place);
     let address = Address::parse_unix(&format!("unix:{}", path.display())).unwrap();

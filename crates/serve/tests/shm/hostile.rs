@@ -203,7 +203,7 @@ fn a_breach_aborts_what_was_open_and_ends_what_was_under_way() {
 #[test]
 fn a_transaction_is_ended_once_however_often_a_client_asks() {
     let place = Place::new("shm-ends");
-    let sets = ["ssd.write_log=32KiB", "ssd.tx_log=4B", "ssd.dram=100KiB"];
+    let sets = ["ssd.log.size=32KiB", "ssd.log.tx_log=4B", "ssd.dram=100KiB"];
     Image::create(&place.path("image"), &small("bytefs", &sets)).unwrap();
     let serving = Serving::of(place);
     let raw = Raw::new(&serving);

@@ -28,8 +28,8 @@ impl Serving {
         let config = small(
             "bytefs",
             &[
-                "ssd.write_log=256KiB",
-                "ssd.tx_log=4KiB",
+                "ssd.log.size=256KiB",
+                "ssd.log.tx_log=4KiB",
                 "ssd.dram=512KiB",
                 "nand.blocks_per_plane=48",
             ],

@@ -75,15 +75,7 @@ impl Switch {
     pub fn assignments(&self) -> Vec<(String, String)> {
         let mut table = self.table();
         table.remove("switch");
-        let sections = table.into_iter().flat_map(|(section, keys)| {
-            let keys = keys.as_table().cloned().unwrap_or_default();
-            keys.into_iter().map(move |(key, value)| {
-                let text = value.as_str().map(String::from);
-                let text = text.unwrap_or_else(|| value.to_string());
-                (format!("{section}.{key}"), text)
-            })
-        });
-        sections.collect()
+        settings::values(&table)
     }
 }
 
@@ -358,12 +350,12 @@ mod tests {
 
     #[test]
     fn switches_of_two_papers_that_contradict_each_other_are_refused() {
-        let sets = |value: &str| vec![("ssd.prefetch_pages".to_string(), value.to_string())];
+        let sets = |value: &str| vec![("ssd.prefetch.pages".to_string(), value.to_string())];
         assert_eq!(conflict(&[("one", sets("0")), ("other", sets("0"))]), None);
         let why = conflict(&[("one", sets("0")), ("other", sets("1"))]).unwrap();
         assert_eq!(
             why,
-            "one and other both set ssd.prefetch_pages; leave one out"
+            "one and other both set ssd.prefetch.pages; leave one out"
         );
     }
 

@@ -76,7 +76,7 @@ units::parameters! {
     pub struct DesignConfig: "design" {
         /// Where the data pages live: "ssd" or "dram".
         memory: MemoryKind, "\"ssd\" or \"dram\"", "SkyByte §VI-A; decision D6";
-        /// Whether the device keeps the write log of ssd.write_log beside the data cache; without
+        /// Whether the device keeps the write log of ssd.log.size beside the data cache; without
         /// it the whole ssd.dram is data cache.
         write_log: bool, "true or false", "SkyByte §III-B";
         /// Whether the device may answer SkyByte-Delay and the OS then switches threads.

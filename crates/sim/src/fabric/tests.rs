@@ -90,7 +90,7 @@ fn a_read_that_found_every_l3_mshr_taken_is_not_forgotten_when_the_one_before_it
 #[test]
 fn a_read_does_not_go_to_the_device_before_a_write_of_its_line_is_acknowledged() {
     for design in ["base-cssd", "skybyte-w"] {
-        let mut fabric = fabric(design, &["ssd.write_log=128B"]);
+        let mut fabric = fabric(design, &["ssd.log.size=128B"]);
         // More writes than the log has room for, so that the last one waits on the device.
         for page in 0..5 {
             fabric.write_memory(Time::ZERO, line(page));

@@ -60,7 +60,7 @@ impl DelayPolicy {
             wake,
             stores_switch: stores_switch(config),
             switch_cost: config.os.switch_cost,
-            request_path: config.link.protocol_latency / 2 + config.ssd.cache_lookup,
+            request_path: config.link.protocol_latency / 2 + config.ssd.cache.lookup,
         }
     }
 

@@ -34,7 +34,7 @@ const SETTINGS: &[&str] = &[
     "host.reserve=1",
     "astriflash.ways=2",
     "tpp.scan_period=20us",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

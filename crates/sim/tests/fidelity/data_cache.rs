@@ -13,7 +13,7 @@ pub fn clean_victims_programmed(lab: &Lab) {
     let both = lab.both(&trace, "base-cssd", ONE_FRAME);
     assert_eq!(counts(&both, "flash/program_pages"), (0, 2));
     assert_eq!(both[0].time(), both[1].time());
-    let log = ["ssd.dram=8KiB", "ssd.write_log=4KiB", "ssd.cache_ways=1"];
+    let log = ["ssd.dram=8KiB", "ssd.log.size=4KiB", "ssd.cache.ways=1"];
     let both = lab.both(&trace, "skybyte-w", &log);
     assert_eq!(counts(&both, "flash/program_pages"), (0, 0));
 }
@@ -49,7 +49,7 @@ pub fn virtual_page_numbers(lab: &Lab) {
             program.chase(thread, 64 * PAGE + line * LINE);
         }
     });
-    let two = ["ssd.dram=8KiB", "ssd.write_log=0B", "ssd.cache_ways=1"];
+    let two = ["ssd.dram=8KiB", "ssd.log.size=0B", "ssd.cache.ways=1"];
     let both = lab.both(&trace, "base-cssd", &two);
     assert_eq!(counts(&both, "flash/read_pages"), (2, 4));
     assert_eq!(added(&both), nanos(2 * 3_000));
@@ -61,7 +61,7 @@ pub fn no_prefetch(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..2).for_each(|page| program.chase(thread, page * PAGE));
     });
-    let both = lab.both(&trace, "base-cssd", &["ssd.prefetch_on_first_use=false"]);
+    let both = lab.both(&trace, "base-cssd", &["ssd.prefetch.on_first_use=false"]);
     assert_eq!(counts(&both, "requests/ssd_misses"), (1, 2));
     assert_eq!(counts(&both, "activity/prefetches"), (1, 0));
     assert_eq!(added(&both), nanos(3_000));
@@ -79,14 +79,14 @@ pub fn unlimited_device_mshrs(lab: &Lab) {
         program.writer.map(DATA, 300);
         (0..3).for_each(|nth| program.load(thread, 100 * nth * PAGE));
     });
-    let both = lab.both(&trace, "base-cssd", &["ssd.prefetch_pages=64"]);
+    let both = lab.both(&trace, "base-cssd", &["ssd.prefetch.pages=64"]);
     assert_eq!(counts(&both, "flash/read_pages"), (128, 195));
 
     let trace = one_thread(|program, thread| {
         (0..100).for_each(|page| program.chase(thread, page * PAGE));
     });
     let slow = [
-        "ssd.clean_victims=program",
+        "ssd.cache.clean_victims=program",
         "nand.t_prog=1s",
         "nand.dies_per_chip=16",
     ];

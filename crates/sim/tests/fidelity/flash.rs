@@ -40,7 +40,7 @@ pub fn split_program_timeline(lab: &Lab) {
     });
     let log = [
         "ssd.dram=64KiB",
-        "ssd.write_log=256B",
+        "ssd.log.size=256B",
         "link.ownership=write",
     ];
     let both = lab.both(&trace, "skybyte-w", &[ORDERED, ONE_DIE, &log].concat());
@@ -50,7 +50,7 @@ pub fn split_program_timeline(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..2).for_each(|page| program.chase(thread, page * PAGE));
     });
-    let settings = [ONE_DIE, ONE_FRAME, &["ssd.clean_victims=program"]].concat();
+    let settings = [ONE_DIE, ONE_FRAME, &["ssd.cache.clean_victims=program"]].concat();
     let both = lab.both(&trace, "base-cssd", &settings);
     assert_eq!(counts(&both, "flash/host_program_pages"), (1, 1));
     assert_eq!(both[0].time(), both[1].time());
@@ -81,7 +81,7 @@ pub fn program_80us(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..3).for_each(|page| program.chase(thread, page * PAGE));
     });
-    let settings = [ONE_DIE, ONE_FRAME, &["ssd.clean_victims=program"]].concat();
+    let settings = [ONE_DIE, ONE_FRAME, &["ssd.cache.clean_victims=program"]].concat();
     let both = lab.both(&trace, "base-cssd", &settings);
     assert_eq!(counts(&both, "flash/program_pages"), (2, 2));
     assert_eq!(saved(&both), nanos(20_000));
@@ -100,7 +100,7 @@ pub fn erase_853us(lab: &Lab) {
         "nand.pages_per_block=1",
         "ftl.over_provisioning=40%",
         "ftl.fill=100%",
-        "ssd.clean_victims=program",
+        "ssd.cache.clean_victims=program",
     ];
     let both = lab.both(&trace, "base-cssd", &[ONE_DIE, ONE_FRAME, &small].concat());
     assert_eq!(counts(&both, "flash/erased_blocks"), (6, 6));
@@ -133,7 +133,7 @@ pub fn no_preconditioning(lab: &Lab) {
     let trace = one_thread(|program, thread| {
         (0..30).for_each(|page| program.chase(thread, page * PAGE));
     });
-    let leave = ["ssd.clean_victims=program"];
+    let leave = ["ssd.cache.clean_victims=program"];
     let settings = [ONE_DIE, ONE_FRAME, &small, &leave].concat();
     let both = lab.both(&trace, "base-cssd", &settings);
     assert_eq!(counts(&both, "flash/erased_blocks"), (28, 0));

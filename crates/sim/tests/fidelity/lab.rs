@@ -34,7 +34,7 @@ const BARE: &[&str] = &[
     "cpu.l3_ways=1",
     "cpu.tlb=false",
     "link.bandwidth=unlimited",
-    "ssd.prefetch_pages=0",
+    "ssd.prefetch.pages=0",
     "ssd.dram_access=constant",
     "ssd.read_rate=unlimited",
     "ssd.write_rate=unlimited",
@@ -50,7 +50,7 @@ pub const HIT: Picos = Picos::new(148_500);
 pub const MISS: Picos = Picos::new(3_148_500);
 
 /// A data cache of one page.
-pub const ONE_FRAME: &[&str] = &["ssd.dram=4KiB", "ssd.write_log=0B", "ssd.cache_ways=1"];
+pub const ONE_FRAME: &[&str] = &["ssd.dram=4KiB", "ssd.log.size=0B", "ssd.cache.ways=1"];
 /// All flash is one die.
 pub const ONE_DIE: &[&str] = &[
     "nand.channels=1",

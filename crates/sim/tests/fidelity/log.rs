@@ -25,7 +25,7 @@ fn settings<'a>(log: &[&'a str]) -> Vec<&'a str> {
 
 /// 1152 B are two halves of 9 lines of 64 B, or of 8 of 72 B, which eight lines fill.
 pub fn log_entries_72_bytes(lab: &Lab) {
-    let log = settings(&["ssd.dram=128KiB", "ssd.write_log=1152B"]);
+    let log = settings(&["ssd.dram=128KiB", "ssd.log.size=1152B"]);
     let both = lab.both(&stores(8), "skybyte-w", &log);
     assert_eq!(counts(&both, "activity/log_fills"), (0, 1));
 }
@@ -34,7 +34,7 @@ pub fn log_entries_72_bytes(lab: &Lab) {
 /// KiB, 63 are cache: 15 pages of 4 KiB; seven eighths of 63 KiB have 13. A device without a log
 /// keeps everything.
 pub fn log_seven_eighths(lab: &Lab) {
-    let size = ["ssd.dram=64KiB", "ssd.write_log=1KiB"];
+    let size = ["ssd.dram=64KiB", "ssd.log.size=1KiB"];
     let both = lab.both(&stores(7), "skybyte-w", &settings(&size));
     assert_eq!(counts(&both, "activity/log_fills"), (0, 1));
     // Fourteen pages fit, or one has to leave.
@@ -55,7 +55,7 @@ pub fn log_seven_eighths(lab: &Lab) {
 /// The fifth store comes three stores after the second and waits for the rest of that. A ring has
 /// room.
 pub fn single_ring_log(lab: &Lab) {
-    let log = settings(&["ssd.dram=64KiB", "ssd.write_log=256B"]);
+    let log = settings(&["ssd.dram=64KiB", "ssd.log.size=256B"]);
     let both = lab.both(&stores(5), "skybyte-w", &log);
     let three_stores = STORE * 3;
     assert_eq!(saved(&both), nanos(104_046) - three_stores);
@@ -64,7 +64,7 @@ pub fn single_ring_log(lab: &Lab) {
 /// As [`single_ring_log`], where the fifth store waits: not for the core's 1 us and the lines' 46
 /// ns.
 pub fn compaction_free_of_charge(lab: &Lab) {
-    let log = settings(&["ssd.dram=64KiB", "ssd.write_log=256B"]);
+    let log = settings(&["ssd.dram=64KiB", "ssd.log.size=256B"]);
     let both = lab.both(&stores(5), "skybyte-w", &log);
     assert_eq!(saved(&both), nanos(1_000 + 46));
 }
@@ -109,8 +109,8 @@ pub fn warmup_past_caches(lab: &Lab) {
     let two = [
         "run.warmup=60%",
         "ssd.dram=8KiB",
-        "ssd.write_log=0B",
-        "ssd.cache_ways=2",
+        "ssd.log.size=0B",
+        "ssd.cache.ways=2",
     ];
     let both = lab.both(&trace, "base-cssd", &[BIG_CACHES, &two].concat());
     assert_eq!(counts(&both, "flash/read_pages"), (2, 1));
@@ -121,7 +121,7 @@ pub fn warmup_past_caches(lab: &Lab) {
             .iter()
             .for_each(|page| program.store(thread, page * (PAGE + LINE)));
     });
-    let log = ["run.warmup=50%", "ssd.dram=64KiB", "ssd.write_log=512B"];
+    let log = ["run.warmup=50%", "ssd.dram=64KiB", "ssd.log.size=512B"];
     let both = lab.both(&trace, "skybyte-w", &settings(&log));
     assert_eq!(counts(&both, "activity/log_fills"), (0, 1));
 }
@@ -136,7 +136,7 @@ pub fn no_log_merge_on_fill(lab: &Lab) {
         program.store(thread, 0);
         program.chase(thread, LINE);
     });
-    let log = settings(&["ssd.dram=12KiB", "ssd.write_log=4KiB", "ssd.cache_ways=2"]);
+    let log = settings(&["ssd.dram=12KiB", "ssd.log.size=4KiB", "ssd.cache.ways=2"]);
     let both = lab.both(&trace, "skybyte-w", &log);
     assert_eq!(saved(&both), nanos(46));
 

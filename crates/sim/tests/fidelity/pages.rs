@@ -31,10 +31,10 @@ struct Rows {
 }
 
 /// A page is offered at its second access.
-const EAGER: &[&str] = &["ssd.promotion_threshold=1"];
+const EAGER: &[&str] = &["ssd.promotion.threshold=1"];
 /// Promotion in no time: nothing of the paper's path is left.
 const INSTANT: &[&str] = &[
-    "ssd.promotion_threshold=1",
+    "ssd.promotion.threshold=1",
     "host.migration=instant",
     "host.interrupt_latency=0ps",
     "host.handler_cost=0ps",
@@ -91,7 +91,7 @@ pub fn promotion_forgets_dirt(lab: &Lab) {
         loads(program, thread, 1, 0..8);
         loads(program, thread, 0, 10..18);
     });
-    let settings = [INSTANT, &["ssd.promotion_threshold=8"]].concat();
+    let settings = [INSTANT, &["ssd.promotion.threshold=8"]].concat();
     let both = lab.both(&trace, "skybyte-wp", &settings);
     let expected = [
         (Reclaimed::Copying(Lpa::new(0)), false),
@@ -161,7 +161,7 @@ pub fn lru_host_pages(lab: &Lab) {
         &[
             "host.promoted=64KiB",
             "host.demotion=lost",
-            "ssd.promotion_threshold=1",
+            "ssd.promotion.threshold=1",
         ],
     ]
     .concat();

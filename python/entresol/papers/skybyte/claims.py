@@ -122,7 +122,7 @@ def _parameter(key: str) -> Callable[[Source], float | None]:
     """The value of a parameter of the paper's machine, in the unit of its text."""
 
     def value(_source: Source) -> float | None:
-        section, _, name = key.partition(".")
+        section, _, name = key.rpartition(".")
         text = core.effective_config(core.Setup("table2"), "skybyte-full")[section][name]
         number = re.match(r"[0-9.]+", text)
         return None if number is None else float(number.group())
@@ -197,9 +197,9 @@ _TABLE: dict[str, Entry] = {
     "PLB entries": (SETTING, "`host.plb`", _parameter("host.plb")),
     "PLB entry size": (QUOTED, "a cost of hardware that is not modelled", _constant(None)),
     "lookup latency of a 64 MB write log (FPGA)": (
-        SETTING, "`ssd.log_lookup`", _parameter("ssd.log_lookup")),
+        SETTING, "`ssd.log.lookup`", _parameter("ssd.log.lookup")),
     "lookup latency of a 512 MB data cache (FPGA)": (
-        SETTING, "`ssd.cache_lookup`", _parameter("ssd.cache_lookup")),
+        SETTING, "`ssd.cache.lookup`", _parameter("ssd.cache.lookup")),
     "extra lookup latency with larger log (upper bound)": (QUOTED, "not modelled",
                                                            _constant(None)),
     "FPGA peak cacheline read throughput": (

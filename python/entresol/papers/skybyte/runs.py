@@ -49,7 +49,7 @@ def threads_of(design: str) -> int:
 def want(
     workload: str, design: str, *, threads: int | None = None, nand: str = "", **sizes: str
 ) -> Want:
-    """A run with the paper's threads. `ssd__write_log="4MiB"` sets `ssd.write_log`."""
+    """A run with the paper's threads. `ssd__log__size="4MiB"` sets `ssd.log.size`."""
     return Want(workload, design, threads or threads_of(design), plan.overrides(sizes), nand)
 
 

@@ -30,7 +30,7 @@ DESIGNS = ("base-cssd", "skybyte-p", "skybyte-w", "skybyte-wp", "skybyte-full")
 def _log(settings: Settings, workload: str, megabytes: float) -> Want:
     if megabytes == DEFAULT_LOG:  # The same run as elsewhere.
         return want(workload, "skybyte-wp")
-    return want(workload, "skybyte-wp", ssd__write_log=settings.size(megabytes))
+    return want(workload, "skybyte-wp", ssd__log__size=settings.size(megabytes))
 
 
 def log_wants(settings: Settings) -> list[Want]:
@@ -132,7 +132,7 @@ def _host(settings: Settings, workload: str, design: str, gigabytes: float) -> W
     promoted = gigabytes * 1024
     return want(workload, design, host__promoted=settings.size(promoted),
                 ssd__dram=settings.size(promoted / 4),
-                ssd__write_log=settings.size(promoted / 32))  # fmt: skip
+                ssd__log__size=settings.size(promoted / 32))  # fmt: skip
 
 
 def dram_wants(settings: Settings) -> list[Want]:
