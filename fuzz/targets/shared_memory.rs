@@ -11,11 +11,7 @@ use std::sync::LazyLock;
 use units::Bytes;
 
 static LAYOUT: LazyLock<Layout> = LazyLock::new(|| {
-    let shape = Shape {
-        capacity: Bytes::from_mib(64),
-        block: Bytes::from_kib(4),
-        has_transactions: true,
-    };
+    let shape = Shape::plain(Bytes::from_mib(64), Bytes::from_kib(4));
     Layout::new(shape, Bytes::from_kib(256)).expect("a layout")
 });
 static REGION: LazyLock<Region> = LazyLock::new(|| memory(LAYOUT.bytes()).expect("memory").1);

@@ -1,7 +1,10 @@
 //! A device of another process, for Python.
 
 use crate::EntresolError;
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError as Refusal};
+use port::{
+    Acknowledge, Atomicity, Command, Completion, Conflict, Device, DeviceError as Refusal, Payload,
+    PersistenceDomain, TxOptions,
+};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::prelude::*;
@@ -40,6 +43,13 @@ fn times(completion: Completion) -> Times {
         finished,
     } = completion;
     (submitted.as_picos(), finished.as_picos())
+}
+
+fn conflict(wait: bool) -> Conflict {
+    match wait {
+        true => Conflict::Wait,
+        false => Conflict::Refuse,
+    }
 }
 
 /// Parts in which a transaction ended: 1 if as a whole.
@@ -124,14 +134,32 @@ impl SharedDevice {
         Ok(Self { client })
     }
 
-    /// Capacity and block in bytes, and whether there are transactions.
-    fn shape(&self) -> PyResult<(u64, u64, bool)> {
+    /// What the device is, as JSON.
+    fn shape(&self) -> PyResult<String> {
         let shape = self.client()?.shape();
-        Ok((
-            shape.capacity.get(),
-            shape.block.get(),
-            shape.has_transactions,
-        ))
+        let survives = |domain| domain == PersistenceDomain::Device;
+        let limits = shape.transactions;
+        let costs = shape.costs;
+        Ok(json!({
+            "capacity": shape.capacity.get(),
+            "block": shape.block.get(),
+            "line": shape.line.get(),
+            "bytes_survive": survives(shape.byte_domain),
+            "blocks_survive": survives(shape.block_domain),
+            "most_open_transactions": limits.map_or(0, |limits| limits.open),
+            "most_open_lines": limits.map_or(0, |limits| limits.lines),
+            "pmem": shape.pmem.get(),
+            "costs": {
+                "line_read_ps": costs.line_read.get(),
+                "line_write_ps": costs.line_write.get(),
+                "line_reads": costs.line_reads,
+                "line_writes": costs.line_writes,
+                "block_command_ps": costs.block_command.get(),
+                "read_bandwidth": costs.read_bandwidth.get(),
+                "write_bandwidth": costs.write_bandwidth.get(),
+            },
+        })
+        .to_string())
     }
 
     fn read(&self, py: Python<'_>, at: u64, size: u64, blocks: bool) -> PyResult<Py<PyBytes>> {
@@ -154,9 +182,36 @@ impl SharedDevice {
         Ok(times)
     }
 
-    fn write(&self, py: Python<'_>, at: u64, bytes: PyBuffer<u8>, tx: u32) -> PyResult<Times> {
+    /// Under a transaction or 0; `wait` says whether it waits for other transactions.
+    fn write(
+        &self,
+        py: Python<'_>,
+        at: u64,
+        bytes: PyBuffer<u8>,
+        tx: u32,
+        wait: bool,
+    ) -> PyResult<Times> {
         let (client, bytes) = (self.client()?, bytes.to_vec(py)?);
-        let written = client.write(ByteAddr::new(at), &bytes, TxId::new(tx));
+        let payload = Payload::Out(&bytes);
+        let command = Command::Write(TxId::new(tx));
+        let written = client.request(command, ByteAddr::new(at), payload, conflict(wait));
+        Self::wait(py, &client, written).map(|(completion, _)| times(completion))
+    }
+
+    fn write_vectored(
+        &self,
+        py: Python<'_>,
+        parts: Vec<(u64, PyBuffer<u8>)>,
+        tx: u32,
+    ) -> PyResult<Times> {
+        let client = self.client()?;
+        let part = |(at, bytes): (u64, PyBuffer<u8>)| Ok((ByteAddr::new(at), bytes.to_vec(py)?));
+        let parts: Vec<_> = parts.into_iter().map(part).collect::<PyResult<_>>()?;
+        let slices: Vec<_> = parts
+            .iter()
+            .map(|(at, bytes)| (*at, bytes.as_slice()))
+            .collect();
+        let written = client.write_vectored(&slices, TxId::new(tx));
         Self::wait(py, &client, written).map(times)
     }
 
@@ -192,10 +247,26 @@ impl SharedDevice {
         Self::wait(py, &client, client.flush()).map(times)
     }
 
-    fn begin(&self, py: Python<'_>) -> PyResult<u32> {
+    fn drain(&self, py: Python<'_>) -> PyResult<Times> {
         let client = self.client()?;
-        let tx = py.detach(|| client.begin()).map_err(wrong)?;
-        Ok(tx.get())
+        Self::wait(py, &client, client.drain()).map(times)
+    }
+
+    fn begin(&self, py: Python<'_>, lines: u32, may_split: bool, wait: bool) -> PyResult<u32> {
+        let client = self.client()?;
+        let options = TxOptions {
+            lines,
+            may_split,
+            conflict: conflict(wait),
+        };
+        let begun = Self::wait(py, &client, client.begin(options));
+        begun.map(TxId::get)
+    }
+
+    /// Aborts a transaction and does not wait.
+    fn abandon(&self, tx: u32) -> PyResult<()> {
+        self.client()?.abandon(TxId::new(tx));
+        Ok(())
     }
 
     fn commit(&self, py: Python<'_>, tx: u32) -> PyResult<(Times, u32)> {

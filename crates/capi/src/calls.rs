@@ -5,8 +5,12 @@
 //! during the call; of each place for a result, that it is null or may be written.
 #![allow(unsafe_code)]
 
-use crate::types::{CShape, CStats, CTimes, MISUSE, UNREACHABLE, parts, status};
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError};
+use crate::types::{
+    CPart, CShape, CStats, CTimes, MISUSE, NO_WAIT, UNREACHABLE, WHOLE, parts, status,
+};
+use port::{
+    Acknowledge, Command, Completion, Conflict, Device, DeviceError, Outcome, Payload, TxOptions,
+};
 use shm::{Client, Connect};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
@@ -109,7 +113,7 @@ fn closed<'c, F>(
     request: impl FnOnce(&'c Client) -> F,
 ) -> c_int
 where
-    F: Future<Output = Result<(Completion, Atomicity), DeviceError>>,
+    F: Future<Output = Outcome>,
 {
     call(|| {
         let client = known(device)?;
@@ -270,10 +274,91 @@ pub extern "C" fn entresol_flush(device: *const Client, times: *mut CTimes) -> c
     timed(device, times, |client| Ok(client.flush()))
 }
 
+/// All ports.
+#[unsafe(no_mangle)]
+pub extern "C" fn entresol_drain(device: *const Client, times: *mut CTimes) -> c_int {
+    timed(device, times, |client| Ok(client.drain()))
+}
+
+/// Byte port; refused instead of waiting.
+#[unsafe(no_mangle)]
+pub extern "C" fn entresol_try_write(
+    device: *const Client,
+    at: u64,
+    from: *const c_void,
+    size: usize,
+    tx: u32,
+    times: *mut CTimes,
+) -> c_int {
+    call(|| {
+        let client = known(device)?;
+        let payload = Payload::Out(bytes(from, size)?);
+        let command = Command::Write(TxId::new(tx));
+        let at = ByteAddr::new(at);
+        let done = client.wait(client.request(command, at, payload, Conflict::Refuse));
+        Ok(outcome(done, |(completion, _)| put(times, completion)))
+    })
+}
+
+/// Byte port; several writes together.
+#[unsafe(no_mangle)]
+pub extern "C" fn entresol_write_vectored(
+    device: *const Client,
+    parts: *const CPart,
+    count: usize,
+    tx: u32,
+    times: *mut CTimes,
+) -> c_int {
+    timed(device, times, |client| {
+        let parts = match (parts.is_null(), count) {
+            (_, 0) => &[],
+            (true, _) => return Err(failed(MISUSE, "the parts are null; give as many as named")),
+            // SAFETY: the header demands so many parts that nobody changes.
+            (false, _) => unsafe { std::slice::from_raw_parts(parts, count) },
+        };
+        let one = |part: &CPart| Ok((ByteAddr::new(part.at), bytes(part.from, part.size)?));
+        let parts: Vec<_> = parts.iter().map(one).collect::<Result<_, c_int>>()?;
+        Ok(client.write_vectored(&parts, TxId::new(tx)))
+    })
+}
+
 /// Opens a transaction.
 #[unsafe(no_mangle)]
 pub extern "C" fn entresol_begin(device: *const Client, tx: *mut u32) -> c_int {
-    call(|| Ok(outcome(known(device)?.begin(), |name| put(tx, name.get()))))
+    begin(device, TxOptions::default(), tx)
+}
+
+/// Opens a transaction that is like this.
+#[unsafe(no_mangle)]
+pub extern "C" fn entresol_begin_with(
+    device: *const Client,
+    lines: u32,
+    flags: u32,
+    tx: *mut u32,
+) -> c_int {
+    if flags & !(WHOLE | NO_WAIT) != 0 {
+        return failed(
+            MISUSE,
+            "the flags have bits that are not known; see entresol.h",
+        );
+    }
+    let options = TxOptions {
+        lines,
+        may_split: flags & WHOLE == 0,
+        conflict: match flags & NO_WAIT {
+            0 => Conflict::Wait,
+            _ => Conflict::Refuse,
+        },
+    };
+    begin(device, options, tx)
+}
+
+fn begin(device: *const Client, options: TxOptions, tx: *mut u32) -> c_int {
+    call(|| {
+        let client = known(device)?;
+        let begun = client.wait(client.begin(options));
+        Ok(outcome(begun, |name| put(tx, name.get())))
+    })
 }
 
 /// Closes a transaction.

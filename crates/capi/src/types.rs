@@ -1,7 +1,9 @@
 //! What crosses the border by value, as `entresol.h` has it.
 
-use port::{Atomicity, Completion, DeviceError, DeviceStats, PortTraffic, Shape};
-use std::ffi::c_int;
+use port::{
+    Atomicity, Completion, DeviceError, DeviceStats, PersistenceDomain, PortTraffic, Shape,
+};
+use std::ffi::{c_int, c_void};
 
 /// The device cannot be reached.
 pub const UNREACHABLE: c_int = 100;
@@ -9,6 +11,11 @@ pub const UNREACHABLE: c_int = 100;
 pub const FORKED: c_int = 102;
 /// A null pointer, a path that is no text.
 pub const MISUSE: c_int = 101;
+
+/// A transaction is not committed in parts.
+pub const WHOLE: u32 = 1;
+/// A reservation is refused if there is no room.
+pub const NO_WAIT: u32 = 2;
 
 /// Number of a refusal: those of `docs/formats/shm.md`.
 pub fn status(error: &DeviceError) -> c_int {
@@ -25,6 +32,9 @@ pub fn status(error: &DeviceError) -> c_int {
         DeviceError::Stopped { .. } => 10,
         DeviceError::Forked => FORKED,
         DeviceError::Deadlock { .. } => 11,
+        DeviceError::TooLarge { .. } => 12,
+        DeviceError::BeyondReservation { .. } => 13,
+        DeviceError::LateReservation { .. } => 14,
     }
 }
 
@@ -33,17 +43,57 @@ pub fn status(error: &DeviceError) -> c_int {
 pub struct CShape {
     capacity: u64,
     block: u64,
+    line: u64,
     has_transactions: c_int,
+    bytes_survive: c_int,
+    blocks_survive: c_int,
+    most_open_transactions: u32,
+    most_open_lines: u32,
+    line_reads: u32,
+    line_writes: u32,
+    line_read_ps: u64,
+    line_write_ps: u64,
+    block_command_ps: u64,
+    read_bandwidth: u64,
+    write_bandwidth: u64,
+    pmem: u64,
 }
 
 impl From<Shape> for CShape {
     fn from(shape: Shape) -> Self {
+        let survives = |domain| c_int::from(domain == PersistenceDomain::Device);
+        let limits = shape.transactions;
+        let costs = shape.costs;
         Self {
             capacity: shape.capacity.get(),
             block: shape.block.get(),
-            has_transactions: c_int::from(shape.has_transactions),
+            line: shape.line.get(),
+            has_transactions: c_int::from(limits.is_some()),
+            bytes_survive: survives(shape.byte_domain),
+            blocks_survive: survives(shape.block_domain),
+            most_open_transactions: limits.map_or(0, |limits| limits.open),
+            most_open_lines: limits.map_or(0, |limits| limits.lines),
+            line_reads: costs.line_reads,
+            line_writes: costs.line_writes,
+            line_read_ps: costs.line_read.get(),
+            line_write_ps: costs.line_write.get(),
+            block_command_ps: costs.block_command.get(),
+            read_bandwidth: costs.read_bandwidth.get(),
+            write_bandwidth: costs.write_bandwidth.get(),
+            pmem: shape.pmem.get(),
         }
     }
+}
+
+/// `entresol_part`.
+#[repr(C)]
+pub struct CPart {
+    /// First byte on the device.
+    pub at: u64,
+    /// What is written there.
+    pub from: *const c_void,
+    /// How many bytes.
+    pub size: usize,
 }
 
 /// `entresol_times`.

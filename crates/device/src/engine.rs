@@ -16,9 +16,7 @@ use crate::recovery::{self, Recovered};
 use crate::superblock::Role;
 use crate::watchers::Watchers;
 use firmware::PowerLossProtection;
-use port::{
-    Atomicity, Command, Completion, Conflict, DeviceError, DeviceStats, Finished, Shape, Ticket,
-};
+use port::{Command, Conflict, DeviceError, DeviceStats, Finished, Outcome, Shape, Ticket};
 use soc::{Engine, EngineConfig, Resources};
 use std::path::{Path, PathBuf};
 use std::task::Waker;
@@ -104,7 +102,6 @@ impl DeviceEngine {
         let begin = at_open.stats.clock + recovered.scan;
         let faults = faults_of(&config, &tables, &at_open);
         let has_log = config.ssd.log.half_slot_count() > 0;
-        let has_transactions = no_transactions.is_none();
         let kept = match (has_log, config.ssd.power_loss_protection) {
             (true, PowerLossProtection::Battery) => "everything acknowledged",
             _ => "everything that was flushed",
@@ -119,6 +116,7 @@ impl DeviceEngine {
             page,
             capacity: config.capacity(),
             has_log,
+            has_battery: config.ssd.power_loss_protection == PowerLossProtection::Battery,
             transactions: config.device.transactions,
             next_transaction,
             no_transactions,
@@ -132,14 +130,11 @@ impl DeviceEngine {
         let map = engine.bytes_mut().tables.map_mut();
         Counters::open(map);
         at_open.unsafe_shutdowns = Counters::read(map).unsafe_shutdowns;
+        let shape = engine.shape();
         let mut device = Self {
             engine,
             page,
-            shape: Shape {
-                capacity: config.capacity(),
-                block: page.bytes(),
-                has_transactions,
-            },
+            shape,
             wall: (pace == Pace::Real).then(|| WallClock::start(begin)),
             lag: Lag::default(),
             until_write: HEALTH_STEP,
@@ -220,12 +215,19 @@ impl DeviceEngine {
         self.engine.next_deadline()
     }
 
-    /// Opens a transaction.
+    /// Opens a transaction; says whether it may be committed in parts.
     ///
     /// # Errors
     /// A device without transactions, or with as many open ones as it takes.
-    pub fn begin(&mut self) -> Result<TxId, DeviceError> {
-        self.engine.begin()
+    pub fn begin(&mut self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.engine.begin(may_split)
+    }
+
+    /// Submits the abort of a transaction that nobody waits for. One that is not open is none.
+    pub fn abandon_transaction(&mut self, tx: TxId) {
+        if let Ok(ticket) = self.submit(Command::Abort(tx), ByteAddr::new(0), Bytes::ZERO) {
+            self.abandon(ticket);
+        }
     }
 
     /// Submits a command without bytes of its own, or that reads `size` bytes: now.
@@ -238,7 +240,7 @@ impl DeviceEngine {
         at: ByteAddr,
         size: Bytes,
     ) -> Result<Ticket, DeviceError> {
-        self.submit_any(command, (at, size), &[])
+        self.submit_any(command, (at, size), Conflict::Wait, &[])
     }
 
     /// Submits a write: now.
@@ -252,29 +254,29 @@ impl DeviceEngine {
         bytes: &[u8],
     ) -> Result<Ticket, DeviceError> {
         let size = Bytes::new(bytes.len() as u64);
-        self.submit_any(command, (at, size), bytes)
+        self.submit_any(command, (at, size), Conflict::Wait, bytes)
     }
 
-    fn submit_any(
+    /// Submits any command: now.
+    ///
+    /// # Errors
+    /// What can be refused at once.
+    pub fn submit_any(
         &mut self,
         command: Command,
         range: (ByteAddr, Bytes),
+        conflict: Conflict,
         bytes: &[u8],
     ) -> Result<Ticket, DeviceError> {
         let now = self.catch_up();
-        let engine = &mut self.engine;
-        let ticket = engine.submit(now, command, range, Conflict::Refuse, bytes);
+        let ticket = self.engine.submit(now, command, range, conflict, bytes);
         self.note_finished();
         ticket
     }
 
     /// What came of a command, if it is done; the ticket is used up then. Bytes that were read go
     /// to `into`.
-    pub fn take(
-        &mut self,
-        ticket: Ticket,
-        into: &mut [u8],
-    ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
+    pub fn take(&mut self, ticket: Ticket, into: &mut [u8]) -> Option<Outcome> {
         self.engine.take(ticket, into)
     }
 
@@ -324,9 +326,9 @@ impl DeviceEngine {
         let mut finished = std::mem::take(&mut self.finished);
         for done in &finished {
             self.watchers.done(done.ticket.index());
-            if !done.is_failed {
+            if let Some(kind) = Kind::of(done.command).filter(|_| !done.is_failed) {
                 let map = self.engine.bytes_mut().tables.map_mut();
-                latency::record(map, Kind::of(done.command), done.completion.took());
+                latency::record(map, kind, done.completion.took());
             }
             self.count_down();
         }
@@ -341,11 +343,7 @@ impl DeviceEngine {
     ///
     /// # Errors
     /// What went wrong with it.
-    pub fn finish(
-        &mut self,
-        ticket: Ticket,
-        into: &mut [u8],
-    ) -> Result<(Completion, Atomicity), DeviceError> {
+    pub fn finish(&mut self, ticket: Ticket, into: &mut [u8]) -> Outcome {
         loop {
             if let Some(result) = self.take(ticket, into) {
                 return result;
@@ -472,18 +470,14 @@ impl port::Engine for DeviceEngine {
         self.note_finished();
         ticket
     }
-    fn take(
-        &mut self,
-        ticket: Ticket,
-        into: &mut [u8],
-    ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
+    fn take(&mut self, ticket: Ticket, into: &mut [u8]) -> Option<Outcome> {
         self.engine.take(ticket, into)
     }
     fn abandon(&mut self, ticket: Ticket) {
         self.engine.abandon(ticket);
     }
-    fn begin(&mut self) -> Result<TxId, DeviceError> {
-        self.engine.begin()
+    fn begin(&mut self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.engine.begin(may_split)
     }
     fn stats(&self) -> DeviceStats {
         DeviceEngine::stats(self)

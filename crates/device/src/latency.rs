@@ -75,9 +75,9 @@ impl Kind {
         }
     }
 
-    /// Of what is asked.
-    pub(crate) const fn of(command: Command) -> Self {
-        match command {
+    /// Of what is asked; of a reservation there is none.
+    pub(crate) const fn of(command: Command) -> Option<Self> {
+        Some(match command {
             Command::Read | Command::ReadLines => Self::ByteRead,
             Command::Write(_) | Command::WriteLines => Self::ByteWrite,
             Command::Persist | Command::Drain => Self::Persist,
@@ -87,7 +87,8 @@ impl Kind {
             Command::Flush => Self::Flush,
             Command::Commit(_) => Self::Commit,
             Command::Abort(_) => Self::Abort,
-        }
+            Command::Reserve(_) => return None,
+        })
     }
 }
 

@@ -1,8 +1,12 @@
 //! A device without firmware and flash.
 
 use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
 use port::{
-    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+    Atomicity, Command, Completion, Conflict, Device, DeviceError, DeviceStats, Drive, Outcome,
+    Payload, PortTraffic, Shape, Turned,
 };
 use units::{ByteAddr, Bytes, Time, TxId};
 
@@ -24,11 +28,7 @@ impl Ram {
     /// Zeroes. The system gives the memory when it is first written.
     pub fn new(capacity: Bytes, block: Bytes) -> Self {
         Self {
-            shape: Shape {
-                capacity,
-                block,
-                has_transactions: false,
-            },
+            shape: Shape::plain(capacity, block),
             bytes: RefCell::new(vec![0; capacity.get() as usize]),
             stats: Cell::default(),
         }
@@ -70,78 +70,110 @@ impl Drive for Ram {
     }
 }
 
+impl Ram {
+    fn done(
+        &self,
+        command: Command,
+        at: ByteAddr,
+        payload: &mut Payload<'_>,
+    ) -> Result<Completion, DeviceError> {
+        let size = payload.size().get() as usize;
+        let range = match command {
+            Command::ReadBlocks | Command::WriteBlocks(_) | Command::Trim => {
+                self.blocks(at, size)?
+            }
+            _ => self.range(at, size)?,
+        };
+        let moved = payload.size();
+        match command {
+            Command::Read | Command::ReadLines | Command::ReadBlocks => {
+                payload
+                    .bytes_in()
+                    .copy_from_slice(&self.bytes.borrow()[range]);
+                Ok(self.count(|stats| {
+                    let port = port_of(stats, command);
+                    port.reads += 1;
+                    port.to_host += moved;
+                }))
+            }
+            Command::Write(tx) if tx != TxId::NONE => Err(NO_LOG),
+            Command::Write(_) | Command::WriteLines | Command::WriteBlocks(_) => {
+                self.bytes.borrow_mut()[range].copy_from_slice(payload.bytes_out());
+                Ok(self.count(|stats| {
+                    let port = port_of(stats, command);
+                    port.writes += 1;
+                    port.to_device += moved;
+                }))
+            }
+            Command::Trim => {
+                self.bytes.borrow_mut()[range].fill(0);
+                Ok(NOW)
+            }
+            Command::Persist | Command::Flush | Command::Drain => {
+                Ok(self.count(|stats| stats.barriers += 1))
+            }
+            Command::Reserve(_) | Command::Commit(_) | Command::Abort(_) => Err(NO_LOG),
+        }
+    }
+}
+
+fn port_of(stats: &mut DeviceStats, command: Command) -> &mut PortTraffic {
+    match command.is_block() {
+        true => &mut stats.block_port,
+        false => &mut stats.byte_port,
+    }
+}
+
+/// A request of a [`Ram`]; done when it is first polled.
+pub struct RamRequest<'a> {
+    ram: &'a Ram,
+    command: Command,
+    at: ByteAddr,
+    payload: Payload<'a>,
+}
+
+impl Future for RamRequest<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Outcome> {
+        let Self {
+            ram,
+            command,
+            at,
+            payload,
+        } = &mut *self;
+        let done = ram.done(*command, *at, payload);
+        Poll::Ready(done.map(|completion| (completion, Atomicity::Whole)))
+    }
+}
+
 impl Device for Ram {
+    type Pending<'a> = RamRequest<'a>;
+
     fn shape(&self) -> Shape {
         self.shape
     }
 
-    async fn read(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        into.copy_from_slice(&self.bytes.borrow()[self.range(at, into.len())?]);
-        Ok(self.count(|stats| {
-            stats.byte_port.reads += 1;
-            stats.byte_port.to_host += Bytes::new(into.len() as u64);
-        }))
-    }
-
-    async fn write(&self, at: ByteAddr, bytes: &[u8], tx: TxId) -> Result<Completion, DeviceError> {
-        if tx != TxId::NONE {
-            return Err(NO_LOG);
-        }
-        let range = self.range(at, bytes.len())?;
-        self.bytes.borrow_mut()[range].copy_from_slice(bytes);
-        Ok(self.count(|stats| {
-            stats.byte_port.writes += 1;
-            stats.byte_port.to_device += Bytes::new(bytes.len() as u64);
-        }))
-    }
-
-    async fn persist(&self) -> Result<Completion, DeviceError> {
-        Ok(self.count(|stats| stats.barriers += 1))
-    }
-
-    async fn read_blocks(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        into.copy_from_slice(&self.bytes.borrow()[self.blocks(at, into.len())?]);
-        Ok(self.count(|stats| {
-            stats.block_port.reads += 1;
-            stats.block_port.to_host += Bytes::new(into.len() as u64);
-        }))
-    }
-
-    async fn write_blocks(
-        &self,
+    fn request<'a>(
+        &'a self,
+        command: Command,
         at: ByteAddr,
-        bytes: &[u8],
-        _when: Acknowledge,
-    ) -> Result<Completion, DeviceError> {
-        let range = self.blocks(at, bytes.len())?;
-        self.bytes.borrow_mut()[range].copy_from_slice(bytes);
-        Ok(self.count(|stats| {
-            stats.block_port.writes += 1;
-            stats.block_port.to_device += Bytes::new(bytes.len() as u64);
-        }))
+        payload: Payload<'a>,
+        _: Conflict,
+    ) -> RamRequest<'a> {
+        RamRequest {
+            ram: self,
+            command,
+            at,
+            payload,
+        }
     }
 
-    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
-        let range = self.blocks(at, size.get() as usize)?;
-        self.bytes.borrow_mut()[range].fill(0);
-        Ok(NOW)
-    }
-
-    async fn flush(&self) -> Result<Completion, DeviceError> {
-        self.persist().await
-    }
-
-    fn begin(&self) -> Result<TxId, DeviceError> {
+    fn open(&self, _: bool) -> Result<TxId, DeviceError> {
         Err(NO_LOG)
     }
 
-    async fn commit(&self, _tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        Err(NO_LOG)
-    }
-
-    async fn abort(&self, _tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        Err(NO_LOG)
-    }
+    fn abandon(&self, _: TxId) {}
 
     fn stats(&self) -> DeviceStats {
         self.stats.get()

@@ -8,14 +8,15 @@ use crate::engine::{DeviceEngine, Step};
 use crate::error::DeviceFileError;
 use crate::pace::{Pace, wait};
 use port::{
-    Acknowledge, Atomicity, Command, Completion, Device, DeviceError, DeviceStats, Drive, Shape,
-    Ticket, Turned, block_on_with,
+    Command, Conflict, Device, DeviceError, DeviceStats, Drive, Outcome, Payload, Shape, Ticket,
+    Turned, block_on_with,
 };
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
-use units::{ByteAddr, Bytes, TxId};
+use std::task::{Context, Poll};
+use units::{ByteAddr, TxId};
 
 /// A device of real bytes, for many tasks and threads of one process.
 pub struct RealDevice {
@@ -57,74 +58,55 @@ impl RealDevice {
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         block_on_with(self, future, wait)
     }
-
-    async fn run(
-        &self,
-        submit: impl FnOnce(&mut DeviceEngine) -> Result<Ticket, DeviceError>,
-        into: &mut [u8],
-    ) -> Result<(Completion, Atomicity), DeviceError> {
-        let ticket = submit(&mut self.engine())?;
-        let mut waiting = Waiting {
-            device: self,
-            ticket: Some(ticket),
-        };
-        poll_fn(|context| {
-            let mut engine = self.engine();
-            if let Some(result) = engine.take(ticket, into) {
-                waiting.ticket = None;
-                return Poll::Ready(result);
-            }
-            engine.watch(ticket, context.waker());
-            Poll::Pending
-        })
-        .await
-    }
-
-    async fn run_plain(
-        &self,
-        command: Command,
-        at: ByteAddr,
-        size: Bytes,
-    ) -> Result<(Completion, Atomicity), DeviceError> {
-        self.run(|engine| engine.submit(command, at, size), &mut [])
-            .await
-    }
-
-    async fn run_read(
-        &self,
-        command: Command,
-        at: ByteAddr,
-        into: &mut [u8],
-    ) -> Result<Completion, DeviceError> {
-        let size = Bytes::new(into.len() as u64);
-        let result = self
-            .run(|engine| engine.submit(command, at, size), into)
-            .await;
-        result.map(|(completion, _)| completion)
-    }
-
-    async fn run_write(
-        &self,
-        command: Command,
-        at: ByteAddr,
-        bytes: &[u8],
-    ) -> Result<Completion, DeviceError> {
-        let result = self
-            .run(|engine| engine.submit_write(command, at, bytes), &mut [])
-            .await;
-        result.map(|(completion, _)| completion)
-    }
 }
 
-/// A command whose future may be dropped.
-struct Waiting<'a> {
+/// A request of a [`RealDevice`].
+pub struct Pending<'a> {
     device: &'a RealDevice,
-    ticket: Option<Ticket>,
+    payload: Payload<'a>,
+    state: State,
 }
 
-impl Drop for Waiting<'_> {
+enum State {
+    /// It was not polled.
+    New(Command, ByteAddr, Conflict),
+    /// The engine has it.
+    Submitted(Ticket),
+    /// Its outcome was taken.
+    Over,
+}
+
+impl Future for Pending<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let Self {
+            device,
+            payload,
+            state,
+        } = &mut *self;
+        let mut engine = device.engine();
+        if let State::New(command, at, conflict) = *state {
+            let range = (at, payload.size());
+            *state = State::Over;
+            let ticket = engine.submit_any(command, range, conflict, payload.bytes_out())?;
+            *state = State::Submitted(ticket);
+        }
+        let State::Submitted(ticket) = *state else {
+            panic!("a request is polled after its end");
+        };
+        if let Some(outcome) = engine.take(ticket, payload.bytes_in()) {
+            *state = State::Over;
+            return Poll::Ready(outcome);
+        }
+        engine.watch(ticket, context.waker());
+        Poll::Pending
+    }
+}
+
+impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket
+        if let State::Submitted(ticket) = self.state
             && let Ok(mut engine) = self.device.engine.lock()
         {
             engine.abandon(ticket);
@@ -145,77 +127,35 @@ impl Drive for RealDevice {
 }
 
 impl Device for RealDevice {
+    type Pending<'a> = Pending<'a>;
+
     fn shape(&self) -> Shape {
         self.shape
     }
 
-    fn read(
-        &self,
+    fn request<'a>(
+        &'a self,
+        command: Command,
         at: ByteAddr,
-        into: &mut [u8],
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_read(Command::Read, at, into)
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Pending<'a> {
+        Pending {
+            device: self,
+            payload,
+            state: State::New(command, at, conflict),
+        }
     }
 
-    fn write(
-        &self,
-        at: ByteAddr,
-        bytes: &[u8],
-        tx: TxId,
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_write(Command::Write(tx), at, bytes)
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.engine().begin(may_split)
     }
 
-    async fn persist(&self) -> Result<Completion, DeviceError> {
-        let nowhere = (ByteAddr::new(0), Bytes::ZERO);
-        let result = self.run_plain(Command::Persist, nowhere.0, nowhere.1).await;
-        result.map(|(completion, _)| completion)
-    }
-
-    fn read_blocks(
-        &self,
-        at: ByteAddr,
-        into: &mut [u8],
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_read(Command::ReadBlocks, at, into)
-    }
-
-    fn write_blocks(
-        &self,
-        at: ByteAddr,
-        bytes: &[u8],
-        when: Acknowledge,
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.run_write(Command::WriteBlocks(when), at, bytes)
-    }
-
-    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
-        let result = self.run_plain(Command::Trim, at, size).await;
-        result.map(|(completion, _)| completion)
-    }
-
-    async fn flush(&self) -> Result<Completion, DeviceError> {
-        let nowhere = (ByteAddr::new(0), Bytes::ZERO);
-        let result = self.run_plain(Command::Flush, nowhere.0, nowhere.1).await;
-        result.map(|(completion, _)| completion)
-    }
-
-    fn begin(&self) -> Result<TxId, DeviceError> {
-        self.engine().begin()
-    }
-
-    fn commit(
-        &self,
-        tx: TxId,
-    ) -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>> {
-        self.run_plain(Command::Commit(tx), ByteAddr::new(0), Bytes::ZERO)
-    }
-
-    fn abort(
-        &self,
-        tx: TxId,
-    ) -> impl Future<Output = Result<(Completion, Atomicity), DeviceError>> {
-        self.run_plain(Command::Abort(tx), ByteAddr::new(0), Bytes::ZERO)
+    fn abandon(&self, tx: TxId) {
+        // One whose engine has panicked has no transactions any more.
+        if let Ok(mut engine) = self.engine.lock() {
+            engine.abandon_transaction(tx);
+        }
     }
 
     fn stats(&self) -> DeviceStats {

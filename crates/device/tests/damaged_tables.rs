@@ -26,7 +26,7 @@ fn killed(place: &Place, config: &DeviceConfig) -> PathBuf {
     for line in 0..2_000 {
         write(line * 7 % 900 * 64, TxId::NONE);
     }
-    let tx = engine.begin().unwrap();
+    let tx = engine.begin(true).unwrap();
     let commit = Command::Commit(tx);
     for page in 0..8 {
         let (at, command) = (ByteAddr::new(page * 4096), Command::Write(tx));

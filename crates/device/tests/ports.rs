@@ -98,7 +98,7 @@ fn apply(engine: &mut DeviceEngine, model: &mut [u8], step: &Step) {
             model[span(at * BLOCK, count * BLOCK)].fill(0);
         }
         Step::Persist => run(engine, Command::Persist, 0, 0, &mut []),
-        Step::Flush if !engine.shape().has_transactions => {}
+        Step::Flush if engine.shape().transactions.is_none() => {}
         Step::Flush => run(engine, Command::Flush, 0, 0, &mut []),
     }
 }

@@ -9,7 +9,7 @@ use common::{Place, made, small, small_log};
 use device::{DeviceConfig, DeviceEngine, Pace, fsck};
 use port::Command;
 use port::Ticket;
-use port::{Acknowledge, Atomicity, DeviceError};
+use port::{Acknowledge, Atomicity, Conflict, DeviceError};
 use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -95,7 +95,11 @@ impl Work {
     fn write(&mut self, tx: TxId, line: usize, count: usize, value: u8) -> bool {
         let bytes = vec![value; count * 64];
         let at = ByteAddr::new(line as u64 * 64);
-        let ticket = self.engine.submit_write(Command::Write(tx), at, &bytes);
+        let range = (at, Bytes::new(bytes.len() as u64));
+        let command = Command::Write(tx);
+        let ticket = self
+            .engine
+            .submit_any(command, range, Conflict::Refuse, &bytes);
         let done = self.engine.finish(ticket.unwrap(), &mut []);
         match done {
             Ok(_) => true,
@@ -122,7 +126,7 @@ impl Work {
             return;
         }
         if nth >= self.open.len() {
-            let tx = self.engine.begin().unwrap();
+            let tx = self.engine.begin(true).unwrap();
             self.open.push((tx, BTreeMap::new()));
         }
         let nth = nth.min(self.open.len() - 1);

@@ -43,6 +43,7 @@ fn without_bytes(config: &DeviceConfig, begin: Time) -> soc::Engine<NoBytes> {
         page: config.page(),
         capacity: config.capacity(),
         has_log: true,
+        has_battery: true,
         transactions: config.device.transactions,
         next_transaction: 1,
         no_transactions: None,
@@ -89,7 +90,7 @@ impl Load {
             12 => (Command::Flush, 0, 0),
             13 => (Command::Persist, 0, 0),
             14 if slot.tx == TxId::NONE => {
-                slot.tx = engine.begin()?;
+                slot.tx = engine.begin(true)?;
                 (Command::Write(slot.tx), at, size)
             }
             14 => (Command::Write(slot.tx), at, size),

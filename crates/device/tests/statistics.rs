@@ -39,8 +39,8 @@ fn standing(counters: &Counters, name: &str) -> u64 {
 fn every_kind_of_request_has_its_latencies() {
     let place = Place::new("latencies");
     let mut engine = made(&place, &small_log());
-    let tx = engine.begin().unwrap();
-    let other = engine.begin().unwrap();
+    let tx = engine.begin(true).unwrap();
+    let other = engine.begin(true).unwrap();
     let (mut line, mut page) = ([0; 64], vec![0; 4096]);
     let took = [
         run(&mut engine, Command::Read, 0, &mut line),
@@ -73,7 +73,7 @@ fn a_request_that_fails_has_no_latency() {
     let place = Place::new("no-latency");
     let mut engine = made(&place, &small_log());
     let line = [1; 64];
-    let (first, second) = (engine.begin().unwrap(), engine.begin().unwrap());
+    let (first, second) = (engine.begin(true).unwrap(), engine.begin(true).unwrap());
     write(&mut engine, Command::Write(first), 0, &line);
     let ticket = engine.submit_write(Command::Write(second), ByteAddr::new(0), &line);
     assert!(engine.finish(ticket.unwrap(), &mut []).is_err());
@@ -137,7 +137,7 @@ fn how_it_stands_is_seen_while_it_works() {
         (seen(&mut engine, "log_slots"), seen(&mut engine, "blocks")),
         (512, 48)
     );
-    let tx = engine.begin().unwrap();
+    let tx = engine.begin(true).unwrap();
     for line in 0..9 {
         write(&mut engine, Command::Write(tx), line * 64, &[1; 64]);
     }

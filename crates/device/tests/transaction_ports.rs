@@ -6,7 +6,7 @@ mod common;
 use common::{Place, made, small};
 use device::{DeviceConfig, DeviceEngine};
 use port::Command;
-use port::{Acknowledge, Atomicity, DeviceError};
+use port::{Acknowledge, Atomicity, Conflict, DeviceError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, TxId};
@@ -125,7 +125,8 @@ impl Model {
         let mut others = all - open.before.len();
         if open.before.len() + new(open) > self.most {
             if !open.has_written {
-                return Err(DeviceError::LogFull);
+                let most = self.most as u32;
+                return Err(DeviceError::TooLarge { most });
             }
             open.before.clear();
             open.has_written = false;
@@ -168,12 +169,14 @@ fn pattern(size: usize, seed: u8) -> Vec<u8> {
 type Outcome = Result<Atomicity, DeviceError>;
 
 fn ask(engine: &mut DeviceEngine, command: Command, at: usize, size: usize) -> Outcome {
-    let ticket = engine.submit(command, ByteAddr::new(at as u64), Bytes::new(size as u64))?;
+    let range = (ByteAddr::new(at as u64), Bytes::new(size as u64));
+    let ticket = engine.submit_any(command, range, Conflict::Refuse, &[])?;
     Ok(engine.finish(ticket, &mut [])?.1)
 }
 
 fn write(engine: &mut DeviceEngine, command: Command, at: usize, bytes: &[u8]) -> Outcome {
-    let ticket = engine.submit_write(command, ByteAddr::new(at as u64), bytes)?;
+    let range = (ByteAddr::new(at as u64), Bytes::new(bytes.len() as u64));
+    let ticket = engine.submit_any(command, range, Conflict::Refuse, bytes)?;
     Ok(engine.finish(ticket, &mut [])?.1)
 }
 
@@ -213,7 +216,7 @@ fn apply(engine: &mut DeviceEngine, model: &mut Model, step: &Step) {
         Step::Write(by, at, size, seed) => {
             let tx = by.map_or(TxId::NONE, |by| {
                 let open = model.open[by].get_or_insert_with(|| Open {
-                    tx: engine.begin().unwrap(),
+                    tx: engine.begin(true).unwrap(),
                     ..Open::default()
                 });
                 open.tx
@@ -322,7 +325,7 @@ fn a_large_transaction_may_have_many_writes_under_way() {
     let place = Place::new("transactions-together");
     let mut engine = made(&place, &of_bytefs());
     for round in 0..40u8 {
-        let tx = engine.begin().unwrap();
+        let tx = engine.begin(true).unwrap();
         let writes: Vec<_> = (0..20usize)
             .map(|nth| {
                 let at = (nth * 1_000) as u64;

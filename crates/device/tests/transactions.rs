@@ -47,7 +47,7 @@ fn committed_transactions_are_whole_after_a_kill_and_others_absent() {
     let mut stream = Stream::new(5, "transactions");
     for turn in 0..60 {
         for _ in 0..1 + stream.below(12) {
-            let tx = engine.begin().unwrap();
+            let tx = engine.begin(true).unwrap();
             let mut changed = model.clone();
             for _ in 0..1 + stream.below(30) {
                 let (line, seed) = (stream.below(LINES), 1 + stream.below(250) as u8);
@@ -90,7 +90,7 @@ fn the_end_of_a_transaction_is_asked_for_once() {
         }
     };
     for turn in 0..4u8 {
-        let tx = engine.begin().unwrap();
+        let tx = engine.begin(true).unwrap();
         let at = ByteAddr::new(u64::from(turn) * 64);
         let write = engine.submit_write(Command::Write(tx), at, &[turn; 64]);
         let commit = engine.submit(Command::Commit(tx), ByteAddr::new(0), Bytes::ZERO);
@@ -122,7 +122,7 @@ fn presets_of_bytefs_have_transactions_and_those_without_a_log_say_so() {
     for (sets, has_log) in [(&without_log[..], false), (&without_log[1..2], true)] {
         let place = Place::new("no-transactions");
         let mut engine = made(&place, &common::small("skybyte", sets));
-        let error = engine.begin().unwrap_err();
+        let error = engine.begin(true).unwrap_err();
         assert_eq!(error, DeviceError::NoTransactions { has_log });
     }
 }

@@ -45,6 +45,8 @@ pub(crate) enum Commit {
     Waits,
     /// It waits, and what is logged is to be compacted for it from now on.
     Drains,
+    /// The transaction has reserved room and written nothing: it has ended.
+    Unwritten,
     /// There is none.
     None,
 }
@@ -250,6 +252,20 @@ impl<I: LogIndex> Log<I> {
         Some(Refusal::Conflict { with })
     }
 
+    /// Lines of open transactions that the log keeps at most; 0 without transactions.
+    pub(crate) fn most_open_lines(&self) -> u32 {
+        self.transactions.as_ref().map_or(0, |it| it.most())
+    }
+
+    /// Keeps room for so many lines of a transaction.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn reserve(&mut self, tx: TxId, lines: u32) -> Result<(), Refusal> {
+        let transactions = self.transactions.as_mut().ok_or(Refusal::Unsupported)?;
+        transactions.reserve(tx, lines)
+    }
+
     /// Why a run may not be written under a transaction; if it may, there will be room.
     pub(crate) fn admit(&mut self, request: Request, tx: TxId) -> Result<(), Refusal> {
         let run = (
@@ -285,6 +301,9 @@ impl<I: LogIndex> Log<I> {
         let transactions = self.transactions.as_mut().ok_or(Refusal::Unsupported)?;
         if !transactions.may_end(commit.1) {
             return Err(Refusal::UnknownTransaction);
+        }
+        if transactions.end_unwritten(commit.1) {
+            return Ok(Commit::Unwritten);
         }
         if transactions.is_full() || transactions.waiting_count() > 0 {
             transactions.wait(commit);
@@ -338,7 +357,9 @@ impl<I: LogIndex> Log<I> {
         if !transactions.may_end(tx) {
             return Err(Refusal::UnknownTransaction);
         }
-        transactions.abort(tx, &mut self.lines, platform);
+        if !transactions.end_unwritten(tx) {
+            transactions.abort(tx, &mut self.lines, platform);
+        }
         Ok(())
     }
 

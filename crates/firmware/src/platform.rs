@@ -180,12 +180,15 @@ pub enum Refusal {
     /// No transaction of that name has written anything since the last one of that name ended, or
     /// its commit has come already and waits.
     UnknownTransaction,
-    /// A transaction of that name is committed and still in the TxLog: another name is needed.
+    /// A transaction of that name is committed and still in the TxLog, or is to reserve room and
+    /// has begun: another name is needed.
     NameInUse,
     /// The transaction is larger than what the log keeps of transactions that are open.
     TooLarge,
     /// Transactions that are open take up what the log keeps of them; one has to end first.
     NoRoom,
+    /// The transaction has reserved room for fewer lines.
+    BeyondReservation,
 }
 
 /// Where the answer came from, for the request breakdown (SkyByte Fig. 16).

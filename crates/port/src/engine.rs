@@ -3,7 +3,7 @@
 //! Commands go in at a time, deadlines come out; nothing moves because it was looked at. Virtual
 //! time and the wall clock are two owners of one engine.
 
-use crate::{Acknowledge, Atomicity, Completion, DeviceError, DeviceStats, Shape};
+use crate::{Acknowledge, Completion, DeviceError, DeviceStats, Outcome, Shape};
 use alloc::vec::Vec;
 use units::{ByteAddr, Bytes, Time, TxId};
 
@@ -28,6 +28,9 @@ pub enum Command {
     Trim,
     /// Everything survives a power cut.
     Flush,
+    /// Room in the log for a transaction of the host's that has written nothing: for as many lines
+    /// as the range has.
+    Reserve(TxId),
     /// Of a transaction of the host's.
     Commit(TxId),
     /// Of a transaction of the host's.
@@ -36,11 +39,11 @@ pub enum Command {
     Drain,
 }
 
-/// What a write does where another open transaction has written.
+/// What a write does where another open transaction has written, and what it or a reservation does
+/// if open transactions leave no room in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Conflict {
-    /// It waits until that one has ended (ByteFS §4.3). A wait that would close a circle is
-    /// refused.
+    /// It waits until one has ended (ByteFS §4.3). A wait that would close a circle is refused.
     Wait,
     /// It is refused.
     Refuse,
@@ -164,20 +167,16 @@ pub trait Engine {
 
     /// What came of a command, if its end is known; the ticket is used up then. Bytes that were
     /// read go to `into`, which is as long as was asked.
-    fn take(
-        &mut self,
-        ticket: Ticket,
-        into: &mut [u8],
-    ) -> Option<Result<(Completion, Atomicity), DeviceError>>;
+    fn take(&mut self, ticket: Ticket, into: &mut [u8]) -> Option<Outcome>;
 
     /// Nobody will take what comes of a command; it is done all the same.
     fn abandon(&mut self, ticket: Ticket);
 
-    /// Opens a transaction, which takes no time.
+    /// Opens a transaction, which takes no time; says whether it may be committed in parts.
     ///
     /// # Errors
     /// A device without transactions, or with as many open ones as it takes.
-    fn begin(&mut self) -> Result<TxId, DeviceError>;
+    fn begin(&mut self, may_split: bool) -> Result<TxId, DeviceError>;
 
     /// What the device has done.
     fn stats(&self) -> DeviceStats;

@@ -66,8 +66,34 @@ pub enum DeviceError {
         /// It has a write log; what it lacks is the TxLog.
         has_log: bool,
     },
-    /// What open transactions have written fills the log.
-    #[error("the lines of open transactions fill the log; commit or abort one first")]
+    /// There never is so much room for one transaction.
+    #[error(
+        "the log keeps {most} lines of open transactions, and this one wants more; write fewer \
+         lines in one, or reserve none and let it be split"
+    )]
+    TooLarge {
+        /// Lines of open transactions that the log keeps.
+        most: u32,
+    },
+    /// A transaction writes more than it has reserved.
+    #[error("{tx} has reserved {lines} lines and writes more; abort it and reserve more")]
+    BeyondReservation {
+        /// Its name.
+        tx: TxId,
+        /// How many it has reserved.
+        lines: u32,
+    },
+    /// A reservation that comes too late.
+    #[error("{tx} has written or reserved already; reserve room when a transaction begins")]
+    LateReservation {
+        /// Its name.
+        tx: TxId,
+    },
+    /// What open transactions have written or reserved fills the log.
+    #[error(
+        "open transactions leave no room in the log; commit or abort one first, or reserve room \
+         when one begins"
+    )]
     LogFull,
     /// So many blocks of the flash have failed that nothing more may be written.
     #[error("the flash is worn out and can only be read; copy what is on it to another device")]
@@ -90,6 +116,19 @@ pub enum DeviceError {
         /// Why, and what to do.
         reason: String,
     },
+}
+
+impl DeviceError {
+    /// The same, told to a host that knows the transaction by another name.
+    #[must_use]
+    pub fn under(self, tx: TxId) -> Self {
+        match self {
+            Self::UnknownTransaction { .. } => Self::UnknownTransaction { tx },
+            Self::LateReservation { .. } => Self::LateReservation { tx },
+            Self::BeyondReservation { lines, .. } => Self::BeyondReservation { tx, lines },
+            other => other,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -19,11 +19,17 @@ mod device;
 mod drive;
 mod engine;
 mod error;
+mod pending;
+mod shape;
 mod stats;
+mod transaction;
 
 pub use clock::Clock;
-pub use device::{Acknowledge, Atomicity, Completion, Device, Shape};
+pub use device::{Acknowledge, Atomicity, Completion, Device, Outcome, Payload};
 pub use drive::{Drive, Turned, block_on, block_on_with};
 pub use engine::{Command, Conflict, Door, Engine, Finished, Ticket};
 pub use error::DeviceError;
+pub use pending::{Plain, Vectored};
+pub use shape::{PersistenceDomain, PortCosts, Shape, TxLimits};
 pub use stats::{DeviceStats, FlashTraffic, PortTraffic};
+pub use transaction::{Begin, Transaction, TxOptions};

@@ -1,10 +1,12 @@
 //! A device whose requests are done when it was turned so often.
 
 use core::cell::{Cell, RefCell};
-use core::future::poll_fn;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
 use core::task::{Poll, Waker};
 use port::{
-    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+    Atomicity, Command, Completion, Conflict, Device, DeviceError, DeviceStats, Drive, Outcome,
+    Payload, Shape, Turned,
 };
 use units::{ByteAddr, Bytes, Picos, Time, TxId};
 
@@ -47,16 +49,47 @@ impl Drive for Turning {
 }
 
 impl Device for Turning {
+    type Pending<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
     fn shape(&self) -> Shape {
-        Shape {
-            capacity: Bytes::from_mib(1),
-            block: Bytes::from_kib(4),
-            has_transactions: false,
-        }
+        Shape::plain(Bytes::from_mib(1), Bytes::from_kib(4))
     }
 
-    async fn read(&self, _: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        let due = self.turns.get() + into.len() as u64;
+    fn request<'a>(
+        &'a self,
+        command: Command,
+        _: ByteAddr,
+        payload: Payload<'a>,
+        _: Conflict,
+    ) -> Self::Pending<'a> {
+        Box::pin(async move {
+            match command {
+                Command::Read | Command::ReadBlocks => self.wait(payload.size().get()).await,
+                Command::Flush => self.flushes.set(self.flushes.get() + 1),
+                Command::Reserve(_) | Command::Commit(_) | Command::Abort(_) => {
+                    return Err(DeviceError::NoTransactions { has_log: false });
+                }
+                _ => {}
+            }
+            Ok((DONE, Atomicity::Whole))
+        })
+    }
+
+    fn open(&self, _: bool) -> Result<TxId, DeviceError> {
+        Err(DeviceError::NoTransactions { has_log: false })
+    }
+
+    fn abandon(&self, _: TxId) {}
+
+    fn stats(&self) -> DeviceStats {
+        DeviceStats::default()
+    }
+}
+
+impl Turning {
+    /// Until it was turned so often.
+    async fn wait(&self, turns: u64) {
+        let due = self.turns.get() + turns;
         poll_fn(|context| {
             self.polls.set(self.polls.get() + 1);
             if self.turns.get() >= due {
@@ -67,52 +100,5 @@ impl Device for Turning {
             Poll::Pending
         })
         .await;
-        Ok(DONE)
-    }
-
-    async fn write(&self, _: ByteAddr, _: &[u8], _: TxId) -> Result<Completion, DeviceError> {
-        Ok(DONE)
-    }
-
-    async fn persist(&self) -> Result<Completion, DeviceError> {
-        Ok(DONE)
-    }
-
-    async fn read_blocks(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        self.read(at, into).await
-    }
-
-    async fn write_blocks(
-        &self,
-        _: ByteAddr,
-        _: &[u8],
-        _: Acknowledge,
-    ) -> Result<Completion, DeviceError> {
-        Ok(DONE)
-    }
-
-    async fn trim(&self, _: ByteAddr, _: Bytes) -> Result<Completion, DeviceError> {
-        Ok(DONE)
-    }
-
-    async fn flush(&self) -> Result<Completion, DeviceError> {
-        self.flushes.set(self.flushes.get() + 1);
-        Ok(DONE)
-    }
-
-    fn begin(&self) -> Result<TxId, DeviceError> {
-        Err(DeviceError::NoTransactions { has_log: false })
-    }
-
-    async fn commit(&self, _: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        Err(DeviceError::NoTransactions { has_log: false })
-    }
-
-    async fn abort(&self, _: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        Err(DeviceError::NoTransactions { has_log: false })
-    }
-
-    fn stats(&self) -> DeviceStats {
-        DeviceStats::default()
     }
 }

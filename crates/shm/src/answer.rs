@@ -3,7 +3,7 @@
 use crate::layout::Note;
 use crate::region::Region;
 use crate::ring::Words;
-use port::{Atomicity, Completion, DeviceError};
+use port::{Atomicity, Completion, DeviceError, Outcome};
 use units::{ByteAddr, Bytes, Time, TxId};
 
 /// Numbers of outcomes.
@@ -20,6 +20,9 @@ mod status {
     pub const LOST: u32 = 9;
     pub const STOPPED: u32 = 10;
     pub const DEADLOCK: u32 = 11;
+    pub const TOO_LARGE: u32 = 12;
+    pub const BEYOND_RESERVATION: u32 = 13;
+    pub const LATE_RESERVATION: u32 = 14;
 }
 
 /// The log whose want leaves a device without transactions.
@@ -28,30 +31,8 @@ mod lack {
     pub const TX_LOG: u64 = 2;
 }
 
-/// What became of a request that was done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Done {
-    /// When the device was asked and when it was done, on the device's clock.
-    pub completion: Completion,
-    /// Of a commit or abort.
-    pub atomicity: Atomicity,
-    /// The transaction that was begun.
-    pub tx: TxId,
-}
-
-impl Done {
-    /// What neither ended nor began a transaction.
-    pub const fn plain(completion: Completion) -> Self {
-        Self {
-            completion,
-            atomicity: Atomicity::Whole,
-            tx: TxId::NONE,
-        }
-    }
-}
-
 /// The entry of an answer. The reason of a device that has stopped goes into the region's header.
-pub fn encode(cookie: u64, outcome: &Result<Done, DeviceError>, region: &Region) -> Words {
+pub fn encode(cookie: u64, outcome: &Outcome, region: &Region) -> Words {
     let (status, [a, b, c, d]) = match outcome {
         Ok(done) => (status::DONE, done_words(done)),
         Err(error) => refusal(error, region),
@@ -59,16 +40,16 @@ pub fn encode(cookie: u64, outcome: &Result<Done, DeviceError>, region: &Region)
     [u64::from(status) << 32, cookie, a, b, c, d, 0, 0]
 }
 
-fn done_words(done: &Done) -> [u64; 4] {
-    let parts = match done.atomicity {
+fn done_words((completion, atomicity): &(Completion, Atomicity)) -> [u64; 4] {
+    let parts = match atomicity {
         Atomicity::Whole => 0,
-        Atomicity::Parts { count } => u64::from(count),
+        Atomicity::Parts { count } => u64::from(*count),
     };
     [
-        done.completion.submitted.as_picos(),
-        done.completion.finished.as_picos(),
+        completion.submitted.as_picos(),
+        completion.finished.as_picos(),
         parts,
-        u64::from(done.tx.get()),
+        0,
     ]
 }
 
@@ -98,6 +79,15 @@ fn refusal(error: &DeviceError, region: &Region) -> (u32, [u64; 4]) {
             };
             (status::NO_TRANSACTIONS, [lack, 0, 0, 0])
         }
+        DeviceError::TooLarge { most } => (status::TOO_LARGE, [u64::from(*most), 0, 0, 0]),
+        DeviceError::BeyondReservation { tx, lines } => {
+            let words = [u64::from(tx.get()), u64::from(*lines), 0, 0];
+            (status::BEYOND_RESERVATION, words)
+        }
+        DeviceError::LateReservation { tx } => {
+            let tx = u64::from(tx.get());
+            (status::LATE_RESERVATION, [tx, 0, 0, 0])
+        }
         DeviceError::LogFull => (status::LOG_FULL, [0; 4]),
         DeviceError::ReadOnly => (status::READ_ONLY, [0; 4]),
         DeviceError::Lost { at } => (status::LOST, [at.get(), 0, 0, 0]),
@@ -116,8 +106,8 @@ fn refusal(error: &DeviceError, region: &Region) -> (u32, [u64; 4]) {
 ///
 /// # Errors
 /// What the device refused, or an outcome that this program does not know.
-pub fn decode(words: &Words, region: &Region) -> Result<Done, DeviceError> {
-    let [_, _, a, b, c, d, ..] = *words;
+pub fn decode(words: &Words, region: &Region) -> Outcome {
+    let [_, _, a, b, c, ..] = *words;
     let low = |word: u64| (word & u64::from(u32::MAX)) as u32;
     let at = ByteAddr::new(a);
     let size = Bytes::new(b);
@@ -131,12 +121,7 @@ pub fn decode(words: &Words, region: &Region) -> Result<Done, DeviceError> {
                 0 => Atomicity::Whole,
                 count => Atomicity::Parts { count },
             };
-            let tx = TxId::new(low(d));
-            return Ok(Done {
-                completion,
-                atomicity,
-                tx,
-            });
+            return Ok((completion, atomicity));
         }
         status::OUT_OF_RANGE => {
             let capacity = Bytes::new(c);
@@ -155,6 +140,14 @@ pub fn decode(words: &Words, region: &Region) -> Result<Done, DeviceError> {
         status::TOO_MANY_TRANSACTIONS => DeviceError::TooManyTransactions { open: low(a) },
         status::NO_TRANSACTIONS => DeviceError::NoTransactions {
             has_log: a == lack::TX_LOG,
+        },
+        status::TOO_LARGE => DeviceError::TooLarge { most: low(a) },
+        status::BEYOND_RESERVATION => DeviceError::BeyondReservation {
+            tx: TxId::new(low(a)),
+            lines: low(b),
+        },
+        status::LATE_RESERVATION => DeviceError::LateReservation {
+            tx: TxId::new(low(a)),
         },
         status::LOG_FULL => DeviceError::LogFull,
         status::READ_ONLY => DeviceError::ReadOnly,

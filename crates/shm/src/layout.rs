@@ -1,10 +1,10 @@
 //! Where what is in a region.
 
 use crate::region::Region;
-use port::Shape;
+use port::{PersistenceDomain, PortCosts, Shape, TxLimits};
 use std::sync::atomic::Ordering;
 use thiserror::Error;
-use units::Bytes;
+use units::{Bytes, BytesPerSec, Picos};
 
 /// Entries of a ring: as many requests of a client are under way at most.
 pub const ENTRIES: usize = 256;
@@ -18,7 +18,7 @@ pub const MOST_DATA: Bytes = Bytes::from_mib(16);
 const GRAIN: u64 = 64 << 10;
 
 /// Version of the region and of the handshake.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"ENTRshmr");
 
 const ENTRY: usize = ENTRY_WORDS * 8;
@@ -37,11 +37,32 @@ mod at {
     pub const ENTRIES: usize = 40;
     pub const DATA: usize = 48;
     pub const MOST_REQUEST: usize = 56;
+    pub const LINE: usize = 384;
+    pub const OPEN: usize = 392;
+    pub const LINES: usize = 400;
+    pub const LINE_READ: usize = 408;
+    pub const LINE_WRITE: usize = 416;
+    pub const LINE_READS: usize = 424;
+    pub const LINE_WRITES: usize = 432;
+    pub const BLOCK_COMMAND: usize = 440;
+    pub const READ_BANDWIDTH: usize = 448;
+    pub const WRITE_BANDWIDTH: usize = 456;
+    pub const PMEM: usize = 464;
     /// On lines of their own, for each is written by one side and read often by the other.
     pub const SERVER_SLEEPS: usize = 128;
     pub const CLIENT_SLEEPS: usize = 256;
     pub const STOPPED: usize = 1024;
     pub const ENDED: usize = 2048;
+}
+
+/// Bits of the word of flags.
+mod flag {
+    pub const TRANSACTIONS: u64 = 1;
+    /// What the byte port has pushed into the device survives.
+    pub const BYTES_SURVIVE: u64 = 2;
+    /// What the block port has answered for survives.
+    pub const BLOCKS_SURVIVE: u64 = 4;
+    pub const ALL: u64 = TRANSACTIONS | BYTES_SURVIVE | BLOCKS_SURVIVE;
 }
 /// Bytes of a text in the header, its length before it.
 const MOST_NOTE: usize = 1024 - 8;
@@ -192,12 +213,37 @@ impl Layout {
 
     /// Writes the header; the magic number last.
     pub fn write(&self, region: &Region) {
-        let flags = u64::from(self.shape.has_transactions);
+        let Shape {
+            capacity,
+            block,
+            line,
+            byte_domain,
+            block_domain,
+            transactions,
+            costs,
+            pmem,
+        } = self.shape;
+        let survives = |domain| u64::from(domain == PersistenceDomain::Device);
+        let flags = flag::TRANSACTIONS * u64::from(transactions.is_some())
+            + flag::BYTES_SURVIVE * survives(byte_domain)
+            + flag::BLOCKS_SURVIVE * survives(block_domain);
+        let TxLimits { open, lines } = transactions.unwrap_or(TxLimits { open: 0, lines: 0 });
         for (at, value) in [
             (at::VERSION, u64::from(VERSION)),
-            (at::CAPACITY, self.shape.capacity.get()),
-            (at::BLOCK, self.shape.block.get()),
+            (at::CAPACITY, capacity.get()),
+            (at::BLOCK, block.get()),
             (at::FLAGS, flags),
+            (at::LINE, line.get()),
+            (at::OPEN, u64::from(open)),
+            (at::LINES, u64::from(lines)),
+            (at::LINE_READ, costs.line_read.get()),
+            (at::LINE_WRITE, costs.line_write.get()),
+            (at::LINE_READS, u64::from(costs.line_reads)),
+            (at::LINE_WRITES, u64::from(costs.line_writes)),
+            (at::BLOCK_COMMAND, costs.block_command.get()),
+            (at::READ_BANDWIDTH, costs.read_bandwidth.get()),
+            (at::WRITE_BANDWIDTH, costs.write_bandwidth.get()),
+            (at::PMEM, pmem.get()),
             (at::ENTRIES, ENTRIES as u64),
             (at::DATA, self.data.get()),
             (at::MOST_REQUEST, MOST_REQUEST.get()),
@@ -230,7 +276,8 @@ impl Layout {
         for (what, found, is_right) in [
             ("block", block, block > 0 && block <= MOST_REQUEST.get()),
             ("data area", data, fits),
-            ("word of flags", flags, flags <= 1),
+            ("line", word(at::LINE), word(at::LINE) > 0),
+            ("word of flags", flags, flags <= flag::ALL),
             (
                 "number of entries",
                 word(at::ENTRIES),
@@ -246,10 +293,35 @@ impl Layout {
                 return Err(LayoutError::Value { what, found });
             }
         }
+        let small = |what, at| {
+            let found = word(at);
+            u32::try_from(found).map_err(|_| LayoutError::Value { what, found })
+        };
+        let limits = TxLimits {
+            open: small("number of open transactions", at::OPEN)?,
+            lines: small("number of open lines", at::LINES)?,
+        };
+        let domain = |bit| match flags & bit {
+            0 => PersistenceDomain::Flash,
+            _ => PersistenceDomain::Device,
+        };
         let shape = Shape {
             capacity: Bytes::new(capacity),
             block: Bytes::new(block),
-            has_transactions: flags == 1,
+            line: Bytes::new(word(at::LINE)),
+            byte_domain: domain(flag::BYTES_SURVIVE),
+            block_domain: domain(flag::BLOCKS_SURVIVE),
+            transactions: (flags & flag::TRANSACTIONS != 0).then_some(limits),
+            costs: PortCosts {
+                line_read: Picos::new(word(at::LINE_READ)),
+                line_write: Picos::new(word(at::LINE_WRITE)),
+                line_reads: small("number of loads at a time", at::LINE_READS)?,
+                line_writes: small("number of stores at a time", at::LINE_WRITES)?,
+                block_command: Picos::new(word(at::BLOCK_COMMAND)),
+                read_bandwidth: BytesPerSec::new(word(at::READ_BANDWIDTH)),
+                write_bandwidth: BytesPerSec::new(word(at::WRITE_BANDWIDTH)),
+            },
+            pmem: Bytes::new(word(at::PMEM)),
         };
         let data = Bytes::new(data);
         Ok(Self { shape, data })

@@ -27,7 +27,7 @@ mod statistics;
 mod submission;
 
 pub use breach::Breach;
-pub use client::{Client, Connect, ConnectError};
+pub use client::{Client, Connect, ConnectError, Transfer};
 pub use layout::{ENTRIES, Layout, LayoutError, MOST_DATA, MOST_REQUEST, Note, Side};
 pub use region::Region;
 pub use statistics::{STATISTICS_BYTES, statistics_from_bytes, statistics_to_bytes};

@@ -4,7 +4,7 @@ use crate::breach::Breach;
 use crate::layout::{Layout, MOST_REQUEST};
 use crate::ring::Words;
 use crate::statistics::STATISTICS_BYTES;
-use port::Acknowledge;
+use port::{Acknowledge, Conflict};
 use units::{ByteAddr, Bytes, TxId};
 
 /// Numbers of operations.
@@ -17,10 +17,20 @@ mod code {
     pub const WRITE_DURABLE: u32 = 6;
     pub const TRIM: u32 = 7;
     pub const FLUSH: u32 = 8;
-    pub const BEGIN: u32 = 9;
+    pub const RESERVE: u32 = 9;
     pub const COMMIT: u32 = 10;
     pub const ABORT: u32 = 11;
     pub const STATISTICS: u32 = 12;
+    pub const DRAIN: u32 = 13;
+}
+
+/// Bits of the word of flags.
+mod flag {
+    /// It is refused where it would wait for other transactions.
+    pub const REFUSE: u64 = 1;
+    /// The transaction, which it may begin, must not be committed in parts.
+    pub const WHOLE: u64 = 2;
+    pub const ALL: u64 = REFUSE | WHOLE;
 }
 
 /// Bytes of the data area, within it.
@@ -54,14 +64,16 @@ pub enum Request {
     Trim(ByteAddr, Bytes),
     /// Everything.
     Flush,
-    /// Opens a transaction.
-    Begin,
+    /// Room for so many bytes of a transaction.
+    Reserve(TxId, Bytes),
     /// Closes a transaction.
     Commit(TxId),
     /// Closes a transaction.
     Abort(TxId),
     /// What the device has done, into the range.
     Statistics(DataRange),
+    /// Everything that is logged goes to flash.
+    Drain,
 }
 
 /// A request with the number that its answer will have.
@@ -71,9 +83,23 @@ pub struct Submission {
     pub cookie: u64,
     /// What is asked.
     pub request: Request,
+    /// What it does where it would have to wait for other transactions.
+    pub conflict: Conflict,
+    /// Whether its transaction, if it is the first that is heard of that, may be committed in
+    /// parts.
+    pub may_split: bool,
 }
 
 impl Request {
+    /// The transaction that it is of.
+    pub const fn transaction(&self) -> Option<TxId> {
+        match self {
+            Self::Write(_, _, tx) if tx.get() != TxId::NONE.get() => Some(*tx),
+            Self::Reserve(tx, _) | Self::Commit(tx) | Self::Abort(tx) => Some(*tx),
+            _ => None,
+        }
+    }
+
     /// The bytes of the data area that it needs.
     pub const fn range(&self) -> DataRange {
         match self {
@@ -104,16 +130,19 @@ impl Submission {
             }
             Request::Trim(at, _) => (code::TRIM, at, TxId::NONE),
             Request::Flush => (code::FLUSH, zero, TxId::NONE),
-            Request::Begin => (code::BEGIN, zero, TxId::NONE),
+            Request::Reserve(tx, _) => (code::RESERVE, zero, tx),
             Request::Commit(tx) => (code::COMMIT, zero, tx),
             Request::Abort(tx) => (code::ABORT, zero, tx),
             Request::Statistics(_) => (code::STATISTICS, zero, TxId::NONE),
+            Request::Drain => (code::DRAIN, zero, TxId::NONE),
         };
         let range = self.request.range();
         let size = match self.request {
-            Request::Trim(_, size) => size.get(),
+            Request::Trim(_, size) | Request::Reserve(_, size) => size.get(),
             _ => range.size as u64,
         };
+        let refuse = u64::from(self.conflict == Conflict::Refuse) * flag::REFUSE;
+        let whole = u64::from(!self.may_split) * flag::WHOLE;
         [
             u64::from(code) << 32,
             self.cookie,
@@ -121,7 +150,7 @@ impl Submission {
             size,
             range.place as u64,
             u64::from(tx.get()),
-            0,
+            refuse | whole,
             0,
         ]
     }
@@ -132,8 +161,10 @@ impl Submission {
     /// No operation; bytes outside the data area; bits that mean nothing.
     pub fn decode(words: &Words, layout: &Layout) -> Result<Self, Breach> {
         let code = (words[0] >> 32) as u32;
-        if let Some(word) = (6..8).find(|word| words[*word] != 0) {
-            return Err(Breach::Bits { word });
+        for (word, known) in [(6, flag::ALL), (7, 0)] {
+            if words[word] & !known != 0 {
+                return Err(Breach::Bits { word });
+            }
         }
         let at = ByteAddr::new(words[2]);
         let range = || range(words[4], words[3], layout);
@@ -150,7 +181,7 @@ impl Submission {
             code::WRITE_DURABLE => Request::WriteBlocks(at, range()?, Acknowledge::Durable),
             code::TRIM => Request::Trim(at, Bytes::new(words[3])),
             code::FLUSH => Request::Flush,
-            code::BEGIN => Request::Begin,
+            code::RESERVE => Request::Reserve(tx()?, Bytes::new(words[3])),
             code::COMMIT => Request::Commit(tx()?),
             code::ABORT => Request::Abort(tx()?),
             code::STATISTICS => {
@@ -160,10 +191,18 @@ impl Submission {
                 }
                 Request::Statistics(range)
             }
+            code::DRAIN => Request::Drain,
             _ => return Err(Breach::Operation { code }),
         };
-        let cookie = words[1];
-        Ok(Self { cookie, request })
+        Ok(Self {
+            cookie: words[1],
+            request,
+            conflict: match words[6] & flag::REFUSE {
+                0 => Conflict::Wait,
+                _ => Conflict::Refuse,
+            },
+            may_split: words[6] & flag::WHOLE == 0,
+        })
     }
 }
 

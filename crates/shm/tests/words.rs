@@ -1,17 +1,25 @@
 //! What is read from shared memory, whatever stands there.
 
-use port::{Atomicity, Completion, DeviceError, Shape};
+use port::{Atomicity, Completion, DeviceError, PersistenceDomain, PortCosts, Shape, TxLimits};
 use proptest::prelude::*;
-use shm::answer::{Done, decode, encode};
+use shm::answer::{decode, encode};
 use shm::handshake::memory;
 use shm::{Breach, DataRange, Layout, MOST_DATA, MOST_REQUEST, Note, Region, Request, Submission};
-use units::{ByteAddr, Bytes, Time, TxId};
+use units::{ByteAddr, Bytes, Picos, Time, TxId};
 
 fn layout() -> Layout {
     let shape = Shape {
-        capacity: Bytes::from_mib(64),
-        block: Bytes::from_kib(4),
-        has_transactions: true,
+        byte_domain: PersistenceDomain::Device,
+        transactions: Some(TxLimits {
+            open: 1_000,
+            lines: 77,
+        }),
+        costs: PortCosts {
+            line_read: Picos::from_nanos(900),
+            line_reads: 3,
+            ..PortCosts::DIRECT
+        },
+        ..Shape::plain(Bytes::from_mib(64), Bytes::from_kib(4))
     };
     Layout::new(shape, Bytes::from_kib(256)).unwrap()
 }
@@ -75,10 +83,12 @@ fn a_header_comes_back_and_says_what_is_wrong_with_it() {
     layout().write(&region);
     assert_eq!(read(), Ok(layout()));
     for (at, value, told) in [
-        (8, 2, "the region has version 2 and this program knows 1"),
+        (8, 1, "the region has version 1 and this program knows 2"),
         (24, 0, "the region's block is 0, which cannot be"),
         (24, 1 << 40, "block"),
-        (32, 2, "word of flags"),
+        (32, 8, "word of flags"),
+        (384, 0, "line"),
+        (392, 1 << 32, "number of open transactions"),
         (40, 128, "number of entries"),
         (48, 64 << 10, "data area"),
         (56, 1, "largest request"),
@@ -117,7 +127,7 @@ fn requests_beyond_the_data_area_are_breaches() {
     }
     let (size, most) = (MOST_REQUEST.get() + 1, MOST_REQUEST);
     assert_eq!(decode(entry(4, size, 0)), Err(Breach::Large { size, most }));
-    assert_eq!(decode(entry(13, 0, 0)), Err(Breach::Operation { code: 13 }));
+    assert_eq!(decode(entry(14, 0, 0)), Err(Breach::Operation { code: 14 }));
     assert_eq!(decode(entry(0, 0, 0)), Err(Breach::Operation { code: 0 }));
     assert!(matches!(
         decode(entry(12, 8, 0)),
@@ -126,6 +136,9 @@ fn requests_beyond_the_data_area_are_breaches() {
     let mut words = entry(10, 0, 0);
     words[5] = 1 << 32;
     assert_eq!(decode(words), Err(Breach::Bits { word: 5 }));
+    words[6] = 4;
+    assert_eq!(decode(words), Err(Breach::Bits { word: 6 }));
+    words[6] = 0;
     words[7] = 1;
     assert_eq!(decode(words), Err(Breach::Bits { word: 7 }));
 }
@@ -135,19 +148,14 @@ fn every_outcome_comes_back() {
     let region = region();
     let (at, size) = (ByteAddr::new(12_345), Bytes::new(678));
     let tx = TxId::new(u32::MAX);
-    let done = Done {
-        completion: Completion {
-            submitted: Time::from_picos(5),
-            finished: Time::from_picos(u64::MAX),
-        },
-        atomicity: Atomicity::Parts { count: 3 },
-        tx,
+    let completion = Completion {
+        submitted: Time::from_picos(5),
+        finished: Time::from_picos(u64::MAX),
     };
-    let plain = Done::plain(done.completion);
     let reason = "it is worn, alas — “so be it”".to_owned();
     let outcomes = [
-        Ok(done),
-        Ok(plain),
+        Ok((completion, Atomicity::Parts { count: 3 })),
+        Ok((completion, Atomicity::Whole)),
         Err(DeviceError::OutOfRange {
             at,
             size,
@@ -164,6 +172,10 @@ fn every_outcome_comes_back() {
         Err(DeviceError::NoTransactions { has_log: false }),
         Err(DeviceError::NoTransactions { has_log: true }),
         Err(DeviceError::LogFull),
+        Err(DeviceError::Deadlock { at }),
+        Err(DeviceError::TooLarge { most: 12 }),
+        Err(DeviceError::BeyondReservation { tx, lines: 7 }),
+        Err(DeviceError::LateReservation { tx }),
         Err(DeviceError::ReadOnly),
         Err(DeviceError::Lost { at }),
         Err(DeviceError::Stopped { reason }),

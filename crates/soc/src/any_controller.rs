@@ -4,9 +4,9 @@ use crate::platform::Firmware;
 use firmware::log_index::{SkipList, TwoLevelHash};
 use firmware::{
     Controller, ControllerConfig, ControllerStats, Durable, Failures, FtlStats, Fullness, Health,
-    LogIndexKind, NandFault, NandTag, Platform, Request, Timer, UnsoundState,
+    LogIndexKind, NandFault, NandTag, Platform, Refusal, Request, Timer, UnsoundState,
 };
-use units::Time;
+use units::{Time, TxId};
 
 /// A controller with either index of the log.
 #[derive(Clone)]
@@ -66,6 +66,19 @@ impl AnyController {
     /// Starts to bring everything that is logged to flash.
     pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
         either!(self, controller => controller.drain_log(now, Vec::new(), platform));
+    }
+
+    /// Lines of open transactions that the log keeps at most.
+    pub fn most_open_lines(&self) -> u32 {
+        either!(self, controller => controller.most_open_lines())
+    }
+
+    /// Keeps room for so many lines of a transaction.
+    ///
+    /// # Errors
+    /// Why there is none ([`Controller::reserve`]).
+    pub fn reserve(&mut self, tx: TxId, lines: u32) -> Result<(), Refusal> {
+        either!(self, controller => controller.reserve(tx, lines))
     }
 
     /// How the device is.

@@ -4,7 +4,7 @@ use crate::requests::{Ask, Phase, Request, RequestKey, Requests};
 use crate::tasks::{TaskId, Tasks};
 use crate::virtual_clock::VirtualClock;
 use crate::virtual_device::VirtualDevice;
-use port::{Engine, Finished, Ticket};
+use port::{Command, Conflict, Engine, Finished, Ticket};
 use std::cell::{Ref, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use thiserror::Error;
-use units::Time;
+use units::{ByteAddr, Bytes, Time, TxId};
 
 /// Every task waits, and nothing is to come that would let one go on.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -74,6 +74,30 @@ impl<E: Engine> Shared<E> {
             // It goes to the device all the same, as if it had been dropped a little later.
             Phase::Asked | Phase::Timed => request.is_abandoned = true,
         }
+    }
+
+    /// Aborts a transaction that nobody will wait for: in its task's turn, as if the task had asked
+    /// and dropped the future; at once if the task itself is dropped.
+    pub fn abandon_transaction(&mut self, tx: TxId) {
+        let command = Command::Abort(tx);
+        let range = (ByteAddr::new(0), Bytes::ZERO);
+        let conflict = Conflict::Wait;
+        if self.current.is_none() {
+            let done = self.engine.submit(self.now, command, range, conflict, &[]);
+            // One that is not open is none.
+            return done
+                .into_iter()
+                .for_each(|ticket| self.engine.abandon(ticket));
+        }
+        let bytes = Vec::new();
+        let ask = Ask::Device {
+            command,
+            range,
+            conflict,
+            bytes,
+        };
+        let key = self.ask(ask, Waker::noop());
+        self.abandon(key);
     }
 
     /// Hands what was asked at this instant to device and processors.

@@ -42,6 +42,7 @@ impl fmt::Display for Ask {
                     };
                     write!(f, "the {word} of {tx}")
                 }
+                Command::Reserve(tx) => write!(f, "room for {size} of {tx}"),
                 Command::Write(tx) if tx.get() != 0 => {
                     write!(f, "a write of {size} at byte {at} under {tx}")
                 }
@@ -65,6 +66,7 @@ fn word_of(command: Command) -> &'static str {
         Command::Commit(_) => "a commit",
         Command::Abort(_) => "an abort",
         Command::Drain => "a drain of the log",
+        Command::Reserve(_) => "room",
     }
 }
 

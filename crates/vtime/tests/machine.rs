@@ -2,7 +2,7 @@
 
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
-use port::{Acknowledge, Clock, Command, Conflict, Device, Engine};
+use port::{Acknowledge, Clock, Command, Conflict, Device, Engine, TxOptions};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -73,7 +73,7 @@ fn who_waits_for_what_is_said_when_nothing_is_to_come() {
     let mut machine = Machine::new(device(), 1);
     let (device, other) = (machine.device(), machine.device());
     machine.spawn("holder", async move {
-        let tx = device.begin().unwrap();
+        let tx = device.begin(TxOptions::default()).await.unwrap();
         device
             .write(ByteAddr::new(128), &[1; 64], tx)
             .await
@@ -130,7 +130,7 @@ fn busy_tasks(machine: &mut Machine<DeviceEngine>, spurious: bool, notes: &Notes
                     }
                     4 => often(spurious, clock.spend(Picos::from_nanos(stream.below(900)))).await,
                     _ => {
-                        let tx = device.begin().unwrap();
+                        let tx = device.begin(TxOptions::default()).await.unwrap();
                         often(spurious, device.write(at, &[9; 64], tx))
                             .await
                             .unwrap();
@@ -253,7 +253,7 @@ fn a_write_waits_for_the_transaction_that_has_its_line() {
     let (first, second) = (machine.device(), machine.device());
     let (clock, log) = (machine.clock(), Rc::clone(&notes));
     machine.spawn("first", async move {
-        let tx = first.begin().unwrap();
+        let tx = first.begin(TxOptions::default()).await.unwrap();
         first.write(ByteAddr::new(0), &[1; 64], tx).await.unwrap();
         clock
             .sleep_until(clock.now() + Picos::from_micros(50))
@@ -266,7 +266,7 @@ fn a_write_waits_for_the_transaction_that_has_its_line() {
         clock
             .sleep_until(clock.now() + Picos::from_micros(10))
             .await;
-        let tx = second.begin().unwrap();
+        let tx = second.begin(TxOptions::default()).await.unwrap();
         second.write(ByteAddr::new(32), &[2; 4], tx).await.unwrap();
         log.borrow_mut().push("second has written");
         second.commit(tx).await.unwrap();
@@ -288,7 +288,7 @@ fn transactions_that_would_wait_for_each_other_are_told_so() {
         let (device, clock) = (machine.device(), machine.clock());
         let outcomes = Rc::clone(&outcomes);
         machine.spawn("transaction", async move {
-            let tx = device.begin().unwrap();
+            let tx = device.begin(TxOptions::default()).await.unwrap();
             device
                 .write(ByteAddr::new(mine), &[1; 64], tx)
                 .await

@@ -4,8 +4,8 @@
 //! journal's new length are one transaction of the byte port: a few lines of 64 B in the device's
 //! write log, durable when the commit is answered.
 
-use port::{Device, DeviceError};
-use units::{ByteAddr, TxId};
+use port::{Device, DeviceError, Transaction, TxOptions};
+use units::ByteAddr;
 
 /// Where the journal's length stands: its first line. Records follow.
 const HEAD: u64 = 64;
@@ -38,32 +38,24 @@ impl<'a, D: Device> Journal<'a, D> {
     /// before, it is there whole or not at all.
     ///
     /// # Errors
-    /// What the device says; the journal is as it was.
+    /// What the device says, for one if the record is larger than the log keeps room for; the
+    /// journal is as it was.
     pub async fn append(&mut self, record: &[u8]) -> Result<(), DeviceError> {
-        let tx = self.device.begin()?;
-        match self.write(record, tx).await {
-            Ok(used) => {
-                self.device.commit(tx).await?;
-                self.used = used;
-                Ok(())
-            }
-            Err(error) => {
-                self.device.abort(tx).await?;
-                Err(error)
-            }
-        }
-    }
-
-    async fn write(&self, record: &[u8], tx: TxId) -> Result<u64, DeviceError> {
-        let length = (record.len() as u64).to_le_bytes();
         let at = HEAD + self.used;
-        self.device.write(ByteAddr::new(at), &length, tx).await?;
-        self.device.write(ByteAddr::new(at + 8), record, tx).await?;
         let used = self.used + 8 + record.len() as u64;
-        self.device
-            .write(ByteAddr::new(0), &used.to_le_bytes(), tx)
-            .await?;
-        Ok(used)
+        // The lines of the record, and the journal's first one.
+        let line = self.device.shape().line.get();
+        let lines = (HEAD + used).div_ceil(line) - at / line + 1;
+        let lines = u32::try_from(lines).unwrap_or(u32::MAX);
+        let tx = Transaction::begin(self.device, TxOptions::reserving(lines)).await?;
+        let length = (record.len() as u64).to_le_bytes();
+        tx.write(ByteAddr::new(at), &length).await?;
+        tx.write(ByteAddr::new(at + 8), record).await?;
+        tx.write(ByteAddr::new(0), &used.to_le_bytes()).await?;
+        // An error above has dropped the transaction, and so aborted it.
+        tx.commit().await?;
+        self.used = used;
+        Ok(())
     }
 
     /// All records, oldest first.

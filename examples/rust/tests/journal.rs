@@ -3,7 +3,7 @@
 use device::config::Layer;
 use device::{DeviceConfig, Image, Pace, RealDevice};
 use examples::journal::Journal;
-use port::Device;
+use port::{Device, TxOptions};
 use std::path::PathBuf;
 use units::ByteAddr;
 
@@ -47,7 +47,7 @@ fn appended_records_survive_a_power_cut_and_an_open_one_is_absent() {
             journal.append(b"one").await?;
             journal.append(&long).await?;
             // A third record that is written and not committed when the power goes.
-            let tx = device.begin()?;
+            let tx = device.begin(TxOptions::default()).await?;
             device.write(ByteAddr::new(0), &[255; 8], tx).await
         })
         .unwrap();

@@ -35,6 +35,25 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
+    /// Lines of open transactions that the log keeps at most: as many may be reserved, and a
+    /// transaction that is not split writes no more. 0: there are no transactions.
+    pub fn most_open_lines(&self) -> u32 {
+        self.log.as_ref().map_or(0, |log| log.most_open_lines())
+    }
+
+    /// The host asks, before the first write of a transaction, for room for so many lines of it:
+    /// its writes of as many lines will not be refused for want of room, and no more may be
+    /// written. Commit or abort gives the room back, and so does a power cut.
+    ///
+    /// # Errors
+    /// [`Refusal::TooLarge`]: there never is so much; [`Refusal::NoRoom`]: there is not now;
+    /// [`Refusal::NameInUse`]: the transaction has begun, or its name is in the TxLog;
+    /// [`Refusal::Unsupported`]: there are no transactions.
+    pub fn reserve(&mut self, tx: TxId, lines: u32) -> Result<(), Refusal> {
+        let log = self.log.as_mut().ok_or(Refusal::Unsupported)?;
+        log.reserve(tx, lines)
+    }
+
     /// COMMIT(TxID).
     pub(super) fn on_commit<P: Platform>(
         &mut self,
@@ -51,6 +70,7 @@ impl<I: LogIndex> Controller<I> {
         match begun {
             Err(why) => self.refuse(now, request, why, platform),
             Ok(Commit::Ready(_)) => self.commit(now, now, (request, tx), platform),
+            Ok(Commit::Unwritten) => self.answer_end(request, (now, now, now), platform),
             Ok(_) => {
                 self.stats.commit_stalls += 1;
                 self.turn_log(now, platform);
@@ -71,7 +91,7 @@ impl<I: LogIndex> Controller<I> {
                 true
             }
             Commit::Drains => true,
-            Commit::Waits | Commit::None => false,
+            Commit::Waits | Commit::Unwritten | Commit::None => false,
         }
     }
 

@@ -52,6 +52,10 @@ pub(super) struct Transactions {
     spare: Vec<Vec<Line>>,
     /// Lines of runs that wait for room, which will be open.
     promised: u32,
+    /// Lines for which a transaction has reserved room, its open ones included.
+    reserved: BTreeMap<TxId, u32>,
+    /// Of these, lines that are neither open nor promised.
+    unused: u32,
     /// Open lines at most.
     most: u32,
     tx_log: TxLog,
@@ -68,6 +72,8 @@ impl Transactions {
             open: BTreeMap::new(),
             spare: Vec::new(),
             promised: 0,
+            reserved: BTreeMap::new(),
+            unused: 0,
             most: seal_slots / 2,
             tx_log: TxLog::new(entries),
             waiting: VecDeque::new(),
@@ -111,6 +117,40 @@ impl Transactions {
         })
     }
 
+    /// Lines that may be open together.
+    pub(super) fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// Lines that are taken: open, promised or reserved.
+    fn taken(&self) -> usize {
+        self.lines.len() + (self.promised + self.unused) as usize
+    }
+
+    /// Keeps room for so many lines of a transaction that has none yet, or says why there is none.
+    pub(super) fn reserve(&mut self, tx: TxId, lines: u32) -> Result<(), Refusal> {
+        let is_open = self.open.contains_key(&tx) || self.reserved.contains_key(&tx);
+        if is_open || self.tx_log.has(tx) {
+            return Err(Refusal::NameInUse);
+        }
+        if lines > self.most {
+            return Err(Refusal::TooLarge);
+        }
+        if self.taken() + lines as usize > self.most as usize {
+            return Err(Refusal::NoRoom);
+        }
+        self.reserved.insert(tx, lines);
+        self.unused += lines;
+        Ok(())
+    }
+
+    /// The reservation of a transaction ends with it. None of its runs waits for room.
+    fn end_reservation(&mut self, tx: TxId, written: usize) {
+        if let Some(lines) = self.reserved.remove(&tx) {
+            self.unused -= lines - written as u32;
+        }
+    }
+
     /// Makes room for a run, or says why there is none. `waiting` lines of the transaction are
     /// promised and not written yet.
     pub(super) fn promise(
@@ -126,10 +166,15 @@ impl Transactions {
         let of_tx = self.open.get(&tx).map_or(0, Vec::len);
         let is_new = |line: &LineInPage| !self.lines.contains_key(&(lpa, *line));
         let count = lines.iter().filter(is_new).count();
-        if of_tx + waiting + count > self.most as usize {
+        let with_run = of_tx + waiting + count;
+        if let Some(reserved) = self.reserved.get(&tx) {
+            if with_run > *reserved as usize {
+                return Err(Refusal::BeyondReservation);
+            }
+            self.unused -= count as u32;
+        } else if with_run > self.most as usize {
             return Err(Refusal::TooLarge);
-        }
-        if self.lines.len() + self.promised as usize + count > self.most as usize {
+        } else if self.taken() + count > self.most as usize {
             return Err(Refusal::NoRoom);
         }
         self.promised += count as u32;
@@ -163,7 +208,17 @@ impl Transactions {
     /// Whether there is anything to commit or abort under the name: not if a commit of it waits.
     pub(super) fn may_end(&self, tx: TxId) -> bool {
         let waits = |(_, waiting, _): &WaitingCommit| *waiting == tx;
-        self.open.contains_key(&tx) && !self.waiting.iter().any(waits)
+        let is_known = self.open.contains_key(&tx) || self.reserved.contains_key(&tx);
+        is_known && !self.waiting.iter().any(waits)
+    }
+
+    /// Ends a transaction that has reserved room and written nothing; says whether it was one.
+    pub(super) fn end_unwritten(&mut self, tx: TxId) -> bool {
+        let is_unwritten = !self.open.contains_key(&tx);
+        if is_unwritten {
+            self.end_reservation(tx, 0);
+        }
+        is_unwritten
     }
 
     fn take_line(&mut self, (lpa, line): Line) -> OpenLine {
@@ -215,6 +270,9 @@ impl Transactions {
     /// No commit waits any more, and no run for room.
     pub(super) fn give_up_waiting(&mut self) -> VecDeque<WaitingCommit> {
         self.promised = 0;
+        let written = |tx: &TxId| self.open.get(tx).map_or(0, Vec::len) as u32;
+        let unused = self.reserved.iter().map(|(tx, lines)| lines - written(tx));
+        self.unused = unused.sum();
         core::mem::take(&mut self.waiting)
     }
 
@@ -227,6 +285,7 @@ impl Transactions {
         mut each: impl FnMut(Line, LogSlot, &mut P),
     ) -> u32 {
         let list = self.open.remove(&tx).expect("it is open");
+        self.end_reservation(tx, list.len());
         // All lines count with this record; what they replace goes behind it.
         let at = self.tx_log.commit(tx, platform);
         for line in list.iter().copied() {
@@ -248,6 +307,7 @@ impl Transactions {
         platform: &mut P,
     ) {
         let list = self.open.remove(&tx).expect("it is open");
+        self.end_reservation(tx, list.len());
         for (lpa, line) in list.iter().copied() {
             let open = self.take_line((lpa, line));
             platform.record(Record::Dropped(open.slot));
@@ -317,6 +377,20 @@ impl Transactions {
             count += 1;
         }
         assert_eq!(count, self.lines.len(), "an open line is of nobody");
-        assert!(count <= self.most as usize, "too many lines are open");
+        assert!(
+            self.taken() <= self.most as usize,
+            "more lines are open or reserved than there is room for"
+        );
+        let written = |tx: &TxId| self.open.get(tx).map_or(0, Vec::len) as u32;
+        let unwritten: u32 = self
+            .reserved
+            .iter()
+            .map(|(tx, lines)| lines.checked_sub(written(tx)))
+            .map(|left| left.expect("no transaction writes more than it has reserved"))
+            .sum();
+        assert!(
+            self.unused <= unwritten && unwritten <= self.unused + self.promised,
+            "reserved lines are lost"
+        );
     }
 }

@@ -220,6 +220,9 @@ fn errno(error: &DeviceError) -> Errno {
         | DeviceError::Forked
         | DeviceError::Stopped { .. }
         | DeviceError::UnknownTransaction { .. }
+        | DeviceError::TooLarge { .. }
+        | DeviceError::BeyondReservation { .. }
+        | DeviceError::LateReservation { .. }
         | DeviceError::TooManyTransactions { .. }
         | DeviceError::NoTransactions { .. } => Errno::EIO,
     }

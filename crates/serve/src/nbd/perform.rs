@@ -131,6 +131,9 @@ fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
         DeviceError::Locked { .. }
         | DeviceError::Deadlock { .. }
         | DeviceError::LogFull
+        | DeviceError::TooLarge { .. }
+        | DeviceError::BeyondReservation { .. }
+        | DeviceError::LateReservation { .. }
         | DeviceError::ReadOnly => Errno::NotPermitted,
         DeviceError::Forked | DeviceError::Stopped { .. } => Errno::Shutdown,
         DeviceError::UnknownTransaction { .. }

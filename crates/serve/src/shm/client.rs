@@ -1,10 +1,11 @@
 //! A client of the server: its socket, its region, and what it has under way.
 
+use super::perform::nothing;
 use ::shm::ring::{Reader, Ring, Words, Writer};
 use ::shm::{Breach, ENTRIES, Layout, Note, Region, Request, Submission, answer, handshake};
 use handshake::{HELLO_BYTES, Heard};
-use port::{DeviceError, Shape};
-use std::collections::BTreeSet;
+use port::{Conflict, Device, Outcome, Shape};
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,89 +31,103 @@ pub(super) struct Channel {
     under_way: usize,
     /// Bytes of them.
     weight: usize,
-    /// Transactions that it has begun and not ended.
-    open: BTreeSet<TxId>,
+    /// Transactions that the device has of it: its number, the device's.
+    open: BTreeMap<TxId, TxId>,
+    /// Aborts with the device of what it left open.
+    aborting: usize,
     /// It has answers for which no bell was rung.
     pub has_answers: bool,
 }
 
 /// What becomes of an entry that keeps the protocol.
 pub(super) enum Admitted {
-    /// It goes to the device.
-    Submit(Submission),
+    /// It goes to the device, which knows its transaction by this name.
+    Submit(Submission, TxId),
     /// It is answered at once.
-    Refuse(Submission, DeviceError),
+    Answer(Submission, Outcome),
 }
 
 impl Channel {
     /// The next thing that the client asks for, if there is room for it.
-    pub fn next(&mut self) -> Result<Option<Admitted>, Breach> {
+    pub fn next(&mut self, device: &impl Device) -> Result<Option<Admitted>, Breach> {
         // An honest client never has more under way.
-        if self.under_way >= ENTRIES {
+        if self.under_way >= ENTRIES + self.aborting {
             return Ok(None);
         }
         let Some(words) = self.submissions.pop(&self.region)? else {
             return Ok(None);
         };
-        self.admit(&words).map(Some)
+        self.admit(&words, device).map(Some)
     }
 
-    fn admit(&mut self, words: &Words) -> Result<Admitted, Breach> {
+    fn admit(&mut self, words: &Words, device: &impl Device) -> Result<Admitted, Breach> {
         let submission = Submission::decode(words, &self.layout)?;
         let data = self.layout.data();
         let weight = self.weight + submission.request.range().size;
         if weight as u64 > data.get() {
             return Err(Breach::Overlap { data });
         }
-        let tx = match submission.request {
-            Request::Write(_, _, tx) if tx != TxId::NONE => Some(tx),
-            Request::Commit(tx) | Request::Abort(tx) => Some(tx),
-            _ => None,
+        let tx = match self.name_of(&submission, device) {
+            Ok(tx) => tx,
+            Err(outcome) => return Ok(Admitted::Answer(submission, outcome)),
         };
-        // Others' transactions are theirs, whatever the number says.
-        if let Some(tx) = tx
-            && !self.open.contains(&tx)
-        {
-            let error = DeviceError::UnknownTransaction { tx };
-            return Ok(Admitted::Refuse(submission, error));
-        }
-        if let Request::Commit(tx) | Request::Abort(tx) = submission.request {
-            self.open.remove(&tx);
-        }
         self.weight = weight;
         self.under_way += 1;
-        Ok(Admitted::Submit(submission))
+        Ok(Admitted::Submit(submission, tx))
     }
 
-    /// The device has done a request.
-    pub fn settle(&mut self, request: &Request) {
+    /// The device's name for the transaction of a request: it is opened by the first one that
+    /// writes or reserves. Whether the client has begun it is the client's to know: its numbers
+    /// are its own. Of one that the device has not heard of there is nothing to end.
+    fn name_of(&mut self, submission: &Submission, device: &impl Device) -> Result<TxId, Outcome> {
+        let Some(tx) = submission.request.transaction() else {
+            return Ok(TxId::NONE);
+        };
+        match submission.request {
+            Request::Commit(_) | Request::Abort(_) => {
+                let name = self.open.remove(&tx);
+                name.ok_or_else(|| Ok(nothing()))
+            }
+            _ => match self.open.get(&tx) {
+                Some(name) => Ok(*name),
+                None => {
+                    let name = device.open(submission.may_split).map_err(Err)?;
+                    self.open.insert(tx, name);
+                    Ok(name)
+                }
+            },
+        }
+    }
+
+    /// The device has done a request, which may be one of the server's own.
+    pub fn settle(&mut self, request: &Request, is_own: bool) {
         self.under_way -= 1;
+        self.aborting -= usize::from(is_own);
         self.weight -= request.range().size;
     }
 
-    /// Notes a transaction that it has begun.
-    pub fn begun(&mut self, tx: TxId) {
-        self.open.insert(tx);
-    }
-
     /// Answers a request.
-    pub fn answer(&mut self, cookie: u64, result: &Result<answer::Done, DeviceError>) {
+    pub fn answer(&mut self, cookie: u64, result: &Outcome) {
         let words = answer::encode(cookie, result, &self.region);
         self.answers.push(&self.region, words);
         self.has_answers = true;
     }
 
     /// The abort of a transaction that it left open, unless the device has enough of them.
-    pub fn next_abort(&mut self) -> Option<Submission> {
-        if self.under_way >= ABORTS {
+    pub fn next_abort(&mut self) -> Option<(Submission, TxId)> {
+        if self.aborting >= ABORTS {
             return None;
         }
-        let tx = self.open.pop_first()?;
+        let (tx, name) = self.open.pop_first()?;
         self.under_way += 1;
-        Some(Submission {
+        self.aborting += 1;
+        let submission = Submission {
             cookie: 0,
             request: Request::Abort(tx),
-        })
+            conflict: Conflict::Wait,
+            may_split: true,
+        };
+        Some((submission, name))
     }
 }
 
@@ -192,7 +207,8 @@ impl Client {
             answers: Writer::new(Ring::Answers),
             under_way: 0,
             weight: 0,
-            open: BTreeSet::new(),
+            open: BTreeMap::new(),
+            aborting: 0,
             has_answers: false,
         })
     }

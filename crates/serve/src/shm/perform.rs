@@ -1,11 +1,10 @@
 //! What the device does for a request.
 
 use crate::tasks;
-use ::shm::answer::Done;
 use ::shm::{DataRange, Layout, Region, Request, Submission, statistics_to_bytes};
-use port::{Device, DeviceError};
+use port::{Atomicity, Command, Completion, Device, Payload};
 use std::rc::Rc;
-use units::TxId;
+use units::{ByteAddr, TxId};
 
 /// A request of a client.
 #[derive(Debug)]
@@ -14,6 +13,10 @@ pub(super) struct Job {
     pub client: usize,
     pub region: Rc<Region>,
     pub submission: Submission,
+    /// The device's name for its transaction.
+    pub tx: TxId,
+    /// The server asks, for a client that is not told.
+    pub is_own: bool,
 }
 
 /// What has become of it.
@@ -21,7 +24,8 @@ pub(super) struct Job {
 pub(super) struct Outcome {
     pub client: usize,
     pub submission: Submission,
-    pub result: Result<Done, DeviceError>,
+    pub is_own: bool,
+    pub result: port::Outcome,
 }
 
 impl tasks::Job for Job {
@@ -30,10 +34,14 @@ impl tasks::Job for Job {
     type Memory = Vec<u8>;
 
     async fn perform<D: Device>(self, device: &D, buffer: &mut Vec<u8>) -> Outcome {
-        let result = perform(device, self.submission.request, &self.region, buffer).await;
+        let mut result = perform(device, &self, buffer).await;
+        if let Some(tx) = self.submission.request.transaction() {
+            result = result.map_err(|error| error.under(tx));
+        }
         Outcome {
             client: self.client,
             submission: self.submission,
+            is_own: self.is_own,
             result,
         }
     }
@@ -55,64 +63,51 @@ fn written<'b>(buffer: &'b mut Vec<u8>, range: DataRange, region: &Region) -> &'
     bytes
 }
 
-async fn perform<D: Device>(
-    device: &D,
-    request: Request,
-    region: &Region,
-    buffer: &mut Vec<u8>,
-) -> Result<Done, DeviceError> {
-    let completion = match request {
-        Request::Read(at, range) => {
-            let into = room(buffer, range);
-            let completion = device.read(at, into).await?;
-            region.write(Layout::place(range.place), into);
-            completion
-        }
-        Request::ReadBlocks(at, range) => {
-            let into = room(buffer, range);
-            let completion = device.read_blocks(at, into).await?;
-            region.write(Layout::place(range.place), into);
-            completion
-        }
-        Request::Write(at, range, tx) => {
-            let bytes = written(buffer, range, region);
-            device.write(at, bytes, tx).await?
-        }
-        Request::WriteBlocks(at, range, when) => {
-            let bytes = written(buffer, range, region);
-            device.write_blocks(at, bytes, when).await?
-        }
-        Request::Trim(at, size) => device.trim(at, size).await?,
-        Request::Persist => device.persist().await?,
-        Request::Flush => device.flush().await?,
-        Request::Commit(tx) | Request::Abort(tx) => return end(device, request, tx).await,
-        Request::Begin => {
-            let tx = device.begin()?;
-            return Ok(Done { tx, ..nothing() });
-        }
+async fn perform<D: Device>(device: &D, job: &Job, buffer: &mut Vec<u8>) -> port::Outcome {
+    let (tx, region) = (job.tx, &*job.region);
+    let nowhere = ByteAddr::new(0);
+    let range = job.submission.request.range();
+    let (command, at) = match job.submission.request {
+        Request::Read(at, _) => (Command::Read, at),
+        Request::ReadBlocks(at, _) => (Command::ReadBlocks, at),
+        Request::Write(at, ..) => (Command::Write(tx), at),
+        Request::WriteBlocks(at, _, when) => (Command::WriteBlocks(when), at),
+        Request::Trim(at, _) => (Command::Trim, at),
+        Request::Persist => (Command::Persist, nowhere),
+        Request::Flush => (Command::Flush, nowhere),
+        Request::Drain => (Command::Drain, nowhere),
+        Request::Reserve(..) => (Command::Reserve(tx), nowhere),
+        Request::Commit(_) => (Command::Commit(tx), nowhere),
+        Request::Abort(_) => (Command::Abort(tx), nowhere),
         Request::Statistics(range) => {
             let bytes = statistics_to_bytes(&device.stats());
             region.write(Layout::place(range.place), &bytes);
             return Ok(nothing());
         }
     };
-    Ok(Done::plain(completion))
-}
-
-async fn end<D: Device>(device: &D, request: Request, tx: TxId) -> Result<Done, DeviceError> {
-    let (completion, atomicity) = match request {
-        Request::Commit(_) => device.commit(tx).await?,
-        _ => device.abort(tx).await?,
+    let is_read = matches!(command, Command::Read | Command::ReadBlocks);
+    let payload = match job.submission.request {
+        Request::Trim(_, size) | Request::Reserve(_, size) => Payload::None(size),
+        _ if is_read => Payload::In(room(buffer, range)),
+        Request::Write(..) | Request::WriteBlocks(..) => {
+            Payload::Out(written(buffer, range, region))
+        }
+        _ => Payload::NOTHING,
     };
-    let done = Done::plain(completion);
-    Ok(Done { atomicity, ..done })
+    let conflict = job.submission.conflict;
+    let done = device.request(command, at, payload, conflict).await?;
+    if is_read {
+        region.write(Layout::place(range.place), &buffer[..range.size]);
+    }
+    Ok(done)
 }
 
 /// What took the device no time.
-fn nothing() -> Done {
+pub(super) fn nothing() -> (Completion, Atomicity) {
     let at = units::Time::ZERO;
-    Done::plain(port::Completion {
+    let completion = Completion {
         submitted: at,
         finished: at,
-    })
+    };
+    (completion, Atomicity::Whole)
 }

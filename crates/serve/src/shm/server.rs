@@ -7,7 +7,7 @@ use crate::bell::Bell;
 use crate::server::{Control, Protocol, Rhythm, ServerError, Sockets, now, run};
 use crate::tasks::Tasks;
 use ::shm::ring::{announce_awake, announce_sleep, must_ring};
-use ::shm::{Breach, Region, Request, Side};
+use ::shm::{Breach, Region, Side};
 use nix::poll::PollFlags;
 use port::{Device, Drive};
 use std::rc::Rc;
@@ -140,6 +140,7 @@ impl<D: Device + Drive> Protocol<D> for Clients<'_> {
         let Outcome {
             client: place,
             submission,
+            is_own,
             result,
         } = outcome;
         let Some(client) = &mut self.clients[place] else {
@@ -147,11 +148,8 @@ impl<D: Device + Drive> Protocol<D> for Clients<'_> {
         };
         let is_gone = client.is_gone;
         let channel = client.channel.as_mut().expect("who asked has one");
-        channel.settle(&submission.request);
-        if let (Request::Begin, Ok(done)) = (submission.request, &result) {
-            channel.begun(done.tx);
-        }
-        if is_gone {
+        channel.settle(&submission.request, is_own);
+        if is_gone || is_own {
             self.has_gone = true;
             return;
         }
@@ -183,9 +181,13 @@ impl<D: Device + Drive> Protocol<D> for Clients<'_> {
         self.each_region(|region| announce_awake(region, Side::Server));
     }
 
-    /// Takes nothing more; what is with the device is answered.
-    fn stop(&mut self, _: &mut Tasks<'_, D, Job>) {
+    /// Takes nothing more; what is with the device is answered. What is open is aborted at once:
+    /// nobody can commit it any more, and others may wait for it.
+    fn stop(&mut self, tasks: &mut Tasks<'_, D, Job>) {
         self.is_stopping = true;
+        for place in 0..self.clients.len() {
+            self.clear(place, tasks);
+        }
     }
 
     /// Aborts what is open, and ends the connections.
@@ -211,21 +213,23 @@ impl Clients<'_> {
         while taken < BATCH
             && let Some(channel) = self.channel(place)
         {
-            match channel.next() {
+            match channel.next(tasks.device()) {
                 Ok(None) => break,
-                Ok(Some(Admitted::Submit(submission))) => {
+                Ok(Some(Admitted::Submit(submission, tx))) => {
                     let region = Rc::clone(&channel.region);
                     tasks.submit(Job {
                         client: place,
                         region,
                         submission,
+                        tx,
+                        is_own: false,
                     });
                 }
-                Ok(Some(Admitted::Refuse(submission, error))) => {
-                    channel.answer(submission.cookie, &Err(error));
+                Ok(Some(Admitted::Answer(submission, outcome))) => {
+                    channel.answer(submission.cookie, &outcome);
                     self.has_answers = true;
                     self.served.requests += 1;
-                    self.served.errors += 1;
+                    self.served.errors += u64::from(outcome.is_err());
                 }
                 Err(breach) => self.disconnect(place, &breach),
             }
@@ -244,19 +248,24 @@ impl Clients<'_> {
         self.has_gone = true;
     }
 
-    /// Aborts the transactions of a client that has gone, a few at a time: each that is done brings
-    /// it here again. Forgets it when the device has nothing of it any more.
+    /// Aborts the transactions of a client that has gone, or of whom the server takes no more, a
+    /// few at a time: each that is done brings it here again. Forgets it when it has gone and the
+    /// device has nothing of it any more.
     fn clear<D: Device + Drive>(&mut self, place: usize, tasks: &mut Tasks<'_, D, Job>) {
-        let Some(client) = self.clients[place].as_mut().filter(|client| client.is_gone) else {
+        let is_stopping = self.is_stopping;
+        let client = self.clients[place].as_mut();
+        let Some(client) = client.filter(|client| client.is_gone || is_stopping) else {
             return;
         };
         if let Some(channel) = &mut client.channel {
-            while let Some(submission) = channel.next_abort() {
+            while let Some((submission, tx)) = channel.next_abort() {
                 let region = Rc::clone(&channel.region);
                 tasks.submit(Job {
                     client: place,
                     region,
                     submission,
+                    tx,
+                    is_own: true,
                 });
             }
         }

@@ -1,11 +1,12 @@
 //! A device that notes what it is asked, takes its time and fails when told; and a server of it.
 
 use core::cell::{Cell, RefCell};
-use core::future::poll_fn;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
 use core::task::{Poll, Waker};
 use device::Ram;
 use port::{
-    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+    Command, Conflict, Device, DeviceError, DeviceStats, Drive, Outcome, Payload, Shape, Turned,
 };
 use serve::nbd::{Export, Limits, Served, serve};
 use serve::{Address, Control, Listener};
@@ -95,62 +96,42 @@ impl Drive for Probe {
 }
 
 impl Device for Probe {
+    type Pending<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
     fn shape(&self) -> Shape {
         self.ram.shape()
     }
 
-    async fn read(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        self.ram.read(at, into).await
-    }
-
-    async fn write(&self, at: ByteAddr, bytes: &[u8], tx: TxId) -> Result<Completion, DeviceError> {
-        self.ram.write(at, bytes, tx).await
-    }
-
-    async fn persist(&self) -> Result<Completion, DeviceError> {
-        self.ram.persist().await
-    }
-
-    async fn read_blocks(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        let note = format!("read {at}+{}", into.len());
-        self.enter(at, note, self.manner.read_turns).await?;
-        self.ram.read_blocks(at, into).await
-    }
-
-    async fn write_blocks(
-        &self,
+    fn request<'a>(
+        &'a self,
+        command: Command,
         at: ByteAddr,
-        bytes: &[u8],
-        when: Acknowledge,
-    ) -> Result<Completion, DeviceError> {
-        let note = format!("write {at}+{} {when:?}", bytes.len());
-        self.enter(at, note, self.manner.write_turns).await?;
-        self.ram.write_blocks(at, bytes, when).await
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Self::Pending<'a> {
+        let size = payload.size().get();
+        let (read, write) = (self.manner.read_turns, self.manner.write_turns);
+        let entry = match command {
+            Command::ReadBlocks => Some((at, format!("read {at}+{size}"), read)),
+            Command::WriteBlocks(when) => Some((at, format!("write {at}+{size} {when:?}"), write)),
+            Command::Trim => Some((at, format!("trim {at}+{size}"), write)),
+            Command::Flush => Some((ByteAddr::new(1), "flush".to_string(), write)),
+            _ => None,
+        };
+        Box::pin(async move {
+            if let Some((at, note, turns)) = entry {
+                self.enter(at, note, turns).await?;
+            }
+            self.ram.request(command, at, payload, conflict).await
+        })
     }
 
-    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
-        let note = format!("trim {at}+{}", size.get());
-        self.enter(at, note, self.manner.write_turns).await?;
-        self.ram.trim(at, size).await
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.ram.open(may_split)
     }
 
-    async fn flush(&self) -> Result<Completion, DeviceError> {
-        let nowhere = ByteAddr::new(1);
-        self.enter(nowhere, "flush".to_string(), self.manner.write_turns)
-            .await?;
-        self.ram.flush().await
-    }
-
-    fn begin(&self) -> Result<TxId, DeviceError> {
-        self.ram.begin()
-    }
-
-    async fn commit(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        self.ram.commit(tx).await
-    }
-
-    async fn abort(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        self.ram.abort(tx).await
+    fn abandon(&self, tx: TxId) {
+        self.ram.abandon(tx);
     }
 
     fn stats(&self) -> DeviceStats {

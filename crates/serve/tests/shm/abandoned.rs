@@ -9,17 +9,19 @@ use crate::serving::Serving;
 use core::cell::Cell;
 use device::{Image, Pace, RealDevice};
 use port::{
-    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+    Command, Conflict, Device, DeviceError, DeviceStats, Drive, Outcome, Payload, Shape, Turned,
+    TxOptions,
 };
 use serve::shm::serve;
 use serve::{Address, Control, Listener};
 use shm::Connect;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use units::{ByteAddr, Bytes, TxId};
+use units::{ByteAddr, TxId};
 
 /// Transactions of the client.
-const LEFT_OPEN: u64 = 3000;
+const LEFT_OPEN: u64 = 1500;
 /// Of them the device has so many at a time, at most.
 const AT_A_TIME: u64 = 32;
 
@@ -37,58 +39,36 @@ impl Drive for Counting {
 }
 
 impl Device for Counting {
+    type Pending<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
     fn shape(&self) -> Shape {
         self.device.shape()
     }
 
-    async fn read(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        self.device.read(at, into).await
-    }
-
-    async fn write(&self, at: ByteAddr, bytes: &[u8], tx: TxId) -> Result<Completion, DeviceError> {
-        self.device.write(at, bytes, tx).await
-    }
-
-    async fn persist(&self) -> Result<Completion, DeviceError> {
-        self.device.persist().await
-    }
-
-    async fn read_blocks(&self, at: ByteAddr, into: &mut [u8]) -> Result<Completion, DeviceError> {
-        self.device.read_blocks(at, into).await
-    }
-
-    async fn write_blocks(
-        &self,
+    fn request<'a>(
+        &'a self,
+        command: Command,
         at: ByteAddr,
-        bytes: &[u8],
-        when: Acknowledge,
-    ) -> Result<Completion, DeviceError> {
-        self.device.write_blocks(at, bytes, when).await
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Self::Pending<'a> {
+        Box::pin(async move {
+            let is_abort = u64::from(matches!(command, Command::Abort(_)));
+            self.under_way.set(self.under_way.get() + is_abort);
+            let most = self.most_under_way.get().max(self.under_way.get());
+            self.most_under_way.set(most);
+            let done = self.device.request(command, at, payload, conflict).await;
+            self.under_way.set(self.under_way.get() - is_abort);
+            done
+        })
     }
 
-    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
-        self.device.trim(at, size).await
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.device.open(may_split)
     }
 
-    async fn flush(&self) -> Result<Completion, DeviceError> {
-        self.device.flush().await
-    }
-
-    fn begin(&self) -> Result<TxId, DeviceError> {
-        self.device.begin()
-    }
-
-    async fn commit(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        self.device.commit(tx).await
-    }
-
-    async fn abort(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        self.under_way.set(self.under_way.get() + 1);
-        let most = self.most_under_way.get().max(self.under_way.get());
-        self.most_under_way.set(most);
-        let ended = self.device.abort(tx).await;
-        self.under_way.set(self.under_way.get() - 1);
-        ended
+    fn abandon(&self, tx: TxId) {
+        self.device.abandon(tx);
     }
 
     fn stats(&self) -> DeviceStats {
@@ -126,11 +106,9 @@ fn transactions_of_who_has_gone_are_aborted_a_few_at_a_time() {
         let other = Connect::default().to(&path).unwrap();
         let client = Connect::default().to(&path).unwrap();
         for nth in 0..LEFT_OPEN {
-            let tx = client.begin().unwrap();
-            if nth.is_multiple_of(100) {
-                let at = ByteAddr::new(nth / 100 * 64);
-                client.wait(client.write(at, &[1; 64], tx)).unwrap();
-            }
+            let tx = client.wait(client.begin(TxOptions::default())).unwrap();
+            let at = ByteAddr::new(nth * 64);
+            client.wait(client.write(at, &[1; 64], tx)).unwrap();
         }
         drop(client);
         let begin = Instant::now();

@@ -5,21 +5,22 @@
 //! for a while and then sleeps until the server rings.
 
 mod connecting;
+mod numbers;
 mod space;
 mod state;
 mod transfer;
 
 pub use connecting::{Connect, ConnectError};
+pub use transfer::Transfer;
 
-use crate::answer::Done;
 use crate::handshake;
 use crate::layout::{Layout, MOST_REQUEST, Side};
 use crate::region::Region;
 use crate::ring::{announce_awake, announce_sleep};
 use crate::statistics::{STATISTICS_BYTES, statistics_from_bytes};
-use crate::submission::Request;
 use port::{
-    Acknowledge, Atomicity, Completion, Device, DeviceError, DeviceStats, Drive, Shape, Turned,
+    Command, Conflict, Device, DeviceError, DeviceStats, Drive, Payload, PersistenceDomain, Shape,
+    Turned,
 };
 use state::State;
 use std::future::Future;
@@ -30,7 +31,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use transfer::{Payload, Transfer, Verb};
+use transfer::Verb;
 use units::{ByteAddr, Bytes, Picos, TxId};
 
 /// Longest that a sleeper does not look for himself.
@@ -196,26 +197,6 @@ impl Client {
         }
         Ok(())
     }
-
-    async fn bytes(
-        &self,
-        at: ByteAddr,
-        verb: Verb,
-        payload: Payload<'_>,
-    ) -> Result<Completion, DeviceError> {
-        let is_blocks = matches!(verb, Verb::ReadBlocks(_) | Verb::WriteBlocks(..));
-        let step = match is_blocks {
-            true => self.layout.most_blocks(),
-            false => MOST_REQUEST,
-        };
-        self.check(at, Bytes::new(payload.size() as u64), is_blocks)?;
-        let done = Transfer::new(self, verb, payload, step).await;
-        done.map(|done| done.completion)
-    }
-
-    async fn alone(&self, request: Request) -> Result<Done, DeviceError> {
-        Transfer::new(self, Verb::Alone(request), Payload::None, MOST_REQUEST).await
-    }
 }
 
 /// The wall clock: how long to spin. Nothing that the device does depends on it.
@@ -245,73 +226,56 @@ impl Drive for Client {
 }
 
 impl Device for Client {
+    type Pending<'a> = Transfer<'a>;
+
     fn shape(&self) -> Shape {
         self.layout.shape()
     }
 
-    fn read(
-        &self,
+    fn request<'a>(
+        &'a self,
+        command: Command,
         at: ByteAddr,
-        into: &mut [u8],
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.bytes(at, Verb::Read(at), Payload::In(into))
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Transfer<'a> {
+        let size = payload.size();
+        let is_large = command.is_block() && command != Command::Trim;
+        let step = match is_large {
+            true => self.layout.most_blocks(),
+            false => MOST_REQUEST,
+        };
+        let checked = match command {
+            Command::Reserve(_) => Ok(()),
+            _ => self.check(at, size, command.is_block()),
+        };
+        let verb = Verb::of(command, at, size);
+        Transfer::new(self, (verb, conflict), payload, step, checked)
     }
 
-    fn write(
-        &self,
-        at: ByteAddr,
-        bytes: &[u8],
-        tx: TxId,
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.bytes(at, Verb::Write(at, tx), Payload::Out(bytes))
+    /// Numbers are the connection's own: the server hears of the transaction when it writes or
+    /// reserves, and may say then that all clients together have too many.
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        if self.is_fork() {
+            return Err(DeviceError::Forked);
+        }
+        let shape = self.shape();
+        let Some(limits) = shape.transactions else {
+            let has_log = shape.byte_domain == PersistenceDomain::Device;
+            return Err(DeviceError::NoTransactions { has_log });
+        };
+        let mut state = self.state();
+        match state.gone() {
+            Some(error) => Err(error),
+            None => state.numbers.open(may_split, limits),
+        }
     }
 
-    async fn persist(&self) -> Result<Completion, DeviceError> {
-        self.alone(Request::Persist)
-            .await
-            .map(|done| done.completion)
-    }
-
-    fn read_blocks(
-        &self,
-        at: ByteAddr,
-        into: &mut [u8],
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.bytes(at, Verb::ReadBlocks(at), Payload::In(into))
-    }
-
-    fn write_blocks(
-        &self,
-        at: ByteAddr,
-        bytes: &[u8],
-        when: Acknowledge,
-    ) -> impl Future<Output = Result<Completion, DeviceError>> {
-        self.bytes(at, Verb::WriteBlocks(at, when), Payload::Out(bytes))
-    }
-
-    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<Completion, DeviceError> {
-        self.check(at, size, true)?;
-        let done = self.alone(Request::Trim(at, size)).await;
-        done.map(|done| done.completion)
-    }
-
-    async fn flush(&self) -> Result<Completion, DeviceError> {
-        self.alone(Request::Flush).await.map(|done| done.completion)
-    }
-
-    /// Waits for the server, which numbers transactions for all its clients.
-    fn begin(&self) -> Result<TxId, DeviceError> {
-        self.wait(self.alone(Request::Begin)).map(|done| done.tx)
-    }
-
-    async fn commit(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        let done = self.alone(Request::Commit(tx)).await?;
-        Ok((done.completion, done.atomicity))
-    }
-
-    async fn abort(&self, tx: TxId) -> Result<(Completion, Atomicity), DeviceError> {
-        let done = self.alone(Request::Abort(tx)).await?;
-        Ok((done.completion, done.atomicity))
+    fn abandon(&self, tx: TxId) {
+        if !self.is_fork() {
+            let mut state = self.state();
+            state.abandon_transaction(tx, &self.region, &self.socket);
+        }
     }
 
     /// Waits for the server; nothing but zeroes if that has gone ([`Client::statistics`] says so).
@@ -328,7 +292,8 @@ impl Client {
     pub fn statistics(&self) -> Result<DeviceStats, DeviceError> {
         let mut bytes = [0; STATISTICS_BYTES];
         let payload = Payload::In(&mut bytes);
-        self.wait(Transfer::new(self, Verb::Statistics, payload, MOST_REQUEST))?;
+        let what = (Verb::Statistics, Conflict::Wait);
+        self.wait(Transfer::new(self, what, payload, MOST_REQUEST, Ok(())))?;
         Ok(statistics_from_bytes(&bytes))
     }
 }

@@ -1,17 +1,19 @@
 //! What the threads of a client share under its lock.
 
+use super::numbers::Numbers;
 use super::space::Space;
-use crate::answer::{self, Done};
+use crate::answer;
 use crate::breach::Breach;
 use crate::handshake::{self, Heard};
 use crate::layout::{ENTRIES, Layout, Note, Side};
 use crate::region::Region;
 use crate::ring::{Reader, Ring, Words, Writer, must_ring};
 use crate::submission::{DataRange, Request, Submission};
-use port::DeviceError;
+use port::{Conflict, DeviceError, Outcome};
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::task::Waker;
+use units::TxId;
 
 /// Looks in vain at the ring before the socket is asked whether the server lives: looking costs
 /// some nanoseconds, asking some hundred.
@@ -44,6 +46,10 @@ pub struct State {
     watchers: Vec<Option<Waker>>,
     free: Vec<usize>,
     space: Space,
+    /// Transactions that have begun.
+    pub numbers: Numbers,
+    /// Transactions whose abort nobody waits for and there was no room for yet.
+    abandoned: Vec<TxId>,
     /// Who has not submitted everything, in the order of coming, and whom to wake for it.
     queue: VecDeque<(u64, Option<Waker>)>,
     /// Watchers of what has happened.
@@ -68,6 +74,8 @@ impl State {
             watchers: vec![None; ENTRIES],
             free: (0..ENTRIES).rev().collect(),
             space: Space::new(layout.data().get() as usize),
+            numbers: Numbers::new(),
+            abandoned: Vec::new(),
             queue: VecDeque::new(),
             to_wake: Vec::new(),
             next_ticket: 0,
@@ -133,6 +141,9 @@ impl State {
     /// Looks at the ring, and once in a while whether the server lives. Says whether there was
     /// something.
     pub fn look(&mut self, region: &Region, socket: &UnixStream) -> bool {
+        if !self.abandoned.is_empty() {
+            self.submit_aborts(region, socket);
+        }
         if self.collect(region) {
             return true;
         }
@@ -164,13 +175,76 @@ impl State {
     }
 
     /// Hands a request to the server. What it writes is in the data area.
-    pub fn submit(&mut self, sent: Sent, request: Request, region: &Region, socket: &UnixStream) {
+    ///
+    /// # Errors
+    /// Its transaction was abandoned meanwhile; the room is given back.
+    pub fn submit(
+        &mut self,
+        sent: Sent,
+        (request, conflict): (Request, Conflict),
+        region: &Region,
+        socket: &UnixStream,
+    ) -> Result<(), DeviceError> {
+        let ends = matches!(request, Request::Commit(_) | Request::Abort(_));
+        let may_split = match request.transaction() {
+            None => true,
+            Some(tx) => match self.numbers.submit(tx, ends) {
+                Ok(may_split) => may_split,
+                Err(error) => {
+                    self.release(sent);
+                    return Err(error);
+                }
+            },
+        };
         self.slots[sent.slot] = Slot::UnderWay;
-        let cookie = sent.slot as u64;
-        let submission = Submission { cookie, request };
+        self.push(
+            Submission {
+                cookie: sent.slot as u64,
+                request,
+                conflict,
+                may_split,
+            },
+            (region, socket),
+        );
+        Ok(())
+    }
+
+    fn push(&mut self, submission: Submission, (region, socket): (&Region, &UnixStream)) {
         self.submissions.push(region, submission.encode());
         if must_ring(region, Side::Server) {
             handshake::ring(socket);
+        }
+    }
+
+    /// Aborts a transaction for which nobody waits, when there is room for that.
+    pub fn abandon_transaction(&mut self, tx: TxId, region: &Region, socket: &UnixStream) {
+        if self.gone.is_none() && self.numbers.abandon(tx) {
+            self.abandoned.push(tx);
+            self.submit_aborts(region, socket);
+        }
+    }
+
+    /// The commit or abort of a transaction was given up before it was submitted.
+    pub fn abandon_end(&mut self, tx: TxId, region: &Region, socket: &UnixStream) {
+        if self.gone.is_none() && self.numbers.forget(tx) {
+            self.abandoned.push(tx);
+            self.submit_aborts(region, socket);
+        }
+    }
+
+    fn submit_aborts(&mut self, region: &Region, socket: &UnixStream) {
+        while !self.abandoned.is_empty()
+            && let Some(slot) = self.free.pop()
+            && let Some(tx) = self.abandoned.pop()
+        {
+            self.slots[slot] = Slot::Abandoned(DataRange::NONE);
+            let submission = Submission {
+                cookie: slot as u64,
+                request: Request::Abort(tx),
+                conflict: Conflict::Wait,
+                may_split: true,
+            };
+            self.push(submission, (region, socket));
         }
     }
 
@@ -232,7 +306,7 @@ impl State {
     }
 
     /// The answer to a request, if it is there.
-    pub fn answer(&self, sent: Sent, region: &Region) -> Option<Result<Done, DeviceError>> {
+    pub fn answer(&self, sent: Sent, region: &Region) -> Option<Outcome> {
         match &self.slots[sent.slot] {
             Slot::Answered(words) => Some(answer::decode(words, region)),
             _ => None,

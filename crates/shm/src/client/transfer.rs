@@ -2,10 +2,9 @@
 
 use super::Client;
 use super::state::{Sent, State};
-use crate::answer::Done;
 use crate::layout::Layout;
 use crate::submission::{DataRange, Request};
-use port::{Acknowledge, Completion, DeviceError};
+use port::{Acknowledge, Atomicity, Command, Completion, Conflict, DeviceError, Outcome, Payload};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -14,25 +13,12 @@ use units::{ByteAddr, Bytes, TxId};
 /// Requests of one command that are under way at once: one is copied while the server has others.
 const AT_ONCE: usize = 4;
 
-/// What a command moves.
-#[derive(Debug)]
-pub enum Payload<'a> {
-    /// Nothing.
-    None,
-    /// To the device.
-    Out(&'a [u8]),
-    /// From the device.
-    In(&'a mut [u8]),
-}
-
-impl Payload<'_> {
-    /// How many bytes.
-    pub fn size(&self) -> usize {
-        match self {
-            Self::None => 0,
-            Self::Out(bytes) => bytes.len(),
-            Self::In(bytes) => bytes.len(),
-        }
+/// Bytes of a command that go through the data area.
+fn moved(payload: &Payload<'_>) -> usize {
+    match payload {
+        Payload::None(_) => 0,
+        Payload::Out(bytes) => bytes.len(),
+        Payload::In(bytes) => bytes.len(),
     }
 }
 
@@ -49,6 +35,36 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Of a command of the port.
+    pub fn of(command: Command, at: ByteAddr, size: Bytes) -> Self {
+        match command {
+            Command::Read | Command::ReadLines => Self::Read(at),
+            Command::Write(tx) => Self::Write(at, tx),
+            Command::WriteLines => Self::Write(at, TxId::NONE),
+            Command::ReadBlocks => Self::ReadBlocks(at),
+            Command::WriteBlocks(when) => Self::WriteBlocks(at, when),
+            Command::Trim => Self::Alone(Request::Trim(at, size)),
+            Command::Persist => Self::Alone(Request::Persist),
+            Command::Flush => Self::Alone(Request::Flush),
+            Command::Drain => Self::Alone(Request::Drain),
+            Command::Reserve(tx) => Self::Alone(Request::Reserve(tx, size)),
+            Command::Commit(tx) => Self::Alone(Request::Commit(tx)),
+            Command::Abort(tx) => Self::Alone(Request::Abort(tx)),
+        }
+    }
+
+    /// The transaction that it is of, and whether it ends that.
+    fn transaction(self) -> Option<(TxId, bool)> {
+        match self {
+            Self::Write(_, tx) if tx != TxId::NONE => Some((tx, false)),
+            Self::Alone(request) => {
+                let ends = matches!(request, Request::Commit(_) | Request::Abort(_));
+                Some((request.transaction()?, ends))
+            }
+            _ => None,
+        }
+    }
+
     fn request(self, offset: usize, range: DataRange) -> Request {
         let place = |at: ByteAddr| ByteAddr::new(at.get() + offset as u64);
         match self {
@@ -75,37 +91,49 @@ struct Part {
 pub struct Transfer<'a> {
     client: &'a Client,
     verb: Verb,
+    conflict: Conflict,
     payload: Payload<'a>,
     /// Most bytes of a request.
     step: usize,
     /// Bytes that have been handed out.
     next: usize,
     has_begun: bool,
+    /// It was polled.
+    has_queued: bool,
     ticket: Option<u64>,
     parts: [Option<Part>; AT_ONCE],
-    done: Option<Done>,
+    done: Option<(Completion, Atomicity)>,
     error: Option<DeviceError>,
 }
 
 impl<'a> Transfer<'a> {
-    /// A command whose range was checked; `step` is the most that a request of it moves.
-    pub fn new(client: &'a Client, verb: Verb, payload: Payload<'a>, step: Bytes) -> Self {
+    /// A command, with what was found wrong with its range; `step` is the most that a request of it
+    /// moves.
+    pub fn new(
+        client: &'a Client,
+        (verb, conflict): (Verb, Conflict),
+        payload: Payload<'a>,
+        step: Bytes,
+        checked: Result<(), DeviceError>,
+    ) -> Self {
         Self {
             client,
             verb,
+            conflict,
             payload,
             step: step.get() as usize,
             next: 0,
             has_begun: false,
+            has_queued: false,
             ticket: None,
             parts: [None; AT_ONCE],
             done: None,
-            error: None,
+            error: checked.err(),
         }
     }
 
     fn is_handed_out(&self) -> bool {
-        self.error.is_some() || self.has_begun && self.next == self.payload.size()
+        self.error.is_some() || self.has_begun && self.next == moved(&self.payload)
     }
 
     /// Takes the answers that are there.
@@ -143,7 +171,7 @@ impl<'a> Transfer<'a> {
         };
         while !self.is_handed_out()
             && let Some(place) = self.parts.iter().position(Option::is_none)
-            && let size = self.step.min(self.payload.size() - self.next)
+            && let size = self.step.min(moved(&self.payload) - self.next)
             && let Some(sent) = state.room(ticket, size)
         {
             let client = self.client;
@@ -152,8 +180,11 @@ impl<'a> Transfer<'a> {
                 let to = Layout::place(sent.range.place);
                 client.region.write(to, bytes);
             }
-            let request = self.verb.request(self.next, sent.range);
-            state.submit(sent, request, &client.region, &client.socket);
+            let request = (self.verb.request(self.next, sent.range), self.conflict);
+            if let Err(error) = state.submit(sent, request, &client.region, &client.socket) {
+                self.error = Some(error);
+                break;
+            }
             let offset = self.next;
             self.parts[place] = Some(Part { sent, offset });
             self.next += size;
@@ -174,7 +205,7 @@ impl<'a> Transfer<'a> {
         self.is_handed_out() && self.parts.iter().all(Option::is_none)
     }
 
-    fn result(&mut self) -> Result<Done, DeviceError> {
+    fn result(&mut self) -> Outcome {
         match (self.error.take(), self.done) {
             (Some(error), _) => Err(error),
             (None, Some(done)) => Ok(done),
@@ -182,9 +213,10 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn advance(&mut self, state: &mut State) -> Poll<Result<Done, DeviceError>> {
-        if self.ticket.is_none() && !self.has_begun && self.error.is_none() {
-            self.ticket = Some(state.queue_up());
+    fn advance(&mut self, state: &mut State) -> Poll<Outcome> {
+        if !self.has_queued {
+            self.has_queued = true;
+            self.queue_up(state);
         }
         self.harvest(state);
         self.feed(state);
@@ -195,6 +227,19 @@ impl<'a> Transfer<'a> {
             None => Poll::Pending,
             Some(_) if self.harvest_last(state) => Poll::Ready(self.result()),
             Some(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Takes its place, unless it is known to be wrong.
+    fn queue_up(&mut self, state: &mut State) {
+        if self.error.is_none()
+            && state.gone().is_none()
+            && let Some((tx, ends)) = self.verb.transaction()
+        {
+            self.error = state.numbers.ask(tx, ends).err();
+        }
+        if self.error.is_none() {
+            self.ticket = Some(state.queue_up());
         }
     }
 
@@ -215,18 +260,21 @@ impl<'a> Transfer<'a> {
     }
 }
 
-fn joined(one: Done, other: Done) -> Done {
+fn joined(
+    (one, atomicity): (Completion, Atomicity),
+    (other, _): (Completion, Atomicity),
+) -> (Completion, Atomicity) {
     let completion = Completion {
-        submitted: one.completion.submitted.min(other.completion.submitted),
-        finished: one.completion.finished.max(other.completion.finished),
+        submitted: one.submitted.min(other.submitted),
+        finished: one.finished.max(other.finished),
     };
-    Done { completion, ..one }
+    (completion, atomicity)
 }
 
 impl Future for Transfer<'_> {
-    type Output = Result<Done, DeviceError>;
+    type Output = Outcome;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let client = self.client;
         if client.is_fork() {
             return Poll::Ready(Err(DeviceError::Forked));
@@ -252,6 +300,11 @@ impl Drop for Transfer<'_> {
         let mut state = client.state();
         let before = state.changes;
         self.leave_queue(&mut state);
+        if !self.has_begun
+            && let Some((tx, true)) = self.verb.transaction()
+        {
+            state.abandon_end(tx, &client.region, &client.socket);
+        }
         for part in self.parts.iter_mut().filter_map(Option::take) {
             state.abandon(part.sent);
         }

@@ -68,6 +68,7 @@ impl Engine {
             link: LinkConfig::DIRECT,
             page: config.nand.page_size,
             capacity: replay.capacity(),
+            has_battery: true,
             has_log: config.design.write_log,
             transactions: 0,
             next_transaction: 1,

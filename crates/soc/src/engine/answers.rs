@@ -26,6 +26,7 @@ impl<B: DataPlane> Engine<B> {
             Command::Flush => self.send_alone(now, index, RequestOp::Flush),
             Command::Commit(tx) | Command::Abort(tx) => self.end_transaction(now, index, tx),
             Command::Drain => self.drain(now, index),
+            Command::Reserve(_) => self.reserve(now, index),
             _ => {
                 self.make_operations(now, index);
                 self.set_out(now, index);
@@ -201,7 +202,7 @@ impl<B: DataPlane> Engine<B> {
         let command = self.commands[index as usize].command;
         let tx = command.transaction();
         match (refusal, tx) {
-            (Refusal::TooLarge, Some(tx)) if self.has_part(tx) => {
+            (Refusal::TooLarge, Some(tx)) if self.may_split(tx) && self.has_part(tx) => {
                 self.host.operations[id.index()].phase = Phase::Ready;
                 self.split(now, index, tx);
                 return false;
@@ -248,7 +249,15 @@ impl<B: DataPlane> Engine<B> {
                     }
                 }
             }
-            (Refusal::NoRoom | Refusal::TooLarge, _) => self.fail(index, DeviceError::LogFull),
+            (Refusal::NoRoom, _) => self.fail(index, DeviceError::LogFull),
+            (Refusal::TooLarge, _) => {
+                let most = self.soc.controller.most_open_lines();
+                self.fail(index, DeviceError::TooLarge { most });
+            }
+            (Refusal::BeyondReservation, Some(tx)) => {
+                let lines = self.transactions.get_mut(tx).reserved;
+                self.fail(index, DeviceError::BeyondReservation { tx, lines });
+            }
             // The device knows nothing of it: every write of it was refused.
             (Refusal::UnknownTransaction, _) if tx.is_none() => {}
             (refusal, _) => panic!("{command:?} is refused with {refusal:?}, which it cannot be"),
@@ -256,8 +265,19 @@ impl<B: DataPlane> Engine<B> {
         true
     }
 
-    fn may_wait(&self, index: u32) -> bool {
-        self.commands[index as usize].conflict == Conflict::Wait
+    /// Whether a command is to wait, and not to be refused.
+    pub(super) fn may_wait(&mut self, index: u32) -> bool {
+        let running = &self.commands[index as usize];
+        if running.conflict == Conflict::Refuse {
+            return false;
+        }
+        let tx = running.command.transaction();
+        tx.is_none_or(|tx| !self.transactions.get_mut(tx).is_aborting)
+    }
+
+    fn may_split(&mut self, tx: TxId) -> bool {
+        let open = self.transactions.get_mut(tx);
+        open.may_split && !open.is_aborting
     }
 
     fn fail(&mut self, index: u32, error: DeviceError) {
@@ -292,6 +312,7 @@ impl<B: DataPlane> Engine<B> {
         match command {
             Command::Commit(tx) | Command::Abort(tx) => self.forget_transaction(now, tx),
             Command::Write(tx) if tx != TxId::NONE => self.end_write(now, tx),
+            Command::Reserve(tx) => self.end_write(now, tx),
             _ => {}
         }
     }
@@ -318,6 +339,7 @@ impl<B: DataPlane> Engine<B> {
             Command::Persist | Command::Flush | Command::Drain => stats.barriers += 1,
             Command::Commit(_) => stats.commits += 1,
             Command::Abort(_) => stats.aborts += 1,
+            Command::Reserve(_) => {}
         }
     }
 }

@@ -28,6 +28,8 @@ pub enum State {
     Room,
     /// The commit of a part of its transaction.
     Part,
+    /// Reservations before it, or room for its own.
+    Reserving,
     /// The writes of the transaction that it ends.
     Writes,
     /// Nothing: the owner of its ticket has not asked what came of it.
@@ -156,7 +158,7 @@ impl Running {
     /// Bytes of the buffer: the lines, and a line for each edge that is read.
     pub fn buffer_bytes(&self) -> usize {
         match self.command {
-            Command::Trim => 0,
+            Command::Trim | Command::Reserve(_) => 0,
             _ if self.edges != [false; 2] => self.edge_place(2),
             _ => self.edge_place(0),
         }

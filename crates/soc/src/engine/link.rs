@@ -4,40 +4,9 @@
 //! A direction is booked at the time at which something is ready to go, in the order of these
 //! times: whoever calls has reached them (architecture B4).
 
+pub use port::PortCosts as LinkConfig;
 use units::address::LINE_BYTES;
-use units::{Bytes, BytesPerSec, Picos, Time};
-
-/// What the link takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkConfig {
-    /// A load of a line, there and back, beyond what the device itself takes.
-    pub line_read: Picos,
-    /// What a posted store of a line takes until the device has it.
-    pub line_write: Picos,
-    /// Loads that one command has under way at a time.
-    pub line_reads: u32,
-    /// Stores that one command has under way at a time.
-    pub line_writes: u32,
-    /// A block command without its data, there and back.
-    pub block_command: Picos,
-    /// From device to host.
-    pub read_bandwidth: BytesPerSec,
-    /// From host to device.
-    pub write_bandwidth: BytesPerSec,
-}
-
-impl LinkConfig {
-    /// No link: whoever asks sits in the device.
-    pub const DIRECT: Self = Self {
-        line_read: Picos::ZERO,
-        line_write: Picos::ZERO,
-        line_reads: 1,
-        line_writes: 1,
-        block_command: Picos::ZERO,
-        read_bandwidth: BytesPerSec::UNLIMITED,
-        write_bandwidth: BytesPerSec::UNLIMITED,
-    };
-}
+use units::{Bytes, Time};
 
 /// The link, with what is on it.
 #[derive(Clone, Debug)]
@@ -87,6 +56,11 @@ impl Link {
     /// A store will be in battery-backed DRAM at `stored`, which the host does not wait for.
     pub fn post(&mut self, stored: Time) {
         self.posted_until = self.posted_until.max(stored);
+    }
+
+    /// When everything that was posted will be in battery-backed DRAM.
+    pub fn posted_until(&self) -> Time {
+        self.posted_until
     }
 
     /// When a load at `at` has reached the device.

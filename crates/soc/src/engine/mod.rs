@@ -12,6 +12,7 @@ mod event;
 mod link;
 mod operation;
 mod order;
+mod reservations;
 mod transactions;
 mod waiting;
 
@@ -31,9 +32,12 @@ use link::Link;
 use operation::Operation;
 use order::Order;
 use port::{
-    Atomicity, Command, Completion, Conflict, DeviceError, DeviceStats, Finished, Shape, Ticket,
+    Command, Completion, Conflict, DeviceError, DeviceStats, Finished, Outcome, PersistenceDomain,
+    Shape, Ticket, TxLimits,
 };
+use reservations::Reservations;
 use transactions::Transactions;
+use units::address::LINE_BYTES;
 use units::{ByteAddr, Bytes, Lpa, PageSize, RequestId, Time, TxId};
 
 /// A device's clock does not run beyond this from one opening to the next: 106 days.
@@ -50,6 +54,8 @@ pub struct EngineConfig {
     pub capacity: Bytes,
     /// Stores reach a write log, which survives a power cut.
     pub has_log: bool,
+    /// Page buffers survive a power cut.
+    pub has_battery: bool,
     /// Transactions that may be open at a time.
     pub transactions: u32,
     /// The first name of a transaction that nothing in the device has.
@@ -125,6 +131,7 @@ pub struct Engine<B> {
     order: Order,
     freed: Vec<RequestId>,
     transactions: Transactions,
+    reservations: Reservations,
     /// Commands that wait for something else than operations, in the order in which they came to.
     waiting: Vec<u32>,
     /// Commands that wait until nothing is logged.
@@ -196,6 +203,7 @@ impl<B: DataPlane> Engine<B> {
             order: Order::default(),
             freed: Vec::new(),
             transactions,
+            reservations: Reservations::default(),
             waiting: Vec::new(),
             draining: Vec::new(),
             finished: Vec::new(),
@@ -223,6 +231,7 @@ impl<B: DataPlane> Engine<B> {
             order: self.order.clone(),
             freed: self.freed.clone(),
             transactions: self.transactions.clone(),
+            reservations: self.reservations.clone(),
             waiting: self.waiting.clone(),
             draining: self.draining.clone(),
             finished: self.finished.clone(),
@@ -335,12 +344,41 @@ impl<B: DataPlane> Engine<B> {
         }
     }
 
-    /// Opens a transaction. It costs no time: the host numbers them (ByteFS §4.3).
+    /// What the device is.
+    pub fn shape(&self) -> Shape {
+        let EngineConfig {
+            has_log,
+            has_battery,
+            ..
+        } = self.config;
+        let domain = |is_device| match is_device {
+            true => PersistenceDomain::Device,
+            false => PersistenceDomain::Flash,
+        };
+        let limits = TxLimits {
+            open: self.config.transactions,
+            lines: self.soc.controller.most_open_lines(),
+        };
+        let has_transactions = self.config.no_transactions.is_none();
+        Shape {
+            capacity: self.config.capacity,
+            block: self.config.page.bytes(),
+            line: LINE_BYTES,
+            byte_domain: domain(has_log),
+            block_domain: domain(has_battery),
+            transactions: has_transactions.then_some(limits),
+            costs: self.config.link.clone(),
+            pmem: Bytes::ZERO,
+        }
+    }
+
+    /// Opens a transaction. It costs no time: the host numbers them (ByteFS §4.3). Says whether it
+    /// may be committed in parts.
     ///
     /// # Errors
     /// A device without transactions, or with as many open ones as it takes.
-    pub fn begin(&mut self) -> Result<TxId, DeviceError> {
-        self.transactions.begin()
+    pub fn begin(&mut self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.transactions.begin(may_split)
     }
 
     /// Submits a command at `at`, up to which everything has happened; `bytes` are those of a
@@ -377,12 +415,20 @@ impl<B: DataPlane> Engine<B> {
         self.running += 1;
         match command {
             Command::Write(tx) if tx != TxId::NONE => self.transactions.get_mut(tx).writes += 1,
+            Command::Reserve(tx) => self.transactions.get_mut(tx).writes += 1,
             Command::Commit(tx) | Command::Abort(tx) => {
-                self.transactions.get_mut(tx).is_closing = true;
+                let open = self.transactions.get_mut(tx);
+                open.is_closing = true;
+                open.is_aborting = matches!(command, Command::Abort(_));
             }
             _ => {}
         }
         self.start(index);
+        if let Command::Abort(tx) = command
+            && self.commands[place].state == State::Writes
+        {
+            self.give_up_waits(at, tx);
+        }
         self.stop_if_failed();
         Ok(Ticket::new(index))
     }
@@ -391,21 +437,23 @@ impl<B: DataPlane> Engine<B> {
     #[inline]
     fn takes(&self, at: Time, command: Command, from: ByteAddr, size: Bytes) -> bool {
         let end = from.get().saturating_add(size.get());
-        let is_in_range = end <= self.config.capacity.get();
+        let is_reservation = || matches!(command, Command::Reserve(_));
+        let is_in_range = end <= self.config.capacity.get() || is_reservation();
         let is_running = self.stopped.is_none() && at <= LAST;
         let whole = self.config.page.bytes().get() - 1;
         let is_whole = (from.get() | size.get()) & whole == 0;
         let is_of_blocks = is_whole || self.config.takes_partial_pages || !command.is_block();
-        is_running && is_in_range && is_of_blocks && self.knows_transaction(command).is_ok()
+        is_running && is_in_range && is_of_blocks && self.check_transaction(command, size).is_ok()
     }
 
     #[inline]
-    fn knows_transaction(&self, command: Command) -> Result<(), DeviceError> {
+    fn check_transaction(&self, command: Command, size: Bytes) -> Result<(), DeviceError> {
         match command {
             Command::Write(tx) if tx == TxId::NONE => Ok(()),
             Command::Write(tx) | Command::Commit(tx) | Command::Abort(tx) => {
                 self.transactions.get(tx).map(|_| ())
             }
+            Command::Reserve(tx) => self.check_reservation(tx, size),
             _ => Ok(()),
         }
     }
@@ -421,14 +469,14 @@ impl<B: DataPlane> Engine<B> {
         } else if at > LAST {
             let reason = "its clock has run for 106 days since it was opened; open it again".into();
             DeviceError::Stopped { reason }
+        } else if let Err(error) = self.check_transaction(command, size) {
+            error
         } else if end.is_none_or(|end| end.get() > capacity.get()) {
             DeviceError::OutOfRange {
                 at: from,
                 size,
                 capacity,
             }
-        } else if let Err(error) = self.knows_transaction(command) {
-            error
         } else {
             DeviceError::NotBlocks {
                 at: from,
@@ -470,11 +518,7 @@ impl<B: DataPlane> Engine<B> {
 
     /// What came of a command, if its end is known; the ticket is used up then. Bytes that were
     /// read go to `into`, which is as long as was asked.
-    pub fn take(
-        &mut self,
-        ticket: Ticket,
-        into: &mut [u8],
-    ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
+    pub fn take(&mut self, ticket: Ticket, into: &mut [u8]) -> Option<Outcome> {
         let running = &mut self.commands[ticket.index()];
         if running.state != State::Done {
             return None;
@@ -551,6 +595,7 @@ impl<B: DataPlane> Engine<B> {
             }
         }
         self.waiting.clear();
+        self.reservations.clear();
         self.draining.clear();
         self.host.queue = EventQueue::new();
         self.host.queue.advance_to(now);
@@ -603,11 +648,7 @@ impl<B: DataPlane> Engine<B> {
 
 impl<B: DataPlane> port::Engine for Engine<B> {
     fn shape(&self) -> Shape {
-        Shape {
-            capacity: self.config.capacity,
-            block: self.config.page.bytes(),
-            has_transactions: self.config.no_transactions.is_none(),
-        }
+        Engine::shape(self)
     }
     fn now(&self) -> Time {
         Engine::now(self)
@@ -628,18 +669,14 @@ impl<B: DataPlane> port::Engine for Engine<B> {
     ) -> Result<Ticket, DeviceError> {
         Engine::submit(self, at, command, range, conflict, bytes)
     }
-    fn take(
-        &mut self,
-        ticket: Ticket,
-        into: &mut [u8],
-    ) -> Option<Result<(Completion, Atomicity), DeviceError>> {
+    fn take(&mut self, ticket: Ticket, into: &mut [u8]) -> Option<Outcome> {
         Engine::take(self, ticket, into)
     }
     fn abandon(&mut self, ticket: Ticket) {
         Engine::abandon(self, ticket);
     }
-    fn begin(&mut self) -> Result<TxId, DeviceError> {
-        Engine::begin(self)
+    fn begin(&mut self, may_split: bool) -> Result<TxId, DeviceError> {
+        Engine::begin(self, may_split)
     }
     fn stats(&self) -> DeviceStats {
         Engine::stats(self)

@@ -324,7 +324,7 @@ impl<B: DataPlane> Engine<B> {
         if running.held > 0 || running.in_flight > 0 || running.left == 0 {
             return;
         }
-        if self.waits_for_part(index) {
+        if self.has_to_wait(index) {
             return;
         }
         let running = &mut self.commands[index as usize];

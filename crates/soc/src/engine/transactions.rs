@@ -15,13 +15,20 @@ pub struct Open {
     pub name: TxId,
     /// Parts that have been committed.
     pub parts: u32,
-    /// A write under the name was sent to the device: the firmware may know of it.
+    /// A write under the name was sent to the device, or room is reserved: the firmware may know
+    /// of it.
     pub is_known: bool,
     /// A write under the name was done.
     pub has_written: bool,
+    /// It may be committed in parts if the log has no room for more of it.
+    pub may_split: bool,
+    /// Lines for which it has reserved room.
+    pub reserved: u32,
     /// The host has asked for its end.
     pub is_closing: bool,
-    /// Writes of it that are not done.
+    /// That end is an abort: its writes wait for nothing any more.
+    pub is_aborting: bool,
+    /// Writes of it that are not done, and its reservation.
     pub writes: u32,
     /// Requests of these that are with the device.
     pub in_flight: u32,
@@ -58,11 +65,11 @@ impl Transactions {
         }
     }
 
-    /// Opens one.
+    /// Opens one, which may be committed in parts or not.
     ///
     /// # Errors
     /// No transactions, or too many.
-    pub fn begin(&mut self) -> Result<TxId, DeviceError> {
+    pub fn begin(&mut self, may_split: bool) -> Result<TxId, DeviceError> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
@@ -76,7 +83,10 @@ impl Transactions {
             parts: 0,
             is_known: false,
             has_written: false,
+            may_split,
+            reserved: 0,
             is_closing: false,
+            is_aborting: false,
             writes: 0,
             in_flight: 0,
             waiting: 0,
@@ -103,7 +113,13 @@ impl Transactions {
             .ok_or(DeviceError::UnknownTransaction { tx })
     }
 
-    /// The same, to be changed, also when its end was asked for.
+    /// The same, also when its end was asked for.
+    pub fn get_any(&self, tx: TxId) -> &Open {
+        let open = self.open.get(&tx);
+        open.expect("a transaction is open until its end is known")
+    }
+
+    /// The same, to be changed.
     pub fn get_mut(&mut self, tx: TxId) -> &mut Open {
         let open = self.open.get_mut(&tx);
         open.expect("a transaction is open until its end is known")
@@ -123,9 +139,13 @@ impl Transactions {
         (open.name == name).then_some(name)
     }
 
-    /// Those that are open, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (TxId, &Open)> {
-        self.open.iter().map(|(tx, open)| (*tx, open))
+    /// Whether one of those that hold room gets on by itself: a request or a part of it is under
+    /// way, or none of its writes waits, so that its host can end it.
+    pub fn any_gets_on(&self) -> bool {
+        self.open.values().any(|open| {
+            let holds_room = open.has_written || open.reserved > 0;
+            open.in_flight > 0 || open.splitter.is_some() || holds_room && open.waiting == 0
+        })
     }
 
     /// Forgets a transaction.
@@ -167,30 +187,30 @@ mod tests {
     #[test]
     fn names_go_round_and_pass_over_what_is_open_and_none() {
         let mut transactions = Transactions::new(u32::MAX, 3, None);
-        let first = transactions.begin().unwrap();
+        let first = transactions.begin(true).unwrap();
         assert_eq!(first, TxId::new(u32::MAX));
-        let second = transactions.begin().unwrap();
+        let second = transactions.begin(true).unwrap();
         assert_eq!(second, TxId::new(1));
         transactions.next = u32::MAX;
         transactions.rename(first);
         assert_eq!(transactions.name(first), TxId::new(2));
         assert_eq!(transactions.of_name(TxId::new(2)), Some(first));
         assert_eq!(transactions.of_name(first), None);
-        assert_eq!(transactions.begin(), Ok(TxId::new(3)));
+        assert_eq!(transactions.begin(true), Ok(TxId::new(3)));
         let full = DeviceError::TooManyTransactions { open: 3 };
-        assert_eq!(transactions.begin(), Err(full));
+        assert_eq!(transactions.begin(true), Err(full));
     }
 
     #[test]
     fn what_is_closed_or_closing_is_unknown() {
         let mut transactions = Transactions::new(1, 3, None);
-        let tx = transactions.begin().unwrap();
+        let tx = transactions.begin(true).unwrap();
         transactions.get_mut(tx).is_closing = true;
         assert!(transactions.get(tx).is_err());
         transactions.close(tx);
         assert_eq!(transactions.name(tx), TxId::NONE);
         let refusal = DeviceError::NoTransactions { has_log: true };
-        let none = Transactions::new(1, 3, Some(refusal.clone())).begin();
+        let none = Transactions::new(1, 3, Some(refusal.clone())).begin(true);
         assert_eq!(none, Err(refusal));
     }
 }

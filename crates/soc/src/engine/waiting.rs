@@ -7,19 +7,21 @@
 //! ascending order never see it.
 //!
 //! A write for which open transactions leave no room in the log waits until one of them has ended.
-//! If all that have written wait themselves, nothing would end: the one among them whose write has
-//! waited longest is split, that is, what it has written so far is committed and it goes on under
-//! another name. A transaction that fills the log by itself is split at once.
+//! If all that hold room wait themselves, nothing would end: of those that may be split the one
+//! whose write has waited longest is, that is, what it has written so far is committed and it goes
+//! on under another name; if none may, the write that has waited longest is refused. A transaction
+//! that fills the log by itself is split at once. One with a reservation is never in need of room.
+//!
+//! An abort gives up what waits of its transaction.
 //!
 //! The firmware wants to hear of a commit when the writes of the transaction are answered, and of
 //! no writes behind it. So the commit of a part waits until no request of the transaction is under
 //! way, and its other writes wait for the commit.
 
 use super::Engine;
-use super::command::{NONE, State};
+use super::command::{NONE, Running, State};
 use super::event::{Event, Word};
 use super::operation::Phase;
-use super::transactions::Open;
 use crate::bytes::DataPlane;
 use firmware::RequestOp;
 use port::{Command, DeviceError};
@@ -62,25 +64,47 @@ impl<B: DataPlane> Engine<B> {
     }
 
     /// Lets those commands go on, in the order in which they came to wait, whose wait is over.
-    fn wake(&mut self, now: Time, is_over: impl Fn(State) -> bool) {
+    pub(super) fn wake(&mut self, now: Time, is_over: impl Fn(State) -> bool) {
+        self.end_waits(now, |running| is_over(running.state));
+    }
+
+    fn end_waits(&mut self, now: Time, is_over: impl Fn(&Running) -> bool) {
         let commands = &self.commands;
+        let transactions = &mut self.transactions;
         let queue = &mut self.host.queue;
         self.waiting.retain(|index| {
-            let wakes = is_over(commands[*index as usize].state);
+            let running = &commands[*index as usize];
+            let wakes = is_over(running);
             if wakes {
                 queue.push(now, Word::of(Event::Resume(*index)));
+                if let Some(tx) = running.command.transaction() {
+                    transactions.get_mut(tx).waiting -= 1;
+                }
             }
             !wakes
         });
     }
 
+    /// The transaction is aborted: what waits of it is over.
+    pub(super) fn give_up_waits(&mut self, now: Time, tx: TxId) {
+        self.end_waits(now, |running| {
+            running.command.transaction() == Some(tx) && running.state != State::Part
+        });
+        self.give_up_reservation(now, tx);
+    }
+
     /// A command that has waited goes on.
     pub(super) fn resume(&mut self, now: Time, index: u32) {
         let running = &mut self.commands[index as usize];
+        if let Command::Reserve(tx) = running.command {
+            return self.on_reservation(now, index, tx);
+        }
         running.state = State::UnderWay;
-        let tx = running.command.transaction();
-        if let Some(tx) = tx {
-            self.transactions.get_mut(tx).waiting -= 1;
+        if let Some(tx) = running.command.transaction()
+            && self.transactions.get_mut(tx).is_aborting
+        {
+            let error = DeviceError::UnknownTransaction { tx };
+            running.error.get_or_insert(Box::new(error));
         }
         // What was read of the edges may be of a transaction that was aborted.
         let edges = self.commands[index as usize].cut_edges();
@@ -153,50 +177,60 @@ impl<B: DataPlane> Engine<B> {
         false
     }
 
-    /// If every transaction that has written waits, one of them is split so that another can end.
+    /// If everything that holds room waits, one transaction is split so that another can end.
     pub(super) fn relieve(&mut self, now: Time) {
         let is_room = |index: &u32| self.commands[*index as usize].state == State::Room;
-        let room: Vec<u32> = self.waiting.iter().copied().filter(is_room).collect();
-        let can_end = |open: &Open| open.has_written && open.waiting == 0;
-        if room.is_empty() || self.transactions.iter().any(|(_, open)| can_end(open)) {
+        let Some(first) = self.waiting.iter().copied().find(is_room) else {
+            return;
+        };
+        if self.reservations.is_asking() || self.transactions.any_gets_on() {
             return;
         }
-        let tx_of = |index: u32| self.commands[index as usize].command.transaction();
-        let has_written = |tx: TxId| {
-            let mut open = self.transactions.iter();
-            open.any(|(of, open)| of == tx && open.has_written)
-        };
-        let mut writers = room
-            .iter()
-            .filter_map(|index| Some((*index, tx_of(*index)?)));
-        let victim = writers.find(|(_, tx)| has_written(*tx));
-        match (victim, room.first().copied()) {
-            (Some((index, tx)), _) => {
-                // It waits for the commit of its part now.
-                self.commands[index as usize].state = State::Part;
-                self.transactions.get_mut(tx).splitter.get_or_insert(index);
-                self.commit_part(now, tx);
+        let room = self.waiting.iter().copied().filter(is_room);
+        let writers = room.filter_map(|index| {
+            let tx = self.commands[index as usize].command.transaction()?;
+            let open = self.transactions.get_any(tx);
+            open.has_written.then_some((index, tx, open.may_split))
+        });
+        let (mut longest, mut victim) = (None, None);
+        for (index, tx, may_split) in writers {
+            longest.get_or_insert(index);
+            if may_split {
+                victim = Some((index, tx));
+                break;
             }
-            (None, Some(index)) => {
-                self.commands[index as usize].error = Some(Box::new(DeviceError::LogFull));
-                self.waiting.retain(|waits| *waits != index);
-                self.host.queue.push(now, Word::of(Event::Resume(index)));
-            }
-            (None, None) => {}
         }
+        if let Some((index, tx)) = victim {
+            // It waits for the commit of its part now.
+            self.commands[index as usize].state = State::Part;
+            self.transactions.get_mut(tx).splitter.get_or_insert(index);
+            return self.commit_part(now, tx);
+        }
+        let refused = longest.unwrap_or(first);
+        self.commands[refused as usize].error = Some(Box::new(DeviceError::LogFull));
+        self.end_waits(now, |running| {
+            running.state == State::Room && running.error.is_some()
+        });
     }
 
-    /// Whether a write has to wait until a part of its transaction is committed. If so, it does.
-    pub(super) fn waits_for_part(&mut self, index: u32) -> bool {
+    /// Whether a write has to wait until a part of its transaction is committed, or until those
+    /// have room that have asked for it before its transaction wrote anything. If so, it does.
+    pub(super) fn has_to_wait(&mut self, index: u32) -> bool {
         let Some(tx) = self.commands[index as usize].command.transaction() else {
             return false;
         };
-        let is_splitting = self.transactions.get_mut(tx).splitter.is_some();
-        if is_splitting {
-            let now = self.now();
+        let now = self.now();
+        let open = self.transactions.get_mut(tx);
+        let is_new = !open.is_known;
+        if open.splitter.is_some() {
             self.wait_for(now, index, State::Part);
+            return true;
         }
-        is_splitting
+        let waits = is_new && !self.reservations.is_empty() && self.may_wait(index);
+        if waits {
+            self.wait_for(now, index, State::Room);
+        }
+        waits
     }
 
     /// A run of a transaction found no room behind what it has written already.
@@ -217,7 +251,7 @@ impl<B: DataPlane> Engine<B> {
         let Some(splitter) = open.splitter.filter(|_| open.in_flight == 0) else {
             return;
         };
-        if !open.has_written {
+        if !open.has_written || open.is_aborting {
             return self.end_part(now, tx, false);
         }
         self.send_alone(now, splitter, RequestOp::Commit { tx: open.name });
@@ -231,24 +265,16 @@ impl<B: DataPlane> Engine<B> {
             self.transactions.rename(tx);
         }
         self.transactions.get_mut(tx).splitter = None;
-        let commands = &self.commands;
-        let of_tx: Vec<u32> = self
-            .waiting
-            .iter()
-            .copied()
-            .filter(|index| commands[*index as usize].command.transaction() == Some(tx))
-            .filter(|index| commands[*index as usize].state == State::Part)
-            .collect();
-        self.waiting.retain(|index| !of_tx.contains(index));
-        for index in of_tx {
-            self.host.queue.push(now, Word::of(Event::Resume(index)));
-        }
+        self.end_waits(now, |running| {
+            running.command.transaction() == Some(tx) && running.state == State::Part
+        });
+        self.ask_for_room(now);
         self.wake(now, |state| {
             state == State::Conflict(before) || state == State::Room
         });
     }
 
-    /// A write under a transaction is over.
+    /// A write under a transaction is over, or its reservation.
     pub(super) fn end_write(&mut self, now: Time, tx: TxId) {
         let open = self.transactions.get_mut(tx);
         open.writes -= 1;
@@ -257,6 +283,10 @@ impl<B: DataPlane> Engine<B> {
         {
             self.commands[closer as usize].state = State::UnderWay;
             self.end_transaction(now, closer, tx);
+        }
+        if !self.waiting.is_empty() {
+            // It may have been the last one that was to get on.
+            self.relieve(now);
         }
     }
 
@@ -280,7 +310,11 @@ impl<B: DataPlane> Engine<B> {
         }
         let name = open.name;
         let op = match running.command {
-            Command::Commit(_) => RequestOp::Commit { tx: name },
+            Command::Commit(_) => {
+                // What it has posted is in DRAM before the host is told that it survives.
+                running.finished = running.finished.max(self.link.posted_until());
+                RequestOp::Commit { tx: name }
+            }
             _ => RequestOp::Abort { tx: name },
         };
         self.send_alone(now, index, op);
@@ -289,6 +323,7 @@ impl<B: DataPlane> Engine<B> {
     /// A transaction has ended: those that waited for it, or for room, go on.
     pub(super) fn forget_transaction(&mut self, now: Time, tx: TxId) {
         let open = self.transactions.close(tx);
+        self.ask_for_room(now);
         self.wake(now, |state| {
             state == State::Conflict(open.name) || state == State::Room
         });
