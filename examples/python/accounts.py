@@ -28,15 +28,15 @@ def main(socket: str) -> None:
         device.persist()
         print("before:", balance(device, ALICE), "and", balance(device, BOB))
 
-        tx = device.begin()
-        device.write(ALICE, (70).to_bytes(8, "little"), tx)
-        device.write(BOB, (50).to_bytes(8, "little"), tx)
-        device.commit(tx)
+        with device.transaction(lines=2) as tx:
+            tx.write(ALICE, (70).to_bytes(8, "little"))
+            tx.write(BOB, (50).to_bytes(8, "little"))
+            tx.commit()
         print("after:", balance(device, ALICE), "and", balance(device, BOB))
 
-        tx = device.begin()
-        device.write(ALICE, bytes(8), tx)
-        device.abort(tx)
+        with device.transaction() as tx:
+            tx.write(ALICE, bytes(8))
+            # Not committed: aborted.
         print("aborted:", balance(device, ALICE), "and", balance(device, BOB))
 
 

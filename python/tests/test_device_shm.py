@@ -61,7 +61,10 @@ def test_bad_input_is_one_line(
 def test_what_one_connection_writes_another_reads(server: Server, socket: Path) -> None:
     with _reach(server, socket) as device, connect(f"unix:{socket}") as other:
         shape = device.shape
-        assert shape.block == BLOCK and shape.has_transactions
+        assert (shape.block, shape.line, shape.pmem) == (BLOCK, 64, 0)
+        assert shape.transactions is not None and shape.transactions.lines > 100
+        assert shape.bytes_survive and shape.blocks_survive
+        assert shape.costs.line_read_ps > 0 and shape.costs.write_bandwidth > 0
         assert device.write(100, b"some bytes").took_ps > 0
         assert device.persist().finished_ps > 0
         assert other.read(98, 14) == b"\0\0some bytes\0\0"
@@ -91,7 +94,7 @@ def test_transactions_hold_together(server: Server, socket: Path) -> None:
     device.write(0, b"one", tx)
     device.write(BLOCK, b"two", tx)
     with pytest.raises(DeviceError, match="byte 0 was written by a transaction that is still open"):
-        other.write(0, b"x")
+        other.write(0, b"x", wait=False)
     assert device.commit(tx).parts == 1
     with pytest.raises(DeviceError, match=f"transaction {tx} is not open"):
         device.commit(tx)
@@ -99,6 +102,36 @@ def test_transactions_hold_together(server: Server, socket: Path) -> None:
     device.write(0, b"ONE", tx)
     assert device.abort(tx).completion.finished_ps > 0
     assert other.read(0, 3) + other.read(BLOCK, 3) == b"onetwo"
+
+
+def test_a_transaction_that_is_left_is_aborted(server: Server, socket: Path) -> None:
+    device, other = _reach(server, socket), connect(socket)
+    with device.transaction(lines=2) as tx:
+        tx.write_vectored([(0, b"one"), (BLOCK, b"two")])
+        with pytest.raises(DeviceError, match="has reserved 2 lines and writes more"):
+            tx.write(2 * BLOCK, b"three")
+        assert tx.commit().parts == 1
+    with device.transaction() as tx:
+        tx.write(0, b"ONE")
+        # It is seen before it counts.
+        assert other.read(0, 3) == b"ONE"
+    assert other.read(0, 3) == b"one"
+    with pytest.raises(RuntimeError), device.transaction(split=False) as tx:
+        tx.write(0, b"ONE")
+        raise RuntimeError
+    # It waits for the abort, which nobody has waited for.
+    other.write(0, b"new")
+    assert device.read(0, 3) == b"new"
+    shape = device.shape
+    assert shape.transactions is not None
+    most = shape.transactions.lines
+    with pytest.raises(DeviceError, match=f"the log keeps {most} lines of open transactions"):
+        device.begin(lines=most + 1)
+    with device.transaction(lines=most):
+        with pytest.raises(DeviceError, match="open transactions leave no room in the log"):
+            other.begin(lines=1, wait=False)
+    device.drain()
+    assert other.commit(other.begin(lines=most)).parts == 1
 
 
 def test_errors_are_sentences(server: Server, socket: Path, tmp_path: Path) -> None:
@@ -124,6 +157,8 @@ def test_errors_are_sentences(server: Server, socket: Path, tmp_path: Path) -> N
         (lambda: device.write(0, memoryview(b"abcd")[::2]), "data: a value of type memoryview"),
         (lambda: device.read_into(0, 8), "buffer: a value of type int does not hold bytes"),  # type: ignore[arg-type]
         (lambda: device.write_blocks(0, b"", durable=1), "durable 1: a value of type int is not"),  # type: ignore[arg-type]
+        (lambda: device.write(0, b"", wait=None), "wait None: a value of type NoneType is not"),  # type: ignore[arg-type]
+        (lambda: device.begin(lines=-1), "lines -1: must be 0 or more and fit into 32 bits"),
         (lambda: device.commit(None), "transaction None: a value of type NoneType is no"),  # type: ignore[arg-type]
         (lambda: connect(5), "path 5: a value of type int is no path of a unix socket"),  # type: ignore[arg-type]
         (lambda: connect(socket, spin_us=1.5), "spin_us 1.5: a value of type float is no"),  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 use crate::EntresolError;
 use port::{
     Acknowledge, Atomicity, Command, Completion, Conflict, Device, DeviceError as Refusal, Payload,
-    PersistenceDomain, TxOptions,
+    PersistenceDomain, TxOptions, Vectored,
 };
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
@@ -203,15 +203,20 @@ impl SharedDevice {
         py: Python<'_>,
         parts: Vec<(u64, PyBuffer<u8>)>,
         tx: u32,
+        wait: bool,
     ) -> PyResult<Times> {
         let client = self.client()?;
         let part = |(at, bytes): (u64, PyBuffer<u8>)| Ok((ByteAddr::new(at), bytes.to_vec(py)?));
         let parts: Vec<_> = parts.into_iter().map(part).collect::<PyResult<_>>()?;
-        let slices: Vec<_> = parts
-            .iter()
-            .map(|(at, bytes)| (*at, bytes.as_slice()))
-            .collect();
-        let written = client.write_vectored(&slices, TxId::new(tx));
+        let command = Command::Write(TxId::new(tx));
+        let written = Vectored::new(
+            parts
+                .iter()
+                .map(|(at, bytes)| {
+                    client.request(command, *at, Payload::Out(bytes), conflict(wait))
+                })
+                .collect(),
+        );
         Self::wait(py, &client, written).map(times)
     }
 

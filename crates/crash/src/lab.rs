@@ -155,9 +155,25 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                 self.take(event)
             }
             Step::Settle => self.settle(),
+            Step::Reserve { tx, lines } => self.reserve(tx, lines),
             Step::PowerCut { in_flight } => self.cut_power(in_flight),
             step => self.send(step),
         }
+    }
+
+    /// The host reserves room for a transaction. Nothing of it survives a cut, so none is judged.
+    fn reserve(&mut self, tx: TxId, lines: u32) -> Result<(), Finding> {
+        if lines == 0 || !self.oracle.may_reserve(tx) {
+            return self.pass_over();
+        }
+        let is_granted = self.oracle.has_room_for(tx, lines);
+        let answer = match self.options.bug {
+            Some(Bug::ReservationForgotten) if is_granted => Ok(()),
+            _ => self.powered.controller.reserve(tx, lines),
+        };
+        self.tally.activity.reservations += u64::from(answer.is_ok());
+        let judged = self.oracle.reserve(tx, lines, answer);
+        judged.map_err(|what| self.finding(what))
     }
 
     /// An operation fails. The oracle is told which lines flash has lost.

@@ -6,6 +6,7 @@
 //! commit was asked for, none of them is; in between, all or none. Nothing else is ever there.
 
 mod asked;
+mod room;
 mod unflushed;
 
 use crate::token::{Digest, Token};
@@ -42,6 +43,8 @@ pub struct Oracle {
     unflushed: Option<(Unflushed, usize)>,
     /// Those that were committed at some time, or may have been.
     committed: BTreeSet<TxId>,
+    /// Lines that transactions have reserved room for.
+    reserved: BTreeMap<TxId, usize>,
     /// Lines that may be open at a time; none: the device has no transactions.
     most_open: Option<usize>,
 }
@@ -63,6 +66,7 @@ impl Oracle {
             in_doubt: BTreeSet::new(),
             unflushed: None,
             committed: BTreeSet::new(),
+            reserved: BTreeMap::new(),
             most_open,
         }
     }
@@ -221,9 +225,15 @@ impl Oracle {
                 }
                 let written = self.open.entry(*tx).or_default();
                 written.extend(lines.iter().copied());
-                let open = self.open.values().map(BTreeMap::len).sum();
+                let open = self.taken(None);
                 if self.most_open < Some(open) {
                     return Err(format!("{id} makes {open} lines open and is not refused"));
+                }
+                let of_tx = self.open[tx].len();
+                if self.reserved.get(tx).is_some_and(|lines| *lines < of_tx) {
+                    return Err(format!(
+                        "{id} is line {of_tx} of {tx}, which has reserved fewer"
+                    ));
                 }
             }
             Asked::Commit(tx) => {
@@ -251,10 +261,21 @@ impl Oracle {
         let tx = asked.tx();
         let is_right = match why {
             Refusal::Conflict { with } => self.holder_against(&asked) == Some(with),
-            Refusal::UnknownTransaction => tx.is_some_and(|tx| !self.open.contains_key(&tx)),
+            Refusal::UnknownTransaction => tx
+                .is_some_and(|tx| !self.open.contains_key(&tx) && !self.reserved.contains_key(&tx)),
             Refusal::NameInUse => tx.is_some_and(|tx| self.committed.contains(&tx)),
-            Refusal::TooLarge => self.most_open < Some(self.lines_with(&asked, tx).len()),
-            Refusal::NoRoom => self.most_open < Some(self.lines_with(&asked, None).len()),
+            Refusal::TooLarge => {
+                !self.has_reserved(tx)
+                    && self.most_open < Some(self.lines_with(Some(&asked), tx).len())
+            }
+            Refusal::NoRoom => {
+                !self.has_reserved(tx) && self.most_open < Some(self.taken(Some(&asked)))
+            }
+            Refusal::BeyondReservation => tx.is_some_and(|tx| {
+                let with = self.lines_with(Some(&asked), Some(tx)).len();
+                let is_beyond = self.reserved.get(&tx).is_some_and(|lines| *lines < with);
+                is_beyond || self.in_doubt.contains(&tx)
+            }),
             Refusal::Unsupported => tx.is_some() && self.most_open.is_none(),
             Refusal::ReadOnly => {
                 let changes = matches!(asked, Asked::Commit(_) | Asked::Flush);
@@ -269,21 +290,6 @@ impl Oracle {
                 "{id} is refused: {why:?}, and {asked:?} is no reason"
             )),
         }
-    }
-
-    /// The lines that are open, or will be with `asked` and what is under way; of one transaction
-    /// or of all.
-    fn lines_with(&self, asked: &Asked, of: Option<TxId>) -> BTreeSet<usize> {
-        let is_of = |tx: TxId| of.is_none_or(|of| of == tx);
-        let open = self.open.iter().filter(|(tx, _)| is_of(**tx));
-        let open = open.flat_map(|(_, lines)| lines.keys().copied());
-        let all = self.asked.values().chain([asked]);
-        let under_way = all.filter_map(|asked| match asked {
-            Asked::WriteUnder(tx, lines) if is_of(*tx) => Some(lines),
-            _ => None,
-        });
-        let under_way = under_way.flatten().map(|(line, _)| *line);
-        open.chain(under_way).collect()
     }
 
     /// A write was refused by a device that only reads, perhaps while it waited for room: of a run
@@ -313,7 +319,9 @@ impl Oracle {
     fn end(&mut self, id: RequestId, tx: TxId) -> Result<BTreeMap<usize, Token>, String> {
         let is_in_doubt = self.in_doubt.remove(&tx);
         let lines = self.open.remove(&tx);
-        let lines = lines.or_else(|| is_in_doubt.then(BTreeMap::new));
+        let has_reserved = self.reserved.remove(&tx).is_some();
+        let has_begun = is_in_doubt || has_reserved;
+        let lines = lines.or_else(|| has_begun.then(BTreeMap::new));
         lines.ok_or_else(|| format!("{id} ends {tx}, which is not open, and is not refused"))
     }
 
@@ -389,6 +397,7 @@ impl Oracle {
             _ => None,
         }));
         self.open.clear();
+        self.reserved.clear();
         self.maybe.clear();
         if let Some((unflushed, _)) = &mut self.unflushed {
             let lost = unflushed.settle_on();

@@ -34,6 +34,13 @@ pub enum Step {
     },
     /// The host wants to know that what was answered survives.
     Flush,
+    /// The host reserves room for a transaction before it writes.
+    Reserve {
+        /// Name of the transaction.
+        tx: TxId,
+        /// How many lines.
+        lines: u32,
+    },
     /// The host commits a transaction.
     Commit {
         /// Name of the transaction.
@@ -93,6 +100,7 @@ impl core::fmt::Display for Step {
             Self::WritePage { page, .. } => write!(f, "write_page_through {page}"),
             Self::Trim { page } => write!(f, "trim {page}"),
             Self::Flush => f.write_str("flush"),
+            Self::Reserve { tx, lines } => write!(f, "reserve {} {lines}", tx.get()),
             Self::Commit { tx } => write!(f, "commit {}", tx.get()),
             Self::Abort { tx } => write!(f, "abort {}", tx.get()),
             Self::Read { line, count } => write!(f, "read {line} {count}"),
@@ -135,6 +143,10 @@ impl core::str::FromStr for Step {
                 page: number(page)?,
             },
             ["flush"] => Self::Flush,
+            ["reserve", tx, lines] => Self::Reserve {
+                tx: TxId::new(number(tx)?),
+                lines: number(lines)?,
+            },
             ["commit", tx] => Self::Commit {
                 tx: TxId::new(number(tx)?),
             },

@@ -44,6 +44,8 @@ pub struct Activity {
     pub commits: u64,
     /// Transactions given up.
     pub aborts: u64,
+    /// Transactions for which room was reserved.
+    pub reservations: u64,
     /// Lines of open transactions that moved when a half of the log was sealed.
     pub migrations: u64,
     /// Commits that waited for an entry of the TxLog.
@@ -64,7 +66,7 @@ pub struct Activity {
 
 impl Activity {
     /// All of it, with names.
-    pub fn counts(&self) -> [(&'static str, u64); 14] {
+    pub fn counts(&self) -> [(&'static str, u64); 15] {
         [
             ("compactions", self.compactions),
             ("erases", self.erases),
@@ -72,6 +74,7 @@ impl Activity {
             ("failures", self.failures),
             ("commits", self.commits),
             ("aborts", self.aborts),
+            ("reservations", self.reservations),
             ("migrations", self.migrations),
             ("commit_stalls", self.commit_stalls),
             ("refusals", self.refusals),
@@ -90,7 +93,10 @@ impl Activity {
             (Asked::Abort(_), Answer::Written) => self.aborts += 1,
             (_, Answer::Refused(why)) => {
                 self.refusals += 1;
-                let is_too_much = matches!(why, Refusal::TooLarge | Refusal::NoRoom);
+                let is_too_much = matches!(
+                    why,
+                    Refusal::TooLarge | Refusal::NoRoom | Refusal::BeyondReservation
+                );
                 self.conflicts += u64::from(matches!(why, Refusal::Conflict { .. }));
                 self.oversized += u64::from(is_too_much);
             }

@@ -28,15 +28,33 @@ impl Workload {
 
     /// The workload of a seed in campaigns, and of how many calls of the firmware one is cut: of
     /// six, two are on flash that fails, one on flash that is full, one on a device that nothing
-    /// protects when its power goes, every other time of these on flash that fails.
+    /// protects when its power goes, every other time of these on flash that fails, and every other
+    /// time of one of the rest transactions reserve room.
     pub fn of_campaign(seed: u64, step_count: usize) -> (Self, u32) {
         match seed % 6 {
             2 | 5 => (Self::on_failing_flash(seed, step_count), 1),
             3 => (Self::unprotected(seed, step_count, seed % 12 == 9), 1),
             // Twenty times as long, and so much thinner that it has as many cuts as the others.
             4 => (Self::on_full_flash(seed, 20 * step_count), FULL_ONE_OF),
+            1 if seed % 12 == 7 => (Self::reserving(seed, step_count), 1),
             _ => (Self::random(seed, step_count), 1),
         }
+    }
+
+    /// As [`Workload::random`], on a device with transactions, many of which reserve room, on flash
+    /// that fails every third time.
+    pub fn reserving(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/reserving");
+        let mut device = Device::random(&mut random);
+        device.tx_log = device.tx_log.max(2);
+        let faults = if random.below(3) == 0 { 2 } else { 0 };
+        let most = device.most_open_lines().map_or(0, |most| most as u32);
+        let draw = Draw {
+            faults,
+            most_reserved: most + 1,
+            ..Draw::new(random, &device)
+        };
+        draw.workload(device, step_count)
     }
 
     /// As [`Workload::random`], on a device without a battery.
@@ -120,6 +138,8 @@ struct Draw {
     txs: [(u32, bool); 3],
     last_tx: u32,
     last_line: u32,
+    /// Lines that are reserved at most: one more than there is room for. 0: none are.
+    most_reserved: u32,
 }
 
 impl Draw {
@@ -138,6 +158,7 @@ impl Draw {
             txs: [1, 2, 3].map(|tx| (tx, false)),
             last_tx: 3,
             last_line: 0,
+            most_reserved: 0,
             random,
         }
     }
@@ -228,7 +249,25 @@ impl Draw {
         }
     }
 
+    /// Room for a transaction that has mostly not begun: mostly for a few lines.
+    fn reserve(&mut self) -> Step {
+        let new = self.txs.iter().position(|(_, is_written)| !is_written);
+        let nth = new.unwrap_or_else(|| self.below(self.txs.len() as u32) as usize);
+        self.txs[nth].1 = true;
+        let most = match self.below(4) {
+            0 => self.most_reserved,
+            _ => self.most_reserved.min(2 * self.page_lines),
+        };
+        Step::Reserve {
+            tx: TxId::new(self.txs[nth].0),
+            lines: 1 + self.below(most),
+        }
+    }
+
     fn step(&mut self) -> Step {
+        if self.most_reserved > 0 && self.below(16) == 0 {
+            return self.reserve();
+        }
         match self.below(100) {
             0..14 if self.has_lines => Step::Write {
                 line: self.line(),

@@ -6,8 +6,7 @@ use common::{Place, made, small, small_log};
 use device::activity::{ACTIVITY, STANDING};
 use device::latency::Kind;
 use device::{Counters, DeviceEngine, Image, Pace};
-use port::Acknowledge;
-use port::Command;
+use port::{Acknowledge, Command, Conflict};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use units::{ByteAddr, Bytes, Picos, TxId};
@@ -75,7 +74,8 @@ fn a_request_that_fails_has_no_latency() {
     let line = [1; 64];
     let (first, second) = (engine.begin(true).unwrap(), engine.begin(true).unwrap());
     write(&mut engine, Command::Write(first), 0, &line);
-    let ticket = engine.submit_write(Command::Write(second), ByteAddr::new(0), &line);
+    let range = (ByteAddr::new(0), Bytes::new(64));
+    let ticket = engine.submit_any(Command::Write(second), range, Conflict::Refuse, &line);
     assert!(engine.finish(ticket.unwrap(), &mut []).is_err());
     assert_eq!(engine.latencies().of(Kind::ByteWrite).count(), 1);
 }

@@ -37,7 +37,8 @@ enum Part<F> {
 }
 
 impl<F> Vectored<F> {
-    pub(crate) fn new(parts: Vec<F>) -> Self {
+    /// Of requests that are to be submitted together, in this order.
+    pub fn new(parts: Vec<F>) -> Self {
         Self {
             parts: parts.into_iter().map(Part::Pending).collect(),
         }

@@ -38,6 +38,9 @@ pub(crate) struct Shared<E> {
     /// What ends at a known time: (time, order of creation).
     timers: BinaryHeap<Reverse<(Time, u64, RequestKey)>>,
     next_timer: u64,
+    /// Of requests that nobody waited for when they were submitted. Their ends may be known and not
+    /// told yet: until then their tickets must not be others'.
+    abandoned: Vec<Ticket>,
 }
 
 impl<E: Engine> Shared<E> {
@@ -83,11 +86,10 @@ impl<E: Engine> Shared<E> {
         let range = (ByteAddr::new(0), Bytes::ZERO);
         let conflict = Conflict::Wait;
         if self.current.is_none() {
-            let done = self.engine.submit(self.now, command, range, conflict, &[]);
             // One that is not open is none.
-            return done
-                .into_iter()
-                .for_each(|ticket| self.engine.abandon(ticket));
+            let done = self.engine.submit(self.now, command, range, conflict, &[]);
+            self.abandoned.extend(done.ok());
+            return;
         }
         let bytes = Vec::new();
         let ask = Ask::Device {
@@ -138,7 +140,7 @@ impl<E: Engine> Shared<E> {
         let is_abandoned = self.requests.get(key).is_abandoned;
         match done {
             Ok(ticket) if is_abandoned => {
-                self.engine.abandon(ticket);
+                self.abandoned.push(ticket);
                 self.requests.close(key);
             }
             Ok(ticket) => {
@@ -172,10 +174,16 @@ impl<E: Engine> Shared<E> {
         self.now = to;
         self.engine.advance(to, finished);
         for done in finished.drain(..) {
-            if let Some(key) = self.requests.take_ticket(done.ticket) {
+            // A ticket that was given up may be another request's by now.
+            if !done.is_abandoned
+                && let Some(key) = self.requests.take_ticket(done.ticket)
+            {
                 let waker = self.requests.get(key).waker.take();
                 waker.into_iter().for_each(Waker::wake);
             }
+        }
+        for ticket in self.abandoned.drain(..) {
+            self.engine.abandon(ticket);
         }
         while let Some(Reverse((at, _, key))) = self.timers.peek().copied()
             && at <= to
@@ -220,6 +228,7 @@ impl<E: Engine> Machine<E> {
             processors: vec![now; processors],
             timers: BinaryHeap::new(),
             next_timer: 0,
+            abandoned: Vec::new(),
         };
         Self {
             shared: Rc::new(RefCell::new(shared)),

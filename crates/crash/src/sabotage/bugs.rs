@@ -115,6 +115,8 @@ bugs! {
     CommitKept = "commit_kept" in Transactions,
     /// An abort left the lines of the transaction in the log.
     AbortKeptLines = "abort_kept_lines" in Transactions,
+    /// It let a transaction reserve room and did not keep it.
+    ReservationForgotten = "reservation_forgotten" in Transactions,
     /// Its recovery numbered the entries of the TxLog anew.
     TxLogRenumbered = "tx_log_renumbered" in Recovery,
     /// A trimmed page stayed mapped.
