@@ -308,6 +308,10 @@ fn open_file(
             found,
             known: VERSION,
         },
+        SuperblockError::Unknown(what) => DeviceFileError::Unknown {
+            path: path.clone(),
+            what,
+        },
         SuperblockError::Damaged(what) => {
             DeviceFileError::damaged(&path, format!("the superblock is damaged: {what}"))
         }

@@ -11,6 +11,9 @@ use thiserror::Error;
 pub const VERSION: u32 = 2;
 /// Bytes at the start of each file that belong to it.
 pub const SUPERBLOCK_BYTES: usize = 64 * 1024;
+/// Bytes of a window of plain battery-backed memory, behind the last region of the DRAM file. No
+/// device has one: the place is kept so that one that has can be told from one that has none.
+const PMEM_AT: usize = 40;
 /// Where the configuration begins.
 const TEXT_AT: usize = 64;
 
@@ -77,6 +80,9 @@ pub enum SuperblockError {
     /// It is of a version that is read no more.
     #[error("version {0} is read no more")]
     Older(u32),
+    /// Its device has what this program does not know.
+    #[error("it has {0}, which is not known")]
+    Unknown(&'static str),
     /// It is damaged.
     #[error("the superblock is damaged: {0}")]
     Damaged(&'static str),
@@ -126,6 +132,10 @@ impl Superblock {
         let bytes = &bytes[..SUPERBLOCK_BYTES];
         if word(32) != Some(checksum(bytes)) {
             return Err(SuperblockError::Damaged("its checksum is wrong"));
+        }
+        if bytes[PMEM_AT..PMEM_AT + 8] != [0; 8] {
+            let what = "a window of persistent memory";
+            return Err(SuperblockError::Unknown(what));
         }
         let length = word(12).and_then(|length| usize::try_from(length).ok());
         let text = length.and_then(|length| bytes.get(TEXT_AT..TEXT_AT.checked_add(length)?));
@@ -181,6 +191,20 @@ mod tests {
         assert_eq!(decode(&newer), SuperblockError::Older(1));
         let short = decode(&media[..5000]);
         assert!(matches!(short, SuperblockError::Damaged(_)), "{short}");
+    }
+
+    #[test]
+    fn a_window_of_persistent_memory_is_not_overlooked() {
+        let mut bytes = sample().encode(Role::Dram).unwrap();
+        assert_eq!(bytes[36..TEXT_AT], [0; 28], "there is room for what comes");
+        bytes[PMEM_AT + 2] = 1;
+        let sum = checksum(&bytes);
+        bytes[32..36].copy_from_slice(&sum.to_le_bytes());
+        let error = Superblock::decode(&bytes, Role::Dram).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it has a window of persistent memory, which is not known"
+        );
     }
 
     #[test]

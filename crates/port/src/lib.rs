@@ -14,6 +14,11 @@
 
 extern crate alloc;
 
+/// The documentation's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/port.md")]
+struct Documentation;
+
 mod clock;
 mod device;
 mod drive;

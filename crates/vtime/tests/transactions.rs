@@ -24,7 +24,7 @@ const LINE: u64 = 64;
 
 /// A log of which 108 lines may be open, and a TxLog of so many commits.
 fn config(commits: u32) -> DeviceConfig {
-    let tx_log = format!("ssd.tx_log={}B", 4 * commits);
+    let tx_log = format!("ssd.log.tx_log={}B", 4 * commits);
     let sets = [
         "nand.channels=2",
         "nand.chips_per_channel=1",
@@ -35,9 +35,9 @@ fn config(commits: u32) -> DeviceConfig {
         "ftl.over_provisioning=40%",
         "ftl.gc_buffers=4",
         "ssd.buffers=8",
-        "ssd.compaction_batch=4",
-        "ssd.mshr_count=4",
-        "ssd.write_log=32KiB",
+        "ssd.compaction.batch=4",
+        "ssd.cache.mshr_count=4",
+        "ssd.log.size=32KiB",
         "ssd.dram=100KiB",
         &tx_log,
     ];
