@@ -123,14 +123,15 @@ impl Model {
             lines.filter(|line| !open.before.contains_key(line)).count()
         };
         let mut others = all - open.before.len();
-        if open.before.len() + new(open) > self.most {
-            if !open.has_written {
-                let most = self.most as u32;
-                return Err(DeviceError::TooLarge { most });
-            }
+        if open.before.len() + new(open) > self.most && open.has_written {
             open.before.clear();
             open.has_written = false;
             open.parts += 1;
+        }
+        if open.before.len() + new(open) > self.most {
+            // The run alone.
+            let most = self.most as u32;
+            return Err(DeviceError::TooLarge { most });
         }
         others += open.before.len();
         if others + new(open) > self.most {
