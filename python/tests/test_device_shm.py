@@ -127,9 +127,9 @@ def test_a_transaction_that_is_left_is_aborted(server: Server, socket: Path) -> 
     most = shape.transactions.lines
     with pytest.raises(DeviceError, match=f"the log keeps {most} lines of open transactions"):
         device.begin(lines=most + 1)
-    with device.transaction(lines=most):
-        with pytest.raises(DeviceError, match="open transactions leave no room in the log"):
-            other.begin(lines=1, wait=False)
+    refused = pytest.raises(DeviceError, match="open transactions leave no room in the log")
+    with device.transaction(lines=most), refused:
+        other.begin(lines=1, wait=False)
     device.drain()
     assert other.commit(other.begin(lines=most)).parts == 1
 

@@ -113,7 +113,9 @@ impl<D: Device> Drop for Begin<'_, D> {
 /// use port::{Device, DeviceError, Transaction, TxOptions};
 /// use units::ByteAddr;
 ///
-/// async fn move_one(device: &impl Device, from: ByteAddr, to: ByteAddr) -> Result<(), DeviceError> {
+/// type Moved = Result<(), DeviceError>;
+///
+/// async fn move_one(device: &impl Device, from: ByteAddr, to: ByteAddr) -> Moved {
 ///     // Two lines: it is all or nothing, and waits for nothing but others' lines.
 ///     let tx = Transaction::begin(device, TxOptions::reserving(2)).await?;
 ///     let (mut left, mut right) = ([0; 8], [0; 8]);

@@ -196,9 +196,7 @@ class Device:
         split, wait = _flag("split", split), _flag("wait", wait)
         return self._shared.begin(_whole("lines", lines, 32), split, wait)
 
-    def transaction(
-        self, *, lines: int = 0, split: bool = True, wait: bool = True
-    ) -> Transaction:
+    def transaction(self, *, lines: int = 0, split: bool = True, wait: bool = True) -> Transaction:
         """As `begin`; a context that aborts the transaction where it is left without `commit`.
 
             with device.transaction(lines=2) as tx:

@@ -1,8 +1,8 @@
 //! Numbers of transactions: a connection has all of them for itself.
 //!
 //! So a transaction begins without the server, which hears of it with its first write or
-//! reservation. The server knows those that it has heard of; which have begun and not ended is known
-//! here.
+//! reservation. The server knows those that it has heard of; which have begun and not ended is
+//! known here.
 
 use port::{DeviceError, TxLimits};
 use std::collections::BTreeMap;
