@@ -5,6 +5,7 @@
 //! [`crate::data_cache::policy`] and [`crate::prefetch`]; how victims of GC are chosen is
 //! [`crate::ftl::gc`].
 
+pub(crate) mod at_hand;
 pub(crate) mod charges;
 pub(crate) mod delay;
 pub(crate) mod promotion;

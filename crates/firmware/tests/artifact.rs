@@ -261,9 +261,7 @@ fn a_drained_log_costs_a_read_and_a_program_for_each_page_in_it() {
     for (page, line) in [(1, 0), (1, 1), (2, 0)] {
         device.send(1, RequestOp::Write, page, line);
     }
-    device
-        .controller
-        .drain_log(device.now, Vec::new(), &mut device.bench);
+    device.controller.drain_log(device.now, &mut device.bench);
     device.settle(Picos::from_micros(500));
     assert_eq!(device.controller.stats().coalescing_reads, 2);
     assert_eq!(programs(&device.controller), 2);
@@ -286,7 +284,7 @@ fn what_is_at_hand_is_drained_without_a_read() {
         let at_hand = at_hand.into_iter().map(units::Lpa::new).collect();
         device
             .controller
-            .drain_log(device.now, at_hand, &mut device.bench);
+            .drain_log_at_hand(device.now, at_hand, &mut device.bench);
         device.settle(Picos::from_micros(500));
         assert_eq!(device.controller.stats().coalescing_reads, reads);
         assert_eq!(programs(&device.controller), 2);

@@ -65,7 +65,7 @@ impl AnyController {
 
     /// Starts to bring everything that is logged to flash.
     pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        either!(self, controller => controller.drain_log(now, Vec::new(), platform));
+        either!(self, controller => controller.drain_log(now, platform));
     }
 
     /// Lines of open transactions that the log keeps at most.

@@ -28,6 +28,22 @@ impl<I: LogIndex> Controller<I> {
         self.log.as_ref().map_or_else(Vec::new, |log| log.lines())
     }
 
+    /// As [`Controller::drain_log`] for SkyByte's artifact, which drains what another run has left,
+    /// with that run's data cache: of the pages `at_hand`, in ascending order, no older copy is
+    /// read from flash. If that is all that is logged, each program passes a die.
+    pub fn drain_log_at_hand<P: Platform>(
+        &mut self,
+        now: Time,
+        at_hand: Vec<Lpa>,
+        platform: &mut P,
+    ) {
+        if let Some(log) = self.log.as_mut() {
+            log.drain_at_hand(at_hand);
+            self.pump_log(now, platform);
+        }
+        self.answer_if_stuck(now, platform);
+    }
+
     /// Whether a page is in the data cache.
     pub fn has_cached(&self, lpa: Lpa) -> bool {
         self.cache.find_resident(lpa).is_some()

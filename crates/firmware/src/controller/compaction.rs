@@ -18,7 +18,6 @@ use crate::log::Log;
 use crate::log_index::LogIndex;
 use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer};
 use crate::work::Work;
-use alloc::vec::Vec;
 use units::address::LINE_BYTES;
 use units::{LineMask, Lpa, Time};
 
@@ -83,12 +82,10 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Starts to bring everything that is logged to flash, full or not; only new lines are logged
-    /// from now on. Of the pages `at_hand`, in ascending order, no older copy is read from flash:
-    /// for SkyByte's artifact, which drains what another run has left, with that run's data cache.
-    /// If that is all that is logged, each program passes a die.
-    pub fn drain_log<P: Platform>(&mut self, now: Time, at_hand: Vec<Lpa>, platform: &mut P) {
+    /// from now on.
+    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
         if let Some(log) = self.log.as_mut() {
-            log.drain(at_hand);
+            log.drain();
             self.pump_log(now, platform);
         }
         self.answer_if_stuck(now, platform);

@@ -6,6 +6,7 @@ use crate::config::LogMode;
 use crate::durable::{Record, WriteOrder};
 use crate::log_index::{IndexCursor, LogIndex};
 use crate::platform::Platform;
+use crate::policies::at_hand::AtHand;
 use crate::stats::ControllerStats;
 use alloc::vec::Vec;
 use units::{LineInPage, LineMask, LogSlot, Lpa, Time};
@@ -83,39 +84,6 @@ impl Compaction {
     }
 }
 
-/// Pages of which compaction reads no older copy from flash: SkyByte's artifact drains what another
-/// run has left, with that run's data cache.
-#[derive(Clone, Default)]
-pub(super) struct AtHand {
-    /// In ascending order.
-    pages: Vec<Lpa>,
-    /// Whether the log had no others.
-    is_all: bool,
-}
-
-impl AtHand {
-    /// Of a log with these pages.
-    pub(super) fn new(pages: Vec<Lpa>, mut logged: impl Iterator<Item = Lpa>) -> Self {
-        let mut at_hand = Self {
-            pages,
-            is_all: false,
-        };
-        at_hand.is_all = logged.all(|lpa| at_hand.has(lpa));
-        at_hand
-    }
-
-    #[inline]
-    pub(super) fn has(&self, lpa: Lpa) -> bool {
-        self.pages.binary_search(&lpa).is_ok()
-    }
-
-    /// Whether the artifact maps such a page to a die before it programs it on the next one.
-    #[inline]
-    pub(super) fn passes_die(&self, lpa: Lpa) -> bool {
-        self.is_all && self.has(lpa)
-    }
-}
-
 impl<I: LogIndex> Log<I> {
     /// Whether there is a half to seal or to free, or a page to take up.
     #[inline]
@@ -140,9 +108,14 @@ impl<I: LogIndex> Log<I> {
         self.compaction.pages_in_flight()
     }
 
-    /// Everything that is logged now is to go to flash, full or not. Of the pages `at_hand`, in
-    /// ascending order, no older copy is needed.
-    pub(crate) fn drain(&mut self, at_hand: Vec<Lpa>) {
+    /// Everything that is logged now is to go to flash, full or not.
+    pub(crate) fn drain(&mut self) {
+        self.at_hand = AtHand::default();
+        self.lines.drain();
+    }
+
+    /// As [`Log::drain`]; of the pages `at_hand`, in ascending order, no older copy is needed.
+    pub(crate) fn drain_at_hand(&mut self, at_hand: Vec<Lpa>) {
         let logged = self.lines.lines().into_iter().map(|(lpa, _)| lpa);
         self.at_hand = AtHand::new(at_hand, logged);
         self.lines.drain();

@@ -19,7 +19,7 @@ impl Fabric {
         let now = self.queue.now();
         self.on_device("only a device has a log", |device, host| {
             device.with(host, |controller, platform| {
-                controller.drain_log(now, at_hand, platform);
+                controller.drain_log_at_hand(now, at_hand, platform);
             });
         });
     }

@@ -120,9 +120,7 @@ impl WarmFabric<'_> {
     /// What is in the log goes to flash.
     pub(super) fn empty_log(&mut self) {
         let device = self.fabric.device.as_mut().expect("a device has the log");
-        device
-            .controller
-            .drain_log(Time::ZERO, Vec::new(), self.platform);
+        device.controller.drain_log(Time::ZERO, self.platform);
         self.platform.settle(&mut device.controller);
     }
 
