@@ -161,7 +161,7 @@ def wear(run: Run, prices: Prices = PAPER) -> Wear | None:
     """What a run does to its flash; `None` without flash or without time."""
     if not run.is_device or not run.time_ps:
         return None
-    page = size(run.json["config"]["nand"]["page_size"])
+    page = _mapped_bytes(run.json)
     days = Fraction(PS_PER_DAY, run.time_ps)
     host = float(run.count("flash", "host_program_pages") * page * days)
     total = float(run.count("flash", "program_pages") * page * days)
@@ -246,6 +246,12 @@ def _row(panel: Panel, run: Run, prices: Prices) -> dict[str, object]:
         "rated_cycles": rating.cycles if rating else None,
         "lifetime_days": worn.lifetime_days if worn else None,
     }
+
+
+def _mapped_bytes(run: RunResult) -> int:
+    """A logical page; of results from before the mapping unit was a parameter, a flash page."""
+    config = run["config"]
+    return size(config["ftl"].get("mapping_unit", config["nand"]["page_size"]))
 
 
 def raw_bytes(run: RunResult) -> int:

@@ -98,6 +98,8 @@ class Flash(TypedDict):
     write_amplification_milli: int
     written_bytes: int
     average_read_latency_ps: int
+    padding_pages: NotRequired[int]
+    """Only if a flash page holds several pages."""
 
 
 class Activity(TypedDict):

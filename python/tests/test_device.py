@@ -226,7 +226,7 @@ def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> 
         (("--set", "nand.channels=0"), "nand.channels is 0"),
         (("--set", "cpu.cores=8"), "unknown section cpu; there are device, ssd"),
         (
-            ("--set", "nand.page_size=16KiB", *large_log),
+            ("--set", "nand.page_size=16KiB", "--set", "ftl.mapping_unit=16KiB", *large_log),
             "ssd.log.size (1GiB) has more slots than the log index can name beside the lines of "
             "a page of 16KiB: it must be below 1GiB",
         ),

@@ -40,7 +40,7 @@ fn report(replay: &Replay, result: &Value, (seconds, calibration): (f64, f64), o
     let requests = number("/requests") + number("/warmup_requests");
     let rate = requests as f64 / seconds / 1e6;
     let waf = number("/statistics/flash/write_amplification_milli");
-    let flash_pages = replay.config().nand.geometry().page_count();
+    let flash_pages = replay.config().geometry().unit_count();
     let report = json!({
         "design": replay.design(),
         "requests": requests,

@@ -33,8 +33,10 @@ pub struct Device {
     pub spare_blocks: u32,
     /// Free blocks of a die that the host leaves to garbage collection.
     pub reserve: u32,
-    /// Pages of a block.
+    /// Flash pages of a block.
     pub block_pages: u32,
+    /// Mapping units of a flash page: a power of two.
+    pub page_units: u32,
     /// Buffers of garbage collection.
     pub gc_buffers: u32,
     /// Pages that garbage collection of a die has in flight.
@@ -73,6 +75,7 @@ impl Default for Device {
             spare_blocks: SPARE_BLOCKS,
             reserve: 1,
             block_pages: 4,
+            page_units: 1,
             gc_buffers: 2,
             gc_pages: 1,
             seal_percent: 100,
@@ -111,6 +114,22 @@ impl Device {
             ack_programmed: pick(&[0, 0, 1]),
             tx_log: pick(&[0, 1, 1, 2, 8]),
             no_battery: 0,
+            page_units: pick(&[1, 1, 2, 4]),
+        }
+        .with_room()
+    }
+
+    /// With as many more spare blocks as flash pages of several units take, so that the same blocks
+    /// are exported.
+    fn with_room(self) -> Self {
+        let exported = self.blocks - self.spare_blocks;
+        let units = self.block_pages * self.page_units;
+        let that_count = units - (self.page_units - 1);
+        let more = (exported * units).div_ceil(that_count) - exported;
+        Self {
+            blocks: self.blocks + more,
+            spare_blocks: self.spare_blocks + more,
+            ..self
         }
     }
 
@@ -132,6 +151,7 @@ impl Device {
             block_pages: pick(&[2, 4]),
             ..base
         }
+        .with_room()
     }
 
     /// One of many without a battery.
@@ -159,6 +179,7 @@ impl Device {
             spare_blocks: SPARE_BLOCKS,
             reserve: 1,
             block_pages: 2,
+            page_units: 1,
             gc_buffers: 1,
             gc_pages: 1,
             seal_percent: 100,
@@ -171,7 +192,7 @@ impl Device {
     }
 
     /// Every key with the place of its value, in the order of the script.
-    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 18] {
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 19] {
         [
             ("page_lines", &mut self.page_lines),
             ("half_lines", &mut self.half_lines),
@@ -183,6 +204,7 @@ impl Device {
             ("spare_blocks", &mut self.spare_blocks),
             ("reserve", &mut self.reserve),
             ("block_pages", &mut self.block_pages),
+            ("page_units", &mut self.page_units),
             ("gc_buffers", &mut self.gc_buffers),
             ("gc_pages", &mut self.gc_pages),
             ("seal_percent", &mut self.seal_percent),
@@ -201,6 +223,7 @@ impl Device {
         for (key, value) in self.clone().fields_mut() {
             let range = match key {
                 "page_lines" => 2..=64,
+                "page_units" => 1..=8,
                 "blocks" => self.spare_blocks.saturating_add(1)..=64,
                 "spare_blocks" => least_spare..=63,
                 "reserve" => 1..=16,
@@ -218,9 +241,13 @@ impl Device {
                 problems.push(format!("{key} is {value}; it must be {low} to {high}"));
             }
         }
-        if !self.page_lines.is_power_of_two() {
-            let lines = self.page_lines;
-            problems.push(format!("page_lines is {lines}; it must be a power of two"));
+        for (key, value) in [
+            ("page_lines", self.page_lines),
+            ("page_units", self.page_units),
+        ] {
+            if !value.is_power_of_two() {
+                problems.push(format!("{key} is {value}; it must be a power of two"));
+            }
         }
         if problems.is_empty() {
             problems = self.config().validate();
@@ -233,7 +260,6 @@ impl Device {
     /// # Panics
     /// If there are [`Device::problems`].
     pub fn config(&self) -> ControllerConfig {
-        let page_size = LINE_BYTES * u64::from(self.page_lines);
         ControllerConfig {
             ssd: self.ssd(),
             ftl: self.ftl(),
@@ -243,8 +269,9 @@ impl Device {
                 dies_per_chip: 1,
                 planes_per_die: 1,
                 blocks_per_plane: self.blocks,
-                pages_per_block: self.block_pages,
-                page_size: PageSize::new(page_size).expect("a power of two lines"),
+                units_per_block: self.block_pages * self.page_units,
+                unit_size: self.page_size(),
+                units_per_page: self.page_units,
             },
             timing: Timing::constant(
                 Picos::from_micros(3),
@@ -255,6 +282,11 @@ impl Device {
             promotion_enabled: false,
             switch_threshold: Picos::from_micros(2),
         }
+    }
+
+    fn page_size(&self) -> PageSize {
+        let size = LINE_BYTES * u64::from(self.page_lines);
+        PageSize::new(size).expect("a power of two lines")
     }
 
     fn ssd(&self) -> SsdConfig {
@@ -329,6 +361,7 @@ impl Device {
 
     fn ftl(&self) -> FtlConfig {
         FtlConfig {
+            mapping_unit: self.page_size(),
             over_provisioning: Ratio::new(self.spare_blocks.into(), self.blocks.into()),
             fill: Ratio::percent(0),
             overwritten: Ratio::percent(0),
@@ -365,10 +398,10 @@ impl Device {
     pub fn new_media(&self) -> Media {
         let config = self.config();
         let slots = 2 * self.half_lines as usize;
-        let buffers = (self.buffers + self.gc_buffers) as usize;
+        let buffers = config.buffer_count() as usize;
         let tables = Tables::new(config.geometry, slots, buffers, self.page_count());
         let flash = Flash::new(config.geometry);
-        Media::new(flash, slots, buffers, tables, config.geometry.page_size)
+        Media::new(flash, slots, buffers, tables, config.geometry.unit_size)
     }
 }
 

@@ -2,6 +2,7 @@
 //! end when somebody says so, and requests with their payloads.
 
 use crate::device::Device;
+use crate::flash::Unit;
 use crate::lab::REQUESTS;
 use crate::media::Media;
 use crate::power_cutter::{Cuttable, InFlight};
@@ -11,13 +12,13 @@ use firmware::{
     Timer, Work, WorkCosts,
 };
 use std::collections::{BTreeMap, VecDeque};
-use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, RequestId, Time};
+use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, Ppa, RequestId, Time};
 
-/// A NAND operation in the queue of its die, with the bytes it took along.
+/// A NAND operation in the queue of its die, with what it puts into the units of its flash page.
 #[derive(Clone, Debug)]
 struct Queued {
     command: NandCommand,
-    bytes: Vec<Token>,
+    units: Vec<Unit>,
 }
 
 /// The platform of the lab.
@@ -35,6 +36,8 @@ pub struct Machine {
     frames: Vec<Token>,
     registers: BTreeMap<NandTag, Vec<Token>>,
     dies: Vec<VecDeque<Queued>>,
+    /// Units of the program that comes next, but the first.
+    loaded: Vec<Unit>,
     timers: VecDeque<Timer>,
     /// Answers since they were last taken.
     pub responses: Vec<Response>,
@@ -60,6 +63,7 @@ impl Machine {
             frames: vec![Token::GARBAGE; device.frames as usize * line_count],
             registers: BTreeMap::new(),
             dies: (0..dies).map(|_| VecDeque::new()).collect(),
+            loaded: Vec::new(),
             timers: VecDeque::new(),
             responses: Vec::new(),
             violation: None,
@@ -188,7 +192,7 @@ impl Machine {
 fn finish(media: &mut Media, queued: &Queued) -> Result<(), String> {
     match queued.command.op {
         NandOp::Read { .. } => {}
-        NandOp::Program { ppa, lpa, .. } => media.flash.program(ppa, lpa, &queued.bytes)?,
+        NandOp::Program { ppa, .. } => media.flash.program(ppa, &queued.units)?,
         NandOp::Erase { block } => media.flash.erase(block),
     }
     Ok(())
@@ -233,16 +237,24 @@ impl Platform for Machine {
         }
     }
 
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace) {
+        let tokens = self.read_page(from);
+        self.loaded.push((ppa, lpa, tokens));
+    }
+
     fn nand(&mut self, _at: Time, command: NandCommand) {
         self.version += 1;
-        let (die, bytes) = match command.op {
-            NandOp::Read { ppa } => (self.geometry.die_of_page(ppa), Vec::new()),
-            NandOp::Program { ppa, from, .. } => {
-                (self.geometry.die_of_page(ppa), self.read_page(from))
+        let mut units = Vec::new();
+        let die = match command.op {
+            NandOp::Read { ppa } => self.geometry.die_of_unit(ppa),
+            NandOp::Program { ppa, lpa, from } => {
+                units = std::mem::take(&mut self.loaded);
+                units.push((ppa, lpa, self.read_page(from)));
+                self.geometry.die_of_unit(ppa)
             }
-            NandOp::Erase { block } => (self.geometry.die_of(block), Vec::new()),
+            NandOp::Erase { block } => self.geometry.die_of(block),
         };
-        self.dies[die.index()].push_back(Queued { command, bytes });
+        self.dies[die.index()].push_back(Queued { command, units });
     }
 
     fn respond(&mut self, response: Response) {

@@ -144,10 +144,13 @@ mod tests {
         let device = Device::default();
         let mut media = device.new_media();
         let geometry = device.config().geometry;
-        let ppa = geometry.page_on(units::BlockAddr::new(0), 0);
+        let ppa = geometry.unit_on(units::BlockAddr::new(0), 0);
         let lpa = Lpa::new(2);
         let page = [1, 2, 3, 4].map(Token::new);
-        media.flash.program(ppa, lpa, &page).expect("erased");
+        media
+            .flash
+            .program(ppa, &[(ppa, lpa, page.to_vec())])
+            .expect("erased");
         media
             .buffer_mut(1)
             .copy_from_slice(&[11, 12, 13, 14].map(Token::new));

@@ -8,7 +8,7 @@ use crate::media::Media;
 use firmware::{
     BufferId, Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Work,
 };
-use units::{Bytes, LineMask, Lpa, RequestId, Time};
+use units::{Bytes, LineMask, Lpa, Ppa, RequestId, Time};
 
 /// What became of the NAND operations that were in flight when the power went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -252,6 +252,10 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
             self.push(true, InFlight::Pending, media);
         }
         self.act(|inner| inner.copy_page(from, to, lines));
+    }
+
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace) {
+        self.inner.load_unit(ppa, lpa, from);
     }
 
     fn nand(&mut self, at: Time, command: NandCommand) {

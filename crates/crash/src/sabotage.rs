@@ -93,7 +93,7 @@ impl<P: Platform> Sabotage<P> {
             wear: BTreeMap::new(),
             is_recovered,
             first_gc_buffer: device.buffers,
-            all_lines: LineMask::full(device.config().geometry.page_size),
+            all_lines: LineMask::full(device.config().geometry.unit_size),
         }
     }
 
@@ -366,6 +366,10 @@ impl<P: Platform> Platform for Sabotage<P> {
 
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
         self.act(Action::CopyPage(from, to, lines));
+    }
+
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace) {
+        self.inner.load_unit(ppa, lpa, from);
     }
 
     fn nand(&mut self, at: Time, command: NandCommand) {

@@ -66,7 +66,9 @@ impl Tables {
             }
             Record::Unmapped(lpa) => *place(&mut self.map, lpa.get() as usize)? = None,
             Record::Begun(ppa) => {
-                let page = self.geometry.page_in_block(ppa);
+                let page = self.geometry.unit_in_block(ppa);
+                let is_whole = (page + 1).is_multiple_of(self.geometry.units_per_page);
+                refuse_if(!is_whole, "flash pages begin as a whole")?;
                 let block = self.block_mut(self.geometry.block_of(ppa))?;
                 refuse_if(block.is_retired, "the block is retired")?;
                 refuse_if(block.is_condemned, "a program of the block has failed")?;

@@ -89,6 +89,7 @@ numbers! {
         done.nand.of(nand::Kind::Read).retries;
     "read_retry_time_ps", "Time of flash that this took, added up." =>
         done.nand.of(nand::Kind::Read).retry_time.get();
+    "padding_pages", "Places of flash pages programmed with nothing in them." => done.ftl.padding;
 }
 
 numbers! {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use settings::Known;
 use soc::{LinkConfig, ResourceConfig};
 use units::parameter::{Sections, Texts};
-use units::{Bytes, BytesPerSec, PageSize, Picos, Time};
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Time};
 
 units::parameters! {
     /// What lies between host and device, and what the host may have under way.
@@ -147,8 +147,9 @@ impl DeviceConfig {
 
     /// The configuration that [`DeviceConfig::to_toml`] wrote. Images that were made before there
     /// was a parameter say nothing of it: they have what all presets stand on, as flash that does
-    /// not fail. Keys that have another name now are read as that one. Of `device.dram_bandwidth`,
-    /// which older ones have, nothing is taken.
+    /// not fail. What they map is the flash page, which was one with the mapping unit. Keys that
+    /// have another name now are read as that one. Of `device.dram_bandwidth`, which older ones
+    /// have, nothing is taken.
     ///
     /// # Errors
     /// As [`DeviceConfig::of_preset`].
@@ -159,16 +160,24 @@ impl DeviceConfig {
             .lines()
             .filter(|line| !line.starts_with("dram_bandwidth = "));
         let kept: Vec<&str> = kept.collect();
+        let has_unit = kept.iter().any(|line| line.starts_with("mapping_unit = "));
         let written = Layer::new("the image", kept.join("\n"));
         all.push(KNOWN.translated(&written)?);
-        Self::of_layers(&all)
+        let mut config: Self = KNOWN.configuration(&all)?;
+        if !has_unit {
+            config.ftl.mapping_unit = config.nand.page_size;
+        }
+        config.checked()
     }
 
     fn of_layers(layers: &[Layer]) -> Result<Self, DeviceFileError> {
-        let config: Self = KNOWN.configuration(layers)?;
-        let problems = config.validate();
+        KNOWN.configuration::<Self>(layers)?.checked()
+    }
+
+    fn checked(self) -> Result<Self, DeviceFileError> {
+        let problems = self.validate();
         if problems.is_empty() {
-            Ok(config)
+            Ok(self)
         } else {
             Err(DeviceFileError::Config(problems))
         }
@@ -189,7 +198,7 @@ impl DeviceConfig {
         firmware::ControllerConfig {
             ssd: self.ssd.clone(),
             ftl: self.ftl.clone(),
-            geometry: self.nand.geometry(),
+            geometry: self.geometry(),
             timing: self.nand.timing(),
             // Nobody switches threads or takes pages over (SkyByte §III-A, §III-C).
             delay_enabled: false,
@@ -203,6 +212,7 @@ impl DeviceConfig {
         let is_constant = self.ssd.dram_access == firmware::DramAccess::Constant;
         ResourceConfig {
             nand: &self.nand,
+            mapping_unit: self.ftl.mapping_unit,
             dram: self.ssd_dram.spec(),
             dram_latency: is_constant.then_some(self.ssd.dram_latency),
             work: WorkCosts::new(&self.ssd, &self.ftl),
@@ -216,14 +226,19 @@ impl DeviceConfig {
         }
     }
 
-    /// The size of a page, which is a block of the block port.
+    /// The size of a logical page: what the FTL maps.
     pub fn page(&self) -> PageSize {
-        self.nand.page_size
+        self.ftl.mapping_unit
+    }
+
+    /// How the flash is organised, in the units of the FTL.
+    pub fn geometry(&self) -> FlashGeometry {
+        self.nand.geometry(self.ftl.mapping_unit)
     }
 
     /// Bytes of the logical space.
     pub fn capacity(&self) -> Bytes {
-        let pages = self.ftl.exported_pages(&self.nand.geometry());
+        let pages = self.ftl.exported_pages(&self.geometry());
         Bytes::new(pages * self.page().bytes().get())
     }
 
@@ -322,9 +337,27 @@ mod tests {
     }
 
     #[test]
+    fn what_says_nothing_of_a_mapping_unit_maps_flash_pages() {
+        let layers = ["nand.page_size=16KiB", "ftl.mapping_unit=16KiB"];
+        let layers = layers.map(|set| Layer::assignment(set).unwrap());
+        let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
+        let mut table: toml::Table = toml::from_str(&config.to_toml()).unwrap();
+        let ftl = table.get_mut("ftl").unwrap().as_table_mut().unwrap();
+        ftl.remove("mapping_unit").unwrap();
+        let older = DeviceConfig::from_toml(&toml::to_string(&table).unwrap()).unwrap();
+        assert_eq!(older, config);
+        assert_eq!(older.geometry().units_per_page, 1);
+    }
+
+    #[test]
     fn a_wrong_value_is_named_with_its_key() {
         assert!(problems("device.line_reads=0").contains("device.line_reads is 0"));
         assert!(problems("ftl.fill=10%").contains("begins empty"));
+        let unit = problems("ftl.mapping_unit=8KiB");
+        assert!(
+            unit.contains("must be at most nand.page_size, which is 4KiB"),
+            "{unit}"
+        );
         assert!(problems("ssd.log.mode=ring").contains("must be halves"));
         assert!(problems("nand.t_r=soon").contains("nand.t_r"));
         assert!(problems("nand.channels=many").contains("nand.channels"));

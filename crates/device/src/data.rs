@@ -214,7 +214,7 @@ impl Data {
         holder.is_some_and(|lpa| self.media.check(ppa, lpa).is_ok())
     }
 
-    /// Programs a physical page from a place.
+    /// Programs a unit of a flash page from a place.
     fn program(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
         let mut bounce = std::mem::take(&mut self.bounce);
         bounce.copy_from_slice(self.page(from));
@@ -293,6 +293,12 @@ impl DataPlane for Data {
         self.bounce = bounce;
     }
 
+    fn load_unit(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
+        if self.failure.is_none() {
+            self.program(ppa, lpa, from);
+        }
+    }
+
     fn nand_begins(&mut self, tag: NandTag, op: &NandOp) {
         if self.failure.is_some() {
             return;
@@ -333,7 +339,7 @@ impl DataPlane for Data {
             }
             NandOp::Program { ppa, .. } => {
                 if fault.is_some() {
-                    self.media.spoil(ppa);
+                    self.media.spoil_page(ppa);
                 }
                 fault.map(fault_of)
             }

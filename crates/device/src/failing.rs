@@ -22,7 +22,7 @@ pub fn faults_of(
         day: config.faults.day,
         nanos_before: done.nanos_before,
     };
-    let mut faults = Faults::new(&config.faults, config.nand.geometry());
+    let mut faults = Faults::new(&config.faults, config.geometry());
     faults.set_today(calendar.today(done.stats.clock));
     for (block, record) in tables.blocks() {
         let written = tables.day(block).filter(|_| record.begun > 0);
@@ -37,7 +37,7 @@ pub fn faults_of(
 /// # Errors
 /// Too many of its blocks are bad from the factory.
 pub fn check_room(config: &DeviceConfig) -> Result<(), DeviceFileError> {
-    let geometry = config.nand.geometry();
+    let geometry = config.geometry();
     let mut bad_of_die = vec![0; geometry.die_count() as usize];
     let faults = Faults::new(&config.faults, geometry);
     for block in faults.factory_bad_blocks() {
@@ -56,7 +56,7 @@ pub fn check_room(config: &DeviceConfig) -> Result<(), DeviceFileError> {
 /// Notes of a new image which blocks the factory has marked bad, and how worn the others are.
 pub fn note_factory(config: &DeviceConfig, tables: &mut Tables) {
     let wear = config.faults.initial_wear;
-    let geometry = config.nand.geometry();
+    let geometry = config.geometry();
     if wear > 0 {
         for block in (0..geometry.block_count()).map(BlockAddr::new) {
             tables.record(Record::Erased(block, wear));

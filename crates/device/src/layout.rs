@@ -21,7 +21,7 @@ const ALIGNMENT: usize = 4096;
 /// Where the regions begin; all in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Bytes of a page.
+    /// Bytes of a logical page, which fills a mapping unit.
     pub page: usize,
     /// Lines of the log, both halves.
     pub slots: usize,
@@ -33,8 +33,10 @@ pub struct Layout {
     pub logical_pages: usize,
     /// Erase blocks.
     pub blocks: usize,
-    /// Physical pages of a block.
+    /// Mapping units of a block.
     pub block_pages: usize,
+    /// Mapping units of a flash page.
+    pub page_units: usize,
     slot_headers_at: usize,
     slots_at: usize,
     buffer_headers_at: usize,
@@ -54,15 +56,15 @@ pub struct Layout {
 impl Layout {
     /// Of a device.
     pub fn new(config: &DeviceConfig) -> Self {
-        let geometry = config.nand.geometry();
-        let page = index(geometry.page_size.bytes().get());
+        let geometry = config.geometry();
+        let page = index(geometry.unit_size.bytes().get());
         let slots = index(2 * config.ssd.log.half_slot_count());
-        let buffers = index(u64::from(config.ssd.buffers) + u64::from(config.ftl.gc_buffers));
+        let buffers = index(config.controller().buffer_count());
         let tx_entries = index(config.ssd.log.tx_log.get()) / TX_ENTRY_BYTES;
         let logical_pages = index(config.ftl.exported_pages(&geometry));
         let (blocks, block_pages) = (
             geometry.block_count() as usize,
-            geometry.pages_per_block as usize,
+            geometry.units_per_block as usize,
         );
         let mut next = LATENCIES_AT + LATENCY_BYTES.next_multiple_of(ALIGNMENT);
         let mut region = |size: usize| {
@@ -88,6 +90,7 @@ impl Layout {
             logical_pages,
             blocks,
             block_pages,
+            page_units: geometry.units_per_page as usize,
             slot_headers_at,
             slots_at,
             buffer_headers_at,
@@ -152,7 +155,14 @@ impl Layout {
     pub fn day(&self, block: BlockAddr) -> Option<usize> {
         self.days_at.map(|at| at + block.index() * 4)
     }
-    /// The block of a page, and how many pages of it have begun when this one has.
+    /// The units of the flash page of a unit, in order.
+    #[inline]
+    pub fn units_of_page(&self, ppa: Ppa) -> impl Iterator<Item = Ppa> + use<> {
+        let units = self.page_units as u64;
+        let first = ppa.get() - ppa.get() % units;
+        (first..first + units).map(Ppa::new)
+    }
+    /// The block of a unit, and how many units of it have begun when this one has.
     #[inline]
     pub fn begun(&self, ppa: Ppa) -> (BlockAddr, u64) {
         let pages = self.block_pages as u64;

@@ -114,7 +114,7 @@ impl Media {
         Ok(())
     }
 
-    /// Programs a page, whose block has room.
+    /// Programs a unit, whose block has room.
     ///
     /// # Panics
     /// If the page was programmed since the last erase of its block: NAND cannot.
@@ -129,10 +129,14 @@ impl Media {
         self.map.store(spare + 8, sum);
     }
 
-    /// The program of a page has failed: it holds nothing that anybody could read.
-    pub fn spoil(&mut self, ppa: Ppa) {
-        let sum = self.layout.spare(ppa) + 8;
-        self.map.store(sum, !self.map.load(sum));
+    /// The program of a flash page has failed: its units hold nothing that anybody could read.
+    pub fn spoil_page(&mut self, ppa: Ppa) {
+        for unit in self.layout.units_of_page(ppa) {
+            let spare = self.layout.spare(unit);
+            if self.map.load(spare) != 0 {
+                self.map.store(spare + 8, !self.map.load(spare + 8));
+            }
+        }
     }
 
     /// Checks what a page holds.

@@ -27,7 +27,7 @@ impl Recovered {
     pub fn of(config: &DeviceConfig, tables: &Tables) -> Self {
         let slots = 2 * config.ssd.log.half_slot_count();
         let lines = tables.logged().count() as u64;
-        let buffers = u64::from(config.ssd.buffers) + u64::from(config.ftl.gc_buffers);
+        let buffers = config.controller().buffer_count();
         let of_commits = config.ssd.log.tx_log.get().div_ceil(LINE_BYTES.get());
         let read = config.ssd.dram_latency * (slots + buffers + of_commits);
         Self {

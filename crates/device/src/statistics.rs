@@ -21,7 +21,8 @@ impl DeviceEngine {
         flash.programs = self.at_open.stats.flash.programs + completed(nand::Kind::Program);
         flash.erases = self.at_open.stats.flash.erases + completed(nand::Kind::Erase);
         flash.read_bytes = self.page.bytes() * flash.reads;
-        flash.programmed_bytes = self.page.bytes() * flash.programs;
+        let page = self.engine.soc().resources.nand.geometry().page_size();
+        flash.programmed_bytes = page * flash.programs;
         stats
     }
 

@@ -119,11 +119,11 @@ impl Tables {
         }
     }
 
-    /// Keeps the day on which the first page of a block is programmed. Other pages say nothing.
+    /// Keeps the day on which the first flash page of a block is programmed. Others say nothing.
     #[inline]
     pub fn note_day(&mut self, ppa: Ppa, day: Day) {
         let (block, begun) = self.layout.begun(ppa);
-        if begun == 1
+        if begun <= self.layout.page_units as u64
             && let Some(at) = self.layout.day(block)
         {
             self.map.store_half(at, day.get());

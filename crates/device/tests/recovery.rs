@@ -74,6 +74,26 @@ fn check(name: &str, config: &DeviceConfig) {
     assert_eq!(engine.health().unsafe_shutdowns, 40);
 }
 
+/// Four pages in a flash page.
+#[test]
+fn a_killed_process_loses_nothing_of_flash_pages_of_16_kib() {
+    let large = ["nand.page_size=16KiB", "ftl.over_provisioning=45%"];
+    let log = [
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=4KiB",
+        "ssd.dram=100KiB",
+    ];
+    check(
+        "large_pages",
+        &small("bytefs", &[large.as_slice(), &log].concat()),
+    );
+    let through = ["ssd.block_write_ack=programmed"];
+    check(
+        "large_pages_through",
+        &small("cxl", &[large.as_slice(), &through].concat()),
+    );
+}
+
 /// An open transaction: what it writes, line by line.
 type Open = (TxId, BTreeMap<usize, u8>);
 

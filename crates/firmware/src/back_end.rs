@@ -89,6 +89,10 @@ pub(crate) struct BackEnd {
     writers: Vec<Option<(Pending, Time)>>,
     /// Page writes whose program is not done, answered or not.
     writes_in_flight: u32,
+    /// Buffers whose program has been asked for and is not done.
+    programs: usize,
+    /// Writes that wait in `writers`.
+    writers_waiting: usize,
     /// Buffers survive when the power goes.
     is_protected: bool,
     /// Reads of a page in a buffer are served from there.
@@ -103,6 +107,8 @@ impl BackEnd {
             ftl,
             writers: Vec::new(),
             writes_in_flight: 0,
+            programs: 0,
+            writers_waiting: 0,
             is_protected: ssd.power_loss_protection == PowerLossProtection::Battery,
             serves_reads: ssd.buffer_hits,
         }
@@ -254,6 +260,7 @@ impl BackEnd {
         platform: &mut P,
     ) {
         self.buffers.publish(buffer);
+        self.programs += 1;
         let (lpa, job) = self.buffers.job(buffer);
         self.writes_in_flight += u32::from(job == Job::BlockWrite);
         let from = PagePlace::Buffer(buffer);
@@ -275,6 +282,37 @@ impl BackEnd {
         platform: &mut P,
     ) -> Ended {
         self.ftl.on_nand_done(now, tag, platform).into()
+    }
+
+    /// What else has ended with the operation that finished last; to be asked until nothing has.
+    #[inline]
+    pub(crate) fn next_end<P: Platform>(&mut self, now: Time, platform: &mut P) -> Option<Ended> {
+        self.ftl.next_done(now, platform).map(Ended::from)
+    }
+
+    /// Sees whether pages are gathered for a flash page that nobody fills, and has it programmed as
+    /// it is. `is_awaited`: somebody waits for what is in buffers now.
+    #[inline]
+    pub(crate) fn close_page<P: Platform>(
+        &mut self,
+        now: Time,
+        is_awaited: bool,
+        platform: &mut P,
+    ) {
+        if self.ftl.gathered() > 0 {
+            self.close_if_unfilled(now, is_awaited, platform);
+        }
+    }
+
+    /// A job that has a buffer will fill the page, and so may one that gets the buffer of a program
+    /// under way. With neither, or if somebody waits and no job has come so far, the page goes.
+    fn close_if_unfilled<P: Platform>(&mut self, now: Time, is_awaited: bool, platform: &mut P) {
+        let is_coming = self.buffers.in_use() > self.programs;
+        let is_under_way = self.programs > self.ftl.gathered();
+        let is_awaited = is_awaited || self.writers_waiting > 0;
+        if !is_coming && (is_awaited || !is_under_way) {
+            self.ftl.close_page(now, platform);
+        }
     }
 
     /// A NAND operation has failed.
@@ -300,6 +338,7 @@ impl BackEnd {
             platform.record(Record::Unbuffered(covered));
         }
         self.writes_in_flight -= u32::from(job == Job::BlockWrite);
+        self.programs -= 1;
         (lpa, job)
     }
 
@@ -332,21 +371,25 @@ impl BackEnd {
             self.writers.resize(buffer.index() + 1, None);
         }
         self.writers[buffer.index()] = Some((pending, at));
+        self.writers_waiting += 1;
     }
 
     /// The write that waits for the program of a buffer waits no longer.
     pub(crate) fn take_writer(&mut self, buffer: BufferId) -> Option<(Pending, Time)> {
-        self.writers.get_mut(buffer.index()).and_then(Option::take)
+        let writer = self.writers.get_mut(buffer.index()).and_then(Option::take);
+        self.writers_waiting -= usize::from(writer.is_some());
+        writer
     }
 
     /// None waits any more.
     pub(crate) fn give_up_writers(&mut self) -> Vec<(Pending, Time)> {
+        self.writers_waiting = 0;
         self.writers.iter_mut().filter_map(Option::take).collect()
     }
 
     /// Page writes that wait for their programs.
     pub(crate) fn writer_count(&self) -> usize {
-        self.writers.iter().flatten().count()
+        self.writers_waiting
     }
 
     /// Page writes whose program is not done, answered or not.

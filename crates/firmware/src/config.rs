@@ -205,12 +205,18 @@ pub struct ControllerConfig {
 }
 
 impl ControllerConfig {
+    /// Page buffers of the controller and, behind them, of garbage collection.
+    pub fn buffer_count(&self) -> u64 {
+        let of_gc = u64::from(self.ftl.gc_buffers) * u64::from(self.geometry.units_per_page);
+        u64::from(self.ssd.buffers) + of_gc
+    }
+
     /// Every problem of the sections `ssd` and `ftl`, alone and together with the flash, as
     /// sentences.
     pub fn validate(&self) -> Vec<String> {
         let mut problems = self.ssd.validate();
         problems.extend(self.ftl.validate(&self.geometry));
-        let page = self.geometry.page_size;
+        let page = self.geometry.unit_size;
         let frames = self.ssd.frame_count(page.bytes());
         if frames == 0 {
             let ssd = &self.ssd;

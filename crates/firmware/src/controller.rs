@@ -114,7 +114,7 @@ impl<I: LogIndex> Controller<I> {
     fn with_ftl(config: &ControllerConfig, ftl: impl FnOnce(&ControllerConfig) -> Ftl) -> Self {
         let problems = config.validate();
         assert!(problems.is_empty(), "{}", problems.join("; "));
-        let (ssd, page) = (&config.ssd, config.geometry.page_size);
+        let (ssd, page) = (&config.ssd, config.geometry.unit_size);
         let frames = ssd.frame_count(page.bytes());
         let back_end = BackEnd::new(config, ftl(config));
         assert!(
@@ -164,7 +164,7 @@ impl<I: LogIndex> Controller<I> {
             }
             _ => self.on_command(now, request, platform),
         }
-        self.answer_if_stuck(now, platform);
+        self.settle(now, platform);
     }
 
     /// A NAND operation has finished.
@@ -174,6 +174,10 @@ impl<I: LogIndex> Controller<I> {
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) {
         let ended = self.back_end.on_nand_done(now, tag, platform);
         self.go_on(now, tag, ended, platform);
+        // The other units of a flash page.
+        while let Some(ended) = self.back_end.next_end(now, platform) {
+            self.go_on(now, tag, ended, platform);
+        }
     }
 
     /// A NAND operation has failed. Programs are done again elsewhere and blocks that fail are
@@ -195,7 +199,7 @@ impl<I: LogIndex> Controller<I> {
     #[inline]
     fn go_on<P: Platform>(&mut self, now: Time, tag: NandTag, ended: Ended, platform: &mut P) {
         match ended {
-            Ended::Internal => return self.answer_if_stuck(now, platform),
+            Ended::Internal => return self.settle(now, platform),
             Ended::Read(Reader::Compaction(buffer)) => self.coalesce(now, buffer, tag, platform),
             Ended::Read(Reader::PastCache(place)) => self.pass_on(now, place, tag, platform),
             Ended::Read(Reader::Mshr(mshr)) => self.fill(now, mshr, tag, platform),
@@ -204,7 +208,7 @@ impl<I: LogIndex> Controller<I> {
         // Before others take the buffers that are free now.
         self.advance_flushes(now, platform);
         self.resume_misses(now, platform);
-        self.answer_if_stuck(now, platform);
+        self.settle(now, platform);
     }
 
     /// A timer has rung.
@@ -212,7 +216,7 @@ impl<I: LogIndex> Controller<I> {
     /// The only timers are those of compaction: a firmware core takes a page up.
     pub fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
         self.compact_page(now, BufferId::new(timer.get()), platform);
-        self.answer_if_stuck(now, platform);
+        self.settle(now, platform);
     }
 
     /// Whether there is a write log beside the data cache.

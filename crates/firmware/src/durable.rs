@@ -68,7 +68,8 @@ pub struct BufferedPage {
 pub struct BlockRecord {
     /// Erases so far.
     pub wear: u32,
-    /// Pages from its first on that may have been programmed since the last erase.
+    /// Units from its first on that may have been programmed since the last erase: those of whole
+    /// flash pages.
     pub begun: u32,
     /// A program of it has failed: nothing more is written to it, and when its pages are elsewhere
     /// it is retired.
@@ -105,8 +106,9 @@ pub enum Record {
     Mapped(Lpa, Ppa),
     /// The page is nowhere: it reads as zeroes.
     Unmapped(Lpa),
-    /// The page is about to be programmed. Whatever became of it, it is not programmed again before
-    /// its block is erased: a cut may have torn it. Blocks are programmed from their first page on.
+    /// The flash page that ends with this unit is about to be programmed. Whatever became of it, it
+    /// is not programmed again before its block is erased: a cut may have torn it, all its units.
+    /// Blocks are programmed from their first page on.
     Begun(Ppa),
     /// The block was erased, so often by now; no page of it has begun.
     Erased(BlockAddr, u32),

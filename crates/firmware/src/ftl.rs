@@ -2,7 +2,11 @@
 //!
 //! The controller asks for pages by logical address; everything physical stays in here, tags of
 //! NAND operations included. A page is mapped when its program is *done*; until then reads go to
-//! the old copy and the controller answers from its buffer. See docs/ftl.md.
+//! the old copy and the controller answers from its buffer.
+//!
+//! A logical page fills a mapping unit, and a flash page holds one or several. Programs of the
+//! controller are gathered until they fill a flash page, or until it says that nobody will. See
+//! docs/ftl.md.
 
 mod allocator;
 mod audit;
@@ -77,15 +81,18 @@ pub struct Estimate {
 /// Counters of the FTL since the last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FtlStats {
-    /// Page reads submitted for the controller.
+    /// Reads of a mapping unit submitted for the controller.
     pub host_reads: u64,
-    /// Page programs submitted for the controller. Write amplification is
-    /// (host + GC programs) ÷ host programs.
+    /// Mapping units that the controller had programmed. Write amplification is
+    /// (host + GC programs + padding) ÷ host programs.
     pub host_programs: u64,
-    /// Page reads submitted by GC.
+    /// Reads of a mapping unit submitted by GC.
     pub gc_reads: u64,
-    /// Page programs submitted by GC.
+    /// Mapping units that GC had programmed.
     pub gc_programs: u64,
+    /// Mapping units of flash pages that were programmed with nothing in them, because nothing
+    /// more came to fill the page.
+    pub padding: u64,
     /// Relocations that came to nothing because the page was overwritten meanwhile.
     pub gc_drops: u64,
     /// GC invocations: blocks chosen as victims.
@@ -111,11 +118,13 @@ pub struct Wear {
     pub total: u64,
 }
 
-/// A host program that no die has room for.
+/// A host program that is gathered for a flash page, or that no die has room for.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since: Time,
     program: Program,
+    /// It has been seen that no die has room.
+    lacks_room: bool,
 }
 
 /// The flash translation layer.
@@ -131,6 +140,10 @@ pub struct Ftl<M = ImplicitMapping> {
     estimator: Estimator,
     /// In order of submission.
     waiting: VecDeque<Waiting>,
+    /// Nobody will fill the flash page that those in front are gathered for.
+    is_closing: bool,
+    /// The units that are to follow of the flash page whose program is done.
+    ending: Option<NandTag>,
     /// Those that wait are being submitted.
     is_submitting: bool,
     logical_page_count: u64,
@@ -144,7 +157,7 @@ pub struct Ftl<M = ImplicitMapping> {
 
 impl Ftl {
     /// A preconditioned device; `config` is valid for the geometry. GC uses buffer `first_buffer`
-    /// and the `config.gc_buffers - 1` after it.
+    /// and those after it: `config.gc_buffers` times as many as a flash page has units.
     pub fn new(
         geometry: FlashGeometry,
         config: &FtlConfig,
@@ -185,6 +198,8 @@ impl<M: Mapping> Ftl<M> {
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),
             waiting: VecDeque::new(),
+            is_closing: false,
+            ending: None,
             is_submitting: false,
             logical_page_count: precondition.logical_page_count(),
             mapped_page_count: precondition.mapped_page_count(),
@@ -212,7 +227,7 @@ impl<M: Mapping> Ftl<M> {
     pub fn die_of(&self, lpa: Lpa) -> Option<DieId> {
         self.mapping
             .lookup(lpa)
-            .map(|page| self.geometry.die_of_page(page))
+            .map(|page| self.geometry.die_of_unit(page))
     }
 
     /// Fetches a mapped page.
@@ -252,8 +267,8 @@ impl<M: Mapping> Ftl<M> {
         self.submit_for(at, operation, NandOp::Read { ppa }, is_compaction, platform)
     }
 
-    /// Programs a page; waits inside while no die has room, so `from` must keep the bytes until
-    /// [`Done::Programmed`].
+    /// Programs a page; waits inside until a flash page is full or closed ([`Ftl::close_page`]),
+    /// and while no die has room, so `from` must keep the bytes until [`Done::Programmed`].
     pub fn program<P: Platform>(
         &mut self,
         at: Time,
@@ -293,12 +308,49 @@ impl<M: Mapping> Ftl<M> {
             is_compaction,
         };
         self.stats.host_programs += 1;
-        if !self.waiting.is_empty() || !self.submit_program(at, program, platform) {
-            self.stats.waits += 1;
-            self.waiting.push_back(Waiting { since: at, program });
-            self.retry_relocations(at, platform);
-            self.see_whether_stuck();
+        let is_alone = self.geometry.units_per_page == 1 && self.waiting.is_empty();
+        if is_alone && self.submit_program(at, program, platform) {
+            return;
         }
+        self.waiting.push_back(Waiting {
+            since: at,
+            program,
+            lacks_room: false,
+        });
+        if self.geometry.units_per_page > 1 {
+            self.submit_waiting(at, platform);
+        }
+        self.wait_for_room(at, platform);
+    }
+
+    /// Programs of which a flash page is not full, so that they wait for more.
+    #[inline]
+    pub fn gathered(&self) -> usize {
+        match self.is_page_due() {
+            false => self.waiting.len(),
+            true => 0,
+        }
+    }
+
+    /// Nobody will fill the flash page that programs are gathered for: what is missing is padding.
+    pub fn close_page<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        self.is_closing = !self.waiting.is_empty();
+        self.submit_waiting(now, platform);
+        self.wait_for_room(now, platform);
+    }
+
+    /// Those that might be submitted, but for room, wait for it.
+    fn wait_for_room<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if !self.is_page_due() {
+            return;
+        }
+        let new = self.waiting.iter_mut().rev();
+        for waiting in new.take_while(|waiting| !waiting.lacks_room) {
+            waiting.lacks_room = true;
+            self.stats.waits += 1;
+        }
+        self.retry_relocations(now, platform);
+        self.see_whether_stuck();
     }
 
     /// Forgets a page; programs of it that are in flight come to nothing.
@@ -308,18 +360,36 @@ impl<M: Mapping> Ftl<M> {
             self.mapping.update(lpa, None);
             platform.record(Record::Unmapped(lpa));
             self.allocator
-                .release_page(self.geometry.die_of_page(before));
+                .release_page(self.geometry.die_of_unit(before));
         }
     }
 
-    /// A NAND operation has finished.
+    /// A NAND operation has finished. A flash page may bring more than one end: [`Ftl::next_done`]
+    /// has the others.
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
-        let done = self.end_operation(now, tag, platform);
+        let done = self.end_operation(now, tag, true, platform);
         self.see_whether_stuck();
         done
     }
 
-    fn end_operation<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
+    /// What else has ended with the operation that finished last; to be asked until nothing has.
+    #[inline]
+    pub fn next_done<P: Platform>(&mut self, now: Time, platform: &mut P) -> Option<Done> {
+        let tag = self.ending.take()?;
+        let done = self.end_operation(now, tag, false, platform);
+        self.see_whether_stuck();
+        Some(done)
+    }
+
+    /// `is_first`: not a further unit of the flash page of the operation before.
+    #[inline]
+    fn end_operation<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        is_first: bool,
+        platform: &mut P,
+    ) -> Done {
         match self.operations.finish(tag) {
             Operation::HostRead {
                 lpa,
@@ -334,8 +404,13 @@ impl<M: Mapping> Ftl<M> {
                     stale: self.watches.end_read(lpa, seen),
                 }
             }
-            Operation::HostProgram { ppa, program } => {
+            Operation::HostProgram { ppa, program, rest } => {
                 let Program { lpa, owner, .. } = program;
+                self.ending = rest;
+                if is_first {
+                    let die = self.geometry.die_of_unit(ppa);
+                    self.estimator.leave(die, FlashOp::Program, false);
+                }
                 self.on_host_program(now, (lpa, ppa, program.sequence), platform);
                 Done::Programmed { owner, lpa }
             }
@@ -344,12 +419,7 @@ impl<M: Mapping> Ftl<M> {
                 source,
                 buffer,
             } => self.on_gc_read(now, (tag, lpa, source, buffer), platform),
-            Operation::GcProgram {
-                lpa,
-                source,
-                ppa,
-                buffer,
-            } => self.on_gc_program(now, (lpa, source, ppa, buffer), platform),
+            Operation::GcProgram { ppa, page } => self.on_gc_program(now, (ppa, page), platform),
             Operation::Erase { block } => self.on_erased(now, block, platform),
         }
     }

@@ -67,8 +67,9 @@ impl<I: LogIndex> Controller<I> {
     /// How the device is. Walks all blocks.
     pub fn health(&self) -> Health {
         let (stats, ftl) = (self.stats(), self.ftl());
-        let programs = ftl.stats().host_programs + ftl.stats().gc_programs;
-        let page = ftl.geometry().page_size.bytes();
+        let stats_of_ftl = ftl.stats();
+        let programs = stats_of_ftl.host_programs + stats_of_ftl.gc_programs + stats_of_ftl.padding;
+        let page = ftl.geometry().unit_size.bytes();
         Health {
             available_spare: ftl.available_spare(),
             is_read_only: ftl.is_read_only(),

@@ -269,18 +269,20 @@ pub enum PagePlace {
 /// Work that the NAND is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NandOp {
-    /// Fetch a page into the register of the tag.
+    /// Fetch a unit into the register of the tag.
     Read {
-        /// Which page.
+        /// Which unit.
         ppa: Ppa,
     },
-    /// Program a page. The platform takes the bytes of `from` when the command is handed over; the
-    /// firmware keeps the buffer until the operation is done all the same, because reads of the
-    /// page are served from it.
+    /// Program a flash page. The platform takes the bytes of `from` when the command is handed
+    /// over; the firmware keeps the buffer until the operation is done all the same, because reads
+    /// of the page are served from it. If the flash page has more units, those that are filled were
+    /// handed over just before ([`Platform::load_unit`]); what is left holds nothing until the
+    /// block is erased.
     Program {
-        /// Which page.
+        /// The first unit of the flash page.
         ppa: Ppa,
-        /// Written to the page's spare area, with the page.
+        /// Whose bytes the first unit gets: written to the page's spare area, with them.
         lpa: Lpa,
         /// Source of the bytes.
         from: PagePlace,
@@ -306,7 +308,8 @@ pub struct NandCommand {
 /// How a NAND operation failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NandFault {
-    /// The page was not programmed; it is not read, nor programmed before its block is erased.
+    /// The flash page was not programmed, none of its units; it is not read, nor programmed before
+    /// its block is erased.
     ProgramFailed,
     /// The block was not erased; it is not used any more.
     EraseFailed,
@@ -333,6 +336,10 @@ pub trait Platform {
 
     /// Data plane only: copies the lines of `lines` from a page to a page.
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask);
+
+    /// Data plane only: the program that is handed over next fills this unit of its flash page,
+    /// too, with the bytes that are in `from` now. Never called for the first unit of a flash page.
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace);
 
     /// Starts a NAND operation at `at` (now or later). Its end comes back as
     /// `Controller::on_nand_done`, or `Controller::on_nand_failed`, with the tag.

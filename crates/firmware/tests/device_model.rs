@@ -15,7 +15,7 @@ use common::FaultRates;
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{CachePolicy, ControllerStats, FtlStats, PrefetcherKind, VictimOrder};
 use lab::{Lab, Mix};
-use random::{has_skip_list, pick, random_config, random_mix};
+use random::{fill_flash_pages, has_skip_list, pick, random_config, random_mix};
 use units::{Ratio, Stream};
 
 /// Operations that were done; those that could not be are not counted.
@@ -45,6 +45,7 @@ impl Activity {
 fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
     let mut random = Stream::new(seed, "device_model");
     let mut config = random_config(&mut random);
+    fill_flash_pages(&mut config, seed);
     if seed % 2 == 1 {
         config.ssd.cache.victim_order = VictimOrder::BehindRead;
     }
@@ -89,6 +90,7 @@ fn run_with_its_index(seed: u64, activity: &mut Activity) {
 fn run_on_failing_flash<I: LogIndex>(seed: u64) -> Lab<I> {
     let mut random = Stream::new(seed, "device_model/failing");
     let mut config = random_config(&mut random);
+    fill_flash_pages(&mut config, seed);
     config.promotion_enabled = false;
     println!("MODEL_SEED={seed}, failing: {config:?}");
     let mix = Mix {

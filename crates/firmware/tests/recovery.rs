@@ -12,7 +12,7 @@ mod random;
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{CachePolicy, ControllerConfig, LogMode, PrefetcherKind};
 use lab::{Lab, Mix};
-use random::{has_skip_list, pick, random_config};
+use random::{fill_flash_pages, has_skip_list, pick, random_config};
 use units::{Bytes, Ratio, Stream};
 
 const RUNS: u64 = 150;
@@ -21,7 +21,7 @@ const STEPS: u64 = 6_000;
 const STEPS_PER_CUT: u64 = 150;
 
 /// A device that is for use and not for simulation, and new.
-fn durable_config(random: &mut Stream) -> ControllerConfig {
+fn durable_config(random: &mut Stream, seed: u64) -> ControllerConfig {
     loop {
         let mut config = random_config(random);
         config.promotion_enabled = false;
@@ -37,6 +37,7 @@ fn durable_config(random: &mut Stream) -> ControllerConfig {
             config.ssd.prefetch.kind = PrefetcherKind::None;
         }
         if config.ssd.log.half_slot_count() > 0 {
+            fill_flash_pages(&mut config, seed);
             assert_eq!(config.validate(), Vec::<String>::new());
             return config;
         }
@@ -57,7 +58,7 @@ fn mix(random: &mut Stream) -> Mix {
 
 fn run<I: LogIndex>(seed: u64) -> [u64; 8] {
     let mut random = Stream::new(seed, "recovery");
-    let config = durable_config(&mut random);
+    let config = durable_config(&mut random, seed);
     println!("MODEL_SEED={seed}: {config:?}");
     let mut lab = Lab::<I>::new(&config, mix(&mut random), seed);
     let mut sums = [0; 4];

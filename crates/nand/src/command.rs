@@ -15,9 +15,9 @@ pub struct Command {
 /// What a die can be asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Reads a page from the cells and transfers it to the controller.
+    /// Reads a flash page from the cells and transfers this unit of it to the controller.
     Read(Ppa),
-    /// Transfers a page to the die and programs it.
+    /// Transfers the flash page of this unit to the die and programs it.
     Program(Ppa),
     /// Erases a block.
     Erase(BlockAddr),

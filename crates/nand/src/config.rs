@@ -66,16 +66,24 @@ pub enum Parallelism {
 }
 
 impl NandConfig {
-    /// The organisation these parameters describe.
-    pub const fn geometry(&self) -> FlashGeometry {
+    /// The organisation these parameters describe, mapped in units of `unit`, of which a page has
+    /// a whole number (`ftl.mapping_unit`).
+    pub const fn geometry(&self, unit: PageSize) -> FlashGeometry {
+        let units = self.page_size.bytes().get() / unit.bytes().get();
+        // A larger unit is a page: whoever sets the two says what is wrong.
+        let (unit_size, units_per_page) = match units {
+            0 => (self.page_size, 1),
+            units => (unit, units as u32),
+        };
         FlashGeometry {
             channel_count: self.channels,
             chips_per_channel: self.chips_per_channel,
             dies_per_chip: self.dies_per_chip,
             planes_per_die: self.planes_per_die,
             blocks_per_plane: self.blocks_per_plane,
-            pages_per_block: self.pages_per_block,
-            page_size: self.page_size,
+            units_per_block: self.pages_per_block * units_per_page,
+            unit_size,
+            units_per_page,
         }
     }
 
@@ -84,12 +92,18 @@ impl NandConfig {
         Timing::constant(self.t_r, self.t_prog, self.t_bers)
     }
 
-    /// How long a page occupies its channel's bus, rounded up to a picosecond.
+    /// How long a flash page occupies its channel's bus, rounded up to a picosecond.
     pub fn transfer_time(&self) -> Picos {
-        self.channel_bandwidth.time_for(self.page_size.bytes())
+        self.transfer_time_of(self.page_size)
     }
 
-    /// Time from the submission of a read to its completion when nothing else is going on.
+    /// As [`Self::transfer_time`], of a mapping unit.
+    pub fn transfer_time_of(&self, unit: PageSize) -> Picos {
+        self.channel_bandwidth.time_for(unit.bytes())
+    }
+
+    /// Time from the submission of a read of a whole flash page to its completion when nothing else
+    /// is going on.
     pub fn unloaded_read(&self) -> Picos {
         self.t_r + self.transfer_time()
     }
@@ -164,6 +178,6 @@ impl NandConfig {
 
     /// Raw capacity of the flash.
     pub const fn capacity(&self) -> Bytes {
-        self.geometry().capacity()
+        self.geometry(self.page_size).capacity()
     }
 }

@@ -232,7 +232,7 @@ impl Faults {
         self.today = today;
     }
 
-    /// How a read of the page ends.
+    /// How a read of the flash page of this unit ends.
     pub fn read(&self, page: Ppa) -> ReadOutcome {
         let fine = ReadOutcome {
             retries: 0,
@@ -255,14 +255,15 @@ impl Faults {
         }
     }
 
-    /// Programs the page; says whether that succeeded.
+    /// Programs the flash page of this unit; says whether that succeeded.
     pub fn program(&mut self, page: Ppa) -> bool {
         let block = self.geometry.block_of(page);
         let today = self.today;
         let wear = self.blocks[block.index()].wear;
         self.blocks[block.index()].written.get_or_insert(today);
         let rate = self.config.program_failure;
-        !self.is_bad(block) && !self.fails(rate, wear, "nand/faults/program", page.get())
+        let page = self.geometry.page_of(page).get();
+        !self.is_bad(block) && !self.fails(rate, wear, "nand/faults/program", page)
     }
 
     /// Erases the block; says whether that succeeded.
@@ -320,7 +321,13 @@ impl Faults {
             / (10 * rated)
             * (kept + 3 * age)
             / (4 * kept);
-        let bits = self.draw("nand/faults/read", page.get(), block.wear).bits();
+        let bits = self
+            .draw(
+                "nand/faults/read",
+                self.geometry.page_of(page).get(),
+                block.wear,
+            )
+            .bits();
         // Minus the binary logarithm of the draw, its fraction by a straight line.
         let whole = u64::from(bits.leading_zeros());
         let mantissa = bits.checked_shl(bits.leading_zeros() + 1).unwrap_or(0) >> 32;

@@ -12,7 +12,7 @@ use crate::{
     Command, Completion, Fault, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism,
     Scheduling,
 };
-use units::{BlockAddr, FlashGeometry, Picos, Ppa, Stream, Time, Timing};
+use units::{BlockAddr, FlashGeometry, PageSize, Picos, Ppa, Stream, Time, Timing};
 
 /// The flash of a device.
 #[derive(Clone, Debug)]
@@ -28,7 +28,9 @@ pub struct Nand {
     timing: Timing,
     /// What times that vary are drawn from.
     draws: Stream,
-    transfer: Picos,
+    /// Of a unit that is read, and of a page that is programmed.
+    transfer_out: Picos,
+    transfer_in: Picos,
     /// Set if reads suspend.
     suspend: Option<Picos>,
     parallelism: Parallelism,
@@ -40,11 +42,12 @@ pub struct Nand {
 }
 
 impl Nand {
-    /// A flash with nothing to do. The configuration has passed [`NandConfig::validate`].
-    pub fn new(config: &NandConfig) -> Self {
+    /// A flash with nothing to do, read in units of `unit` (`ftl.mapping_unit`). The configuration
+    /// has passed [`NandConfig::validate`].
+    pub fn new(config: &NandConfig, unit: PageSize) -> Self {
         let problems = config.validate();
         assert!(problems.is_empty(), "a usable nand section: {problems:?}");
-        let geometry = config.geometry();
+        let geometry = config.geometry(unit);
         let unit_count = match config.parallelism {
             Parallelism::Die => geometry.die_count(),
             Parallelism::Channel => geometry.channel_count,
@@ -62,7 +65,8 @@ impl Nand {
             geometry,
             timing: config.timing(),
             draws: Stream::new(0, "nand/timing"),
-            transfer: config.transfer_time(),
+            transfer_out: config.transfer_time_of(geometry.unit_size),
+            transfer_in: config.transfer_time(),
             suspend: config.suspend.then_some(config.t_suspend),
             parallelism: config.parallelism,
             faults: None,
@@ -192,7 +196,9 @@ impl Nand {
             .chain(suspended)
             .any(|id| match self.slab[id].command.operation {
                 Operation::Read(_) => false,
-                Operation::Program(changing) => changing == page,
+                Operation::Program(changing) => {
+                    self.geometry.page_of(changing) == self.geometry.page_of(page)
+                }
                 Operation::Erase(changing) => changing == block,
             })
     }
@@ -250,14 +256,14 @@ impl Nand {
     ) {
         // Units are numbered so that both dies and channels give the channel by remainder.
         let bus = &mut self.buses[(unit % self.geometry.channel_count) as usize];
-        let (wait, end) = bus.request(now, self.transfer);
-        self.stats.channel_busy += self.transfer;
         let op = &mut self.slab[id];
-        op.channel_wait += wait;
-        let phase = match op.command.operation.kind() {
-            Kind::Program => Phase::TransferIn(id),
-            _ => Phase::TransferOut(id),
+        let (phase, transfer) = match op.command.operation.kind() {
+            Kind::Program => (Phase::TransferIn(id), self.transfer_in),
+            _ => (Phase::TransferOut(id), self.transfer_out),
         };
+        let (wait, end) = bus.request(now, transfer);
+        self.stats.channel_busy += transfer;
+        op.channel_wait += wait;
         self.enter(now, unit, phase, end, events);
     }
 
@@ -379,7 +385,8 @@ impl Nand {
         let array = self.timing.expected(kind);
         match kind {
             Kind::Erase => array,
-            Kind::Read | Kind::Program => array + self.transfer,
+            Kind::Read => array + self.transfer_out,
+            Kind::Program => array + self.transfer_in,
         }
     }
 

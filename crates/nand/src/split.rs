@@ -102,7 +102,7 @@ mod tests {
 
     /// One channel, one die: tR 3 us, tPROG 80 us, no transfer.
     fn nand() -> Nand {
-        Nand::new(&NandConfig {
+        let config = NandConfig {
             channels: 1,
             chips_per_channel: 1,
             dies_per_chip: 1,
@@ -118,7 +118,8 @@ mod tests {
             suspend: false,
             t_suspend: Picos::ZERO,
             parallelism: Parallelism::Channel,
-        })
+        };
+        Nand::new(&config, config.page_size)
     }
 
     fn at(micros: u64) -> Time {

@@ -55,7 +55,7 @@ impl Model<'_> {
 
     fn submit(&mut self, now: Time, tag: u32, operation: Operation) {
         self.run_before(now);
-        let geometry = self.config.geometry();
+        let geometry = self.config.geometry(self.config.page_size);
         let block = operation.block(&geometry);
         let die = match self.config.parallelism {
             Parallelism::Die => geometry.die_of(block).index(),

@@ -2,7 +2,7 @@
 
 use crate::common::{Driven, at, block_of, page, small};
 use nand::{Kind, NandConfig, Operation, Parallelism, Scheduling};
-use units::{Picos, Time};
+use units::{BlockAddr, Bytes, PageSize, Picos, Time};
 
 /// When each of `commands` (submission in nanoseconds, operation) finishes.
 fn finishes(config: &NandConfig, commands: &[(u64, Operation)]) -> Vec<Time> {
@@ -184,4 +184,44 @@ fn a_program_about_to_end_is_not_suspended() {
         driven.finish();
         assert_eq!(driven.nand.stats().suspensions, suspended);
     }
+}
+
+/// Flash pages of 16 KiB, of which 4 KiB are read at a time: tR and a transfer of 4 KiB, but a
+/// transfer of 16 KiB and tProg. Units of one page are of one program, so a read of another unit
+/// waits for it, and goes ahead of the program of another page.
+#[test]
+fn a_unit_is_read_and_a_page_is_programmed() {
+    let config = NandConfig {
+        page_size: PageSize::KIB_16,
+        scheduling: Scheduling::ReadPriority,
+        ..small()
+    };
+    let transfer = config.transfer_time_of(PageSize::KIB_4);
+    assert_eq!(
+        config.transfer_time(),
+        config.channel_bandwidth.time_for(Bytes::from_kib(16))
+    );
+    let unit = |nth| {
+        config
+            .geometry(PageSize::KIB_4)
+            .unit_on(BlockAddr::new(0), nth)
+    };
+    let mut alone = Driven::in_units(&config, PageSize::KIB_4);
+    alone.submit(Time::ZERO, 0, Operation::Read(unit(5)));
+    alone.finish();
+    assert_eq!(alone.finish_of(0), Time::ZERO + config.t_r + transfer);
+    let program = Time::ZERO + config.transfer_time() + config.t_prog;
+    let mut driven = Driven::in_units(&config, PageSize::KIB_4);
+    driven.submit(Time::ZERO, 0, Operation::Program(unit(0)));
+    driven.submit(Time::ZERO, 1, Operation::Program(unit(4)));
+    driven.submit(Time::ZERO, 2, Operation::Read(unit(7)));
+    driven.submit(Time::ZERO, 3, Operation::Read(unit(8)));
+    driven.finish();
+    assert_eq!(driven.finish_of(0), program);
+    // The read of the third page goes ahead of the second program, that of the second does not.
+    let third = program + config.t_r + transfer;
+    assert_eq!(driven.finish_of(3), third);
+    let second = third + config.transfer_time() + config.t_prog;
+    assert_eq!(driven.finish_of(1), second);
+    assert_eq!(driven.finish_of(2), second + config.t_r + transfer);
 }

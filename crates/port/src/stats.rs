@@ -72,14 +72,14 @@ impl PortTraffic {
 /// What the flash did, of the host's and the firmware's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlashTraffic {
-    /// Pages read.
+    /// Mapping units read.
     pub reads: u64,
-    /// Pages programmed.
+    /// Flash pages programmed.
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// Bytes of the pages read.
+    /// Bytes of the units read.
     pub read_bytes: Bytes,
-    /// Bytes of the pages programmed.
+    /// Bytes of the flash pages programmed.
     pub programmed_bytes: Bytes,
 }

@@ -155,8 +155,13 @@ impl Config {
             return Some(self.astriflash.ways);
         }
         let is_small = self.cpu.page_size == host::MappedPage::Kib4;
-        let pages = self.host.host_page_count(self.nand.page_size);
+        let pages = self.host.host_page_count(self.ftl.mapping_unit);
         (self.host.sets > 0 && is_small).then(|| (pages / self.host.sets).max(1))
+    }
+
+    /// How the flash is organised, in the units of the device's FTL.
+    pub fn geometry(&self) -> units::FlashGeometry {
+        self.nand.geometry(self.ftl.mapping_unit)
     }
 
     /// What the device's controller is told: without the log if the design has none, and so on.
@@ -174,7 +179,7 @@ impl Config {
             delay_enabled: self.mechanisms().context_switch,
             promotion_enabled: self.mechanisms().migration == Migration::Adaptive,
             ftl: self.ftl.clone(),
-            geometry: self.nand.geometry(),
+            geometry: self.geometry(),
             timing: self.nand.timing(),
             switch_threshold: self.os.switch_threshold,
         }
@@ -255,10 +260,11 @@ impl Config {
     /// What no section can know alone.
     fn beyond_the_sections(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.nand.page_size != units::PageSize::KIB_4 {
+        if self.ftl.mapping_unit != units::PageSize::KIB_4 {
             problems.push(format!(
-                "nand.page_size is {}; the simulated host has pages of 4KiB and the device must too",
-                self.nand.page_size
+                "ftl.mapping_unit is {}; the simulated host has pages of 4KiB and those of the \
+                 device's logical space must be as large",
+                self.ftl.mapping_unit
             ));
         }
         problems.extend(self.numa.validate(&[

@@ -24,6 +24,7 @@ pub fn of_config(config: &Config) -> Device {
 pub fn resources(config: &Config) -> Resources {
     let resources = ResourceConfig {
         nand: &config.nand,
+        mapping_unit: config.ftl.mapping_unit,
         dram: config.ssd_dram.spec(),
         dram_latency: (config.ssd.dram_access == DramAccess::Constant)
             .then_some(config.ssd.dram_latency),
@@ -42,7 +43,7 @@ pub fn resources(config: &Config) -> Resources {
 pub fn for_pages(config: &Config, page_count: u64) -> Device {
     let mut device = of_config(config);
     if config.ftl.first_write == FirstWrite::BehindPages {
-        let size = config.nand.page_size.bytes() / PageSize::KIB_4.bytes();
+        let size = config.ftl.mapping_unit.bytes() / PageSize::KIB_4.bytes();
         let behind = Lpa::new(page_count.div_ceil(size));
         device.controller.start_programs_behind(behind);
     }

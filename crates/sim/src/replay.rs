@@ -92,12 +92,12 @@ impl Replay {
 
     /// Bytes of the device's logical space.
     pub fn capacity(&self) -> Bytes {
-        let pages = self.config.ftl.exported_pages(&self.config.nand.geometry());
-        self.config.nand.page_size.bytes() * pages
+        let pages = self.config.ftl.exported_pages(&self.config.geometry());
+        self.config.ftl.mapping_unit.bytes() * pages
     }
 
     fn source(&self) -> Result<Source, SimError> {
-        let page = self.config.nand.page_size;
+        let page = self.config.ftl.mapping_unit;
         let (workload, seed) = (&self.spec.workload, self.config.run.seed);
         Source::open(workload, self.capacity(), page, seed)
     }

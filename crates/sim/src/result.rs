@@ -257,7 +257,8 @@ impl<S: SimulatedThread> View<'_, S> {
         flash(&FlashWork {
             ftl: &self.totals.ftl,
             controller: &self.totals.controller,
-            page_size: self.config.nand.page_size.bytes(),
+            page_size: self.config.ftl.mapping_unit.bytes(),
+            units_per_page: self.config.geometry().units_per_page,
             reads: self.totals.flash_reads,
             read_latency: self.totals.flash_read_latency,
         })
@@ -272,7 +273,7 @@ impl<S: SimulatedThread> View<'_, S> {
             .config
             .controller()
             .ssd
-            .frame_count(self.config.nand.page_size.bytes());
+            .frame_count(self.config.ftl.mapping_unit.bytes());
         json!({
             "log_fills": c.log_fills,
             "compactions": c.compactions,

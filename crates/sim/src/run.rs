@@ -272,7 +272,7 @@ fn check_footprint(config: &Config, pages: u64, name: &str) -> Result<(), SimErr
     if config.design.memory == MemoryKind::Dram {
         return Ok(());
     }
-    let exported = config.ftl.exported_pages(&config.nand.geometry());
+    let exported = config.ftl.exported_pages(&config.geometry());
     if pages > exported {
         let size = |pages: u64| Bytes::new(pages * PageSize::KIB_4.bytes().get());
         return Err(SimError::Mismatch(format!(

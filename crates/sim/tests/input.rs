@@ -106,7 +106,7 @@ fn settings_that_are_unknown_malformed_or_out_of_range_are_refused_by_name() {
         ("ssd.log.size=1TiB", "ssd.log.size"),
         ("ssd.dram=1KiB", "ssd.dram"),
         ("ftl.over_provisioning=0%", "ftl.over_provisioning"),
-        ("nand.page_size=16KiB", "nand.page_size"),
+        ("ftl.mapping_unit=2KiB", "ftl.mapping_unit"),
         ("nand.channels=0", "nand.channels"),
         ("host.reserve=1000000", "host.reserve"),
         ("=", "="),

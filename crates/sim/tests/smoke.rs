@@ -79,9 +79,17 @@ fn machine(stream: &mut Stream) -> Vec<String> {
     settings.push("host.reserve=0".to_string());
     // As many echoes as there are credits keep driving each other out, and reads wait behind them.
     // 256 of them on a device that has no room for them take the run's time a thousandfold.
-    if stream.below(4) == 0 {
-        settings.push("link.write_echo=true".to_string());
-        settings.push(format!("link.write_credits={}", 1 + stream.below(4)));
+    // So do four where programs wait for each other to fill a flash page.
+    match stream.below(8) {
+        0 | 1 => {
+            settings.push("link.write_echo=true".to_string());
+            settings.push(format!("link.write_credits={}", 1 + stream.below(4)));
+        }
+        2..=4 => {
+            settings.push("nand.page_size=16KiB".to_string());
+            settings.push("ftl.over_provisioning=20%".to_string());
+        }
+        _ => {}
     }
     settings
 }

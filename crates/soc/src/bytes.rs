@@ -2,7 +2,7 @@
 
 use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
 use nand::{Day, Fault};
-use units::{LineMask, RequestId};
+use units::{LineMask, Lpa, Ppa, RequestId};
 
 /// Where the bytes of a device are: nowhere, in memory, in files.
 ///
@@ -15,6 +15,9 @@ pub trait DataPlane {
 
     /// Copies the lines of `lines` from a page to a page.
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask);
+
+    /// The bytes of a further unit of the flash page that is programmed next are taken.
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace);
 
     /// A NAND command was handed over: the bytes of a program are taken, an erase happens.
     fn nand_begins(&mut self, tag: NandTag, op: &NandOp);
@@ -55,6 +58,8 @@ impl DataPlane for NoBytes {
     fn copy_line(&mut self, _from: Cell, _to: Cell) {}
     #[inline]
     fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
+    #[inline]
+    fn load_unit(&mut self, _ppa: Ppa, _lpa: Lpa, _from: PagePlace) {}
     #[inline]
     fn nand_begins(&mut self, _tag: NandTag, _op: &NandOp) {}
     #[inline]

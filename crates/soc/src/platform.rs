@@ -9,7 +9,7 @@ use firmware::{
     Response, Timer, Work,
 };
 use nand::NandEvent;
-use units::{Bytes, LineMask, Lpa, RequestId, Time};
+use units::{Bytes, LineMask, Lpa, Ppa, RequestId, Time};
 
 /// What firmware is told: the four things that can happen to a device.
 pub trait Firmware {
@@ -150,6 +150,11 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
     #[inline]
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
         self.resources.bytes.copy_page(from, to, lines);
+    }
+
+    #[inline]
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace) {
+        self.resources.bytes.load_unit(ppa, lpa, from);
     }
 
     // In its caller, where the command's parts are: put together in memory and copied as a whole,

@@ -7,13 +7,15 @@ use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
 use nand::{Calendar, Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation};
 use units::address::LINE_BYTES;
-use units::{Bytes, Picos, Time};
+use units::{Bytes, PageSize, Picos, Time};
 
 /// What resources are made of.
 #[derive(Clone, Debug)]
 pub struct ResourceConfig<'a> {
     /// The flash.
     pub nand: &'a NandConfig,
+    /// What is read of it at a time (`ftl.mapping_unit`).
+    pub mapping_unit: PageSize,
     /// The device's DRAM.
     pub dram: DramSpec,
     /// What every access to it takes instead, if `ssd.dram_access` is constant.
@@ -62,7 +64,7 @@ pub struct Resources<B> {
 impl<B: DataPlane> Resources<B> {
     /// Idle resources.
     pub fn new(config: ResourceConfig<'_>, bytes: B) -> Self {
-        let mut nand = Nand::new(config.nand);
+        let mut nand = Nand::new(config.nand, config.mapping_unit);
         let mut calendar = Calendar {
             day: Picos::MAX,
             nanos_before: 0,

@@ -137,8 +137,8 @@ impl LineInPage {
     }
 }
 
-/// The size of a flash page: 1 to 256 lines, a power of two (4 KiB in SkyByte, 16 KiB on
-/// OpenCXD's board).
+/// The size of a flash page or of a mapping unit: 1 to 256 lines, a power of two (flash pages of
+/// 4 KiB in SkyByte, of 16 KiB on OpenCXD's board).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PageSize {
     line_bits: u8,

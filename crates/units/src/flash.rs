@@ -3,10 +3,11 @@
 use crate::{Bytes, ChannelId, DieId, PageSize};
 use core::fmt;
 
-/// A physical page: block × pages of a block + page in the block, blocks counted die-major.
+/// A physical page: the place of one mapping unit, of which a flash page holds one or several.
 ///
-/// Blocks of one die are contiguous (block = die × blocks of a die + block in the die); planes
-/// share that numbering, plane-minor.
+/// It is block × units of a block + unit in the block; units of a flash page follow each other.
+/// Blocks are counted die-major: those of one die are contiguous (block = die × blocks of a die +
+/// block in the die); planes share that numbering, plane-minor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Ppa(u64);
@@ -22,6 +23,11 @@ impl Ppa {
     pub const fn get(self) -> u64 {
         self.0
     }
+    /// The physical page `units` further on.
+    #[inline]
+    pub const fn offset(self, units: u32) -> Self {
+        Self(self.0 + units as u64)
+    }
 }
 
 impl fmt::Display for Ppa {
@@ -32,6 +38,19 @@ impl fmt::Display for Ppa {
 impl fmt::Debug for Ppa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// A flash page, counted over the whole device: what is programmed at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct FlashPage(u64);
+
+impl FlashPage {
+    /// The number of the flash page.
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
     }
 }
 
@@ -64,7 +83,10 @@ impl fmt::Display for BlockAddr {
     }
 }
 
-/// How the flash is organised: channel → chip → die → plane → block → page.
+/// How the flash is organised: channel → chip → die → plane → block → flash page → mapping unit.
+///
+/// A flash page is what is programmed at a time; a mapping unit is what a logical page fills
+/// (`ftl.mapping_unit`), what a [`Ppa`] names, and what is read at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlashGeometry {
     /// Channels of the device.
@@ -77,10 +99,12 @@ pub struct FlashGeometry {
     pub planes_per_die: u32,
     /// Erase blocks of a plane.
     pub blocks_per_plane: u32,
-    /// Pages of an erase block.
-    pub pages_per_block: u32,
-    /// Size of a page.
-    pub page_size: PageSize,
+    /// Mapping units of an erase block: a multiple of those of a flash page.
+    pub units_per_block: u32,
+    /// Size of a mapping unit.
+    pub unit_size: PageSize,
+    /// Mapping units of a flash page: a power of two.
+    pub units_per_page: u32,
 }
 
 impl FlashGeometry {
@@ -100,13 +124,17 @@ impl FlashGeometry {
     pub const fn block_count(&self) -> u32 {
         self.die_count() * self.blocks_per_die()
     }
-    /// Physical pages of the device.
-    pub const fn page_count(&self) -> u64 {
-        self.block_count() as u64 * self.pages_per_block as u64
+    /// Mapping units of the device.
+    pub const fn unit_count(&self) -> u64 {
+        self.block_count() as u64 * self.units_per_block as u64
+    }
+    /// Size of a flash page.
+    pub const fn page_size(&self) -> Bytes {
+        Bytes::new(self.unit_size.bytes().get() * self.units_per_page as u64)
     }
     /// Raw capacity.
     pub const fn capacity(&self) -> Bytes {
-        Bytes::new(self.page_count() * self.page_size.bytes().get())
+        Bytes::new(self.unit_count() * self.unit_size.bytes().get())
     }
     /// The channel of a die. Dies are numbered so that consecutive ones are on consecutive
     /// channels: die = (die on the channel) × channels + channel.
@@ -119,36 +147,53 @@ impl FlashGeometry {
     pub const fn die_of(&self, block: BlockAddr) -> DieId {
         DieId::new(block.0 / self.blocks_per_die())
     }
-    /// The block of a page.
+    /// The block of a unit.
     #[inline]
-    pub const fn block_of(&self, page: Ppa) -> BlockAddr {
-        BlockAddr((page.0 / self.pages_per_block as u64) as u32)
+    pub const fn block_of(&self, unit: Ppa) -> BlockAddr {
+        BlockAddr((unit.0 / self.units_per_block as u64) as u32)
     }
-    /// The die of a page.
+    /// The die of a unit.
     #[inline]
-    pub const fn die_of_page(&self, page: Ppa) -> DieId {
-        self.die_of(self.block_of(page))
+    pub const fn die_of_unit(&self, unit: Ppa) -> DieId {
+        self.die_of(self.block_of(unit))
     }
-    /// The page's index within its block.
+    /// The unit's index within its block.
     #[inline]
-    pub const fn page_in_block(&self, page: Ppa) -> u32 {
-        (page.0 % self.pages_per_block as u64) as u32
+    pub const fn unit_in_block(&self, unit: Ppa) -> u32 {
+        (unit.0 % self.units_per_block as u64) as u32
     }
     /// The block number `block` of a die.
     #[inline]
     pub const fn block_on(&self, die: DieId, block: u32) -> BlockAddr {
         BlockAddr(die.get() * self.blocks_per_die() + block)
     }
-    /// The page number `page` of a block.
+    /// The unit number `unit` of a block.
     #[inline]
-    pub const fn page_on(&self, block: BlockAddr, page: u32) -> Ppa {
-        Ppa(block.0 as u64 * self.pages_per_block as u64 + page as u64)
+    pub const fn unit_on(&self, block: BlockAddr, unit: u32) -> Ppa {
+        Ppa(block.0 as u64 * self.units_per_block as u64 + unit as u64)
+    }
+    /// The flash page of a unit, counted over the whole device.
+    #[inline]
+    pub const fn page_of(&self, unit: Ppa) -> FlashPage {
+        FlashPage(unit.0 / self.units_per_page as u64)
+    }
+    /// The flash page's index within its block.
+    #[inline]
+    pub const fn page_in_block(&self, unit: Ppa) -> u32 {
+        self.unit_in_block(unit) / self.units_per_page
+    }
+    /// The units of the flash page of a unit, in order.
+    #[inline]
+    pub fn units_of_page(&self, unit: Ppa) -> impl Iterator<Item = Ppa> + use<> {
+        let first = unit.0 - unit.0 % self.units_per_page as u64;
+        (first..first + self.units_per_page as u64).map(Ppa)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     /// SkyByte Table II.
     const TABLE_II: FlashGeometry = FlashGeometry {
@@ -157,8 +202,9 @@ mod tests {
         dies_per_chip: 8,
         planes_per_die: 1,
         blocks_per_plane: 128,
-        pages_per_block: 256,
-        page_size: PageSize::KIB_4,
+        units_per_block: 256,
+        unit_size: PageSize::KIB_4,
+        units_per_page: 1,
     };
 
     #[test]
@@ -169,14 +215,30 @@ mod tests {
 
     #[test]
     fn a_physical_page_is_taken_apart_and_put_together() {
-        for number in [0, 255, 256, 32_768, TABLE_II.page_count() - 1] {
+        for number in [0, 255, 256, 32_768, TABLE_II.unit_count() - 1] {
             let page = Ppa::new(number);
             let block = TABLE_II.block_of(page);
-            assert_eq!(TABLE_II.page_on(block, TABLE_II.page_in_block(page)), page);
+            assert_eq!(TABLE_II.unit_on(block, TABLE_II.unit_in_block(page)), page);
             let die = TABLE_II.die_of(block);
             let in_die = block.get() - TABLE_II.block_on(die, 0).get();
             assert_eq!(TABLE_II.block_on(die, in_die), block);
         }
         assert_eq!(TABLE_II.channel_of(DieId::new(17)), ChannelId::new(1));
+    }
+
+    #[test]
+    fn a_flash_page_of_16_kib_has_four_units_in_a_row() {
+        let geometry = FlashGeometry {
+            units_per_block: 1024,
+            units_per_page: 4,
+            ..TABLE_II
+        };
+        assert_eq!(geometry.capacity(), Bytes::new(512 << 30));
+        let unit = Ppa::new(1024 + 6);
+        assert_eq!(geometry.block_of(unit), BlockAddr::new(1));
+        assert_eq!(geometry.page_of(unit).get(), 256 + 1);
+        assert_eq!(geometry.page_in_block(unit), 1);
+        let page: Vec<u64> = geometry.units_of_page(unit).map(Ppa::get).collect();
+        assert_eq!(page, [1028, 1029, 1030, 1031]);
     }
 }

@@ -24,7 +24,7 @@ pub mod time;
 pub mod timing;
 
 pub use address::{ByteAddr, LineAddr, LineInPage, Lpa, PageSize};
-pub use flash::{BlockAddr, FlashGeometry, Ppa};
+pub use flash::{BlockAddr, FlashGeometry, FlashPage, Ppa};
 pub use id::{ChannelId, CoreId, DieId, FrameId, LogSlot, RequestId, ThreadId, TxId};
 pub use line_mask::LineMask;
 pub use quantity::ParseQuantityError;

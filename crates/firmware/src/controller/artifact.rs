@@ -62,6 +62,7 @@ impl<I: LogIndex> Controller<I> {
             }
         }
         self.resume_misses(now, platform);
+        self.settle(now, platform);
     }
 
     /// Takes a page out of the data cache and programs it, dirty or not (`host.demotion = lost`).
@@ -74,6 +75,7 @@ impl<I: LogIndex> Controller<I> {
         self.stats.evictions_dirty += 1;
         self.program_frame(now, lpa, frame, platform);
         self.cache.remove(frame);
+        self.settle(now, platform);
         true
     }
 

@@ -88,7 +88,7 @@ impl<I: LogIndex> Controller<I> {
             log.drain();
             self.pump_log(now, platform);
         }
-        self.answer_if_stuck(now, platform);
+        self.settle(now, platform);
     }
 
     /// L2 and L3 for a page whose turn has come.

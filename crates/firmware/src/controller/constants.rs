@@ -23,8 +23,8 @@ impl Constants {
     pub(super) fn new(config: &ControllerConfig) -> Self {
         let ssd = &config.ssd;
         Self {
-            page: config.geometry.page_size,
-            all_lines: LineMask::full(config.geometry.page_size),
+            page: config.geometry.unit_size,
+            all_lines: LineMask::full(config.geometry.unit_size),
             frames_base: ssd.log.size + ssd.log.tx_log,
             tx_log_base: ssd.log.size,
             keeps_nothing: ssd.cache.policy == CachePolicy::None,

@@ -78,6 +78,7 @@ impl<I: LogIndex> Controller<I> {
         self.stats.promotions_dirty += u64::from(is_dirty);
         self.pump_log(now, platform);
         self.resume_misses(now, platform);
+        self.settle(now, platform);
         is_dirty
     }
 

@@ -52,7 +52,7 @@ impl<I: LogIndex> Controller<I> {
         controller.restore_log(&survivors.lines, platform);
         controller.restore_buffers(now, &survivors.buffers, platform);
         controller.pump_log(now, platform);
-        controller.answer_if_stuck(now, platform);
+        controller.settle(now, platform);
         Ok(controller)
     }
 

@@ -16,9 +16,12 @@ use crate::platform::{Platform, Refusal};
 use units::Time;
 
 impl<I: LogIndex> Controller<I> {
-    /// Answers everything that waits, if there is a standstill.
+    /// The end of every call: a flash page that nobody fills is closed, and everything that waits
+    /// is answered if there is a standstill.
     #[inline]
-    pub(super) fn answer_if_stuck<P: Platform>(&mut self, now: Time, platform: &mut P) {
+    pub(super) fn settle<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        let is_awaited = !self.flushes.is_empty();
+        self.back_end.close_page(now, is_awaited, platform);
         if self.back_end.is_stuck() {
             self.answer_waiting(now, platform);
         }

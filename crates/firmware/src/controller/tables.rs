@@ -117,7 +117,7 @@ fn lines<D: Durable>(
     judge: Judge<'_>,
 ) -> Result<Vec<(LogSlot, LoggedLine)>, UnsoundState> {
     let slots = 2 * config.ssd.log.half_slot_count();
-    let page_lines = config.geometry.page_size.line_count();
+    let page_lines = config.geometry.unit_size.line_count();
     let mut lines = Vec::new();
     for (slot, logged) in durable.logged() {
         if u64::from(slot.get()) >= slots {

@@ -5,10 +5,14 @@
 //! the host and one for GC, so that pages that have survived a collection do not mix with new
 //! ones. Freed blocks are used oldest first, which levels wear among the blocks that circulate.
 //!
+//! What is handed out is a flash page at a time, however many of its units are filled.
+//!
 //! Two rules make GC always able to finish, so that a write never waits for ever:
 //! the host never takes the last free blocks of a die (`ftl.reserve_blocks`), and a die never holds
 //! more valid pages (programs in flight included) than these and two blocks less than it has: one
-//! that the host writes, one that GC writes.
+//! that the host writes, one that GC writes. Of each block all units but those of a flash page less
+//! one count ([`units_that_count`]): so there is a full block of which a flash page's worth is
+//! invalid, and whose units fill a flash page less than it has.
 
 mod lost;
 mod restored;
@@ -23,6 +27,13 @@ use units::{BlockAddr, DieId, FlashGeometry, Ppa};
 /// Blocks of a die that are never filled with valid pages, beside the reserve: one the host writes
 /// and one GC writes.
 pub(super) const WRITTEN_BLOCKS: u32 = 2;
+
+/// Units of a block that may be counted on to hold valid pages. If all full blocks together hold
+/// fewer than that each, one of them has a flash page's worth of invalid units at least, and GC of
+/// it frees more flash pages than it writes.
+pub(super) const fn units_that_count(geometry: &FlashGeometry) -> u32 {
+    (geometry.units_per_block + 1).saturating_sub(geometry.units_per_page)
+}
 
 /// What a block is there for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +63,7 @@ pub(super) struct Block {
     pub(super) wear: u32,
 }
 
-/// A block that is being written and its next page.
+/// A block that is being written and the first unit of its next flash page.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     block: BlockAddr,
@@ -74,7 +85,7 @@ struct Die {
     gc_open: Option<Open>,
     /// Valid pages and host programs in flight.
     committed: u32,
-    /// Most pages that the host may fill.
+    /// Most valid pages that it may come to hold by writes of the host.
     limit: u32,
     condemned: u32,
 }
@@ -131,16 +142,23 @@ impl Allocator {
         for block in 0..full {
             self.block_mut(self.geometry.block_on(die, block)).state = BlockState::Full;
         }
-        let next = precondition.open_pages(die);
+        // A flash page is programmed as a whole.
+        let next = precondition
+            .open_pages(die)
+            .next_multiple_of(self.geometry.units_per_page);
         let open = Open {
             block: self.geometry.block_on(die, full),
             next,
         };
-        let host_open = (next > 0).then_some(open);
-        if host_open.is_some() {
-            self.block_mut(open.block).state = BlockState::Open;
+        let is_full = next == self.geometry.units_per_block;
+        let host_open = (next > 0 && !is_full).then_some(open);
+        if next > 0 {
+            self.block_mut(open.block).state = match is_full {
+                true => BlockState::Full,
+                false => BlockState::Open,
+            };
         }
-        let first_free = full + u32::from(host_open.is_some());
+        let first_free = full + u32::from(next > 0);
         let free: VecDeque<_> = (first_free..self.geometry.blocks_per_die())
             .map(|block| self.geometry.block_on(die, block))
             .collect();
@@ -166,7 +184,7 @@ impl Allocator {
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks
     }
-    /// Pages of a block, from its first on, that have been handed out since its last erase.
+    /// Units of a block, from its first on, that have been handed out since its last erase.
     pub(super) fn begun(&self, block: BlockAddr) -> u32 {
         let die = &self.dies[self.geometry.die_of(block).index()];
         let is_it = |open: &&Open| open.block == block;
@@ -174,7 +192,7 @@ impl Allocator {
         match (self.block(block).state, open) {
             (BlockState::Free, _) => 0,
             (_, Some(open)) => open.next,
-            (_, None) => self.geometry.pages_per_block,
+            (_, None) => self.geometry.units_per_block,
         }
     }
     /// Erased blocks of a die.
@@ -186,32 +204,33 @@ impl Allocator {
         self.geometry.block_count() - self.free_block_count
     }
 
-    /// The next page for a host program, if any die has room. The page counts as committed.
-    pub(super) fn take_host_page(&mut self) -> Option<Ppa> {
+    /// The first unit of the next flash page for a program of the host, if any die has room. So
+    /// many units of it count as committed.
+    pub(super) fn take_host_page(&mut self, units: u32) -> Option<Ppa> {
         let die = self.next_ready_die()?;
         self.next_die = (die.get() + 1) % self.geometry.die_count();
-        Some(self.take_page_on(die))
+        Some(self.take_page_on(die, units))
     }
 
-    /// The next page of a die that has room.
+    /// The next flash page of a die that has room.
     #[inline]
-    fn take_page_on(&mut self, die: DieId) -> Ppa {
+    fn take_page_on(&mut self, die: DieId, units: u32) -> Ppa {
         let open = self.dies[die.index()].host_open.take();
         let open = open.unwrap_or_else(|| self.open_block(die, For::Host));
         let (page, rest) = self.advance(open);
         self.dies[die.index()].host_open = rest;
-        self.dies[die.index()].committed += 1;
+        self.dies[die.index()].committed += units;
         self.refresh(die);
         page
     }
 
-    /// The next page for a relocation of a page of the die: on the die, where there always is one
-    /// (see the module) unless blocks or pages of it have been lost.
-    pub(super) fn take_gc_page(&mut self, die: DieId) -> Option<Ppa> {
+    /// The first unit of the next flash page for the relocation of so many units of the die: on the
+    /// die, where there always is one (see the module) unless blocks or pages of it have been lost.
+    pub(super) fn take_gc_page(&mut self, die: DieId, units: u32) -> Option<Ppa> {
         let state = &self.dies[die.index()];
         let has_place = state.gc_open.is_some() || !state.free.is_empty();
         if !has_place || self.is_over(die) {
-            return self.take_refuge(die, has_place);
+            return self.take_refuge(die, has_place, units);
         }
         Some(self.take_own_gc_page(die))
     }
@@ -227,9 +246,9 @@ impl Allocator {
 
     /// As [`Allocator::take_gc_page`] for a die that has too little left for what it holds, or
     /// whose GC had begun the last free block when the power was cut: on another die that has room,
-    /// where the page counts as committed; else in the host's block.
+    /// where the units count as committed; else in the host's block.
     #[cold]
-    fn take_refuge(&mut self, die: DieId, has_place: bool) -> Option<Ppa> {
+    fn take_refuge(&mut self, die: DieId, has_place: bool, units: u32) -> Option<Ppa> {
         let is_over = self.is_over(die);
         if let Some(open) = self.dies[die.index()].host_open.take_if(|_| !is_over) {
             let (page, rest) = self.advance(open);
@@ -238,7 +257,7 @@ impl Allocator {
             return Some(page);
         }
         match self.next_ready_die() {
-            Some(other) => Some(self.take_page_on(other)),
+            Some(other) => Some(self.take_page_on(other, units)),
             None => has_place.then(|| self.take_own_gc_page(die)),
         }
     }
@@ -277,11 +296,11 @@ impl Allocator {
         Open { block, next: 0 }
     }
 
-    /// Takes the next page of an open block; returns what is left of it.
+    /// Takes the next flash page of an open block; returns what is left of it.
     fn advance(&mut self, open: Open) -> (Ppa, Option<Open>) {
-        let page = self.geometry.page_on(open.block, open.next);
-        let next = open.next + 1;
-        if next == self.geometry.pages_per_block {
+        let page = self.geometry.unit_on(open.block, open.next);
+        let next = open.next + self.geometry.units_per_page;
+        if next == self.geometry.units_per_block {
             self.block_mut(open.block).state = BlockState::Full;
             return (page, None);
         }
@@ -291,7 +310,13 @@ impl Allocator {
     fn has_room(&self, die: DieId) -> bool {
         let die = &self.dies[die.index()];
         let has_place = die.host_open.is_some() || die.free.len() > self.reserve as usize;
-        die.committed < die.limit && has_place
+        die.committed + self.beyond_one() < die.limit && has_place
+    }
+
+    /// How many more units than one a flash page may bring.
+    #[inline]
+    const fn beyond_one(&self) -> u32 {
+        self.geometry.units_per_page - 1
     }
 
     fn refresh(&mut self, die: DieId) {
@@ -377,10 +402,10 @@ impl Allocator {
         );
     }
 
-    /// Most pages that the host may fill on a die with this many blocks to use.
+    /// Most valid pages of a die with this many blocks to use.
     fn limit(&self, usable_blocks: u32) -> u32 {
         let kept = WRITTEN_BLOCKS + self.reserve;
-        usable_blocks.saturating_sub(kept) * self.geometry.pages_per_block
+        usable_blocks.saturating_sub(kept) * units_that_count(&self.geometry)
     }
 
     /// Whether emptying a block that gives none back leaves the die its reserve.

@@ -5,6 +5,7 @@ use super::allocator::BlockState;
 use super::mapping::Mapping;
 use super::operation::Operation;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use units::{BlockAddr, DieId, FlashOp};
 
 /// Up to this many pages all of them are checked; on a larger device those of blocks that are open,
@@ -55,6 +56,7 @@ impl<M: Mapping> Ftl<M> {
     fn audit_queues(&self) -> BTreeMap<BlockAddr, InFlight> {
         let mut counts: BTreeMap<BlockAddr, InFlight> = BTreeMap::new();
         let mut recount = self.estimator.emptied();
+        let mut rests = Vec::new();
         for operation in self.operations.iter() {
             let (block, kind, is_gc) = match *operation {
                 Operation::HostRead { ppa, .. } => {
@@ -72,18 +74,30 @@ impl<M: Mapping> Ftl<M> {
                 Operation::Erase { block } => (block, FlashOp::Erase, true),
             };
             recount.enter(self.geometry.die_of(block), kind, is_gc);
+            if let Operation::HostProgram { rest: Some(_), .. } = operation {
+                rests.push(self.geometry.die_of(block));
+            }
             let count = counts.entry(block).or_default();
+            let (units, home) = match *operation {
+                Operation::GcProgram { page, .. } => {
+                    let (units, home) = self.gc.units_in(page);
+                    (units, Some(home))
+                }
+                _ => (1, None),
+            };
             match kind {
                 FlashOp::Read => count.reads += 1,
-                FlashOp::Program => count.programs += 1,
+                FlashOp::Program => count.programs += units as u16,
                 FlashOp::Erase => {}
             }
-            let home = match *operation {
-                Operation::GcProgram { source, .. } => Some(self.geometry.die_of_page(source)),
-                _ => None,
-            };
             let is_here = home == Some(self.geometry.die_of(block));
-            count.host_programs += u32::from(kind == FlashOp::Program && !is_here);
+            if kind == FlashOp::Program && !is_here {
+                count.host_programs += units;
+            }
+        }
+        // The units of a flash page are one program.
+        for die in rests {
+            recount.leave(die, FlashOp::Program, false);
         }
         assert_eq!(
             recount, self.estimator,
@@ -102,7 +116,7 @@ impl<M: Mapping> Ftl<M> {
             let in_use = (in_flight.reads, in_flight.programs);
             assert_eq!(in_use, (0, 0), "{block:?} is free while in use");
         }
-        let is_checked = self.geometry.page_count() <= FULL_CHECK_PAGES
+        let is_checked = self.geometry.unit_count() <= FULL_CHECK_PAGES
             || state.wear > 0
             || matches!(state.state, BlockState::Open | BlockState::Victim);
         if is_checked {
@@ -114,7 +128,7 @@ impl<M: Mapping> Ftl<M> {
     fn audit_mapping(&self, block: BlockAddr) {
         let mut valid = 0;
         for page in
-            (0..self.geometry.pages_per_block).map(|page| self.geometry.page_on(block, page))
+            (0..self.geometry.units_per_block).map(|page| self.geometry.unit_on(block, page))
         {
             if let Some(lpa) = self.mapping.reverse(page) {
                 valid += 1;

@@ -1,12 +1,12 @@
 //! Parameters of the FTL.
 
-use super::allocator::WRITTEN_BLOCKS;
-use super::failures::SPARE_BLOCKS;
+use super::allocator::{WRITTEN_BLOCKS, units_that_count};
+use super::failures::least_spare;
 use super::precondition::Layout;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use units::{FlashGeometry, Picos, Ratio};
+use units::{FlashGeometry, PageSize, Picos, Ratio};
 
 /// When and how much garbage collection runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -45,6 +45,9 @@ pub enum FirstWrite {
 units::parameters! {
     /// Flash translation layer: space, preconditioning, garbage collection, delay estimate.
     pub struct FtlConfig: "ftl" {
+        /// What a logical page is: the unit of mapping, data cache and log. A flash page
+        /// (`nand.page_size`) is programmed with as many as it holds, and read one by one.
+        mapping_unit: PageSize, "a power of two from 64B to nand.page_size", "SkyByte Table II (4KiB, as its flash pages); 4KiB in flash pages of 16KiB is usual";
         /// Share of the raw flash that is not exported.
         over_provisioning: Ratio, "above 0% and below 100%; leaves each die gc_start_blocks + reserve_blocks + 2 blocks or more", "D18; SkyByte gives none, 12.5% is usual";
         /// Share of the exported pages that hold data at the start, from page 0 up.
@@ -67,13 +70,13 @@ units::parameters! {
         /// Free blocks of a die that the host leaves to GC: one to write to, and one more for every
         /// failed program in a row that it is to live through.
         reserve_blocks: u32, "1 to 64", "ours: 1 where flash does not fail";
-        /// Pages that GC of one die has in flight beside host work.
+        /// Flash pages that GC of one die has in flight beside host work.
         gc_pages: u32, "at least 1", "ours: bounds the delay of a host read to a few operations";
-        /// Pages that GC of one die has in flight when host programs wait for it.
+        /// Flash pages that GC of one die has in flight when host programs wait for it.
         gc_foreground_pages: u32, "at least gc_pages", "ours";
-        /// Buffers that GC of all dies share, a page each.
+        /// Buffers that GC of all dies share, a flash page each.
         gc_buffers: u32, "1 to 65536", "ours";
-        /// Work of a firmware core per relocated page.
+        /// Work of a firmware core per relocated mapping unit.
         gc_page_cost: Picos, "at most 1ms", "D16; no value in the paper";
         /// Bulk: GC starts beyond this share of blocks in use.
         gc_threshold: Ratio, "above fill × exported share, at most 100%", "SkyByte Table II";
@@ -100,11 +103,12 @@ impl FtlConfig {
         let dies = bad.take(geometry.die_count() as usize);
         let kept = WRITTEN_BLOCKS.saturating_add(self.reserve_blocks);
         let usable = |bad: u32| geometry.blocks_per_die().saturating_sub(bad);
-        let blocks: u64 = dies
-            .map(|bad| u64::from(usable(bad).saturating_sub(kept)))
+        let beyond_one = u64::from(geometry.units_per_page - 1);
+        let pages_of = |blocks: u32| u64::from(blocks) * u64::from(units_that_count(geometry));
+        let pages: u64 = dies
+            .map(|bad| pages_of(usable(bad).saturating_sub(kept)).saturating_sub(beyond_one))
             .sum();
-        let pages = u64::from(geometry.pages_per_block);
-        (blocks * pages).saturating_sub(self.exported_pages(geometry)) >= SPARE_BLOCKS * pages
+        pages.saturating_sub(self.exported_pages(geometry)) >= least_spare(geometry)
     }
 
     /// Everything wrong with the parameters on this flash, one sentence each.
@@ -115,6 +119,14 @@ impl FtlConfig {
                 problems.push(problem);
             }
         };
+        let (unit, page) = (self.mapping_unit, geometry.page_size());
+        require(
+            unit == geometry.unit_size,
+            format!(
+                "ftl.mapping_unit is {unit}; it must be at most nand.page_size, which is {page}: \
+                 set one or the other"
+            ),
+        );
         let share = self.over_provisioning;
         let is_proper = share.numerator() > 0 && share.numerator() < share.denominator();
         require(
@@ -188,17 +200,18 @@ impl FtlConfig {
 
     /// Whether GC has room to work in.
     fn validate_room(&self, geometry: &FlashGeometry, problems: &mut Vec<String>) {
-        let (blocks, pages) = (geometry.blocks_per_die(), geometry.pages_per_block);
-        if geometry.page_count() >= u64::from(u32::MAX) || pages > u32::from(u16::MAX) {
+        let (blocks, pages) = (geometry.blocks_per_die(), geometry.units_per_block);
+        if geometry.unit_count() >= u64::from(u32::MAX) || pages > u32::from(u16::MAX) {
             problems.push(format!(
-                "the flash has {} pages in blocks of {pages}; the FTL takes fewer than {} in blocks of at most {}",
-                geometry.page_count(), u32::MAX, u16::MAX,
+                "the flash has {} mapping units in blocks of {pages}; the FTL takes fewer than {} in blocks of at most {}",
+                geometry.unit_count(), u32::MAX, u16::MAX,
             ));
         }
         let layout = Layout::new(geometry, self);
         let kept = [WRITTEN_BLOCKS, self.reserve_blocks, self.gc_start_blocks];
         let spare: u64 = kept.into_iter().map(u64::from).sum();
-        let most = u64::from(blocks).saturating_sub(spare) * u64::from(pages);
+        let that_count = u64::from(units_that_count(geometry));
+        let most = u64::from(blocks).saturating_sub(spare) * that_count;
         if layout.exported > most || layout.exported == 0 {
             problems.push(format!(
                 "ftl.over_provisioning is {}: {} of the {} pages of a die are exported; GC needs {spare} blocks of {pages} pages beyond them, so it must be larger",

@@ -16,18 +16,25 @@
 //!   holds data, that one is emptied, whatever it holds: the cold pages in it go to a worn block.
 
 use super::Ftl;
-use super::allocator::BlockState;
+use super::allocator::{BlockState, units_that_count};
 use super::mapping::Mapping;
 use super::operation::{Operation, Program};
 use super::{Done, Waiting};
 use crate::durable::Record;
 use crate::platform::{NandFault, NandOp, NandTag, Platform};
-use units::{DieId, FlashOp, Ppa, Time};
+use alloc::vec;
+use units::{DieId, FlashGeometry, FlashOp, Ppa, Time};
 
 /// Blocks that all dies together must have room for beyond the exported pages, or nothing more may
-/// be written. What has been accepted needs room for one page, so a block; and another one may fail
-/// before all of it is on flash.
-pub(super) const SPARE_BLOCKS: u64 = 2;
+/// be written. What has been accepted needs room for one flash page, so a block; and another one
+/// may fail before all of it is on flash.
+const SPARE_BLOCKS: u64 = 2;
+
+/// The pages that this is room for, a flash page at a time.
+pub(super) fn least_spare(geometry: &FlashGeometry) -> u64 {
+    let beyond_one = u64::from(geometry.units_per_page - 1);
+    (SPARE_BLOCKS * u64::from(units_that_count(geometry))).saturating_sub(beyond_one)
+}
 
 /// What has failed since the power came on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,15 +65,12 @@ impl<M: Mapping> Ftl<M> {
             };
         }
         match self.operations.finish(tag) {
-            Operation::HostProgram { ppa, program } => {
-                self.on_host_program_failed(now, ppa, program, platform);
+            Operation::HostProgram { ppa, program, rest } => {
+                self.on_host_program_failed(now, ppa, (program, rest), platform);
             }
-            Operation::GcProgram {
-                lpa,
-                source,
-                ppa,
-                buffer,
-            } => self.on_gc_program_failed(now, (lpa, source, ppa, buffer), platform),
+            Operation::GcProgram { ppa, page } => {
+                self.on_gc_program_failed(now, (ppa, page), platform);
+            }
             Operation::Erase { block } => {
                 self.failures.erases += 1;
                 let die = self.geometry.die_of(block);
@@ -116,24 +120,43 @@ impl<M: Mapping> Ftl<M> {
         &mut self,
         now: Time,
         ppa: Ppa,
-        program: Program,
+        (first, mut rest): (Program, Option<NandTag>),
         platform: &mut P,
     ) {
-        let die = self.end_failed_program(ppa, false, platform);
-        self.allocator.release_page(die);
-        self.waiting.push_front(Waiting {
-            since: now,
-            program,
-        });
+        let mut programs = vec![first];
+        while let Some(tag) = rest {
+            let Operation::HostProgram {
+                program,
+                rest: next,
+                ..
+            } = self.operations.finish(tag)
+            else {
+                unreachable!("the units of a flash page are all of the host");
+            };
+            programs.push(program);
+            rest = next;
+        }
+        let die = self.end_failed_program(ppa, programs.len() as u32, false, platform);
+        // What was with them in a flash page is so again, in the old place in the order.
+        for program in programs.into_iter().rev() {
+            self.allocator.release_page(die);
+            self.waiting.push_front(Waiting {
+                since: now,
+                program,
+                lacks_room: true,
+            });
+        }
         self.advance_gc(now, die, platform);
         self.retry_relocations(now, platform);
         self.submit_waiting(now, platform);
     }
 
-    /// A program came to nothing and its block is condemned; returns the die it was on.
+    /// A program of so many units came to nothing and its block is condemned; returns the die it
+    /// was on.
     pub(super) fn end_failed_program<P: Platform>(
         &mut self,
         ppa: Ppa,
+        units: u32,
         is_gc: bool,
         platform: &mut P,
     ) -> DieId {
@@ -141,7 +164,7 @@ impl<M: Mapping> Ftl<M> {
         let block = self.geometry.block_of(ppa);
         let die = self.geometry.die_of(block);
         self.estimator.leave(die, FlashOp::Program, is_gc);
-        self.allocator.block_mut(block).programs -= 1;
+        self.allocator.block_mut(block).programs -= units as u16;
         if !self.allocator.block(block).is_condemned {
             // After a power cut nothing must be written behind what has failed, or in its place.
             platform.record(Record::Condemned(block));
@@ -174,13 +197,13 @@ impl<M: Mapping> Ftl<M> {
 
     /// Whether GC of the die would free a block in the usual way.
     fn can_gain(&self, die: DieId) -> bool {
-        let pages = self.geometry.pages_per_block;
+        let gainful = units_that_count(&self.geometry);
         let mut blocks =
             (0..self.geometry.blocks_per_die()).map(|nth| self.geometry.block_on(die, nth));
         blocks.any(|block| {
             let state = self.allocator.block(block);
             let is_full = state.state == BlockState::Full && !state.is_condemned;
-            is_full && (state.programs > 0 || self.mapping.valid_count(block) < pages)
+            is_full && (state.programs > 0 || self.mapping.valid_count(block) < gainful)
         })
     }
 
@@ -243,7 +266,7 @@ impl<M: Mapping> Ftl<M> {
     /// Looks whether pages wait for ever.
     #[inline]
     pub(super) fn see_whether_stuck(&mut self) {
-        let waits = !self.waiting.is_empty() || self.gc.are_waiting_for_room();
+        let waits = self.is_page_due() || self.gc.are_waiting_for_room();
         if waits && self.allocator.has_lost() {
             self.is_stuck |= !self.makes_room();
         }
@@ -285,8 +308,7 @@ impl<M: Mapping> Ftl<M> {
 
     /// Blocks have been lost.
     pub(super) fn count_capacity(&mut self) {
-        let needed = SPARE_BLOCKS * u64::from(self.geometry.pages_per_block);
-        self.is_read_only = self.spare_pages().0 < needed;
+        self.is_read_only = self.spare_pages().0 < least_spare(&self.geometry);
     }
 }
 

@@ -1,14 +1,16 @@
 //! Garbage collection: which block, when, and one page after the other.
 //!
-//! Each die collects for itself and within itself: it picks a victim, reads the valid pages into
+//! Each die collects for itself and within itself: it picks a victim, reads the valid units into
 //! buffers, programs them into its GC block, and erases the victim, with a few pages in flight so
-//! that host reads wait behind a few operations and not behind a block (D18). A page that the host
-//! overwrites meanwhile is dropped on the way.
+//! that host reads wait behind a few operations and not behind a block (D18). A unit that the host
+//! overwrites meanwhile is dropped on the way. Units are gathered in the buffers of one flash page
+//! until it is full or the victim has no more.
 
+mod buffers;
 pub mod greedy;
 mod relocation;
 
-use super::allocator::BlockState;
+use super::allocator::{BlockState, units_that_count};
 use super::config::GcKind;
 use super::mapping::Mapping;
 use super::operation::Operation;
@@ -18,6 +20,8 @@ use crate::platform::{BufferId, NandOp, Platform};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use buffers::Buffers;
+pub(super) use buffers::PageBuffer;
 use greedy::Greedy;
 use units::{BlockAddr, DieId, FlashGeometry, FlashOp, Lpa, Ppa, Time};
 
@@ -26,7 +30,7 @@ use units::{BlockAddr, DieId, FlashGeometry, FlashOp, Lpa, Ppa, Time};
 pub struct Candidate {
     /// The block that is emptied.
     pub block: BlockAddr,
-    /// Its valid pages, which would have to be moved; fewer than it has pages.
+    /// Its valid units, which would have to be moved; they fill fewer flash pages than it has.
     pub valid: u32,
     /// How often it has been erased.
     pub wear: u32,
@@ -42,9 +46,9 @@ pub trait GcPolicy {
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     block: BlockAddr,
-    /// Pages below have been looked at.
+    /// Units below have been looked at.
     cursor: u32,
-    /// Relocations under way.
+    /// Units under way.
     in_flight: u32,
     /// Host reads of it in flight: it is not erased under them. Only victims count theirs: reads
     /// are spread over all blocks of a device, and a table of those would be out of the host's
@@ -57,6 +61,8 @@ struct Victim {
 #[derive(Clone, Copy, Debug, Default)]
 struct Collector {
     victim: Option<Victim>,
+    /// Where the next units of the victim go, if some have gone there and some more can.
+    filling: Option<PageBuffer>,
     /// Bulk: blocks still to erase.
     quota: u32,
     waits_for_buffer: bool,
@@ -68,8 +74,7 @@ struct Collector {
 #[derive(Clone, Debug)]
 pub(super) struct Gc {
     collectors: Vec<Collector>,
-    buffers: Vec<BufferId>,
-    buffer_count: usize,
+    buffers: Buffers,
     /// Dies that want a buffer, in order.
     waiting: VecDeque<DieId>,
     are_waiting_for_room: bool,
@@ -77,22 +82,17 @@ pub(super) struct Gc {
 
 impl Gc {
     pub(super) fn new(geometry: &FlashGeometry, first_buffer: BufferId, buffer_count: u32) -> Self {
-        let buffers = (0..buffer_count)
-            .rev()
-            .map(|nth| BufferId::new(first_buffer.get() + nth));
         let dies = geometry.die_count() as usize;
         Self {
             collectors: vec![Collector::default(); dies],
-            buffers: buffers.collect(),
-            buffer_count: buffer_count as usize,
+            buffers: Buffers::new(geometry.units_per_page, first_buffer, buffer_count),
             waiting: VecDeque::with_capacity(dies),
             are_waiting_for_room: false,
         }
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.buffers.len() == self.buffer_count
-            && self.collectors.iter().all(|die| die.victim.is_none())
+        self.buffers.are_free() && self.collectors.iter().all(|die| die.victim.is_none())
     }
 
     fn victim_mut(&mut self, die: DieId) -> &mut Victim {
@@ -155,6 +155,13 @@ impl Gc {
             .block
     }
 
+    /// Units on their way in the buffers of a flash page, and the die that they are of, for the
+    /// audit.
+    pub(super) fn units_in(&self, page: PageBuffer) -> (u32, DieId) {
+        let count = self.buffers.units(page).count() as u32;
+        (count, self.buffers.gathered(page).home)
+    }
+
     /// Blocks being collected and host reads of each that it counts, for the audit.
     pub(super) fn victims(&self) -> impl Iterator<Item = (BlockAddr, u32)> {
         self.collectors
@@ -177,17 +184,20 @@ impl<M: Mapping> Ftl<M> {
         // With so many in flight, as nearly always, the end of one of them comes here again.
         if in_flight < limit {
             self.relocate(now, die, limit, platform);
-            self.erase_if_empty(now, die, platform);
+            if !self.close_if_exhausted(now, die, platform) {
+                self.erase_if_empty(now, die, platform);
+            }
         }
     }
 
-    /// How many relocations a die may have in flight: one at least.
+    /// How many units a die may have in flight: those of one flash page at least.
     #[inline]
     fn relocation_limit(&self) -> u32 {
-        match self.waiting.is_empty() {
-            true => self.config.gc_pages,
-            false => self.config.gc_foreground_pages,
-        }
+        let pages = match self.host_lacks_room() {
+            false => self.config.gc_pages,
+            true => self.config.gc_foreground_pages,
+        };
+        pages.saturating_mul(self.geometry.units_per_page)
     }
 
     /// Bulk: gives every die its share of blocks to erase once too many are in use.
@@ -235,14 +245,14 @@ impl<M: Mapping> Ftl<M> {
         if !self.wants_gc(die) {
             return false;
         }
-        let pages = self.geometry.pages_per_block;
+        let gainful = units_that_count(&self.geometry);
         let (allocator, mapping) = (&self.allocator, &self.mapping);
         let candidates = (0..self.geometry.blocks_per_die()).filter_map(|nth| {
             let block = self.geometry.block_on(die, nth);
             let state = allocator.block(block);
             let valid = mapping.valid_count(block);
             let is_full = state.state == BlockState::Full && !state.is_condemned;
-            (is_full && state.programs == 0 && valid < pages).then_some(Candidate {
+            (is_full && state.programs == 0 && valid < gainful).then_some(Candidate {
                 block,
                 valid,
                 wear: state.wear,
@@ -278,7 +288,7 @@ impl<M: Mapping> Ftl<M> {
         self.operations.iter().filter(is_read_of).count() as u32
     }
 
-    /// Starts as many relocations as the die may have in flight.
+    /// Starts to relocate as many units as the die may have in flight.
     fn relocate<P: Platform>(&mut self, now: Time, die: DieId, limit: u32, platform: &mut P) {
         while self.gc.victim_mut(die).in_flight < limit {
             if self.gc.collectors[die.index()].waits_for_room {
@@ -287,8 +297,8 @@ impl<M: Mapping> Ftl<M> {
             let Some((lpa, source)) = self.next_valid_page(die) else {
                 return;
             };
-            let Some(buffer) = self.gc.buffers.pop() else {
-                let collector = &mut self.gc.collectors[die.index()];
+            let collector = &mut self.gc.collectors[die.index()];
+            let Some(buffer) = self.gc.buffers.take(die, &mut collector.filling) else {
                 if !collector.waits_for_buffer {
                     collector.waits_for_buffer = true;
                     self.gc.waiting.push_back(die);
@@ -309,13 +319,13 @@ impl<M: Mapping> Ftl<M> {
         }
     }
 
-    /// Moves the victim's cursor to its next valid page.
+    /// Moves the victim's cursor to its next valid unit.
     fn next_valid_page(&mut self, die: DieId) -> Option<(Lpa, Ppa)> {
-        let pages = self.geometry.pages_per_block;
+        let pages = self.geometry.units_per_block;
         let victim = self.gc.victim_mut(die);
         let (block, from) = (victim.block, victim.cursor);
         let found = (from..pages).find_map(|page| {
-            let source = self.geometry.page_on(block, page);
+            let source = self.geometry.unit_on(block, page);
             Some((page, self.mapping.reverse(source)?, source))
         });
         self.gc.victim_mut(die).cursor = found.map_or(pages, |(page, ..)| page);
@@ -323,7 +333,7 @@ impl<M: Mapping> Ftl<M> {
     }
 
     fn erase_if_empty<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
-        let pages = self.geometry.pages_per_block;
+        let pages = self.geometry.units_per_block;
         let victim = self.gc.victim_mut(die);
         let is_in_use = victim.in_flight > 0 || victim.host_reads > 0;
         if victim.cursor < pages || is_in_use || victim.is_erasing {

@@ -1,9 +1,9 @@
 //! Reads and programs of the controller: where they go, and what their end means.
 
-use super::Ftl;
 use super::config::GcKind;
 use super::mapping::Mapping;
 use super::operation::{Operation, Program, Sequence};
+use super::{Ftl, Waiting};
 use crate::durable::Record;
 use crate::platform::{NandCommand, NandOp, NandTag, Platform};
 use units::{FlashOp, Lpa, Ppa, Time};
@@ -24,8 +24,7 @@ impl<M: Mapping> Ftl<M> {
         (lpa, ppa, sequence): (Lpa, Ppa, Sequence),
         platform: &mut P,
     ) {
-        let die = self.geometry.die_of_page(ppa);
-        self.estimator.leave(die, FlashOp::Program, false);
+        let die = self.geometry.die_of_unit(ppa);
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs -= 1;
@@ -36,7 +35,7 @@ impl<M: Mapping> Ftl<M> {
             Some(ppa)
         };
         if let Some(invalid) = invalid {
-            let loser = self.geometry.die_of_page(invalid);
+            let loser = self.geometry.die_of_unit(invalid);
             self.allocator.release_page(loser);
             self.advance_gc(now, loser, platform);
         }
@@ -45,10 +44,24 @@ impl<M: Mapping> Ftl<M> {
         self.submit_waiting(now, platform);
     }
 
+    /// Whether host programs wait that may be submitted as soon as a die has room: they fill a
+    /// flash page, or nobody will fill it.
+    #[inline]
+    pub(super) fn is_page_due(&self) -> bool {
+        let count = self.waiting.len();
+        count >= self.geometry.units_per_page as usize || self.is_closing && count > 0
+    }
+
+    /// Whether a host program waits for room.
+    #[inline]
+    pub(super) fn host_lacks_room(&self) -> bool {
+        self.waiting.front().is_some_and(|first| first.lacks_room)
+    }
+
     /// Submits host programs for which there is room now.
     #[inline]
     pub(super) fn submit_waiting<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        if !self.waiting.is_empty() {
+        if self.is_page_due() {
             self.submit_first(now, platform);
         }
     }
@@ -58,25 +71,73 @@ impl<M: Mapping> Ftl<M> {
         if core::mem::replace(&mut self.is_submitting, true) {
             return;
         }
-        while let Some(first) = self.waiting.front().copied() {
-            let at = now.max(first.since);
-            if !self.submit_program(at, first.program, platform) {
-                break;
-            }
-            self.stats.wait_time += at - first.since;
-            self.waiting.pop_front();
-        }
+        while self.is_page_due() && self.submit_page(now, platform) {}
         self.is_submitting = false;
+        self.is_closing &= !self.waiting.is_empty();
     }
 
-    /// Submits a host program if a die has room.
+    /// Submits the host programs that wait in front, as many as fill a flash page, if a die has
+    /// room.
+    fn submit_page<P: Platform>(&mut self, now: Time, platform: &mut P) -> bool {
+        let units = self.geometry.units_per_page;
+        let count = self.waiting.len().min(units as usize) as u32;
+        let Some(ppa) = self.allocator.take_host_page(count) else {
+            return false;
+        };
+        self.stats.padding += u64::from(units - count);
+        let of_page = self.waiting.range(..count as usize);
+        let at = of_page.fold(now, |at, waiting| at.max(waiting.since));
+        let block = self.geometry.block_of(ppa);
+        self.allocator.block_mut(block).programs += count as u16;
+        let die = self.geometry.die_of(block);
+        self.estimator.enter(die, FlashOp::Program, false);
+        self.begin_page(ppa, platform);
+        // From the last to the first, so that each knows the next one.
+        let (mut rest, mut is_compaction) = (None, true);
+        for nth in (0..count).rev() {
+            let Waiting {
+                since,
+                program,
+                lacks_room,
+            } = self.waiting[nth as usize];
+            if lacks_room {
+                self.stats.wait_time += at - since;
+            }
+            is_compaction &= program.is_compaction;
+            let ppa = ppa.offset(nth);
+            if nth > 0 {
+                platform.load_unit(ppa, program.lpa, program.from);
+            }
+            let operation = Operation::HostProgram { ppa, program, rest };
+            rest = Some(self.operations.start(operation));
+        }
+        let Program { lpa, from, .. } = self.waiting[0].program;
+        let command = NandCommand {
+            tag: rest.expect("a page has a unit"),
+            op: NandOp::Program { ppa, lpa, from },
+            is_compaction,
+        };
+        platform.nand(at, command);
+        self.on_page_taken(at, ppa, platform);
+        self.waiting.drain(..count as usize);
+        true
+    }
+
+    /// A flash page is about to be programmed: all of its places, filled or not.
+    #[inline]
+    pub(super) fn begin_page<P: Platform>(&mut self, ppa: Ppa, platform: &mut P) {
+        let last = ppa.offset(self.geometry.units_per_page - 1);
+        platform.record(Record::Begun(last));
+    }
+
+    /// Submits a host program that is a flash page by itself, if a die has room.
     pub(super) fn submit_program<P: Platform>(
         &mut self,
         at: Time,
         program: Program,
         platform: &mut P,
     ) -> bool {
-        let Some(ppa) = self.allocator.take_host_page() else {
+        let Some(ppa) = self.allocator.take_host_page(1) else {
             return false;
         };
         let Program {
@@ -85,23 +146,33 @@ impl<M: Mapping> Ftl<M> {
             is_compaction,
             ..
         } = program;
-        let die = self.geometry.die_of_page(ppa);
+        let die = self.geometry.die_of_unit(ppa);
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs += 1;
         self.estimator.enter(die, FlashOp::Program, false);
-        let operation = Operation::HostProgram { ppa, program };
+        let operation = Operation::HostProgram {
+            ppa,
+            program,
+            rest: None,
+        };
         let op = NandOp::Program { ppa, lpa, from };
         platform.record(Record::Begun(ppa));
         self.submit_for(at, operation, op, is_compaction, platform);
-        let opened_a_block = self.geometry.page_in_block(ppa) == 0;
+        self.on_page_taken(at, ppa, platform);
+        true
+    }
+
+    /// The host has taken a flash page: with the first one of a block, one less is free.
+    #[inline]
+    fn on_page_taken<P: Platform>(&mut self, at: Time, ppa: Ppa, platform: &mut P) {
+        let opened_a_block = self.geometry.unit_in_block(ppa) == 0;
         if opened_a_block && self.config.gc == GcKind::Bulk {
             self.start_bulk_gc(at, platform);
         }
         if opened_a_block {
-            self.advance_gc(at, die, platform);
+            self.advance_gc(at, self.geometry.die_of_unit(ppa), platform);
         }
-        true
     }
 
     pub(super) fn submit<P: Platform>(

@@ -62,14 +62,14 @@ impl ImplicitMapping {
     /// The mapping of a device in the preconditioned state.
     pub fn new(geometry: FlashGeometry, precondition: Precondition) -> Self {
         assert!(
-            geometry.page_count() < u64::from(u32::MAX - FIRST_PLACE),
+            geometry.unit_count() < u64::from(u32::MAX - FIRST_PLACE),
             "physical pages have 32-bit numbers"
         );
         let valid_counts = (0..geometry.block_count())
             .map(|block| precondition.valid_count(BlockAddr::new(block)))
             .map(|count| u16::try_from(count).expect("a block has fewer than 65,536 pages"))
             .collect();
-        let pages = index(geometry.page_count());
+        let pages = index(geometry.unit_count());
         Self {
             geometry,
             touched: vec![0; index(precondition.logical_page_count()).div_ceil(64 * REGION)],
@@ -254,8 +254,8 @@ impl Mapping for ExplicitMapping {
     }
     fn valid_count(&self, block: BlockAddr) -> u32 {
         let (first, after) = (
-            self.geometry.page_on(block, 0),
-            self.geometry.page_on(block, self.geometry.pages_per_block),
+            self.geometry.unit_on(block, 0),
+            self.geometry.unit_on(block, self.geometry.units_per_block),
         );
         self.backward.range(first..after).count() as u32
     }

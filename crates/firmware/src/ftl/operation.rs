@@ -1,6 +1,7 @@
 //! Operations in flight, by tag, and what is in flight per page.
 
 use super::Owner;
+use super::gc::PageBuffer;
 use crate::flight_map::{FlightMap, Leaves};
 use crate::platform::{BufferId, NandTag, PagePlace};
 use alloc::vec::Vec;
@@ -29,20 +30,23 @@ pub(super) enum Operation {
         owner: Owner,
         seen: Sequence,
     },
+    /// One unit of a flash page; the command bears the tag of its first one.
     HostProgram {
         ppa: Ppa,
         program: Program,
+        /// The next unit of the flash page.
+        rest: Option<NandTag>,
     },
     GcRead {
         lpa: Lpa,
         source: Ppa,
         buffer: BufferId,
     },
+    /// All units of a flash page, which are in these buffers.
     GcProgram {
-        lpa: Lpa,
-        source: Ppa,
+        /// The first unit's place.
         ppa: Ppa,
-        buffer: BufferId,
+        page: PageBuffer,
     },
     Erase {
         block: BlockAddr,

@@ -31,7 +31,7 @@ impl Layout {
     /// The layout that `config` asks for on this flash.
     pub fn new(geometry: &FlashGeometry, config: &FtlConfig) -> Self {
         let blocks = geometry.blocks_per_die();
-        let block_pages = u64::from(geometry.pages_per_block);
+        let block_pages = u64::from(geometry.units_per_block);
         let raw = u64::from(blocks) * block_pages;
         let exported = raw.saturating_sub(config.over_provisioning.of(raw));
         let mapped = config.fill.of(exported);
@@ -59,7 +59,7 @@ impl Layout {
 
     /// Whether the mapped pages fit in the blocks that may be full.
     pub fn fits(&self, geometry: &FlashGeometry) -> bool {
-        self.mapped <= u64::from(self.full_block_limit) * u64::from(geometry.pages_per_block)
+        self.mapped <= u64::from(self.full_block_limit) * u64::from(geometry.units_per_block)
     }
 }
 
@@ -92,8 +92,8 @@ impl Precondition {
             "the preconditioned pages fit in full blocks"
         );
         let (step, inverse) = scatter(layout.mapped);
-        let starts = ramp(&layout, u64::from(geometry.pages_per_block));
-        let hint_bits = geometry.pages_per_block.ilog2();
+        let starts = ramp(&layout, u64::from(geometry.units_per_block));
+        let hint_bits = geometry.units_per_block.ilog2();
         Self {
             hints: hints(&starts, layout.mapped, hint_bits),
             hint_bits,
@@ -136,7 +136,7 @@ impl Precondition {
     pub fn open_pages(&self, die: DieId) -> u32 {
         // The golden ratio spreads any run of dies evenly over the block.
         let share = u64::from(die.get().wrapping_mul(0x9e37_79b1));
-        let pages = (share * u64::from(self.geometry.pages_per_block)) >> 32;
+        let pages = (share * u64::from(self.geometry.units_per_block)) >> 32;
         pages.min(self.layout.mapped) as u32
     }
 
@@ -152,15 +152,15 @@ impl Precondition {
         let position = stripe * self.step % mapped;
         if let Some(page) = self.open_page_of(die, position) {
             let block = self.geometry.block_on(die, self.layout.full_blocks);
-            return Some(self.geometry.page_on(block, page));
+            return Some(self.geometry.unit_on(block, page));
         }
         let block = self.full_block_of(position);
         let held = self.starts[block + 1] - self.starts[block];
         let nth = position - self.starts[block];
-        let page = nth * u64::from(self.geometry.pages_per_block) / held;
+        let page = nth * u64::from(self.geometry.units_per_block) / held;
         Some(
             self.geometry
-                .page_on(self.geometry.block_on(die, block as u32), page as u32),
+                .unit_on(self.geometry.block_on(die, block as u32), page as u32),
         )
     }
 
@@ -168,7 +168,7 @@ impl Precondition {
     pub fn reverse(&self, ppa: Ppa) -> Option<Lpa> {
         let block = self.geometry.block_of(ppa);
         let die = self.geometry.die_of(block);
-        let page = self.geometry.page_in_block(ppa);
+        let page = self.geometry.unit_in_block(ppa);
         let in_die = self.block_in_die(block, die);
         let position = if in_die < self.layout.full_blocks {
             self.position_in_full(in_die, page)
@@ -219,7 +219,7 @@ impl Precondition {
     }
     /// The position that a page of a full block holds, unless it is an overwritten copy.
     fn position_in_full(&self, block: u32, page: u32) -> Option<u64> {
-        let block_pages = u64::from(self.geometry.pages_per_block);
+        let block_pages = u64::from(self.geometry.units_per_block);
         let start = self.starts[block as usize];
         let held = self.starts[block as usize + 1] - start;
         let nth = (u64::from(page) * held).div_ceil(block_pages);

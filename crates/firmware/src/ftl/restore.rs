@@ -35,6 +35,8 @@ pub enum UnsoundTables {
     Retired(Lpa, Ppa),
     /// The flash does not have the block, or not so many pages in it.
     NoSuchBlock(BlockAddr),
+    /// Of a flash page of the block a part is to have begun.
+    PartOfPage(BlockAddr),
 }
 
 impl fmt::Display for UnsoundTables {
@@ -51,6 +53,9 @@ impl fmt::Display for UnsoundTables {
             }
             Self::Retired(lpa, ppa) => write!(f, "{lpa} is at {ppa}, in a retired block"),
             Self::NoSuchBlock(block) => write!(f, "{block} is beyond the flash or too full"),
+            Self::PartOfPage(block) => {
+                write!(f, "{block} says that a part of a flash page has begun")
+            }
         }
     }
 }
@@ -152,6 +157,8 @@ impl Ftl {
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),
             waiting: VecDeque::new(),
+            is_closing: false,
+            ending: None,
             is_submitting: false,
             logical_page_count,
             mapped_page_count: 0,
@@ -180,7 +187,7 @@ impl<M: Mapping> Ftl<M> {
                 platform.record(Record::Erased(block, self.allocator.block(block).wear));
             }
             if let Some(last) = self.allocator.begun(block).checked_sub(1) {
-                platform.record(Record::Begun(self.geometry.page_on(block, last)));
+                platform.record(Record::Begun(self.geometry.unit_on(block, last)));
             }
         }
         for lpa in (0..self.logical_page_count).map(Lpa::new) {
@@ -200,11 +207,17 @@ fn block_records<D: Durable>(
     let mut blocks = vec![BlockRecord::default(); geometry.block_count() as usize];
     for (block, record) in durable.blocks() {
         match blocks.get_mut(block.index()) {
-            Some(known) if record.begun <= geometry.pages_per_block => *known = record,
+            Some(known) if record.begun <= geometry.units_per_block => {
+                *known = record;
+                if !record.begun.is_multiple_of(geometry.units_per_page) {
+                    judge(UnsoundTables::PartOfPage(block))?;
+                    known.begun = record.begun.next_multiple_of(geometry.units_per_page);
+                }
+            }
             Some(known) => {
                 judge(UnsoundTables::NoSuchBlock(block))?;
                 // One bad word is one complaint: what is mapped there may be right.
-                known.begun = geometry.pages_per_block;
+                known.begun = geometry.units_per_block;
             }
             None => judge(UnsoundTables::NoSuchBlock(block))?,
         }
@@ -214,7 +227,7 @@ fn block_records<D: Durable>(
 
 /// As far as a block can begin.
 pub(super) fn last_page(geometry: &FlashGeometry, block: BlockAddr) -> Ppa {
-    geometry.page_on(block, geometry.pages_per_block - 1)
+    geometry.unit_on(block, geometry.units_per_block - 1)
 }
 
 #[inline]
@@ -227,14 +240,14 @@ fn check_place(
     if lpa.get() >= logical_page_count {
         return Err(UnsoundTables::NoSuchPage(lpa));
     }
-    if ppa.get() >= geometry.page_count() {
+    if ppa.get() >= geometry.unit_count() {
         return Err(UnsoundTables::NoSuchPlace(lpa, ppa));
     }
     let block = &blocks[geometry.block_of(ppa).index()];
     if block.is_retired {
         return Err(UnsoundTables::Retired(lpa, ppa));
     }
-    if geometry.page_in_block(ppa) >= block.begun {
+    if geometry.unit_in_block(ppa) >= block.begun {
         return Err(UnsoundTables::NothingThere(lpa, ppa));
     }
     Ok(())

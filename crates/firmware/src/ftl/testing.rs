@@ -26,9 +26,32 @@ pub const GEOMETRY: FlashGeometry = FlashGeometry {
     dies_per_chip: 1,
     planes_per_die: 1,
     blocks_per_plane: 16,
-    pages_per_block: 8,
-    page_size: PageSize::KIB_4,
+    units_per_block: 8,
+    unit_size: PageSize::KIB_4,
+    units_per_page: 1,
 };
+
+/// The same flash in the units of this FTL: its pages have 4 KiB.
+pub fn geometry(config: &FtlConfig) -> FlashGeometry {
+    let units_per_page = (GEOMETRY.page_size() / config.mapping_unit.bytes()) as u32;
+    FlashGeometry {
+        units_per_block: GEOMETRY.units_per_block * units_per_page,
+        unit_size: config.mapping_unit,
+        units_per_page,
+        ..GEOMETRY
+    }
+}
+
+/// [`config`] with so many units in a flash page.
+pub fn paged(units_per_page: u64) -> FtlConfig {
+    let unit = Bytes::new(GEOMETRY.page_size().get() / units_per_page);
+    FtlConfig {
+        mapping_unit: PageSize::new(unit).expect("a power of two lines"),
+        // Of each block all but a page's worth of units count.
+        over_provisioning: Ratio::percent(if units_per_page == 1 { 40 } else { 45 }),
+        ..config()
+    }
+}
 
 /// SkyByte Table II.
 pub const TIMING: Timing = Timing::constant(
@@ -40,6 +63,7 @@ pub const TIMING: Timing = Timing::constant(
 /// Incremental GC that runs almost all the time.
 pub fn config() -> FtlConfig {
     FtlConfig {
+        mapping_unit: GEOMETRY.unit_size,
         over_provisioning: Ratio::percent(40),
         fill: Ratio::percent(100),
         overwritten: Ratio::percent(100),
@@ -73,13 +97,18 @@ pub struct FaultRates {
     pub reads: Ratio,
 }
 
+/// What a program puts where.
+type Units = Vec<(Ppa, Lpa, Token)>;
+
 /// A flash that finishes operations when told to.
 #[derive(Clone, Debug)]
 pub struct Flash {
     geometry: FlashGeometry,
     /// What is programmed, by physical page; absent where erased.
     pages: BTreeMap<Ppa, (Lpa, Token)>,
-    dies: Vec<VecDeque<(NandCommand, Token)>>,
+    dies: Vec<VecDeque<(NandCommand, Units)>>,
+    /// Units of the program that comes next, but the first.
+    loaded: Units,
     registers: BTreeMap<NandTag, Token>,
     buffers: BTreeMap<BufferId, Token>,
     /// Whether operations of one die may finish in any order too.
@@ -110,6 +139,7 @@ impl Flash {
             geometry,
             pages,
             dies,
+            loaded: Vec::new(),
             registers,
             buffers,
             reorders: false,
@@ -162,7 +192,7 @@ impl Flash {
         } else {
             0
         };
-        let (command, token) = queue.remove(nth)?;
+        let (command, units) = queue.remove(nth)?;
         self.fault = self.draw_fault(&command, stream);
         if let Some(fault) = self.fault {
             self.fail(&command, fault);
@@ -175,12 +205,10 @@ impl Flash {
                 let token = token.unwrap_or_else(|| panic!("{ppa} is read but erased"));
                 self.registers.insert(command.tag, token);
             }
-            NandOp::Program { ppa, lpa, .. } => {
-                let before = self.pages.insert(ppa, (lpa, token));
-                assert!(
-                    before.is_none(),
-                    "{ppa} is programmed twice without an erase"
-                );
+            NandOp::Program { ppa, .. } => {
+                let was_erased = self.spoil_page(ppa);
+                assert!(was_erased, "{ppa} is programmed twice without an erase");
+                self.put(units);
             }
             NandOp::Erase { block } => self.erase(block, None),
         }
@@ -207,7 +235,7 @@ impl Flash {
                 self.registers.insert(command.tag, POISON);
             }
             NandOp::Program { ppa, .. } => {
-                self.pages.insert(ppa, (Lpa::new(0), Token::MAX));
+                self.spoil_page(ppa);
                 self.failed.insert(self.geometry.block_of(ppa));
                 self.half_written.insert(self.geometry.block_of(ppa));
             }
@@ -215,6 +243,17 @@ impl Flash {
                 assert_eq!(fault, NandFault::EraseFailed);
                 self.failed.insert(block);
             }
+        }
+    }
+    /// No unit of a flash page holds anything of use; says whether all were erased.
+    fn spoil_page(&mut self, ppa: Ppa) -> bool {
+        let units = self.geometry.units_of_page(ppa);
+        let before = units.map(|unit| self.pages.insert(unit, (Lpa::new(0), Token::MAX)));
+        before.fold(true, |were_erased, before| were_erased && before.is_none())
+    }
+    fn put(&mut self, units: Units) {
+        for (ppa, lpa, token) in units {
+            self.pages.insert(ppa, (lpa, token));
         }
     }
     /// Whether the power is cut.
@@ -233,14 +272,17 @@ impl Flash {
             let record = tables.get(block).copied().unwrap_or_default();
             record.is_condemned || record.is_retired
         });
-        let in_flight: Vec<(NandCommand, Token)> =
+        self.loaded.clear();
+        let in_flight: Vec<(NandCommand, Units)> =
             self.dies.iter_mut().flat_map(|die| die.drain(..)).collect();
-        for (command, token) in in_flight {
+        for (command, units) in in_flight {
             let (how, torn) = (stream.below(3), (Lpa::new(0), Token::MAX));
             match command.op {
-                NandOp::Program { ppa, lpa, .. } if how > 0 => {
-                    let content = if how == 1 { torn } else { (lpa, token) };
-                    self.pages.insert(ppa, content);
+                NandOp::Program { ppa, .. } if how > 0 => {
+                    self.spoil_page(ppa);
+                    if how == 2 {
+                        self.put(units);
+                    }
                 }
                 NandOp::Erase { block } if how > 0 => self.erase(block, (how == 1).then_some(torn)),
                 _ => {}
@@ -250,8 +292,8 @@ impl Flash {
     }
     fn erase(&mut self, block: BlockAddr, leaves: Option<(Lpa, Token)>) {
         self.half_written.remove(&block);
-        for page in 0..self.geometry.pages_per_block {
-            let page = self.geometry.page_on(block, page);
+        for page in 0..self.geometry.units_per_block {
+            let page = self.geometry.unit_on(block, page);
             match leaves {
                 None => self.pages.remove(&page),
                 Some(torn) => self.pages.insert(page, torn),
@@ -270,7 +312,7 @@ impl Platform for Flash {
         at + config().gc_page_cost
     }
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
-        assert_eq!(lines, LineMask::full(self.geometry.page_size));
+        assert_eq!(lines, LineMask::full(self.geometry.unit_size));
         let PagePlace::Buffer(buffer) = to else {
             unreachable!("the FTL copies registers to buffers");
         };
@@ -289,11 +331,30 @@ impl Platform for Flash {
         if self.is_dead() {
             return;
         }
-        let (block, token) = match command.op {
-            NandOp::Read { ppa } => (self.geometry.block_of(ppa), 0),
-            NandOp::Program { ppa, from, .. } => (self.geometry.block_of(ppa), self.bytes(from)),
-            NandOp::Erase { block } => (block, 0),
+        let mut units = Vec::new();
+        let block = match command.op {
+            NandOp::Read { ppa } => self.geometry.block_of(ppa),
+            NandOp::Program { ppa, lpa, from } => {
+                let first = self.geometry.units_of_page(ppa).next();
+                assert_eq!(
+                    first,
+                    Some(ppa),
+                    "a program names the first unit of its page"
+                );
+                units = core::mem::take(&mut self.loaded);
+                let page = self.geometry.page_of(ppa);
+                let is_of_page = |unit: &Ppa| self.geometry.page_of(*unit) == page;
+                assert!(
+                    units
+                        .iter()
+                        .all(|(unit, ..)| is_of_page(unit) && *unit > ppa)
+                );
+                units.push((ppa, lpa, self.bytes(from)));
+                self.geometry.block_of(ppa)
+            }
+            NandOp::Erase { block } => block,
         };
+        assert!(self.loaded.is_empty(), "units are loaded for a program");
         let changes = !matches!(command.op, NandOp::Read { .. });
         assert!(
             !(changes && self.failed.contains(&block)),
@@ -306,7 +367,13 @@ impl Platform for Flash {
                 "{block:?} is written behind what has failed"
             );
         }
-        self.dies[self.geometry.die_of(block).index()].push_back((command, token));
+        self.dies[self.geometry.die_of(block).index()].push_back((command, units));
+    }
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace) {
+        if !self.is_dead() {
+            let token = self.bytes(from);
+            self.loaded.push((ppa, lpa, token));
+        }
     }
     fn dram(&mut self, _: Time, _: Bytes, _: Bytes, _: bool) -> Time {
         unreachable!("the FTL does not use device DRAM")

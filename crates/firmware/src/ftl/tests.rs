@@ -1,6 +1,7 @@
 //! The FTL against a plain model, on a flash with real bytes.
 
 mod behaviour;
+mod paged;
 
 extern crate std;
 
@@ -48,15 +49,20 @@ pub(super) struct Bench<M> {
 }
 
 fn initial_pages(config: &FtlConfig) -> BTreeMap<Ppa, (Lpa, Token)> {
-    let precondition = Precondition::new(GEOMETRY, config);
+    let geometry = testing::geometry(config);
+    let precondition = Precondition::new(geometry, config);
     let pages = (0..precondition.mapped_page_count()).map(Lpa::new);
     let mut flash: BTreeMap<Ppa, (Lpa, Token)> = pages
         .map(|lpa| (precondition.lookup(lpa).unwrap(), (lpa, lpa.get())))
         .collect();
-    for die in (0..GEOMETRY.die_count()).map(DieId::new) {
-        // Overwritten copies, so that the flash refuses programs of them before an erase.
-        for page in 0..precondition.full_blocks() * GEOMETRY.pages_per_block {
-            let place = Ppa::new(GEOMETRY.page_on(GEOMETRY.block_on(die, 0), page).get());
+    for die in (0..geometry.die_count()).map(DieId::new) {
+        // Overwritten copies and padding, so that the flash refuses programs of them before an
+        // erase.
+        let open = precondition.open_pages(die);
+        let begun = precondition.full_blocks() * geometry.units_per_block
+            + open.next_multiple_of(geometry.units_per_page);
+        for unit in 0..begun {
+            let place = geometry.unit_on(geometry.block_on(die, 0), unit);
             flash.entry(place).or_insert((Lpa::new(0), Token::MAX));
         }
     }
@@ -64,16 +70,17 @@ fn initial_pages(config: &FtlConfig) -> BTreeMap<Ppa, (Lpa, Token)> {
 }
 
 pub(super) fn implicit(config: &FtlConfig) -> Ftl {
+    let geometry = testing::geometry(config);
     assert_eq!(
-        config.validate(&GEOMETRY),
+        config.validate(&geometry),
         Vec::<alloc::string::String>::new()
     );
-    Ftl::new(GEOMETRY, config, TIMING, BufferId::new(HOST_BUFFERS))
+    Ftl::new(geometry, config, TIMING, BufferId::new(HOST_BUFFERS))
 }
 
 impl<M: Mapping> Bench<M> {
     pub(super) fn new(ftl: Ftl<M>, config: &FtlConfig, seed: u64) -> Self {
-        let flash = Flash::new(GEOMETRY, initial_pages(config));
+        let flash = Flash::new(testing::geometry(config), initial_pages(config));
         Self::on(ftl, flash, seed)
     }
 
@@ -163,6 +170,9 @@ impl<M: Mapping> Bench<M> {
 
     pub(super) fn finish(&mut self) {
         let Some(tag) = self.flash.finish_one(&mut self.stream) else {
+            if self.ftl.gathered() > 0 {
+                return self.ftl.close_page(Time::ZERO, &mut self.flash);
+            }
             assert!(
                 self.pending.is_empty(),
                 "operations wait, but the flash is idle"
@@ -175,6 +185,13 @@ impl<M: Mapping> Bench<M> {
                 .ftl
                 .on_nand_failed(Time::ZERO, tag, fault, &mut self.flash),
         };
+        self.take(done, tag);
+        while let Some(done) = self.ftl.next_done(Time::ZERO, &mut self.flash) {
+            self.take(done, tag);
+        }
+    }
+
+    fn take(&mut self, done: Done, tag: NandTag) {
         match done {
             Done::Read { owner, lpa, stale } => self.check_read(owner, lpa, stale, tag),
             Done::Programmed { owner, lpa } => self.model_program(owner, lpa),
@@ -242,6 +259,9 @@ impl<M: Mapping> Bench<M> {
             20..=45 if self.ftl.is_read_only() => self.finish(),
             20..45 => self.program(lpa),
             45 => self.trim(lpa),
+            46 if self.ftl.geometry.units_per_page > 1 => {
+                self.ftl.close_page(Time::ZERO, &mut self.flash)
+            }
             _ => self.finish(),
         }
     }

@@ -30,6 +30,7 @@ pub const READ: RequestOp = RequestOp::Read {
 
 pub fn ftl() -> FtlConfig {
     FtlConfig {
+        mapping_unit: PageSize::KIB_4,
         over_provisioning: Ratio::percent(40),
         fill: Ratio::percent(50),
         overwritten: Ratio::percent(0),
@@ -112,8 +113,9 @@ pub fn config(half: u64) -> ControllerConfig {
             dies_per_chip: 1,
             planes_per_die: 1,
             blocks_per_plane: 32,
-            pages_per_block: 8,
-            page_size: PageSize::KIB_4,
+            units_per_block: 8,
+            unit_size: PageSize::KIB_4,
+            units_per_page: 1,
         },
         timing: units::Timing::constant(
             Picos::from_micros(3),

@@ -97,7 +97,7 @@ pub struct Lab<I> {
 impl<I: LogIndex> Lab<I> {
     pub fn new(config: &ControllerConfig, mix: Mix, seed: u64) -> Self {
         let controller = Controller::with_index(config);
-        let page = config.geometry.page_size;
+        let page = config.geometry.unit_size;
         let lines = controller.logical_page_count() as usize * usize::from(page.line_count());
         let costs = Costs {
             dram_fixed: Picos::from_nanos(30),

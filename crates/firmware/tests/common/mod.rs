@@ -43,7 +43,8 @@ pub struct Costs {
 /// A NAND operation in the queue of its die, with the bytes it took along.
 struct Queued {
     command: NandCommand,
-    bytes: Option<Page>,
+    /// What a program puts into the units of its flash page.
+    units: Vec<(Ppa, Lpa, Page)>,
 }
 
 /// The platform.
@@ -64,6 +65,8 @@ pub struct Bench {
     /// By block: None until its first erase, then the next page to program.
     next_page: Vec<Option<u32>>,
     dies: Vec<VecDeque<Queued>>,
+    /// Units of the program that comes next, but the first.
+    loaded: Vec<(Ppa, Lpa, Page)>,
     /// Answers since the test last took them.
     pub responses: Vec<Response>,
     /// Offers of pages since the test last took them.
@@ -102,6 +105,7 @@ impl Bench {
             flash: BTreeMap::new(),
             next_page: vec![None; geometry.block_count() as usize],
             dies: (0..geometry.die_count()).map(|_| VecDeque::new()).collect(),
+            loaded: Vec::new(),
             responses: Vec::new(),
             offers: Vec::new(),
             timers: VecDeque::new(),
@@ -125,7 +129,7 @@ impl Bench {
     /// Ends the oldest operation of a die, if it has any; the caller hands the tag to the
     /// controller and then calls [`Self::forget_register`].
     pub fn finish_oldest(&mut self, die: usize) -> Option<NandTag> {
-        let Queued { command, bytes } = self.dies[die].pop_front()?;
+        let Queued { command, units } = self.dies[die].pop_front()?;
         self.fault = self.draw_fault(command.op);
         if self.fault.is_some() {
             self.fail(command);
@@ -144,24 +148,25 @@ impl Bench {
                 };
                 self.registers.insert(command.tag.get(), page);
             }
-            NandOp::Program { ppa, lpa, .. } => {
+            NandOp::Program { ppa, .. } => {
                 let block = self.geometry.block_of(ppa).index();
-                let in_block = self.geometry.page_in_block(ppa);
+                let in_block = self.geometry.unit_in_block(ppa);
                 if let Some(next) = self.next_page[block] {
                     // A power cut may have kept a program from being done.
                     let is_in_order = next == in_block || self.has_lost_power && next < in_block;
                     assert!(is_in_order, "{ppa} is programmed out of order");
-                    self.next_page[block] = Some(in_block + 1);
+                    self.next_page[block] = Some(in_block + self.geometry.units_per_page);
                 }
-                let page = bytes.expect("a program took its bytes along");
-                let old = self.flash.insert(ppa, (lpa, page));
-                assert!(old.is_none(), "{ppa} is programmed twice");
+                for (ppa, lpa, page) in units {
+                    let old = self.flash.insert(ppa, (lpa, page));
+                    assert!(old.is_none(), "{ppa} is programmed twice");
+                }
             }
             NandOp::Erase { block } => {
                 self.erases += 1;
                 self.next_page[block.index()] = Some(0);
-                for page in 0..self.geometry.pages_per_block {
-                    self.flash.remove(&self.geometry.page_on(block, page));
+                for page in 0..self.geometry.units_per_block {
+                    self.flash.remove(&self.geometry.unit_on(block, page));
                 }
             }
         }
@@ -180,7 +185,7 @@ impl Bench {
 
     /// The operation fails; a page that cannot be read cannot be read again.
     fn fail(&mut self, command: NandCommand) {
-        let lines = usize::from(self.geometry.page_size.line_count());
+        let lines = usize::from(self.geometry.unit_size.line_count());
         match command.op {
             NandOp::Read { ppa } => {
                 let lpa = self.flash.get(&ppa).map_or(Lpa::new(0), |(lpa, _)| *lpa);
@@ -189,12 +194,14 @@ impl Bench {
                 self.registers.insert(command.tag.get(), register);
             }
             NandOp::Program { ppa, .. } => {
-                self.flash
-                    .insert(ppa, (Lpa::new(0), vec![Token::MAX / 2; lines]));
+                for unit in self.geometry.units_of_page(ppa) {
+                    self.flash
+                        .insert(unit, (Lpa::new(0), vec![Token::MAX / 2; lines]));
+                }
                 let block = self.geometry.block_of(ppa);
                 self.failed.insert(block);
                 if let Some(next) = &mut self.next_page[block.index()] {
-                    *next += 1;
+                    *next += self.geometry.units_per_page;
                 }
             }
             NandOp::Erase { block } => {
@@ -218,6 +225,7 @@ impl Bench {
             }
             self.dies[die].clear();
         }
+        self.loaded.clear();
         self.registers.clear();
         self.frames.clear();
         self.host_pages.clear();
@@ -238,7 +246,7 @@ impl Bench {
     }
 
     fn blank_page(&self) -> Page {
-        vec![0; usize::from(self.geometry.page_size.line_count())]
+        vec![0; usize::from(self.geometry.unit_size.line_count())]
     }
 
     /// The tokens in a page that is not `Zero`.
@@ -302,16 +310,27 @@ impl Platform for Bench {
         }
     }
 
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace) {
+        let bytes = self.page_bytes(from);
+        self.loaded.push((ppa, lpa, bytes));
+    }
+
     fn nand(&mut self, at: Time, command: NandCommand) {
         if matches!(command.op, NandOp::Program { .. }) {
             self.last_program = Some(at);
         }
-        let (die, bytes) = match command.op {
-            NandOp::Read { ppa } => (self.geometry.die_of_page(ppa), None),
-            NandOp::Program { ppa, from, .. } => {
-                (self.geometry.die_of_page(ppa), Some(self.page_bytes(from)))
+        let mut units = std::mem::take(&mut self.loaded);
+        let die = match command.op {
+            NandOp::Read { ppa } => self.geometry.die_of_unit(ppa),
+            NandOp::Program { ppa, lpa, from } => {
+                let page = self.geometry.page_of(ppa);
+                let mut others = units.iter().map(|(unit, ..)| *unit);
+                assert!(others.all(|unit| unit > ppa && self.geometry.page_of(unit) == page));
+                let bytes = self.page_bytes(from);
+                units.push((ppa, lpa, bytes));
+                self.geometry.die_of_unit(ppa)
             }
-            NandOp::Erase { block } => (self.geometry.die_of(block), None),
+            NandOp::Erase { block } => self.geometry.die_of(block),
         };
         let changed = match command.op {
             NandOp::Read { .. } => None,
@@ -320,7 +339,7 @@ impl Platform for Bench {
         };
         let has_failed = changed.is_some_and(|block| self.failed.contains(&block));
         assert!(!has_failed, "{changed:?} has failed and is used");
-        self.dies[die.index()].push_back(Queued { command, bytes });
+        self.dies[die.index()].push_back(Queued { command, units });
     }
 
     fn is_poisoned(&self, request: RequestId) -> bool {

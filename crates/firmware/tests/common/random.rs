@@ -14,8 +14,9 @@ pub fn pick<T: Copy>(random: &mut Stream, choices: &[T]) -> T {
     choices[random.below(choices.len() as u64) as usize]
 }
 
-fn random_ftl(random: &mut Stream) -> FtlConfig {
+fn random_ftl(random: &mut Stream, page: PageSize) -> FtlConfig {
     FtlConfig {
+        mapping_unit: page,
         over_provisioning: Ratio::percent(pick(random, &[40, 50])),
         fill: Ratio::percent(pick(random, &[100, 100, 60, 0])),
         overwritten: Ratio::percent(pick(random, &[100, 0])),
@@ -131,12 +132,13 @@ pub fn random_config(random: &mut Stream) -> ControllerConfig {
         dies_per_chip: pick(random, &[1, 2]),
         planes_per_die: 1,
         blocks_per_plane: 16,
-        pages_per_block: pick(random, &[4, 8]),
-        page_size: page,
+        units_per_block: pick(random, &[4, 8]),
+        unit_size: page,
+        units_per_page: 1,
     };
     ControllerConfig {
         ssd: random_ssd(random, page),
-        ftl: random_ftl(random),
+        ftl: random_ftl(random, page),
         delay_enabled: random.below(2) == 0,
         promotion_enabled: random.below(2) == 0,
         geometry,
@@ -146,6 +148,16 @@ pub fn random_config(random: &mut Stream) -> ControllerConfig {
             Picos::from_micros(1000),
         ),
         switch_threshold: pick(random, &[Picos::from_micros(2), Picos::from_micros(50)]),
+    }
+}
+
+/// Puts one, two or four pages into a flash page, by seed: with either index of the log.
+pub fn fill_flash_pages(config: &mut ControllerConfig, seed: u64) {
+    let units = [1, 2, 1, 4][(seed / 4 % 4) as usize];
+    if units > 1 {
+        config.geometry.units_per_block *= units;
+        config.geometry.units_per_page = units;
+        config.ftl.over_provisioning = Ratio::percent(50);
     }
 }
 

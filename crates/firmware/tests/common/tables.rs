@@ -48,7 +48,7 @@ impl Tables {
             }
             Record::Begun(ppa) => {
                 let block = self.blocks.entry(geometry.block_of(ppa)).or_default();
-                block.begun = geometry.page_in_block(ppa) + 1;
+                block.begun = geometry.unit_in_block(ppa) + 1;
             }
             Record::Erased(block, wear) => {
                 let block = self.blocks.entry(block).or_default();

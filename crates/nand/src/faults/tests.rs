@@ -8,8 +8,9 @@ const GEOMETRY: FlashGeometry = FlashGeometry {
     dies_per_chip: 1,
     planes_per_die: 1,
     blocks_per_plane: 1024,
-    pages_per_block: 16,
-    page_size: PageSize::KIB_4,
+    units_per_block: 16,
+    unit_size: PageSize::KIB_4,
+    units_per_page: 1,
 };
 
 fn off() -> FaultConfig {
@@ -41,7 +42,7 @@ fn worn(config: &FaultConfig, wear: u32, age: u32) -> Faults {
 }
 
 fn pages() -> impl Iterator<Item = Ppa> {
-    (0..GEOMETRY.page_count()).map(Ppa::new)
+    (0..GEOMETRY.unit_count()).map(Ppa::new)
 }
 
 fn blocks() -> impl Iterator<Item = BlockAddr> {
@@ -162,7 +163,7 @@ fn outcomes_depend_on_seed_place_and_condition_alone() {
     let mut forwards = worn(&config, 1000, 365);
     let mut backwards = forwards.clone();
     let one: Vec<bool> = pages().map(|page| forwards.program(page)).collect();
-    let mut other: Vec<bool> = (0..GEOMETRY.page_count())
+    let mut other: Vec<bool> = (0..GEOMETRY.unit_count())
         .rev()
         .map(|page| backwards.program(Ppa::new(page)))
         .collect();

@@ -41,8 +41,12 @@ pub struct Driven {
 
 impl Driven {
     pub fn new(config: &NandConfig) -> Self {
+        Self::in_units(config, config.page_size)
+    }
+    /// Of which units of this size are read.
+    pub fn in_units(config: &NandConfig, unit: PageSize) -> Self {
         Self {
-            nand: Nand::new(config),
+            nand: Nand::new(config, unit),
             completed: Vec::new(),
             pending: BTreeMap::new(),
             fresh: Vec::new(),
@@ -96,11 +100,13 @@ impl Driven {
 /// Page `page` of block `block` of a die.
 pub fn page(config: &NandConfig, die: u32, block: u32, page: u32) -> Ppa {
     config
-        .geometry()
-        .page_on(block_of(config, die, block), page)
+        .geometry(config.page_size)
+        .unit_on(block_of(config, die, block), page)
 }
 
 /// Block `block` of a die.
 pub fn block_of(config: &NandConfig, die: u32, block: u32) -> BlockAddr {
-    config.geometry().block_on(units::DieId::new(die), block)
+    config
+        .geometry(config.page_size)
+        .block_on(units::DieId::new(die), block)
 }

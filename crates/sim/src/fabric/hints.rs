@@ -24,7 +24,7 @@ impl Hints {
     pub fn of(config: &Config, page_count: u64) -> Option<Box<Self>> {
         samples(config).then(|| {
             Box::new(Self {
-                sampler: HintSampler::new(&config.tpp, config.nand.page_size, page_count),
+                sampler: HintSampler::new(&config.tpp, config.ftl.mapping_unit, page_count),
                 fault_cost: config.tpp.fault_cost,
                 samples_device: samples_device(config),
                 balancer: balances(config).then(|| Balancer::new(page_count)),

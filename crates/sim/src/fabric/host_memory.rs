@@ -47,7 +47,7 @@ impl HostMemory {
             (MemoryKind::Dram, _) => Layout::Interleaved,
             (MemoryKind::Ssd, Migration::HostCache) => Layout::On(NodeId::new(config.numa.home)),
             (MemoryKind::Ssd, _) => {
-                Layout::Split(config.host.host_page_count(config.nand.page_size) / nodes)
+                Layout::Split(config.host.host_page_count(config.ftl.mapping_unit) / nodes)
             }
         };
         Self {

@@ -32,7 +32,7 @@ impl PageStore {
         let is_cached =
             design.memory == MemoryKind::Ssd && design.migration == Migration::HostCache;
         is_cached.then(|| {
-            let page = config.nand.page_size;
+            let page = config.ftl.mapping_unit;
             Box::new(Self {
                 cache: PageCache::new(&config.astriflash, config.host.promoted, page),
                 tag_latency: config.astriflash.tag_latency,

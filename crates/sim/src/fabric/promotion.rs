@@ -12,7 +12,7 @@ use units::{Lpa, RequestId, Time};
 
 /// Where the pages of a capture live at first, and which may go where.
 pub(super) fn placement_of(config: &Config, page_count: u64) -> Placement {
-    let page = config.nand.page_size;
+    let page = config.ftl.mapping_unit;
     let is_ssd = config.design.memory == MemoryKind::Ssd;
     let placement = match (is_ssd, config.mechanisms().migration) {
         (false, _) => Placement::dram_only(page, page_count),

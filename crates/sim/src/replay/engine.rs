@@ -66,7 +66,7 @@ impl Engine {
         let workload = &replay.spec.workload;
         let engine = EngineConfig {
             link: LinkConfig::DIRECT,
-            page: config.nand.page_size,
+            page: config.ftl.mapping_unit,
             capacity: replay.capacity(),
             has_battery: true,
             has_log: config.design.write_log,

@@ -169,7 +169,8 @@ impl View<'_> {
         let mut fields = flash(&FlashWork {
             ftl: &self.ftl,
             controller: &self.controller,
-            page_size: self.replay.config().nand.page_size.bytes(),
+            page_size: self.replay.config().ftl.mapping_unit.bytes(),
+            units_per_page: self.replay.config().geometry().units_per_page,
             reads: after.completed - before.completed,
             read_latency: after.latency - before.latency,
         });
@@ -181,7 +182,7 @@ impl View<'_> {
     fn activity(&self) -> Value {
         let c = &self.controller;
         let config = self.replay.config();
-        let page = config.nand.page_size.bytes();
+        let page = config.ftl.mapping_unit.bytes();
         let frames = config.controller().ssd.frame_count(page);
         json!({
             "log_fills": c.log_fills,
@@ -198,7 +199,7 @@ impl View<'_> {
     }
 
     fn utilisation(&self) -> Value {
-        let geometry = self.replay.config().nand.geometry();
+        let geometry = self.replay.config().geometry();
         let share =
             |busy: Picos, units: u32| milli(busy.get(), self.time.get()) / u64::from(units.max(1));
         let (nand, dram) = (&self.after.nand, &self.after.dram);

@@ -40,17 +40,20 @@ pub(crate) fn latency_cdf(latencies: &LatencyHistogram) -> Value {
 pub(crate) struct FlashWork<'a> {
     pub(crate) ftl: &'a FtlStats,
     pub(crate) controller: &'a ControllerStats,
+    /// A logical page, of which a flash page holds so many.
     pub(crate) page_size: Bytes,
+    pub(crate) units_per_page: u32,
     /// Flash reads that have ended, and the sum of their latencies.
     pub(crate) reads: u64,
     pub(crate) read_latency: Picos,
 }
 
-/// `statistics.flash`: pages read, programmed and erased, for whom, and how long reads took.
+/// `statistics.flash`: logical pages read and programmed (with those of flash pages that nothing
+/// filled, `padding_pages`), blocks erased, for whom, and how long reads took.
 pub(crate) fn flash(work: &FlashWork) -> Value {
     let (ftl, controller) = (work.ftl, work.controller);
-    let programs = ftl.host_programs + ftl.gc_programs;
-    json!({
+    let programs = ftl.host_programs + ftl.gc_programs + ftl.padding;
+    let mut fields = json!({
         "read_pages": ftl.host_reads + ftl.gc_reads,
         "program_pages": programs,
         "host_read_pages": ftl.host_reads,
@@ -62,5 +65,9 @@ pub(crate) fn flash(work: &FlashWork) -> Value {
         "write_amplification_milli": milli(programs, ftl.host_programs),
         "written_bytes": programs * work.page_size.get(),
         "average_read_latency_ps": mean(work.read_latency, work.reads),
-    })
+    });
+    if work.units_per_page > 1 {
+        fields["padding_pages"] = json!(ftl.padding);
+    }
+    fields
 }

@@ -32,7 +32,7 @@ impl Prepared {
     }
 
     fn recorded(&self, simulation: &mut Simulation<TracedThread>) -> Value {
-        let geometry = self.config.nand.geometry();
+        let geometry = self.config.geometry();
         let recorder = simulation
             .fabric
             .recorder

@@ -37,6 +37,8 @@ impl Platform for InstantPlatform {
     }
     fn copy_line(&mut self, _from: Cell, _to: Cell) {}
     fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
+    fn load_unit(&mut self, _ppa: units::Ppa, _lpa: Lpa, _from: PagePlace) {}
+
     fn nand(&mut self, _at: Time, command: NandCommand) {
         self.reads += u64::from(matches!(command.op, NandOp::Read { .. }));
         self.nand.push_back(command.tag);

@@ -1,6 +1,6 @@
 //! Blocks that fail, and those that wear out early because others rest.
 
-use super::{Allocator, BlockState, For};
+use super::{Allocator, BlockState, For, units_that_count};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use units::{BlockAddr, DieId};
@@ -64,7 +64,9 @@ impl Allocator {
     fn lose(&mut self, die: DieId) {
         self.has_lost = true;
         let of_die = &mut self.dies[die.index()];
-        of_die.limit = of_die.limit.saturating_sub(self.geometry.pages_per_block);
+        of_die.limit = of_die
+            .limit
+            .saturating_sub(units_that_count(&self.geometry));
         self.refresh(die);
     }
 
@@ -97,15 +99,16 @@ impl Allocator {
         blocks.filter(is_usable).count() as u32
     }
 
-    /// Pages that the host may fill on all dies together.
+    /// Pages that the host may fill on all dies together, a flash page at a time.
     pub(in crate::ftl) fn capacity(&self) -> u64 {
-        self.dies.iter().map(|die| u64::from(die.limit)).sum()
+        let of_die = |die: &super::Die| u64::from(die.limit.saturating_sub(self.beyond_one()));
+        self.dies.iter().map(of_die).sum()
     }
 
     /// Pages that the host might fill if no block were lost.
     pub(in crate::ftl) fn full_capacity(&self) -> u64 {
         let of_die = self.limit(self.geometry.blocks_per_die());
-        u64::from(of_die) * u64::from(self.geometry.die_count())
+        u64::from(of_die.saturating_sub(self.beyond_one())) * u64::from(self.geometry.die_count())
     }
 
     /// Blocks that are never used again.

@@ -99,7 +99,7 @@ fn as_recorded(geometry: &FlashGeometry, record: &BlockRecord) -> Block {
         BlockState::Full
     } else if record.begun == 0 {
         BlockState::Free
-    } else if record.begun < geometry.pages_per_block {
+    } else if record.begun < geometry.units_per_block {
         BlockState::Open
     } else {
         BlockState::Full

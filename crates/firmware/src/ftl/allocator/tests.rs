@@ -25,7 +25,7 @@ fn host_pages_go_round_channels_then_dies() {
     let dies: Vec<u32> = (0..8)
         .map(|_| {
             GEOMETRY
-                .die_of_page(allocator.take_host_page().unwrap())
+                .die_of_unit(allocator.take_host_page(1).unwrap())
                 .get()
         })
         .collect();
@@ -36,20 +36,21 @@ fn host_pages_go_round_channels_then_dies() {
 fn the_round_spans_words_of_the_ready_set_and_wraps() {
     let geometry = FlashGeometry {
         chips_per_channel: 65,
-        page_size: PageSize::KIB_4,
+        unit_size: PageSize::KIB_4,
+        units_per_page: 1,
         ..GEOMETRY
     };
     let mut allocator = empty(geometry);
     for turn in 0..260 {
-        let page = allocator.take_host_page().unwrap();
-        assert_eq!(geometry.die_of_page(page).get(), turn % 130);
+        let page = allocator.take_host_page(1).unwrap();
+        assert_eq!(geometry.die_of_unit(page).get(), turn % 130);
     }
 }
 
 #[test]
 fn the_host_leaves_each_die_its_last_free_block() {
     let mut allocator = allocator();
-    let taken = core::iter::from_fn(|| allocator.take_host_page()).count();
+    let taken = core::iter::from_fn(|| allocator.take_host_page(1)).count();
     // Of 3 free blocks of 8 pages 2 are taken, and what the open blocks have left.
     let state = Precondition::new(GEOMETRY, &testing::config());
     let open: u32 = (0..4).map(|die| state.open_pages(DieId::new(die))).sum();
@@ -72,12 +73,12 @@ fn a_die_without_room_is_passed_over() {
     let mut allocator = empty(GEOMETRY);
     let full = DieId::new(1);
     for _ in 0..15 * 8 {
-        allocator.take_gc_page(full);
+        allocator.take_gc_page(full, 1);
     }
     let dies: Vec<u32> = (0..4)
         .map(|_| {
             GEOMETRY
-                .die_of_page(allocator.take_host_page().unwrap())
+                .die_of_unit(allocator.take_host_page(1).unwrap())
                 .get()
         })
         .collect();
@@ -87,13 +88,13 @@ fn a_die_without_room_is_passed_over() {
 #[test]
 fn a_die_takes_no_more_pages_than_gc_can_move() {
     let mut allocator = empty(GEOMETRY);
-    let taken = core::iter::from_fn(|| allocator.take_host_page()).count();
+    let taken = core::iter::from_fn(|| allocator.take_host_page(1)).count();
     assert_eq!(taken, 4 * 13 * 8);
     allocator.release_page(DieId::new(2));
     let page = allocator
-        .take_host_page()
+        .take_host_page(1)
         .expect("a page has become invalid");
-    assert_eq!(GEOMETRY.die_of_page(page), DieId::new(2));
+    assert_eq!(GEOMETRY.die_of_unit(page), DieId::new(2));
 }
 
 #[test]

@@ -26,8 +26,14 @@ fn retired(bench: &Bench<ImplicitMapping>) -> u64 {
 
 #[test]
 fn failed_programs_and_erases_lose_nothing() {
-    for (seed, one_in) in [(1, [3000, 0, 0]), (2, [0, 200, 0]), (3, [6000, 400, 0])] {
-        let mut bench = bench(&testing::config(), seed, one_in);
+    for (seed, one_in, units_per_page) in [
+        (1, [3000, 0, 0], 1),
+        (2, [0, 200, 0], 1),
+        (3, [6000, 400, 0], 1),
+        (4, [600, 0, 0], 2),
+        (5, [1000, 200, 0], 4),
+    ] {
+        let mut bench = bench(&testing::paged(units_per_page), seed, one_in);
         bench.run(20_000);
         let failures = bench.ftl.failures();
         let lost = retired(&bench);
@@ -48,8 +54,8 @@ fn failed_programs_and_erases_lose_nothing() {
 
 #[test]
 fn a_device_without_spare_blocks_is_read_only_and_still_right() {
-    for seed in 0..4 {
-        let mut bench = bench(&testing::config(), seed, [500, 100, 0]);
+    for (seed, units_per_page) in (0..6).zip([1, 1, 1, 1, 2, 4]) {
+        let mut bench = bench(&testing::paged(units_per_page), seed, [500, 100, 0]);
         for _ in 0..200_000 {
             bench.step();
             if bench.ftl.is_read_only() {
@@ -58,7 +64,8 @@ fn a_device_without_spare_blocks_is_read_only_and_still_right() {
         }
         assert!(bench.ftl.is_read_only());
         let (spare, whole) = bench.ftl.spare_pages();
-        assert!(spare < 16 && whole >= 100, "{spare} of {whole}");
+        let least = 2 * u64::from(bench.ftl.geometry.units_per_block);
+        assert!(spare < least && whole >= 5 * least, "{spare} of {whole}");
         // Nothing more fails, so what was accepted finds its place.
         bench.flash.fault_rates = None;
         bench.run(1_000);
@@ -92,8 +99,8 @@ fn a_page_that_cannot_be_corrected_stays_poison_until_it_is_written() {
 
 #[test]
 fn everything_at_once_and_power_cuts_besides_loses_nothing_that_can_be_read() {
-    for seed in 0..4 {
-        let config = testing::config();
+    for (seed, units_per_page) in (0..6).zip([1, 1, 1, 1, 2, 4]) {
+        let config = testing::paged(units_per_page);
         let mut bench = bench(&config, seed, [600, 150, 100]);
         let mut stream = Stream::new(seed, "ftl/failures");
         for cut in 0..60 {
@@ -106,7 +113,7 @@ fn everything_at_once_and_power_cuts_besides_loses_nothing_that_can_be_read() {
             let mut flash = bench.flash.power_up(&mut stream);
             let tables = flash.tables.clone();
             let buffer = BufferId::new(HOST_BUFFERS);
-            let parts = (GEOMETRY, &config, TIMING);
+            let parts = (testing::geometry(&config), &config, TIMING);
             let ftl = Ftl::restore(parts, buffer, &tables, Time::ZERO, &mut flash).unwrap();
             ftl.audit();
             bench = Bench::on(ftl, flash, seed * 1000 + cut);
@@ -129,7 +136,7 @@ fn pages_of_a_die_that_has_lost_blocks_go_to_others() {
             .count();
         let has_open = bench.ftl.operations.iter().any(|operation| {
             matches!(operation, Operation::HostProgram { ppa, .. }
-                if GEOMETRY.die_of_page(*ppa) == die)
+                if GEOMETRY.die_of_unit(*ppa) == die)
         });
         let fails = condemned < 6 && has_open;
         let rate = Ratio::new(u64::from(fails), 20);

@@ -8,7 +8,7 @@ fn assert_equal(implicit: &ImplicitMapping, explicit: &ExplicitMapping, pages: u
         let is_mapped = explicit.is_mapped(lpa);
         assert_eq!(implicit.is_mapped(lpa), is_mapped, "{lpa}");
     }
-    for ppa in (0..GEOMETRY.page_count()).map(Ppa::new) {
+    for ppa in (0..GEOMETRY.unit_count()).map(Ppa::new) {
         assert_eq!(implicit.reverse(ppa), explicit.reverse(ppa), "{ppa}");
     }
     for block in (0..GEOMETRY.block_count()).map(BlockAddr::new) {
@@ -32,7 +32,7 @@ proptest! {
         for (page, to, how) in steps {
             let lpa = Lpa::new(page % pages);
             let home = precondition.lookup(lpa);
-            let anywhere = Ppa::new(u64::from(to) % GEOMETRY.page_count());
+            let anywhere = Ppa::new(u64::from(to) % GEOMETRY.unit_count());
             let wanted = match how {
                 0 => None,
                 1..=3 => home,
@@ -49,7 +49,7 @@ proptest! {
 fn a_page_that_goes_and_is_trimmed_has_changed_once() {
     let precondition = Precondition::new(GEOMETRY, &testing::config());
     let mut mapping = ImplicitMapping::new(GEOMETRY, precondition);
-    let erased = GEOMETRY.page_on(BlockAddr::new(15), 0);
+    let erased = GEOMETRY.unit_on(BlockAddr::new(15), 0);
     assert_eq!(mapping.changed_page_count(), 0);
     mapping.update(Lpa::new(3), Some(erased));
     mapping.update(Lpa::new(3), None);
@@ -63,7 +63,7 @@ fn a_page_that_goes_and_is_trimmed_has_changed_once() {
 fn two_pages_never_share_a_place() {
     let precondition = Precondition::new(GEOMETRY, &testing::config());
     let mut mapping = ImplicitMapping::new(GEOMETRY, precondition);
-    let erased = GEOMETRY.page_on(BlockAddr::new(15), 0);
+    let erased = GEOMETRY.unit_on(BlockAddr::new(15), 0);
     mapping.update(Lpa::new(3), Some(erased));
     mapping.update(Lpa::new(4), Some(erased));
 }

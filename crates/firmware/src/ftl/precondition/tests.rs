@@ -40,7 +40,7 @@ proptest! {
         prop_assert_eq!(state.lookup(Lpa::new(state.mapped_page_count())), None);
         let mut mapped = 0;
         for block in blocks() {
-            let pages = (0..GEOMETRY.pages_per_block).map(|page| GEOMETRY.page_on(block, page));
+            let pages = (0..GEOMETRY.units_per_block).map(|page| GEOMETRY.unit_on(block, page));
             let valid = pages.filter(|page| state.reverse(*page).is_some()).count() as u32;
             prop_assert_eq!(valid, state.valid_count(block));
             mapped += u64::from(valid);
@@ -53,7 +53,7 @@ proptest! {
 fn consecutive_pages_are_on_consecutive_channels_then_dies() {
     let state = precondition(100, 100);
     for page in 0..state.mapped_page_count() {
-        let die = GEOMETRY.die_of_page(state.lookup(Lpa::new(page)).unwrap());
+        let die = GEOMETRY.die_of_unit(state.lookup(Lpa::new(page)).unwrap());
         assert_eq!(u64::from(die.get()), page % 4);
         assert_eq!(u64::from(GEOMETRY.channel_of(die).get()), page % 2);
     }
@@ -64,7 +64,7 @@ fn a_placement_turns_stripes_and_keeps_each_on_all_dies() {
     let (in_order, turned) = (precondition(100, 100), placed(100, 100, 7));
     let die = |state: &Precondition, page: u64| {
         GEOMETRY
-            .die_of_page(state.lookup(Lpa::new(page)).unwrap())
+            .die_of_unit(state.lookup(Lpa::new(page)).unwrap())
             .get()
     };
     let pages = 0..in_order.mapped_page_count();
@@ -124,8 +124,9 @@ fn the_full_size_device_costs_a_table_of_one_die() {
         dies_per_chip: 8,
         planes_per_die: 1,
         blocks_per_plane: 128,
-        pages_per_block: 256,
-        page_size: PageSize::KIB_4,
+        units_per_block: 256,
+        unit_size: PageSize::KIB_4,
+        units_per_page: 1,
     };
     let config = FtlConfig {
         over_provisioning: Ratio::new(125, 1000),
@@ -134,7 +135,7 @@ fn the_full_size_device_costs_a_table_of_one_die() {
     let state = Precondition::new(geometry, &config);
     assert_eq!(state.starts.len(), 125);
     let pages = state.logical_page_count();
-    assert_eq!(pages, geometry.page_count() / 8 * 7);
+    assert_eq!(pages, geometry.unit_count() / 8 * 7);
     for page in (0..pages).step_by(999_983).chain([pages - 1]) {
         assert_eq!(
             state.reverse(state.lookup(Lpa::new(page)).unwrap()),

@@ -9,7 +9,7 @@ const BUFFER: BufferId = BufferId::new(HOST_BUFFERS);
 fn restore(config: &FtlConfig, flash: &mut Flash) -> Result<Ftl, UnsoundTables> {
     let tables = flash.tables.clone();
     Ftl::restore(
-        (GEOMETRY, config, TIMING),
+        (testing::geometry(config), config, TIMING),
         BUFFER,
         &tables,
         Time::ZERO,
@@ -60,16 +60,16 @@ fn cut_again_and_again(
 
 #[test]
 fn a_cut_at_any_record_loses_nothing_that_was_mapped() {
-    for seed in 0..4 {
-        let mut bench = cut_again_and_again(&testing::config(), seed, 300, 200);
+    for (seed, units_per_page) in (0..8).zip([1, 1, 2, 4].into_iter().cycle()) {
+        let mut bench = cut_again_and_again(&testing::paged(units_per_page), seed, 300, 200);
         bench.run(2_000);
     }
 }
 
 #[test]
 fn a_device_that_is_cut_at_every_turn_still_finds_room() {
-    for seed in 0..4 {
-        let mut bench = cut_again_and_again(&testing::config(), seed, 600, 12);
+    for (seed, units_per_page) in (0..8).zip([1, 1, 2, 4].into_iter().cycle()) {
+        let mut bench = cut_again_and_again(&testing::paged(units_per_page), seed, 600, 12);
         bench.run(2_000);
         assert!(bench.ftl.stats().erases > 0);
     }
@@ -122,10 +122,8 @@ fn damaged_tables_are_refused_with_what_is_wrong() {
             .map(|(lpa, ppa)| (Lpa::new(*lpa), Ppa::new(*ppa)));
         flash.tables.mapped = places.collect();
         flash.tables.blocks.insert(BlockAddr::new(block.0), block.1);
-        assert_eq!(
-            restore(&testing::config(), &mut flash).err(),
-            Some(expected)
-        );
+        let refused = restore(&testing::config(), &mut flash).err();
+        assert_eq!(refused, Some(expected));
     };
     let (lpa, ppa) = (Lpa::new, Ppa::new);
     let pages = Precondition::empty(GEOMETRY, &testing::config()).logical_page_count();
@@ -134,7 +132,7 @@ fn damaged_tables_are_refused_with_what_is_wrong() {
         (0, begun),
         UnsoundTables::NoSuchPage(lpa(pages)),
     );
-    let places = GEOMETRY.page_count();
+    let places = GEOMETRY.unit_count();
     check(
         &[(1, places)],
         (0, begun),
@@ -171,6 +169,10 @@ fn damaged_tables_are_refused_with_what_is_wrong() {
         (0, overfull),
         UnsoundTables::NoSuchBlock(BlockAddr::new(0)),
     );
+    let mut flash = Flash::new(testing::geometry(&testing::paged(4)), BTreeMap::new());
+    flash.tables.blocks.insert(BlockAddr::new(7), begun);
+    let refused = restore(&testing::paged(4), &mut flash).err();
+    assert_eq!(refused, Some(UnsoundTables::PartOfPage(BlockAddr::new(7))));
     let sentence = alloc::format!("{}", UnsoundTables::NothingThere(lpa(1), ppa(2)));
     assert!(
         sentence.ends_with("where no program has begun"),
@@ -196,7 +198,7 @@ fn a_device_of_32_gb_is_restored_without_a_search() {
         }
         fn mapped(&self) -> impl Iterator<Item = (Lpa, Ppa)> {
             // Scattered: an odd factor is a bijection of a power of two.
-            let mask = self.0.page_count() - 1;
+            let mask = self.0.unit_count() - 1;
             (0..self.1).map(move |lpa| {
                 (
                     Lpa::new(lpa),
@@ -206,7 +208,7 @@ fn a_device_of_32_gb_is_restored_without_a_search() {
         }
         fn blocks(&self) -> impl Iterator<Item = (BlockAddr, BlockRecord)> {
             let full = BlockRecord {
-                begun: self.0.pages_per_block,
+                begun: self.0.units_per_block,
                 ..BlockRecord::default()
             };
             (0..self.0.block_count()).map(move |block| (BlockAddr::new(block), full))
@@ -218,8 +220,9 @@ fn a_device_of_32_gb_is_restored_without_a_search() {
         dies_per_chip: 2,
         planes_per_die: 1,
         blocks_per_plane: 512,
-        pages_per_block: 256,
-        page_size: PageSize::KIB_4,
+        units_per_block: 256,
+        unit_size: PageSize::KIB_4,
+        units_per_page: 1,
     };
     let config = FtlConfig {
         over_provisioning: Ratio::new(125, 1000),

@@ -20,7 +20,7 @@ impl Tables {
         match record {
             Record::Mapped(lpa, ppa) => {
                 let block = self.blocks[&geometry.block_of(ppa)];
-                assert!(geometry.page_in_block(ppa) < block.begun && !block.is_retired);
+                assert!(geometry.unit_in_block(ppa) < block.begun && !block.is_retired);
                 self.unmap(lpa);
                 self.mapped.insert(lpa, ppa);
                 assert_eq!(self.holders.insert(ppa, lpa), None, "{ppa} holds one page");
@@ -28,7 +28,7 @@ impl Tables {
             Record::Unmapped(lpa) => self.unmap(lpa),
             Record::Begun(ppa) => {
                 let block = self.blocks.entry(geometry.block_of(ppa)).or_default();
-                let page = geometry.page_in_block(ppa);
+                let page = geometry.unit_in_block(ppa);
                 assert!(
                     page >= block.begun && !block.is_retired && !block.is_condemned,
                     "{ppa} is written once"
@@ -60,7 +60,7 @@ impl Tables {
     }
 
     fn assert_empty(&self, geometry: &FlashGeometry, block: BlockAddr) {
-        let pages = geometry.page_on(block, 0)..geometry.page_on(block, geometry.pages_per_block);
+        let pages = geometry.unit_on(block, 0)..geometry.unit_on(block, geometry.units_per_block);
         let held = self.holders.range(pages).count();
         assert_eq!(
             held, 0,

@@ -20,10 +20,10 @@ fn gc_operations(ftl: &Ftl) -> Vec<u32> {
         let page = match *operation {
             Operation::GcRead { source, .. } => source,
             Operation::GcProgram { ppa, .. } => ppa,
-            Operation::Erase { block } => GEOMETRY.page_on(block, 0),
+            Operation::Erase { block } => GEOMETRY.unit_on(block, 0),
             Operation::HostRead { .. } | Operation::HostProgram { .. } => continue,
         };
-        counts[GEOMETRY.die_of_page(page).index()] += 1;
+        counts[GEOMETRY.die_of_unit(page).index()] += 1;
     }
     counts
 }
@@ -41,7 +41,7 @@ fn run_until(bench: &mut Bench<ImplicitMapping>, is_wanted: impl Fn(&Operation) 
 fn a_preconditioned_device_collects_as_soon_as_a_block_is_full() {
     let config = testing::config();
     let mut bench = quiet_bench(&config);
-    for page in 0..GEOMETRY.die_count() * GEOMETRY.pages_per_block {
+    for page in 0..GEOMETRY.die_count() * GEOMETRY.units_per_block {
         bench.program(Lpa::new(u64::from(page)));
         drain(&mut bench);
     }
@@ -229,8 +229,9 @@ fn the_full_size_device_runs_in_memory_that_follows_changes() {
         dies_per_chip: 8,
         planes_per_die: 1,
         blocks_per_plane: 128,
-        pages_per_block: 256,
-        page_size: units::PageSize::KIB_4,
+        units_per_block: 256,
+        unit_size: units::PageSize::KIB_4,
+        units_per_page: 1,
     };
     let config = FtlConfig {
         over_provisioning: Ratio::new(125, 1000),
