@@ -41,7 +41,7 @@ impl<I: LogIndex> Controller<I> {
             log.drain_at_hand(at_hand);
             self.pump_log(now, platform);
         }
-        self.answer_if_stuck(now, platform);
+        self.settle(now, platform);
     }
 
     /// Whether a page is in the data cache.
