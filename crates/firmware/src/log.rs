@@ -231,6 +231,11 @@ impl<I: LogIndex> Log<I> {
         transactions.is_some_and(|transactions| transactions.has_line(lpa, line))
     }
 
+    /// The open transaction that has written the line.
+    pub(crate) fn holder(&self, lpa: Lpa, line: LineInPage) -> Option<TxId> {
+        self.transactions.as_ref()?.holder(lpa, line)
+    }
+
     /// Whether an open transaction has written a line of the page.
     #[inline]
     pub(crate) fn has_open(&self, lpa: Lpa) -> bool {

@@ -124,6 +124,89 @@ fn a_transaction_that_the_log_cannot_keep_is_refused_with_the_reason() {
     assert_eq!(answer(&device.send(1, run(2, ONE), 1, 3)), too_large);
 }
 
+/// Half of what a half holds may be open or reserved: eight lines of sixteen.
+#[test]
+fn reserved_room_is_for_its_transaction_alone_and_comes_back() {
+    let mut device = device(16);
+    let run = |count, tx| RequestOp::WriteRun { count, tx };
+    let refused = |why| Answer::Refused(why);
+    assert_eq!(device.controller.most_open_lines(), 8);
+    assert_eq!(device.controller.reserve(ONE, 9), Err(Refusal::TooLarge));
+    assert_eq!(device.controller.reserve(ONE, 5), Ok(()));
+    assert_eq!(device.controller.reserve(ONE, 1), Err(Refusal::NameInUse));
+    assert_eq!(device.controller.reserve(TWO, 4), Err(Refusal::NoRoom));
+    // Others have the rest.
+    let no_room = refused(Refusal::NoRoom);
+    assert_eq!(answer(&device.send(1, run(4, TWO), 2, 0)), no_room);
+    assert_eq!(answer(&device.send(1, run(3, TWO), 2, 0)), Answer::Written);
+    assert_eq!(device.controller.reserve(TWO, 1), Err(Refusal::NameInUse));
+    // Its lines count once, however often they are written.
+    for _ in 0..3 {
+        assert_eq!(answer(&device.send(1, run(5, ONE), 1, 0)), Answer::Written);
+        device.controller.audit();
+    }
+    let beyond = refused(Refusal::BeyondReservation);
+    assert_eq!(answer(&device.send(1, run(2, ONE), 1, 4)), beyond);
+    assert_eq!(
+        end(&mut device, RequestOp::Commit { tx: ONE }),
+        Answer::Written
+    );
+    assert_eq!(device.controller.reserve(ONE, 1), Err(Refusal::NameInUse));
+    let three = TxId::new(3);
+    assert_eq!(device.controller.reserve(three, 5), Ok(()));
+    assert_eq!(
+        end(&mut device, RequestOp::Abort { tx: TWO }),
+        Answer::Written
+    );
+    assert_eq!(
+        end(&mut device, RequestOp::Commit { tx: three }),
+        Answer::Written
+    );
+    assert_eq!(
+        device.controller.reserve(three, 8),
+        Ok(()),
+        "it has committed nothing"
+    );
+    device.controller.audit();
+}
+
+/// Whatever else is logged meanwhile, and however often halves are sealed.
+#[test]
+fn what_is_reserved_finds_room_in_a_full_log() {
+    let mut device = device(8);
+    assert_eq!(device.controller.reserve(ONE, 4), Ok(()));
+    let mut answers = Vec::new();
+    for round in 0..40 {
+        write(
+            &mut device,
+            round,
+            TxId::NONE,
+            3 + u64::from(round % 5),
+            u64::from(round % 7),
+        );
+        if round % 3 == 0 {
+            let id = 100 + round;
+            answers.extend(write(&mut device, id, ONE, 1, u64::from(round / 3 % 4)));
+        }
+        answers.extend(device.settle(Picos::from_micros(200)));
+        device.controller.audit();
+    }
+    let refused = answers
+        .iter()
+        .filter(|it| matches!(it.answer, Answer::Refused(_)));
+    assert_eq!(refused.count(), 0);
+    let stats = *device.controller.stats();
+    assert!(
+        stats.migrated_lines > 8 && stats.compactions > 2,
+        "{stats:?}"
+    );
+    assert_eq!(
+        end(&mut device, RequestOp::Abort { tx: ONE }),
+        Answer::Written
+    );
+    assert_eq!(read(&mut device, 1, 0), 0);
+}
+
 /// The half is sealed while a line is open that it has in a committed version too: that one is
 /// programmed, and the open one moves.
 #[test]

@@ -6,7 +6,7 @@ use firmware::{
     Controller, ControllerConfig, ControllerStats, Durable, Failures, FtlStats, Fullness, Health,
     LogIndexKind, NandFault, NandTag, Platform, Refusal, Request, Timer, UnsoundState,
 };
-use units::{Time, TxId};
+use units::{LineAddr, Time, TxId};
 
 /// A controller with either index of the log.
 #[derive(Clone)]
@@ -71,6 +71,11 @@ impl AnyController {
     /// Lines of open transactions that the log keeps at most.
     pub fn most_open_lines(&self) -> u32 {
         either!(self, controller => controller.most_open_lines())
+    }
+
+    /// The open transaction that has written a line.
+    pub fn holder(&self, line: LineAddr) -> Option<TxId> {
+        either!(self, controller => controller.holder(line))
     }
 
     /// Keeps room for so many lines of a transaction.

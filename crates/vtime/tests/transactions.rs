@@ -24,6 +24,10 @@ const LINE: u64 = 64;
 
 /// A log of which 108 lines may be open, and a TxLog of so many commits.
 fn config(commits: u32) -> DeviceConfig {
+    config_with(commits, &[])
+}
+
+fn config_with(commits: u32, more: &[&str]) -> DeviceConfig {
     let tx_log = format!("ssd.log.tx_log={}B", 4 * commits);
     let sets = [
         "nand.channels=2",
@@ -43,6 +47,7 @@ fn config(commits: u32) -> DeviceConfig {
     ];
     let layers: Vec<Layer> = sets
         .iter()
+        .chain(more)
         .map(|set| Layer::assignment(set).unwrap())
         .collect();
     DeviceConfig::of_preset("bytefs", &layers).unwrap()
@@ -483,6 +488,86 @@ fn a_drain_brings_what_is_logged_to_flash() {
         assert!(device.stats().flash.programs > before);
         assert_eq!(line_of(&device, 8).await, 1);
     });
+}
+
+/// Every program fails, so the log cannot be compacted for the second commit: it is refused, and
+/// what it would have committed is taken back. Who waits for its line goes on.
+#[test]
+fn a_commit_that_flash_has_no_room_for_is_taken_back_and_who_waits_goes_on() {
+    let faults = [
+        "faults.program_failure=100%",
+        "faults.rated_wear=10",
+        "faults.initial_wear=10",
+    ];
+    let engine = DeviceEngine::in_memory(&config_with(1, &faults), Pace::None).unwrap();
+    let mut machine = Machine::new(engine, 1);
+    let notes: Notes<String> = Rc::default();
+    let (device, log) = (machine.device(), Rc::clone(&notes));
+    machine.spawn("holder", async move {
+        for value in [1, 2] {
+            let tx = Transaction::begin(&device, TxOptions::reserving(1))
+                .await
+                .unwrap();
+            tx.write(at(0), &lines(1, value)).await.unwrap();
+            let id = tx.id();
+            let done = tx.commit().await.map(|(_, atomicity)| atomicity);
+            log.borrow_mut().push(format!("commit {value}: {done:?}"));
+            let unknown = DeviceError::UnknownTransaction { tx: id };
+            assert_eq!(device.abort(id).await, Err(unknown));
+        }
+        let mut found = [0; 64];
+        device.read(at(0), &mut found).await.unwrap();
+        assert_eq!(found[63], 1, "the second one is taken back");
+    });
+    let (device, clock, log) = (machine.device(), machine.clock(), Rc::clone(&notes));
+    machine.spawn("waiter", async move {
+        sleep(&clock, 60).await;
+        let written = device.write(at(0), &[9; 8], TxId::NONE).await;
+        log.borrow_mut()
+            .push(format!("waiter: {}", written.is_ok()));
+        // The room of both is free.
+        let all = TxOptions {
+            conflict: Conflict::Refuse,
+            ..TxOptions::reserving(108)
+        };
+        assert!(device.begin(all).await.is_ok());
+    });
+    machine.run().unwrap();
+    let expected = ["commit 1: Ok(Whole)", "commit 2: Err(ReadOnly)"];
+    assert_eq!(notes.borrow()[..2], expected);
+    assert!(notes.borrow()[2].starts_with("waiter"), "{notes:?}");
+    machine.engine().audit();
+}
+
+/// The rest of the line is read before the write: it must not be what an abort takes back.
+#[test]
+fn a_write_of_a_part_of_a_line_brings_back_nothing_that_was_aborted() {
+    for delay in 0..60 {
+        let mut machine = machine();
+        let (device, clock) = (machine.device(), machine.clock());
+        machine.spawn("aborts", async move {
+            let tx = Transaction::begin(&device, TxOptions::default())
+                .await
+                .unwrap();
+            tx.write(at(0), &lines(2, 7)).await.unwrap();
+            sleep(&clock, 20).await;
+            tx.abort().await.unwrap();
+        });
+        let (device, clock) = (machine.device(), machine.clock());
+        machine.spawn("writes", async move {
+            let then = clock.now() + micros(15) + Picos::from_nanos(250 * delay);
+            clock.sleep_until(then).await;
+            // The end of one line and the beginning of the next one.
+            let written = ByteAddr::new(60);
+            device.write(written, &[9; 8], TxId::NONE).await.unwrap();
+            let mut found = [0; 128];
+            device.read(at(0), &mut found).await.unwrap();
+            let mut expected = [0; 128];
+            expected[60..68].fill(9);
+            assert_eq!(found, expected, "after {delay} quarters of a microsecond");
+        });
+        machine.run().unwrap();
+    }
 }
 
 /// What a transaction or a write has left.

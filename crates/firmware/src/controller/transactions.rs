@@ -7,7 +7,7 @@ use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Refusal, Request, Response, Served,
 };
 use units::address::LINE_BYTES;
-use units::{Bytes, LineInPage, LineMask, Lpa, Time, TxId};
+use units::{Bytes, LineAddr, LineInPage, LineMask, Lpa, Time, TxId};
 
 impl<I: LogIndex> Controller<I> {
     /// Whether an open transaction has written the line.
@@ -39,6 +39,12 @@ impl<I: LogIndex> Controller<I> {
     /// transaction that is not split writes no more. 0: there are no transactions.
     pub fn most_open_lines(&self) -> u32 {
         self.log.as_ref().map_or(0, |log| log.most_open_lines())
+    }
+
+    /// The open transaction that has written a line.
+    pub fn holder(&self, line: LineAddr) -> Option<TxId> {
+        let (lpa, in_page) = self.split(line);
+        self.log.as_ref()?.holder(lpa, in_page)
     }
 
     /// The host asks, before the first write of a transaction, for room for so many lines of it:

@@ -101,6 +101,13 @@ impl Transactions {
         !self.lines.is_empty() && self.lines.contains_key(&(lpa, line))
     }
 
+    pub(super) fn holder(&self, lpa: Lpa, line: LineInPage) -> Option<TxId> {
+        if !self.has_page(lpa) {
+            return None;
+        }
+        self.lines.get(&(lpa, line)).map(|open| open.tx)
+    }
+
     /// Another open transaction that has written one of these lines.
     pub(super) fn conflict(
         &self,

@@ -7,7 +7,7 @@ use core::task::{Context, Waker};
 use device::RealDevice;
 use port::{
     Acknowledge, Atomicity, Command, Conflict, Device, DeviceError, Drive, Outcome, Payload,
-    TxOptions,
+    Transaction, TxOptions,
 };
 use shm::Client;
 use units::{ByteAddr, Bytes, Stream, TxId};
@@ -167,6 +167,78 @@ fn transactions_are_of_one_client_and_end_with_it() {
     assert_eq!((stats.commits, stats.aborts), (1, 1));
     assert_eq!(stats, other.statistics().unwrap());
     serving.end();
+}
+
+#[test]
+fn a_transaction_begins_without_the_server_and_reserves_with_it() {
+    let serving = Serving::new("shm-reserve");
+    let (one, other) = (serving.connect(), serving.connect());
+    let limits = one.shape().transactions.unwrap();
+    // Numbers are each connection's own.
+    let begin = |client: &Client| client.wait(client.begin(TxOptions::default())).unwrap();
+    assert_eq!((begin(&one), begin(&other)), (TxId::new(1), TxId::new(1)));
+    let late = TxId::new(1);
+    one.wait(one.write(at(0), b"one", late)).unwrap();
+    let reserve = one.reserve(late, 1, Conflict::Wait);
+    let error = Err(DeviceError::LateReservation { tx: late });
+    assert_eq!(
+        one.wait(reserve),
+        error,
+        "the client's number, not the device's"
+    );
+    let all = TxOptions {
+        conflict: Conflict::Refuse,
+        ..TxOptions::reserving(limits.lines)
+    };
+    assert_eq!(other.wait(other.begin(all)), Err(DeviceError::LogFull));
+    let large = TxOptions::reserving(limits.lines + 1);
+    let error = DeviceError::TooLarge { most: limits.lines };
+    assert_eq!(other.wait(other.begin(large)), Err(error));
+    // Dropped, and aborted without a wait: all of the log is free.
+    let dropped = one
+        .wait(Transaction::begin(&one, TxOptions::default()))
+        .unwrap();
+    one.wait(dropped.write(at(64), b"x")).unwrap();
+    drop(dropped);
+    one.wait(one.abort(late)).unwrap();
+    let options = TxOptions::reserving(limits.lines);
+    let tx = other.wait(Transaction::begin(&other, options)).unwrap();
+    let lines = vec![7; 64 * limits.lines as usize];
+    other.wait(tx.write(at(0), &lines)).unwrap();
+    let beyond = DeviceError::BeyondReservation {
+        tx: tx.id(),
+        lines: limits.lines,
+    };
+    assert_eq!(other.wait(tx.write(at(lines.len()), b"x")), Err(beyond));
+    let (_, atomicity) = other.wait(tx.commit()).unwrap();
+    assert_eq!(atomicity, Atomicity::Whole);
+    other.wait(other.drain()).unwrap();
+    let mut found = vec![0; lines.len()];
+    one.wait(one.read(at(0), &mut found)).unwrap();
+    assert!(found == lines);
+    serving.end();
+}
+
+#[test]
+fn a_server_that_stops_lets_nobody_wait_for_what_is_open() {
+    let serving = Serving::new("shm-stop-tx");
+    let (one, other) = (serving.connect(), serving.connect());
+    let tx = one.wait(one.begin(TxOptions::default())).unwrap();
+    one.wait(one.write(at(0), b"open", tx)).unwrap();
+    let mut late = pin!(other.write(at(0), b"late", TxId::NONE));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(late.as_mut().poll(&mut context).is_pending());
+    // It goes through the same ring, so the server has both.
+    let mut found = [0; 4];
+    other.wait(other.read(at(64), &mut found)).unwrap();
+    assert!(late.as_mut().poll(&mut context).is_pending());
+    let (_, place) = serving.end();
+    other.wait(late).unwrap();
+    let again = Serving::of(place);
+    let client = again.connect();
+    client.wait(client.read(at(0), &mut found)).unwrap();
+    assert_eq!(&found, b"late");
+    again.end();
 }
 
 #[test]

@@ -221,20 +221,12 @@ impl<B: DataPlane> Engine<B> {
                 self.relieve(now);
                 return false;
             }
-            (Refusal::Conflict { with }, _) if self.may_wait(index) => {
-                if self.closes_a_circle(tx, with) {
-                    let at = operation.line.byte();
-                    self.fail(index, DeviceError::Deadlock { at });
-                    return true;
-                }
+            (Refusal::Conflict { with }, _) => {
                 self.host.operations[id.index()].phase = Phase::Ready;
-                self.wait_for(now, index, State::Conflict(with));
-                self.relieve(now);
-                return false;
-            }
-            (Refusal::Conflict { .. }, _) => {
-                let at = operation.line.byte();
-                self.fail(index, DeviceError::Locked { at });
+                match self.wait_for_holder(now, index, with, operation.line) {
+                    Ok(()) => return false,
+                    Err(error) => self.fail(index, error),
+                }
             }
             (Refusal::ReadOnly, _) => {
                 self.fail(index, DeviceError::ReadOnly);
@@ -280,7 +272,7 @@ impl<B: DataPlane> Engine<B> {
         open.may_split && !open.is_aborting
     }
 
-    fn fail(&mut self, index: u32, error: DeviceError) {
+    pub(super) fn fail(&mut self, index: u32, error: DeviceError) {
         self.commands[index as usize]
             .error
             .get_or_insert(Box::new(error));

@@ -192,7 +192,7 @@ impl<B: DataPlane> Engine<B> {
             config.no_transactions.clone(),
         );
         Self {
-            link: Link::new(config.link.clone(), host.queue.now()),
+            link: Link::new(config.link, host.queue.now()),
             soc,
             host,
             config,
@@ -367,7 +367,7 @@ impl<B: DataPlane> Engine<B> {
             byte_domain: domain(has_log),
             block_domain: domain(has_battery),
             transactions: has_transactions.then_some(limits),
-            costs: self.config.link.clone(),
+            costs: self.config.link,
             pmem: Bytes::ZERO,
         }
     }

@@ -340,6 +340,9 @@ impl<B: DataPlane> Engine<B> {
                 running.end - 1
             };
             let place = running.edge_place(edge);
+            if self.meets_holder(now, index, LineAddr::new(line)) {
+                return;
+            }
             return self.send_beside(
                 now,
                 index,

@@ -25,7 +25,7 @@ use super::operation::Phase;
 use crate::bytes::DataPlane;
 use firmware::RequestOp;
 use port::{Command, DeviceError};
-use units::{RequestId, Time, TxId};
+use units::{LineAddr, RequestId, Time, TxId};
 
 impl<B: DataPlane> Engine<B> {
     /// A command waits for something else than operations. What it has not sent leaves the order,
@@ -143,6 +143,49 @@ impl<B: DataPlane> Engine<B> {
             at = self.host.operations[at as usize].next;
         }
         self.commands[index as usize].next = at;
+    }
+
+    /// A command comes to a line of the open transaction that the firmware knows as `with`: it waits
+    /// for its end.
+    ///
+    /// # Errors
+    /// It is not to wait, or would wait for itself.
+    pub(super) fn wait_for_holder(
+        &mut self,
+        now: Time,
+        index: u32,
+        with: TxId,
+        line: LineAddr,
+    ) -> Result<(), DeviceError> {
+        let at = line.byte();
+        if !self.may_wait(index) {
+            return Err(DeviceError::Locked { at });
+        }
+        let tx = self.commands[index as usize].command.transaction();
+        if self.closes_a_circle(tx, with) {
+            return Err(DeviceError::Deadlock { at });
+        }
+        self.wait_for(now, index, State::Conflict(with));
+        self.relieve(now);
+        Ok(())
+    }
+
+    /// Whether another open transaction has a line that a write covers in part. What would be read
+    /// of it may be taken back before the write is there, so the write waits before it reads; or it
+    /// is refused.
+    pub(super) fn meets_holder(&mut self, now: Time, index: u32, line: LineAddr) -> bool {
+        let Some(with) = self.soc.controller.holder(line) else {
+            return false;
+        };
+        let tx = self.commands[index as usize].command.transaction();
+        if tx.is_some_and(|tx| self.transactions.name(tx) == with) {
+            return false;
+        }
+        if let Err(error) = self.wait_for_holder(now, index, with, line) {
+            self.fail(index, error);
+            self.settle_failed(now, index);
+        }
+        true
     }
 
     /// Whether a write of `tx` that waits for the transaction known as `with` would wait for
