@@ -37,6 +37,9 @@ units::parameters! {
         read_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "ByteFS Table 4 (3.5GB/s); SkyByte Table II (16GB/s)";
         /// Bandwidth from host to device.
         write_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "ByteFS Table 4 (2.5GB/s); SkyByte Table II (16GB/s)";
+        /// The block of the block port, which takes any number of them. A write of a part of a
+        /// mapping unit is put together with the rest in the device.
+        block: PageSize, "a power of two from 64B to ftl.mapping_unit", "ours: 4KiB; 512B is the sector of older file systems";
         /// Transactions that may be open at a time.
         transactions: u32, "1 to 1048576", "ours";
     }
@@ -147,9 +150,9 @@ impl DeviceConfig {
 
     /// The configuration that [`DeviceConfig::to_toml`] wrote. Images that were made before there
     /// was a parameter say nothing of it: they have what all presets stand on, as flash that does
-    /// not fail. What they map is the flash page, which was one with the mapping unit. Keys that
-    /// have another name now are read as that one. Of `device.dram_bandwidth`, which older ones
-    /// have, nothing is taken.
+    /// not fail. What they map is the flash page, which was one with mapping unit and block. Keys
+    /// that have another name now are read as that one. Of `device.dram_bandwidth`, which older
+    /// ones have, nothing is taken.
     ///
     /// # Errors
     /// As [`DeviceConfig::of_preset`].
@@ -160,12 +163,16 @@ impl DeviceConfig {
             .lines()
             .filter(|line| !line.starts_with("dram_bandwidth = "));
         let kept: Vec<&str> = kept.collect();
-        let has_unit = kept.iter().any(|line| line.starts_with("mapping_unit = "));
+        let says = |key: &str| kept.iter().any(|line| line.starts_with(key));
+        let (has_unit, has_block) = (says("mapping_unit = "), says("block = "));
         let written = Layer::new("the image", kept.join("\n"));
         all.push(KNOWN.translated(&written)?);
         let mut config: Self = KNOWN.configuration(&all)?;
         if !has_unit {
             config.ftl.mapping_unit = config.nand.page_size;
+        }
+        if !has_block {
+            config.device.block = config.ftl.mapping_unit;
         }
         config.checked()
     }
@@ -265,6 +272,13 @@ impl DeviceConfig {
     /// What a device of real bytes cannot be.
     fn beyond_the_sections(&self) -> Vec<String> {
         let mut problems = Vec::new();
+        let (block, unit) = (self.device.block, self.ftl.mapping_unit);
+        if block.bytes() > unit.bytes() {
+            problems.push(format!(
+                "device.block is {block}; it must be at most ftl.mapping_unit, which is {unit}: \
+                 set one or the other"
+            ));
+        }
         for (key, share) in [
             ("fill", self.ftl.fill),
             ("overwritten", self.ftl.overwritten),
@@ -338,12 +352,18 @@ mod tests {
 
     #[test]
     fn what_says_nothing_of_a_mapping_unit_maps_flash_pages() {
-        let layers = ["nand.page_size=16KiB", "ftl.mapping_unit=16KiB"];
+        let layers = [
+            "nand.page_size=16KiB",
+            "ftl.mapping_unit=16KiB",
+            "device.block=16KiB",
+        ];
         let layers = layers.map(|set| Layer::assignment(set).unwrap());
         let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
         let mut table: toml::Table = toml::from_str(&config.to_toml()).unwrap();
         let ftl = table.get_mut("ftl").unwrap().as_table_mut().unwrap();
         ftl.remove("mapping_unit").unwrap();
+        let device = table.get_mut("device").unwrap().as_table_mut().unwrap();
+        device.remove("block").unwrap();
         let older = DeviceConfig::from_toml(&toml::to_string(&table).unwrap()).unwrap();
         assert_eq!(older, config);
         assert_eq!(older.geometry().units_per_page, 1);
@@ -353,6 +373,7 @@ mod tests {
     fn a_wrong_value_is_named_with_its_key() {
         assert!(problems("device.line_reads=0").contains("device.line_reads is 0"));
         assert!(problems("ftl.fill=10%").contains("begins empty"));
+        assert!(problems("device.block=8KiB").contains("at most ftl.mapping_unit, which is 4KiB"));
         let unit = problems("ftl.mapping_unit=8KiB");
         assert!(
             unit.contains("must be at most nand.page_size, which is 4KiB"),

@@ -121,7 +121,7 @@ impl DeviceEngine {
             next_transaction,
             no_transactions,
             operations_at_a_time: OPERATIONS_AT_A_TIME,
-            takes_partial_pages: false,
+            block: Some(config.device.block),
         };
         let controller = config.controller();
         let engine = Engine::recover(&controller, &image.view, resources, engine_config, begin);

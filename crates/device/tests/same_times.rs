@@ -48,7 +48,7 @@ fn without_bytes(config: &DeviceConfig, begin: Time) -> soc::Engine<NoBytes> {
         next_transaction: 1,
         no_transactions: None,
         operations_at_a_time: 256,
-        takes_partial_pages: false,
+        block: Some(config.page()),
     };
     let controller = config.controller();
     soc::Engine::recover(&controller, &Nothing, resources, engine, begin).unwrap()

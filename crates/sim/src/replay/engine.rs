@@ -74,7 +74,7 @@ impl Engine {
             next_transaction: 1,
             no_transactions: None,
             operations_at_a_time: u32::MAX,
-            takes_partial_pages: true,
+            block: None,
         };
         Self {
             device: Device::new(&config.controller(), device::resources(&config), engine),

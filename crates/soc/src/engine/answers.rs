@@ -71,13 +71,7 @@ impl<B: DataPlane> Engine<B> {
         let is_done = match answer {
             Answer::Data | Answer::Written => self.on_done(now, id),
             Answer::Delay => panic!("a read is answered with a delay that nobody allowed"),
-            Answer::Poison => {
-                let line = self.host.operations[id.index()].line;
-                let first = line.lpa(self.config.page);
-                let first = first.line(self.config.page, LineInPage::new(0)).byte();
-                self.fail(index, DeviceError::Lost { at: first });
-                true
-            }
+            Answer::Poison => self.on_poison(now, id),
             Answer::Refused(refusal) => self.on_refused(now, id, refusal),
         };
         if matches!(role, Role::Edge | Role::Alone) {
@@ -135,6 +129,44 @@ impl<B: DataPlane> Engine<B> {
         self.leave(now, id);
     }
 
+    /// Flash has lost lines that were read. A page of which a part is written keeps them; whoever
+    /// reads is told, unless they are not of what was asked.
+    #[cold]
+    fn on_poison(&mut self, now: Time, id: RequestId) -> bool {
+        let operation = &self.host.operations[id.index()];
+        let (index, page) = (operation.command, self.config.page);
+        let (line, lines, place) = (operation.line, operation.lines, operation.place);
+        let running = &self.commands[index as usize];
+        if operation.role == Role::Partial {
+            return self.on_done(now, id);
+        }
+        let asked = running.asked_of(line.get(), lines);
+        let is_part = running.part_at(place, page).is_some() && asked.start < asked.end;
+        if is_part {
+            let ahead = usize::try_from((asked.start - line.get()) * LINE).expect("of a page");
+            let bytes = &mut self.soc.resources.bytes;
+            bytes.place(id, index as usize, place + ahead, asked.end - asked.start);
+            if !bytes.is_poisoned(id) {
+                return self.on_done(now, id);
+            }
+        }
+        let first = line.lpa(page).line(page, LineInPage::new(0)).byte();
+        self.fail(index, DeviceError::Lost { at: first });
+        true
+    }
+
+    /// Puts together the page of an operation and what the command has of it, if that is a part.
+    fn join_part(&mut self, id: RequestId) {
+        let operation = &self.host.operations[id.index()];
+        let running = &self.commands[operation.command as usize];
+        let is_part = running.part_at(operation.place, self.config.page).is_some();
+        let index = operation.command as usize;
+        if is_part && let Some(buffer) = self.soc.resources.bytes.buffer(index) {
+            let lines = (operation.line.get(), operation.lines);
+            running.join_part(operation.place, lines, buffer);
+        }
+    }
+
     /// Says whether the operation is done with its answer, or has another request to make.
     #[inline]
     fn on_done(&mut self, now: Time, id: RequestId) -> bool {
@@ -159,15 +191,19 @@ impl<B: DataPlane> Engine<B> {
                     self.transactions.get_mut(tx).has_written = true;
                 }
             }
+            RequestOp::ReadPage if operation.role == Role::Partial => {
+                self.write_partial(now, id);
+                return false;
+            }
             RequestOp::ReadPage => {
-                self.stats.block_port.to_host += moved;
-                if operation.role == Role::Partial {
-                    self.write_partial(now, id);
-                    return false;
+                let asked = self.asked_bytes(id);
+                self.stats.block_port.to_host += asked;
+                if asked != moved {
+                    self.join_part(id);
                 }
             }
             RequestOp::WritePage | RequestOp::WritePageThrough => {
-                self.stats.block_port.to_device += moved;
+                self.stats.block_port.to_device += self.asked_bytes(id);
             }
             // A transaction that did not fit was committed as far as it is, and goes on.
             RequestOp::Commit { .. } => {
@@ -181,8 +217,16 @@ impl<B: DataPlane> Engine<B> {
         true
     }
 
-    /// A page that is written in part was read: it is written.
+    /// A page that is written in part was read: it is written, unless what was read of it may have
+    /// been taken back since.
     fn write_partial(&mut self, now: Time, id: RequestId) {
+        let operation = &self.host.operations[id.index()];
+        let running = &self.commands[operation.command as usize];
+        let part = running.part_at(operation.place, self.config.page);
+        if part.is_some_and(|part| running.aborts[part] != self.aborts) {
+            return self.send_within(now, id);
+        }
+        self.join_part(id);
         let operation = &mut self.host.operations[id.index()];
         operation.role = Role::Part;
         operation.op = match self.commands[operation.command as usize].command {
@@ -191,7 +235,20 @@ impl<B: DataPlane> Engine<B> {
         };
         operation.created = now;
         self.partial_writes += 1;
-        self.send(now, id);
+        self.send_within(now, id);
+    }
+
+    /// An operation that was refused begins anew when it may. A page of which a part is written is
+    /// read again: others may write it meanwhile.
+    fn begin_anew(&mut self, id: RequestId) {
+        let operation = &mut self.host.operations[id.index()];
+        operation.phase = Phase::Ready;
+        let running = &self.commands[operation.command as usize];
+        let is_part = running.part_at(operation.place, self.config.page).is_some();
+        if is_part && operation.op.is_write() {
+            operation.role = Role::Partial;
+            operation.op = RequestOp::ReadPage;
+        }
     }
 
     /// What a refusal means. Says whether the operation is done, and its command with it.
@@ -203,7 +260,7 @@ impl<B: DataPlane> Engine<B> {
         let tx = command.transaction();
         match (refusal, tx) {
             (Refusal::TooLarge, Some(tx)) if self.may_split(tx) && self.has_part(tx) => {
-                self.host.operations[id.index()].phase = Phase::Ready;
+                self.begin_anew(id);
                 self.split(now, index, tx);
                 return false;
             }
@@ -212,17 +269,17 @@ impl<B: DataPlane> Engine<B> {
                 if operation.op.transaction() == self.transactions.name(tx) {
                     self.transactions.rename(tx);
                 }
-                self.host.operations[id.index()].phase = Phase::Ready;
+                self.begin_anew(id);
                 return false;
             }
             (Refusal::NoRoom, Some(_)) if self.may_wait(index) => {
-                self.host.operations[id.index()].phase = Phase::Ready;
+                self.begin_anew(id);
                 self.wait_for(now, index, State::Room);
                 self.relieve(now);
                 return false;
             }
             (Refusal::Conflict { with }, _) => {
-                self.host.operations[id.index()].phase = Phase::Ready;
+                self.begin_anew(id);
                 match self.wait_for_holder(now, index, with, operation.line) {
                     Ok(()) => return false,
                     Err(error) => self.fail(index, error),

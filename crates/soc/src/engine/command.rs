@@ -6,9 +6,10 @@
 //! byte port that covers a line in part reads that line first (D21), into an edge behind the
 //! command's buffer.
 
+use core::ops::Range;
 use port::{Atomicity, Command, Completion, Conflict, DeviceError};
 use units::address::LINE_BYTES;
-use units::{ByteAddr, Bytes, Picos, Time, TxId};
+use units::{ByteAddr, Bytes, PageSize, Picos, Time, TxId};
 
 /// No operation.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -66,6 +67,9 @@ pub struct Running {
     pub in_flight: u32,
     /// Lines at the edges that are still to be read: the first one, the last one.
     pub edges: [bool; 2],
+    /// Of the first page and the last one that are written in part: how many aborts had reached the
+    /// device when they were read.
+    pub aborts: [u64; 2],
     /// When it was asked.
     pub submitted: Time,
     /// When the host knows of what is done so far.
@@ -94,6 +98,7 @@ impl Default for Running {
             left: 0,
             in_flight: 0,
             edges: [false; 2],
+            aborts: [0; 2],
             submitted: Time::ZERO,
             finished: Time::ZERO,
             parts: 0,
@@ -155,9 +160,14 @@ impl Running {
         usize::try_from(self.at - self.first * LINE).expect("less than a line")
     }
 
-    /// Bytes of the buffer: the lines, and a line for each edge that is read.
-    pub fn buffer_bytes(&self) -> usize {
+    /// Bytes of the buffer: the lines, and a line for each edge that is read; of the block port a
+    /// page for each that is read and not wholly of the command.
+    pub fn buffer_bytes(&self, page: PageSize) -> usize {
+        let whole = page.bytes().get() - 1;
         match self.command {
+            command if command.is_block() && (self.at | self.size) & whole != 0 => {
+                self.part_place(2, page)
+            }
             Command::Trim | Command::Reserve(_) => 0,
             _ if self.edges != [false; 2] => self.edge_place(2),
             _ => self.edge_place(0),
@@ -168,6 +178,44 @@ impl Running {
     pub fn edge_place(&self, edge: usize) -> usize {
         let lines = usize::try_from((self.end - self.first) * LINE).expect("it is in memory");
         lines + edge * (LINE as usize)
+    }
+
+    /// Where the page is in the buffer of which the first or last part is of the command.
+    pub fn part_place(&self, part: usize, page: PageSize) -> usize {
+        let lines = match self.command {
+            Command::Trim => 0,
+            _ => self.edge_place(0),
+        };
+        lines + part * page.bytes().get() as usize
+    }
+
+    /// Which of the two pages of which a part is of the command is at this place of the buffer, if
+    /// one is.
+    #[inline]
+    pub fn part_at(&self, place: usize, page: PageSize) -> Option<usize> {
+        let part = place.checked_sub(self.part_place(0, page))? / page.bytes().get() as usize;
+        (self.command.is_block() && part < 2).then_some(part)
+    }
+
+    /// The lines of `lines` lines from `first` on that are of the command.
+    #[inline]
+    pub fn asked_of(&self, first: u64, lines: u16) -> Range<u64> {
+        first.max(self.first)..(first + u64::from(lines)).min(self.end)
+    }
+
+    /// Puts together what the host asks for and the page at `place` of which it is a part, and
+    /// which begins with line `first`: what is read goes to the host, what is written into the
+    /// page.
+    pub fn join_part(&self, place: usize, (first, lines): (u64, u16), buffer: &mut [u8]) {
+        let bytes = |lines: u64| usize::try_from(lines * LINE).expect("it is in memory");
+        let asked = self.asked_of(first, lines);
+        let in_page = place + bytes(asked.start - first)..place + bytes(asked.end - first);
+        let of_host = bytes(asked.start - self.first)..bytes(asked.end - self.first);
+        match self.command {
+            Command::Trim => buffer[in_page].fill(0),
+            command if command.is_write() => buffer.copy_within(of_host, in_page.start),
+            _ => buffer.copy_within(in_page, of_host.start),
+        }
     }
 
     /// Puts what was read of a line at an edge around what the host writes of it.

@@ -48,8 +48,11 @@ const LAST: Time = Time::from_picos(1 << 63);
 pub struct EngineConfig {
     /// The link.
     pub link: LinkConfig,
-    /// The flash page, which is the unit of the block port.
+    /// The logical page: what the firmware is asked for at a time.
     pub page: PageSize,
+    /// The block of the block port, which takes any number of them: at most a page. Pages that are
+    /// written in part are read first, in the device. None: it takes any range, without bytes.
+    pub block: Option<PageSize>,
     /// Bytes of the logical space.
     pub capacity: Bytes,
     /// Stores reach a write log, which survives a power cut.
@@ -64,9 +67,6 @@ pub struct EngineConfig {
     pub no_transactions: Option<DeviceError>,
     /// Operations of a block command that are with the device at a time.
     pub operations_at_a_time: u32,
-    /// Whether the block port takes ranges that are not whole pages: the host reads what it writes
-    /// in part. Only without bytes.
-    pub takes_partial_pages: bool,
 }
 
 /// What the firmware sees of the host: the queue, and the requests that it answers.
@@ -142,6 +142,8 @@ pub struct Engine<B> {
     ordered: u64,
     /// Pages that were read because only a part of them was written.
     partial_writes: u64,
+    /// Aborts that have reached the device: what was read before may have been taken back.
+    aborts: u64,
     stopped: Option<String>,
 }
 
@@ -210,6 +212,7 @@ impl<B: DataPlane> Engine<B> {
             stats: DeviceStats::default(),
             ordered: 0,
             partial_writes: 0,
+            aborts: 0,
             stopped: None,
         }
     }
@@ -238,6 +241,7 @@ impl<B: DataPlane> Engine<B> {
             stats: self.stats,
             ordered: self.ordered,
             partial_writes: self.partial_writes,
+            aborts: self.aborts,
             stopped: self.stopped.clone(),
         }
     }
@@ -362,7 +366,7 @@ impl<B: DataPlane> Engine<B> {
         let has_transactions = self.config.no_transactions.is_none();
         Shape {
             capacity: self.config.capacity,
-            block: self.config.page.bytes(),
+            block: self.block(),
             line: LINE_BYTES,
             byte_domain: domain(has_log),
             block_domain: domain(has_battery),
@@ -409,7 +413,7 @@ impl<B: DataPlane> Engine<B> {
         let index = self.open_command(command, (from, size), conflict, at);
         let place = index as usize;
         let running = &self.commands[place];
-        let (buffer, offset) = (running.buffer_bytes(), running.offset());
+        let (buffer, offset) = (running.buffer_bytes(self.config.page), running.offset());
         let data = &mut self.soc.resources.bytes;
         data.open_buffer(place, buffer, bytes, offset);
         self.running += 1;
@@ -440,9 +444,8 @@ impl<B: DataPlane> Engine<B> {
         let is_reservation = || matches!(command, Command::Reserve(_));
         let is_in_range = end <= self.config.capacity.get() || is_reservation();
         let is_running = self.stopped.is_none() && at <= LAST;
-        let whole = self.config.page.bytes().get() - 1;
-        let is_whole = (from.get() | size.get()) & whole == 0;
-        let is_of_blocks = is_whole || self.config.takes_partial_pages || !command.is_block();
+        let rest = self.config.block.map_or(0, |block| block.bytes().get() - 1);
+        let is_of_blocks = (from.get() | size.get()) & rest == 0 || !command.is_block();
         is_running && is_in_range && is_of_blocks && self.check_transaction(command, size).is_ok()
     }
 
@@ -481,9 +484,14 @@ impl<B: DataPlane> Engine<B> {
             DeviceError::NotBlocks {
                 at: from,
                 size,
-                block: self.config.page.bytes(),
+                block: self.block(),
             }
         }
+    }
+
+    /// The unit of the block port.
+    fn block(&self) -> Bytes {
+        self.config.block.unwrap_or(self.config.page).bytes()
     }
 
     /// Notes a command that nothing has been done of.

@@ -53,7 +53,7 @@ pub struct Operation {
     pub op: RequestOp,
     /// First line.
     pub line: LineAddr,
-    /// How many lines it moves.
+    /// How many lines it moves in the device.
     pub lines: u16,
     /// Where its bytes are in the command's buffer.
     pub place: usize,
@@ -161,8 +161,13 @@ impl<B: DataPlane> Engine<B> {
             let is_whole = is_bytes || is_lines || from * LINE >= span.0 && to * LINE <= span.1;
             let is_partial = !is_whole && is_write;
             let count = u16::try_from(to - from).expect("a page has few lines");
-            let place =
-                usize::try_from(from.saturating_sub(first) * LINE).expect("it is in memory");
+            let place = match is_whole {
+                true => usize::try_from((from - first) * LINE).expect("it is in memory"),
+                false => {
+                    let part = usize::from(from * LINE >= span.0);
+                    self.commands[index as usize].part_place(part, self.config.page)
+                }
+            };
             let new = New {
                 command: index,
                 role: if is_partial {
@@ -173,7 +178,10 @@ impl<B: DataPlane> Engine<B> {
                 phase: Phase::Outside,
                 op: op_of(command, is_partial, count),
                 line: LineAddr::new(from),
-                lines: if command == Command::Trim { 0 } else { count },
+                lines: match command {
+                    Command::Trim if is_whole => 0,
+                    _ => count,
+                },
                 place,
             };
             let id = self.open_operation(now, new);
@@ -426,6 +434,11 @@ impl<B: DataPlane> Engine<B> {
             RequestOp::WriteRun { .. } | RequestOp::Write => self.link.store(now, lines),
             RequestOp::ReadRun { .. } | RequestOp::Read { .. } => self.link.load(now),
             op if op.is_write() => self.link.command(now, size),
+            // A page is read in the device: the part that is written comes with the command.
+            _ if operation.role == Role::Partial => {
+                let part = self.asked_bytes(id);
+                self.link.command(now, part)
+            }
             _ => self.link.command(now, Bytes::ZERO),
         };
         self.soc.resources.bytes.place(id, command, place, lines);
@@ -441,10 +454,41 @@ impl<B: DataPlane> Engine<B> {
         }
     }
 
+    /// Bytes of an operation of the block port that cross the link: those of a page that the host
+    /// asks for or writes.
+    #[inline]
+    pub(super) fn asked_bytes(&self, id: RequestId) -> Bytes {
+        let operation = &self.host.operations[id.index()];
+        let running = &self.commands[operation.command as usize];
+        let asked = running.asked_of(operation.line.get(), operation.lines);
+        match running.command {
+            Command::Trim => Bytes::ZERO,
+            _ => Bytes::new((asked.end - asked.start) * LINE),
+        }
+    }
+
+    /// Sends the write of a page of which the host has written a part: from the device to itself.
+    pub(super) fn send_within(&mut self, now: Time, id: RequestId) {
+        let operation = &mut self.host.operations[id.index()];
+        operation.sent = now;
+        self.commands[operation.command as usize].in_flight += 1;
+        self.deliver(now, id);
+    }
+
     /// A request has reached the device.
     #[inline]
     pub(super) fn deliver(&mut self, now: Time, id: RequestId) {
         let operation = &self.host.operations[id.index()];
+        match operation.op {
+            RequestOp::Abort { .. } => self.aborts += 1,
+            RequestOp::ReadPage if operation.role == Role::Partial => {
+                let running = &mut self.commands[operation.command as usize];
+                if let Some(part) = running.part_at(operation.place, self.config.page) {
+                    running.aborts[part] = self.aborts;
+                }
+            }
+            _ => {}
+        }
         let request = Request {
             id,
             op: operation.op,
@@ -465,7 +509,12 @@ impl<B: DataPlane> Engine<B> {
                 now
             }
             RequestOp::ReadRun { .. } | RequestOp::Read { .. } => self.link.loaded(now, lines),
-            RequestOp::ReadPage => self.link.commanded(now, Bytes::new(lines * LINE)),
+            // The device has read it, to put it together with what is written.
+            RequestOp::ReadPage if operation.role == Role::Partial => now,
+            RequestOp::ReadPage => {
+                let asked = self.asked_bytes(id);
+                self.link.commanded(now, asked)
+            }
             _ => self.link.commanded(now, Bytes::ZERO),
         };
         if known == now {
@@ -515,7 +564,7 @@ fn op_of(command: Command, is_partial: bool, count: u16) -> RequestOp {
             delay_allowed: false,
         },
         Command::WriteLines => RequestOp::Write,
-        Command::WriteBlocks(_) if is_partial => RequestOp::ReadPage,
+        Command::WriteBlocks(_) | Command::Trim if is_partial => RequestOp::ReadPage,
         Command::WriteBlocks(Acknowledge::Accepted) => RequestOp::WritePage,
         Command::WriteBlocks(Acknowledge::Durable) => RequestOp::WritePageThrough,
         Command::Trim => RequestOp::Trim,
