@@ -36,7 +36,7 @@ impl Workload {
             3 => (Self::unprotected(seed, step_count, seed % 12 == 9), 1),
             // Twenty times as long, and so much thinner that it has as many cuts as the others.
             4 => (Self::on_full_flash(seed, 20 * step_count), FULL_ONE_OF),
-            1 if seed % 12 == 7 => (Self::reserving(seed, step_count), 1),
+            0 if seed % 12 == 6 => (Self::reserving(seed, step_count), 1),
             _ => (Self::random(seed, step_count), 1),
         }
     }
@@ -265,7 +265,7 @@ impl Draw {
     }
 
     fn step(&mut self) -> Step {
-        if self.most_reserved > 0 && self.below(16) == 0 {
+        if self.most_reserved > 0 && self.below(8) == 0 {
             return self.reserve();
         }
         match self.below(100) {

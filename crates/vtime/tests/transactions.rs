@@ -320,11 +320,11 @@ fn two_that_want_more(may_split: [bool; 2]) -> Vec<(usize, Result<Atomicity, Dev
     let mut machine = machine();
     let half = limits(&machine).lines / 2;
     let outcomes: Notes<(usize, Result<Atomicity, DeviceError>)> = Rc::default();
-    for nth in 0..2 {
+    for (nth, may_split) in may_split.into_iter().enumerate() {
         let (device, clock, log) = (machine.device(), machine.clock(), Rc::clone(&outcomes));
         machine.spawn(format!("task {nth}"), async move {
             let options = TxOptions {
-                may_split: may_split[nth],
+                may_split,
                 ..TxOptions::default()
             };
             let first = 300 * nth as u64;
@@ -743,7 +743,8 @@ fn busy(seed: u64, commits: u32) -> [u32; 4] {
             .unwrap();
         all.commit().await.unwrap();
         for line in 0..700 {
-            log.borrow_mut().push((line, line_of(&device, line).await));
+            let value = line_of(&device, line).await;
+            log.borrow_mut().push((line, value));
         }
     });
     machine.run().unwrap();
