@@ -91,6 +91,14 @@ impl Model {
     /// A write, a run of lines of one page after the other.
     fn write(&mut self, by: Option<usize>, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
         let (mut line, end) = (at / LINE, (at + bytes.len()).div_ceil(LINE));
+        // Lines that are written in part are read first, and so nothing is written if one is held.
+        let cut = [(at, line), (at + bytes.len(), end.saturating_sub(1))];
+        for (byte, line) in cut {
+            if !bytes.is_empty() && byte % LINE != 0 && self.is_locked(line, by) {
+                let at = ByteAddr::new((line * LINE) as u64);
+                return Err(DeviceError::Locked { at });
+            }
+        }
         while line < end {
             let page_end = (line / (BLOCK / LINE) + 1) * (BLOCK / LINE);
             let run = line..end.min(page_end);
