@@ -367,7 +367,7 @@ impl<M: Mapping> Ftl<M> {
     /// A NAND operation has finished. A flash page may bring more than one end: [`Ftl::next_done`]
     /// has the others.
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
-        let done = self.end_operation(now, tag, true, platform);
+        let done = self.end_operation(now, tag, platform);
         self.see_whether_stuck();
         done
     }
@@ -376,20 +376,24 @@ impl<M: Mapping> Ftl<M> {
     #[inline]
     pub fn next_done<P: Platform>(&mut self, now: Time, platform: &mut P) -> Option<Done> {
         let tag = self.ending.take()?;
-        let done = self.end_operation(now, tag, false, platform);
-        self.see_whether_stuck();
-        Some(done)
+        Some(self.end_unit(now, tag, platform))
     }
 
-    /// `is_first`: not a further unit of the flash page of the operation before.
+    /// A further unit of the flash page of the operation that finished last.
+    #[inline(never)]
+    fn end_unit<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
+        let Operation::HostProgram { ppa, program, rest } = self.operations.finish(tag) else {
+            unreachable!("{tag} is of a flash page of the host");
+        };
+        let Program { lpa, owner, .. } = program;
+        self.ending = rest;
+        self.on_host_program(now, (lpa, ppa, program.sequence), platform);
+        self.see_whether_stuck();
+        Done::Programmed { owner, lpa }
+    }
+
     #[inline]
-    fn end_operation<P: Platform>(
-        &mut self,
-        now: Time,
-        tag: NandTag,
-        is_first: bool,
-        platform: &mut P,
-    ) -> Done {
+    fn end_operation<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
         match self.operations.finish(tag) {
             Operation::HostRead {
                 lpa,
@@ -407,10 +411,8 @@ impl<M: Mapping> Ftl<M> {
             Operation::HostProgram { ppa, program, rest } => {
                 let Program { lpa, owner, .. } = program;
                 self.ending = rest;
-                if is_first {
-                    let die = self.geometry.die_of_unit(ppa);
-                    self.estimator.leave(die, FlashOp::Program, false);
-                }
+                let die = self.geometry.die_of_unit(ppa);
+                self.estimator.leave(die, FlashOp::Program, false);
                 self.on_host_program(now, (lpa, ppa, program.sequence), platform);
                 Done::Programmed { owner, lpa }
             }
@@ -419,7 +421,13 @@ impl<M: Mapping> Ftl<M> {
                 source,
                 buffer,
             } => self.on_gc_read(now, (tag, lpa, source, buffer), platform),
-            Operation::GcProgram { ppa, page } => self.on_gc_program(now, (ppa, page), platform),
+            Operation::GcProgram {
+                lpa,
+                source,
+                ppa,
+                buffer,
+            } => self.on_gc_program(now, (lpa, source, ppa, buffer), platform),
+            Operation::GcPage { ppa, page } => self.on_gathered(now, (ppa, page), platform),
             Operation::Erase { block } => self.on_erased(now, block, platform),
         }
     }

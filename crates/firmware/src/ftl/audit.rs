@@ -68,7 +68,7 @@ impl<M: Mapping> Ftl<M> {
                 Operation::GcRead { source, .. } => {
                     (self.geometry.block_of(source), FlashOp::Read, true)
                 }
-                Operation::GcProgram { ppa, .. } => {
+                Operation::GcProgram { ppa, .. } | Operation::GcPage { ppa, .. } => {
                     (self.geometry.block_of(ppa), FlashOp::Program, true)
                 }
                 Operation::Erase { block } => (block, FlashOp::Erase, true),
@@ -79,7 +79,8 @@ impl<M: Mapping> Ftl<M> {
             }
             let count = counts.entry(block).or_default();
             let (units, home) = match *operation {
-                Operation::GcProgram { page, .. } => {
+                Operation::GcProgram { source, .. } => (1, Some(self.geometry.die_of_unit(source))),
+                Operation::GcPage { page, .. } => {
                     let (units, home) = self.gc.units_in(page);
                     (units, Some(home))
                 }

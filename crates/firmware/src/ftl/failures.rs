@@ -68,8 +68,14 @@ impl<M: Mapping> Ftl<M> {
             Operation::HostProgram { ppa, program, rest } => {
                 self.on_host_program_failed(now, ppa, (program, rest), platform);
             }
-            Operation::GcProgram { ppa, page } => {
-                self.on_gc_program_failed(now, (ppa, page), platform);
+            Operation::GcProgram {
+                lpa,
+                source,
+                ppa,
+                buffer,
+            } => self.on_gc_program_failed(now, (lpa, source, ppa, buffer), platform),
+            Operation::GcPage { ppa, page } => {
+                self.on_gathered_failed(now, (ppa, page), platform);
             }
             Operation::Erase { block } => {
                 self.failures.erases += 1;
@@ -266,9 +272,9 @@ impl<M: Mapping> Ftl<M> {
     /// Looks whether pages wait for ever.
     #[inline]
     pub(super) fn see_whether_stuck(&mut self) {
-        let waits = self.is_page_due() || self.gc.are_waiting_for_room();
-        if waits && self.allocator.has_lost() {
-            self.is_stuck |= !self.makes_room();
+        if self.allocator.has_lost() {
+            let waits = self.is_page_due() || self.gc.are_waiting_for_room();
+            self.is_stuck |= waits && !self.makes_room();
         }
     }
 

@@ -7,6 +7,7 @@
 //! until it is full or the victim has no more.
 
 mod buffers;
+mod gathering;
 pub mod greedy;
 mod relocation;
 
@@ -184,7 +185,8 @@ impl<M: Mapping> Ftl<M> {
         // With so many in flight, as nearly always, the end of one of them comes here again.
         if in_flight < limit {
             self.relocate(now, die, limit, platform);
-            if !self.close_if_exhausted(now, die, platform) {
+            let gathers = self.geometry.units_per_page > 1;
+            if !(gathers && self.close_if_exhausted(now, die, platform)) {
                 self.erase_if_empty(now, die, platform);
             }
         }
@@ -298,7 +300,12 @@ impl<M: Mapping> Ftl<M> {
                 return;
             };
             let collector = &mut self.gc.collectors[die.index()];
-            let Some(buffer) = self.gc.buffers.take(die, &mut collector.filling) else {
+            let buffers = &mut self.gc.buffers;
+            let buffer = match self.geometry.units_per_page {
+                1 => buffers.take_single(),
+                _ => buffers.take(die, &mut collector.filling),
+            };
+            let Some(buffer) = buffer else {
                 if !collector.waits_for_buffer {
                     collector.waits_for_buffer = true;
                     self.gc.waiting.push_back(die);

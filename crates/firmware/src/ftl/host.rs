@@ -55,7 +55,7 @@ impl<M: Mapping> Ftl<M> {
     /// Whether a host program waits for room.
     #[inline]
     pub(super) fn host_lacks_room(&self) -> bool {
-        self.waiting.front().is_some_and(|first| first.lacks_room)
+        !self.waiting.is_empty() && self.waiting[0].lacks_room
     }
 
     /// Submits host programs for which there is room now.

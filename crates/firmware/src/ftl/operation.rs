@@ -42,8 +42,15 @@ pub(super) enum Operation {
         source: Ppa,
         buffer: BufferId,
     },
-    /// All units of a flash page, which are in these buffers.
+    /// Of a flash page that is one unit.
     GcProgram {
+        lpa: Lpa,
+        source: Ppa,
+        ppa: Ppa,
+        buffer: BufferId,
+    },
+    /// Of all units of a flash page, which are in these buffers.
+    GcPage {
         /// The first unit's place.
         ppa: Ppa,
         page: PageBuffer,

@@ -100,6 +100,20 @@ impl Buffers {
         Some(buffer)
     }
 
+    /// A buffer, where a flash page is one.
+    #[inline]
+    pub(super) fn take_single(&mut self) -> Option<BufferId> {
+        let page = self.free.pop()?;
+        Some(BufferId::new(self.first.get() + page.get()))
+    }
+
+    /// Such a buffer is free again.
+    #[inline]
+    pub(super) fn put_single(&mut self, buffer: BufferId) {
+        let page = PageBuffer::new(buffer.get() - self.first.get());
+        self.free.push(page);
+    }
+
     #[inline]
     fn index(&self, buffer: BufferId) -> usize {
         (buffer.get() - self.first.get()) as usize

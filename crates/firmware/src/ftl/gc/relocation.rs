@@ -1,7 +1,6 @@
-//! Units of a victim on their way: read, buffer, firmware core, program of a flash page.
+//! A page of a victim on its way: read, buffer, firmware core, program. Where a flash page has
+//! several units they are gathered on the way ([`super::gathering`]).
 
-use super::PageBuffer;
-use super::buffers::Moved;
 use crate::durable::Record;
 use crate::ftl::allocator::BlockState;
 use crate::ftl::mapping::Mapping;
@@ -12,7 +11,7 @@ use crate::work::Work;
 use units::{DieId, FlashOp, LineMask, Lpa, Ppa, Time};
 
 impl<M: Mapping> Ftl<M> {
-    /// A unit of a victim is in the register: buffer it, to be programmed elsewhere on the die,
+    /// A page of a victim is in the register: buffer it and program it elsewhere on the die,
     /// unless it has been overwritten since.
     pub(in crate::ftl) fn on_gc_read<P: Platform>(
         &mut self,
@@ -22,109 +21,54 @@ impl<M: Mapping> Ftl<M> {
     ) -> Done {
         let die = self.geometry.die_of_unit(source);
         self.estimator.leave(die, FlashOp::Read, true);
-        let is_dropped = self.mapping.reverse(source) != Some(lpa);
-        let unit = if is_dropped {
-            self.stats.gc_drops += 1;
-            self.gc.victim_mut(die).in_flight -= 1;
-            None
-        } else {
-            let lines = LineMask::full(self.geometry.unit_size);
-            let to = PagePlace::Buffer(buffer);
-            platform.copy_page(PagePlace::Register(tag), to, lines);
-            Some(((lpa, source), platform.charge(now, Work::RelocationStep)))
-        };
-        let page = self.gc.buffers.end_read(buffer, unit);
-        if self.is_gathered(die, page) {
-            self.program_gathered(now, page, platform);
-        } else if is_dropped {
-            self.advance_gc(now, die, platform);
+        if self.geometry.units_per_page > 1 {
+            self.gather(now, (tag, lpa, source, buffer), platform);
+            return Done::Internal;
         }
+        if self.mapping.reverse(source) != Some(lpa) {
+            self.stats.gc_drops += 1;
+            self.end_relocation(now, die, buffer, platform);
+            return Done::Internal;
+        }
+        let lines = LineMask::full(self.geometry.unit_size);
+        let to = PagePlace::Buffer(buffer);
+        platform.copy_page(PagePlace::Register(tag), to, lines);
+        let ready = platform.charge(now, Work::RelocationStep);
+        self.program_relocated(now, ready, (lpa, source, buffer), platform);
         Done::Internal
     }
 
-    /// Whether nothing more comes into the buffers of a flash page: they are full, or the victim
-    /// has no more valid units.
-    #[inline]
-    fn is_gathered(&self, die: DieId, page: PageBuffer) -> bool {
-        let collector = &self.gc.collectors[die.index()];
-        let end = self.geometry.units_per_block;
-        let is_exhausted = || collector.victim.is_none_or(|victim| victim.cursor == end);
-        self.gc.buffers.is_read(page) && (collector.filling != Some(page) || is_exhausted())
-    }
-
-    /// Programs the last units of a victim, which do not fill a flash page; says whether there were
-    /// any, or buffers for them.
-    #[inline]
-    pub(super) fn close_if_exhausted<P: Platform>(
+    /// Programs a page of a victim from its buffer, at `ready`.
+    fn program_relocated<P: Platform>(
         &mut self,
         now: Time,
-        die: DieId,
+        ready: Time,
+        (lpa, source, buffer): (Lpa, Ppa, BufferId),
         platform: &mut P,
-    ) -> bool {
-        let filling = self.gc.collectors[die.index()].filling;
-        let Some(page) = filling.filter(|page| self.is_gathered(die, *page)) else {
-            return false;
+    ) {
+        let home = self.geometry.die_of_unit(source);
+        let Some(ppa) = self.allocator.take_gc_page(home, 1) else {
+            return self.put_off_relocation(now, source, buffer, platform);
         };
-        self.program_gathered(now, page, platform);
-        true
-    }
-
-    /// Programs what is in the buffers of a flash page, when the core is done with it.
-    fn program_gathered<P: Platform>(&mut self, now: Time, page: PageBuffer, platform: &mut P) {
-        let home = self.gc.buffers.gathered(page).home;
-        self.gc.collectors[home.index()]
-            .filling
-            .take_if(|filling| *filling == page);
-        if self.geometry.units_per_page > 1 {
-            // Others of them were read some time ago.
-            self.drop_overwritten(page);
-        }
-        self.program_relocated(now, page, platform);
-    }
-
-    /// Units that have been overwritten since they were read need not be programmed.
-    fn drop_overwritten(&mut self, page: PageBuffer) {
-        let home = self.gc.buffers.gathered(page).home;
-        let mut nth = 0;
-        while let Some(unit) = self.gc.buffers.unit(page, nth) {
-            if self.mapping.reverse(unit.source) == Some(unit.lpa) {
-                nth += 1;
-                continue;
-            }
-            self.stats.gc_drops += 1;
-            self.gc.buffers.drop_unit(unit.buffer);
-            self.gc.victim_mut(home).in_flight -= 1;
-        }
-    }
-
-    /// Programs the units in the buffers of a flash page, unless there are none.
-    fn program_relocated<P: Platform>(&mut self, now: Time, page: PageBuffer, platform: &mut P) {
-        let gathered = self.gc.buffers.gathered(page);
-        let count = self.gc.buffers.units(page).count() as u32;
-        if count == 0 {
-            return self.end_relocation(now, page, platform);
-        }
-        let Some(ppa) = self.allocator.take_gc_page(gathered.home, count) else {
-            return self.put_off_relocation(now, page, platform);
-        };
-        let block = self.geometry.block_of(ppa);
-        self.allocator.block_mut(block).programs += count as u16;
-        self.stats.gc_programs += u64::from(count);
-        self.stats.padding += u64::from(self.geometry.units_per_page - count);
-        let die = self.geometry.die_of(block);
-        self.estimator.enter(die, FlashOp::Program, true);
-        self.begin_page(ppa, platform);
-        let mut units = self.gc.buffers.units(page);
-        let Moved { lpa, buffer, .. } = units.next().expect("they have been counted");
-        let mut place = ppa;
-        for unit in units {
-            place = place.offset(1);
-            platform.load_unit(place, unit.lpa, PagePlace::Buffer(unit.buffer));
-        }
         let from = PagePlace::Buffer(buffer);
-        let operation = Operation::GcProgram { ppa, page };
-        let op = NandOp::Program { ppa, lpa, from };
-        self.submit(gathered.ready, operation, op, platform);
+        let block = self.geometry.block_of(ppa);
+        self.allocator.block_mut(block).programs += 1;
+        self.stats.gc_programs += 1;
+        self.estimator
+            .enter(self.geometry.die_of(block), FlashOp::Program, true);
+        let operation = Operation::GcProgram {
+            lpa,
+            source,
+            ppa,
+            buffer,
+        };
+        platform.record(Record::Begun(ppa));
+        self.submit(
+            ready,
+            operation,
+            NandOp::Program { ppa, lpa, from },
+            platform,
+        );
     }
 
     /// The program of a relocation has failed: once more, elsewhere, if there is still a reason.
@@ -132,73 +76,71 @@ impl<M: Mapping> Ftl<M> {
     pub(in crate::ftl) fn on_gc_program_failed<P: Platform>(
         &mut self,
         now: Time,
-        (ppa, page): (Ppa, PageBuffer),
+        (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
         platform: &mut P,
     ) {
-        let home = self.gc.buffers.gathered(page).home;
-        let count = self.gc.buffers.units(page).count() as u32;
-        let die = self.end_failed_program(ppa, count, true, platform);
+        let home = self.geometry.die_of_unit(source);
+        let die = self.end_failed_program(ppa, 1, true, platform);
         if die != home {
-            (0..count).for_each(|_| self.allocator.release_page(die));
+            self.allocator.release_page(die);
         }
-        self.drop_overwritten(page);
-        self.gc.buffers.set_ready(page, now);
-        self.program_relocated(now, page, platform);
+        if self.mapping.reverse(source) == Some(lpa) {
+            self.program_relocated(now, now, (lpa, source, buffer), platform);
+        } else {
+            self.stats.gc_drops += 1;
+            self.end_relocation(now, home, buffer, platform);
+        }
         self.advance_gc(now, die, platform);
     }
 
-    /// Units have been relocated: each is mapped, unless it has been overwritten since.
+    /// A page has been relocated: it is mapped, unless it has been overwritten since.
     pub(in crate::ftl) fn on_gc_program<P: Platform>(
         &mut self,
         now: Time,
-        (ppa, page): (Ppa, PageBuffer),
+        (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
         platform: &mut P,
     ) -> Done {
-        let home = self.gc.buffers.gathered(page).home;
-        let block = self.geometry.block_of(ppa);
-        let die = self.geometry.die_of(block);
+        let (die, home) = (
+            self.geometry.die_of_unit(ppa),
+            self.geometry.die_of_unit(source),
+        );
         self.estimator.leave(die, FlashOp::Program, true);
-        let mut place = ppa;
-        let mut count = 0;
-        while let Some(Moved { lpa, source, .. }) = self.gc.buffers.unit(page, count) {
-            let is_valid = self.mapping.reverse(source) == Some(lpa);
-            if is_valid {
-                self.mapping.update(lpa, Some(place));
-                platform.record(Record::Mapped(lpa, place));
-            } else {
-                self.stats.gc_drops += 1;
-            }
-            if die != home {
-                // It counted on both dies.
-                self.allocator
-                    .release_page(if is_valid { home } else { die });
-            }
-            place = place.offset(1);
-            count += 1;
+        self.allocator
+            .block_mut(self.geometry.block_of(ppa))
+            .programs -= 1;
+        let is_valid = self.mapping.reverse(source) == Some(lpa);
+        if is_valid {
+            self.mapping.update(lpa, Some(ppa));
+            platform.record(Record::Mapped(lpa, ppa));
+        } else {
+            self.stats.gc_drops += 1;
         }
-        self.allocator.block_mut(block).programs -= count as u16;
         if die != home {
+            // It counted on both dies.
+            self.allocator
+                .release_page(if is_valid { home } else { die });
             self.advance_gc(now, die, platform);
         }
-        self.gc.victim_mut(home).in_flight -= count;
-        self.end_relocation(now, page, platform);
+        self.end_relocation(now, home, buffer, platform);
         Done::Internal
     }
 
-    /// Units stay where they are until a block of the device has been erased.
+    /// A page stays where it is until a block of the device has been erased.
     #[cold]
-    fn put_off_relocation<P: Platform>(&mut self, now: Time, page: PageBuffer, platform: &mut P) {
-        let die = self.gc.buffers.gathered(page).home;
-        let sources = self.gc.buffers.units(page).map(|unit| unit.source);
-        let (count, first) = sources.fold((0, u32::MAX), |(count, first), source| {
-            (count + 1, first.min(self.geometry.unit_in_block(source)))
-        });
+    fn put_off_relocation<P: Platform>(
+        &mut self,
+        now: Time,
+        source: Ppa,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        let die = self.geometry.die_of_unit(source);
+        let page = self.geometry.unit_in_block(source);
         let victim = self.gc.victim_mut(die);
-        victim.cursor = victim.cursor.min(first);
-        victim.in_flight -= count;
+        victim.cursor = victim.cursor.min(page);
         self.gc.collectors[die.index()].waits_for_room = true;
         self.gc.are_waiting_for_room = true;
-        self.end_relocation(now, page, platform);
+        self.end_relocation(now, die, buffer, platform);
     }
 
     /// There may be room again for what had none.
@@ -231,10 +173,22 @@ impl<M: Mapping> Ftl<M> {
         }
     }
 
-    /// The buffers of a flash page are free.
-    fn end_relocation<P: Platform>(&mut self, now: Time, page: PageBuffer, platform: &mut P) {
-        let die = self.gc.buffers.gathered(page).home;
-        self.gc.buffers.release(page);
+    /// A page is on its way no longer, and its buffer free.
+    fn end_relocation<P: Platform>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        buffer: BufferId,
+        platform: &mut P,
+    ) {
+        self.gc.victim_mut(die).in_flight -= 1;
+        self.gc.buffers.put_single(buffer);
+        self.serve_waiting(now, die, platform);
+    }
+
+    /// Buffers of the die are free again.
+    #[inline]
+    pub(super) fn serve_waiting<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
         // Those that wait come first, so that a busy die cannot keep the buffers to itself.
         while !self.gc.buffers.are_used_up() {
             let Some(first) = self.gc.waiting.pop_front() else {

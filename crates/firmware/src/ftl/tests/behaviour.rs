@@ -19,7 +19,7 @@ fn gc_operations(ftl: &Ftl) -> Vec<u32> {
     for operation in ftl.operations.iter() {
         let page = match *operation {
             Operation::GcRead { source, .. } => source,
-            Operation::GcProgram { ppa, .. } => ppa,
+            Operation::GcProgram { ppa, .. } | Operation::GcPage { ppa, .. } => ppa,
             Operation::Erase { block } => GEOMETRY.unit_on(block, 0),
             Operation::HostRead { .. } | Operation::HostProgram { .. } => continue,
         };
