@@ -48,7 +48,7 @@ fn without_bytes(config: &DeviceConfig, begin: Time) -> soc::Engine<NoBytes> {
         next_transaction: 1,
         no_transactions: None,
         operations_at_a_time: 256,
-        block: Some(config.page()),
+        block: Some(config.device.block),
     };
     let controller = config.controller();
     soc::Engine::recover(&controller, &Nothing, resources, engine, begin).unwrap()
@@ -66,6 +66,8 @@ struct Slot {
 struct Load {
     stream: Stream,
     capacity: u64,
+    /// Of the block port.
+    block: u64,
 }
 
 impl Load {
@@ -75,7 +77,13 @@ impl Load {
         slot: &mut Slot,
     ) -> Result<Ticket, DeviceError> {
         let draw = |stream: &mut Stream, below: u64| stream.below(below);
-        let page = 4096 * draw(&mut self.stream, self.capacity / 4096);
+        let block = self.block;
+        let most = self.capacity / block - 12;
+        let page = block * draw(&mut self.stream, most + 12 * u64::from(block == 4096));
+        let blocks = match block {
+            4096 => block,
+            _ => block * (1 + draw(&mut self.stream, 12)),
+        };
         let at = draw(&mut self.stream, self.capacity - 9_000);
         let size = 1 + draw(&mut self.stream, 300);
         let (command, at, size) = match draw(&mut self.stream, 16) {
@@ -83,10 +91,10 @@ impl Load {
             3..6 => (Command::Write(TxId::NONE), at, size),
             6 => (Command::Read, at, 20 * size),
             7 => (Command::Write(TxId::NONE), at, 20 * size),
-            8 => (Command::ReadBlocks, page, 4096),
-            9 => (Command::WriteBlocks(Acknowledge::Accepted), page, 4096),
-            10 => (Command::WriteBlocks(Acknowledge::Durable), page, 4096),
-            11 => (Command::Trim, page, 4096),
+            8 => (Command::ReadBlocks, page, blocks),
+            9 => (Command::WriteBlocks(Acknowledge::Accepted), page, blocks),
+            10 => (Command::WriteBlocks(Acknowledge::Durable), page, blocks),
+            11 => (Command::Trim, page, blocks),
             12 => (Command::Flush, 0, 0),
             13 => (Command::Persist, 0, 0),
             14 if slot.tx == TxId::NONE => {
@@ -124,6 +132,7 @@ fn run<E: Engine>(engine: &mut E, depth: usize, requests: u64) -> (Time, u64, u6
     let mut load = Load {
         stream: Stream::new(7, "same times"),
         capacity: engine.shape().capacity.get(),
+        block: engine.shape().block.get(),
     };
     let mut slots: Vec<Slot> = (0..depth)
         .map(|_| Slot {
@@ -172,6 +181,10 @@ fn run<E: Engine>(engine: &mut E, depth: usize, requests: u64) -> (Time, u64, u6
 }
 
 fn config() -> DeviceConfig {
+    config_with(&[])
+}
+
+fn config_with(others: &[&str]) -> DeviceConfig {
     let more = [
         "ssd.log.size=64KiB",
         "ssd.log.tx_log=4KiB",
@@ -179,19 +192,36 @@ fn config() -> DeviceConfig {
         "nand.blocks_per_plane=64",
         "nand.dies_per_chip=2",
     ];
-    small("cxl", &more)
+    small("cxl", &[&more, others].concat())
 }
 
 #[test]
 fn the_same_requests_end_at_the_same_picosecond_whatever_the_bytes_are() {
-    let place = Place::new("same-times");
-    let config = config();
-    for (depth, requests) in [(1, REQUESTS), (8, REQUESTS), (64, REQUESTS)] {
+    let runs = [(1, REQUESTS), (8, REQUESTS), (64, REQUESTS)];
+    ends_alike("same-times", &config(), &runs);
+}
+
+/// Four pages in a flash page, eight blocks in a page.
+#[test]
+fn so_they_do_with_flash_pages_pages_and_blocks_of_three_sizes() {
+    let sizes = [
+        "nand.page_size=16KiB",
+        "ftl.over_provisioning=45%",
+        "device.block=512B",
+        "nand.blocks_per_plane=24",
+    ];
+    let runs = [(1, REQUESTS / 4), (16, REQUESTS / 4)];
+    ends_alike("same-times-sizes", &config_with(&sizes), &runs);
+}
+
+fn ends_alike(name: &str, config: &DeviceConfig, runs: &[(usize, u64)]) {
+    let place = Place::new(name);
+    for (depth, requests) in runs.iter().copied() {
         let path = place.path(&format!("image-{depth}"));
-        Image::create(&path, &config).unwrap();
+        Image::create(&path, config).unwrap();
         let mut files = DeviceEngine::open(&path, Pace::None).unwrap();
-        let mut memory = DeviceEngine::in_memory(&config, Pace::None).unwrap();
-        let mut nothing = without_bytes(&config, memory.now());
+        let mut memory = DeviceEngine::in_memory(config, Pace::None).unwrap();
+        let mut nothing = without_bytes(config, memory.now());
         let expected = run(&mut nothing, depth, requests);
         assert_eq!(
             run(&mut memory, depth, requests),
