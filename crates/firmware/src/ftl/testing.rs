@@ -249,7 +249,9 @@ impl Flash {
     fn spoil_page(&mut self, ppa: Ppa) -> bool {
         let units = self.geometry.units_of_page(ppa);
         let before = units.map(|unit| self.pages.insert(unit, (Lpa::new(0), Token::MAX)));
-        before.fold(true, |were_erased, before| were_erased && before.is_none())
+        // All of them, whatever the first was.
+        let before: Vec<_> = before.collect();
+        before.iter().all(Option::is_none)
     }
     fn put(&mut self, units: Units) {
         for (ppa, lpa, token) in units {
