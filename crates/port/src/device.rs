@@ -109,7 +109,7 @@ impl Payload<'_> {
 /// locks.
 ///
 /// *Conflicts.* A line that an open transaction has written belongs to it until it ends. Another
-/// write of the line, and a block write or trim of its block, under another transaction or under
+/// write of the line, and a block write or trim of its page, under another transaction or under
 /// none, waits until then, oldest first (ByteFS §4.3); while it waits it has no place in the order
 /// of requests. With [`Conflict::Refuse`] it is [`DeviceError::Locked`] instead.
 ///

@@ -145,8 +145,8 @@ impl<B: DataPlane> Engine<B> {
         self.commands[index as usize].next = at;
     }
 
-    /// A command comes to a line of the open transaction that the firmware knows as `with`: it waits
-    /// for its end.
+    /// A command comes to a line of the open transaction that the firmware knows as `with`: it
+    /// waits for its end.
     ///
     /// # Errors
     /// It is not to wait, or would wait for itself.
