@@ -54,7 +54,7 @@ pub struct ImplicitMapping {
     holders: Vec<u32>,
     /// By physical page, one bit: what was mapped there, by formula or holder, no longer is.
     stale: Vec<u64>,
-    valid_counts: Vec<u16>,
+    valid_counts: Vec<u32>,
     changed_page_count: u64,
 }
 
@@ -65,10 +65,7 @@ impl ImplicitMapping {
             geometry.unit_count() < u64::from(u32::MAX - FIRST_PLACE),
             "physical pages have 32-bit numbers"
         );
-        let valid_counts = (0..geometry.block_count())
-            .map(|block| precondition.valid_count(BlockAddr::new(block)))
-            .map(|count| u16::try_from(count).expect("a block has fewer than 65,536 pages"))
-            .collect();
+        let valid_counts = precondition.valid_counts();
         let pages = index(geometry.unit_count());
         Self {
             geometry,
@@ -193,7 +190,7 @@ impl Mapping for ImplicitMapping {
 
     #[inline]
     fn valid_count(&self, block: BlockAddr) -> u32 {
-        u32::from(self.valid_counts[block.index()])
+        self.valid_counts[block.index()]
     }
 }
 

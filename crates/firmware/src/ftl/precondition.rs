@@ -197,21 +197,24 @@ impl Precondition {
         (bits ^ bits >> 31) % u64::from(self.geometry.die_count())
     }
 
-    /// Valid pages of a block.
-    pub fn valid_count(&self, block: BlockAddr) -> u32 {
-        let die = self.geometry.die_of(block);
-        let in_die = self.block_in_die(block, die);
-        if in_die < self.layout.full_blocks {
-            let (from, to) = (
-                self.starts[in_die as usize],
-                self.starts[in_die as usize + 1],
-            );
-            (to - from - (self.open_pages_below(die, to) - self.open_pages_below(die, from))) as u32
-        } else if in_die == self.layout.full_blocks {
-            self.open_pages(die)
-        } else {
-            0
+    /// Valid pages of each block, in the order of blocks.
+    pub fn valid_counts(&self) -> Vec<u32> {
+        let blocks = self.geometry.blocks_per_die() as usize;
+        let dies = self.geometry.die_count();
+        let mut counts = Vec::with_capacity(blocks * dies as usize);
+        let mapped = self.layout.mapped.max(1);
+        for die in (0..dies).map(DieId::new) {
+            // What lies in the open block is not in the full ones.
+            let open = self.open_pages(die);
+            let mut below = 0;
+            counts.extend(self.starts[1..].iter().map(|end| {
+                let until = end - end * u64::from(open) / mapped;
+                (until - core::mem::replace(&mut below, until)) as u32
+            }));
+            counts.push(open);
+            counts.resize(blocks * (die.get() as usize + 1), 0);
         }
+        counts
     }
 
     fn block_in_die(&self, block: BlockAddr, die: DieId) -> u32 {
@@ -224,10 +227,6 @@ impl Precondition {
         let held = self.starts[block as usize + 1] - start;
         let nth = (u64::from(page) * held).div_ceil(block_pages);
         (nth < held && nth * block_pages / held == u64::from(page)).then_some(start + nth)
-    }
-    /// How many positions below `position` are in the die's open block.
-    fn open_pages_below(&self, die: DieId, position: u64) -> u64 {
-        position * u64::from(self.open_pages(die)) / self.layout.mapped.max(1)
     }
     /// The full block that holds `position`, unless the open block does: the last one that starts
     /// there or before.
