@@ -60,10 +60,12 @@ def image(made: Path, tmp_path: Path) -> Path:
 
 def test_an_image_is_made_described_and_sound(entresol_command: Entresol, tmp_path: Path) -> None:
     image = tmp_path / "image"
-    outcome = entresol_command("device", "create", image, *SMALL)
+    words = (*SMALL, "--set", "device.block=512B")
+    outcome = entresol_command("device", "create", image, *words)
     assert (outcome.code, outcome.out) == (0, f"{image}\n")
     about = json.loads(entresol_command("device", "info", image, "--json").out)
     assert about["capacity_bytes"] == 232 * 4096
+    assert about["block_bytes"] == 512
     assert about["configuration"]["nand"]["t_prog"] == "60us"
     assert not about["is_open"]
     checked = entresol_command("device", "fsck", image)

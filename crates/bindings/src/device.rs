@@ -96,7 +96,7 @@ pub(crate) fn described(about: &Description) -> Value {
         "id": about.id.to_string(),
         "capacity_bytes": config.capacity().get(),
         "raw_bytes": config.nand.capacity().get(),
-        "block_bytes": config.page().bytes().get(),
+        "block_bytes": config.device.block.bytes().get(),
         "write_log_bytes": config.ssd.log.size.get(),
         "disk_bytes": about.disk_bytes.get(),
         "is_open": about.is_open,

@@ -31,9 +31,9 @@ pub(crate) struct Done<'a> {
     nand: &'a NandStats,
 }
 
-/// How well a device is.
+/// What the health of a device is made of.
 #[derive(Clone, Copy)]
-pub(crate) struct Wellness {
+pub(crate) struct SmartLog {
     pub health: Health,
     pub rated_wear: u32,
     pub factory_bad: u32,
@@ -114,27 +114,27 @@ numbers! {
 
 numbers! {
     /// Its health, as a SMART log has it.
-    HEALTH, health_in_numbers(well: &Wellness):
+    HEALTH, health_in_numbers(smart: &SmartLog):
     "available_spare_percent", "Room beyond the exported pages that is left, of all there was." =>
-        u64::from(well.health.available_spare);
+        u64::from(smart.health.available_spare);
     "is_read_only", "Whether so many blocks are lost that nothing more may be written." =>
-        u64::from(well.health.is_read_only);
+        u64::from(smart.health.is_read_only);
     "retired_blocks", "Erase blocks that are never used again." =>
-        u64::from(well.health.retired_blocks);
+        u64::from(smart.health.retired_blocks);
     "least_wear_erases", "Erases of the least worn block that serves." =>
-        u64::from(well.health.wear.min);
-    "average_wear_erases", "Erases of a block, on average, rounded down." => well.health.average_wear();
+        u64::from(smart.health.wear.min);
+    "average_wear_erases", "Erases of a block, on average, rounded down." => smart.health.average_wear();
     "most_wear_erases", "Erases of the most worn block that serves." =>
-        u64::from(well.health.wear.max);
+        u64::from(smart.health.wear.max);
     "condemned_blocks", "Erase blocks in which a program has failed, to be emptied and retired." =>
-        u64::from(well.health.condemned_blocks);
+        u64::from(smart.health.condemned_blocks);
     "factory_bad_blocks", "Retired blocks that were bad when the device was made." =>
-        u64::from(well.factory_bad);
+        u64::from(smart.factory_bad);
     "wear_used_percent", "Rated erases of a block that are used, on average." =>
-        well.health.percentage_used(well.rated_wear);
+        smart.health.percentage_used(smart.rated_wear);
     "is_stuck", "Whether flash has no room for what log and buffers hold." =>
-        u64::from(well.health.is_stuck);
-    "retention_days", "Days that the flash has aged by." => u64::from(well.today.get());
+        u64::from(smart.health.is_stuck);
+    "retention_days", "Days that the flash has aged by." => u64::from(smart.today.get());
 }
 
 impl<'a> Done<'a> {

@@ -1,7 +1,7 @@
 //! What the device says of itself.
 
 use crate::activity::{
-    Done, Standing, Wellness, done_in_numbers, health_in_numbers, standing_in_numbers,
+    Done, SmartLog, Standing, done_in_numbers, health_in_numbers, standing_in_numbers,
 };
 use crate::counters::{Counters, HEALTH_STEP, STEP};
 use crate::engine::DeviceEngine;
@@ -51,7 +51,7 @@ impl DeviceEngine {
     pub fn publish(&mut self) {
         self.until_write = HEALTH_STEP;
         let counters = self.counters();
-        let health = health_in_numbers(&Wellness {
+        let health = health_in_numbers(&SmartLog {
             health: self.engine.soc().controller.health(),
             rated_wear: self.rated_wear,
             factory_bad: self.factory_bad,
