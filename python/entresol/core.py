@@ -5,7 +5,6 @@ No other module imports `entresol._core`.
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -406,7 +405,6 @@ def parameters() -> list[Parameter]:
     return [Parameter(**entry) for entry in json.loads(_core.parameters())]
 
 
-@functools.cache
 def renamed_parameters() -> Mapping[str, str]:
     """Keys that parameters once had, each with the one that it has now."""
     return MappingProxyType(json.loads(_core.renamed_parameters()))
@@ -421,10 +419,11 @@ def check_renamed(key: str, where: str = "") -> None:
 def with_names_of_now(config: Config) -> Config:
     """A configuration that an older version wrote, each parameter under the name it has now."""
     found: Config = {}
+    renamed = renamed_parameters()
     for section, values in config.items():
         for key, text in values.items():
             name = f"{section}.{key}"
-            now, _, key_now = renamed_parameters().get(name, name).rpartition(".")
+            now, _, key_now = renamed.get(name, name).rpartition(".")
             found.setdefault(now, {})[key_now] = text
     return found
 

@@ -49,12 +49,10 @@ def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Puts made-up simulations in place of the core."""
     fake_core.reset()
-    core.renamed_parameters.cache_clear()
     monkeypatch.setattr(core, "_core", fake_core)
     monkeypatch.setattr(executor, "Processes", InProcess)
     yield
     fake_core.reset()
-    core.renamed_parameters.cache_clear()
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def parameters() -> str:
 
 
 def renamed_parameters() -> str:
-    return json.dumps({"ssd.write_log": "ssd.log.size"})
+    return json.dumps({"ssd.write_log": "ssd.log.size", "ssd.mshr_count": "ssd.cache.mshr_count"})
 
 
 def log_index() -> str:

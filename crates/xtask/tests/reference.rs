@@ -94,7 +94,11 @@ fn spec() -> RunSpec {
         nand: None,
         fidelity: Default::default(),
         files: Vec::new(),
-        overrides: Vec::new(),
+        // With flash pages of several units, of which results have one name more.
+        overrides: vec![
+            "nand.page_size=16KiB".into(),
+            "ftl.over_provisioning=25%".into(),
+        ],
         threads: None,
         is_audited: true,
         mode: sim::run::Mode::Detailed,
