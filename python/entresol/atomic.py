@@ -7,13 +7,14 @@ is hidden, and the next one removes it.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import shutil
-import tempfile
 import time
 import uuid
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from entresol import locks
@@ -154,7 +155,10 @@ class _Staging:
         self._held = ExitStack()
         try:
             _remove_litter(place)
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+            self.path = place / f"{PREFIX}{uuid.uuid4().hex}"
+            # Before it is there: an interruption between the two leaves nothing either.
+            self._at_exit = atexit.register(partial(_remove_own, self.path, os.getpid()))
+            self.path.mkdir(mode=0o700)
             self._held.enter_context(locks.alone_now(self.path / LOCK))
         except OSError as error:
             raise UserError(f"{destination}: cannot be written: {error.strerror}.") from error
@@ -162,6 +166,13 @@ class _Staging:
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         self._held.close()
+        atexit.unregister(self._at_exit)
+
+
+def _remove_own(path: Path, process: int) -> None:
+    """Removes a directory, unless this is a fork of the process that made it."""
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove_litter(place: Path) -> None:

@@ -73,3 +73,27 @@ def test_an_interrupted_export_leaves_nothing(
     assert time.monotonic() - started < 10
     assert outcome.code == 130 and "nothing was written" in outcome.err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_interruption_before_the_directory_of_results_is_guarded_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    program = """
+import sys
+from pathlib import Path
+from entresol import atomic
+
+def interrupt(lock):
+    assert list(Path(sys.argv[1]).iterdir()) != [], "the directory is there"
+    raise KeyboardInterrupt
+
+atomic.locks.alone_now = interrupt
+try:
+    atomic.OutputDirectory(Path(sys.argv[1]) / "out")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    words = (sys.executable, "-c", program, str(tmp_path))
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "interrupted\n"
+    assert list(tmp_path.iterdir()) == []
