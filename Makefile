@@ -49,8 +49,9 @@ endurance: build ## fio with verification on a served device, MINUTES long; OPTI
 	@scripts/setup test
 	scripts/fio-endurance --minutes $(MINUTES) $(OPTIONS)
 
-planted-bugs: ## bugs inside the firmware, each of which its model tests must find
+planted-bugs: ## bugs inside firmware and file system, each of which their tests must find
 	scripts/planted-bugs
+	scripts/planted-fs-bugs
 
 crashlab: build ## power cuts at every step of the firmware; CRASH_POINTS=N of them, a million if left out
 	.venv/bin/entresol device crash run --points $(or $(CRASH_POINTS),1000000)

@@ -64,6 +64,15 @@ class DevicePreset:
 
 
 @dataclass(frozen=True)
+class FsLoad:
+    """A load of a file system: its name, its title, and where its values come from."""
+
+    name: str
+    title: str
+    about: str
+
+
+@dataclass(frozen=True)
 class Switch:
     """A fidelity switch: what its file says of it, and the parameters it sets.
 
@@ -296,6 +305,39 @@ def crash_repeat(text: str) -> Json:
     return _object(_core.crash_replay(text))
 
 
+def fs_loads() -> list[FsLoad]:
+    """The loads of file systems that ship with Entresol."""
+    return [FsLoad(**entry) for entry in json.loads(_core.fs_loads())]
+
+
+def fs_personalities() -> list[str]:
+    """The ways in which a file system of ours makes changes durable."""
+    return _core.fs_personalities()
+
+
+def fs_bench(
+    load: str,
+    personality: str,
+    *,
+    text: str | None = None,
+    device: str | None = None,
+    files: Sequence[tuple[str, str]] = (),
+    overrides: Sequence[str] = (),
+    scale: int = 64,
+    seed: int = 1,
+    cores: int = 28,
+    threads: int | None = None,
+    cache: str | None = None,
+) -> Json:
+    """Runs a load of file systems in virtual time. `text` is that of a file that `load` names.
+
+    Raises `ConfigError`, and `SimulationError` where the file system refuses an operation.
+    """
+    return _object(_guarded(lambda: _core.fs_bench(
+        load, text, personality, device, list(files), list(overrides), scale, seed, cores, threads,
+        cache)))  # fmt: skip
+
+
 def _executed(execute: Callable[[], str]) -> Json:
     return _object(_guarded(execute))
 
@@ -459,6 +501,37 @@ def device_serve(
         listening(_object(text))
 
     return _object(_core.device_serve(str(image), json.dumps(ports), told, stopped))
+
+
+def fs_make(image: Path, options: Json) -> Json:
+    """Makes a file system on an image that is not in use. Raises `ImageError`, `ConfigError`."""
+    return _object(_core.fs_make(str(image), json.dumps(options)))
+
+
+def fs_check(image: Path, *, repair: bool) -> Json:
+    """Checks the file system on an image that is not in use; what was found. Raises
+    `ImageError`."""
+    return _object(_guarded(lambda: _core.fs_check(str(image), repair)))
+
+
+def fs_mount(
+    image: Path,
+    directory: Path,
+    options: Json,
+    mounted: Listening,
+    stopped: Callable[[str], None],
+) -> Json:
+    """Mounts the file system of an image until a signal's handler raises or somebody unmounts it;
+    what was done.
+
+    `stopped` hears why nothing can be written any more. Raises `ImageError`.
+    """
+
+    def told(text: str) -> None:
+        mounted(_object(text))
+
+    words = (str(image), str(directory), json.dumps(options), told, stopped)
+    return _object(_core.fs_mount(*words))
 
 
 def device_recovery_time(

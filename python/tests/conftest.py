@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import fake_core
-from file_server import FileServer, detach
+from file_server import FileServer, detach, reach, run
 from in_process import InProcess
 from kill_lab import make_image
+from mounted import LOGGED, Mount, entresol
 from small_devices import SMALL
 
 from entresol import core
@@ -35,6 +37,7 @@ class Outcome:
 
 Entresol = Callable[..., Outcome]
 Serve = Callable[..., FileServer]
+Mounting = Callable[..., Mount]
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +142,59 @@ def serve(image: Path, folder: Path) -> Iterator[Serve]:
     yield start
     for server in servers:
         server.clean()
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A device with an empty file system."""
+    made = tmp_path_factory.mktemp("template") / "ssd"
+    make_image(made, "bytefs", LOGGED)
+    assert entresol("mkfs", made).endswith(f"{made}\n")
+    return made
+
+
+@pytest.fixture
+def ssd(template: Path, tmp_path: Path) -> Path:
+    """A copy of it, which a test may spoil."""
+    made = tmp_path / "ssd"
+    run("cp", "-r", "--sparse=always", template, made)
+    return made
+
+
+@pytest.fixture
+def mount(ssd: Path, folder: Path) -> Iterator[Mounting]:
+    """Mounts it at the folder."""
+    mounts = []
+
+    def start(*more: str) -> Mount:
+        mounts.append(Mount(ssd, folder, *more))
+        return mounts[-1]
+
+    yield start
+    for one in mounts:
+        one.clean()
+
+
+@pytest.fixture(scope="session")
+def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A mount for the tests of what a program sees; each has a directory of its own."""
+    place = tmp_path_factory.mktemp("shared")
+    made, folder = place / "ssd", place / "mnt"
+    run("cp", "-r", "--sparse=always", template, made)
+    folder.mkdir()
+    mounted = Mount(made, folder, "-o", "allow_other")
+    reach(folder)
+    yield folder
+    mounted.clean()
+
+
+@pytest.fixture
+def here(shared: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty directory in the file system."""
+    made = shared / str(request.node.name)
+    made.mkdir()
+    yield made
+    shutil.rmtree(made)
 
 
 def one_line(outcome: Outcome) -> str:

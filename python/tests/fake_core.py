@@ -73,6 +73,9 @@ def device_serve(*_: object) -> str:
     raise ImageError("there are no made-up devices")
 
 
+fs_make = fs_check = fs_mount = device_serve
+
+
 def trace_info(path: str, blocks: bool) -> str:
     if not Path(path).read_bytes().startswith(MAGIC):
         raise TraceError(
@@ -235,6 +238,18 @@ class CrashLab:
 
 def crash_replay(text: str) -> str:
     raise CrashError(f"{text!r} is run by the real core only")
+
+
+def fs_loads() -> str:
+    return json.dumps([{"name": "create", "title": "create", "about": "Threads make files. Ours."}])
+
+
+def fs_personalities() -> list[str]:
+    return ["bytefs", "bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like"]
+
+
+def fs_bench(load: str, *_rest: object) -> str:
+    raise SimulationError(f"{load!r} is run by the real core only")
 
 
 class Replay:

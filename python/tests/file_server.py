@@ -76,6 +76,15 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
+def reach(folder: Path) -> None:
+    """Lets everybody through to a directory of a test."""
+    everybody = Path(tempfile.gettempdir())
+    for parent in folder.parents:
+        if parent == everybody:
+            return
+        parent.chmod(0o755)
+
+
 def without_fuse() -> str | None:
     """Why there can be no mounts here, if there cannot."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):

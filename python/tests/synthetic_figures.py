@@ -8,7 +8,7 @@ import synthetic
 
 from entresol.figures import simulate
 from entresol.figures.entry import Figure
-from entresol.figures.plan import Results, Settings, Walk, Want
+from entresol.figures.plan import Bench, Results, Settings, Walk, Want
 
 _KNOWN = {entry[0] for entry in synthetic.DESIGNS}
 
@@ -40,8 +40,37 @@ def walk(item: Walk) -> dict[str, Any]:
     return {"caches": caches}
 
 
+class _Counted(dict[str, int]):
+    """Every counter has a number that hangs on its name and the load."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+
+    def __missing__(self, name: str) -> int:
+        return 4096 * (1 + (synthetic.hash_text(name) + self._seed) % 50)
+
+
+def bench(item: Bench) -> dict[str, Any]:
+    """A load; what it runs on makes it a little slower or faster."""
+    words = (item.workload, item.personality, item.device, *item.overrides)
+    turn = synthetic.hash_text("".join(words)) % 21
+    spans = dict.fromkeys(("mean_ps", "p95_ps"), 1000000 * (10 + turn))
+    kinds = ("read", "update", "insert", "scan", "read_modify_write")
+    return {
+        "operations_per_second": 1000.0 * (10 + turn),
+        "virtual_time_ps": 10**12 // (10 + turn),
+        "application_read_bytes": 4096 * 20,
+        "application_written_bytes": 4096 * 20,
+        "latencies": dict.fromkeys(kinds, spans),
+        "synced": _Counted(turn),
+    }
+
+
 def results(figures: list[Figure], settings: Settings) -> Results:
     """All that the figures need."""
     plan = simulate.plan(figures, settings)
     runs = {item: run(item) for item in plan.wants}
-    return Results(settings, runs, {item: walk(item) for item in plan.walks})
+    walks = {item: walk(item) for item in plan.walks}
+    benches = {item: bench(item) for item in plan.benches}
+    return Results(settings, runs, walks, benches=benches)

@@ -142,7 +142,7 @@ def test_no_number_and_no_name_of_a_table_is_cut(
 
 def test_presets_say_where_their_values_come_from(entresol_command: Entresol) -> None:
     presets = {preset.name: preset.about for preset in core.device_presets()}
-    assert set(presets) == {"bytefs", "skybyte", "cxl", "consumer-tlc"}
+    assert set(presets) == {"bytefs", "bytefs-cache", "skybyte", "cxl", "consumer-tlc"}
     assert "Table 4" in presets["bytefs"]
     assert "§5.6" in presets["cxl"]
     assert "consumer-tlc" in entresol_command("device", "presets").out
@@ -223,7 +223,7 @@ def test_bad_words_are_one_sentence(entresol_command: Entresol, image: Path) -> 
     other = image.parent / "other"
     large_log = ("--set", "ssd.log.size=1GiB", "--set", "ssd.dram=2GiB")
     for words, sentence in [
-        (("--preset", "optane"), "there are bytefs, skybyte"),
+        (("--preset", "optane"), "there are bytefs, bytefs-cache, skybyte"),
         (("--set", "nand.t_r=soon"), "t_r"),
         (("--set", "nand.channels=0"), "nand.channels is 0"),
         (("--set", "cpu.cores=8"), "unknown section cpu; there are device, ssd"),

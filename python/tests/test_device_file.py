@@ -10,13 +10,12 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import Entresol, Serve
-from file_server import run, without_fuse
+from file_server import reach, run, without_fuse
 from kill_lab import make_image
 from nbd_client import Client
 from small_devices import BUSY
@@ -290,15 +289,6 @@ def test_only_its_user_may_open_the_file_unless_told_otherwise(serve: Serve) -> 
         server.stop()
 
 
-def reach(folder: Path) -> None:
-    """Lets everybody through to a directory of a test."""
-    everybody = Path(tempfile.gettempdir())
-    for parent in folder.parents:
-        if parent == everybody:
-            return
-        parent.chmod(0o755)
-
-
 def test_a_directory_that_cannot_be_mounted_at_is_refused_in_one_line(
     entresol_command: Entresol, serve: Serve, image: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -317,7 +307,7 @@ def test_a_directory_that_cannot_be_mounted_at_is_refused_in_one_line(
     make_image(other, "cxl", BUSY)
     serve()
     done = entresol_command("device", "serve", other, "--fuse", folder)
-    assert "another server shows a device there" in done.err
+    assert "another server of Entresol is mounted there" in done.err
 
 
 def test_a_server_without_a_port_is_refused(entresol_command: Entresol, image: Path) -> None:

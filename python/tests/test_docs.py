@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from file_server import detach, without_fuse
 
 import entresol
 
-PAGES = {"sweeps": 2, "tour": 9}
+PAGES = {"sweeps": 2, "tour": 9, "howto/mount": 4}
 """Pages, and how many blocks of commands each has."""
 
 
@@ -23,6 +25,8 @@ def _blocks(page: str, language: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_work_in_their_order(page: str, tmp_path: Path) -> None:
+    if page == "howto/mount" and (without := without_fuse()) is not None:
+        pytest.skip(f"FUSE: {without}")
     command = tmp_path / ".venv" / "bin" / "entresol"
     command.parent.mkdir(parents=True)
     package = Path(entresol.__file__).parents[1]
@@ -31,11 +35,21 @@ def test_the_commands_of_a_page_work_in_their_order(page: str, tmp_path: Path) -
     (tmp_path / "traces").symlink_to(ROOT / "traces")
     blocks = _blocks(page, "sh")
     assert len(blocks) == PAGES[page]
-    for block in blocks:
-        done = subprocess.run(
-            ["bash", "-e", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, (block, done.stderr)
+    environment = os.environ | {"PATH": f"{command.parent}:{os.environ['PATH']}"}
+    try:
+        for block in blocks:
+            done = subprocess.run(
+                ["bash", "-e", "-c", block],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            assert done.returncode == 0, (block, done.stderr)
+    finally:
+        for mounted in ("mnt", "again"):
+            detach(tmp_path / mounted)
 
 
 def test_the_python_of_the_documentation_works(
@@ -49,4 +63,7 @@ def test_the_python_of_the_documentation_works(
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
-    assert (tmp_path / "log" / "report.html").exists()
+    # What the page says that `write` leaves, of a run and of a sweep.
+    for directory, record in (("xz", "summary.json"), ("log", "sweep.json")):
+        left = {path.name for path in (tmp_path / directory).iterdir()}
+        assert left == {record, "results.parquet", "report.html"}

@@ -182,21 +182,27 @@ def test_every_published_row_that_a_figure_needs_is_there(figure: Figure) -> Non
     ("words", "message"),
     [
         (
-            ["13"],
-            "unknown paper or figure 13. There are skybyte 2, 3, 4, 5, 6, 9, 10, 14, 15, 16",
+            ["43"],
+            "unknown paper or figure 43. There are skybyte 2, 3, 4, 5, 6, 9, 10, 14, 15, 16",
         ),
         (["tabel3"], "Did you mean table3?"),
-        (["14", "--workloads", "bfs-dens"], "unknown workload bfs-dens. Did you mean bfs-dense?"),
-        (["14", "--scale", "huge"], "--scale is small or paper, not huge."),
-        (["14", "--fidelity", "poetic"], "poetic"),
-        (["14", "--mode", "quick"], "'quick' is not one of 'detailed', 'fast'"),
-        (["14", "--scheduler", "foo"], "--scheduler foo: no Dask scheduler answers there"),
+        (
+            ["skybyte", "14", "--workloads", "bfs-dens"],
+            "unknown workload bfs-dens. Did you mean bfs-dense?",
+        ),
+        (["skybyte", "14", "--scale", "huge"], "--scale is small or paper, not huge."),
+        (["skybyte", "14", "--fidelity", "poetic"], "poetic"),
+        (["skybyte", "14", "--mode", "quick"], "'quick' is not one of 'detailed', 'fast'"),
+        (
+            ["skybyte", "14", "--scheduler", "foo"],
+            "--scheduler foo: no Dask scheduler answers there",
+        ),
         (["0"], "unknown paper or figure 0. There are skybyte 2, 3"),
         ([""], "unknown paper or figure ''. There are skybyte 2, 3"),
         (["skybyte", "13"], "unknown figure 13. There are 2, 3"),
         (["skybite", "14"], "unknown paper or figure skybite. Did you mean skybyte? There are sky"),
-        (["bytefs", "14"], "unknown paper or figure bytefs."),
-        (["14", "--captures", "nowhere"], "nowhere: no such directory."),
+        (["bytefs", "44"], "unknown figure 44. There are table2, 1, 6"),
+        (["skybyte", "14", "--captures", "nowhere"], "nowhere: no such directory."),
     ],
 )
 def test_a_wrong_word_is_refused_before_anything_is_captured(

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from kill_lab import Lab, Wrong, make_image, serve_command
+from kill_lab import MOST_ANSWERS, Lab, Wrong, make_image, serve_command
 from kill_model import Model
 from small_devices import BUSY
 
@@ -88,12 +88,11 @@ def test_a_dozen_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> Non
     image = tmp_path / "image"
     make_image(image, "cxl", BUSY)
     lab = Lab(serve_command(image), seed=11, volatile=False, folder=tmp_path)
-    while lab.kills < KILLS:
+    while lab.kills < KILLS or lab.answers < 2 * MOST_ANSWERS:
         lab.live()
     lab.end()
     print(lab.report())
     assert lab.model is not None
-    assert lab.answers > 100 * KILLS
     assert lab.model.tally.in_doubt > 0
 
 
@@ -117,7 +116,8 @@ def test_blocks_that_fail_take_nothing_with_them(tmp_path: Path) -> None:
     faults = ("faults.program_failure=1%", "faults.erase_failure=5%", "faults.factory_bad=2%")
     make_image(image, "cxl", (*BUSY, *faults))
     lab = Lab(serve_command(image), seed=14, volatile=False, folder=tmp_path)
-    while lab.kills < KILLS // 2:
+    # A life ends after few answers or many: kills alone may write too little for a fault.
+    while lab.kills < KILLS // 2 or lab.answers < 8 * MOST_ANSWERS:
         lab.live()
     lab.end()
     print(lab.report())

@@ -60,7 +60,8 @@ def test_the_numbers_of_a_sentence_are_those_of_the_frame() -> None:
 @pytest.mark.parametrize(
     ("words", "name", "rest"),
     [(["skybyte", "14", "18"], "skybyte", ["14", "18"]), (["14,18"], "skybyte", ["14,18"]),
-     (["all"], "skybyte", ["all"]), (["skybyte"], "skybyte", [])],
+     (["8,9"], "bytefs", ["8,9"]), (["bytefs", "all"], "bytefs", ["all"]),
+     (["skybyte"], "skybyte", [])],
 )  # fmt: skip
 def test_a_paper_may_be_left_out_where_one_has_the_figures(
     words: list[str], name: str, rest: list[str]
@@ -91,8 +92,10 @@ def test_papers_and_their_figures_are_listed(entresol_command: Entresol) -> None
     listed = entresol_command("figure")
     assert listed.code == 0
     assert listed.out.startswith("skybyte: SkyByte\n  2       DRAM and CXL-SSD\n")
-    for words in (["--list"], ["skybyte"], ["skybyte", "--list"]):
-        assert entresol_command("figure", *words).out == listed.out
+    assert "\nbytefs: ByteFS\n  table2  I/O amplification" in listed.out
+    assert entresol_command("figure", "--list").out == listed.out
+    for words in (["skybyte"], ["skybyte", "--list"]):
+        assert listed.out.startswith(entresol_command("figure", *words).out)
 
 
 def test_designs_look_alike_in_every_figure() -> None:

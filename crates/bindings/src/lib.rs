@@ -6,7 +6,9 @@
 
 mod crash;
 mod device;
+mod file_system;
 mod foreign;
+mod fs_bench;
 mod recovery_time;
 mod replay;
 mod serve;
@@ -455,6 +457,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", py.get_type::<SimulationError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     serve::add(module)?;
+    file_system::add(module)?;
     shared::add(module)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(trace_info, module)?)?;
@@ -464,6 +467,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     watch::add(module)?;
     recovery_time::add(module)?;
     crash::add(module)?;
+    fs_bench::add(module)?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(nand_types, module)?)?;

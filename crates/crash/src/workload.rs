@@ -28,8 +28,8 @@ impl Workload {
 
     /// The workload of a seed in campaigns, and of how many calls of the firmware one is cut: of
     /// six, two are on flash that fails, one on flash that is full, one on a device that nothing
-    /// protects when its power goes, every other time of these on flash that fails, and every other
-    /// time of one of the rest transactions reserve room.
+    /// protects when its power goes, every other time of these on flash that fails. Every other
+    /// time of one of the rest transactions reserve room, and of the other few pages are rewritten.
     pub fn of_campaign(seed: u64, step_count: usize) -> (Self, u32) {
         match seed % 6 {
             2 | 5 => (Self::on_failing_flash(seed, step_count), 1),
@@ -37,6 +37,7 @@ impl Workload {
             // Twenty times as long, and so much thinner that it has as many cuts as the others.
             4 => (Self::on_full_flash(seed, 20 * step_count), FULL_ONE_OF),
             0 if seed % 12 == 6 => (Self::reserving(seed, step_count), 1),
+            1 if seed % 12 == 7 => (Self::rewriting(seed, step_count), 1),
             _ => (Self::random(seed, step_count), 1),
         }
     }
@@ -55,6 +56,24 @@ impl Workload {
             ..Draw::new(random, &device)
         };
         draw.workload(device, step_count)
+    }
+
+    /// As [`Workload::random`], but two pages are written through the block port again and again
+    /// while programs of them are under way, and read meanwhile: with three buffers and one frame,
+    /// from one of several buffers of a page.
+    pub fn rewriting(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/rewriting");
+        let device = Device {
+            frames: 1,
+            buffers: 3,
+            ..Device::random(&mut random)
+        };
+        let mut draw = Draw {
+            hot_pages: 2,
+            ..Draw::new(random, &device)
+        };
+        let steps = (0..step_count).map(|_| draw.rewriting_step()).collect();
+        Self { device, steps }
     }
 
     /// As [`Workload::random`], on a device without a battery.
@@ -246,6 +265,25 @@ impl Draw {
             _ => Step::Finish {
                 die: DieId::new(self.below(self.dies)),
             },
+        }
+    }
+
+    /// A step on pages that are written again before their programs have ended.
+    fn rewriting_step(&mut self) -> Step {
+        match self.below(100) {
+            0..20 => Step::WritePage {
+                page: self.page(),
+                is_through: self.below(4) == 0,
+            },
+            20..28 => Step::Read {
+                line: self.line(),
+                count: self.count(),
+            },
+            28..36 => Step::ReadPage { page: self.page() },
+            36..60 => Step::Finish {
+                die: DieId::new(self.below(self.dies)),
+            },
+            _ => self.step(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! and no further ([`DeviceEngine::step`]). With one, it is what the wall clock says, and the
 //! device measures how late it was looked at ([`Lag`]).
 
+use crate::config::DeviceConfig;
 use crate::counters::{Counters, HEALTH_STEP};
 use crate::data::Data;
 use crate::error::DeviceFileError;
@@ -19,6 +20,7 @@ use firmware::PowerLossProtection;
 use port::{Command, Conflict, DeviceError, DeviceStats, Finished, Outcome, Shape, Ticket};
 use soc::{Engine, EngineConfig, Resources};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::task::Waker;
 use units::{ByteAddr, Bytes, PageSize, Picos, Time, TxId};
 
@@ -59,6 +61,7 @@ pub struct DeviceEngine {
     pub(crate) at_open: Counters,
     pub(crate) watchers: Watchers,
     image: PathBuf,
+    pub(crate) config: Arc<DeviceConfig>,
 }
 
 impl DeviceEngine {
@@ -74,11 +77,11 @@ impl DeviceEngine {
     ///
     /// # Errors
     /// Its flash has no room for it; the system has not so much memory.
-    pub fn in_memory(config: &crate::DeviceConfig, pace: Pace) -> Result<Self, DeviceFileError> {
+    pub fn in_memory(config: &DeviceConfig, pace: Pace) -> Result<Self, DeviceFileError> {
         Self::of_image(Image::in_memory(config)?, pace)
     }
 
-    fn of_image(image: Image, pace: Pace) -> Result<Self, DeviceFileError> {
+    pub(crate) fn of_image(image: Image, pace: Pace) -> Result<Self, DeviceFileError> {
         let config = image.config.clone();
         let no_transactions = config.lacks_for_transactions();
         let page = config.page();
@@ -148,6 +151,7 @@ impl DeviceEngine {
             at_open,
             watchers: Watchers::default(),
             image: image.path,
+            config: Arc::new(image.config),
         };
         device.publish();
         Ok(device)
@@ -177,6 +181,7 @@ impl DeviceEngine {
             at_open: self.at_open,
             watchers: Watchers::default(),
             image: PathBuf::new(),
+            config: Arc::clone(&self.config),
         })
     }
 
@@ -310,21 +315,22 @@ impl DeviceEngine {
     /// Lets everything happen up to `to`.
     fn advance_to(&mut self, to: Time) {
         self.engine.advance(to, &mut self.finished);
-        self.note_finished();
+        self.note_all();
     }
 
-    /// Counts what is done, and notes whom to wake.
+    /// Notes what was over as it was submitted.
     #[inline]
     fn note_finished(&mut self) {
-        self.engine.take_finished(&mut self.finished);
-        if !self.finished.is_empty() {
+        if self.engine.has_finished() {
+            self.engine.take_finished(&mut self.finished);
             self.note_all();
         }
     }
 
+    /// Counts what is done, and notes whom to wake.
     fn note_all(&mut self) {
-        let mut finished = std::mem::take(&mut self.finished);
-        for done in &finished {
+        for at in 0..self.finished.len() {
+            let done = self.finished[at];
             self.watchers.done(done.ticket.index());
             if let Some(kind) = Kind::of(done.command).filter(|_| !done.is_failed) {
                 let map = self.engine.bytes_mut().tables.map_mut();
@@ -333,10 +339,9 @@ impl DeviceEngine {
             self.count_down();
         }
         if self.keeps_finished {
-            self.kept.append(&mut finished);
+            self.kept.append(&mut self.finished);
         }
-        finished.clear();
-        self.finished = finished;
+        self.finished.clear();
     }
 
     /// Moves the device until a command is done, and gives what came of it.
@@ -345,7 +350,9 @@ impl DeviceEngine {
     /// What went wrong with it.
     pub fn finish(&mut self, ticket: Ticket, into: &mut [u8]) -> Outcome {
         loop {
-            if let Some(result) = self.take(ticket, into) {
+            if self.engine.is_done(ticket)
+                && let Some(result) = self.take(ticket, into)
+            {
                 return result;
             }
             if self.wall.is_none() {

@@ -25,6 +25,7 @@ mod mapped;
 mod media;
 pub mod metrics;
 mod pace;
+mod power_cycle;
 mod ram;
 mod real;
 mod recovery;

@@ -195,3 +195,31 @@ fn an_abort_in_the_middle_brings_nothing_back() {
     assert_eq!(found[..3584], [1; 3584]);
     assert_eq!(found[3584..], [5; 512]);
 }
+
+/// Trims of whole pages, and of pages and a part at each end, wait for an open transaction and are
+/// done behind it: nothing of a whole page is read for them.
+#[test]
+fn a_trim_waits_for_a_transaction() {
+    for (at, size) in [(0, 4096), (4096, 8192), (512, 3 * 4096)] {
+        let place = Place::new("blocks-trim-waits");
+        let mut engine = made(&place, &sectors("bytefs", &LOG));
+        write(&mut engine, 0, &vec![1; 4 * 4096]).unwrap();
+        let tx = engine.begin(true).unwrap();
+        for page in 0..4 {
+            let from = ByteAddr::new(page * 4096 + 1024);
+            let open = engine.submit_write(Command::Write(tx), from, &[9; 64]);
+            engine.finish(open.unwrap(), &mut []).unwrap();
+        }
+        let trim = engine.submit(Command::Trim, ByteAddr::new(at), Bytes::new(size));
+        let commit = engine.submit(Command::Commit(tx), ByteAddr::new(0), Bytes::ZERO);
+        engine.finish(commit.unwrap(), &mut []).unwrap();
+        engine.finish(trim.unwrap(), &mut []).unwrap();
+        let mut wanted = vec![1; 4 * 4096];
+        for page in 0..4 {
+            wanted[page * 4096 + 1024..][..64].fill(9);
+        }
+        wanted[at as usize..(at + size) as usize].fill(0);
+        let found = read(&mut engine, Command::Read, 0, 4 * 4096);
+        assert!(found == wanted, "trim of {size} at {at}");
+    }
+}

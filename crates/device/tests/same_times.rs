@@ -1,14 +1,16 @@
 //! The same requests end at the same picosecond whether there are no bytes, bytes in memory, or
 //! bytes in files; and a device is as quick as its parts say.
 
+mod bare;
 mod common;
 
+use bare::host;
 use common::{Place, small};
 use device::activity::ACTIVITY;
 use device::{DeviceConfig, DeviceEngine, Image, Pace};
 use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine};
 use port::{Acknowledge, Command, Conflict, DeviceError, Engine, Finished, Ticket};
-use soc::{EngineConfig, NoBytes, Resources};
+use soc::{NoBytes, Resources};
 use units::{BlockAddr, ByteAddr, Bytes, LogSlot, Lpa, Picos, Ppa, Stream, Time, TxId};
 
 /// Requests of a run.
@@ -38,18 +40,7 @@ impl Durable for Nothing {
 /// A device without bytes that begins when one with bytes does.
 fn without_bytes(config: &DeviceConfig, begin: Time) -> soc::Engine<NoBytes> {
     let resources = Resources::new(config.resources(None, begin), NoBytes);
-    let engine = EngineConfig {
-        link: config.device.link(),
-        page: config.page(),
-        capacity: config.capacity(),
-        has_log: true,
-        has_battery: true,
-        transactions: config.device.transactions,
-        next_transaction: 1,
-        no_transactions: None,
-        operations_at_a_time: 256,
-        block: Some(config.device.block),
-    };
+    let engine = host(config);
     let controller = config.controller();
     soc::Engine::recover(&controller, &Nothing, resources, engine, begin).unwrap()
 }

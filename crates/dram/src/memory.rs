@@ -147,6 +147,11 @@ impl Dram {
             Mapping::Lines => self.map.run(line.0, 1),
             Mapping::Rows => self.map.run_in_rows(line.0, 1),
         };
+        // One line is in one row, which the compiler is told.
+        let run = Run {
+            line_count: 1,
+            ..run
+        };
         self.run(at, run)
     }
 

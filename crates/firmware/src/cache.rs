@@ -160,7 +160,7 @@ impl Cache {
     }
 
     /// The page was used. Says whether it was fetched ahead and this is its first use.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, frame: FrameId) -> bool {
         self.pages.touch(frame)
     }

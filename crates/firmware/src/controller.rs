@@ -144,7 +144,7 @@ impl<I: LogIndex> Controller<I> {
     /// Two requests for one line must not be outstanding together unless both are reads (the host
     /// keeps that order, as CXL.mem wants); a request of a page counts as one of each of its lines.
     /// The block port is not used for pages that the host has taken over or is taking over.
-    #[inline]
+    #[inline(always)]
     pub fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.outstanding += 1;
         if self.back_end.is_read_only() && request.op.is_write() {

@@ -230,7 +230,7 @@ impl DataCache {
     }
 
     /// The page was used. Says whether it was fetched ahead and this is its first use.
-    #[inline]
+    #[inline(always)]
     pub fn touch(&mut self, frame: FrameId) -> bool {
         let is_first = self.take_prefetched(frame);
         if is_first {

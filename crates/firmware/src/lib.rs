@@ -19,7 +19,7 @@ pub mod config;
 pub mod controller;
 pub mod data_cache;
 pub mod durable;
-pub mod flight_map;
+mod flight_map;
 pub mod ftl;
 pub mod health;
 mod log;

@@ -41,6 +41,19 @@ pub struct Nand {
     pub(crate) chain: Chain,
 }
 
+/// Keeps events of the flash until their time.
+pub trait Schedule {
+    /// Keeps one, which is brought to [`Nand::on_event`] at `at`.
+    fn schedule(&mut self, at: Time, event: NandEvent);
+}
+
+impl Schedule for Vec<(Time, NandEvent)> {
+    #[inline]
+    fn schedule(&mut self, at: Time, event: NandEvent) {
+        self.push((at, event));
+    }
+}
+
 impl Nand {
     /// A flash with nothing to do, read in units of `unit` (`ftl.mapping_unit`). The configuration
     /// has passed [`NandConfig::validate`].
@@ -110,9 +123,9 @@ impl Nand {
         self.slab.live_count()
     }
 
-    /// Takes a command at `now` and pushes what must be brought back to [`Nand::on_event`], with
+    /// Takes a command at `now` and schedules what must be brought back to [`Nand::on_event`] at
     /// its time. The page or block exists.
-    pub fn submit(&mut self, now: Time, command: Command, events: &mut Vec<(Time, NandEvent)>) {
+    pub fn submit(&mut self, now: Time, command: Command, events: &mut impl Schedule) {
         let block = command.operation.block(&self.geometry);
         assert!(
             block.get() < self.geometry.block_count(),
@@ -136,14 +149,14 @@ impl Nand {
         }
     }
 
-    /// Ends the phase that `event` belongs to, at the time it was pushed with; pushes what
-    /// follows and the command that finished, if one did. An event whose phase was suspended does
-    /// nothing.
+    /// Ends the phase that `event` belongs to, at the time it was scheduled for; schedules what
+    /// follows and pushes the command that finished, if one did. An event whose phase was suspended
+    /// does nothing.
     pub fn on_event(
         &mut self,
         now: Time,
         event: NandEvent,
-        events: &mut Vec<(Time, NandEvent)>,
+        events: &mut impl Schedule,
         completed: &mut Vec<Completion>,
     ) {
         let unit = &mut self.units[event.unit() as usize];
@@ -205,7 +218,7 @@ impl Nand {
 
     /// Gives an idle unit its next command: a read that may go ahead, else what was suspended,
     /// else the oldest.
-    fn start_next(&mut self, now: Time, unit: u32, events: &mut Vec<(Time, NandEvent)>) {
+    fn start_next(&mut self, now: Time, unit: u32, events: &mut impl Schedule) {
         let queue = &mut self.units[unit as usize];
         let next = match queue.priority.pop(&self.slab) {
             Some(id) => id,
@@ -224,7 +237,8 @@ impl Nand {
         }
     }
 
-    fn enter_array(&mut self, now: Time, unit: u32, id: OpId, events: &mut Vec<(Time, NandEvent)>) {
+    #[inline(always)]
+    fn enter_array(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
         let operation = self.slab[id].command.operation;
         let (geometry, faults) = (&self.geometry, &self.faults);
         let cells = || operation.cells(geometry, faults.as_deref());
@@ -247,13 +261,8 @@ impl Nand {
         self.timing.expected(Kind::Read) * u64::from(op.retries)
     }
 
-    fn enter_transfer(
-        &mut self,
-        now: Time,
-        unit: u32,
-        id: OpId,
-        events: &mut Vec<(Time, NandEvent)>,
-    ) {
+    #[inline(always)]
+    fn enter_transfer(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
         // Units are numbered so that both dies and channels give the channel by remainder.
         let bus = &mut self.buses[(unit % self.geometry.channel_count) as usize];
         let op = &mut self.slab[id];
@@ -268,28 +277,15 @@ impl Nand {
     }
 
     #[inline]
-    fn enter(
-        &mut self,
-        now: Time,
-        unit: u32,
-        phase: Phase,
-        end: Time,
-        events: &mut Vec<(Time, NandEvent)>,
-    ) {
+    fn enter(&mut self, now: Time, unit: u32, phase: Phase, end: Time, events: &mut impl Schedule) {
         let state = &mut self.units[unit as usize];
         state.enter(phase, now, end);
-        events.push((end, NandEvent::new(unit, state.phase_number)));
+        events.schedule(end, NandEvent::new(unit, state.phase_number));
     }
 
     /// Interrupts the program or erase at the cells for a read, unless it ends sooner than it
     /// could be suspended.
-    fn try_suspend(
-        &mut self,
-        now: Time,
-        unit: u32,
-        running: OpId,
-        events: &mut Vec<(Time, NandEvent)>,
-    ) {
+    fn try_suspend(&mut self, now: Time, unit: u32, running: OpId, events: &mut impl Schedule) {
         let Some(t_suspend) = self.suspend else {
             return;
         };
@@ -310,24 +306,19 @@ impl Nand {
         self.enter(now, unit, Phase::Suspending, now + t_suspend, events);
     }
 
-    fn resume(
-        &mut self,
-        now: Time,
-        unit: u32,
-        suspended: Suspended,
-        events: &mut Vec<(Time, NandEvent)>,
-    ) {
+    fn resume(&mut self, now: Time, unit: u32, suspended: Suspended, events: &mut impl Schedule) {
         self.slab[suspended.op].suspended += now - suspended.since;
         let end = now + suspended.remaining;
         self.enter(now, unit, Phase::Array(suspended.op), end, events);
     }
 
+    #[inline(always)]
     fn complete(
         &mut self,
         now: Time,
         unit: u32,
         id: OpId,
-        events: &mut Vec<(Time, NandEvent)>,
+        events: &mut impl Schedule,
         completed: &mut Vec<Completion>,
     ) {
         let op = self.slab.remove(id);

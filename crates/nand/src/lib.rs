@@ -22,6 +22,6 @@ pub mod stats;
 pub use command::{Command, Completion, NandEvent, Operation};
 pub use config::{NandConfig, Parallelism, Scheduling};
 pub use faults::{Calendar, Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
-pub use flash::Nand;
+pub use flash::{Nand, Schedule};
 pub use stats::{KindStats, NandStats};
 pub use units::FlashOp as Kind;

@@ -4,6 +4,7 @@ use crate::pending::{Plain, Vectored};
 use crate::transaction::{Begin, TxOptions};
 use crate::{Command, Conflict, DeviceError, DeviceStats, Shape};
 use core::future::Future;
+use core::task::{Context, Poll};
 use units::{ByteAddr, Bytes, Picos, Time, TxId};
 
 /// When something was done, on the clock of the device. Device time is accounted, not waited for
@@ -49,6 +50,11 @@ pub enum Atomicity {
 /// What comes of a request; the atomicity is of a commit or an abort, and [`Atomicity::Whole`] of
 /// everything else.
 pub type Outcome = Result<(Completion, Atomicity), DeviceError>;
+
+/// A transaction that waits for its turn to be opened, as the device calls it
+/// ([`Device::poll_open`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opening(pub u32);
 
 /// What a request moves.
 #[derive(Debug)]
@@ -176,6 +182,29 @@ pub trait Device {
     /// A device without transactions, or with as many open ones as it takes: that never waits.
     fn open(&self, may_split: bool) -> Result<TxId, DeviceError>;
 
+    /// As [`Device::open`], for [`Device::begin`]. Most devices open at once. One in virtual time
+    /// lets the tasks of one instant ask first, and opens in their order, not in that of polls: it
+    /// keeps in `asked` what it answers later, at the same instant. A device that hands requests on
+    /// to another one hands this on, and [`Device::give_up_open`].
+    ///
+    /// # Errors
+    /// As [`Device::open`].
+    fn poll_open(
+        &self,
+        may_split: bool,
+        asked: &mut Option<Opening>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<TxId, DeviceError>> {
+        let _ = (asked, context);
+        Poll::Ready(self.open(may_split))
+    }
+
+    /// Nobody waits for a transaction any more that [`Device::poll_open`] has not given: there is
+    /// none.
+    fn give_up_open(&self, asked: Opening) {
+        let _ = asked;
+    }
+
     /// Aborts a transaction and does not wait for it. Writes of it that wait are given up; its
     /// lines are free when the device has heard of it. One that is not open is none.
     fn abandon(&self, tx: TxId);
@@ -290,8 +319,9 @@ pub trait Device {
     }
 
     /// Begins a transaction, which waits for its reservation if it has one; without one it takes no
-    /// time. [`Transaction::begin`](crate::Transaction::begin) gives a guard instead of a number.
-    /// The future that is dropped before it is done leaves no transaction.
+    /// time, but may take two polls ([`Device::poll_open`]).
+    /// [`Transaction::begin`](crate::Transaction::begin) gives a guard instead of a number. The
+    /// future that is dropped before it is done leaves no transaction.
     ///
     /// # Errors
     /// As [`Device::open`]; a reservation that never fits, with the limit; a device that has

@@ -26,11 +26,12 @@ mod engine;
 mod error;
 mod pending;
 mod shape;
+mod shared;
 mod stats;
 mod transaction;
 
 pub use clock::Clock;
-pub use device::{Acknowledge, Atomicity, Completion, Device, Outcome, Payload};
+pub use device::{Acknowledge, Atomicity, Completion, Device, Opening, Outcome, Payload};
 pub use drive::{Drive, Turned, block_on, block_on_with};
 pub use engine::{Command, Conflict, Door, Engine, Finished, Ticket};
 pub use error::DeviceError;

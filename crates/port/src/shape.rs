@@ -22,8 +22,8 @@ pub struct Shape {
     pub transactions: Option<TxLimits>,
     /// What the ports cost beside the device's own work.
     pub costs: PortCosts,
-    /// Battery-backed memory beside the log that is addressed by bytes and written back by nobody.
-    /// Zero: there is none, as on every device of today.
+    /// Battery-backed memory beside the log that is addressed by bytes and that the device writes
+    /// back to flash (D27). Zero: there is none, as on every device of today.
     pub pmem: Bytes,
 }
 

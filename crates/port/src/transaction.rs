@@ -1,10 +1,10 @@
 //! Transactions as a host holds them: what they are to be like, and a guard that ends them.
 
 use crate::pending::{Plain, Vectored};
-use crate::{Atomicity, Command, Completion, Conflict, Device, DeviceError, Payload};
+use crate::{Atomicity, Command, Completion, Conflict, Device, DeviceError, Opening, Payload};
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use units::{ByteAddr, TxId};
 
 /// What a transaction is to be like.
@@ -49,6 +49,8 @@ impl TxOptions {
 pub struct Begin<'d, D: Device> {
     device: &'d D,
     options: TxOptions,
+    /// It waits for its turn to be opened.
+    opening: Option<Opening>,
     tx: Option<TxId>,
     reservation: Option<Plain<D::Pending<'d>>>,
 }
@@ -58,6 +60,7 @@ impl<'d, D: Device> Begin<'d, D> {
         Self {
             device,
             options,
+            opening: None,
             tx: None,
             reservation: None,
         }
@@ -75,15 +78,20 @@ impl<D: Device> Future for Begin<'_, D> {
         } = self.options;
         let tx = match self.tx {
             Some(tx) => tx,
-            None => match self.device.open(may_split) {
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok(tx) if lines == 0 => return Poll::Ready(Ok(tx)),
-                Ok(tx) => {
-                    self.tx = Some(tx);
-                    self.reservation = Some(self.device.reserve(tx, lines, conflict));
-                    tx
+            None => {
+                let device = self.device;
+                let opened = ready!(device.poll_open(may_split, &mut self.opening, context));
+                self.opening = None;
+                match opened {
+                    Err(error) => return Poll::Ready(Err(error)),
+                    Ok(tx) if lines == 0 => return Poll::Ready(Ok(tx)),
+                    Ok(tx) => {
+                        self.tx = Some(tx);
+                        self.reservation = Some(device.reserve(tx, lines, conflict));
+                        tx
+                    }
                 }
-            },
+            }
         };
         let Some(reservation) = &mut self.reservation else {
             return Poll::Pending;
@@ -100,6 +108,9 @@ impl<D: Device> Future for Begin<'_, D> {
 impl<D: Device> Drop for Begin<'_, D> {
     fn drop(&mut self) {
         self.reservation = None;
+        if let Some(opening) = self.opening {
+            self.device.give_up_open(opening);
+        }
         if let Some(tx) = self.tx {
             self.device.abandon(tx);
         }

@@ -3,9 +3,9 @@
 //!
 //! A protocol has a folder with what is its own: its clients, and how they ask and are answered.
 //! The loop that hears them, turns the device and answers is written once, in `server.rs`, over the
-//! set of tasks in `tasks.rs`; `docs/nbd.md` has a drawing. Knows any [`port::Device`] that can be
-//! driven ([`port::Drive`]), and neither images nor firmware. See `docs/nbd.md`,
-//! `docs/fuse-image.md` and `docs/shm.md`.
+//! set of tasks in `tasks.rs`; `docs/serving.md` has a drawing, and `docs/howto/server.md` adds a
+//! protocol step by step. Knows any [`port::Device`] that can be driven ([`port::Drive`]), and
+//! neither images nor firmware. Protocols: `docs/nbd.md`, `docs/fuse-image.md` and `docs/shm.md`.
 #![forbid(unsafe_code)]
 
 mod address;

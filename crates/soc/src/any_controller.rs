@@ -121,7 +121,7 @@ impl AnyController {
 }
 
 impl Firmware for AnyController {
-    #[inline]
+    #[inline(always)]
     fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         either!(self, controller => controller.on_request(now, request, platform));
     }

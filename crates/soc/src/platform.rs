@@ -28,7 +28,7 @@ pub trait Firmware {
 }
 
 impl<I: LogIndex> Firmware for Controller<I> {
-    #[inline]
+    #[inline(always)]
     fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         Controller::on_request(self, now, request, platform);
     }
@@ -75,8 +75,8 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
         act(&mut self.controller, &mut platform)
     }
 
-    /// A request of the host has arrived.
-    #[inline]
+    /// A request of the host has arrived. In its callers, where the parts of the request are.
+    #[inline(always)]
     pub fn on_request<H: Harness>(&mut self, now: Time, request: Request, harness: &mut H) {
         self.with(harness, |controller, platform| {
             controller.on_request(now, request, platform);

@@ -10,6 +10,9 @@ use heap::Heap;
 use units::Time;
 use wheel::{SLICES, Wheel, slice_of};
 
+/// So many entries of a slice are sorted as they come, more of them all at once.
+const FEW: usize = 16;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
     time: Time,
@@ -92,7 +95,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Schedules an event.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, time: Time, event: E) {
         assert!(
             time >= self.now,
@@ -127,7 +130,7 @@ impl<E: Copy> EventQueue<E> {
             event,
         };
         if slice_of(time) <= self.cursor {
-            self.insert(entry);
+            insert(&mut self.current, &entry);
         } else {
             self.heap.push(entry);
         }
@@ -167,17 +170,6 @@ impl<E: Copy> EventQueue<E> {
         first.is_some_and(|first| first.time == self.now)
     }
 
-    /// Puts an entry among those that come next.
-    #[inline]
-    fn insert(&mut self, entry: Entry<E>) {
-        let key = entry.key();
-        let mut at = self.current.len();
-        while at > 0 && self.current[at - 1].key() < key {
-            at -= 1;
-        }
-        self.current.insert(at, entry);
-    }
-
     /// If nothing is known to come next, takes the next slice up.
     #[inline]
     fn advance(&mut self) {
@@ -205,21 +197,49 @@ impl<E: Copy> EventQueue<E> {
     }
 
     fn take_entries(&mut self, slice: u64, soon: Option<u64>, late: Option<u64>) {
+        let current = &mut self.current;
         if soon == Some(slice) {
-            self.wheel.drain(slice, &mut self.current);
+            self.wheel.drain(slice, |entry| match current.len() {
+                0..FEW => insert(current, entry),
+                _ => current.push(*entry),
+            });
         }
         if late == Some(slice) {
             while let Some(first) = self.heap.first()
                 && slice_of(first.time) == slice
             {
-                self.current.extend(self.heap.pop());
+                current.extend(self.heap.pop());
             }
+        } else if current.len() <= FEW {
+            return;
         }
-        if self.current.len() > 1 {
-            let by_key = |entry: &Entry<E>| std::cmp::Reverse(entry.key());
-            self.current.sort_unstable_by_key(by_key);
-        }
+        let by_key = |entry: &Entry<E>| std::cmp::Reverse(entry.key());
+        current.sort_unstable_by_key(by_key);
     }
+}
+
+/// Puts an entry in its place among those that come next. Mostly that is the end, for the entries
+/// of a slice come from the last that was pushed on.
+#[inline(always)]
+fn insert<E: Copy>(current: &mut Vec<Entry<E>>, entry: &Entry<E>) {
+    let is_last = current.last().is_none_or(|last| last.key() > entry.key());
+    current.extend_from_slice(std::slice::from_ref(entry));
+    if !is_last {
+        sift(current);
+    }
+}
+
+/// Lets the last entry rise to its place.
+#[inline(never)]
+fn sift<E: Copy>(current: &mut [Entry<E>]) {
+    let mut at = current.len() - 1;
+    let entry = current[at];
+    let key = entry.key();
+    while at > 0 && current[at - 1].key() < key {
+        current[at] = current[at - 1];
+        at -= 1;
+    }
+    current[at] = entry;
 }
 
 impl<E: Copy> Default for EventQueue<E> {

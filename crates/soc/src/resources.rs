@@ -5,7 +5,9 @@ use crate::forecast::Forecast;
 use crate::harness::{DeviceEvent, Harness};
 use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
-use nand::{Calendar, Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation};
+use nand::{
+    Calendar, Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation, Schedule,
+};
 use units::address::LINE_BYTES;
 use units::{Bytes, PageSize, Picos, Time};
 
@@ -53,7 +55,6 @@ pub struct Resources<B> {
     firmware_cores: Vec<Time>,
     /// Commands that start in the future, by tag.
     waiting_commands: Vec<Option<NandCommand>>,
-    nand_events: Vec<(Time, NandEvent)>,
     completions: Vec<Completion>,
     pub(crate) interrupt_latency: Picos,
     pub(crate) tells_pages: bool,
@@ -82,7 +83,6 @@ impl<B: DataPlane> Resources<B> {
             pipelines: [config.now; 2],
             firmware_cores: vec![config.now; config.firmware_cores as usize],
             waiting_commands: Vec::new(),
-            nand_events: Vec::new(),
             completions: Vec::new(),
             interrupt_latency: config.interrupt_latency,
             tells_pages: config.tells_pages,
@@ -102,7 +102,6 @@ impl<B: DataPlane> Resources<B> {
             pipelines: self.pipelines,
             firmware_cores: self.firmware_cores.clone(),
             waiting_commands: self.waiting_commands.clone(),
-            nand_events: self.nand_events.clone(),
             completions: Vec::new(),
             interrupt_latency: self.interrupt_latency,
             tells_pages: self.tells_pages,
@@ -209,8 +208,7 @@ impl<B: DataPlane> Resources<B> {
             tag: command.tag.get(),
             operation: operation_of(&command),
         };
-        self.nand.submit(now, command, &mut self.nand_events);
-        self.schedule_nand_events(harness);
+        self.nand.submit(now, command, &mut OfFlash(harness));
     }
 
     /// A command to flash whose units serve reads and changes apart: its end is known.
@@ -229,13 +227,6 @@ impl<B: DataPlane> Resources<B> {
         self.waiting_commands.resize(index + 1, None);
     }
 
-    fn schedule_nand_events<H: Harness>(&mut self, harness: &mut H) {
-        for (time, event) in &self.nand_events {
-            harness.schedule(*time, DeviceEvent::Nand(*event));
-        }
-        self.nand_events.clear();
-    }
-
     /// A phase of the flash's work ends; gives what is done then, in order. The list comes back
     /// with [`Resources::reuse`].
     pub(crate) fn end_phase<H: Harness>(
@@ -246,8 +237,7 @@ impl<B: DataPlane> Resources<B> {
     ) -> Vec<Completion> {
         let mut completions = std::mem::take(&mut self.completions);
         self.nand
-            .on_event(now, event, &mut self.nand_events, &mut completions);
-        self.schedule_nand_events(harness);
+            .on_event(now, event, &mut OfFlash(harness), &mut completions);
         completions
     }
 
@@ -258,6 +248,16 @@ impl<B: DataPlane> Resources<B> {
 
     pub(crate) fn expected_end(&self, tag: NandTag) -> Option<Time> {
         Some(self.forecast.as_ref()?.end_of(tag))
+    }
+}
+
+/// Events of the flash are events of the device.
+struct OfFlash<'a, H>(&'a mut H);
+
+impl<H: Harness> Schedule for OfFlash<'_, H> {
+    #[inline]
+    fn schedule(&mut self, at: Time, event: NandEvent) {
+        self.0.schedule(at, DeviceEvent::Nand(event));
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Parameter {
     pub range: &'static str,
     /// Where the parameter and its default come from: paper and section, or our reason.
     pub source: &'static str,
-    /// What it is.
+    /// What it is: lines of documentation, each with the space that it begins with.
     pub doc: &'static str,
 }
 
@@ -140,7 +140,7 @@ macro_rules! parameters {
                     kind: stringify!($kind),
                     range: $range,
                     source: $source,
-                    doc: concat!($($doc, " "),*),
+                    doc: concat!($($doc),*),
                 },)*
             ];
 

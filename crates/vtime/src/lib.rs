@@ -6,8 +6,9 @@
 //! can run, to the next deadline and no further.
 //!
 //! What tasks ask for at one instant is put in order (task, sequence of the task) before device and
-//! processors see it. So neither the order in which tasks are polled nor a poll too many changes a
-//! time: the same tasks give the same times, bit for bit.
+//! processors see it, and transactions are numbered in that order. So neither the order in which
+//! tasks are polled nor a poll too many changes a time or a number: the same tasks give the same
+//! times, bit for bit.
 //!
 //! If every task waits and nothing is to come, the run ends with an error that says who waits for
 //! what ([`Blocked`]).

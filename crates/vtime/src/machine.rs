@@ -71,6 +71,10 @@ impl<E: Engine> Shared<E> {
                 self.requests.take_ticket(ticket);
                 self.requests.close(key);
             }
+            Phase::Opened(tx) => {
+                self.requests.close(key);
+                self.abandon_transaction(tx);
+            }
             Phase::Refused(_) | Phase::Over => {
                 self.requests.close(key);
             }
@@ -102,13 +106,25 @@ impl<E: Engine> Shared<E> {
         self.abandon(key);
     }
 
-    /// Hands what was asked at this instant to device and processors.
+    /// Hands what was asked at this instant to device and processors. If there are
+    /// transactions to be opened, that is all, and their tasks go on first: to begin one takes no
+    /// time, so what is asked under it stands in one order with what others ask.
     fn submit(&mut self, asked: &mut Vec<RequestKey>) {
         self.requests.take_asked(asked);
         for key in asked.drain(..) {
             let now = self.now;
             let request = self.requests.get(key);
             match &mut request.ask {
+                Ask::Open { .. } if request.is_abandoned => {
+                    self.requests.close(key);
+                }
+                Ask::Open { may_split } => {
+                    request.phase = match self.engine.begin(*may_split) {
+                        Ok(tx) => Phase::Opened(tx),
+                        Err(error) => Phase::Refused(error),
+                    };
+                    request.waker.take().into_iter().for_each(Waker::wake);
+                }
                 Ask::Sleep(at) => {
                     let at = (*at).max(now);
                     self.wait_until(key, at);
@@ -306,8 +322,9 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Everything that happens at one instant: tasks run until none can, then what they have asked
-    /// for goes to device and processors; what is answered at once lets tasks run again.
+    /// Everything that happens at one instant: tasks run until none can, then their transactions
+    /// are opened and they run on, then what they have asked for goes to device and processors;
+    /// what is answered at once lets tasks run again.
     fn run_instant(&mut self) {
         loop {
             self.tasks.take_ready(&mut self.ready);
@@ -327,10 +344,11 @@ impl<E: Engine> Machine<E> {
             let mut finished = std::mem::take(&mut self.finished);
             shared.advance(now, &mut finished);
             self.finished = finished;
+            let is_over = !shared.requests.has_asked();
             drop(shared);
             self.asked = asked;
             self.tasks.take_ready(&mut self.ready);
-            if self.ready.is_empty() {
+            if self.ready.is_empty() && is_over {
                 return;
             }
         }

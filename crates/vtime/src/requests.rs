@@ -4,7 +4,7 @@ use crate::tasks::TaskId;
 use port::{Command, Conflict, DeviceError, Ticket};
 use std::fmt;
 use std::task::Waker;
-use units::{ByteAddr, Bytes, Picos, Time};
+use units::{ByteAddr, Bytes, Picos, Time, TxId};
 
 /// A request of a task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,6 +20,8 @@ pub(crate) enum Ask {
         conflict: Conflict,
         bytes: Vec<u8>,
     },
+    /// A transaction, which may be committed in parts or not.
+    Open { may_split: bool },
     /// Of a processor.
     Spend(Picos),
     /// Of the clock.
@@ -48,6 +50,7 @@ impl fmt::Display for Ask {
                 }
                 _ => write!(f, "{} of {size} at byte {at}", word_of(*command)),
             },
+            Self::Open { .. } => write!(f, "the number of a transaction"),
             Self::Spend(span) => write!(f, "{span} of a processor"),
             Self::Sleep(at) => write!(f, "the time {at}"),
         }
@@ -77,6 +80,8 @@ pub(crate) enum Phase {
     Asked,
     /// With the device.
     Submitted(Ticket),
+    /// A transaction that was opened.
+    Opened(TxId),
     /// Refused at once.
     Refused(DeviceError),
     /// With clock or processor.
@@ -103,8 +108,10 @@ pub(crate) struct Request {
 pub(crate) struct Requests {
     slots: Vec<Option<Request>>,
     free: Vec<u32>,
-    /// Asked at this instant.
+    /// Asked at this instant, but for what is in `openings`.
     asked: Vec<RequestKey>,
+    /// Transactions to be opened at this instant.
+    openings: Vec<RequestKey>,
     /// By ticket of the device.
     of_ticket: Vec<Option<RequestKey>>,
 }
@@ -112,6 +119,7 @@ pub(crate) struct Requests {
 impl Requests {
     /// A task asks.
     pub fn open(&mut self, request: Request) -> RequestKey {
+        let is_opening = matches!(request.ask, Ask::Open { .. });
         let key = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(request);
@@ -122,7 +130,10 @@ impl Requests {
                 RequestKey(u32::try_from(self.slots.len() - 1).expect("few requests are open"))
             }
         };
-        self.asked.push(key);
+        match is_opening {
+            true => self.openings.push(key),
+            false => self.asked.push(key),
+        }
         key
     }
 
@@ -137,14 +148,23 @@ impl Requests {
         request.expect("a request is closed once")
     }
 
-    /// What was asked at this instant, in the order (task, sequence).
+    /// What was asked at this instant, in the order (task, sequence): transactions to be opened
+    /// alone, if there are any.
     pub fn take_asked(&mut self, to: &mut Vec<RequestKey>) {
-        to.append(&mut self.asked);
+        match self.openings.is_empty() {
+            true => to.append(&mut self.asked),
+            false => to.append(&mut self.openings),
+        }
         let slots = &self.slots;
         to.sort_unstable_by_key(|key| {
             let request = slots[key.0 as usize].as_ref();
             request.map(|request| (request.task, request.sequence))
         });
+    }
+
+    /// Whether anything is asked that was not taken.
+    pub fn has_asked(&self) -> bool {
+        !self.asked.is_empty() || !self.openings.is_empty()
     }
 
     /// The device has a request under this ticket.

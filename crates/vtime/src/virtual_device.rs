@@ -2,7 +2,9 @@
 
 use crate::machine::Shared;
 use crate::requests::{Ask, Phase, RequestKey};
-use port::{Command, Conflict, Device, DeviceError, DeviceStats, Engine, Outcome, Payload, Shape};
+use port::{
+    Command, Conflict, Device, DeviceError, DeviceStats, Engine, Opening, Outcome, Payload, Shape,
+};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -118,8 +120,41 @@ impl<E: Engine> Device for VirtualDevice<E> {
         }
     }
 
+    /// At once, in the order of calls, which polls that nobody needs may change:
+    /// [`Device::begin`] opens in the order of tasks.
     fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
         self.0.borrow_mut().engine.begin(may_split)
+    }
+
+    fn poll_open(
+        &self,
+        may_split: bool,
+        asked: &mut Option<Opening>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<TxId, DeviceError>> {
+        let mut shared = self.0.borrow_mut();
+        let Some(opening) = *asked else {
+            let key = shared.ask(Ask::Open { may_split }, context.waker());
+            *asked = Some(Opening(key.0));
+            return Poll::Pending;
+        };
+        let key = RequestKey(opening.0);
+        let request = shared.requests.get(key);
+        let opened = match &request.phase {
+            Phase::Opened(tx) => Ok(*tx),
+            Phase::Refused(error) => Err(error.clone()),
+            _ => {
+                request.waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+        };
+        *asked = None;
+        shared.requests.close(key);
+        Poll::Ready(opened)
+    }
+
+    fn give_up_open(&self, asked: Opening) {
+        self.0.borrow_mut().abandon(RequestKey(asked.0));
     }
 
     fn abandon(&self, tx: TxId) {

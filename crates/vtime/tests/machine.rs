@@ -1,42 +1,16 @@
 //! Tasks over a device in memory: times, order, and what ends in an error.
 
-use device::config::Layer;
-use device::{DeviceConfig, DeviceEngine, Pace};
+mod common;
+
+use common::{Notes, device, often};
+use device::DeviceEngine;
 use port::{Acknowledge, Clock, Command, Conflict, Device, Engine, TxOptions};
-use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use units::{ByteAddr, Bytes, Picos, Stream, Time, TxId};
 use vtime::Machine;
-
-fn config() -> DeviceConfig {
-    let sets = [
-        "nand.channels=4",
-        "nand.chips_per_channel=2",
-        "nand.dies_per_chip=1",
-        "nand.planes_per_die=1",
-        "nand.blocks_per_plane=32",
-        "nand.pages_per_block=16",
-        "ftl.over_provisioning=40%",
-        "ssd.log.size=64KiB",
-        "ssd.log.tx_log=4KiB",
-        "ssd.dram=132KiB",
-    ];
-    let layers: Vec<Layer> = sets
-        .iter()
-        .map(|set| Layer::assignment(set).unwrap())
-        .collect();
-    DeviceConfig::of_preset("cxl", &layers).unwrap()
-}
-
-fn device() -> DeviceEngine {
-    DeviceEngine::in_memory(&config(), Pace::None).unwrap()
-}
-
-/// What the tasks write down.
-type Notes<T> = Rc<RefCell<Vec<T>>>;
 
 #[test]
 fn processors_are_shared_first_come_first_served() {
@@ -141,21 +115,6 @@ fn busy_tasks(machine: &mut Machine<DeviceEngine>, spurious: bool, notes: &Notes
             }
         });
     }
-}
-
-/// Wakes the task again after each poll, a few times: spurious polls.
-async fn often<T>(spurious: bool, future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let mut wakes = if spurious { 5 } else { 0 };
-    poll_fn(|context| {
-        let poll = future.as_mut().poll(context);
-        if poll.is_pending() && wakes > 0 {
-            wakes -= 1;
-            context.waker().wake_by_ref();
-        }
-        poll
-    })
-    .await
 }
 
 #[test]

@@ -260,6 +260,54 @@ fn paths_are_told_from_patterns_and_commands() {
     assert_eq!(paths(text), ["crates/a.rs", "papers/"]);
 }
 
+/// A comment that rests on a decision names it; who looks it up must find it.
+#[test]
+fn every_decision_that_is_named_is_on_its_page() {
+    const PAGE: &str = "docs/decisions.md";
+    const FOLDERS: [&str; 3] = ["docs/", "crates/", "python/"];
+    let page = std::fs::read_to_string(root().join(PAGE)).expect("the page is there");
+    let rows: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next())
+        .collect();
+    let mut missing = Vec::new();
+    for source in sources() {
+        let is_ours = FOLDERS.iter().any(|folder| source.name.starts_with(folder))
+            || source.name.ends_with(".md");
+        if !is_ours || !source.is_one_of(&[".rs", ".py", ".md", ".toml"]) {
+            continue;
+        }
+        for (index, line) in source.text.lines().enumerate() {
+            for name in decisions(line).filter(|name| !rows.contains(name)) {
+                missing.push(format!(
+                    "{}:{}: {name} has no row in {PAGE}",
+                    source.name,
+                    index + 1
+                ));
+            }
+        }
+    }
+    complain(&missing);
+}
+
+/// Names of decisions: words as `B4` and `D13`.
+fn decisions(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| {
+            let number = word.strip_prefix(['B', 'D']).unwrap_or("");
+            matches!(number.len(), 1 | 2) && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+#[test]
+fn decisions_are_told_from_other_words() {
+    let text = "as B4 says (D13); D2\u{2013}D5, L1D, D3D, 0xD4, `B`, B1_2, D200";
+    assert_eq!(
+        decisions(text).collect::<Vec<_>>(),
+        ["B4", "D13", "D2", "D5"]
+    );
+}
+
 /// Names of the headings of a text, as links spell them.
 fn anchors(text: &str) -> Vec<String> {
     let mut found = Vec::new();

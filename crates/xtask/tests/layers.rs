@@ -4,7 +4,7 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 24] = [
+const MAY_USE: [(&str, &[&str]); 27] = [
     ("units", &[]),
     ("settings", &["units"]),
     ("trace", &["units"]),
@@ -25,7 +25,13 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "units", "settings", "nand", "dram", "firmware", "port", "soc",
         ],
     ),
-    ("serve", &["units", "port", "shm", "device"]),
+    ("fuse", &[]),
+    ("serve", &["units", "port", "shm", "fuse", "device"]),
+    ("bytefs", &["units", "port", "fuse"]),
+    (
+        "fslab",
+        &["units", "settings", "port", "vtime", "device", "bytefs"],
+    ),
     ("capi", &["units", "port", "shm"]),
     ("bindings", &["*"]),
     ("tracer", &["units", "trace"]),

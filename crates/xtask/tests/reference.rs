@@ -56,6 +56,16 @@ fn every_parameter_has_a_meaning_a_range_and_a_source() {
     }
 }
 
+/// Text of several lines in the source is one sentence on the page.
+#[test]
+fn the_generated_pages_have_one_space_between_words() {
+    for page in reference::PAGES {
+        let text = (page.text)();
+        let doubled: Vec<&str> = text.lines().filter(|line| line.contains("  ")).collect();
+        assert!(doubled.is_empty(), "{}:\n{}", page.file, doubled.join("\n"));
+    }
+}
+
 #[test]
 fn every_name_in_a_result_is_documented_and_no_other() {
     let text = std::fs::read_to_string(root().join(RESULT_FILE)).expect("the page can be read");

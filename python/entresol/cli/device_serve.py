@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from entresol import core, quantity
 from entresol.choices import Pace
+from entresol.cli import serving
 from entresol.core import Json
 from entresol.errors import UserError
 
@@ -74,73 +71,35 @@ def serve_command(
         "allow_other": allow_other,
         "real_pace": pace is Pace.REAL,
     }
-    with _ends_with_its_terminal():
-        served = core.device_serve(image, ports, _say(image), _say_stopped(image))
+    with serving.ends_with_its_terminal():
+        served = core.device_serve(image, ports, _say(image), serving.say_stopped(image))
     typer.echo(_report(served))
     if served["fuse"] is not None and served["fuse"]["is_open"]:
         typer.echo(f"{fuse}/device was still open; whoever has it open gets errors now", err=True)
 
 
-@contextmanager
-def _ends_with_its_terminal() -> Iterator[None]:
-    """SIGHUP stops as SIGTERM does, unless it is ignored, as under nohup."""
-    before = signal.getsignal(signal.SIGHUP)
-    if before is signal.SIG_IGN:
-        yield
-        return
-    signal.signal(signal.SIGHUP, _hang_up)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def _hang_up(_signal: int, _frame: FrameType | None) -> None:
-    # Shell and kernel both say that a terminal has gone; once is enough.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def _report(served: Json) -> str:
     parts = []
     if (nbd := served["nbd"]) is not None:
-        clients = _many(nbd["connections"], "client")
-        parts.append(f"{_many(nbd['requests'], 'request')} of {clients}")
+        clients = serving.many(nbd["connections"], "client")
+        parts.append(f"{serving.many(nbd['requests'], 'request')} of {clients}")
     expelled = ""
     if (shm := served["shm"]) is not None:
-        clients = _many(shm["connections"], "client")
-        parts.append(f"{_many(shm['requests'], 'request')} of {clients} through shared memory")
+        clients = serving.many(shm["connections"], "client")
+        parts.append(
+            f"{serving.many(shm['requests'], 'request')} of {clients} through shared memory"
+        )
         if shm["breaches"]:
-            expelled = f"; {_many(shm['breaches'], 'client')} broke the protocol"
+            expelled = f"; {serving.many(shm['breaches'], 'client')} broke the protocol"
     if (file := served["fuse"]) is not None:
-        parts.append(f"{_many(file['requests'], 'request')} through the file")
+        parts.append(f"{serving.many(file['requests'], 'request')} through the file")
     errors = sum(port["errors"] for port in (nbd, shm, file) if port is not None)
     clock = quantity.duration(served["device_clock_ps"])
     return (
         f"served {' and '.join(parts)}; {errors:,} were refused or failed{expelled}; "
-        f"the device's clock is at {clock}{_lag(served['lag'])}; everything acknowledged is in "
-        "the image"
+        f"the device's clock is at {clock}{serving.lag(served['lag'])}; everything acknowledged is "
+        "in the image"
     )
-
-
-def _lag(lag: Json | None) -> str:
-    if lag is None:
-        return ""
-    p50, p99, longest = (quantity.duration(lag[f"{name}_ps"]) for name in ("p50", "p99", "longest"))
-    return f", which it lagged by {p50} (p50), {p99} (p99), {longest} at most"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _say_stopped(image: Path) -> Callable[[str], None]:
-    def say(reason: str) -> None:
-        # Whoever closed stderr does not want to know; clients are answered with the reason.
-        with suppress(OSError):
-            typer.echo(f"{image}: the device has stopped: {reason}", err=True)
-
-    return say
 
 
 def _say(image: Path) -> core.Listening:

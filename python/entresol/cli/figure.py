@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 ScaleOption = Annotated[
     str,
-    typer.Option("--scale", metavar="small|paper", help="Sizes a sixteenth of Table II, or it."),
+    typer.Option("--scale", metavar="small|paper", help="Sizes a part of the paper's, or they."),
 ]
 WorkloadsOption = Annotated[
     list[str] | None,
@@ -109,7 +109,7 @@ def figure_command(
         with Watcher() as watcher:
             simulation = simulate.Simulation(kept, source, jobs, scheduler, watcher.watch, say)
             results = simulation.run(wanted)
-        if not results.runs and not results.walks and results.failures:
+        if results.failures and not (results.runs or results.walks or results.benches):
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
         with disk_may_be_full(target, kept):
             command = shlex.join(["entresol", "figure", paper.name, *names,

@@ -22,10 +22,13 @@ from entresol import core
 from entresol.cli import (
     config,
     device,
+    doctor,
     explain_gain,
     fidelity,
     figure,
+    file_system,
     listings,
+    mount,
     replay,
     reproduction,
     results,
@@ -56,6 +59,8 @@ for module in (
     config,
     fidelity,
     device,
+    file_system,
+    mount,
     run,
     replay,
     explain_gain,
@@ -67,6 +72,7 @@ for module in (
     sample,
     sweep,
     results,
+    doctor,
 ):
     module.register(app)
 

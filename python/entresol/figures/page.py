@@ -41,7 +41,8 @@ def render(
         '<a class="skip" href="#figures">To the figures</a>'
         '<header><p class="mark">Entresol</p>'
         f"<h1>Figures of the {escape(paper.title)} paper, made anew</h1>"
-        f"<p>{_lead(results)}</p>{_caution(paper, results.settings)}<pre>{escape(command)}</pre>"
+        f"<p>{paper.lead(results.settings) or _lead(results)}</p>"
+        f"{_caution(paper, results.settings)}<pre>{escape(command)}</pre>"
         f'<nav aria-label="Figures"><ul>{links}</ul></nav></header>'
         f'<main id="figures">{sections}</main></body></html>\n'
     )
@@ -94,6 +95,8 @@ def _section(
     paper: Paper, figure: Figure, results: Results, frame: polars.DataFrame, svg: bytes
 ) -> str:
     wants, walks = figure.wants(results.settings), figure.walks(results.settings)
+    benches = figure.benches(results.settings)
+    settings = tables.settings(results, wants, benches)
     picture = base64.b64encode(svg).decode("ascii")
     files = "".join(f'<a href="{figure.stem}.{suffix}">{suffix.upper()}</a> '
                     for suffix in ("svg", "pdf", "csv"))  # fmt: skip
@@ -102,7 +105,7 @@ def _section(
     warned = [
         *tables.without_ratio(frame, results),
         *tables.partial_means(frame),
-        *tables.warnings(results, wants, walks, paper.threads_of),
+        *tables.warnings(results, wants, walks, paper.threads_of, benches),
     ]
     alarms = "".join(f"<li>{escape(sentence)}</li>" for sentence in warned)
     warnings = f'<div class="warnings"><ul>{alarms}</ul></div>' if alarms else ""
@@ -111,7 +114,7 @@ def _section(
         f"<p>{escape(figure.says)}{escape(mean)}</p>"
         f'<figure><img alt="{escape(figure.heading)}. The numbers are in the tables below." '
         f'style="{_size(svg)}" src="data:image/svg+xml;base64,{picture}"></figure>'
-        f'<p class="files">{files}<span>{escape(tables.settings(results, wants))}</span></p>'
+        f'<p class="files">{files}<span>{escape(settings)}</span></p>'
         f"{why}{warnings}{tables.means(frame)}"
         f"<details><summary>Every value</summary>{tables.everything(frame)}</details></section>"
     )

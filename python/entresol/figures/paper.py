@@ -58,6 +58,8 @@ class Paper:
     caution: Callable[[Settings], str] = _nothing
     """A sentence where settings make all numbers say little."""
     text: Text | None = None
+    lead: Callable[[Settings], str] = field(default=_nothing)
+    """The first sentences of its page; empty: those of runs of captures."""
 
     def settings(
         self,

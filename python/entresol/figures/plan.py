@@ -35,6 +35,19 @@ class Walk:
     design: str
 
 
+@dataclass(frozen=True, order=True)
+class Bench:
+    """A load of a file system that a figure needs."""
+
+    workload: str
+    """The name of the load."""
+    personality: str
+    device: str = ""
+    """The preset of the device; empty for the personality's."""
+    overrides: tuple[str, ...] = ()
+    """Parameters of the device as `key=value`, in the order of the keys, before the scale."""
+
+
 @dataclass(frozen=True)
 class Scale:
     """A size at which the runs of a paper are made."""
@@ -43,10 +56,12 @@ class Scale:
     """The machine preset."""
     shrink: int
     """By how much what holds data is smaller than in the paper."""
-    window: float
+    window: float = 0
     """Instructions of a capture, about."""
-    recording: float
+    recording: float = 0
     """Seconds that a capture takes, about."""
+    bench: float = 0
+    """Seconds that a load of a file system takes, about."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +105,8 @@ class Results:
     settings: Settings
     runs: Mapping[Want, Json]
     walks: Mapping[Walk, Json] = field(default_factory=dict)
-    failures: Mapping[Want | Walk, str] = field(default_factory=dict)
+    failures: Mapping[Want | Walk | Bench, str] = field(default_factory=dict)
+    benches: Mapping[Bench, Json] = field(default_factory=dict)
 
     def time(self, wanted: Want) -> float | None:
         """Execution time in picoseconds; nothing if the run failed."""

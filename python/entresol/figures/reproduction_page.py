@@ -38,7 +38,9 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         "Threads interleave anew in every capture that is made: on captures made again the numbers",
         "are a new result, near these and not equal to them ([workloads](workloads.md#captures)).",
         "A dash: not published, or these runs have nothing to compute it from.",
-        "A number in bold is more than 25 % away from the published one; its causes are below.", "",
+        "A number in bold is more than 25 % away from the published one; its causes are below.",
+        "Published figures beside ours: `make figures`, then "
+        f"`results/figures/{study.paper.name}/index.html`.", "",
         "| § | claim | unit | published | their data | paper | artifact | how |",
         "|---|---|---|---|---|---|---|---|", *rows, "",
         "## Why they differ", "",

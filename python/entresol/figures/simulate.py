@@ -15,8 +15,9 @@ from entresol.core import Json, Setup
 from entresol.errors import Failed, Stopped, UserError
 from entresol.execution import executor, worker
 from entresol.execution.point import Point
+from entresol.figures import benches
 from entresol.figures.entry import Figure
-from entresol.figures.plan import Results, Settings, Walk, Want
+from entresol.figures.plan import Bench, Results, Settings, Walk, Want
 from entresol.interruption import interruptible
 from entresol.store.result_store import Store
 
@@ -36,6 +37,7 @@ class Plan:
     settings: Settings
     wants: tuple[Want, ...]
     walks: tuple[Walk, ...]
+    benches: tuple[Bench, ...] = ()
 
     @property
     def captures(self) -> tuple[tuple[str, int], ...]:
@@ -53,6 +55,12 @@ class Plan:
         at = self.settings.at
         seconds = len(self.wants) * at.window / pace / workers
         seconds += len(self.captures) * at.recording
+        seconds += len(self.benches) * at.bench / workers
+        if self.benches and not self.everything:
+            return (
+                f"{len(self.benches)} loads of file systems; about {max(seconds / 60, 1):.0f} "
+                f"minutes on {workers} cores if nothing is stored yet"
+            )
         walks = f" and {len(self.walks)} walks" if self.walks else ""
         return (
             f"{len(self.wants)} runs{walks} of {len(self.captures)} captures; about "
@@ -65,8 +73,9 @@ def plan(figures: Sequence[Figure], settings: Settings) -> Plan:
     read is at hand."""
     wants = dict.fromkeys(item for figure in figures for item in figure.wants(settings))
     walks = dict.fromkeys(item for figure in figures for item in figure.walks(settings))
+    loads = dict.fromkeys(item for figure in figures for item in figure.benches(settings))
     ordered = sorted(wants, key=lambda item: (item.workload, item.threads))
-    return Plan(settings, tuple(ordered), tuple(walks))
+    return Plan(settings, tuple(ordered), tuple(walks), tuple(loads))
 
 
 def setup_of(item: Want, settings: Settings) -> Setup:
@@ -139,7 +148,7 @@ class Simulation:
             ) from error
 
     def _run(self, wanted: Plan) -> Results:
-        failures: dict[Want | Walk, str] = {}
+        failures: dict[Want | Walk | Bench, str] = {}
         opened = self._capture(wanted, failures)
         wants = [item for item in wanted.wants if (item.workload, item.threads) in opened]
         points = [
@@ -155,10 +164,13 @@ class Simulation:
             else:
                 runs[item] = cast(Json, outcome.result)
         walks = self._walk(wanted, opened, failures)
-        return Results(wanted.settings, runs, walks, failures)
+        ran = benches.run(wanted.benches, wanted.settings, self.store, self.jobs, self.say)
+        loads = {item: result for item, result in ran.items() if not isinstance(result, str)}
+        failures |= {item: why for item, why in ran.items() if isinstance(why, str)}
+        return Results(wanted.settings, runs, walks, failures, loads)
 
     def _capture(
-        self, wanted: Plan, failures: dict[Want | Walk, str]
+        self, wanted: Plan, failures: dict[Want | Walk | Bench, str]
     ) -> dict[tuple[str, int], study.Capture]:
         opened: dict[tuple[str, int], study.Capture] = {}
         for number, (name, threads) in enumerate(wanted.captures, start=1):
@@ -170,7 +182,8 @@ class Simulation:
                 _refuse(wanted, name, threads, worker.sentence(error), failures)
                 continue
             if (took := time.monotonic() - began) > 1:
-                self.say(f"captured {name} with {threads} threads in {took:.0f} s "
+                # Recorded, or only opened: of a large one that takes seconds too.
+                self.say(f"the capture of {name} with {threads} threads is open after {took:.0f} s "
                          f"({number} of {len(wanted.captures)})")  # fmt: skip
         return opened
 
@@ -178,7 +191,7 @@ class Simulation:
         self,
         wanted: Plan,
         opened: Mapping[tuple[str, int], study.Capture],
-        failures: dict[Want | Walk, str],
+        failures: dict[Want | Walk | Bench, str],
     ) -> dict[Walk, Json]:
         walks: dict[Walk, Json] = {}
         for item in wanted.walks:
@@ -199,7 +212,7 @@ def _locality(capture: Path, setup: Setup, item: Walk) -> Json:
 
 
 def _refuse(
-    wanted: Plan, name: str, threads: int, why: str, failures: dict[Want | Walk, str]
+    wanted: Plan, name: str, threads: int, why: str, failures: dict[Want | Walk | Bench, str]
 ) -> None:
     for item in wanted.everything:
         if (item.workload, item.threads) == (name, threads):

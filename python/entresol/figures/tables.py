@@ -10,7 +10,7 @@ from entresol import quantity
 from entresol.core import Json
 from entresol.figures import frames, ink
 from entresol.figures.frames import Row
-from entresol.figures.plan import Results, Walk, Want
+from entresol.figures.plan import Bench, Results, Walk, Want
 
 if TYPE_CHECKING:
     import polars
@@ -103,6 +103,7 @@ def warnings(
     wants: Sequence[Want],
     walks: Sequence[Walk],
     usual: Callable[[str], int],
+    benches: Sequence[Bench] = (),
 ) -> list[str]:
     """Sentences on what did not run or did not act, each with the runs it is about."""
     found: dict[str, list[str]] = {}
@@ -111,12 +112,13 @@ def warnings(
             found.setdefault(sentence, []).append(name_of(item, usual))
         if (few := _log_fills(run)) is not None:
             found.setdefault(few, []).append(name_of(item, usual))
-    needed: list[Want | Walk] = [*wants, *walks]
+    needed: list[Want | Walk | Bench] = [*wants, *walks, *benches]
     for every in needed:
         if every in results.failures:
             why = f"did not run: {results.failures[every]}"
             found.setdefault(why, []).append(name_of(every, usual))
-    return [f"{sentence.rstrip('.')}: {_listed(names, len(results.among(wants)))}"
+    count = len(results.among(wants)) + len(benches)
+    return [f"{sentence.rstrip('.')}: {_listed(names, count)}"
             for sentence, names in found.items()]  # fmt: skip
 
 
@@ -154,10 +156,13 @@ def _log_fills(run: Json) -> str | None:
     return None if fills >= FILLS else "the write log filled fewer than three times"
 
 
-def name_of(item: Want | Walk, usual: Callable[[str], int]) -> str:
+def name_of(item: Want | Walk | Bench, usual: Callable[[str], int]) -> str:
     """A run as a reader knows it: threads are named where they are not a design's usual ones."""
     if isinstance(item, Walk):
         return item.workload
+    if isinstance(item, Bench):
+        changed = ", ".join((*([item.device] if item.device else []), *item.overrides))
+        return f"{item.workload} on {item.personality}" + (f" ({changed})" if changed else "")
     threads = [] if item.threads == usual(item.design) else [f"{item.threads} threads"]
     changed = ", ".join((*threads, *item.overrides, *([item.nand] if item.nand else [])))
     return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
@@ -170,9 +175,15 @@ def _listed(names: Sequence[str], count: int) -> str:
     return shown if len(names) <= 6 else f"{shown}; and {len(names) - 6} more of {count}"
 
 
-def settings(results: Results, wants: Sequence[Want]) -> str:
+def settings(results: Results, wants: Sequence[Want], benches: Sequence[Bench] = ()) -> str:
     """What all runs of a figure have in common, in a sentence."""
     of = results.settings
+    if benches:
+        times = [run["virtual_time_ps"] for item, run in results.benches.items() if item in benches]
+        if not times:
+            return "No load has a result."
+        spans = f"{quantity.duration(min(times))} to {quantity.duration(max(times))}"
+        return f"{len(times)} loads of {spans} of virtual time, sizes one in {of.shrink}."
     runs = results.among(wants)
     work = [run["instructions"] for run in runs.values()]
     parts = [f"machine {of.machine}", f"fidelity {of.fidelity}"]

@@ -24,6 +24,7 @@ macro_rules! preset {
 /// All of them.
 pub const PRESETS: &[Preset] = &[
     preset!("bytefs", "bytefs"),
+    preset!("bytefs-cache", "bytefs_cache"),
     preset!("skybyte", "skybyte"),
     preset!("cxl", "cxl"),
     preset!("consumer-tlc", "consumer_tlc"),

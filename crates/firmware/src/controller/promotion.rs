@@ -14,7 +14,7 @@ use units::{FrameId, LineMask, Lpa, Time};
 
 impl<I: LogIndex> Controller<I> {
     /// A resident page was used: for the eviction policy, the prefetcher's record and hotness.
-    #[inline]
+    #[inline(always)]
     pub(super) fn use_frame<P: Platform>(
         &mut self,
         at: Time,

@@ -14,7 +14,8 @@ use crate::policies::promotion::Use;
 use units::{FrameId, LineInPage, LogSlot, Lpa, Time};
 
 impl<I: LogIndex> Controller<I> {
-    #[inline]
+    // In its caller, as is the hit: most requests of most hosts are these.
+    #[inline(always)]
     pub(super) fn on_read<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         match request.op {
             RequestOp::PromotionRead => self.stats.promotion_reads += 1,
@@ -23,10 +24,11 @@ impl<I: LogIndex> Controller<I> {
             _ => self.stats.reads += 1,
         }
         let pending = self.look_up(now, request, false, platform);
-        if !self.serve_hit(now, &pending, platform) {
-            let (lpa, _) = self.split(request.line);
-            let overtakes = !self.stalled_misses.is_empty() && self.cache.find(lpa).is_none();
-            if overtakes || !self.resolve_miss(now, &pending, platform) {
+        let (lpa, _) = self.split(request.line);
+        let frame = self.cache.find(lpa);
+        if !self.serve_hit(now, &pending, frame, platform) {
+            let overtakes = !self.stalled_misses.is_empty() && frame.is_none();
+            if overtakes || !self.resolve_miss(now, &pending, frame, platform) {
                 self.stall(pending);
             }
         }
@@ -51,17 +53,26 @@ impl<I: LogIndex> Controller<I> {
         pending: &Pending,
         platform: &mut P,
     ) -> bool {
-        let is_served =
-            self.serve_hit(now, pending, platform) || self.resolve_miss(now, pending, platform);
+        let (lpa, _) = self.split(pending.request.line);
+        let frame = self.cache.find(lpa);
+        let is_served = self.serve_hit(now, pending, frame, platform)
+            || self.resolve_miss(now, pending, frame, platform);
         self.take_ownership(pending.request);
         is_served
     }
 
-    /// R1 and R2. The copies in log and frame are equal, so the quicker lookup wins.
-    #[inline]
-    fn serve_hit<P: Platform>(&mut self, now: Time, pending: &Pending, platform: &mut P) -> bool {
+    /// R1 and R2. The copies in log and frame are equal. The frame is asked first: its lookup takes
+    /// no longer than the log's in any preset, which nothing here compares.
+    #[inline(always)]
+    fn serve_hit<P: Platform>(
+        &mut self,
+        now: Time,
+        pending: &Pending,
+        frame: Option<FrameId>,
+        platform: &mut P,
+    ) -> bool {
         let (lpa, line) = self.split(pending.request.line);
-        if let Some(frame) = self.cache.find(lpa)
+        if let Some(frame) = frame
             && self.holds(frame, line, pending.request.op)
         {
             let at = now.max(pending.cache_ready);
@@ -81,7 +92,7 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Whether the frame has the newest bytes of the line, or of the page, already.
-    #[inline]
+    #[inline(always)]
     pub(super) fn holds(&self, frame: FrameId, line: LineInPage, op: RequestOp) -> bool {
         let Some(lpa) = self.cache.page_in(frame) else {
             return false;
@@ -104,7 +115,7 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn serve_from_frame<P: Platform>(
         &mut self,
         at: Time,
@@ -146,16 +157,18 @@ impl<I: LogIndex> Controller<I> {
         self.answer_read(pending, answer, platform);
     }
 
-    /// R3: neither log nor data cache holds the line. Says whether there was room.
+    /// R3: neither log nor data cache holds the line; the page may have a frame that it is on its
+    /// way into. Says whether there was room.
     fn resolve_miss<P: Platform>(
         &mut self,
         now: Time,
         pending: &Pending,
+        frame: Option<FrameId>,
         platform: &mut P,
     ) -> bool {
         let at = now.max(pending.miss_ready());
         let (lpa, _) = self.split(pending.request.line);
-        if let Some(frame) = self.cache.find(lpa) {
+        if let Some(frame) = frame {
             self.join(at, pending, frame, platform);
             return true;
         }

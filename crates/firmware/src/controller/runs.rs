@@ -67,16 +67,17 @@ impl<I: LogIndex> Controller<I> {
 
     /// What updating the frame of a run's page costs, if there is one.
     fn charge_frame<P: Platform>(&mut self, at: Time, request: Request, platform: &mut P) {
+        if !self.charges.frame_update() {
+            return;
+        }
         let (lpa, first) = self.split(request.line);
         let Some(frame) = self.cache.find(lpa) else {
             return;
         };
-        if self.charges.frame_update() {
-            let (address, size) = (self.line_address(frame, first), self.bytes_of(request));
-            platform.dram(at, address, size, true);
-            if self.cache.is_resident(frame) {
-                self.use_frame(at, frame, request, Use::Late, platform);
-            }
+        let (address, size) = (self.line_address(frame, first), self.bytes_of(request));
+        platform.dram(at, address, size, true);
+        if self.cache.is_resident(frame) {
+            self.use_frame(at, frame, request, Use::Late, platform);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The order of the frames of each set: by age or by last use, as the policy renews them.
 //!
-//! A stamp of 32 bits per frame from one counter. When the counter is used up, the stamps of each
+//! A stamp of 31 bits per frame from one counter. When the counter is used up, the stamps of each
 //! set shrink to their ranks, so the order is exact for ever. All tables start as zeroes.
 
 use super::policy::{FullSet, Shape};
@@ -8,6 +8,9 @@ use super::way_with;
 use alloc::vec;
 use alloc::vec::Vec;
 use units::FrameId;
+
+/// The last stamp. As a signed number, because that is how vectors of them are compared at once.
+const LAST: u32 = i32::MAX as u32;
 
 /// The order of the frames of each set.
 #[derive(Clone)]
@@ -30,7 +33,7 @@ impl Order {
     /// The frame becomes the youngest of its set.
     #[inline]
     pub(super) fn renew(&mut self, frame: FrameId) {
-        if self.last == u32::MAX {
+        if self.last == LAST {
             self.shrink();
         }
         self.last += 1;
@@ -51,9 +54,9 @@ impl Order {
         let frames = set.frames();
         let stamps = &self.stamps[frames.start as usize..frames.end as usize];
         let keys = stamps.iter().zip(set.stays());
-        let least = keys.map(|(stamp, stays)| stamp | stays);
-        let least = least.fold(u32::MAX, u32::min);
-        if least == u32::MAX {
+        let least = keys.map(|(stamp, stays)| (stamp | stays) as i32);
+        let least = least.fold(i32::MAX, i32::min) as u32;
+        if least == LAST {
             // None may leave, or only one with the last stamp before stamps shrink.
             let may_leave = frames
                 .map(FrameId::new)
@@ -98,12 +101,12 @@ mod tests {
             ways: 3,
         };
         let mut order = Order::new(shape);
-        order.age(u32::MAX - 4);
+        order.age(LAST - 4);
         let frames = |set: u32| (3 * set..3 * set + 3).map(FrameId::new);
         for frame in [2, 0, 4, 1] {
             order.renew(FrameId::new(frame));
         }
-        assert_eq!(order.last, u32::MAX);
+        assert_eq!(order.last, LAST);
         order.renew(FrameId::new(2));
         assert_eq!(order.last, 4, "three ranks and one renewal");
         assert_eq!(order.stamps, [2, 3, 4, 0, 3, 0]);
@@ -116,7 +119,7 @@ mod tests {
             let shape = Shape { set_count: 2, ways };
             let mut order = Order::new(shape);
             // The last renewal gives the last stamp that there is.
-            order.age(u32::MAX - ways);
+            order.age(LAST - ways);
             let turn = |step: u32| FrameId::new(ways + step * 7 % ways);
             (0..ways).for_each(|step| order.renew(turn(step)));
             for left in 0..ways {

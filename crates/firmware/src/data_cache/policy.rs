@@ -67,13 +67,13 @@ impl<'a> FullSet<'a> {
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.states[(frame.get() - self.first) as usize] & self.keeps_in == 0
     }
-    /// For each frame 0 if it may leave, or else all bits.
+    /// For each frame 0 if it may leave, or else all bits but the highest.
     #[inline]
     pub(super) fn stays(&self) -> impl Iterator<Item = u32> + 'a {
         let keeps_in = self.keeps_in;
         self.states.iter().map(move |state| match state & keeps_in {
             0 => 0,
-            _ => u32::MAX,
+            _ => u32::MAX >> 1,
         })
     }
 }

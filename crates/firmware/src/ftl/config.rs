@@ -213,16 +213,56 @@ impl FtlConfig {
         let that_count = u64::from(units_that_count(geometry));
         let most = u64::from(blocks).saturating_sub(spare) * that_count;
         if layout.exported > most || layout.exported == 0 {
-            problems.push(format!(
-                "ftl.over_provisioning is {}: {} of the {} pages of a die are exported; GC needs {spare} blocks of {pages} pages beyond them, so it must be larger",
-                self.over_provisioning, layout.exported, u64::from(blocks) * u64::from(pages),
-            ));
+            problems.push(self.room_problem(geometry, (layout.exported, most), spare));
         } else if !layout.fits(geometry) {
             problems.push(format!(
                 "ftl.gc_threshold is {}, but ftl.fill alone puts {} pages on each die of {blocks} blocks of {pages}; bulk GC would never reach it",
                 self.gc_threshold, layout.mapped,
             ));
         }
+    }
+
+    /// Why GC has no room beside the exported units of a die, of which there may be `most`, and
+    /// what to change. It needs `spare` blocks.
+    fn room_problem(
+        &self,
+        geometry: &FlashGeometry,
+        (exported, most): (u64, u64),
+        spare: u64,
+    ) -> String {
+        let (blocks, in_block) = (geometry.blocks_per_die(), geometry.units_per_block);
+        let in_page = geometry.units_per_page;
+        let units = u64::from(blocks) * u64::from(in_block);
+        let share = self.over_provisioning;
+        let name = if in_page == 1 {
+            "pages"
+        } else {
+            "mapping units"
+        };
+        // Of each block that may be full, what units_that_count leaves out.
+        let beyond_one = match in_page {
+            1 => String::new(),
+            _ => format!(
+                " and {} {name} of each other block, because nand.page_size is {in_page} {name} and \
+                 GC gains a flash page only from a block with {in_page} invalid ones",
+                in_page - 1
+            ),
+        };
+        let needs = format!("GC needs {spare} blocks of {in_block} {name} beyond them{beyond_one}");
+        // In tenths of a percent, upwards.
+        let least =
+            (u128::from(units - most.min(units)) * 1_000).div_ceil(u128::from(units.max(1)));
+        let what = match least {
+            1_000.. => format!(
+                "a die of {blocks} blocks has not so much: lower ftl.gc_start_blocks or \
+                 ftl.reserve_blocks, or give it more or larger blocks"
+            ),
+            _ => format!("set it to {}.{}% or more", least / 10, least % 10),
+        };
+        format!(
+            "ftl.over_provisioning is {share}: {exported} of the {units} {name} of a die are \
+             exported; {needs}; {what}"
+        )
     }
 }
 
@@ -266,7 +306,53 @@ mod tests {
             over_provisioning: Ratio::percent(37),
             ..testing::config()
         };
-        assert!(problem(&config).starts_with("ftl.over_provisioning is 37%"));
+        assert_eq!(
+            problem(&config),
+            "ftl.over_provisioning is 37%: 81 of the 128 pages of a die are exported; GC needs 6 \
+             blocks of 8 pages beyond them; set it to 37.5% or more"
+        );
+        let enough = Ratio::new(375, 1_000);
+        assert!(with_share(testing::config(), enough).is_empty());
+    }
+
+    /// What is wrong with another share, on the flash of the configuration.
+    fn with_share(config: FtlConfig, over_provisioning: Ratio) -> Vec<String> {
+        let geometry = testing::geometry(&config);
+        let config = FtlConfig {
+            over_provisioning,
+            ..config
+        };
+        config.validate(&geometry)
+    }
+
+    /// With several mapping units in a flash page it needs more, and says why and how much.
+    #[test]
+    fn gc_needs_more_room_with_large_flash_pages_and_says_why() {
+        let config = testing::paged(4);
+        assert_eq!(
+            with_share(config.clone(), Ratio::percent(40)),
+            [
+                "ftl.over_provisioning is 40%: 308 of the 512 mapping units of a die are exported; \
+                 GC needs 6 blocks of 32 mapping units beyond them and 3 mapping units of each \
+                 other block, because nand.page_size is 4 mapping units and GC gains a flash page \
+                 only from a block with 4 invalid ones; set it to 43.4% or more"
+            ]
+        );
+        assert!(with_share(config.clone(), Ratio::new(434, 1_000)).is_empty());
+        assert_eq!(with_share(config, Ratio::new(433, 1_000)).len(), 1);
+    }
+
+    #[test]
+    fn a_die_that_is_too_small_for_gc_is_told_so() {
+        let config = FtlConfig {
+            gc_start_blocks: 14,
+            ..testing::config()
+        };
+        let none = problem(&config);
+        assert!(
+            none.contains("a die of 16 blocks has not so much: lower ftl.gc_start_blocks or"),
+            "{none}"
+        );
     }
 
     #[test]

@@ -20,9 +20,19 @@ pub trait Mapping {
     }
     /// Which page is mapped there, if one is.
     fn reverse(&self, ppa: Ppa) -> Option<Lpa>;
+    /// Whether the page that was mapped there when it was asked for ([`Mapping::reverse`]) still
+    /// is. The block has not been erased since, so nothing else can be mapped there.
+    fn still_holds(&self, ppa: Ppa, lpa: Lpa) -> bool {
+        self.reverse(ppa) == Some(lpa)
+    }
     /// Maps a page to a physical page that nothing is mapped to, or to nowhere. Returns where it
     /// was.
     fn update(&mut self, lpa: Lpa, to: Option<Ppa>) -> Option<Ppa>;
+    /// Maps a page that is mapped to `from` to another physical page that nothing is mapped to.
+    fn relocate(&mut self, lpa: Lpa, from: Ppa, to: Ppa) {
+        let before = self.update(lpa, Some(to));
+        debug_assert_eq!(before, Some(from), "{lpa} is somewhere else");
+    }
     /// Pages of a block that are mapped.
     fn valid_count(&self, block: BlockAddr) -> u32;
 }
@@ -119,6 +129,20 @@ impl ImplicitMapping {
         self.valid_counts[self.geometry.block_of(page).index()] -= 1;
     }
 
+    /// Maps a page that is nowhere any more.
+    #[inline]
+    fn put(&mut self, lpa: Lpa, to: Option<Ppa>) {
+        if let Some(page) = to {
+            self.enter(page, lpa);
+        }
+        let at = index(lpa.get());
+        let place = to.map_or(NOWHERE, |page| key(page.get()) + FIRST_PLACE);
+        let before = core::mem::replace(&mut self.places[at], place);
+        let region = at / REGION;
+        self.touched[region / 64] |= 1 << (region % 64);
+        self.changed_page_count += u64::from(before == BY_FORMULA);
+    }
+
     /// Notes that a page is mapped there now.
     #[inline]
     fn enter(&mut self, page: Ppa, lpa: Lpa) {
@@ -171,21 +195,29 @@ impl Mapping for ImplicitMapping {
         }
     }
 
+    #[inline]
+    fn still_holds(&self, ppa: Ppa, lpa: Lpa) -> bool {
+        // One bit says it, where the other direction would cost the formula.
+        let at = index(ppa.get());
+        let holds = self.stale[at / 64] >> (at % 64) & 1 == 0;
+        debug_assert_eq!(holds, self.reverse(ppa) == Some(lpa), "{ppa} was erased");
+        holds
+    }
+
     fn update(&mut self, lpa: Lpa, to: Option<Ppa>) -> Option<Ppa> {
-        let at = index(lpa.get());
-        let value = self.places[at];
+        let value = self.places[index(lpa.get())];
         let before = self.place(lpa, value);
         if let Some(page) = before {
             self.leave(page);
         }
-        if let Some(page) = to {
-            self.enter(page, lpa);
-        }
-        self.places[at] = to.map_or(NOWHERE, |page| key(page.get()) + FIRST_PLACE);
-        let region = at / REGION;
-        self.touched[region / 64] |= 1 << (region % 64);
-        self.changed_page_count += u64::from(value == BY_FORMULA);
+        self.put(lpa, to);
         before
+    }
+
+    fn relocate(&mut self, lpa: Lpa, from: Ppa, to: Ppa) {
+        debug_assert_eq!(self.lookup(lpa), Some(from), "{lpa} is somewhere else");
+        self.leave(from);
+        self.put(lpa, Some(to));
     }
 
     #[inline]

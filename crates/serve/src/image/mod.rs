@@ -7,11 +7,10 @@
 mod file;
 mod inbox;
 mod mount;
-mod mount_point;
 mod request;
 
+pub use fuse::MountError;
 pub use mount::{Ended, Manner, Mounted, Served};
-pub use mount_point::MountError;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "device";

@@ -1,26 +1,15 @@
 //! A device that is mounted, and how that ends.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "programs' patience is measured by the wall clock, nothing that the device does"
-)]
 
 use super::file::OneFile;
 use super::inbox::Inbox;
-use super::mount_point::{MountError, MountPoint, SOURCE};
 use crate::bell::Bell;
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
-use nix::mount::{MntFlags, umount2};
+use fuse::{MountError, MountPoint, Session};
 use nix::unistd::{getgid, getuid};
 use port::{Device, Drive};
-use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-/// How often it is looked whether all files are closed.
-const LOOK: Duration = Duration::from_millis(5);
+use std::time::Duration;
 
 /// How a device is mounted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,9 +41,7 @@ pub struct Ended {
 /// A device that is mounted. Ended when dropped, without patience.
 pub struct Mounted<D: Device + Drive + Send + Sync + 'static> {
     inbox: Arc<Inbox<D>>,
-    place: MountPoint,
-    unmounter: SessionUnmounter,
-    kernel: Option<JoinHandle<io::Result<()>>>,
+    session: Session,
     server: Option<JoinHandle<()>>,
 }
 
@@ -65,8 +52,9 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
     /// No FUSE; no empty directory; the system refuses.
     pub fn new(device: Arc<D>, directory: &Path, manner: Manner) -> Result<Self, MountError> {
         let place = MountPoint::find(directory)?;
+        let path = place.path().to_path_buf();
         let system = |error| MountError::System {
-            path: place.path.clone(),
+            path: path.clone(),
             error,
         };
         let shape = device.shape();
@@ -74,40 +62,31 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
         let inbox = Arc::new(Inbox::new(device, bell, !manner.is_paced));
         let owner = (getuid().as_raw(), getgid().as_raw());
         let file = OneFile::new(inbox.clone(), shape, owner, manner.for_others);
-        let mut session =
-            Session::new(file, &place.path, &config(manner.for_others)).map_err(system)?;
-        inbox.watch(session.as_fd().try_clone_to_owned().map_err(system)?);
-        let unmounter = session.unmount_callable();
-        let named = |name: &str| thread::Builder::new().name(name.to_string());
+        let session = Session::new(file, place, shown(manner))?;
+        inbox.watch(session.kernel().map_err(system)?);
         let serving = inbox.clone();
-        let server = named("image")
-            .spawn(move || serving.serve())
-            .map_err(system)?;
-        let kernel = named("fuse").spawn(move || session.run()).map_err(system)?;
+        let named = thread::Builder::new().name("image".to_string());
+        let server = named.spawn(move || serving.serve()).map_err(system)?;
         Ok(Self {
             inbox,
-            place,
-            unmounter,
-            kernel: Some(kernel),
+            session,
             server: Some(server),
         })
     }
 
     /// The file.
     pub fn file(&self) -> PathBuf {
-        self.place.path.join(super::FILE_NAME)
+        self.session.path().join(super::FILE_NAME)
     }
 
     /// Whether a killed server's mount was there and was taken away.
     pub fn was_mended(&self) -> bool {
-        self.place.was_mended
+        self.session.was_mended()
     }
 
     /// Whether nobody can use it any more: it was unmounted by somebody else.
     pub fn is_over(&self) -> bool {
-        let is_over =
-            |thread: &Option<JoinHandle<_>>| thread.as_ref().is_none_or(|t| t.is_finished());
-        is_over(&self.kernel) || self.server.as_ref().is_none_or(JoinHandle::is_finished)
+        self.session.is_over() || self.server.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Unmounts it. Who has the file open may go on for so long; afterwards the device is given up,
@@ -121,24 +100,13 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
     }
 
     fn leave(&mut self, patience: Duration) -> bool {
-        let Some(kernel) = self.kernel.take() else {
-            return false;
-        };
-        if !kernel.is_finished() && self.unmounter.unmount().is_err() {
-            // Open files keep it: nobody else finds it, and it goes when they are closed.
-            let _ = umount2(&self.place.path, MntFlags::MNT_DETACH);
-        }
-        let since = Instant::now();
-        while !kernel.is_finished() && since.elapsed() < patience {
-            thread::sleep(LOOK);
-        }
+        let is_open = self.session.end(patience);
         self.inbox.close();
         if let Some(server) = self.server.take() {
             let _ = server.join();
         }
         self.inbox.forget();
-        // A thread that waits for the kernel ends with the last open file, or with the process.
-        !kernel.is_finished()
+        is_open
     }
 }
 
@@ -148,15 +116,12 @@ impl<D: Device + Drive + Send + Sync + 'static> Drop for Mounted<D> {
     }
 }
 
-fn config(for_others: bool) -> Config {
-    let mut config = Config::default();
-    config.mount_options = vec![
-        MountOption::FSName(SOURCE.to_string()),
-        MountOption::DefaultPermissions,
-        MountOption::NoExec,
-    ];
-    if for_others {
-        config.acl = SessionACL::All;
+/// The directory with the file.
+fn shown(manner: Manner) -> fuse::Manner {
+    fuse::Manner {
+        for_others: manner.for_others,
+        read_only: false,
+        may_execute: false,
+        threads: 1,
     }
-    config
 }

@@ -12,7 +12,7 @@ use crate::config::Migration;
 use crate::device;
 use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
-use port::{Acknowledge, Command, Conflict, Finished};
+use port::{Acknowledge, Command, Conflict, Finished, Ticket};
 use soc::{EngineConfig, LinkConfig, NoBytes, Parts};
 use units::{ByteAddr, Time};
 
@@ -195,18 +195,20 @@ impl Engine {
     }
 
     /// Closed loop: takes the next request of a slot, if there is one.
-    #[inline]
+    #[inline(always)]
     fn issue_next(&mut self, now: Time, slot: u32) -> Result<(), SimError> {
-        if let Some(request) = self.source.draw() {
-            self.issue(now, request, slot);
-        } else if let Some(request) = self.source.next()? {
+        let request = match self.source.draw() {
+            Some(request) => Some(request),
+            None => self.source.next()?,
+        };
+        if let Some(request) = request {
             self.issue(now, request, slot);
         }
         Ok(())
     }
 
     /// Hands a request to the device.
-    #[inline]
+    #[inline(always)]
     fn issue(&mut self, now: Time, request: HostRequest, slot: u32) {
         self.taken += 1;
         let command = match (self.port, request.is_write) {
@@ -217,17 +219,23 @@ impl Engine {
         };
         let range = (ByteAddr::new(request.offset.get()), request.size);
         let device = &mut self.device;
-        let ticket = device.submit(now, command, range, Conflict::Refuse, &[]);
+        let ticket = device.submit_abandoned(now, command, range, Conflict::Refuse, &[]);
         let ticket = ticket.expect("the source has checked its requests");
-        // All that is asked of its end is told with it.
-        device.abandon(ticket);
-        if ticket.index() >= self.slots.len() {
-            self.slots.resize(ticket.index() + 1, 0);
+        match self.slots.get_mut(ticket.index()) {
+            Some(place) => *place = slot,
+            None => self.add_slot(ticket, slot),
         }
-        self.slots[ticket.index()] = slot;
     }
 
-    #[inline]
+    /// No ticket with this number was seen before.
+    #[cold]
+    fn add_slot(&mut self, ticket: Ticket, slot: u32) {
+        self.slots.resize(ticket.index() + 1, slot);
+    }
+
+    /// A request is over. In the loop of the run, as is what follows from it: on their way through
+    /// calls a request and its end would be in memory.
+    #[inline(always)]
     fn complete(&mut self, now: Time, done: &Finished, slot: u32) -> Result<(), SimError> {
         assert!(
             !done.is_failed,

@@ -57,6 +57,9 @@ impl<B: DataPlane> Engine<B> {
     /// The host knows an answer.
     #[inline]
     pub(super) fn on_known(&mut self, now: Time, id: RequestId) {
+        if self.host.operations[id.index()].ends_command() {
+            return self.end_single(now, id);
+        }
         self.count_parts(now, id);
         let operation = &self.host.operations[id.index()];
         let (index, role, answer) = (operation.command, operation.role, operation.answer);
@@ -75,7 +78,7 @@ impl<B: DataPlane> Engine<B> {
             Answer::Refused(refusal) => self.on_refused(now, id, refusal),
         };
         if matches!(role, Role::Edge | Role::Alone) {
-            self.free_operations.push(id.get());
+            self.free.push(id.get());
         } else if is_done {
             self.host.operations[id.index()].phase = Phase::Over;
             let running = &mut self.commands[index as usize];
@@ -141,7 +144,7 @@ impl<B: DataPlane> Engine<B> {
             return self.on_done(now, id);
         }
         let asked = running.asked_of(line.get(), lines);
-        let is_part = running.part_at(place, page).is_some() && asked.start < asked.end;
+        let is_part = running.part_at(place, lines, page).is_some() && asked.start < asked.end;
         if is_part {
             let ahead = usize::try_from((asked.start - line.get()) * LINE).expect("of a page");
             let bytes = &mut self.soc.resources.bytes;
@@ -159,7 +162,9 @@ impl<B: DataPlane> Engine<B> {
     fn join_part(&mut self, id: RequestId) {
         let operation = &self.host.operations[id.index()];
         let running = &self.commands[operation.command as usize];
-        let is_part = running.part_at(operation.place, self.config.page).is_some();
+        let is_part = running
+            .part_at(operation.place, operation.lines, self.config.page)
+            .is_some();
         let index = operation.command as usize;
         if is_part && let Some(buffer) = self.soc.resources.bytes.buffer(index) {
             let lines = (operation.line.get(), operation.lines);
@@ -222,7 +227,7 @@ impl<B: DataPlane> Engine<B> {
     fn write_partial(&mut self, now: Time, id: RequestId) {
         let operation = &self.host.operations[id.index()];
         let running = &self.commands[operation.command as usize];
-        let part = running.part_at(operation.place, self.config.page);
+        let part = running.part_at(operation.place, operation.lines, self.config.page);
         if part.is_some_and(|part| running.aborts[part] != self.aborts) {
             return self.send_within(now, id);
         }
@@ -244,7 +249,9 @@ impl<B: DataPlane> Engine<B> {
         let operation = &mut self.host.operations[id.index()];
         operation.phase = Phase::Ready;
         let running = &self.commands[operation.command as usize];
-        let is_part = running.part_at(operation.place, self.config.page).is_some();
+        let is_part = running
+            .part_at(operation.place, operation.lines, self.config.page)
+            .is_some();
         if is_part && operation.op.is_write() {
             operation.role = Role::Partial;
             operation.op = RequestOp::ReadPage;

@@ -136,7 +136,7 @@ impl Running {
         self.submitted = now;
         self.finished = now;
         self.parts = 0;
-        self.error = None;
+        debug_assert!(self.error.is_none(), "whoever had the place was told");
         self.is_abandoned = false;
         self.edges = self.cut_edges();
     }
@@ -190,9 +190,12 @@ impl Running {
     }
 
     /// Which of the two pages of which a part is of the command is at this place of the buffer, if
-    /// one is.
+    /// one is. An operation that moves no lines, as the trim of a whole page, has no place there.
     #[inline]
-    pub fn part_at(&self, place: usize, page: PageSize) -> Option<usize> {
+    pub fn part_at(&self, place: usize, lines: u16, page: PageSize) -> Option<usize> {
+        if lines == 0 {
+            return None;
+        }
         let part = place.checked_sub(self.part_place(0, page))? / page.bytes().get() as usize;
         (self.command.is_block() && part < 2).then_some(part)
     }

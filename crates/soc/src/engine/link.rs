@@ -6,7 +6,7 @@
 
 pub use port::PortCosts as LinkConfig;
 use units::address::LINE_BYTES;
-use units::{Bytes, Time};
+use units::{Bytes, Picos, Time};
 
 /// The link, with what is on it.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct Link {
     config: LinkConfig,
     /// It takes no time at all.
     is_direct: bool,
+    /// What a line takes in each direction, which most of what is sent is.
+    line: [Picos; 2],
     /// When each direction is free: to the device, to the host.
     free: [Time; 2],
     /// When the last posted line will be in the device.
@@ -25,21 +27,38 @@ impl Link {
     pub fn new(config: LinkConfig, now: Time) -> Self {
         Self {
             is_direct: config == LinkConfig::DIRECT,
+            line: [config.write_bandwidth, config.read_bandwidth]
+                .map(|rate| rate.time_for(LINE_BYTES)),
             config,
             free: [now; 2],
             posted_until: now,
         }
     }
 
+    /// Whether nothing takes any time on it.
+    #[inline]
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
     /// Sends `size` bytes that are ready at `at`; when the last one has left.
+    #[inline]
     fn send(&mut self, direction: usize, at: Time, size: Bytes) -> Time {
+        let takes = match size {
+            LINE_BYTES => self.line[direction],
+            _ => self.time_for(direction, size),
+        };
+        let free = &mut self.free[direction];
+        *free = (*free).max(at) + takes;
+        *free
+    }
+
+    fn time_for(&self, direction: usize, size: Bytes) -> Picos {
         let rate = match direction {
             0 => self.config.write_bandwidth,
             _ => self.config.read_bandwidth,
         };
-        let free = &mut self.free[direction];
-        *free = (*free).max(at) + rate.time_for(size);
-        *free
+        rate.time_for(size)
     }
 
     /// When a store of `lines` lines at `at` has reached the device.

@@ -13,6 +13,8 @@ mod link;
 mod operation;
 mod order;
 mod reservations;
+mod single;
+mod submission;
 mod transactions;
 mod waiting;
 
@@ -39,9 +41,6 @@ use reservations::Reservations;
 use transactions::Transactions;
 use units::address::LINE_BYTES;
 use units::{ByteAddr, Bytes, Lpa, PageSize, RequestId, Time, TxId};
-
-/// A device's clock does not run beyond this from one opening to the next: 106 days.
-const LAST: Time = Time::from_picos(1 << 63);
 
 /// What a device with a host is, beside its [`Soc`].
 #[derive(Clone, Debug)]
@@ -124,8 +123,9 @@ pub struct Engine<B> {
     link: Link,
     config: EngineConfig,
     commands: Vec<Running>,
-    free_commands: Vec<u32>,
-    free_operations: Vec<u32>,
+    /// Numbers of commands and operations: the first operation of a command has its number, the
+    /// others have numbers that no command has.
+    free: Vec<u32>,
     /// Commands that are not done.
     running: u32,
     order: Order,
@@ -145,6 +145,8 @@ pub struct Engine<B> {
     /// Aborts that have reached the device: what was read before may have been taken back.
     aborts: u64,
     stopped: Option<String>,
+    /// Bits of an address within a block of the block port; none if it takes any range.
+    rest_of_block: u64,
 }
 
 impl<B: DataPlane> Engine<B> {
@@ -193,14 +195,14 @@ impl<B: DataPlane> Engine<B> {
             config.transactions,
             config.no_transactions.clone(),
         );
+        let rest_of_block = config.block.map_or(0, |block| block.bytes().get() - 1);
         Self {
             link: Link::new(config.link, host.queue.now()),
             soc,
             host,
             config,
             commands: Vec::new(),
-            free_commands: Vec::new(),
-            free_operations: Vec::new(),
+            free: Vec::new(),
             running: 0,
             order: Order::default(),
             freed: Vec::new(),
@@ -214,6 +216,7 @@ impl<B: DataPlane> Engine<B> {
             partial_writes: 0,
             aborts: 0,
             stopped: None,
+            rest_of_block,
         }
     }
 
@@ -228,8 +231,7 @@ impl<B: DataPlane> Engine<B> {
             link: self.link.clone(),
             config: self.config.clone(),
             commands: self.commands.clone(),
-            free_commands: self.free_commands.clone(),
-            free_operations: self.free_operations.clone(),
+            free: self.free.clone(),
             running: self.running,
             order: self.order.clone(),
             freed: self.freed.clone(),
@@ -243,6 +245,7 @@ impl<B: DataPlane> Engine<B> {
             partial_writes: self.partial_writes,
             aborts: self.aborts,
             stopped: self.stopped.clone(),
+            rest_of_block: self.rest_of_block,
         }
     }
 
@@ -324,9 +327,13 @@ impl<B: DataPlane> Engine<B> {
     }
 
     /// As [`Engine::advance`], but no further than the first time at which the host knows of an
-    /// end: for an owner that has nothing to do before.
+    /// end: for an owner that has nothing to do before. An end that was known at submission is
+    /// given before anything happens.
     #[inline]
     pub fn advance_to_end(&mut self, to: Time, finished: &mut Vec<Finished>) {
+        if !self.finished.is_empty() {
+            return self.take_finished(finished);
+        }
         while let Some((now, word)) = self.host.queue.pop_until(to) {
             self.handle(now, word.event());
             if !self.finished.is_empty() && !self.host.queue.has_more_now() {
@@ -335,6 +342,12 @@ impl<B: DataPlane> Engine<B> {
         }
         self.host.queue.advance_to(to);
         self.take_finished(finished);
+    }
+
+    /// Whether the host knows the end of a command that was not given yet.
+    #[inline]
+    pub fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
     }
 
     /// Adds the commands whose end the host knows and that were not given yet: of some, that is
@@ -385,143 +398,10 @@ impl<B: DataPlane> Engine<B> {
         self.transactions.begin(may_split)
     }
 
-    /// Submits a command at `at`, up to which everything has happened; `bytes` are those of a
-    /// write. Commands of one time are submitted in the order of calls.
-    ///
-    /// # Errors
-    /// What can be refused at once.
-    ///
-    /// # Panics
-    /// If `at` has passed; with debug assertions also if something happens before `at` that the
-    /// engine was not advanced to.
-    pub fn submit(
-        &mut self,
-        at: Time,
-        command: Command,
-        (from, size): (ByteAddr, Bytes),
-        conflict: Conflict,
-        bytes: &[u8],
-    ) -> Result<Ticket, DeviceError> {
-        if !self.takes(at, command, from, size) {
-            return Err(self.refusal(at, command, from, size));
-        }
-        assert!(
-            at >= self.now(),
-            "a command is submitted at {at}, which has passed"
-        );
-        self.host.queue.advance_to(at);
-        let index = self.open_command(command, (from, size), conflict, at);
-        let place = index as usize;
-        let running = &self.commands[place];
-        let (buffer, offset) = (running.buffer_bytes(self.config.page), running.offset());
-        let data = &mut self.soc.resources.bytes;
-        data.open_buffer(place, buffer, bytes, offset);
-        self.running += 1;
-        match command {
-            Command::Write(tx) if tx != TxId::NONE => self.transactions.get_mut(tx).writes += 1,
-            Command::Reserve(tx) => self.transactions.get_mut(tx).writes += 1,
-            Command::Commit(tx) | Command::Abort(tx) => {
-                let open = self.transactions.get_mut(tx);
-                open.is_closing = true;
-                open.is_aborting = matches!(command, Command::Abort(_));
-            }
-            _ => {}
-        }
-        self.start(index);
-        if let Command::Abort(tx) = command
-            && self.commands[place].state == State::Writes
-        {
-            self.give_up_waits(at, tx);
-        }
-        self.stop_if_failed();
-        Ok(Ticket::new(index))
-    }
-
-    /// Whether a command is not refused at once.
+    /// Whether the end of a command is known.
     #[inline]
-    fn takes(&self, at: Time, command: Command, from: ByteAddr, size: Bytes) -> bool {
-        let end = from.get().saturating_add(size.get());
-        let is_reservation = || matches!(command, Command::Reserve(_));
-        let is_in_range = end <= self.config.capacity.get() || is_reservation();
-        let is_running = self.stopped.is_none() && at <= LAST;
-        let rest = self.config.block.map_or(0, |block| block.bytes().get() - 1);
-        let is_of_blocks = (from.get() | size.get()) & rest == 0 || !command.is_block();
-        is_running && is_in_range && is_of_blocks && self.check_transaction(command, size).is_ok()
-    }
-
-    #[inline]
-    fn check_transaction(&self, command: Command, size: Bytes) -> Result<(), DeviceError> {
-        match command {
-            Command::Write(tx) if tx == TxId::NONE => Ok(()),
-            Command::Write(tx) | Command::Commit(tx) | Command::Abort(tx) => {
-                self.transactions.get(tx).map(|_| ())
-            }
-            Command::Reserve(tx) => self.check_reservation(tx, size),
-            _ => Ok(()),
-        }
-    }
-
-    /// Why a command is refused at once.
-    #[cold]
-    fn refusal(&self, at: Time, command: Command, from: ByteAddr, size: Bytes) -> DeviceError {
-        let capacity = self.config.capacity;
-        let end = from.checked_add(size);
-        if let Some(reason) = &self.stopped {
-            let reason = reason.clone();
-            DeviceError::Stopped { reason }
-        } else if at > LAST {
-            let reason = "its clock has run for 106 days since it was opened; open it again".into();
-            DeviceError::Stopped { reason }
-        } else if let Err(error) = self.check_transaction(command, size) {
-            error
-        } else if end.is_none_or(|end| end.get() > capacity.get()) {
-            DeviceError::OutOfRange {
-                at: from,
-                size,
-                capacity,
-            }
-        } else {
-            DeviceError::NotBlocks {
-                at: from,
-                size,
-                block: self.block(),
-            }
-        }
-    }
-
-    /// The unit of the block port.
-    fn block(&self) -> Bytes {
-        self.config.block.unwrap_or(self.config.page).bytes()
-    }
-
-    /// Notes a command that nothing has been done of.
-    #[inline]
-    fn open_command(
-        &mut self,
-        command: Command,
-        range: (ByteAddr, Bytes),
-        conflict: Conflict,
-        now: Time,
-    ) -> u32 {
-        if let Some(index) = self.free_commands.pop() {
-            self.commands[index as usize].begin(command, range, conflict, now);
-            return index;
-        }
-        self.add_command(command, range, conflict, now)
-    }
-
-    #[cold]
-    fn add_command(
-        &mut self,
-        command: Command,
-        range: (ByteAddr, Bytes),
-        conflict: Conflict,
-        now: Time,
-    ) -> u32 {
-        let mut running = Running::default();
-        running.begin(command, range, conflict, now);
-        self.commands.push(running);
-        u32::try_from(self.commands.len() - 1).expect("fewer commands are under way than 2^32")
+    pub fn is_done(&self, ticket: Ticket) -> bool {
+        self.commands[ticket.index()].state == State::Done
     }
 
     /// What came of a command, if its end is known; the ticket is used up then. Bytes that were
@@ -532,7 +412,7 @@ impl<B: DataPlane> Engine<B> {
             return None;
         }
         running.state = State::Free;
-        self.free_commands.push(ticket.get());
+        self.free.push(ticket.get());
         if let Some(error) = running.error.take() {
             return Some(Err(*error));
         }
@@ -553,13 +433,15 @@ impl<B: DataPlane> Engine<B> {
             State::Free => {}
             State::Done => {
                 running.state = State::Free;
-                self.free_commands.push(ticket.get());
+                running.error = None;
+                self.free.push(ticket.get());
             }
             _ => running.is_abandoned = true,
         }
     }
 
-    #[inline]
+    /// Lets an event happen. In its callers: as an argument it would be in memory.
+    #[inline(always)]
     fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Device(event) => self.soc.on_event(now, event, &mut self.host),
@@ -612,6 +494,13 @@ impl<B: DataPlane> Engine<B> {
     /// A command is over; its ticket's owner may take it.
     #[inline]
     fn release(&mut self, index: u32) {
+        let running = &self.commands[index as usize];
+        self.release_as(index, running.finished, running.error.is_some());
+    }
+
+    /// The same of a command of which is known when it was over, and whether it failed.
+    #[inline(always)]
+    fn release_as(&mut self, index: u32, finished: Time, is_failed: bool) {
         let running = &mut self.commands[index as usize];
         self.running -= 1;
         self.finished.push(Finished {
@@ -620,15 +509,18 @@ impl<B: DataPlane> Engine<B> {
             size: Bytes::new(running.size),
             completion: Completion {
                 submitted: running.submitted,
-                finished: running.finished,
+                finished,
             },
-            is_failed: running.error.is_some(),
+            is_failed,
             is_abandoned: running.is_abandoned,
         });
         running.state = State::Done;
         if running.is_abandoned {
             running.state = State::Free;
-            self.free_commands.push(index);
+            if is_failed {
+                running.error = None;
+            }
+            self.free.push(index);
         }
     }
 

@@ -7,7 +7,7 @@ use super::order::Claim;
 use crate::bytes::DataPlane;
 use firmware::{Answer, Breakdown, Request, RequestOp, Response};
 use port::{Acknowledge, Command, Door};
-use units::{Bytes, LineAddr, RequestId, Time, TxId};
+use units::{Bytes, LineAddr, Picos, RequestId, Time, TxId};
 
 /// Operations of a line-port command that are with the device at a time: all.
 const ALL: u32 = u32::MAX;
@@ -57,6 +57,8 @@ pub struct Operation {
     pub lines: u16,
     /// Where its bytes are in the command's buffer.
     pub place: usize,
+    /// It is all of its command, and takes the short way.
+    pub is_single: bool,
     /// When its command was submitted.
     pub created: Time,
     /// When the host sent it.
@@ -68,17 +70,58 @@ pub struct Operation {
 }
 
 /// An operation that begins: what of it is known then.
-struct New {
-    command: u32,
-    role: Role,
-    phase: Phase,
-    op: RequestOp,
-    line: LineAddr,
-    lines: u16,
-    place: usize,
+pub struct New {
+    pub command: u32,
+    pub role: Role,
+    pub phase: Phase,
+    pub op: RequestOp,
+    pub line: LineAddr,
+    pub lines: u16,
+    pub place: usize,
+    pub is_single: bool,
+    pub created: Time,
 }
 
 impl Operation {
+    /// The place of an operation that there is not.
+    pub const NONE: Self = Self {
+        command: NONE,
+        next: NONE,
+        role: Role::Part,
+        phase: Phase::Outside,
+        op: RequestOp::Flush,
+        line: LineAddr::new(0),
+        lines: 0,
+        place: 0,
+        is_single: false,
+        created: Time::ZERO,
+        sent: Time::ZERO,
+        answered: Time::ZERO,
+        answer: Answer::Written,
+        breakdown: Breakdown {
+            stall: Picos::ZERO,
+            index: Picos::ZERO,
+            dram: Picos::ZERO,
+            flash: Picos::ZERO,
+        },
+    };
+
+    /// Nothing has been done of an operation. What is known when it is sent and answered stays what
+    /// it was of another one.
+    #[inline]
+    pub fn begin(&mut self, new: New) {
+        self.command = new.command;
+        self.next = NONE;
+        self.role = new.role;
+        self.phase = new.phase;
+        self.op = new.op;
+        self.line = new.line;
+        self.lines = new.lines;
+        self.place = new.place;
+        self.is_single = new.is_single;
+        self.created = new.created;
+    }
+
     /// The firmware has answered.
     #[inline]
     pub fn take(&mut self, response: &Response) {
@@ -116,6 +159,13 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Adds an operation that is all of its command.
+    #[inline]
+    pub(super) fn count_one(&mut self, now: Time, operation: &Operation) {
+        self.count += 1;
+        self.add(now, operation);
+    }
+
     #[inline]
     fn add(&mut self, now: Time, operation: &Operation) {
         let device = &operation.breakdown;
@@ -175,7 +225,7 @@ impl<B: DataPlane> Engine<B> {
                 } else {
                     Role::Part
                 },
-                phase: Phase::Outside,
+                phase: Phase::Ready,
                 op: op_of(command, is_partial, count),
                 line: LineAddr::new(from),
                 lines: match command {
@@ -183,8 +233,14 @@ impl<B: DataPlane> Engine<B> {
                     _ => count,
                 },
                 place,
+                is_single: false,
+                created: now,
             };
-            let id = self.open_operation(now, new);
+            let number = match last {
+                NONE => index,
+                _ => self.new_number(),
+            };
+            let id = self.open_operation(number, new);
             match last {
                 NONE => {
                     let running = &mut self.commands[index as usize];
@@ -202,7 +258,8 @@ impl<B: DataPlane> Engine<B> {
 
     /// Enters an operation into the order of its lines.
     pub(super) fn enter(&mut self, id: RequestId) {
-        let operation = &self.host.operations[id.index()];
+        let operation = &mut self.host.operations[id.index()];
+        operation.phase = Phase::Ready;
         let lines = match operation.op {
             RequestOp::Trim => self.config.page.line_count(),
             _ => operation.lines,
@@ -212,8 +269,14 @@ impl<B: DataPlane> Engine<B> {
         self.enter_lines(id, (first, lines), command.is_write());
     }
 
-    #[inline]
-    fn enter_lines(&mut self, id: RequestId, (first, lines): (u64, u16), is_write: bool) {
+    /// Says whether it may go at once.
+    #[inline(always)]
+    pub(super) fn enter_lines(
+        &mut self,
+        id: RequestId,
+        (first, lines): (u64, u16),
+        is_write: bool,
+    ) -> bool {
         let page = self.config.page;
         let line = LineAddr::new(first);
         let first = line.in_page(page).index() as u16;
@@ -224,17 +287,17 @@ impl<B: DataPlane> Engine<B> {
             is_write,
         };
         let may_go = self.order.enter(id, claim);
-        let operation = &mut self.host.operations[id.index()];
-        operation.phase = Phase::Ready;
         if !may_go {
+            let operation = &mut self.host.operations[id.index()];
             operation.phase = Phase::Held;
             self.commands[operation.command as usize].held += 1;
             self.ordered += 1;
         }
+        may_go
     }
 
     /// An operation leaves the order; those that may go now do.
-    #[inline]
+    #[inline(always)]
     pub(super) fn leave(&mut self, now: Time, id: RequestId) {
         self.order.leave(id, &mut self.freed);
         if !self.freed.is_empty() {
@@ -254,57 +317,18 @@ impl<B: DataPlane> Engine<B> {
         self.freed = freed;
     }
 
+    /// Notes an operation under a number of its own or its command's.
     #[inline]
-    fn open_operation(&mut self, now: Time, new: New) -> RequestId {
-        let Some(index) = self.free_operations.pop() else {
-            return self.add_operation(now, new);
-        };
-        // What is known when it is sent and answered stays what it was of another one.
-        let operation = &mut self.host.operations[index as usize];
-        operation.command = new.command;
-        operation.next = NONE;
-        operation.role = new.role;
-        operation.phase = new.phase;
-        operation.op = new.op;
-        operation.line = new.line;
-        operation.lines = new.lines;
-        operation.place = new.place;
-        operation.created = now;
-        RequestId::new(index)
-    }
-
-    #[cold]
-    fn add_operation(&mut self, now: Time, new: New) -> RequestId {
-        self.host.operations.push(Operation {
-            command: new.command,
-            next: NONE,
-            role: new.role,
-            phase: new.phase,
-            op: new.op,
-            line: new.line,
-            lines: new.lines,
-            place: new.place,
-            created: now,
-            sent: now,
-            answered: now,
-            answer: Answer::Written,
-            breakdown: Breakdown::default(),
-        });
-        RequestId::from_index(self.host.operations.len() - 1)
+    fn open_operation(&mut self, number: u32, new: New) -> RequestId {
+        self.host.operations[number as usize].begin(new);
+        RequestId::new(number)
     }
 
     /// A command whose operations were just made begins.
     #[inline]
     pub(super) fn set_out(&mut self, now: Time, index: u32) {
-        let running = &mut self.commands[index as usize];
-        if running.left == 0 {
+        if self.commands[index as usize].left == 0 {
             return self.conclude(now, index);
-        }
-        let id = RequestId::new(running.head);
-        let is_single = running.left == 1 && running.command.door() != Door::Bytes;
-        if is_single && self.host.operations[id.index()].phase == Phase::Ready {
-            running.next = NONE;
-            return self.send(now, id);
         }
         self.go_on(now, index);
     }
@@ -410,8 +434,11 @@ impl<B: DataPlane> Engine<B> {
             line: LineAddr::new(line),
             lines,
             place,
+            is_single: false,
+            created: now,
         };
-        let id = self.open_operation(now, new);
+        let number = self.new_number();
+        let id = self.open_operation(number, new);
         self.send(now, id);
     }
 
@@ -483,7 +510,9 @@ impl<B: DataPlane> Engine<B> {
             RequestOp::Abort { .. } => self.aborts += 1,
             RequestOp::ReadPage if operation.role == Role::Partial => {
                 let running = &mut self.commands[operation.command as usize];
-                if let Some(part) = running.part_at(operation.place, self.config.page) {
+                if let Some(part) =
+                    running.part_at(operation.place, operation.lines, self.config.page)
+                {
                     running.aborts[part] = self.aborts;
                 }
             }
@@ -508,6 +537,7 @@ impl<B: DataPlane> Engine<B> {
                 self.link.post(operation.answered);
                 now
             }
+            _ if self.link.is_direct() => now,
             RequestOp::ReadRun { .. } | RequestOp::Read { .. } => self.link.loaded(now, lines),
             // The device has read it, to put it together with what is written.
             RequestOp::ReadPage if operation.role == Role::Partial => now,
@@ -540,7 +570,10 @@ impl<B: DataPlane> Engine<B> {
         let running = &mut self.commands[index as usize];
         let mut at = std::mem::replace(&mut running.head, NONE);
         while at != NONE {
-            self.free_operations.push(at);
+            // The first one has the number of its command, whose ticket may be asked for yet.
+            if at != index {
+                self.free.push(at);
+            }
             at = self.host.operations[at as usize].next;
         }
     }

@@ -1,16 +1,23 @@
 //! The order that the firmware asks its host to keep: two operations of one line are not under way
 //! together unless both read.
 //!
-//! Each page that operations are of has a list of them, in the order in which they were submitted.
-//! An operation goes as soon as none that stands before it shares a line with it, one of the two
-//! writing. Most pages have one operation at a time, and most that have more are only read: both
-//! are decided without a look at the list.
+//! Operations are in lists by a hash of their page, in the order in which they were submitted. An
+//! operation goes as soon as none that stands before it shares a line with it, one of the two
+//! writing. Most lists have one operation at a time, and most that have more are only read: both
+//! are decided without a look at the list. There are more lists than operations, so that few pages
+//! share one.
 
-use firmware::flight_map::{FlightMap, Leaves};
+use std::hash::BuildHasher;
+
+use rustc_hash::FxBuildHasher;
 use units::{Lpa, RequestId};
 
 /// No operation.
 const NIL: u32 = u32::MAX;
+/// Lists for each operation; a power of two, as is the number of lists.
+const LISTS_EACH: usize = 4;
+/// Lists of an empty order.
+const FEWEST_LISTS: usize = 64;
 
 /// Lines of a page that an operation is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,11 +34,14 @@ pub struct Claim {
 
 impl Claim {
     fn excludes(&self, other: &Self) -> bool {
-        (self.is_write || other.is_write) && self.first < other.end && other.first < self.end
+        self.page == other.page
+            && (self.is_write || other.is_write)
+            && self.first < other.end
+            && other.first < self.end
     }
 }
 
-/// An operation in the list of its page.
+/// An operation in its list.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     claim: Claim,
@@ -40,9 +50,9 @@ struct Entry {
     next: u32,
 }
 
-/// The operations of a page.
+/// A list of operations.
 #[derive(Clone, Copy, Debug)]
-struct Page {
+struct List {
     first: u32,
     last: u32,
     /// How many of them write.
@@ -51,56 +61,110 @@ struct Page {
     waiting: u32,
 }
 
-impl Default for Page {
-    fn default() -> Self {
-        Self {
-            first: NIL,
-            last: NIL,
-            writers: 0,
-            waiting: 0,
-        }
-    }
+impl List {
+    const EMPTY: Self = Self {
+        first: NIL,
+        last: NIL,
+        writers: 0,
+        waiting: 0,
+    };
 }
 
-/// Operations that are under way or wait for each other, by page. No map is ever iterated.
-#[derive(Clone, Debug, Default)]
+/// Operations that are under way or wait for each other. No result depends on a hash.
+#[derive(Clone, Debug)]
 pub struct Order {
-    pages: FlightMap<Lpa, Page>,
+    lists: Vec<List>,
     /// By operation.
     entries: Vec<Entry>,
 }
 
+impl Default for Order {
+    fn default() -> Self {
+        Self {
+            lists: vec![List::EMPTY; FEWEST_LISTS],
+            entries: Vec::new(),
+        }
+    }
+}
+
 impl Order {
+    /// Which list a page is in.
+    #[inline]
+    fn list_of(&self, page: Lpa) -> usize {
+        FxBuildHasher.hash_one(page) as usize & (self.lists.len() - 1)
+    }
+
     /// An operation is submitted; says whether it may go at once. If it may not, it waits until
     /// [`Order::leave`] gives it back.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&mut self, id: RequestId, claim: Claim) -> bool {
-        let page = self.pages.entry(claim.page);
-        let is_alone = page.first == NIL || page.writers == 0 && !claim.is_write;
-        let may_go = is_alone || may_go(&self.entries, page.first, NIL, &claim);
-        let entry = Entry {
+        if id.index() >= self.entries.len() {
+            self.grow(id);
+        }
+        let at = self.list_of(claim.page);
+        let list = &mut self.lists[at];
+        let is_alone = list.last == NIL || list.writers == 0 && !claim.is_write;
+        let may_go = is_alone || may_go(&self.entries, list.first, NIL, &claim);
+        self.entries[id.index()] = Entry {
             claim,
             is_waiting: !may_go,
-            before: page.last,
+            before: list.last,
             next: NIL,
         };
-        match page.last {
-            NIL => page.first = id.get(),
+        match list.last {
+            NIL => list.first = id.get(),
             last => self.entries[last as usize].next = id.get(),
         }
-        page.last = id.get();
-        page.writers += u32::from(claim.is_write);
-        page.waiting += u32::from(!may_go);
-        match self.entries.get_mut(id.index()) {
-            Some(place) => *place = entry,
-            None => self.add(id, entry),
-        }
+        list.last = id.get();
+        list.writers += u32::from(claim.is_write);
+        list.waiting += u32::from(!may_go);
         may_go
     }
 
+    /// Makes a place for an operation, and lists enough: each keeps its order, for the operations
+    /// of a list go to its own new ones.
     #[cold]
-    fn add(&mut self, id: RequestId, entry: Entry) {
-        self.entries.resize(id.index() + 1, entry);
+    fn grow(&mut self, id: RequestId) {
+        let nothing = Entry {
+            claim: Claim {
+                page: Lpa::new(0),
+                first: 0,
+                end: 0,
+                is_write: false,
+            },
+            is_waiting: false,
+            before: NIL,
+            next: NIL,
+        };
+        self.entries.resize(id.index() + 1, nothing);
+        let enough = (self.entries.len() * LISTS_EACH).next_power_of_two();
+        if enough <= self.lists.len() {
+            return;
+        }
+        let lists = std::mem::replace(&mut self.lists, vec![List::EMPTY; enough]);
+        for list in lists {
+            let mut at = list.first;
+            while at != NIL {
+                let Entry {
+                    claim,
+                    is_waiting,
+                    next,
+                    ..
+                } = self.entries[at as usize];
+                let place = self.list_of(claim.page);
+                let list = &mut self.lists[place];
+                self.entries[at as usize].before = list.last;
+                self.entries[at as usize].next = NIL;
+                match list.last {
+                    NIL => list.first = at,
+                    last => self.entries[last as usize].next = at,
+                }
+                list.last = at;
+                list.writers += u32::from(claim.is_write);
+                list.waiting += u32::from(is_waiting);
+                at = next;
+            }
+        }
     }
 
     /// An operation is over, or gives its place up; those that may go now are appended to `freed`,
@@ -113,37 +177,27 @@ impl Order {
             before,
             next,
         } = self.entries[id.index()];
-        if before != NIL {
-            self.entries[before as usize].next = next;
+        let at = self.list_of(claim.page);
+        let list = &mut self.lists[at];
+        match before {
+            NIL => list.first = next,
+            before => self.entries[before as usize].next = next,
         }
-        if next != NIL {
-            self.entries[next as usize].before = before;
+        match next {
+            NIL => list.last = before,
+            next => self.entries[next as usize].before = before,
         }
-        let mut left = Page::default();
-        self.pages.change(claim.page, |page| {
-            if before == NIL {
-                page.first = next;
-            }
-            if next == NIL {
-                page.last = before;
-            }
-            page.writers -= u32::from(claim.is_write);
-            page.waiting -= u32::from(is_waiting);
-            left = *page;
-            match page.first {
-                NIL => Leaves::Yes,
-                _ => Leaves::No,
-            }
-        });
-        if left.waiting > 0 {
-            self.release(claim.page, left, freed);
+        list.writers -= u32::from(claim.is_write);
+        list.waiting -= u32::from(is_waiting);
+        if list.waiting > 0 {
+            self.release(at, freed);
         }
     }
 
-    /// Lets those go that nothing stands before any more.
-    fn release(&mut self, page: Lpa, left: Page, freed: &mut Vec<RequestId>) {
-        let mut waiting = left.waiting;
-        let mut at = left.first;
+    /// Lets those of a list go that nothing stands before any more.
+    fn release(&mut self, list: usize, freed: &mut Vec<RequestId>) {
+        let list = &mut self.lists[list];
+        let mut at = list.first;
         while at != NIL {
             let Entry {
                 claim,
@@ -151,20 +205,18 @@ impl Order {
                 next,
                 ..
             } = self.entries[at as usize];
-            if is_waiting && may_go(&self.entries, left.first, at, &claim) {
+            if is_waiting && may_go(&self.entries, list.first, at, &claim) {
                 self.entries[at as usize].is_waiting = false;
-                waiting -= 1;
+                list.waiting -= 1;
                 freed.push(RequestId::new(at));
             }
             at = next;
         }
-        let page = self.pages.get_mut(page);
-        page.expect("somebody waits there").waiting = waiting;
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is under way. Looks at all lists.
     pub fn is_empty(&self) -> bool {
-        self.pages.is_empty()
+        self.lists.iter().all(|list| list.first == NIL)
     }
 }
 
@@ -242,7 +294,7 @@ mod tests {
         /// Against a list of all operations in order of submission.
         #[test]
         fn it_is_the_order_of_a_plain_list(
-            steps in prop::collection::vec((0u64..3, 0u16..6, 1u16..4, any::<bool>(), 0usize..4), 1..120),
+            steps in prop::collection::vec((prop_oneof![0u64..3, 0u64..1000], 0u16..6, 1u16..4, any::<bool>(), 0usize..4), 1..120),
         ) {
             let mut order = Order::default();
             // (id, claim, goes)

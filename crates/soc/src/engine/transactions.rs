@@ -140,7 +140,8 @@ impl Transactions {
     }
 
     /// Whether one of those that hold room gets on by itself: a request or a part of it is under
-    /// way, or none of its writes waits, so that its host can end it.
+    /// way (the first one too, before whose answer nothing counts as written), or none of its
+    /// writes waits, so that its host can end it.
     pub fn any_gets_on(&self) -> bool {
         self.open.values().any(|open| {
             let holds_room = open.has_written || open.reserved > 0;

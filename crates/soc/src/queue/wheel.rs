@@ -129,14 +129,14 @@ impl<E: Copy> Wheel<E> {
         Some(entry)
     }
 
-    /// Moves the entries of a slice to `target`.
+    /// Takes the entries of a slice, from the one that was pushed last on.
     #[inline]
-    pub(super) fn drain(&mut self, slice: u64, target: &mut Vec<Entry<E>>) {
+    pub(super) fn drain(&mut self, slice: u64, mut take: impl FnMut(&Entry<E>)) {
         let place = (slice % SLICES) as usize;
         let mut at = std::mem::replace(&mut self.heads[place], NIL);
         while at != NIL {
             let node = &mut self.nodes[at as usize];
-            target.push(node.entry);
+            take(&node.entry);
             let next = std::mem::replace(&mut node.next, self.free);
             self.free = at;
             at = next;

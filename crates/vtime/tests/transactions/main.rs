@@ -185,6 +185,10 @@ fn what_is_given_up_holds_up_nobody() {
             let mut waits = pin!(device.begin(TxOptions::reserving(20)));
             let first = poll_fn(|context| Poll::Ready(waits.as_mut().poll(context))).await;
             assert!(first.is_pending());
+            sleep(&clock, 0).await;
+            // It has its number now and asks for its room.
+            let second = poll_fn(|context| Poll::Ready(waits.as_mut().poll(context))).await;
+            assert!(second.is_pending());
             sleep(&clock, 20).await;
         }
         // Neither the line nor a place in the queue is kept.
@@ -359,6 +363,47 @@ fn if_everybody_waits_for_room_who_has_waited_longest_is_split() {
     assert_eq!(split, [(0, whole.clone()), (1, parts)]);
     let refused = two_that_want_more([false, false]);
     assert_eq!(refused, [(0, Err(DeviceError::LogFull)), (1, whole)]);
+}
+
+/// The log is being compacted when two begin to write. The first write is taken and not answered
+/// yet; the second finds no room and waits: who holds it has written nothing yet, and gets on.
+#[test]
+fn a_first_write_under_way_holds_its_room() {
+    let mut machine = machine();
+    let ends: Notes<(&'static str, Picos, Result<Atomicity, DeviceError>)> = Rc::default();
+    let filler = machine.device();
+    machine.spawn("filler", async move {
+        let one = lines(64, 1);
+        let parts: Vec<_> = (1..=8).map(|nth| (at(640 + 64 * nth), &one[..])).collect();
+        filler.write_vectored(&parts, TxId::NONE).await.unwrap();
+    });
+    for (name, page) in [("first", 0), ("second", 1)] {
+        let (device, clock, log) = (machine.device(), machine.clock(), Rc::clone(&ends));
+        machine.spawn(name, async move {
+            let begin = clock.now();
+            let tx = Transaction::begin(&device, TxOptions::default())
+                .await
+                .unwrap();
+            let written = tx.write(at(64 * page), &lines(64, 2)).await;
+            let took = clock.now() - begin;
+            let end = match written {
+                Ok(_) => tx.commit().await.map(|(_, atomicity)| atomicity),
+                Err(error) => Err(error),
+            };
+            log.borrow_mut().push((name, took, end));
+        });
+    }
+    machine.run().unwrap();
+    machine.engine().audit();
+    let ends = ends.take();
+    let outcomes: Vec<_> = ends.iter().map(|(name, _, end)| (*name, end)).collect();
+    let whole = Ok(Atomicity::Whole);
+    assert_eq!(outcomes, [("first", &whole), ("second", &whole)]);
+    let took = ends[0].1;
+    assert!(
+        took > micros(100),
+        "its first write waits for flash: {took}"
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ FIGURES: tuple[Figure, ...] = (
            f"of the artifact's raw files. {THREADS}",
            "geometric, except that no mean of the published times gives the text's average",
            overall.times, overall.draw_times, overall.time_wants,
-           why=reasons.times),
+           why=reasons.why_times),
     Figure("15", "Throughput with more threads",
            "SkyByte-Full on 8 cores; throughput and bandwidth of the device over throughput and "
            "whole bandwidth of SkyByte-WP with 8 threads. Where the published split of bandwidth "
@@ -81,7 +81,7 @@ FIGURES: tuple[Figure, ...] = (
            "As the paper counts it: a read that ends in a thread switch is left out. "
            f"{THREADS}", "ratio of arithmetic means",
            overall.access_times, overall.draw_access_times, overall.amat_wants,
-           why=reasons.times),
+           why=reasons.why_times),
     Figure("18", "Pages written to flash",
            f"GC included, over those of Base-CSSD. {THREADS}",
            "none of the published numbers gives the text's average; shown as geometric",

@@ -115,7 +115,7 @@ def schedulers(frame: polars.DataFrame) -> str:
             f"{_number(apart)} % of each other.")  # fmt: skip
 
 
-def times(_frame: polars.DataFrame) -> str:
+def why_times(_frame: polars.DataFrame) -> str:
     """Figures 14 and 17."""
     return (f"{_CLEAN} For bfs-dense and radix it writes next to nothing (Figure 18), so that a "
             "log without promotion only adds compaction.")  # fmt: skip

@@ -22,7 +22,7 @@ impl<M: Mapping> Ftl<M> {
         platform: &mut P,
     ) {
         let die = self.geometry.die_of_unit(source);
-        let is_dropped = self.mapping.reverse(source) != Some(lpa);
+        let is_dropped = !self.mapping.still_holds(source, lpa);
         let unit = if is_dropped {
             self.stats.gc_drops += 1;
             self.gc.victim_mut(die).in_flight -= 1;
@@ -84,7 +84,7 @@ impl<M: Mapping> Ftl<M> {
         let home = self.gc.buffers.gathered(page).home;
         let mut nth = 0;
         while let Some(unit) = self.gc.buffers.unit(page, nth) {
-            if self.mapping.reverse(unit.source) == Some(unit.lpa) {
+            if self.mapping.still_holds(unit.source, unit.lpa) {
                 nth += 1;
                 continue;
             }
@@ -159,9 +159,9 @@ impl<M: Mapping> Ftl<M> {
         let mut place = ppa;
         let mut count = 0;
         while let Some(Moved { lpa, source, .. }) = self.gc.buffers.unit(page, count) {
-            let is_valid = self.mapping.reverse(source) == Some(lpa);
+            let is_valid = self.mapping.still_holds(source, lpa);
             if is_valid {
-                self.mapping.update(lpa, Some(place));
+                self.mapping.relocate(lpa, source, place);
                 platform.record(Record::Mapped(lpa, place));
             } else {
                 self.stats.gc_drops += 1;

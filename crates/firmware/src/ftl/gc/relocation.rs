@@ -25,7 +25,7 @@ impl<M: Mapping> Ftl<M> {
             self.gather(now, (tag, lpa, source, buffer), platform);
             return Done::Internal;
         }
-        if self.mapping.reverse(source) != Some(lpa) {
+        if !self.mapping.still_holds(source, lpa) {
             self.stats.gc_drops += 1;
             self.end_relocation(now, die, buffer, platform);
             return Done::Internal;
@@ -84,7 +84,7 @@ impl<M: Mapping> Ftl<M> {
         if die != home {
             self.allocator.release_page(die);
         }
-        if self.mapping.reverse(source) == Some(lpa) {
+        if self.mapping.still_holds(source, lpa) {
             self.program_relocated(now, now, (lpa, source, buffer), platform);
         } else {
             self.stats.gc_drops += 1;
@@ -108,9 +108,9 @@ impl<M: Mapping> Ftl<M> {
         self.allocator
             .block_mut(self.geometry.block_of(ppa))
             .programs -= 1;
-        let is_valid = self.mapping.reverse(source) == Some(lpa);
+        let is_valid = self.mapping.still_holds(source, lpa);
         if is_valid {
-            self.mapping.update(lpa, Some(ppa));
+            self.mapping.relocate(lpa, source, ppa);
             platform.record(Record::Mapped(lpa, ppa));
         } else {
             self.stats.gc_drops += 1;

@@ -39,7 +39,19 @@ proptest! {
                 _ => Some(anywhere),
             };
             let to = wanted.filter(|page| explicit.reverse(*page).is_none());
-            prop_assert_eq!(implicit.update(lpa, to), explicit.update(lpa, to));
+            let source = explicit.lookup(lpa);
+            match (source, to) {
+                (Some(source), Some(to)) if how >= 6 => {
+                    prop_assert!(implicit.still_holds(source, lpa));
+                    implicit.relocate(lpa, source, to);
+                    explicit.relocate(lpa, source, to);
+                }
+                _ => prop_assert_eq!(implicit.update(lpa, to), explicit.update(lpa, to)),
+            }
+            if let Some(source) = source {
+                let holds = explicit.still_holds(source, lpa);
+                prop_assert_eq!(implicit.still_holds(source, lpa), holds);
+            }
         }
         assert_equal(&implicit, &explicit, pages);
     }

@@ -9,11 +9,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What the mount table calls a device of ours.
-pub(super) const SOURCE: &str = "entresol";
+/// What the mount table calls what we serve.
+pub(crate) const SOURCE: &str = "entresol";
 const KERNEL: &str = "/dev/fuse";
 
-/// Why a device is not mounted. One sentence: what, where, what to do.
+/// Why nothing is mounted. One sentence: what, where, what to do.
 #[derive(Debug, Error)]
 pub enum MountError {
     /// The system has no FUSE, or does not let this user have it.
@@ -30,9 +30,9 @@ pub enum MountError {
         /// What is there.
         what: String,
     },
-    /// A device is mounted there, by a server that lives.
+    /// A device, or a file system on one, is mounted there by a server that lives.
     #[error(
-        "{}: another server shows a device there; stop it, or name another directory",
+        "{}: another server of Entresol is mounted there; stop it, or name another directory",
         .0.display()
     )]
     Shown(PathBuf),
@@ -67,16 +67,19 @@ pub enum MountError {
     },
 }
 
-/// A directory at which a device can be mounted.
+/// A directory at which a server can mount.
 #[derive(Debug)]
-pub(super) struct MountPoint {
-    pub path: PathBuf,
-    /// A killed server's mount was there and is taken away.
-    pub was_mended: bool,
+pub struct MountPoint {
+    path: PathBuf,
+    was_mended: bool,
 }
 
 impl MountPoint {
-    /// Looks whether a device can be mounted here. Takes away what a killed server left behind.
+    /// Looks whether a server can mount here: at an empty directory, or at one where a killed
+    /// server left its mount, which is taken away.
+    ///
+    /// # Errors
+    /// No FUSE; no empty directory; something else is mounted there.
     pub fn find(named: &Path) -> Result<Self, MountError> {
         let fuse = OpenOptions::new().read(true).write(true).open(KERNEL);
         fuse.map_err(|error| MountError::NoFuse { error })?;
@@ -95,6 +98,16 @@ impl MountPoint {
         }
         check_empty(&path)?;
         Ok(Self { path, was_mended })
+    }
+
+    /// The directory, without links in its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a killed server's mount was there and was taken away.
+    pub fn was_mended(&self) -> bool {
+        self.was_mended
     }
 }
 

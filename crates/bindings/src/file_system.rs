@@ -1,0 +1,374 @@
+//! File systems on devices: making, mounting and checking them.
+
+use crate::device::{ImageError, described, to_python};
+use crate::{ConfigError, EntresolError};
+use bytefs::fuse::{Below, Ended, MountPoint, Mounted, Teller, Terms, WallClock};
+use bytefs::{
+    CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Personality,
+    Timestamp,
+};
+use device::{Image, Pace, RealDevice};
+use port::{Device, DeviceError};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use units::{ByteAddr, Bytes};
+
+/// How long those who have files open may go on when the server stops.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How often it is asked whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// Where file systems of any kind have something by which they are known.
+const BEGINNING: usize = 128 << 10;
+/// Threads that hear the kernel. One costs least where programs ask one after the other.
+const THREADS: usize = 1;
+/// As THREADS, where each request waits for the device's time: so many may wait at once.
+const PACED_THREADS: usize = 16;
+
+type Shared = Arc<RealDevice>;
+
+/// Adds these functions to the module.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(fs_make, module)?)?;
+    module.add_function(wrap_pyfunction!(fs_check, module)?)?;
+    module.add_function(wrap_pyfunction!(fs_mount, module)?)
+}
+
+/// Why a file system on an image cannot be used.
+fn wrong(image: &Path, error: &MountError) -> PyErr {
+    let text = format!("{}: {error}", image.display());
+    match error {
+        MountError::Failed(_) => EntresolError::new_err(text),
+        _ => ImageError::new_err(text),
+    }
+}
+
+fn failed(image: &Path, error: impl Display) -> PyErr {
+    EntresolError::new_err(format!("{}: {error}", image.display()))
+}
+
+fn close(device: Shared) -> PyResult<()> {
+    // Who else had it has given it back: the file system, and the mount.
+    let device = Arc::into_inner(device);
+    device.map_or(Ok(()), RealDevice::close).map_err(to_python)
+}
+
+/// Whether there is something at the beginning of a device.
+async fn is_used(device: &RealDevice) -> Result<bool, DeviceError> {
+    let size = device.shape().capacity.get().min(BEGINNING as u64) as usize;
+    let mut bytes = vec![0; size];
+    device.read_blocks(ByteAddr::new(0), &mut bytes).await?;
+    Ok(bytes.iter().any(|byte| *byte != 0))
+}
+
+/// Makes a file system on an image that is not in use. `options`, as JSON: `personality`; `inodes`
+/// or null; `uuid` as 32 hexadecimal digits; `now_ns` of the Unix epoch; `owner`, user and group;
+/// `force` if what is there may go.
+#[pyfunction]
+fn fs_make(py: Python<'_>, image: PathBuf, options: &str) -> PyResult<String> {
+    let told: Value = serde_json::from_str(options).map_err(|error| failed(&image, error))?;
+    let name = told["personality"].as_str().unwrap_or("bytefs");
+    let personality: Personality = name.parse().map_err(ConfigError::new_err::<String>)?;
+    let number = |key: &str| u32::try_from(told[key].as_u64().unwrap_or(0)).unwrap_or(u32::MAX);
+    let uuid = told["uuid"]
+        .as_str()
+        .and_then(|text| u128::from_str_radix(text, 16).ok());
+    let format = FormatOptions {
+        inodes: told["inodes"].is_u64().then(|| number("inodes")),
+        uuid: uuid.unwrap_or(0).to_be_bytes(),
+        now: Timestamp(told["now_ns"].as_i64().unwrap_or(0)),
+        owner: (number("uid"), number("gid")),
+        ..FormatOptions::new(personality)
+    };
+    let may_replace = told["force"].as_bool().unwrap_or(false);
+    py.detach(|| {
+        let device = RealDevice::open(&image, Pace::None).map_err(to_python)?;
+        let done = make(&device, &image, &format, may_replace);
+        let closed = device.close().map_err(to_python);
+        done.and_then(|told| closed.map(|()| told.to_string()))
+    })
+}
+
+fn make(
+    device: &RealDevice,
+    image: &Path,
+    format: &FormatOptions,
+    may_replace: bool,
+) -> PyResult<Value> {
+    let is_used = device.block_on(is_used(device));
+    if !may_replace && is_used.map_err(|error| failed(image, error))? {
+        return Err(ImageError::new_err(format!(
+            "{}: is not empty, and what is on it would be lost; give --force if it may",
+            image.display()
+        )));
+    }
+    let done = device.block_on(FileSystem::<_, WallClock>::format(device, format));
+    done.map_err(|error| wrong(image, &error))?;
+    device
+        .block_on(device.flush())
+        .map_err(|error| failed(image, error))?;
+    Ok(json!({
+        "personality": format.personality.to_string(),
+        "size_bytes": device.shape().capacity.get(),
+    }))
+}
+
+/// Checks the file system on an image that is not in use, and repairs what can be. What was found,
+/// as JSON.
+#[pyfunction]
+fn fs_check(py: Python<'_>, image: PathBuf, repair: bool) -> PyResult<String> {
+    py.detach(|| {
+        let device = RealDevice::open(&image, Pace::None).map_err(to_python)?;
+        let report = device.block_on(bytefs::check(&device, repair));
+        let flushed = device.block_on(device.flush());
+        let closed = device.close().map_err(to_python);
+        let report = report.map_err(|error| wrong(&image, &error))?;
+        flushed.map_err(|error| failed(&image, error))?;
+        closed?;
+        Ok(checked(&report).to_string())
+    })
+}
+
+fn checked(report: &CheckReport) -> Value {
+    let problems = report.problems.iter();
+    let problems: Vec<Value> = problems
+        .map(|problem| json!({ "what": problem.what, "repaired": problem.repaired }))
+        .collect();
+    json!({
+        "problems": problems,
+        "was_recovered": report.was_recovered,
+        "directories": report.directories,
+        "files": report.files,
+        "blocks": report.blocks,
+    })
+}
+
+/// How a file system is mounted, as the caller says it.
+struct Wanted {
+    is_paced: bool,
+    terms: Terms,
+    options: MountOptions,
+}
+
+impl Wanted {
+    fn read(text: &str) -> Result<Self, serde_json::Error> {
+        let told: Value = serde_json::from_str(text)?;
+        let is = |name: &str| told[name].as_bool().unwrap_or(false);
+        let is_paced = is("real_pace");
+        let threads = if is_paced { PACED_THREADS } else { THREADS };
+        let threads = told["threads"]
+            .as_u64()
+            .map_or(threads, |count| count as usize);
+        let mut options = MountOptions {
+            read_only: is("read_only"),
+            cores: u32::try_from(threads).unwrap_or(u32::MAX),
+            ..MountOptions::default()
+        };
+        if let Some(bytes) = told["cache_bytes"].as_u64() {
+            options.cache = Bytes::new(bytes);
+        }
+        Ok(Self {
+            is_paced,
+            terms: Terms {
+                for_others: is("allow_other"),
+                read_only: is("read_only"),
+                writes_back: is("writeback"),
+                threads,
+            },
+            options,
+        })
+    }
+}
+
+/// Mounts the file system of an image at a directory until Python is interrupted or somebody
+/// unmounts it. `options`, as JSON, say how; `mounted` is told where, as JSON, and `stopped` why,
+/// if nothing can be written any more. What was done, as JSON.
+#[pyfunction]
+fn fs_mount(
+    py: Python<'_>,
+    image: PathBuf,
+    directory: PathBuf,
+    options: &str,
+    mounted: &Bound<'_, PyAny>,
+    stopped: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let wanted = Wanted::read(options).map_err(|error| failed(&image, error))?;
+    let is_paced = wanted.is_paced;
+    let (device, mount) = py.detach(|| start(&image, &directory, wanted))?;
+    mounted.call1((told(&mount).to_string(),))?;
+    let stopped = stopped.clone().unbind();
+    let (ended, interruption) = py.detach(|| {
+        let interruption = watch(&device, &mount, &stopped);
+        (mount.end(DRAIN), interruption)
+    });
+    let clock = device.stats().clock;
+    let lag = is_paced.then(|| device.engine().lag().clone());
+    let lag = lag.map(|lag| {
+        json!({
+            "p50_ps": lag.quantile(500).get(),
+            "p99_ps": lag.quantile(990).get(),
+            "longest_ps": lag.longest().get(),
+        })
+    });
+    let Ended {
+        served,
+        is_open,
+        device: given_back,
+        failure,
+    } = ended;
+    drop(given_back);
+    let closed = py.detach(|| close(device));
+    if let Some(failure) = failure {
+        return Err(failed(&image, failure));
+    }
+    closed?;
+    match interruption {
+        Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        _ => Ok(json!({
+            "requests": served.requests,
+            "errors": served.errors,
+            "is_open": is_open,
+            "device_clock_ps": clock.as_picos(),
+            "lag": lag,
+        })
+        .to_string()),
+    }
+}
+
+/// Opens the image and mounts what is on it. The directory is looked at first: who names a wrong
+/// one hears of it before an image is recovered.
+fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mounted<Shared>)> {
+    let refused = |error: bytefs::fuse::MountError| ImageError::new_err(error.to_string());
+    let place = MountPoint::find(directory).map_err(refused)?;
+    let pace = if wanted.is_paced {
+        Pace::Real
+    } else {
+        Pace::None
+    };
+    let device = Arc::new(RealDevice::open(image, pace).map_err(to_python)?);
+    let mounting = FileSystem::mount(device.clone(), WallClock::start(), wanted.options);
+    let file_system = match device.block_on(mounting) {
+        Ok(file_system) => file_system,
+        Err(error) => {
+            close(device)?;
+            return Err(wrong(image, &error));
+        }
+    };
+    let teller = teller(image, place.path(), wanted.is_paced, wanted.terms);
+    match Mounted::new(file_system, place, wanted.terms, teller) {
+        Ok(mount) => Ok((device, mount)),
+        Err(failure) => {
+            drop(failure.device);
+            close(device)?;
+            Err(refused(failure.error))
+        }
+    }
+}
+
+fn told(mount: &Mounted<Shared>) -> Value {
+    let usage = mount.look(Below::usage);
+    json!({
+        "directory": mount.path().display().to_string(),
+        "mended": mount.was_mended(),
+        "size_bytes": usage.map(|usage| usage.blocks * BLOCK),
+        "free_bytes": usage.map(|usage| usage.free_blocks * BLOCK),
+    })
+}
+
+/// A block of a file system.
+const BLOCK: u64 = 4096;
+
+/// What `.entresol/stats` says.
+fn teller(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Teller<Shared> {
+    let image = image.canonicalize().unwrap_or_else(|_| image.to_path_buf());
+    let directory = directory.to_path_buf();
+    Box::new(move |file_system, served| {
+        file_system.device().engine().publish();
+        let about = Image::describe(&image);
+        let device = about.map_or(Value::Null, |about| described(&about)["statistics"].clone());
+        let usage = file_system.usage();
+        let text = json!({
+            "image": image.display().to_string(),
+            "directory": directory.display().to_string(),
+            "server_pid": std::process::id(),
+            "real_pace": is_paced,
+            "writeback": terms.writes_back,
+            "read_only": terms.read_only,
+            "threads": terms.threads,
+            "failed": file_system.failed(),
+            "requests": served.requests,
+            "errors": served.errors,
+            "usage": {
+                "blocks": usage.blocks,
+                "free_blocks": usage.free_blocks,
+                "inodes": usage.inodes,
+                "free_inodes": usage.free_inodes,
+            },
+            "file_system": counted(&file_system.stats()),
+            "device": device,
+        });
+        format!("{text:#}\n")
+    })
+}
+
+/// What a file system has done, name by name.
+fn counted(stats: &FsStats) -> Value {
+    let traffic = |of: &bytefs::Traffic| {
+        json!({
+            "bytes_written": of.bytes_written,
+            "blocks_read": of.blocks_read,
+            "blocks_written": of.blocks_written,
+        })
+    };
+    json!({
+        "metadata": traffic(&stats.metadata),
+        "journal": traffic(&stats.journal),
+        "data": traffic(&stats.data),
+        "batches": stats.batches,
+        "batch_lines": stats.batch_lines,
+        "pages_by_bytes": stats.pages_by_bytes,
+        "pages_by_blocks": stats.pages_by_blocks,
+        "read_bytes": stats.read,
+        "written_bytes": stats.written,
+        "syncs": stats.syncs,
+        "cached_pages": stats.cached_pages,
+        "dirty_pages": stats.dirty_pages,
+        "duplicate_pages": stats.duplicate_pages,
+        "flushes": stats.flushes,
+        "trims": stats.trims,
+    })
+}
+
+/// Waits until a handler of Python's signals raises, or until the mount has gone. `stopped` is told
+/// once why nothing can be written any more.
+fn watch(device: &Shared, mount: &Mounted<Shared>, stopped: &Py<PyAny>) -> Option<PyErr> {
+    let mut was_told = false;
+    while !mount.is_over() {
+        pause();
+        device.engine().publish();
+        let stopped_device = device.engine().stopped().map(str::to_owned);
+        let reason = stopped_device.or_else(|| mount.failed());
+        let reason = reason.filter(|_| !was_told);
+        was_told |= reason.is_some();
+        let told = Python::attach(|py| {
+            reason.map_or(Ok(()), |reason| stopped.call1(py, (reason,)).map(drop))?;
+            py.check_signals()
+        });
+        if let Err(error) = told {
+            return Some(error);
+        }
+    }
+    None
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "others serve meanwhile; no result depends on it"
+)]
+fn pause() {
+    std::thread::sleep(LOOK);
+}

@@ -1,0 +1,101 @@
+//! Loads of file systems in virtual time, for Python.
+
+use crate::{ConfigError, SimulationError};
+use device::config::Layer;
+use fslab::load::{LOADS, Load, LoadError, Scale, Setup, run, shipped};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+/// Adds what is in this file.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(fs_loads, module)?)?;
+    module.add_function(wrap_pyfunction!(fs_personalities, module)?)?;
+    module.add_function(wrap_pyfunction!(fs_bench, module)?)
+}
+
+fn to_python(error: LoadError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        LoadError::Unknown { .. }
+        | LoadError::Text { .. }
+        | LoadError::Setting(_)
+        | LoadError::Device(_) => ConfigError::new_err(text),
+        LoadError::Mount(_)
+        | LoadError::Operation { .. }
+        | LoadError::Store(_)
+        | LoadError::Blocked(_) => SimulationError::new_err(text),
+    }
+}
+
+/// The loads that ship with Entresol, as JSON.
+#[pyfunction]
+fn fs_loads() -> PyResult<String> {
+    let described = |shipped: &fslab::load::Shipped| {
+        let load = shipped.load().map_err(to_python)?;
+        let about = shipped.about();
+        Ok(json!({"name": shipped.name, "title": load.title, "about": about}))
+    };
+    let list: PyResult<Vec<Value>> = LOADS.iter().map(described).collect();
+    Ok(Value::Array(list?).to_string())
+}
+
+/// The ways in which a file system of ours makes changes durable.
+#[pyfunction]
+fn fs_personalities() -> Vec<&'static str> {
+    let all = bytefs::Personality::ALL.iter();
+    all.map(|personality| personality.name()).collect()
+}
+
+/// Runs a load and gives the result as JSON. `text` is that of a load of the user's, whose file is
+/// `load` then.
+#[pyfunction]
+#[pyo3(signature = (
+    load, text, personality, device, files, overrides, scale, seed, cores, threads, cache
+))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument for each thing a run is made of"
+)]
+fn fs_bench(
+    py: Python<'_>,
+    load: &str,
+    text: Option<&str>,
+    personality: &str,
+    device: Option<String>,
+    files: Vec<(String, String)>,
+    overrides: Vec<String>,
+    scale: u64,
+    seed: u64,
+    cores: u32,
+    threads: Option<u32>,
+    cache: Option<&str>,
+) -> PyResult<String> {
+    let parsed = match text {
+        Some(text) => Load::parse(load, text),
+        None => shipped(load).and_then(|shipped| shipped.load()),
+    };
+    let parsed = parsed.map_err(to_python)?;
+    let personality = personality.parse().map_err(ConfigError::new_err)?;
+    let mut setup = Setup::new(personality, Scale::new(scale).map_err(to_python)?);
+    setup.preset = device;
+    setup.seed = seed;
+    setup.cores = cores;
+    setup.threads = threads;
+    if let Some(cache) = cache {
+        let refused = |error| ConfigError::new_err(format!("--cache: {error}"));
+        setup.cache = cache.parse().map_err(refused)?;
+    }
+    setup.layers = files
+        .into_iter()
+        .map(|(name, text)| Layer::new(name, text))
+        .collect();
+    for assignment in &overrides {
+        let layer = Layer::assignment(assignment);
+        let refused = |error: settings::Problems| ConfigError::new_err(error.to_string());
+        setup.layers.push(layer.map_err(refused)?);
+    }
+    let result = py
+        .detach(|| run(load, &parsed, &setup))
+        .map_err(to_python)?;
+    Ok(result.json().to_string())
+}

@@ -1,0 +1,193 @@
+//! fsck: looks at everything on a device that is not mounted, and repairs what can be repaired.
+//!
+//! It walks the tree from the root, so what is in use is what can be reached; bitmaps, counts and
+//! lists are compared with that. What contradicts itself is told, and with `repair` made such that
+//! everything that can be reached stays: names that lead nowhere go, files without a name come to
+//! `lost+found`, counts and bitmaps are made anew. Everything is written by blocks; the file system
+//! is marked as whole only when the last of it is durable.
+
+mod repair;
+mod walk;
+
+use crate::fs::{FileSystem, MountOptions, address};
+use crate::layout::{BLOCK, Superblock};
+use crate::{BlockNo, Ino, MountError};
+use core::fmt;
+use port::{Acknowledge, Clock, Device};
+use units::{Picos, Time};
+use walk::Walk;
+
+/// Something that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// What and where, a sentence.
+    pub what: String,
+    /// What was done about it; none if nothing was.
+    pub repaired: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        match &self.repaired {
+            Some(done) => write!(f, "; {done}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct CheckReport {
+    /// What is wrong, in the order in which it was found.
+    pub problems: Vec<Problem>,
+    /// It was not unmounted, and what its journal holds was brought to its place first.
+    pub was_recovered: bool,
+    /// Directories.
+    pub directories: u64,
+    /// Files of every other kind.
+    pub files: u64,
+    /// Blocks in use, of files and their metadata.
+    pub blocks: u64,
+}
+
+impl CheckReport {
+    /// Nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// A clock for who waits for the device alone.
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    async fn sleep_until(&self, _: Time) {}
+
+    async fn spend(&self, _: Picos) {}
+}
+
+/// Looks at a file system that is not mounted.
+///
+/// One that was not unmounted is recovered first, which mounting would do too: its journal is
+/// replayed, and files that were unlinked while they were open are removed. Without `repair`
+/// nothing else is changed.
+///
+/// # Errors
+/// There is no file system, or of a later version; the device fails.
+pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, MountError> {
+    let mut report = CheckReport::default();
+    let superblock = superblock(device, repair, &mut report).await?;
+    let shared = Shared(device);
+    if !superblock.is_clean {
+        report.was_recovered = true;
+        // It may be too damaged to be mounted: then that is what is told below.
+        let mounted = FileSystem::mount(shared, NoClock, MountOptions::default()).await;
+        if let Ok(fs) = mounted {
+            let _ = fs.unmount().await;
+        }
+    }
+    let mut walk = Walk::new(device, superblock).await?;
+    walk.run().await?;
+    report.problems.append(&mut walk.problems);
+    report.directories = walk.directories;
+    report.files = walk.files;
+    report.blocks = walk.blocks;
+    if repair && !report.problems.is_empty() {
+        repair::repair(&mut walk, &mut report).await?;
+    }
+    Ok(report)
+}
+
+/// The superblock, or its copy if that is whole.
+async fn superblock<D: Device>(
+    device: &D,
+    repair: bool,
+    report: &mut CheckReport,
+) -> Result<Superblock, MountError> {
+    let first = crate::fs::read_superblock(device).await;
+    let error = match first {
+        Ok(found) => return Ok(found),
+        Err(error @ (MountError::NoFileSystem | MountError::Damaged { .. })) => error,
+        Err(error) => return Err(error),
+    };
+    let blocks = u32::try_from(device.shape().capacity.get() / BLOCK as u64).unwrap_or(u32::MAX);
+    let mut bytes = vec![0; BLOCK];
+    let copy = address(BlockNo(blocks - 1));
+    device.read_blocks(copy, &mut bytes).await?;
+    let found = Superblock::decode(&bytes).map_err(|_| error)?;
+    let repaired = if repair {
+        let place = address(BlockNo(0));
+        let durable = Acknowledge::Durable;
+        device.write_blocks(place, &bytes, durable).await?;
+        Some("it was restored from its copy".into())
+    } else {
+        None
+    };
+    report.problems.push(Problem {
+        what: "the superblock is damaged and its copy is whole".into(),
+        repaired,
+    });
+    Ok(found)
+}
+
+/// A device that is lent.
+struct Shared<'d, D>(&'d D);
+
+impl<D: Device> Device for Shared<'_, D> {
+    type Pending<'a>
+        = D::Pending<'a>
+    where
+        Self: 'a;
+
+    fn shape(&self) -> port::Shape {
+        self.0.shape()
+    }
+
+    fn request<'a>(
+        &'a self,
+        command: port::Command,
+        at: units::ByteAddr,
+        payload: port::Payload<'a>,
+        conflict: port::Conflict,
+    ) -> D::Pending<'a> {
+        self.0.request(command, at, payload, conflict)
+    }
+
+    fn open(&self, may_split: bool) -> Result<units::TxId, port::DeviceError> {
+        self.0.open(may_split)
+    }
+
+    fn poll_open(
+        &self,
+        may_split: bool,
+        asked: &mut Option<port::Opening>,
+        context: &mut core::task::Context<'_>,
+    ) -> core::task::Poll<Result<units::TxId, port::DeviceError>> {
+        self.0.poll_open(may_split, asked, context)
+    }
+
+    fn give_up_open(&self, asked: port::Opening) {
+        self.0.give_up_open(asked);
+    }
+
+    fn abandon(&self, tx: units::TxId) {
+        self.0.abandon(tx);
+    }
+
+    fn stats(&self) -> port::DeviceStats {
+        self.0.stats()
+    }
+}
+
+/// The directory to which files without a name come.
+const LOST: &[u8] = b"lost+found";
+
+/// How a file without a name is called there.
+fn lost_name(ino: Ino) -> String {
+    format!("inode {}", ino.0)
+}

@@ -1,0 +1,251 @@
+//! Mends what the walk has found: nothing that can be reached is given up.
+
+use super::walk::Walk;
+use super::{CheckReport, LOST, NoClock, Shared, lost_name};
+use crate::dir::Found;
+use crate::fs::{FileSystem, MountOptions, address};
+use crate::layout::{
+    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, STATE_BLOCK,
+    free_span, seal,
+};
+use crate::tx::Tx;
+use crate::{BlockNo, Caller, FileKind, FsError, Ino, MountError, Timestamp};
+use core::ops::Range;
+use port::{Acknowledge, Device};
+
+/// Mends, and says of each problem what was done about it.
+pub(super) async fn repair<D: Device>(
+    walk: &mut Walk<'_, D>,
+    report: &mut CheckReport,
+) -> Result<(), MountError> {
+    mend_names(walk).await?;
+    mend_extents(walk).await?;
+    mend_inodes(walk).await?;
+    mend_bitmaps(walk).await?;
+    if walk.has_orphans {
+        let mut block = walk.read(STATE_BLOCK).await?;
+        block[..LINE].fill(0);
+        seal(&mut block[..LINE]);
+        write(walk, STATE_BLOCK, &block).await?;
+    }
+    let mut superblock = walk.superblock;
+    superblock.is_clean = true;
+    let bytes = superblock.encode();
+    walk.device.flush().await?;
+    for place in [BlockNo(0), walk.geometry.superblock_copy()] {
+        write(walk, place, &bytes).await?;
+    }
+    walk.device.flush().await?;
+    adopt(walk).await?;
+    // What is still wrong is said by looking once more.
+    let mut again = Walk::new(walk.device, superblock).await?;
+    again.run().await?;
+    for problem in &mut report.problems {
+        let is_left = again.problems.iter().any(|left| left.what == problem.what);
+        if problem.repaired.is_none() {
+            problem.repaired = (!is_left).then(|| "mended".into());
+        }
+    }
+    let known = |what: &str| report.problems.iter().any(|problem| problem.what == what);
+    let new = again
+        .problems
+        .into_iter()
+        .filter(|problem| !known(&problem.what));
+    let new: Vec<_> = new.collect();
+    report.problems.extend(new);
+    Ok(())
+}
+
+async fn write<D: Device>(
+    walk: &Walk<'_, D>,
+    block: BlockNo,
+    bytes: &[u8],
+) -> Result<(), MountError> {
+    let durable = Acknowledge::Durable;
+    walk.device
+        .write_blocks(address(block), bytes, durable)
+        .await?;
+    Ok(())
+}
+
+/// Names that lead nowhere go.
+async fn mend_names<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+    for bad in core::mem::take(&mut walk.bad_names) {
+        let mut block = walk.read(bad.block).await?;
+        for line in bad.line..bad.line + bad.span {
+            block[line * LINE..(line + 1) * LINE].copy_from_slice(&free_span(1));
+        }
+        write(walk, bad.block, &block).await?;
+    }
+    Ok(())
+}
+
+/// Extents that are not whole go: their pages read as zeroes, which the report says.
+async fn mend_extents<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+    for (block, at) in walk.bad_slots.clone() {
+        let mut bytes = walk.read(block).await?;
+        bytes[at..at + Extent::BYTES].fill(0);
+        write(walk, block, &bytes).await?;
+    }
+    for block in walk.bad_heads.clone() {
+        let mut bytes = walk.read(block).await?;
+        bytes[..LINE].fill(0);
+        write(walk, block, &bytes).await?;
+    }
+    // Whoever loses blocks has them no more in the bitmap either.
+    for ino in walk.rebuilt.keys() {
+        let kept = walk.inodes[ino].inode.xattrs.0;
+        walk.owners
+            .retain(|block, owner| owner != ino || *block == kept);
+    }
+    for seen in walk.inodes.values().filter(|seen| seen.has_bad_xattrs) {
+        walk.owners.remove(&seen.inode.xattrs.0);
+    }
+    walk.bitmaps_differ = true;
+    Ok(())
+}
+
+/// Counts of inodes become what was found; inodes that are not whole are given up, for nobody knows
+/// what they were.
+async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+    for ino in walk.torn.clone() {
+        let (block, at) = walk.geometry.inode_place(ino);
+        let mut bytes = walk.read(block).await?;
+        bytes[at..at + INODE_BYTES].copy_from_slice(&Inode::free(1));
+        write(walk, block, &bytes).await?;
+    }
+    let mut changed = Vec::new();
+    for (ino, seen) in &walk.inodes {
+        let mut inode = seen.inode;
+        let is_lost = walk.lost.contains(ino);
+        inode.blocks = seen.blocks;
+        if walk.rebuilt.contains_key(ino) {
+            inode.slots = Default::default();
+            inode.extents_or_rdev = 0;
+            inode.buckets = 0;
+            inode.overflows = 0;
+            inode.blocks = u32::from(inode.xattrs.0 != 0);
+        }
+        if seen.has_bad_xattrs {
+            inode.xattrs = BlockNo(0);
+            inode.blocks = inode.blocks.saturating_sub(1);
+        }
+        inode.next_orphan = Ino::NONE;
+        match inode.mode.kind {
+            FileKind::Directory => {
+                inode.links = 2 + seen.children;
+                let is_rebuilt = walk.rebuilt.contains_key(ino);
+                inode.size = if is_rebuilt { 0 } else { seen.entries };
+                if !is_lost {
+                    inode.parent = seen.parent;
+                }
+            }
+            _ => inode.links = seen.names,
+        }
+        if inode != seen.inode {
+            changed.push((*ino, inode));
+        }
+    }
+    for (ino, inode) in changed {
+        let (block, at) = walk.geometry.inode_place(ino);
+        let mut bytes = walk.read(block).await?;
+        bytes[at..at + INODE_BYTES].copy_from_slice(&inode.encode());
+        write(walk, block, &bytes).await?;
+    }
+    Ok(())
+}
+
+/// Bitmaps are made anew from what is in use.
+async fn mend_bitmaps<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+    if !walk.bitmaps_differ {
+        return Ok(());
+    }
+    let blocks: Vec<u32> = walk.owners.keys().copied().collect();
+    let inodes: Vec<u32> = walk.inodes.keys().map(|ino| ino.0).collect();
+    let areas = [
+        (walk.geometry.block_bitmap.clone(), blocks),
+        (walk.geometry.inode_bitmap.clone(), inodes),
+    ];
+    for (area, used) in areas {
+        for (block, bytes) in (area.start..).zip(bitmap(&area, used)) {
+            write(walk, BlockNo(block), &bytes).await?;
+        }
+    }
+    Ok(())
+}
+
+fn bitmap(area: &Range<u32>, used: Vec<u32>) -> Vec<Vec<u8>> {
+    let mut blocks = vec![vec![0; BLOCK]; area.len()];
+    for number in used {
+        let (block, line, bit) = layout::bit_place(number);
+        debug_assert!(bit < BITS_PER_LINE && number / BITS_PER_BLOCK == block);
+        if let Some(bytes) = blocks.get_mut(block as usize) {
+            layout::set(&mut bytes[line * LINE..(line + 1) * LINE], bit, true);
+        }
+    }
+    for bytes in &mut blocks {
+        bytes.chunks_exact_mut(LINE).for_each(layout::seal_bits);
+    }
+    blocks
+}
+
+/// Files without a name come to a directory for them.
+async fn adopt<D: Device>(walk: &Walk<'_, D>) -> Result<(), MountError> {
+    if (walk.lost.is_empty() && walk.rebuilt.is_empty()) || !walk.inodes.contains_key(&Ino::ROOT) {
+        return Ok(());
+    }
+    let shared = Shared(walk.device);
+    let fs = FileSystem::mount(shared, NoClock, MountOptions::default()).await?;
+    let done = async {
+        let caller = Caller {
+            uid: 0,
+            gid: 0,
+            core: 0,
+            now: Timestamp(0),
+        };
+        for (dir, names) in &walk.rebuilt {
+            for (name, ino, kind) in names {
+                let add = |tx: &mut Tx<'_>| {
+                    let mut inode = tx.directory(*dir)?;
+                    tx.add_name(*dir, &mut inode, name, (*ino, *kind))?;
+                    tx.put_inode(*dir, &inode)
+                };
+                fs.change(256, add).await?;
+            }
+        }
+        if walk.lost.is_empty() {
+            return fs.unmount().await;
+        }
+        let lost = match fs.lookup(Ino::ROOT, LOST).await {
+            Ok(found) => found.ino,
+            Err(FsError::NotFound) => fs.mkdir(&caller, Ino::ROOT, LOST, 0o700).await?.ino,
+            Err(error) => return Err(error),
+        };
+        for ino in &walk.lost {
+            let name = lost_name(*ino);
+            fs.change(256, |tx| adopt_one(tx, *ino, lost, name.as_bytes()))
+                .await?;
+        }
+        fs.unmount().await
+    };
+    let told = |error: FsError| MountError::Device(format!("files without a name stay: {error}"));
+    done.await.map_err(told)
+}
+
+fn adopt_one(tx: &mut Tx<'_>, ino: Ino, lost: Ino, name: &[u8]) -> crate::tx::Done<()> {
+    let mut dir = tx.directory(lost)?;
+    let known: Option<Found> = tx.find_name(lost, &dir, name)?;
+    if known.is_some() {
+        return Ok(());
+    }
+    let mut inode = tx.inode(ino)?;
+    tx.add_name(lost, &mut dir, name, (ino, inode.mode.kind))?;
+    if inode.mode.kind == FileKind::Directory {
+        dir.links += 1;
+        inode.parent = lost;
+    } else {
+        inode.links += 1;
+    }
+    tx.put_inode(ino, &inode)?;
+    tx.put_inode(lost, &dir)
+}

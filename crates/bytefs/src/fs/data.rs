@@ -1,0 +1,577 @@
+//! Contents of files: read and written through the page cache (§4.6), or past it.
+
+use super::{FileSystem, MARGIN, address};
+use crate::layout::{BLOCK, LINE, MOST_PAGES};
+use crate::state::State;
+use crate::state::node::Node;
+use crate::state::pages::Page;
+use crate::stats::Class;
+use crate::tx::Tx;
+use crate::{Attr, BlockNo, Caller, FileKind, FsError, Ino, WriteOptions};
+use port::{Acknowledge, Clock, Device};
+use units::{ByteAddr, TxId};
+
+/// Pages of one read of the device.
+const READ_PAGES: u64 = 256;
+/// Pages that are read ahead of a program that reads in order.
+const AHEAD_PAGES: u64 = 32;
+/// Largest direct access by bytes (§4.6).
+const DIRECT_BYTES: usize = 512;
+/// Of the cache this share may be dirty before a writer writes back himself.
+const DIRTY_SHARE: usize = 4;
+
+const SET_USER: u16 = 0o4000;
+const SET_GROUP: u16 = 0o2000;
+const GROUP_EXECUTE: u16 = 0o010;
+
+const PAGE: u64 = BLOCK as u64;
+
+/// Bytes of the largest file.
+pub(super) const MOST_BYTES: u64 = i64::MAX as u64;
+const _: () = assert!(MOST_BYTES / PAGE < MOST_PAGES * PAGE);
+
+/// What a read still needs.
+enum Need {
+    /// Nothing: it is all there.
+    Nothing,
+    /// These pages, which lie behind each other on the device.
+    Pages {
+        first: u64,
+        block: BlockNo,
+        count: u32,
+        epoch: u64,
+    },
+}
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// Has a file stay until it is released as often, whatever becomes of its names.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub async fn open(&self, ino: Ino) -> Result<Attr, FsError> {
+        self.spend(self.costs.operation).await;
+        self.run(|tx| {
+            let inode = tx.inode(ino)?;
+            let attr = tx.attr(ino)?;
+            tx.node(ino, &inode).opens += 1;
+            Ok(attr)
+        })
+        .await
+    }
+
+    /// The opposite of [`FileSystem::open`].
+    ///
+    /// # Errors
+    /// The device fails when a file without names goes.
+    pub async fn release(&self, ino: Ino) -> Result<(), FsError> {
+        let is_last_of_orphan = {
+            let mut state = self.state();
+            let is_orphan = state.orphans.contains(&ino);
+            state.shrink_nodes();
+            match state.nodes.get_mut(&ino) {
+                None => false,
+                Some(node) => {
+                    node.opens = node.opens.saturating_sub(1);
+                    let is_closed = node.opens == 0;
+                    if node.is_idle() && !is_orphan {
+                        state.nodes.remove(&ino);
+                    }
+                    is_closed && is_orphan
+                }
+            }
+        };
+        self.purge_rest(is_last_of_orphan.then_some(ino)).await
+    }
+
+    /// Reads at most `size` bytes; less at the end of the file.
+    ///
+    /// # Errors
+    /// It is no regular file; the device fails or has lost the bytes.
+    pub async fn read(
+        &self,
+        ino: Ino,
+        at: u64,
+        size: usize,
+        direct: bool,
+    ) -> Result<Vec<u8>, FsError> {
+        self.spend(self.costs.operation).await;
+        self.need_regular(ino).await?;
+        let mut out = vec![0; size];
+        loop {
+            let need = {
+                let mut state = self.state();
+                let length = state
+                    .nodes
+                    .get(&ino)
+                    .map(|node| node.size.saturating_sub(at).min(size as u64) as usize);
+                length.map(|length| {
+                    out.truncate(length);
+                    copy_out(&mut state, ino, at, &mut out, direct)
+                })
+            };
+            match need {
+                // Forgotten meanwhile: its extents are read again.
+                None => self.need_regular(ino).await?,
+                Some(Need::Nothing) => break,
+                Some(Need::Pages {
+                    first,
+                    block,
+                    count,
+                    epoch,
+                }) => {
+                    if direct && out.len() <= DIRECT_BYTES {
+                        let place = address(block).get() + at % PAGE;
+                        if at % PAGE + out.len() as u64 <= PAGE {
+                            self.device.read(ByteAddr::new(place), &mut out).await?;
+                            let page = at / PAGE..at / PAGE + 1;
+                            let state = self.state();
+                            let node = state.nodes.get(&ino);
+                            if node.is_some_and(|node| !node.epoch.is_past(epoch, &page)) {
+                                break;
+                            }
+                            continue;
+                        }
+                    }
+                    self.read_pages(ino, first, block, count, epoch).await?;
+                }
+            }
+        }
+        let pages = (out.len() as u64).div_ceil(PAGE);
+        self.spend(self.costs.page * pages).await;
+        self.state().counters.0.read += out.len() as u64;
+        Ok(out)
+    }
+
+    /// Makes sure that the extents of a regular file are on the host.
+    pub(super) async fn need_regular(&self, ino: Ino) -> Result<(), FsError> {
+        self.run(|tx| {
+            let node = tx.state.nodes.get(&ino);
+            let is_known = node.is_some_and(|node| node.is_regular && node.extents.is_some());
+            if is_known {
+                return Ok(());
+            }
+            let inode = tx.inode(ino)?;
+            match inode.mode.kind {
+                FileKind::Regular => tx.extents(ino, &inode).map(|_| ()),
+                FileKind::Directory => Err(FsError::IsDirectory.into()),
+                _ => Err(FsError::Invalid("it is no regular file").into()),
+            }
+        })
+        .await
+    }
+
+    /// Reads pages that lie behind each other on the device into the cache.
+    pub(super) async fn read_pages(
+        &self,
+        ino: Ino,
+        first: u64,
+        block: BlockNo,
+        count: u32,
+        epoch: u64,
+    ) -> Result<(), FsError> {
+        let mut bytes = vec![0; count as usize * BLOCK];
+        self.device.read_blocks(address(block), &mut bytes).await?;
+        let mut state = self.state();
+        state.counters.class(Class::Data).blocks_read += bytes.len() as u64;
+        let State { nodes, clock, .. } = &mut *state;
+        let Some(node) = nodes.get_mut(&ino) else {
+            return Ok(());
+        };
+        let pages = first..first + u64::from(count);
+        if node.epoch.is_past(epoch, &pages) {
+            return Ok(());
+        }
+        for (at, data) in (first..).zip(bytes.chunks_exact(BLOCK)) {
+            if node.pages.contains_key(&at) {
+                continue;
+            }
+            let mut copy = Box::new([0; BLOCK]);
+            copy.copy_from_slice(data);
+            let mut page = Page::new(copy, true);
+            // Behind the end lies what was there before: nobody may see it.
+            let end = node.size.saturating_sub(at * PAGE).min(PAGE) as usize;
+            if page.data[end..].iter().any(|byte| *byte != 0) {
+                page.keep_original();
+                clock.duplicates += 1;
+                page.data[end..].fill(0);
+            }
+            node.pages.insert(at, page);
+            clock.add(ino, at);
+        }
+        state.shrink_pages();
+        Ok(())
+    }
+
+    /// Writes bytes; the file grows if they reach beyond its end.
+    ///
+    /// # Errors
+    /// It is no regular file; no room; too large; the device fails.
+    pub async fn write(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        at: u64,
+        data: &[u8],
+        options: WriteOptions,
+    ) -> Result<usize, FsError> {
+        self.spend(self.costs.operation).await;
+        self.writable()?;
+        let end = at
+            .checked_add(data.len() as u64)
+            .filter(|end| *end <= MOST_BYTES);
+        let end = end.ok_or(FsError::TooLarge)?;
+        self.need_regular(ino).await?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        if options.kill_privileges {
+            self.kill_privileges(ino).await?;
+        }
+        if options.direct && self.write_direct(caller, ino, at, data).await? {
+            if options.sync {
+                self.fsync(ino, true).await?;
+            }
+            return Ok(data.len());
+        }
+        self.need_edges(ino, at, end).await?;
+        let pages = (data.len() as u64).div_ceil(PAGE);
+        self.spend(self.costs.page * pages).await;
+        loop {
+            let need = {
+                let mut state = self.state();
+                match state.nodes.contains_key(&ino) {
+                    false => Err(None),
+                    true => copy_in(&mut state, ino, at, data, caller),
+                }
+            };
+            match need {
+                Ok(()) => break,
+                Err(None) => {
+                    self.need_regular(ino).await?;
+                    self.need_edges(ino, at, end).await?;
+                }
+                Err(Some(NoRoom)) => {
+                    // What was freed is free when that is durable.
+                    if self.state().pending_free == 0 {
+                        return Err(FsError::NoSpace);
+                    }
+                    self.commit().await?;
+                }
+            }
+        }
+        let is_much = {
+            let mut state = self.state();
+            state.counters.0.written += data.len() as u64;
+            state.shrink_pages();
+            state.clock.dirty > state.clock.most / DIRTY_SHARE
+        };
+        if options.sync {
+            self.fsync(ino, true).await?;
+        } else if is_much || options.direct {
+            self.write_back(ino).await?;
+        }
+        Ok(data.len())
+    }
+
+    /// Has the pages in the cache that a write changes in part.
+    pub(super) async fn need_edges(&self, ino: Ino, at: u64, end: u64) -> Result<(), FsError> {
+        loop {
+            // They may have been forgotten by an operation that was taken back.
+            self.need_regular(ino).await?;
+            let need = {
+                let state = self.state();
+                let Some(node) = state.nodes.get(&ino) else {
+                    continue;
+                };
+                let Some(extents) = &node.extents else {
+                    continue;
+                };
+                let mut edges = Vec::with_capacity(3);
+                if !at.is_multiple_of(PAGE) {
+                    edges.push(at / PAGE);
+                }
+                if !end.is_multiple_of(PAGE) {
+                    edges.push(end / PAGE);
+                }
+                // Behind the old end lies what was there before.
+                if end > node.size && !node.size.is_multiple_of(PAGE) {
+                    edges.push(node.size / PAGE);
+                }
+                let missing = edges.into_iter().find_map(|page| {
+                    let is_cached = node.pages.contains_key(&page);
+                    let is_seen = page * PAGE < node.size;
+                    let extent = extents.find(page)?;
+                    let is_there = extent.is_written && !is_cached && is_seen;
+                    is_there.then(|| (page, extent.block_of(page)))
+                });
+                missing.map(|missing| (missing, node.epoch.now()))
+            };
+            match need {
+                None => return Ok(()),
+                Some(((page, block), epoch)) => {
+                    self.read_pages(ino, page, block, 1, epoch).await?;
+                }
+            }
+        }
+    }
+
+    async fn kill_privileges(&self, ino: Ino) -> Result<(), FsError> {
+        let has_some = self
+            .run(|tx| Ok(killed(tx.inode(ino)?.mode.permissions).is_some()))
+            .await?;
+        if !has_some {
+            return Ok(());
+        }
+        self.change(8, |tx| {
+            let mut inode = tx.inode(ino)?;
+            if let Some(permissions) = killed(inode.mode.permissions) {
+                inode.mode.permissions = permissions;
+                tx.put_inode(ino, &inode)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Writes past the cache, if the file has blocks there: by bytes if that is little (§4.6).
+    /// Otherwise says that it did not.
+    async fn write_direct(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        at: u64,
+        data: &[u8],
+    ) -> Result<bool, FsError> {
+        let by_bytes = data.len() <= DIRECT_BYTES && self.writes_data_bytes();
+        let is_whole = at.is_multiple_of(PAGE) && data.len().is_multiple_of(BLOCK);
+        if !by_bytes && !is_whole {
+            return Ok(false);
+        }
+        // Cached pages are older from now on; what they have and the device has not goes first.
+        self.write_back(ino).await?;
+        let gate = match self.state().nodes.get(&ino) {
+            Some(node) => node.gate.clone(),
+            None => return Ok(false),
+        };
+        let _passed = gate.pass().await;
+        let (parts, batch) = {
+            let mut state = self.state();
+            let State { nodes, .. } = &mut *state;
+            let Some(mut node) = nodes.remove(&ino) else {
+                return Ok(false);
+            };
+            let end = at + data.len() as u64;
+            let range = at / PAGE..end.div_ceil(PAGE);
+            let parts = match end <= node.size && node.dirty.range(range.clone()).next().is_none() {
+                true => parts_of(&node, at, data.len()),
+                false => None,
+            };
+            let batches = node.pages.range(range.clone()).map(|(_, page)| page.batch);
+            let batch = batches.max().unwrap_or_default();
+            if parts.is_some() {
+                state.drop_pages(&mut node, range);
+                node.epoch.change_all();
+                node.written = Some(caller.now);
+            }
+            state.nodes.insert(ino, node);
+            (parts, batch)
+        };
+        let Some(parts) = parts else {
+            return Ok(false);
+        };
+        // Lines of an older write must not arrive behind this one.
+        self.commit_through(batch).await?;
+        for (place, range) in parts {
+            let bytes = &data[range];
+            let done = match by_bytes {
+                true => self.device.write(place, bytes, TxId::NONE).await,
+                false => {
+                    self.device
+                        .write_blocks(place, bytes, Acknowledge::Accepted)
+                        .await
+                }
+            };
+            done.map_err(|error| self.fail(&error.to_string()))?;
+            let mut state = self.state();
+            let traffic = state.counters.class(Class::Data);
+            match by_bytes {
+                true => traffic.bytes_written += bytes.len().next_multiple_of(LINE) as u64,
+                false => traffic.blocks_written += bytes.len() as u64,
+            }
+        }
+        let mut state = self.state();
+        state.counters.0.written += data.len() as u64;
+        if let Some(node) = state.nodes.get_mut(&ino) {
+            node.epoch.change_all();
+            node.has_posted |= by_bytes;
+        }
+        Ok(true)
+    }
+
+    /// Whether contents may go by bytes.
+    pub(super) fn writes_data_bytes(&self) -> bool {
+        self.state().superblock.personality.writes_data_bytes()
+    }
+}
+
+/// Where bytes of a file lie on the device; none if some have no place or were never written.
+fn parts_of(node: &Node, at: u64, size: usize) -> Option<Vec<(ByteAddr, core::ops::Range<usize>)>> {
+    let extents = node.extents.as_ref()?;
+    let mut parts = Vec::new();
+    let mut done = 0;
+    while done < size {
+        let here = at + done as u64;
+        let extent = extents
+            .find(here / PAGE)
+            .filter(|extent| extent.is_written)?;
+        let left = extent.end() * PAGE - here;
+        let count = (size - done).min(left as usize);
+        let place = address(extent.block_of(here / PAGE)).get() + here % PAGE;
+        parts.push((ByteAddr::new(place), done..done + count));
+        done += count;
+    }
+    Some(parts)
+}
+
+/// Permissions without what a write by others takes away; none if there is nothing to take.
+pub(super) fn killed(permissions: u16) -> Option<u16> {
+    let mut left = permissions & !SET_USER;
+    if permissions & GROUP_EXECUTE != 0 {
+        left &= !SET_GROUP;
+    }
+    (left != permissions).then_some(left)
+}
+
+/// Copies what is cached, and says what is missing.
+fn copy_out(state: &mut State, ino: Ino, at: u64, out: &mut [u8], direct: bool) -> Need {
+    let Some(node) = state.nodes.get_mut(&ino) else {
+        return Need::Nothing;
+    };
+    let end = at + out.len() as u64;
+    let mut here = at;
+    while here < end {
+        let page = here / PAGE;
+        let begin = (here % PAGE) as usize;
+        let count = (BLOCK - begin).min((end - here) as usize);
+        let target = &mut out[(here - at) as usize..][..count];
+        match node.pages.get_mut(&page) {
+            Some(cached) => {
+                cached.is_referenced = true;
+                target.copy_from_slice(&cached.data[begin..begin + count]);
+            }
+            None => {
+                let extent = node.extents.as_ref().and_then(|extents| extents.find(page));
+                match extent.filter(|extent| extent.is_written) {
+                    None => target.fill(0),
+                    Some(extent) => {
+                        let is_sequential = node.read_end == at && at > 0;
+                        let ahead = if is_sequential && !direct {
+                            AHEAD_PAGES
+                        } else {
+                            0
+                        };
+                        let last = end.div_ceil(PAGE) + ahead;
+                        let last = last.min(extent.end()).min(node.size.div_ceil(PAGE));
+                        let last = last.min(page + READ_PAGES).max(page + 1);
+                        let cached = node.pages.range(page..last).next();
+                        let last = cached.map_or(last, |(next, _)| *next);
+                        return Need::Pages {
+                            first: page,
+                            block: extent.block_of(page),
+                            count: (last - page) as u32,
+                            epoch: node.epoch.now(),
+                        };
+                    }
+                }
+            }
+        }
+        here += count as u64;
+    }
+    node.read_end = end;
+    Need::Nothing
+}
+
+struct NoRoom;
+
+/// Copies bytes into the cache. Nothing is changed if a page is missing (none) or there is no room.
+fn copy_in(
+    state: &mut State,
+    ino: Ino,
+    at: u64,
+    data: &[u8],
+    caller: &Caller,
+) -> Result<(), Option<NoRoom>> {
+    let end = at + data.len() as u64;
+    let pages = at / PAGE..end.div_ceil(PAGE);
+    let room = state.unreserved();
+    let State {
+        nodes,
+        clock,
+        reserved,
+        ..
+    } = state;
+    let node = nodes.get_mut(&ino).ok_or(None)?;
+    let extents = node.extents.as_ref().ok_or(None)?;
+    let is_whole = |page: u64| page * PAGE >= at && (page + 1) * PAGE <= end;
+    let mut wanted = 0;
+    for page in pages.clone() {
+        let is_cached = node.pages.contains_key(&page);
+        let extent = extents.find(page);
+        let is_on_device = extent.is_some_and(|extent| extent.is_written);
+        if is_on_device && !is_cached && !is_whole(page) && page * PAGE < node.size {
+            return Err(None);
+        }
+        let is_reserved = node.pages.get(&page).is_some_and(|page| page.is_reserved);
+        wanted += u32::from(extent.is_none() && !is_reserved);
+    }
+    // Blocks of metadata are needed too: what maps the pages.
+    if wanted > 0 && wanted + MARGIN > room {
+        return Err(Some(NoRoom));
+    }
+    // The tail of the old last page is zeroes from now on, on the device too.
+    if end > node.size && !node.size.is_multiple_of(PAGE) {
+        let page = node.size / PAGE;
+        let is_different = node
+            .pages
+            .get(&page)
+            .is_some_and(|page| page.original.is_some());
+        if is_different && node.dirty.insert(page) {
+            clock.dirty += 1;
+        }
+    }
+    for page in pages {
+        let extent = extents.find(page);
+        let cached = node.pages.entry(page).or_insert_with(|| {
+            clock.add(ino, page);
+            // What has no place, or lies behind the end, is not what the device has.
+            Page::new(Box::new([0; BLOCK]), false)
+        });
+        cached.is_referenced = true;
+        clock.duplicates += usize::from(cached.keep_original());
+        if extent.is_none() && !cached.is_reserved {
+            cached.is_reserved = true;
+            node.reserved += 1;
+            *reserved += 1;
+        }
+        let begin = at.max(page * PAGE);
+        let stop = end.min((page + 1) * PAGE);
+        let from = &data[(begin - at) as usize..(stop - at) as usize];
+        cached.data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
+        if node.dirty.is_empty() {
+            node.dirty_since = caller.now;
+        }
+        if node.dirty.insert(page) {
+            clock.dirty += 1;
+        }
+    }
+    node.size = node.size.max(end);
+    node.written = Some(caller.now);
+    Ok(())
+}
+
+impl Tx<'_> {
+    /// The size of a file, as programs see it.
+    pub(super) fn size_of(&mut self, ino: Ino) -> Option<u64> {
+        self.state.nodes.get(&ino).map(|node| node.size)
+    }
+}

@@ -1,0 +1,153 @@
+//! A new file system on a device.
+
+use super::mount::check_device;
+use super::{FileSystem, address};
+use crate::layout::{
+    self, BITS_PER_BLOCK, BLOCK, Geometry, Inode, LINE, Mode, Personality, Superblock, bit_place,
+};
+use crate::{BlockNo, FileKind, Ino, MountError, Timestamp};
+use port::{Acknowledge, Clock, Device};
+use units::Bytes;
+
+/// Bytes for which there is an inode, unless told.
+const BYTES_PER_INODE: u64 = 16 << 10;
+/// The journal's share of the device, and its most.
+const JOURNAL_SHARE: u32 = 32;
+const JOURNAL_MOST: u32 = (128 << 20) / BLOCK as u32;
+const JOURNAL_LEAST: u32 = 256;
+
+/// What a new file system is to be like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FormatOptions {
+    /// How changes are to survive.
+    pub personality: Personality,
+    /// How many inodes; unless told one for each 16 KiB.
+    pub inodes: Option<u32>,
+    /// The journal on the host's side; unless told a 32nd of the device, and at most 128 MiB, for
+    /// personalities that have one.
+    pub journal: Option<Bytes>,
+    /// Its name for the world, and the seed of its hashes.
+    pub uuid: [u8; 16],
+    /// The time of day.
+    pub now: Timestamp,
+    /// Owner of the root directory.
+    pub owner: (u32, u32),
+}
+
+impl FormatOptions {
+    /// A usual one.
+    pub const fn new(personality: Personality) -> Self {
+        Self {
+            personality,
+            inodes: None,
+            journal: None,
+            uuid: *b"entresol-bytefs!",
+            now: Timestamp(0),
+            owner: (0, 0),
+        }
+    }
+
+    fn superblock(&self, blocks: u32) -> Result<Superblock, MountError> {
+        let journal = match (self.journal, self.personality) {
+            (Some(size), _) => (size.get() / BLOCK as u64) as u32,
+            (None, Personality::ByteFs | Personality::ByteFsLog) => 0,
+            (None, _) => (blocks / JOURNAL_SHARE).clamp(JOURNAL_LEAST, JOURNAL_MOST),
+        };
+        let inodes = u64::from(blocks) * BLOCK as u64 / BYTES_PER_INODE;
+        let superblock = Superblock {
+            blocks,
+            inodes: self.inodes.unwrap_or(inodes.max(16) as u32),
+            journal,
+            personality: self.personality,
+            is_clean: true,
+            mounts: 0,
+            uuid: self.uuid,
+            created: self.now,
+        };
+        if superblock.geometry().is_none() {
+            return Err(MountError::Device(format!(
+                "a device of {} is too small for a file system with {} inodes and a journal of {}; \
+                 ask for less of them or make a larger device",
+                Bytes::new(u64::from(blocks) * BLOCK as u64),
+                superblock.inodes,
+                Bytes::new(u64::from(journal) * BLOCK as u64)
+            )));
+        }
+        Ok(superblock)
+    }
+}
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// Makes a file system on a device; what was there is gone.
+    ///
+    /// # Errors
+    /// The device is too small, lacks what the personality needs, or fails.
+    pub async fn format(device: &D, options: &FormatOptions) -> Result<(), MountError> {
+        check_device(device)?;
+        let shape = device.shape();
+        if options.personality.needs_transactions() && shape.transactions.is_none() {
+            return Err(MountError::Device(format!(
+                "{} needs transactions of the device, and it has none; make the device with \
+                 ssd.log.size=256MiB and ssd.log.tx_log=2MiB, or choose --personality bytefs-dual",
+                options.personality
+            )));
+        }
+        let blocks = u32::try_from(shape.capacity.get() / BLOCK as u64).unwrap_or(u32::MAX);
+        let superblock = options.superblock(blocks)?;
+        let Some(geometry) = superblock.geometry() else {
+            unreachable!("looked at just now");
+        };
+        // An older superblock goes first: half of a new file system is none.
+        // Metadata must read as zeroes. The rest need not, but the device should not keep what
+        // nobody will read; one that has counted no writes has hardly anything.
+        let stats = device.stats();
+        let is_used = stats.block_port.writes + stats.byte_port.writes > 0;
+        let end = if is_used {
+            blocks
+        } else {
+            geometry.files.start
+        };
+        let size = Bytes::new(u64::from(end) * BLOCK as u64);
+        device.trim(address(BlockNo(0)), size).await?;
+        write_root(device, &geometry, options).await?;
+        for place in [geometry.superblock_copy(), BlockNo(0)] {
+            device.flush().await?;
+            let bytes = superblock.encode();
+            device
+                .write_blocks(address(place), &bytes, Acknowledge::Durable)
+                .await?;
+        }
+        device.flush().await?;
+        Ok(())
+    }
+}
+
+async fn write_root<D: Device>(
+    device: &D,
+    geometry: &Geometry,
+    options: &FormatOptions,
+) -> Result<(), MountError> {
+    let mode = Mode {
+        kind: FileKind::Directory,
+        permissions: 0o755,
+    };
+    let mut root = Inode::new(mode, options.owner, 1, options.now);
+    root.links = 2;
+    root.parent = Ino::ROOT;
+    let (place, at) = geometry.inode_place(Ino::ROOT);
+    let mut table = vec![0; BLOCK];
+    table[at..at + layout::INODE_BYTES].copy_from_slice(&root.encode());
+    let (block, line, bit) = bit_place(Ino::ROOT.0);
+    debug_assert!(block == 0 && BITS_PER_BLOCK > Ino::ROOT.0);
+    let mut bitmap = vec![0; BLOCK];
+    let bits = &mut bitmap[line * LINE..(line + 1) * LINE];
+    layout::set(bits, bit, true);
+    layout::seal_bits(bits);
+    let bitmap_place = BlockNo(geometry.inode_bitmap.start);
+    for (place, bytes) in [(place, &table), (bitmap_place, &bitmap)] {
+        device
+            .write_blocks(address(place), bytes, Acknowledge::Durable)
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! A mounted file system.
+
+mod attributes;
+mod data;
+mod format;
+mod mount;
+mod names;
+mod sizes;
+mod write_back;
+
+pub use format::FormatOptions;
+pub use mount::MountOptions;
+pub(crate) use mount::read_superblock;
+pub use sizes::MappedExtent;
+
+use crate::costs::CpuCosts;
+use crate::gate::Gate;
+use crate::journal::Journal;
+use crate::layout::BLOCK;
+use crate::state::State;
+use crate::state::batch::BatchId;
+use crate::stats::{Class, FsStats};
+use crate::tx::{Done, Stop, Tx};
+use crate::{BlockNo, FsError, Usage};
+use core::ops::Range;
+use port::{Clock, Device, PersistenceDomain, Shape};
+use rustc_hash::FxHashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::{ByteAddr, Bytes, Picos};
+
+/// Blocks that are made to read as zeroes at a time.
+const FRESH_AT_A_TIME: u32 = 16;
+
+/// Blocks that contents and names leave for what says where contents are.
+pub(crate) const MARGIN: u32 = 24;
+
+/// A file system on a device. Every method may be called by many tasks at a time.
+pub struct FileSystem<D, C> {
+    pub(crate) device: D,
+    pub(crate) clock: C,
+    pub(crate) shape: Shape,
+    pub(crate) costs: CpuCosts,
+    pub(crate) is_read_only: bool,
+    pub(crate) state: Mutex<State>,
+    /// Who makes a batch durable has it.
+    journal: Mutex<Option<Journal>>,
+    commit_gate: Gate,
+    fresh_gate: Gate,
+    loading: Mutex<FxHashMap<BlockNo, Gate>>,
+}
+
+/// Where a block begins on the device.
+pub(crate) fn address(block: BlockNo) -> ByteAddr {
+    ByteAddr::new(u64::from(block.0) * BLOCK as u64)
+}
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Gives the device back. What was not made durable before is lost: see
+    /// [`FileSystem::unmount`].
+    pub fn into_device(self) -> D {
+        self.device
+    }
+
+    /// Why nothing can be changed any more, if the device has failed or is damaged.
+    pub fn failed(&self) -> Option<String> {
+        self.state().failed.clone()
+    }
+
+    /// How full it is.
+    pub fn usage(&self) -> Usage {
+        self.state().usage()
+    }
+
+    /// What it has done.
+    pub fn stats(&self) -> FsStats {
+        let state = self.state();
+        FsStats {
+            cached_pages: state.clock.cached as u64,
+            dirty_pages: state.clock.dirty as u64,
+            duplicate_pages: state.clock.duplicates as u64,
+            ..state.counters.0
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a processor busy.
+    pub(crate) async fn spend(&self, cost: Picos) {
+        if cost != Picos::ZERO {
+            self.clock.spend(cost).await;
+        }
+    }
+
+    /// From now on nothing is changed: what the device has might contradict what the host has.
+    pub(crate) fn fail(&self, reason: &str) -> FsError {
+        let mut state = self.state();
+        state.failed.get_or_insert_with(|| reason.to_owned());
+        FsError::Io(reason.to_owned())
+    }
+
+    /// Refuses changes where there may be none.
+    pub(crate) fn writable(&self) -> Result<(), FsError> {
+        if self.is_read_only {
+            return Err(FsError::ReadOnly("it was mounted so".into()));
+        }
+        match &self.state().failed {
+            Some(reason) => Err(FsError::ReadOnly(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs an operation that looks at metadata or changes it, again and again until everything
+    /// that it needs is there.
+    pub(crate) async fn run<T>(
+        &self,
+        operation: impl FnMut(&mut Tx<'_>) -> Done<T>,
+    ) -> Result<T, FsError> {
+        self.run_within(MARGIN, operation).await
+    }
+
+    /// As [`FileSystem::run`]; leaves so many blocks to who has to write back.
+    pub(crate) async fn run_within<T>(
+        &self,
+        margin: u32,
+        mut operation: impl FnMut(&mut Tx<'_>) -> Done<T>,
+    ) -> Result<T, FsError> {
+        loop {
+            let stop = {
+                let mut state = self.state();
+                let mut tx = Tx::new(&mut state);
+                match operation(&mut tx) {
+                    Ok(value) => {
+                        tx.finish();
+                        return Ok(value);
+                    }
+                    Err(stop) => {
+                        tx.roll_back();
+                        stop
+                    }
+                }
+            };
+            match stop {
+                Stop::Miss(block) => self.load(block).await?,
+                Stop::Fresh(count) => self.refill(count, margin).await?,
+                Stop::Full => self.commit().await?,
+                Stop::Error(error) => return Err(error),
+                Stop::Damaged(what) => {
+                    let reason = format!(
+                        "{what} is damaged; unmount and run `entresol fsck --repair` on the image"
+                    );
+                    return Err(self.fail(&reason));
+                }
+            }
+        }
+    }
+
+    /// As [`FileSystem::run`], for what changes something: on a file system that may be changed,
+    /// and with room in the running batch.
+    pub(crate) async fn change<T>(
+        &self,
+        lines: usize,
+        mut operation: impl FnMut(&mut Tx<'_>) -> Done<T>,
+    ) -> Result<T, FsError> {
+        self.writable()?;
+        self.spend(self.costs.change).await;
+        self.run(|tx| {
+            tx.need_room(lines)?;
+            operation(tx)
+        })
+        .await
+    }
+
+    /// Reads a block of metadata.
+    pub(crate) async fn load(&self, block: BlockNo) -> Result<(), FsError> {
+        if block.0 >= self.state().geometry.blocks {
+            let reason =
+                format!("a pointer to {block} is damaged; run `entresol fsck` on the image");
+            return Err(self.fail(&reason));
+        }
+        let gate = {
+            let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+            loading.entry(block).or_default().clone()
+        };
+        let passed = gate.pass().await;
+        let known = {
+            let mut state = self.state();
+            let committed = state.committed.0;
+            // Its place on the device may be older than the journal.
+            let waiting = state.checkpoint.get(&block).cloned();
+            if let Some(data) = waiting
+                && !state.blocks.contains(block)
+            {
+                state.blocks.insert(block, data, false, committed);
+            }
+            state.blocks.contains(block)
+        };
+        let mut result = Ok(());
+        if !known {
+            let mut data = Box::new([0; BLOCK]);
+            match self.device.read_blocks(address(block), &mut data[..]).await {
+                Ok(_) => {
+                    let mut state = self.state();
+                    let committed = state.committed.0;
+                    state.counters.class(Class::Metadata).blocks_read += BLOCK as u64;
+                    if !state.blocks.contains(block) {
+                        state.blocks.insert(block, data, false, committed);
+                    }
+                }
+                Err(error) => result = Err(FsError::from(error)),
+            }
+        }
+        drop(passed);
+        let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if !gate.is_closed() {
+            loading.remove(&block);
+        }
+        result
+    }
+
+    /// Makes free blocks read as zeroes, so that lines of them can be written: so many at least.
+    async fn refill(&self, count: usize, margin: u32) -> Result<(), FsError> {
+        let _passed = self.fresh_gate.pass().await;
+        loop {
+            let run = {
+                let mut state = self.state();
+                if state.fresh.len() >= count {
+                    return Ok(());
+                }
+                let kept = state.reserved + margin;
+                let can = state.space.free().saturating_sub(kept);
+                match can {
+                    0 => None,
+                    can => state.space.take_run(None, 0, FRESH_AT_A_TIME.min(can)),
+                }
+            };
+            if let Some(run) = run {
+                self.trim(run.clone()).await?;
+                self.state().fresh.extend(run.map(BlockNo));
+                continue;
+            }
+            // What was freed is free when that is durable.
+            if self.state().pending_free == 0 {
+                return Err(FsError::NoSpace);
+            }
+            self.commit().await?;
+        }
+    }
+
+    /// Has blocks read as zeroes on the device.
+    async fn trim(&self, run: Range<u32>) -> Result<(), FsError> {
+        let size = Bytes::new(u64::from(run.end - run.start) * BLOCK as u64);
+        let done = self.device.trim(address(BlockNo(run.start)), size).await;
+        done.map_err(|error| self.fail(&error.to_string()))?;
+        self.state().counters.0.trims += u64::from(run.end - run.start);
+        Ok(())
+    }
+
+    /// Makes everything durable that operations have changed so far.
+    pub(crate) async fn commit(&self) -> Result<(), FsError> {
+        let id = {
+            let state = self.state();
+            match state.batch.is_empty() {
+                true => BatchId(state.batch.id.0 - 1),
+                false => state.batch.id,
+            }
+        };
+        self.commit_through(id).await
+    }
+
+    /// Makes a batch durable, and all before it.
+    pub(crate) async fn commit_through(&self, id: BatchId) -> Result<(), FsError> {
+        if self.state().committed >= id {
+            return Ok(());
+        }
+        let _passed = self.commit_gate.pass().await;
+        let sealed = {
+            let mut state = self.state();
+            if let Some(reason) = &state.failed {
+                return Err(FsError::Io(reason.clone()));
+            }
+            if state.committed >= id {
+                return Ok(());
+            }
+            state.seal_batch()
+        };
+        self.spend(self.costs.commit).await;
+        let Some(mut journal) = self.journal().take() else {
+            return Err(self.fail("a commit was given up half-way; mount the file system anew"));
+        };
+        let done = journal.persist(self, &sealed).await;
+        *self.journal() = Some(journal);
+        if let Err(error) = done {
+            return Err(self.fail(&error.to_string()));
+        }
+        let mut state = self.state();
+        state.committed = sealed.id;
+        state.counters.0.batches += 1;
+        state.counters.0.batch_lines += (sealed.lines.len() + sealed.data.len()) as u64;
+        for block in sealed.freed {
+            state.space.give(block.0);
+            state.pending_free -= 1;
+        }
+        Ok(())
+    }
+
+    /// Waits until what the block port was answered for survives a power cut.
+    pub(crate) async fn flush_blocks(&self) -> Result<(), FsError> {
+        if self.shape.block_domain == PersistenceDomain::Flash {
+            self.state().counters.0.flushes += 1;
+            let done = self.device.flush().await;
+            done.map_err(|error| self.fail(&error.to_string()))?;
+        }
+        Ok(())
+    }
+}

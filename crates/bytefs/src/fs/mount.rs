@@ -1,0 +1,335 @@
+//! From a device to a mounted file system and back.
+
+use super::{FileSystem, address};
+use crate::costs::CpuCosts;
+use crate::gate::Gate;
+use crate::journal::Journal;
+use crate::layout::{
+    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, LINE, STATE_BLOCK, Superblock, get_u32, is_sealed,
+};
+use crate::state::State;
+use crate::state::batch::{Batch, BatchId};
+use crate::state::blocks::Blocks;
+use crate::state::pages::{Clock as PageClock, MANY_NODES};
+use crate::state::space::FreeMap;
+use crate::stats::Counters;
+use crate::{BlockNo, FsError, Ino, MountError};
+use core::ops::Range;
+use port::{Acknowledge, Clock, Device};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use units::Bytes;
+
+/// Bytes of one read of bitmaps.
+const READ: usize = 64 * BLOCK;
+/// Lines of one batch, where the device has room for more.
+const BATCH_MOST: usize = 4096;
+
+/// Blocks of metadata that are always cached: more than any operation needs at once.
+const METADATA_LEAST: usize = 256;
+
+/// How a file system is mounted.
+#[derive(Clone, Debug)]
+pub struct MountOptions {
+    /// Pages of files that are cached (§4.6: 8 GB at most in the paper).
+    pub cache: Bytes,
+    /// Metadata that is cached beside the bitmaps.
+    pub metadata_cache: Bytes,
+    /// Nothing is changed, not even by recovery: what needs recovery is refused.
+    pub read_only: bool,
+    /// Cores that take blocks and inodes from groups of their own.
+    pub cores: u32,
+    /// What the file system's code costs, in virtual time.
+    pub costs: CpuCosts,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        Self {
+            cache: Bytes::from_mib(256),
+            metadata_cache: Bytes::from_mib(64),
+            read_only: false,
+            cores: 4,
+            costs: CpuCosts::default(),
+        }
+    }
+}
+
+/// Reads the superblock of a device.
+pub(crate) async fn read_superblock<D: Device>(device: &D) -> Result<Superblock, MountError> {
+    check_device(device)?;
+    let mut block = vec![0; BLOCK];
+    device.read_blocks(address(BlockNo(0)), &mut block).await?;
+    let found = Superblock::decode(&block)?;
+    let room = device.shape().capacity.get() / BLOCK as u64;
+    if u64::from(found.blocks) > room {
+        return Err(MountError::Device(format!(
+            "the file system has {} blocks of 4KiB and the device has room for {room}; mount it on \
+             the device that it was made on",
+            found.blocks
+        )));
+    }
+    Ok(found)
+}
+
+/// Refuses devices that no file system of ours can be on.
+pub(crate) fn check_device<D: Device>(device: &D) -> Result<(), MountError> {
+    let shape = device.shape();
+    if shape.line.get() != LINE as u64 || !(BLOCK as u64).is_multiple_of(shape.block.get()) {
+        return Err(MountError::Device(format!(
+            "the device has lines of {} and blocks of {}; the file system needs lines of 64B and \
+             blocks that divide 4KiB",
+            shape.line, shape.block
+        )));
+    }
+    Ok(())
+}
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// Mounts what is on a device, recovering what a power cut has left.
+    ///
+    /// # Errors
+    /// There is none, it is damaged or newer; the device fails or lacks what it needs.
+    pub async fn mount(device: D, clock: C, options: MountOptions) -> Result<Self, MountError> {
+        let superblock = read_superblock(&device).await?;
+        let damaged = |what: &str| MountError::Damaged { what: what.into() };
+        let geometry = superblock
+            .geometry()
+            .ok_or_else(|| damaged("the superblock"))?;
+        let personality = superblock.personality;
+        let shape = device.shape();
+        if personality.needs_transactions() && shape.transactions.is_none() {
+            return Err(MountError::Device(format!(
+                "{personality} needs transactions of the device, and it has none; make the device \
+                 with ssd.log.size=256MiB and ssd.log.tx_log=2MiB, or the file system with \
+                 --personality bytefs-dual"
+            )));
+        }
+        if options.read_only && !superblock.is_clean {
+            return Err(MountError::Device(
+                "the file system was not unmounted and needs recovery, which writes; mount it once \
+                 without `ro`"
+                    .into(),
+            ));
+        }
+        let limit = shape
+            .transactions
+            .map_or(usize::MAX, |limits| limits.lines as usize / 2);
+        let pages = |bytes: Bytes| (bytes.get() / BLOCK as u64) as usize;
+        let state = State {
+            hash_seed: superblock.hash_seed(),
+            blocks: Blocks::new(pages(options.metadata_cache).max(METADATA_LEAST)),
+            space: FreeMap::new(geometry.files.clone(), options.cores),
+            inodes: FreeMap::new(1..geometry.inodes + 1, options.cores),
+            fresh: VecDeque::new(),
+            reserved: 0,
+            pending_free: 0,
+            batch: Batch::first(personality == layout::Personality::PmfsLike),
+            committed: BatchId(0),
+            checkpoint: BTreeMap::new(),
+            nodes: FxHashMap::default(),
+            most_nodes: MANY_NODES,
+            orphans: Vec::new(),
+            clock: PageClock::new(pages(options.cache)),
+            failed: None,
+            counters: Counters::default(),
+            batch_most: BATCH_MOST
+                .min(limit)
+                .min(Journal::most(personality, &geometry)),
+            writes_blocks: !personality.writes_bytes(),
+            superblock,
+            geometry,
+        };
+        let journal = Journal::new(&state.superblock, &state.geometry);
+        let fs = Self {
+            shape,
+            costs: options.costs,
+            is_read_only: options.read_only,
+            state: Mutex::new(state),
+            journal: Mutex::new(Some(journal)),
+            commit_gate: Gate::default(),
+            fresh_gate: Gate::default(),
+            loading: Mutex::default(),
+            device,
+            clock,
+        };
+        fs.recover().await?;
+        Ok(fs)
+    }
+
+    async fn recover(&self) -> Result<(), MountError> {
+        let superblock = self.state().superblock;
+        if !superblock.is_clean {
+            let journal = self.journal().take();
+            if let Some(mut journal) = journal {
+                journal.replay(self).await?;
+                *self.journal() = Some(journal);
+            }
+        }
+        let geometry = self.state().geometry.clone();
+        self.load_bitmap(geometry.block_bitmap.clone(), 0..geometry.blocks, true)
+            .await?;
+        self.load_bitmap(geometry.inode_bitmap.clone(), 1..geometry.inodes + 1, false)
+            .await?;
+        self.pin(STATE_BLOCK.0..STATE_BLOCK.0 + 1).await?;
+        if self.is_read_only {
+            return Ok(());
+        }
+        {
+            let mut state = self.state();
+            state.superblock.is_clean = false;
+            state.superblock.mounts = state.superblock.mounts.wrapping_add(1);
+        }
+        self.write_superblock().await?;
+        self.purge_orphans().await.map_err(|error| match error {
+            FsError::Io(what) => MountError::Device(what),
+            other => MountError::Device(format!("files without a name cannot be removed: {other}")),
+        })
+    }
+
+    pub(super) async fn write_superblock(&self) -> Result<(), MountError> {
+        let block = self.state().superblock.encode();
+        let copy = self.state().geometry.superblock_copy();
+        for place in [BlockNo(0), copy] {
+            let written = self
+                .device
+                .write_blocks(address(place), &block, Acknowledge::Durable);
+            written.await?;
+        }
+        let mut state = self.state();
+        state
+            .counters
+            .class(crate::stats::Class::Metadata)
+            .blocks_written += 2 * BLOCK as u64;
+        Ok(())
+    }
+
+    /// Reads blocks of metadata that stay on the host.
+    async fn pin(&self, blocks: Range<u32>) -> Result<(), MountError> {
+        let mut next = blocks.start;
+        let mut buffer = vec![0; READ.min((blocks.end - next) as usize * BLOCK)];
+        while next < blocks.end {
+            let count = (READ / BLOCK).min((blocks.end - next) as usize);
+            let bytes = &mut buffer[..count * BLOCK];
+            self.device
+                .read_blocks(address(BlockNo(next)), bytes)
+                .await?;
+            let mut state = self.state();
+            state
+                .counters
+                .class(crate::stats::Class::Metadata)
+                .blocks_read += bytes.len() as u64;
+            for (block, data) in (next..).zip(bytes.chunks_exact(BLOCK)) {
+                let mut copy = Box::new([0; BLOCK]);
+                copy.copy_from_slice(data);
+                state.blocks.insert(BlockNo(block), copy, true, 0);
+            }
+            next += count as u32;
+        }
+        Ok(())
+    }
+
+    async fn load_bitmap(
+        &self,
+        area: Range<u32>,
+        numbers: Range<u32>,
+        is_blocks: bool,
+    ) -> Result<(), MountError> {
+        self.pin(area.clone()).await?;
+        let mut state = self.state();
+        let State {
+            blocks,
+            space,
+            inodes,
+            ..
+        } = &mut *state;
+        let map = if is_blocks { space } else { inodes };
+        for (index, block) in (0..).zip(area) {
+            let Some(buffer) = blocks.get(BlockNo(block)) else {
+                continue;
+            };
+            for (line, bytes) in (0..).zip(buffer.data.chunks_exact(LINE)) {
+                if !layout::are_sealed_bits(bytes) {
+                    let what = format!("line {line} of the bitmap in block {block}");
+                    return Err(MountError::Damaged { what });
+                }
+                let first = index * BITS_PER_BLOCK + line * BITS_PER_LINE;
+                if bytes.iter().all(|byte| *byte == 0) {
+                    continue;
+                }
+                for bit in (0..BITS_PER_LINE).filter(|bit| layout::is_set(bytes, *bit)) {
+                    if !numbers.contains(&(first + bit)) {
+                        let what = format!("bit {} of the bitmap in block {block}", first + bit);
+                        return Err(MountError::Damaged { what });
+                    }
+                    map.take(first + bit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what was unlinked while it was open, and is open no more.
+    async fn purge_orphans(&self) -> Result<(), FsError> {
+        let mut next = {
+            let mut state = self.state();
+            let line = state
+                .blocks
+                .get(STATE_BLOCK)
+                .map(|buffer| buffer.data[..LINE].to_vec());
+            match line.filter(|line| is_sealed(line)) {
+                Some(line) => Ino(get_u32(&line, 0)),
+                None => {
+                    return Err(FsError::Io(
+                        "the list of files without a name is damaged; run `entresol fsck --repair`"
+                            .into(),
+                    ));
+                }
+            }
+        };
+        let mut found = Vec::new();
+        while next != Ino::NONE {
+            if found.contains(&next) {
+                return Err(FsError::Io(
+                    "the list of files without a name runs in a circle; run `entresol fsck \
+                     --repair`"
+                        .into(),
+                ));
+            }
+            found.push(next);
+            next = self.run(|tx| tx.inode(next)).await?.next_orphan;
+        }
+        self.state().orphans.clone_from(&found);
+        for ino in found {
+            self.purge(ino).await?;
+        }
+        self.commit().await
+    }
+
+    /// Writes everything, brings it to flash and marks the file system as whole. Nothing may be
+    /// asked of it afterwards.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub async fn unmount(&self) -> Result<(), FsError> {
+        if self.is_read_only {
+            return Ok(());
+        }
+        self.sync().await?;
+        let journal = self.journal().take();
+        if let Some(mut journal) = journal {
+            journal
+                .close(self)
+                .await
+                .map_err(|error| self.fail(&error.to_string()))?;
+            *self.journal() = Some(journal);
+        }
+        self.state().superblock.is_clean = true;
+        let failed = |error: MountError| FsError::Io(error.to_string());
+        self.write_superblock().await.map_err(failed)?;
+        self.device.drain().await?;
+        self.device.flush().await?;
+        Ok(())
+    }
+}

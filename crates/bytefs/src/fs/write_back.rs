@@ -1,0 +1,486 @@
+//! Dirty pages go to the device: by bytes where little of them has changed, by blocks otherwise
+//! (§4.6), and before the metadata that makes them seen (ordered mode, §4.7).
+
+use super::{FileSystem, address};
+use crate::gate::join_all;
+use crate::layout::{BLOCK, Extent, LINE, LINES};
+use crate::state::State;
+use crate::state::batch::BatchId;
+use crate::state::node::Node;
+use crate::state::pages::nonzero;
+use crate::stats::Class;
+use crate::{BlockNo, FsError, Ino, Timestamp};
+use core::ops::Range;
+use port::{Acknowledge, Clock, Device, PersistenceDomain};
+use units::ByteAddr;
+
+/// Pages that are written back together.
+const PAGES: usize = 256;
+/// Changed lines from which a page goes by blocks: an eighth of it (§4.6).
+const BLOCK_LINES: u32 = LINES as u32 / 8;
+
+const PAGE: u64 = BLOCK as u64;
+
+/// What is to be done with some pages.
+#[derive(Default)]
+struct Plan {
+    /// Runs of blocks, and their bytes.
+    blocks: Vec<(BlockNo, Vec<u8>)>,
+    /// Lines of pages that have a block: where on the device, and the page.
+    lines: Vec<(ByteAddr, [u8; LINE], u64)>,
+    /// Pages of which only some lines are not zero, and that have no block yet.
+    sparse: Vec<(u64, Box<[u8; BLOCK]>, u64)>,
+    /// New extents, whose blocks are taken.
+    extents: Vec<Extent>,
+    /// Pages whose blocks were given but never written to.
+    converted: Vec<u64>,
+    /// Behind the last page.
+    end: u64,
+    pages: usize,
+    /// All of them.
+    chosen: Vec<u64>,
+}
+
+/// What comes before a plan can be made.
+enum Before {
+    Plan(Plan),
+    /// Lines of a page that goes by blocks now are in a batch that is not durable.
+    Commit(BatchId),
+    /// The extents were forgotten by an operation that was taken back.
+    Extents,
+    Nothing,
+}
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// Writes the dirty pages of a file to the device, and has the running batch say where they
+    /// are. Durable they are when that batch is.
+    pub(super) async fn write_back(&self, ino: Ino) -> Result<(), FsError> {
+        let gate = match self.state().nodes.get(&ino) {
+            Some(node) if !node.dirty.is_empty() => node.gate.clone(),
+            _ => return Ok(()),
+        };
+        let _passed = gate.pass().await;
+        self.write_back_within(ino).await
+    }
+
+    /// As [`FileSystem::write_back`], by who has passed the file's gate.
+    pub(super) async fn write_back_within(&self, ino: Ino) -> Result<(), FsError> {
+        self.writable()?;
+        loop {
+            let is_there = self.state().nodes.contains_key(&ino);
+            if is_there {
+                // Its extents may have been forgotten by an operation that was taken back.
+                self.need_regular(ino).await?;
+            }
+            let before = plan(&mut self.state(), ino);
+            match before {
+                Before::Nothing => return Ok(()),
+                Before::Extents => {}
+                Before::Commit(batch) => self.commit_through(batch).await?,
+                Before::Plan(plan) => self.carry_out(ino, plan).await?,
+            }
+        }
+    }
+
+    async fn carry_out(&self, ino: Ino, plan: Plan) -> Result<(), FsError> {
+        self.spend(self.costs.compare * plan.pages as u64).await;
+        let writes = plan.blocks.iter().map(|(block, bytes)| {
+            let when = Acknowledge::Accepted;
+            self.device.write_blocks(address(*block), bytes, when)
+        });
+        for done in join_all(writes.collect()).await {
+            done.map_err(|error| self.fail(&error.to_string()))?;
+        }
+        {
+            let mut state = self.state();
+            let bytes: usize = plan.blocks.iter().map(|(_, bytes)| bytes.len()).sum();
+            state.counters.class(Class::Data).blocks_written += bytes as u64;
+            state.counters.0.pages_by_blocks += (bytes / BLOCK) as u64;
+            let by_bytes = plan.pages.saturating_sub(bytes / BLOCK);
+            state.counters.0.pages_by_bytes += by_bytes as u64;
+            if let Some(node) = state.nodes.get_mut(&ino) {
+                node.epoch.change(plan.chosen.clone());
+            }
+        }
+        let most = self.state().batch_most.max(1);
+        for lines in plan.lines.chunks(most) {
+            self.note_lines(ino, lines).await?;
+        }
+        self.note_metadata(ino, plan).await
+    }
+
+    /// Has lines of data go with the running batch.
+    async fn note_lines(
+        &self,
+        ino: Ino,
+        lines: &[(ByteAddr, [u8; LINE], u64)],
+    ) -> Result<(), FsError> {
+        self.run(|tx| {
+            tx.need_room(lines.len())?;
+            let batch = tx.state.batch.id;
+            for (at, line, _) in lines {
+                tx.state.batch.add_data(*at, *line);
+            }
+            if let Some(node) = tx.state.nodes.get_mut(&ino) {
+                node.batch = batch;
+                for (_, _, page) in lines {
+                    if let Some(page) = node.pages.get_mut(page) {
+                        page.batch = batch;
+                    }
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Has the running batch say where pages are, and how long the file is.
+    async fn note_metadata(&self, ino: Ino, plan: Plan) -> Result<(), FsError> {
+        let result = self
+            .run_within(0, |tx| {
+                tx.need_room(64 + plan.extents.len() * 2 + plan.sparse.len() * LINES)?;
+                let mut inode = tx.inode(ino)?;
+                let old = inode;
+                let mut data = Vec::new();
+                for extent in &plan.extents {
+                    tx.claim(extent.block.0..extent.block.0 + extent.count)?;
+                    tx.add_extent(ino, &mut inode, *extent)?;
+                }
+                for (page, bytes, mask) in &plan.sparse {
+                    let block = tx.take_fresh(false)?;
+                    let extent = Extent {
+                        page: *page,
+                        block,
+                        count: 1,
+                        is_written: true,
+                    };
+                    tx.add_extent(ino, &mut inode, extent)?;
+                    let lines = (0..LINES).filter(|line| mask >> line & 1 == 1);
+                    data.extend(lines.map(|line| {
+                        let mut copy = [0; LINE];
+                        copy.copy_from_slice(&bytes[line * LINE..(line + 1) * LINE]);
+                        let at = address(block).get() + (line * LINE) as u64;
+                        (ByteAddr::new(at), copy, *page)
+                    }));
+                }
+                for page in &plan.converted {
+                    for extent in tx.cut_extents(ino, &mut inode, *page..page + 1)? {
+                        let written = Extent {
+                            is_written: true,
+                            ..extent
+                        };
+                        tx.add_extent(ino, &mut inode, written)?;
+                    }
+                }
+                let batch = tx.state.batch.id;
+                let (size, is_last) = match tx.state.nodes.get(&ino) {
+                    Some(node) => (node.size, node.dirty.is_empty()),
+                    None => (inode.size, false),
+                };
+                let seen = if is_last {
+                    size
+                } else {
+                    size.min(plan.end * PAGE)
+                };
+                inode.size = inode.size.max(seen);
+                if inode != old {
+                    tx.put_times(ino, &mut inode);
+                    tx.put_inode(ino, &inode)?;
+                }
+                // From here on nothing can stop it.
+                for (at, line, _) in &data {
+                    tx.state.batch.add_data(*at, *line);
+                }
+                if let Some(node) = tx.state.nodes.get_mut(&ino) {
+                    if inode != old {
+                        node.written = None;
+                    }
+                    node.batch = batch;
+                    for (_, _, page) in &data {
+                        if let Some(page) = node.pages.get_mut(page) {
+                            page.batch = batch;
+                        }
+                    }
+                }
+                Ok(())
+            })
+            .await;
+        if result == Err(FsError::NoSpace) {
+            // Room was kept for contents, and some for metadata. The contents are lost, and the
+            // next fsync must not say that they are safe.
+            return Err(self.fail("the file system is full and cannot say where written pages are"));
+        }
+        result
+    }
+
+    /// Makes a file or a directory durable: contents, and everything that operations have changed
+    /// up to now.
+    ///
+    /// # Errors
+    /// There is no such file; the device fails.
+    pub async fn fsync(&self, ino: Ino, data_only: bool) -> Result<(), FsError> {
+        self.spend(self.costs.operation).await;
+        if self.is_read_only {
+            return Ok(());
+        }
+        self.writable()?;
+        self.state().counters.0.syncs += 1;
+        self.write_back(ino).await?;
+        if !data_only {
+            self.put_pending_times(ino).await?;
+        }
+        let has_posted = {
+            let mut state = self.state();
+            let node = state.nodes.get_mut(&ino);
+            node.is_some_and(|node| core::mem::take(&mut node.has_posted))
+        };
+        self.commit().await?;
+        if has_posted && self.shape.byte_domain == PersistenceDomain::Device {
+            let done = self.device.persist().await;
+            done.map_err(|error| self.fail(&error.to_string()))?;
+        }
+        self.flush_blocks().await
+    }
+
+    /// Puts the times of a file that its inode does not have yet.
+    async fn put_pending_times(&self, ino: Ino) -> Result<(), FsError> {
+        let is_pending = self
+            .state()
+            .nodes
+            .get(&ino)
+            .is_some_and(|node| node.written.is_some());
+        if !is_pending {
+            return Ok(());
+        }
+        self.run(|tx| {
+            tx.need_room(8)?;
+            let mut inode = tx.inode(ino)?;
+            tx.put_times(ino, &mut inode);
+            tx.put_inode(ino, &inode)?;
+            if let Some(node) = tx.state.nodes.get_mut(&ino) {
+                node.written = None;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Makes everything durable.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub async fn sync(&self) -> Result<(), FsError> {
+        self.flush_since(None).await
+    }
+
+    /// Writes back what became dirty before, and makes durable what operations have changed. Its
+    /// owner calls it every second or so, and so says how much a power cut can take.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub async fn flush_old(&self, older_than: Timestamp) -> Result<(), FsError> {
+        self.flush_since(Some(older_than)).await
+    }
+
+    async fn flush_since(&self, older_than: Option<Timestamp>) -> Result<(), FsError> {
+        if self.is_read_only {
+            return Ok(());
+        }
+        self.writable()?;
+        let mut files: Vec<Ino> = {
+            let state = self.state();
+            let nodes = state.nodes.iter();
+            let old = nodes.filter(|(_, node)| match older_than {
+                None => !node.dirty.is_empty() || node.written.is_some(),
+                Some(time) => {
+                    (!node.dirty.is_empty() && node.dirty_since <= time)
+                        || node.written.is_some_and(|written| written <= time)
+                }
+            });
+            old.map(|(ino, _)| *ino).collect()
+        };
+        files.sort_unstable();
+        for ino in files {
+            let done = async {
+                self.write_back(ino).await?;
+                self.put_pending_times(ino).await
+            };
+            match done.await {
+                // It went meanwhile.
+                Err(FsError::Stale) | Ok(()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.commit().await?;
+        if older_than.is_none() && self.shape.byte_domain == PersistenceDomain::Device {
+            let done = self.device.persist().await;
+            done.map_err(|error| self.fail(&error.to_string()))?;
+        }
+        self.flush_blocks().await
+    }
+}
+
+impl crate::tx::Tx<'_> {
+    /// Gives an inode the times that are pending, and the size if nothing else is: pages that
+    /// would have brought it may have been punched out before they were written back.
+    pub(super) fn put_times(&mut self, ino: Ino, inode: &mut crate::layout::Inode) {
+        let Some(node) = self.state.nodes.get(&ino) else {
+            return;
+        };
+        if let Some(written) = node.written {
+            inode.mtime = written;
+            inode.ctime = inode.ctime.max(written);
+        }
+        if node.is_regular && node.dirty.is_empty() && !node.gate.is_closed() {
+            inode.size = node.size;
+        }
+    }
+}
+
+/// Takes the first dirty pages of a file and says how they go.
+fn plan(state: &mut State, ino: Ino) -> Before {
+    let by_bytes = state.superblock.personality.writes_data_bytes();
+    let committed = state.committed;
+    let State {
+        nodes,
+        clock,
+        space,
+        reserved,
+        batch_most,
+        ..
+    } = state;
+    let Some(node) = nodes.get_mut(&ino) else {
+        return Before::Nothing;
+    };
+    let Node {
+        extents: Some(extents),
+        pages,
+        dirty,
+        ..
+    } = node
+    else {
+        return Before::Extents;
+    };
+    // Those that go by bytes go with one batch: it must have room for them.
+    let most = PAGES.min(*batch_most / BLOCK_LINES as usize).max(1);
+    let chosen: Vec<u64> = dirty.iter().copied().take(most).collect();
+    let Some(last) = chosen.last() else {
+        return Before::Nothing;
+    };
+    // First only looked at: some must wait.
+    for at in &chosen {
+        let Some(page) = pages.get(at) else { continue };
+        let lines = page.changed().count_ones();
+        let goes_by_blocks = !by_bytes || lines >= BLOCK_LINES;
+        if goes_by_blocks && page.batch > committed {
+            return Before::Commit(page.batch);
+        }
+    }
+    let mut plan = Plan {
+        end: last + 1,
+        pages: chosen.len(),
+        chosen: chosen.clone(),
+        ..Plan::default()
+    };
+    let mut homeless: Vec<u64> = Vec::new();
+    for at in chosen {
+        dirty.remove(&at);
+        clock.dirty -= 1;
+        let Some(page) = pages.get_mut(&at) else {
+            continue;
+        };
+        let changed = page.changed();
+        clock.duplicates -= usize::from(page.original.take().is_some());
+        page.is_known = true;
+        let extent = extents.find(at);
+        match extent {
+            Some(extent) if extent.is_written => {
+                let block = extent.block_of(at);
+                if by_bytes && changed.count_ones() < BLOCK_LINES {
+                    for line in (0..LINES).filter(|line| changed >> line & 1 == 1) {
+                        let mut copy = [0; LINE];
+                        copy.copy_from_slice(&page.data[line * LINE..(line + 1) * LINE]);
+                        let place = address(block).get() + (line * LINE) as u64;
+                        plan.lines.push((ByteAddr::new(place), copy, at));
+                    }
+                } else {
+                    plan.add_block(block, &page.data);
+                }
+            }
+            Some(extent) => {
+                plan.converted.push(at);
+                plan.add_block(extent.block_of(at), &page.data);
+            }
+            None => {
+                let mask = nonzero(&page.data);
+                if by_bytes && mask.count_ones() < BLOCK_LINES {
+                    plan.sparse.push((at, page.data.clone(), mask));
+                } else {
+                    homeless.push(at);
+                }
+            }
+        }
+        if page.is_reserved {
+            page.is_reserved = false;
+            node.reserved -= 1;
+            *reserved -= 1;
+        }
+    }
+    let mut rest = &homeless[..];
+    while let Some(first) = rest.first() {
+        let behind = rest
+            .iter()
+            .zip(*first..)
+            .take_while(|(page, next)| *page == next);
+        let run = behind.count();
+        let goal = plan.extents.last().filter(|extent| extent.end() == *first);
+        let goal = goal.map(|extent| extent.block.0 + extent.count);
+        let goal = goal.or_else(|| extents.goal(*first));
+        let Some(blocks) = space.take_run(goal, ino.0, run as u32) else {
+            break;
+        };
+        let (now, later) = rest.split_at(blocks.len());
+        plan.place(&*pages, now, &blocks);
+        rest = later;
+    }
+    if !rest.is_empty() {
+        // Their blocks were reserved, so some are in the pool of fresh ones.
+        plan.sparse.extend(rest.iter().filter_map(|at| {
+            let page = pages.get(at)?;
+            Some((*at, page.data.clone(), u64::MAX))
+        }));
+    }
+    Before::Plan(plan)
+}
+
+impl Plan {
+    fn add_block(&mut self, block: BlockNo, data: &[u8; BLOCK]) {
+        match self.blocks.last_mut() {
+            Some((first, bytes)) if first.0 as usize + bytes.len() / BLOCK == block.0 as usize => {
+                bytes.extend_from_slice(data);
+            }
+            _ => self.blocks.push((block, data.to_vec())),
+        }
+    }
+
+    fn place(
+        &mut self,
+        pages: &std::collections::BTreeMap<u64, crate::state::pages::Page>,
+        run: &[u64],
+        blocks: &Range<u32>,
+    ) {
+        for (at, block) in run.iter().zip(blocks.clone()) {
+            if let Some(page) = pages.get(at) {
+                self.add_block(BlockNo(block), &page.data);
+            }
+        }
+        if let Some(first) = run.first() {
+            self.extents.push(Extent {
+                page: *first,
+                block: BlockNo(blocks.start),
+                count: blocks.end - blocks.start,
+                is_written: true,
+            });
+        }
+    }
+}

@@ -1,0 +1,643 @@
+//! The file system as the kernel asks for it, request by request.
+#![allow(
+    clippy::disallowed_types,
+    reason = "times of files are the wall clock's; nothing of the device depends on them"
+)]
+
+use super::answers::{
+    DIRECT, FOR_EVER, NEVER, PLAIN, answer, answer_attributes, answer_entry, answer_xattr,
+    is_known, manner, real,
+};
+use super::convert::{BLOCK, Flags, allocate, attributes, caller, file_type, generation, rename};
+use super::operations::{self, New, Place, Wanted, set_attributes};
+use super::server::Adapter;
+use super::share::Below;
+use super::special::Special;
+use crate::{Attr, DirEntry, FileKind, FsError, Seek, SetXattr, WriteOptions};
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use nix::unistd::Whence;
+use port::{Device, Drive};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Bytes of a request.
+const MOST_BYTES: u32 = 1 << 20;
+/// Requests that the kernel lets wait of those that no program waits for.
+const MOST_WAITING: u16 = 64;
+const XATTR_CREATE: i32 = 1;
+const XATTR_REPLACE: i32 = 2;
+const NAME_MOST: u32 = 255;
+
+impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Each is a gain and none is needed: an older kernel goes without.
+        let mut gains = vec![
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+            InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO,
+            // Without it each write asks for `security.capability` first.
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+            // What a directory gives to new files counts instead of the umask, so that is ours.
+            InitFlags::FUSE_POSIX_ACL | InitFlags::FUSE_DONT_MASK,
+        ];
+        if self.writes_back {
+            gains.push(InitFlags::FUSE_WRITEBACK_CACHE);
+        }
+        for gain in gains {
+            let _ = config.add_capabilities(gain);
+        }
+        let _ = config.set_max_write(MOST_BYTES);
+        let _ = config.set_max_background(MOST_WAITING);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if let Some(special) = Special::find(parent, name.as_bytes()) {
+            let attributes = self.special_attributes(special);
+            return reply.entry(&NEVER, &attributes, Generation(0));
+        }
+        let Ok(ino) = real(parent) else {
+            return reply.error(Errno::ENOENT);
+        };
+        let name = name.as_bytes();
+        let found = self.share.run(async |fs| match fs.lookup(ino, name).await {
+            Ok(attr) => Ok(Some(attr)),
+            Err(FsError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        });
+        match found {
+            Ok(Some(attr)) => answer_entry(reply, Ok(attr)),
+            // Inode 0: there is no such name, and the kernel remembers it.
+            Ok(None) => {
+                let mut nothing = self.special_attributes(Special::Sync);
+                nothing.ino = INodeNo(0);
+                reply.entry(&FOR_EVER, &nothing, Generation(0));
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        if let Some(special) = Special::of(node) {
+            return reply.attr(&NEVER, &self.special_attributes(special));
+        }
+        let found = real(node).and_then(|ino| self.share.run(async |fs| fs.getattr(ino).await));
+        answer_attributes(reply, found);
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let wanted = Wanted {
+            mode,
+            uid,
+            gid,
+            size,
+            atime,
+            mtime,
+            has_ctime: ctime.is_some(),
+        };
+        let caller = caller(request);
+        let found = real(node).and_then(|ino| {
+            let set = async |fs: &Below<D>| set_attributes(fs, &caller, ino, wanted).await;
+            self.share.run(set)
+        });
+        answer_attributes(reply, found);
+    }
+
+    fn readlink(&self, _: &Request, node: INodeNo, reply: ReplyData) {
+        match real(node).and_then(|ino| self.share.run(async |fs| fs.readlink(ino).await)) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let Some(kind) = FileKind::of_mode(mode as u16) else {
+            return reply.error(Errno::EINVAL);
+        };
+        let made = self.make(request, (parent, name), |parent| New {
+            parent,
+            name: b"",
+            kind,
+            permissions: mode as u16 & 0o7777,
+            umask,
+            rdev,
+            is_opened: false,
+        });
+        answer_entry(reply, made);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let made = self.make(request, (parent, name), |parent| New {
+            parent,
+            name: b"",
+            kind: FileKind::Directory,
+            permissions: mode as u16 & 0o7777,
+            umask,
+            rdev: 0,
+            is_opened: false,
+        });
+        answer_entry(reply, made);
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let made = self.make(request, (parent, name), |parent| New {
+            parent,
+            name: b"",
+            kind: FileKind::Regular,
+            permissions: mode as u16 & 0o7777,
+            umask,
+            rdev: 0,
+            is_opened: true,
+        });
+        match made {
+            Ok(attr) => {
+                let (handle, opened) = manner(OpenFlags(flags), self.writes_back);
+                let (attributes, generation) = (attributes(&attr), generation(&attr));
+                reply.created(&FOR_EVER, &attributes, generation, handle, opened);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let (caller, target) = (caller(request), target.as_os_str().as_bytes());
+        let made = Self::place(parent, name).and_then(|(parent, name)| {
+            self.share
+                .run(async |fs| fs.symlink(&caller, parent, name, target).await)
+        });
+        answer_entry(reply, made);
+    }
+
+    fn link(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        parent: INodeNo,
+        name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let caller = caller(request);
+        let made = Self::place(parent, name).and_then(|(parent, name)| {
+            let ino = real(node)?;
+            self.share
+                .run(async |fs| fs.link(&caller, ino, parent, name).await)
+        });
+        answer_entry(reply, made);
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let caller = caller(request);
+        let done = Self::place(parent, name).and_then(|(parent, name)| {
+            self.share
+                .run(async |fs| fs.unlink(&caller, parent, name).await)
+        });
+        answer(reply, done);
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let caller = caller(request);
+        let done = Self::place(parent, name).and_then(|(parent, name)| {
+            self.share
+                .run(async |fs| fs.rmdir(&caller, parent, name).await)
+        });
+        answer(reply, done);
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let caller = caller(request);
+        let done = rename(flags).and_then(|how| {
+            let (from, name) = Self::place(parent, name)?;
+            let (to, new_name) = Self::place(new_parent, new_name)?;
+            self.share
+                .run(async |fs| fs.rename(&caller, from, name, to, new_name, how).await)
+        });
+        answer(reply, done);
+    }
+
+    fn open(&self, _: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if let Some(special) = Special::of(node) {
+            return match self.open_special(special, flags) {
+                Ok(handle) => reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO),
+                Err(error) => reply.error(error),
+            };
+        }
+        match real(node).and_then(|ino| self.share.run(async |fs| fs.open(ino).await)) {
+            Ok(_) => {
+                let (handle, opened) = manner(flags, self.writes_back);
+                reply.opened(handle, opened);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        if Special::of(node).is_some() {
+            self.specials.remove(handle);
+            return reply.ok();
+        }
+        let done = real(node).and_then(|ino| self.share.run(async |fs| fs.release(ino).await));
+        answer(reply, done);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        handle: FileHandle,
+        at: u64,
+        size: u32,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        if Special::of(node).is_some() {
+            return reply.data(&self.specials.read(handle, at, size as usize));
+        }
+        let direct = Flags::new(flags).is_direct();
+        let found = real(node).and_then(|ino| {
+            self.share
+                .run(async |fs| fs.read(ino, at, size as usize, direct).await)
+        });
+        match found {
+            Ok(bytes) => reply.data(&bytes),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        handle: FileHandle,
+        at: u64,
+        data: &[u8],
+        written: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let flags = Flags::new(flags);
+        let is_cached = written.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let options = WriteOptions {
+            direct: flags.is_direct() && !is_cached,
+            // Of a file with the kernel's pages an fsync follows that the kernel asks for.
+            sync: flags.is_synced() && handle == DIRECT && !is_cached,
+            kill_privileges: written.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+        };
+        let caller = caller(request);
+        let done = real(node).and_then(|ino| {
+            let write =
+                async |fs: &Below<D>| operations::write(fs, &caller, ino, at, data, options).await;
+            self.share.run(write)
+        });
+        match done {
+            Ok(count) => reply.written(count as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // Closing promises nothing.
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, node: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        answer(reply, self.sync(node, data_only));
+    }
+
+    fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if Special::of(node).is_some() {
+            return reply.opened(PLAIN, FopenFlags::empty());
+        }
+        match real(node).and_then(|ino| self.share.run(async |fs| fs.open(ino).await)) {
+            Ok(_) => {
+                let kept = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
+                reply.opened(PLAIN, kept);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        if Special::of(node).is_some() {
+            return reply.ok();
+        }
+        let done = real(node).and_then(|ino| self.share.run(async |fs| fs.release(ino).await));
+        answer(reply, done);
+    }
+
+    fn fsyncdir(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        answer(reply, self.sync(node, data_only));
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        from: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if let Some(special) = Special::of(node) {
+            for (node, next, kind, name) in Self::list_special(special, from) {
+                if reply.add(node, next, file_type(kind), name) {
+                    break;
+                }
+            }
+            return reply.ok();
+        }
+        let mut add = |entry: &DirEntry| {
+            let node = INodeNo(entry.ino.0.into());
+            let (kind, name) = (file_type(entry.kind), OsStr::from_bytes(&entry.name));
+            reply.add(node, entry.next, kind, name)
+        };
+        let done = real(node).and_then(|ino| {
+            self.share
+                .run(async |fs| operations::list(fs, ino, from, &mut add).await)
+        });
+        match done {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        from: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        if let Some(special) = Special::of(node) {
+            for (node, next, _, name) in Self::list_special(special, from) {
+                let mut attributes =
+                    self.special_attributes(Special::of(node).unwrap_or(Special::Folder));
+                attributes.ino = node;
+                if reply.add(node, next, name, &NEVER, &attributes, Generation(0)) {
+                    break;
+                }
+            }
+            return reply.ok();
+        }
+        let mut add = |entry: &DirEntry, attr: &Attr| {
+            let (found, generation) = (attributes(attr), generation(attr));
+            let name = OsStr::from_bytes(&entry.name);
+            reply.add(found.ino, entry.next, name, &FOR_EVER, &found, generation)
+        };
+        let done = real(node).and_then(|ino| {
+            let list = async |fs: &Below<D>| {
+                operations::list_with_attributes(fs, ino, from, &mut add).await
+            };
+            self.share.run(list)
+        });
+        match done {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        match self.share.look(Below::usage) {
+            Some(usage) => reply.statfs(
+                usage.blocks,
+                usage.free_blocks,
+                usage.free_blocks,
+                usage.inodes,
+                usage.free_inodes,
+                BLOCK,
+                NAME_MOST,
+                BLOCK,
+            ),
+            None => reply.error(Errno::ENOTCONN),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        if !is_known(name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let how = match flags & (XATTR_CREATE | XATTR_REPLACE) {
+            0 => SetXattr::Any,
+            XATTR_CREATE => SetXattr::Create,
+            XATTR_REPLACE => SetXattr::Replace,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let (caller, name) = (caller(request), name.as_bytes());
+        let done = real(node).and_then(|ino| {
+            let set = async |fs: &Below<D>| {
+                operations::set_xattr(fs, &caller, ino, name, value, how).await
+            };
+            self.share.run(set)
+        });
+        answer(reply, done);
+    }
+
+    fn getxattr(&self, _: &Request, node: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
+        if !is_known(name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let Ok(ino) = real(node) else {
+            return reply.error(Errno::ENODATA);
+        };
+        let name = name.as_bytes();
+        let found = self.share.run(async |fs| fs.get_xattr(ino, name).await);
+        answer_xattr(reply, found, room);
+    }
+
+    fn listxattr(&self, _: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
+        let found = match real(node) {
+            Ok(ino) => self.share.run(async |fs| fs.list_xattr(ino).await),
+            Err(_) => Ok(Vec::new()),
+        };
+        answer_xattr(reply, found, room);
+    }
+
+    fn removexattr(&self, request: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if !is_known(name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let (caller, name) = (caller(request), name.as_bytes());
+        let done = real(node).and_then(|ino| {
+            self.share
+                .run(async |fs| fs.remove_xattr(&caller, ino, name).await)
+        });
+        answer(reply, done);
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        at: u64,
+        size: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let caller = caller(request);
+        let done = allocate(mode).and_then(|how| {
+            let ino = real(node)?;
+            let work =
+                async |fs: &Below<D>| operations::allocate(fs, &caller, ino, how, at, size).await;
+            self.share.run(work)
+        });
+        answer(reply, done);
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let what = match whence {
+            _ if whence == Whence::SeekData as i32 => Seek::Data,
+            _ if whence == Whence::SeekHole as i32 => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(at) = u64::try_from(offset) else {
+            return reply.error(Errno::ENXIO);
+        };
+        match real(node).and_then(|ino| self.share.run(async |fs| fs.seek(ino, at, what).await)) {
+            Ok(found) => reply.offset(found as i64),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _: FileHandle,
+        from_at: u64,
+        to: INodeNo,
+        _: FileHandle,
+        to_at: u64,
+        size: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        // The kernel copies by itself where one of them is the server's.
+        let (Ok(from), Ok(to)) = (real(from), real(to)) else {
+            return reply.error(Errno::EOPNOTSUPP);
+        };
+        let (from, to) = (
+            Place {
+                ino: from,
+                at: from_at,
+            },
+            Place { ino: to, at: to_at },
+        );
+        let caller = caller(request);
+        let copy = async |fs: &Below<D>| operations::copy(fs, &caller, from, to, size).await;
+        match self.share.run(copy) {
+            Ok(count) => reply.written(count as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How the kernel is answered, and how long it may keep what it is told.
+
+use super::acl;
+use super::convert::{Flags, attributes, generation};
+use crate::{Attr, Ino};
+use core::time::Duration;
+use fuser::{
+    Errno, FileHandle, FopenFlags, INodeNo, OpenFlags, ReplyAttr, ReplyEmpty, ReplyEntry,
+    ReplyXattr,
+};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// The kernel is the only one that changes anything, and keeps what it changes.
+pub(super) const FOR_EVER: Duration = Duration::from_hours(24);
+/// Files of the server's own change by themselves.
+pub(super) const NEVER: Duration = Duration::ZERO;
+/// The handle of a file that was opened past the page cache.
+pub(super) const DIRECT: FileHandle = FileHandle(1);
+/// The handle of every other one.
+pub(super) const PLAIN: FileHandle = FileHandle(0);
+
+/// An inode of the file system's own; those of the server cannot be changed.
+pub(super) fn real(node: INodeNo) -> Result<Ino, Errno> {
+    u32::try_from(node.0).map(Ino).map_err(|_| Errno::EPERM)
+}
+
+pub(super) fn answer(reply: ReplyEmpty, done: Result<(), Errno>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+pub(super) fn answer_entry(reply: ReplyEntry, found: Result<Attr, Errno>) {
+    match found {
+        Ok(attr) => reply.entry(&FOR_EVER, &attributes(&attr), generation(&attr)),
+        Err(error) => reply.error(error),
+    }
+}
+
+pub(super) fn answer_attributes(reply: ReplyAttr, found: Result<Attr, Errno>) {
+    match found {
+        Ok(attr) => reply.attr(&FOR_EVER, &attributes(&attr)),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// Bytes of an attribute, or how many there are, or that they are too many.
+pub(super) fn answer_xattr(reply: ReplyXattr, found: Result<Vec<u8>, Errno>, room: u32) {
+    match found {
+        Ok(bytes) if room == 0 => reply.size(bytes.len() as u32),
+        Ok(bytes) if bytes.len() > room as usize => reply.error(Errno::ERANGE),
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// A kind of attribute that there is. The kernel has checked who may.
+pub(super) fn is_known(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let spaces: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+    spaces.iter().any(|space| name.starts_with(space))
+        || name == acl::ACCESS
+        || name == acl::DEFAULT
+}
+
+/// How the kernel treats an open file. Past the page cache if the program asked for it; nothing is
+/// to be heard of its closing.
+///
+/// Where the kernel writes back, it alone knows how long a file is, and past its cache it would
+/// read up to what the server takes for the end: there it decides itself what goes past the cache.
+pub(super) fn manner(flags: OpenFlags, writes_back: bool) -> (FileHandle, FopenFlags) {
+    if Flags::new(flags).is_direct() && !writes_back {
+        let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        (DIRECT, direct | FopenFlags::FOPEN_NOFLUSH)
+    } else {
+        let kept = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+        (PLAIN, kept)
+    }
+}

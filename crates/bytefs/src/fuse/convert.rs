@@ -1,0 +1,158 @@
+//! What goes in and out, in the kernel's words and in ours.
+
+use super::clock::{now, system_time};
+use crate::{Allocate, Attr, Caller, FileKind, FsError, Rename};
+use core::cell::Cell;
+use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, OpenFlags, RenameFlags, Request};
+use nix::fcntl::{FallocateFlags, OFlag};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What `st_blocks` counts.
+const SECTOR: u64 = 512;
+/// A block of the file system.
+pub(super) const BLOCK: u32 = 4096;
+
+/// The number that stands for an error. The kernel has no room for its sentence.
+pub(super) fn errno(error: &FsError) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+pub(super) fn file_type(kind: FileKind) -> FileType {
+    match kind {
+        FileKind::Regular => FileType::RegularFile,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::Fifo => FileType::NamedPipe,
+        FileKind::Socket => FileType::Socket,
+        FileKind::CharDevice => FileType::CharDevice,
+        FileKind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+pub(super) fn attributes(attr: &Attr) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attr.ino.0.into()),
+        size: attr.size,
+        blocks: attr.blocks * (u64::from(BLOCK) / SECTOR),
+        atime: system_time(attr.atime),
+        mtime: system_time(attr.mtime),
+        ctime: system_time(attr.ctime),
+        crtime: system_time(attr.btime),
+        kind: file_type(attr.kind),
+        perm: attr.permissions,
+        nlink: attr.links,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev,
+        blksize: BLOCK,
+        flags: 0,
+    }
+}
+
+pub(super) fn generation(attr: &Attr) -> Generation {
+    Generation(attr.generation.into())
+}
+
+/// Who asks. Threads that hear the kernel stand for cores: two that make files at once take blocks
+/// from different groups.
+pub(super) fn caller(request: &Request) -> Caller {
+    thread_local! {
+        static CORE: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+    static CORES: AtomicU32 = AtomicU32::new(0);
+    let core = CORE.get().unwrap_or_else(|| {
+        let core = CORES.fetch_add(1, Ordering::Relaxed);
+        CORE.set(Some(core));
+        core
+    });
+    Caller {
+        uid: request.uid(),
+        gid: request.gid(),
+        core,
+        now: now(),
+    }
+}
+
+/// Flags of an open file, as each request of it has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Flags(OFlag);
+
+impl Flags {
+    pub fn new(flags: OpenFlags) -> Self {
+        Self(OFlag::from_bits_retain(flags.0))
+    }
+
+    /// Past the page cache.
+    pub fn is_direct(self) -> bool {
+        self.0.contains(OFlag::O_DIRECT)
+    }
+
+    /// Answered when it survives a power cut. `O_SYNC` has the bit of `O_DSYNC`.
+    pub fn is_synced(self) -> bool {
+        self.0.contains(OFlag::O_DSYNC)
+    }
+}
+
+/// What `rename` is to do.
+pub(super) fn rename(flags: RenameFlags) -> Result<Rename, Errno> {
+    if flags.is_empty() {
+        Ok(Rename::Replace)
+    } else if flags == RenameFlags::RENAME_NOREPLACE {
+        Ok(Rename::NoReplace)
+    } else if flags == RenameFlags::RENAME_EXCHANGE {
+        Ok(Rename::Exchange)
+    } else {
+        Err(Errno::EINVAL)
+    }
+}
+
+/// What `fallocate` is to do.
+pub(super) fn allocate(mode: i32) -> Result<Allocate, Errno> {
+    let keep = FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE;
+    let zero = FallocateFlags::FALLOC_FL_ZERO_RANGE;
+    let mode = FallocateFlags::from_bits_retain(mode);
+    [
+        (FallocateFlags::empty(), Allocate::Grow),
+        (keep, Allocate::KeepSize),
+        (punch | keep, Allocate::PunchHole),
+        (zero, Allocate::ZeroRange),
+        (zero | keep, Allocate::ZeroRangeKeepSize),
+    ]
+    .iter()
+    .find_map(|(known, how)| (*known == mode).then_some(*how))
+    .ok_or(Errno::EOPNOTSUPP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_of_fallocate_and_rename_is_known_or_refused() {
+        let known = [
+            (0, Allocate::Grow),
+            (1, Allocate::KeepSize),
+            (3, Allocate::PunchHole),
+            (16, Allocate::ZeroRange),
+            (17, Allocate::ZeroRangeKeepSize),
+        ];
+        for (mode, how) in known {
+            assert_eq!(allocate(mode).ok(), Some(how));
+        }
+        for mode in [2, 8, 18, 32, 64, -1] {
+            assert!(allocate(mode).is_err(), "{mode}");
+        }
+        assert_eq!(rename(RenameFlags::empty()).ok(), Some(Rename::Replace));
+        assert!(rename(RenameFlags::RENAME_WHITEOUT).is_err());
+        assert!(rename(RenameFlags::RENAME_EXCHANGE | RenameFlags::RENAME_NOREPLACE).is_err());
+    }
+
+    #[test]
+    fn the_flag_of_synchronous_files_has_that_of_their_data() {
+        let flags = |flags: OFlag| Flags::new(OpenFlags(flags.bits()));
+        assert!(flags(OFlag::O_SYNC).is_synced() && flags(OFlag::O_DSYNC).is_synced());
+        assert!(!flags(OFlag::O_DIRECT | OFlag::O_APPEND).is_synced());
+        assert!(flags(OFlag::O_DIRECT).is_direct() && !flags(OFlag::O_SYNC).is_direct());
+    }
+}

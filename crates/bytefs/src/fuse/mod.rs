@@ -1,0 +1,26 @@
+//! A file system below FUSE: real programs use it, in real time.
+//!
+//! File system and device are in one process, and the thread that hears the kernel does the
+//! operation itself ([`Mounted`]): handing it over would cost more than most operations. The
+//! kernel keeps pages, names and attributes, for nobody else changes them; it writes through, so
+//! that each write reaches the file system with its bytes. See docs/howto/mount.md.
+
+mod acl;
+mod adapter;
+mod answers;
+mod clock;
+mod convert;
+mod drive;
+mod mount;
+mod open_specials;
+mod operations;
+mod server;
+mod share;
+mod special;
+
+pub use self::clock::WallClock;
+pub use self::mount::{Ended, Mounted, Refused, Terms};
+pub use self::server::Teller;
+pub use self::share::{Below, Served};
+pub use self::special::FOLDER;
+pub use ::fuse::{MountError, MountPoint};

@@ -1,0 +1,157 @@
+//! What the server has beside the file system: files of its own, and what several requests share.
+
+use super::answers::real;
+use super::clock::{now, system_time};
+use super::convert::{BLOCK, caller, file_type};
+use super::open_specials::OpenSpecials;
+use super::operations::{self, New, make};
+use super::share::{Below, Served, Share};
+use super::special::{FOLDER, Special};
+use crate::{Attr, FileKind, Ino, Timestamp};
+use fuser::{Errno, FileAttr, FileHandle, INodeNo, OpenAccMode, OpenFlags, Request};
+use port::{Device, Drive};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// What a mount tells of itself in `.entresol/stats`.
+pub type Teller<D> = Box<dyn Fn(&Below<D>, Served) -> String + Send + Sync>;
+
+/// The kernel's side of a file system.
+pub(super) struct Adapter<D: Device> {
+    pub share: Arc<Share<D>>,
+    pub specials: OpenSpecials,
+    teller: Teller<D>,
+    owner: (u32, u32),
+    since: Timestamp,
+    pub writes_back: bool,
+}
+
+impl<D: Device + Drive> Adapter<D> {
+    pub fn new(
+        share: Arc<Share<D>>,
+        teller: Teller<D>,
+        owner: (u32, u32),
+        writes_back: bool,
+    ) -> Self {
+        Self {
+            share,
+            specials: OpenSpecials::default(),
+            teller,
+            owner,
+            since: now(),
+            writes_back,
+        }
+    }
+
+    /// A directory of the file system's, and a name that may be changed in it.
+    pub fn place(parent: INodeNo, name: &OsStr) -> Result<(Ino, &[u8]), Errno> {
+        let name = name.as_bytes();
+        if parent == INodeNo::ROOT && name == FOLDER.as_bytes() {
+            return Err(Errno::EPERM);
+        }
+        Ok((real(parent)?, name))
+    }
+
+    /// What is known of a file of the server's own.
+    pub fn special_attributes(&self, special: Special) -> FileAttr {
+        let kind = special.kind();
+        let (permissions, links) = match kind {
+            FileKind::Directory => (0o555, 2),
+            _ => (0o444, 1),
+        };
+        let time = system_time(self.since);
+        FileAttr {
+            ino: special.node(),
+            // As of files of the kernel's own: whoever reads finds the end.
+            size: 0,
+            blocks: 0,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind: file_type(kind),
+            perm: permissions,
+            nlink: links,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: BLOCK,
+            flags: 0,
+        }
+    }
+
+    /// Opens a file of the server's own: it stays as it is now.
+    pub fn open_special(&self, special: Special, flags: OpenFlags) -> Result<FileHandle, Errno> {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY {
+            return Err(Errno::EROFS);
+        }
+        let content = match special {
+            Special::Folder | Special::Maps => return Err(Errno::EISDIR),
+            Special::Sync => String::new(),
+            Special::Stats => {
+                let served = self.share.served();
+                let told = self.share.look(|fs| (self.teller)(fs, served));
+                told.ok_or(Errno::ENOTCONN)?
+            }
+            Special::Map(ino) => {
+                let map = self.share.run(async |fs| operations::map(fs, ino).await);
+                // Not that it was there once: no such inode is in use.
+                map.map_err(|error| match error {
+                    Errno::ESTALE => Errno::ENOENT,
+                    other => other,
+                })?
+            }
+        };
+        Ok(self.specials.add(content))
+    }
+
+    /// Has a file, or everything, survive a power cut.
+    pub fn sync(&self, node: INodeNo, data_only: bool) -> Result<(), Errno> {
+        match Special::of(node) {
+            // Of the directory too: what a shell has is `sync FILE` and `sync DIR`.
+            Some(Special::Sync | Special::Folder) => self.share.run(async |fs| fs.sync().await),
+            Some(_) => Ok(()),
+            None => {
+                let ino = real(node)?;
+                self.share.run(async |fs| fs.fsync(ino, data_only).await)
+            }
+        }
+    }
+
+    /// Makes a file or a directory; `new` says which, and its name is filled in.
+    pub fn make(
+        &self,
+        request: &Request,
+        (parent, name): (INodeNo, &OsStr),
+        new: impl FnOnce(Ino) -> New<'static>,
+    ) -> Result<Attr, Errno> {
+        let (parent, name) = Self::place(parent, name)?;
+        let new = New {
+            name,
+            ..new(parent)
+        };
+        let caller = caller(request);
+        self.share.run(async |fs| make(fs, &caller, new).await)
+    }
+
+    /// What is listed in a directory of the server's own.
+    pub fn list_special(
+        special: Special,
+        from: u64,
+    ) -> Vec<(INodeNo, u64, FileKind, &'static str)> {
+        let own = [
+            (special.node(), special.kind(), "."),
+            (special.parent(), FileKind::Directory, ".."),
+        ];
+        let inner = special.entries();
+        let inner = inner
+            .iter()
+            .map(|(entry, name)| (entry.node(), entry.kind(), *name));
+        (1..)
+            .zip(own.into_iter().chain(inner))
+            .skip(from as usize)
+            .map(|(next, (node, kind, name))| (node, next, kind, name))
+            .collect()
+    }
+}

@@ -1,0 +1,174 @@
+//! What tasks wait for beside the device: each other.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A lock that is held across waiting, first come first served.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<Mutex<Queue>>);
+
+#[derive(Default)]
+struct Queue {
+    is_closed: bool,
+    next: u64,
+    waiting: VecDeque<(u64, Waker)>,
+    /// Whom the one before has let in.
+    admitted: Option<u64>,
+}
+
+impl Gate {
+    /// Waits until nobody else has passed.
+    pub fn pass(&self) -> Passing {
+        Passing {
+            gate: self.clone(),
+            number: None,
+        }
+    }
+
+    /// Whether somebody has passed and not left.
+    pub fn is_closed(&self) -> bool {
+        self.queue().is_closed
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leave(&self) {
+        let mut queue = self.queue();
+        match queue.waiting.pop_front() {
+            Some((number, waker)) => {
+                queue.admitted = Some(number);
+                drop(queue);
+                waker.wake();
+            }
+            None => queue.is_closed = false,
+        }
+    }
+}
+
+/// Somebody who waits before a gate.
+pub(crate) struct Passing {
+    gate: Gate,
+    number: Option<u64>,
+}
+
+/// Who has passed; the gate opens when it goes.
+pub(crate) struct Passed(Gate);
+
+impl Future for Passing {
+    type Output = Passed;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Passed> {
+        let gate = self.gate.clone();
+        let mut queue = gate.queue();
+        match self.number {
+            None if !queue.is_closed => {
+                queue.is_closed = true;
+                drop(queue);
+                Poll::Ready(Passed(gate))
+            }
+            None => {
+                let number = queue.next;
+                queue.next += 1;
+                queue.waiting.push_back((number, context.waker().clone()));
+                self.number = Some(number);
+                Poll::Pending
+            }
+            Some(number) if queue.admitted == Some(number) => {
+                queue.admitted = None;
+                self.number = None;
+                drop(queue);
+                Poll::Ready(Passed(gate))
+            }
+            Some(number) => {
+                let place = queue.waiting.iter_mut().find(|(other, _)| *other == number);
+                if let Some((_, waker)) = place {
+                    waker.clone_from(context.waker());
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        let mut queue = self.gate.queue();
+        if queue.admitted == Some(number) {
+            queue.admitted = None;
+            drop(queue);
+            self.gate.leave();
+        } else {
+            queue.waiting.retain(|(other, _)| *other != number);
+        }
+    }
+}
+
+impl Drop for Passed {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// All of several futures, polled in order until each is done.
+pub(crate) async fn join_all<F: Future + Unpin>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.into_iter().map(Some).collect();
+    let mut done: Vec<_> = running.iter().map(|_| None).collect();
+    core::future::poll_fn(move |context| {
+        let mut is_over = true;
+        for (slot, output) in running.iter_mut().zip(&mut done) {
+            if let Some(future) = slot {
+                match Pin::new(future).poll(context) {
+                    Poll::Ready(value) => {
+                        *output = Some(value);
+                        *slot = None;
+                    }
+                    Poll::Pending => is_over = false,
+                }
+            }
+        }
+        if is_over {
+            Poll::Ready(done.iter_mut().filter_map(Option::take).collect())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::pin::pin;
+
+    #[test]
+    fn who_comes_first_passes_first_and_who_gives_up_is_left_out() {
+        let gate = Gate::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(first) = pin!(gate.pass()).poll(&mut context) else {
+            panic!("nobody is before it");
+        };
+        let mut second = Box::pin(gate.pass());
+        let mut third = Box::pin(gate.pass());
+        let mut fourth = Box::pin(gate.pass());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        assert!(third.as_mut().poll(&mut context).is_pending());
+        assert!(fourth.as_mut().poll(&mut context).is_pending());
+        drop(second);
+        drop(first);
+        assert!(fourth.as_mut().poll(&mut context).is_pending());
+        // Let in, but gone before it has seen that.
+        drop(third);
+        let Poll::Ready(last) = fourth.as_mut().poll(&mut context) else {
+            panic!("it is its turn");
+        };
+        assert!(gate.is_closed());
+        drop(last);
+        assert!(!gate.is_closed());
+    }
+}

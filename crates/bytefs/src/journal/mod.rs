@@ -1,0 +1,116 @@
+//! How a batch becomes durable as a whole: what tells the personalities apart.
+
+mod blocks;
+mod firmware;
+mod lines;
+
+use crate::fs::FileSystem;
+use crate::layout::{BLOCK, Geometry, LINE, Personality, Superblock};
+use crate::state::batch::Sealed;
+use crate::stats::Class;
+use blocks::BlockJournal;
+use lines::LineJournal;
+use port::{Clock, Device, DeviceError};
+use units::{ByteAddr, TxId};
+
+/// Where a line goes, and its bytes.
+pub(crate) type Line = (ByteAddr, [u8; LINE]);
+
+/// One of the ways.
+pub(crate) enum Journal {
+    /// Transactions of the firmware.
+    Firmware,
+    /// Lines on the host's side, new ones or old ones.
+    Lines(LineJournal),
+    /// Blocks on the host's side.
+    Blocks(BlockJournal),
+}
+
+impl Journal {
+    pub fn new(superblock: &Superblock, geometry: &Geometry) -> Self {
+        match superblock.personality {
+            Personality::ByteFs | Personality::ByteFsLog => Self::Firmware,
+            Personality::ByteFsDual => Self::Lines(LineJournal::new(geometry, false)),
+            Personality::PmfsLike => Self::Lines(LineJournal::new(geometry, true)),
+            Personality::Ext4Like => Self::Blocks(BlockJournal::new(geometry)),
+        }
+    }
+
+    /// Lines of a batch that the journal has room for; blocks, where it holds whole ones.
+    pub fn most(personality: Personality, geometry: &Geometry) -> usize {
+        let blocks = geometry.journal.len();
+        match personality {
+            Personality::ByteFs | Personality::ByteFsLog => usize::MAX,
+            // An operation may have more than there was room for before it.
+            Personality::ByteFsDual | Personality::PmfsLike => blocks * BLOCK / LINE / 2,
+            Personality::Ext4Like => (blocks / 2).min(blocks::NUMBERS / 2),
+        }
+    }
+
+    /// Makes a batch durable: after any power cut all of it is there or nothing.
+    pub async fn persist<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+        batch: &Sealed,
+    ) -> Result<(), DeviceError> {
+        match self {
+            Self::Firmware => firmware::persist(fs, batch).await,
+            Self::Lines(journal) => journal.persist(fs, batch).await,
+            Self::Blocks(journal) => journal.persist(fs, batch).await,
+        }
+    }
+
+    /// Brings the device to the last batch that was durable.
+    pub async fn replay<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), DeviceError> {
+        match self {
+            // The device has done it when it was opened.
+            Self::Firmware => Ok(()),
+            Self::Lines(journal) => journal.replay(fs).await,
+            Self::Blocks(journal) => journal.replay(fs).await,
+        }
+    }
+
+    /// Leaves nothing to be replayed.
+    pub async fn close<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), DeviceError> {
+        match self {
+            Self::Firmware | Self::Lines(_) => Ok(()),
+            Self::Blocks(journal) => journal.checkpoint(fs).await,
+        }
+    }
+}
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// Writes lines by the byte port, those that are neighbours together.
+    async fn write_lines(&self, lines: &[Line], tx: TxId, class: Class) -> Result<(), DeviceError> {
+        let bytes: Vec<u8> = lines.iter().flat_map(|(_, line)| *line).collect();
+        let mut parts: Vec<(ByteAddr, core::ops::Range<usize>)> = Vec::new();
+        for (index, (at, _)) in lines.iter().enumerate() {
+            let begin = index * LINE;
+            match parts.last_mut() {
+                Some((first, range)) if first.get() + range.len() as u64 == at.get() => {
+                    range.end += LINE;
+                }
+                _ => parts.push((*at, begin..begin + LINE)),
+            }
+        }
+        let parts: Vec<(ByteAddr, &[u8])> = parts
+            .into_iter()
+            .map(|(at, range)| (at, &bytes[range]))
+            .collect();
+        self.device.write_vectored(&parts, tx).await?;
+        self.state().counters.class(class).bytes_written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Waits until lines under no transaction survive a power cut.
+    async fn persist_lines(&self) -> Result<(), DeviceError> {
+        self.state().counters.0.flushes += 1;
+        self.device.persist().await.map(|_| ())
+    }
+}

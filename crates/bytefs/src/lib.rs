@@ -1,0 +1,32 @@
+//! ByteFS: a file system for memory-semantic SSDs, over any [`port::Device`].
+//!
+//! Asynchronous code that knows no runtime, no FUSE and no simulator (architecture B9): the same
+//! code runs below FUSE in real time and in virtual time. Reading order: [`layout`], what stays;
+//! `state`, what the host knows; `tx`, an operation on it; `fs`, the operations; `journal`, how
+//! they become durable. See docs/bytefs.md.
+#![forbid(unsafe_code)]
+
+mod check;
+mod costs;
+mod dir;
+mod error;
+mod fs;
+pub mod fuse;
+mod gate;
+mod journal;
+pub mod layout;
+mod state;
+mod stats;
+mod tx;
+mod types;
+
+pub use check::{CheckReport, Problem, check};
+pub use costs::CpuCosts;
+pub use error::{FsError, MountError};
+pub use fs::{FileSystem, FormatOptions, MappedExtent, MountOptions};
+pub use layout::Personality;
+pub use stats::{Class, FsStats, Traffic};
+pub use types::{
+    Allocate, Attr, BlockNo, Caller, DirEntry, FileKind, Ino, Rename, Seek, SetAttr, SetXattr,
+    Timestamp, Usage, WriteOptions,
+};

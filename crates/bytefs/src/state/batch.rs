@@ -1,0 +1,151 @@
+//! What changes together: the running batch, and how it becomes writes.
+//!
+//! Operations change metadata on the host one after the other; the lines that they change are those
+//! of the running batch. A batch becomes durable as a whole, and batches become so in order: what a
+//! power cut leaves is what some first part of all operations has made.
+
+use super::State;
+use super::blocks::line_of;
+use crate::BlockNo;
+use crate::layout::{BLOCK, LINE};
+use units::ByteAddr;
+
+/// The number of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct BatchId(pub u64);
+
+/// Changes that no device has been told of.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub id: BatchId,
+    /// Blocks with changed lines, in the order of their first change; some were forgotten since.
+    blocks: Vec<BlockNo>,
+    lines: usize,
+    /// Lines of files that go with it.
+    data: Vec<(ByteAddr, [u8; LINE])>,
+    /// Blocks that are free once it is durable.
+    freed: Vec<BlockNo>,
+    /// The same, which held metadata.
+    revoked: Vec<BlockNo>,
+    /// Whether `before` is kept.
+    keeps_before: bool,
+    /// What its lines were before it.
+    before: Vec<(ByteAddr, [u8; LINE])>,
+}
+
+impl Batch {
+    /// The first one.
+    pub fn first(keeps_before: bool) -> Self {
+        Self {
+            id: BatchId(1),
+            keeps_before,
+            ..Self::default()
+        }
+    }
+
+    /// How many lines it has.
+    pub fn lines(&self) -> usize {
+        self.lines + self.data.len()
+    }
+
+    /// How many blocks these are in.
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lines() == 0 && self.freed.is_empty()
+    }
+
+    pub fn mark(&mut self, block: BlockNo, is_first: bool, line: usize, old: [u8; LINE]) {
+        if is_first {
+            self.blocks.push(block);
+        }
+        if self.keeps_before {
+            self.before.push((line_address(block, line), old));
+        }
+        self.lines += 1;
+    }
+
+    pub fn unmark(&mut self, block: BlockNo, was_first: bool) {
+        if was_first {
+            // It is the last: changes are taken back in the reverse order.
+            debug_assert_eq!(self.blocks.last(), Some(&block));
+            self.blocks.pop();
+        }
+        if self.keeps_before {
+            self.before.pop();
+        }
+        self.lines -= 1;
+    }
+
+    pub fn add_data(&mut self, at: ByteAddr, line: [u8; LINE]) {
+        self.data.push((at, line));
+    }
+
+    pub fn free(&mut self, block: BlockNo, was_metadata: bool) {
+        self.freed.push(block);
+        if was_metadata {
+            self.revoked.push(block);
+        }
+    }
+}
+
+fn line_address(block: BlockNo, line: usize) -> ByteAddr {
+    ByteAddr::new(u64::from(block.0) * BLOCK as u64 + (line * LINE) as u64)
+}
+
+/// A batch as it is written.
+pub(crate) struct Sealed {
+    pub id: BatchId,
+    /// Lines of metadata, in ascending order: where, and which bytes.
+    pub lines: Vec<(ByteAddr, [u8; LINE])>,
+    /// Lines of files.
+    pub data: Vec<(ByteAddr, [u8; LINE])>,
+    /// Blocks that the lines of metadata are of, whole, for who writes blocks.
+    pub blocks: Vec<(BlockNo, Box<[u8; BLOCK]>)>,
+    /// What lines of metadata were before, for who undoes.
+    pub before: Vec<(ByteAddr, [u8; LINE])>,
+    /// Blocks of metadata that are none any more.
+    pub revoked: Vec<BlockNo>,
+    pub freed: Vec<BlockNo>,
+}
+
+impl State {
+    /// Ends the running batch and begins the next one.
+    pub fn seal_batch(&mut self) -> Sealed {
+        let whole_blocks = self.writes_blocks;
+        let next = Batch {
+            id: BatchId(self.batch.id.0 + 1),
+            keeps_before: self.batch.keeps_before,
+            ..Batch::default()
+        };
+        let mut batch = core::mem::replace(&mut self.batch, next);
+        batch.blocks.sort_unstable();
+        let mut sealed = Sealed {
+            id: batch.id,
+            lines: Vec::with_capacity(batch.lines),
+            data: batch.data,
+            blocks: Vec::new(),
+            before: batch.before,
+            revoked: batch.revoked,
+            freed: batch.freed,
+        };
+        for block in batch.blocks {
+            let Some(buffer) = self.blocks.get_mut(block) else {
+                continue;
+            };
+            let mut dirty = core::mem::take(&mut buffer.dirty);
+            if dirty != 0 && whole_blocks {
+                sealed.blocks.push((block, buffer.data.clone()));
+            }
+            while dirty != 0 {
+                let line = dirty.trailing_zeros() as usize;
+                dirty &= dirty - 1;
+                let at = line_address(block, line);
+                sealed.lines.push((at, line_of(&buffer.data, line)));
+            }
+        }
+        sealed
+    }
+}

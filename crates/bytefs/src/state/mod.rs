@@ -1,0 +1,73 @@
+//! What the host knows of a mounted file system. One lock guards all of it, and nobody holds the
+//! lock while waiting for the device.
+
+pub(crate) mod batch;
+pub(crate) mod blocks;
+pub(crate) mod extents;
+pub(crate) mod node;
+pub(crate) mod pages;
+pub(crate) mod space;
+
+use crate::layout::{BLOCK, Geometry, Superblock};
+use crate::stats::Counters;
+use crate::{BlockNo, Ino, Usage};
+use batch::{Batch, BatchId};
+use blocks::Blocks;
+use node::Node;
+use pages::Clock;
+use rustc_hash::FxHashMap;
+use space::FreeMap;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Everything.
+pub(crate) struct State {
+    pub superblock: Superblock,
+    pub geometry: Geometry,
+    pub hash_seed: u64,
+    pub blocks: Blocks,
+    pub space: FreeMap,
+    pub inodes: FreeMap,
+    /// Blocks that are taken and read as zeroes on the device: the next of metadata.
+    pub fresh: VecDeque<BlockNo>,
+    /// Blocks that pages without a place will need.
+    pub reserved: u32,
+    /// Blocks that are free once a batch is durable.
+    pub pending_free: u32,
+    pub batch: Batch,
+    /// The last batch that is durable.
+    pub committed: BatchId,
+    /// Blocks that the journal has and their place has not.
+    pub checkpoint: BTreeMap<BlockNo, Box<[u8; BLOCK]>>,
+    pub nodes: FxHashMap<Ino, Node>,
+    /// Those that nobody uses go when there are more.
+    pub most_nodes: usize,
+    /// Inodes without a name, as their list on the device is.
+    pub orphans: Vec<Ino>,
+    pub clock: Clock,
+    /// Why nothing more may be changed.
+    pub failed: Option<String>,
+    pub counters: Counters,
+    /// Lines that one batch may have; blocks, where whole blocks are written.
+    pub batch_most: usize,
+    /// Whole blocks of metadata are written.
+    pub writes_blocks: bool,
+}
+
+impl State {
+    /// How full it is.
+    pub fn usage(&self) -> Usage {
+        let waiting = self.fresh.len() as u32 + self.pending_free;
+        let free = (self.space.free() + waiting).saturating_sub(self.reserved);
+        Usage {
+            blocks: u64::from(self.space.len()),
+            free_blocks: u64::from(free),
+            inodes: u64::from(self.inodes.len()),
+            free_inodes: u64::from(self.inodes.free()),
+        }
+    }
+
+    /// Blocks that a write without a place may still have.
+    pub fn unreserved(&self) -> u32 {
+        (self.space.free() + self.fresh.len() as u32).saturating_sub(self.reserved)
+    }
+}

@@ -1,0 +1,148 @@
+//! What the host knows of an inode beside its bytes: extents, cached pages, times and sizes that
+//! the device has not yet.
+
+use crate::gate::Gate;
+use crate::layout::Inode;
+use crate::state::batch::BatchId;
+use crate::state::extents::Extents;
+use crate::state::pages::Page;
+use crate::{FileKind, Timestamp};
+use core::ops::Range;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Changes of which a file remembers the pages. Older ones count for all pages.
+const REMEMBERED: usize = 64;
+
+/// What was changed below reads that are under way, by number.
+#[derive(Default)]
+pub(crate) struct Epoch {
+    now: u64,
+    /// The last change of any page.
+    of_all: u64,
+    /// Later changes, and their pages.
+    of_some: VecDeque<(u64, Vec<u64>)>,
+}
+
+impl Epoch {
+    /// The number of the last change.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Any page may be another now.
+    pub fn change_all(&mut self) {
+        self.now += 1;
+        self.of_all = self.now;
+        self.of_some.clear();
+    }
+
+    /// Some pages are others now on the device.
+    pub fn change(&mut self, pages: Vec<u64>) {
+        self.now += 1;
+        self.of_some.push_back((self.now, pages));
+        if self.of_some.len() > REMEMBERED
+            && let Some((change, _)) = self.of_some.pop_front()
+        {
+            self.of_all = change;
+        }
+    }
+
+    /// Whether pages that were asked for after change `since` may be older than they are now.
+    pub fn is_past(&self, since: u64, pages: &Range<u64>) -> bool {
+        let later = self
+            .of_some
+            .iter()
+            .rev()
+            .take_while(|(change, _)| *change > since);
+        since < self.of_all
+            || later
+                .flat_map(|(_, changed)| changed)
+                .any(|page| pages.contains(page))
+    }
+}
+
+/// An inode in use.
+pub(crate) struct Node {
+    /// It has contents of its own.
+    pub is_regular: bool,
+    /// Unless nobody has asked for them since they were forgotten.
+    pub extents: Option<Extents>,
+    /// How often it is open.
+    pub opens: u32,
+    /// Bytes, as programs see them.
+    pub size: u64,
+    /// Last change of contents that the inode does not have yet.
+    pub written: Option<Timestamp>,
+    /// Cached pages.
+    pub pages: BTreeMap<u64, Page>,
+    /// Those that the device has not as they are.
+    pub dirty: BTreeSet<u64>,
+    /// Those for which a block is kept.
+    pub reserved: u32,
+    /// When the oldest dirty page became so.
+    pub dirty_since: Timestamp,
+    /// Who writes pages back, cuts or gives blocks.
+    pub gate: Gate,
+    /// Counts what makes reads of the device that are under way worthless.
+    pub epoch: Epoch,
+    /// The last batch that changed the inode.
+    pub batch: BatchId,
+    /// Lines were posted to the device under no transaction.
+    pub has_posted: bool,
+    /// Behind the last read, to see whether the next one goes on there.
+    pub read_end: u64,
+}
+
+impl Node {
+    pub fn new(inode: &Inode) -> Self {
+        Self {
+            is_regular: inode.mode.kind == FileKind::Regular,
+            extents: None,
+            opens: 0,
+            size: inode.size,
+            written: None,
+            pages: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            reserved: 0,
+            dirty_since: Timestamp(0),
+            gate: Gate::default(),
+            epoch: Epoch::default(),
+            batch: BatchId(0),
+            has_posted: false,
+            read_end: 0,
+        }
+    }
+
+    /// Whether it must stay when its last name goes.
+    pub fn is_busy(&self) -> bool {
+        self.opens > 0 || self.gate.is_closed()
+    }
+
+    /// Whether it can be forgotten.
+    pub fn is_idle(&self) -> bool {
+        self.opens == 0 && self.pages.is_empty() && self.written.is_none() && !self.gate.is_closed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_is_past_when_its_pages_were_changed_behind_it() {
+        let mut epoch = Epoch::default();
+        let since = epoch.now();
+        epoch.change(vec![3, 9]);
+        assert!(epoch.is_past(since, &(2..4)) && epoch.is_past(since, &(9..10)));
+        assert!(!epoch.is_past(since, &(4..9)), "others were");
+        assert!(!epoch.is_past(epoch.now(), &(0..99)), "it began behind");
+        for _ in 0..REMEMBERED {
+            epoch.change(vec![1]);
+        }
+        assert!(epoch.is_past(since, &(4..9)), "nobody remembers which");
+        let since = epoch.now();
+        epoch.change_all();
+        assert!(epoch.is_past(since, &(4..9)));
+        assert!(!epoch.is_past(epoch.now(), &(4..9)));
+    }
+}

@@ -1,0 +1,183 @@
+//! Cached pages of files, and the duplicates by which changed lines are found (§4.6).
+
+use crate::Ino;
+use crate::layout::{BLOCK, LINE, LINES};
+use crate::state::batch::BatchId;
+use crate::state::node::Node;
+use core::ops::Range;
+use std::collections::VecDeque;
+
+/// Inodes of which the host may know more than their bytes, unless more are in use.
+pub(crate) const MANY_NODES: usize = 1 << 16;
+
+pub(crate) type Bytes4K = Box<[u8; BLOCK]>;
+
+/// A page of a file.
+pub(crate) struct Page {
+    pub data: Bytes4K,
+    /// What the device has, where that is known and not the same.
+    pub original: Option<Bytes4K>,
+    /// What the device has is known: `original`, or `data` if there is none.
+    pub is_known: bool,
+    /// A block is kept for it.
+    pub is_reserved: bool,
+    pub is_referenced: bool,
+    /// The last batch with lines of it.
+    pub batch: BatchId,
+}
+
+impl Page {
+    pub fn new(data: Bytes4K, is_known: bool) -> Self {
+        Self {
+            data,
+            original: None,
+            is_known,
+            is_reserved: false,
+            is_referenced: true,
+            batch: BatchId(0),
+        }
+    }
+
+    /// Remembers what the device has before the first change; says whether that took a copy.
+    pub fn keep_original(&mut self) -> bool {
+        let is_copied = self.is_known && self.original.is_none();
+        if is_copied {
+            self.original = Some(self.data.clone());
+        }
+        is_copied
+    }
+
+    /// The lines that the device has not; all, if it is not known what it has.
+    pub fn changed(&self) -> u64 {
+        match (&self.original, self.is_known) {
+            (Some(original), true) => difference(&self.data, original),
+            (None, true) => 0,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// Lines in which two pages differ.
+pub(crate) fn difference(one: &[u8; BLOCK], other: &[u8; BLOCK]) -> u64 {
+    let lines = one.chunks_exact(LINE).zip(other.chunks_exact(LINE));
+    let mut mask = 0;
+    for (line, (one, other)) in lines.enumerate() {
+        // Without a branch for each word the compiler compares vectors.
+        let mut differs = 0;
+        for (a, b) in one.iter().zip(other) {
+            differs |= a ^ b;
+        }
+        mask |= u64::from(differs != 0) << line;
+    }
+    mask
+}
+
+/// Lines that are not all zero.
+pub(crate) fn nonzero(page: &[u8; BLOCK]) -> u64 {
+    const _: () = assert!(LINES == 64, "a mask has a bit for each line");
+    let lines = page.chunks_exact(LINE).enumerate();
+    lines.fold(0, |mask, (line, bytes)| {
+        let any = bytes.iter().fold(0, |any, byte| any | byte);
+        mask | u64::from(any != 0) << line
+    })
+}
+
+/// Which cached page goes next.
+pub(crate) struct Clock {
+    hand: VecDeque<(Ino, u64)>,
+    /// Pages of all files.
+    pub cached: usize,
+    /// Pages that may be cached.
+    pub most: usize,
+    /// Dirty pages of all files.
+    pub dirty: usize,
+    /// Duplicates of all files.
+    pub duplicates: usize,
+}
+
+impl Clock {
+    pub fn new(most: usize) -> Self {
+        Self {
+            hand: VecDeque::new(),
+            cached: 0,
+            most: most.max(16),
+            dirty: 0,
+            duplicates: 0,
+        }
+    }
+
+    /// A page is cached.
+    pub fn add(&mut self, ino: Ino, page: u64) {
+        self.cached += 1;
+        self.hand.push_back((ino, page));
+    }
+}
+
+impl super::State {
+    /// Forgets inodes that nobody uses, once there are many.
+    pub fn shrink_nodes(&mut self) {
+        if self.nodes.len() > self.most_nodes {
+            let orphans = &self.orphans;
+            self.nodes
+                .retain(|ino, node| !node.is_idle() || orphans.contains(ino));
+            self.most_nodes = MANY_NODES.max(2 * self.nodes.len());
+        }
+    }
+
+    /// Forgets what the host knows of an inode, pages that were not written back among it.
+    pub fn drop_node(&mut self, ino: Ino) {
+        if let Some(mut node) = self.nodes.remove(&ino) {
+            self.drop_pages(&mut node, 0..u64::MAX);
+        }
+    }
+
+    /// Forgets pages of a node, written back or not.
+    pub fn drop_pages(&mut self, node: &mut Node, range: Range<u64>) {
+        let gone: Vec<u64> = node.pages.range(range).map(|(at, _)| *at).collect();
+        for at in gone {
+            if let Some(page) = node.pages.remove(&at) {
+                self.clock.cached -= 1;
+                self.clock.dirty -= usize::from(node.dirty.remove(&at));
+                self.clock.duplicates -= usize::from(page.original.is_some());
+                if page.is_reserved {
+                    node.reserved -= 1;
+                    self.reserved -= 1;
+                }
+            }
+        }
+    }
+
+    /// Lets clean pages go until there are no more than there may be.
+    pub fn shrink_pages(&mut self) {
+        let mut steps = self.clock.hand.len();
+        // Pages that were dropped are passed over here, so that they do not pile up.
+        let is_stale = |clock: &Clock| clock.hand.len() > 2 * clock.cached + 1024;
+        while (self.clock.cached > self.clock.most || is_stale(&self.clock)) && steps > 0 {
+            steps -= 1;
+            let Some((ino, at)) = self.clock.hand.pop_front() else {
+                return;
+            };
+            let Some(node) = self.nodes.get_mut(&ino) else {
+                continue;
+            };
+            let Some(page) = node.pages.get_mut(&at) else {
+                continue;
+            };
+            let is_needed = node.dirty.contains(&at) || page.batch > self.committed;
+            let has_room = self.clock.cached <= self.clock.most;
+            if is_needed || has_room || page.is_referenced || node.gate.is_closed() {
+                page.is_referenced &= has_room;
+                self.clock.hand.push_back((ino, at));
+                continue;
+            }
+            if page.original.is_some() {
+                self.clock.duplicates -= 1;
+            }
+            node.pages.remove(&at);
+            self.clock.cached -= 1;
+            if node.is_idle() && !self.orphans.contains(&ino) {
+                self.nodes.remove(&ino);
+            }
+        }
+    }
+}

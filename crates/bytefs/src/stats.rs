@@ -1,0 +1,97 @@
+//! What a file system has moved, by what it was and by which port.
+
+/// What bytes on the way to or from the device are of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Class {
+    /// Superblock, bitmaps, inodes, extents, directories, attributes.
+    Metadata,
+    /// The journal on the host's side.
+    Journal,
+    /// Contents of files.
+    Data,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Metadata, Self::Journal, Self::Data];
+
+    /// As results say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Metadata => "metadata",
+            Self::Journal => "journal",
+            Self::Data => "data",
+        }
+    }
+}
+
+/// Bytes by port and direction.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Traffic {
+    /// Written by the byte port.
+    pub bytes_written: u64,
+    /// Read by the block port.
+    pub blocks_read: u64,
+    /// Written by the block port.
+    pub blocks_written: u64,
+}
+
+/// What a mounted file system has done since it was mounted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FsStats {
+    /// Metadata's traffic.
+    pub metadata: Traffic,
+    /// The journal's.
+    pub journal: Traffic,
+    /// That of contents.
+    pub data: Traffic,
+    /// Batches made durable, and lines in them.
+    pub batches: u64,
+    /// Lines in batches.
+    pub batch_lines: u64,
+    /// Pages written back by bytes.
+    pub pages_by_bytes: u64,
+    /// Pages written back by blocks.
+    pub pages_by_blocks: u64,
+    /// Bytes that programs have read and written.
+    pub read: u64,
+    /// Bytes that programs have written.
+    pub written: u64,
+    /// Waits for everything to be durable.
+    pub syncs: u64,
+    /// Cached pages.
+    pub cached_pages: u64,
+    /// Cached pages that the device has not as they are.
+    pub dirty_pages: u64,
+    /// Copies of pages as the device has them (§4.6).
+    pub duplicate_pages: u64,
+    /// Flushes and persists asked of the device.
+    pub flushes: u64,
+    /// Blocks forgotten by the device (trim).
+    pub trims: u64,
+}
+
+impl FsStats {
+    /// The traffic of a class.
+    pub fn of(&self, class: Class) -> &Traffic {
+        match class {
+            Class::Metadata => &self.metadata,
+            Class::Journal => &self.journal,
+            Class::Data => &self.data,
+        }
+    }
+}
+
+/// The same, being counted.
+#[derive(Default)]
+pub(crate) struct Counters(pub FsStats);
+
+impl Counters {
+    pub fn class(&mut self, class: Class) -> &mut Traffic {
+        match class {
+            Class::Metadata => &mut self.0.metadata,
+            Class::Journal => &mut self.0.journal,
+            Class::Data => &mut self.0.data,
+        }
+    }
+}

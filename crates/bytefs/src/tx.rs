@@ -1,0 +1,344 @@
+//! An operation on metadata: all of it or nothing, at one moment.
+//!
+//! It runs on the host's copy under the lock, without waiting. Where it needs what the host has not
+//! yet, it ends with [`Stop`], everything that it changed is taken back, and it is run again when
+//! that is there. So no operation sees half of another one and none holds a lock while it waits.
+
+use crate::layout::{
+    self, BITS_PER_LINE, BLOCK, Geometry, INODE_BYTES, Inode, LINE, Torn, bit_place,
+};
+use crate::state::State;
+use crate::state::blocks::line_of;
+use crate::state::extents::Extents;
+use crate::state::node::Node;
+use crate::{BlockNo, FsError, Ino};
+use std::ops::Range;
+
+/// Why an operation did not come to its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Stop {
+    /// It needs this block of metadata.
+    Miss(BlockNo),
+    /// It needs so many blocks that read as zeroes.
+    Fresh(usize),
+    /// The running batch is full.
+    Full,
+    /// It is refused.
+    Error(FsError),
+    /// What is on the device contradicts itself: nothing may be changed any more.
+    Damaged(String),
+}
+
+impl From<FsError> for Stop {
+    fn from(error: FsError) -> Self {
+        Self::Error(error)
+    }
+}
+
+pub(crate) type Done<T> = Result<T, Stop>;
+
+enum Undo {
+    /// A line of metadata was changed: what it was, and whether the batch had it and its block.
+    Line(BlockNo, u8, [u8; LINE], bool, bool),
+    TookFresh(BlockNo),
+    TookInode(u32),
+    GaveInode(u32),
+    Orphans(Vec<Ino>),
+}
+
+/// Blocks of metadata that one operation changes at most.
+pub(crate) const MOST_BLOCKS: usize = 160;
+
+/// An operation under way.
+pub(crate) struct Tx<'s> {
+    pub state: &'s mut State,
+    undo: Vec<Undo>,
+    /// Inodes whose extents were changed.
+    touched: Vec<Ino>,
+    freed: Vec<(BlockNo, bool)>,
+    /// Inodes that are none any more.
+    gone: Vec<Ino>,
+}
+
+impl<'s> Tx<'s> {
+    pub fn new(state: &'s mut State) -> Self {
+        Self {
+            state,
+            undo: Vec::new(),
+            touched: Vec::new(),
+            freed: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    /// It has come to its end.
+    pub fn finish(self) {
+        for (block, was_metadata) in self.freed {
+            if was_metadata {
+                self.state.blocks.forget(block);
+            }
+            self.state.pending_free += 1;
+            self.state.batch.free(block, was_metadata);
+        }
+        for ino in self.gone {
+            self.state.drop_node(ino);
+        }
+    }
+
+    /// Takes everything back.
+    pub fn roll_back(self) {
+        for step in self.undo.into_iter().rev() {
+            match step {
+                Undo::Line(block, line, old, was_dirty, was_first) => {
+                    let Some(buffer) = self.state.blocks.get_mut(block) else {
+                        continue;
+                    };
+                    let at = usize::from(line) * LINE;
+                    buffer.data[at..at + LINE].copy_from_slice(&old);
+                    if !was_dirty {
+                        buffer.dirty &= !(1 << line);
+                        self.state.batch.unmark(block, was_first);
+                    }
+                }
+                Undo::TookFresh(block) => {
+                    self.state.blocks.forget(block);
+                    self.state.fresh.push_front(block);
+                }
+                Undo::TookInode(number) => self.state.inodes.give(number),
+                Undo::GaveInode(number) => self.state.inodes.take(number),
+                Undo::Orphans(old) => self.state.orphans = old,
+            }
+        }
+        for ino in self.touched {
+            if let Some(node) = self.state.nodes.get_mut(&ino) {
+                node.extents = None;
+            }
+        }
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        &self.state.geometry
+    }
+
+    /// A block of metadata.
+    pub fn block(&mut self, block: BlockNo) -> Done<&[u8; BLOCK]> {
+        match self.state.blocks.get(block) {
+            Some(buffer) => Ok(&buffer.data),
+            None => Err(Stop::Miss(block)),
+        }
+    }
+
+    /// Changes bytes of a block of metadata: of whole lines.
+    pub fn write(&mut self, block: BlockNo, at: usize, bytes: &[u8]) -> Done<()> {
+        debug_assert!(at.is_multiple_of(LINE) && bytes.len().is_multiple_of(LINE));
+        let batch = self.state.batch.id;
+        let Some(buffer) = self.state.blocks.get_mut(block) else {
+            return Err(Stop::Miss(block));
+        };
+        for (line, new) in (at / LINE..).zip(bytes.chunks_exact(LINE)) {
+            let old = line_of(&buffer.data, line);
+            if old == *new {
+                continue;
+            }
+            let (was_dirty, is_first) = (buffer.dirty >> line & 1 == 1, buffer.dirty == 0);
+            self.undo
+                .push(Undo::Line(block, line as u8, old, was_dirty, is_first));
+            buffer.data[line * LINE..(line + 1) * LINE].copy_from_slice(new);
+            buffer.batch = batch.0;
+            if !was_dirty {
+                buffer.dirty |= 1 << line;
+                self.state.batch.mark(block, is_first, line, old);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_bits(&mut self, area: u32, numbers: Range<u32>, value: bool) -> Done<()> {
+        let mut next = numbers.start;
+        while next < numbers.end {
+            let (block, line, first) = bit_place(next);
+            let block = BlockNo(area + block);
+            let count = (BITS_PER_LINE - first).min(numbers.end - next);
+            let mut bytes = line_of(self.block(block)?, line);
+            for bit in first..first + count {
+                if layout::is_set(&bytes, bit) == value {
+                    let what = format!("the bitmap in {block}, bit {}", next + bit - first);
+                    return Err(Stop::Damaged(what));
+                }
+                layout::set(&mut bytes, bit, value);
+            }
+            layout::seal_bits(&mut bytes);
+            self.write(block, line * LINE, &bytes)?;
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Says on the device that blocks are in use. They were taken before.
+    pub fn claim(&mut self, blocks: Range<u32>) -> Done<()> {
+        let area = self.geometry().block_bitmap.start;
+        self.set_bits(area, blocks, true)
+    }
+
+    /// Gives blocks back; they are free when the batch is durable.
+    pub fn release(&mut self, blocks: Range<u32>, was_metadata: bool) -> Done<()> {
+        let files = self.geometry().files.clone();
+        if blocks.start < files.start || blocks.end > files.end {
+            return Err(Stop::Damaged(format!(
+                "a pointer to block {}",
+                blocks.start
+            )));
+        }
+        let area = self.geometry().block_bitmap.start;
+        self.set_bits(area, blocks.clone(), false)?;
+        let blocks = blocks.map(|block| (BlockNo(block), was_metadata));
+        self.freed.extend(blocks);
+        Ok(())
+    }
+
+    /// A block of zeroes for metadata, or for lines of data.
+    pub fn take_fresh(&mut self, is_metadata: bool) -> Done<BlockNo> {
+        let Some(block) = self.state.fresh.pop_front() else {
+            let taken = self
+                .undo
+                .iter()
+                .filter(|step| matches!(step, Undo::TookFresh(_)));
+            return Err(Stop::Fresh(taken.count() + 1));
+        };
+        self.undo.push(Undo::TookFresh(block));
+        if is_metadata {
+            let committed = self.state.committed.0;
+            let zeroes = Box::new([0; BLOCK]);
+            self.state.blocks.insert(block, zeroes, false, committed);
+        }
+        self.claim(block.0..block.0 + 1)?;
+        Ok(block)
+    }
+
+    /// An inode in use.
+    pub fn inode(&mut self, ino: Ino) -> Done<Inode> {
+        if ino == Ino::NONE || ino.0 > self.geometry().inodes {
+            return Err(FsError::Stale.into());
+        }
+        let (block, at) = self.geometry().inode_place(ino);
+        match Inode::decode(&self.block(block)?[at..at + INODE_BYTES]) {
+            Ok(Some(inode)) => Ok(inode),
+            Ok(None) => Err(FsError::Stale.into()),
+            Err(Torn) => Err(Stop::Damaged(ino.to_string())),
+        }
+    }
+
+    /// Changes an inode.
+    pub fn put_inode(&mut self, ino: Ino, inode: &Inode) -> Done<()> {
+        let (block, at) = self.geometry().inode_place(ino);
+        self.write(block, at, &inode.encode())
+    }
+
+    /// A free inode's number, and how often it was given with this time.
+    pub fn take_inode(&mut self, core: u32) -> Done<(Ino, u32)> {
+        let Some(run) = self.state.inodes.take_run(None, core, 1) else {
+            return Err(FsError::NoInodes.into());
+        };
+        let ino = Ino(run.start);
+        self.undo.push(Undo::TookInode(run.start));
+        let (block, at) = self.geometry().inode_place(ino);
+        let generation = Inode::generation_of(&self.block(block)?[at..at + INODE_BYTES]);
+        let area = self.geometry().inode_bitmap.start;
+        self.set_bits(area, run, true)?;
+        Ok((ino, generation.wrapping_add(1)))
+    }
+
+    /// Gives an inode back.
+    pub fn free_inode(&mut self, ino: Ino, generation: u32) -> Done<()> {
+        let (block, at) = self.geometry().inode_place(ino);
+        self.write(block, at, &Inode::free(generation))?;
+        let area = self.geometry().inode_bitmap.start;
+        self.set_bits(area, ino.0..ino.0 + 1, false)?;
+        self.state.inodes.give(ino.0);
+        self.undo.push(Undo::GaveInode(ino.0));
+        Ok(())
+    }
+
+    /// The extents of an inode, read if they were not.
+    pub fn extents(&mut self, ino: Ino, inode: &Inode) -> Done<&mut Extents> {
+        let is_known = self
+            .state
+            .nodes
+            .get(&ino)
+            .is_some_and(|node| node.extents.is_some());
+        if !is_known {
+            let extents = Extents::load(self, ino, inode)?;
+            self.node(ino, inode).extents = Some(extents);
+        }
+        match self.node(ino, inode).extents {
+            Some(ref mut extents) => Ok(extents),
+            None => unreachable!("just read"),
+        }
+    }
+
+    /// As [`Tx::extents`], to be changed.
+    pub fn extents_mut(&mut self, ino: Ino, inode: &Inode) -> Done<&mut Extents> {
+        self.touched.push(ino);
+        self.extents(ino, inode)
+    }
+
+    /// What the host knows of an inode beside its bytes.
+    pub fn node(&mut self, ino: Ino, inode: &Inode) -> &mut Node {
+        let node = self.state.nodes.entry(ino);
+        node.or_insert_with(|| Node::new(inode))
+    }
+
+    /// What the host knows of an inode goes when the operation has come to its end.
+    pub fn forget_when_done(&mut self, ino: Ino) {
+        self.gone.push(ino);
+    }
+
+    /// Puts an inode on the list of those without a name, or takes it off.
+    pub fn set_orphan(&mut self, ino: Ino, inode: &mut Inode, is_orphan: bool) -> Done<()> {
+        let old = self.state.orphans.clone();
+        if is_orphan {
+            inode.next_orphan = old.first().copied().unwrap_or(Ino::NONE);
+            self.put_first_orphan(ino)?;
+            self.undo.push(Undo::Orphans(old));
+            self.state.orphans.insert(0, ino);
+            return Ok(());
+        }
+        let Some(place) = old.iter().position(|other| *other == ino) else {
+            return Ok(());
+        };
+        match place.checked_sub(1).map(|before| old[before]) {
+            None => self.put_first_orphan(inode.next_orphan)?,
+            Some(before) => {
+                let mut other = self.inode(before)?;
+                other.next_orphan = inode.next_orphan;
+                self.put_inode(before, &other)?;
+            }
+        }
+        inode.next_orphan = Ino::NONE;
+        self.undo.push(Undo::Orphans(old));
+        self.state.orphans.remove(place);
+        Ok(())
+    }
+
+    fn put_first_orphan(&mut self, ino: Ino) -> Done<()> {
+        let mut line = line_of(self.block(layout::STATE_BLOCK)?, 0);
+        layout::put_u32(&mut line, 0, ino.0);
+        layout::seal(&mut line);
+        self.write(layout::STATE_BLOCK, 0, &line)
+    }
+
+    /// Refuses to go on if the running batch has no room for so many lines more.
+    pub fn need_room(&self, lines: usize) -> Done<()> {
+        let batch = &self.state.batch;
+        let used = match self.state.writes_blocks {
+            // Lines of one operation are in few blocks.
+            true => batch.blocks() + lines.min(MOST_BLOCKS),
+            false => batch.lines() + lines,
+        };
+        let has_room = used <= self.state.batch_most;
+        if has_room || self.state.batch.is_empty() {
+            return Ok(());
+        }
+        Err(Stop::Full)
+    }
+}

@@ -1,0 +1,247 @@
+//! Damaged metadata: told, never a panic, and mended by fsck such that what is whole stays.
+
+use bytefs::layout::{BLOCK, Superblock};
+use bytefs::{
+    Caller, FileKind, FileSystem, FormatOptions, FsError, Ino, MountError, MountOptions,
+    Personality, SetXattr, Timestamp, WriteOptions, check,
+};
+use device::Ram;
+use port::{Clock, Device, block_on};
+use std::collections::BTreeMap;
+use units::{ByteAddr, Bytes, Picos, Stream, Time, TxId};
+
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    async fn sleep_until(&self, _: Time) {}
+
+    async fn spend(&self, _: Picos) {}
+}
+
+const CALLER: Caller = Caller {
+    uid: 0,
+    gid: 0,
+    core: 0,
+    now: Timestamp(5),
+};
+const SIZE: Bytes = Bytes::from_mib(4);
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let idle = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
+    block_on(&idle, future)
+}
+
+fn bytes_of(ram: &Ram) -> Vec<u8> {
+    let mut bytes = vec![0; SIZE.get() as usize];
+    run(ram.read(ByteAddr::new(0), &mut bytes)).unwrap();
+    bytes
+}
+
+fn ram_of(bytes: &[u8]) -> Ram {
+    let ram = Ram::new(SIZE, Bytes::from_kib(4));
+    run(ram.write(ByteAddr::new(0), bytes, TxId::NONE)).unwrap();
+    ram
+}
+
+type Fs = FileSystem<Ram, NoClock>;
+
+/// A file system with a bit of everything, unmounted.
+fn image() -> Vec<u8> {
+    let ram = Ram::new(SIZE, Bytes::from_kib(4));
+    let mut options = FormatOptions::new(Personality::ByteFsDual);
+    options.journal = Some(Bytes::from_kib(256));
+    options.inodes = Some(500);
+    let fs = run(async {
+        Fs::format(&ram, &options).await.unwrap();
+        let fs = FileSystem::mount(ram, NoClock, MountOptions::default())
+            .await
+            .unwrap();
+        for dir in 0..3 {
+            let name = format!("dir {dir}");
+            let dir = fs
+                .mkdir(&CALLER, Ino::ROOT, name.as_bytes(), 0o755)
+                .await
+                .unwrap()
+                .ino;
+            for file in 0..70 {
+                let name = format!("file {file} {}", "y".repeat(file));
+                let file_ino = fs
+                    .create(&CALLER, dir, name.as_bytes(), 0o644)
+                    .await
+                    .unwrap()
+                    .ino;
+                let data = vec![file as u8; file * 100];
+                fs.write(&CALLER, file_ino, 0, &data, WriteOptions::default())
+                    .await
+                    .unwrap();
+                if file == 7 {
+                    fs.set_xattr(&CALLER, file_ino, b"user.x", b"yes", SetXattr::Any)
+                        .await
+                        .unwrap();
+                }
+                fs.release(file_ino).await.unwrap();
+            }
+        }
+        let many = fs
+            .create(&CALLER, Ino::ROOT, b"many extents", 0o644)
+            .await
+            .unwrap()
+            .ino;
+        for page in (0..40).step_by(2) {
+            let at = page * BLOCK as u64;
+            fs.write(
+                &CALLER,
+                many,
+                at,
+                &[page as u8 + 1; BLOCK],
+                WriteOptions::default(),
+            )
+            .await
+            .unwrap();
+        }
+        fs.symlink(&CALLER, Ino::ROOT, b"link", b"dir 1/file 3")
+            .await
+            .unwrap();
+        fs.unmount().await.unwrap();
+        fs
+    });
+    bytes_of(&fs.into_device())
+}
+
+/// Everything that can be read: path to contents. Damage may end it, with an error.
+async fn walk(fs: &Fs) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, FsError> {
+    let mut found = BTreeMap::new();
+    let mut queue = vec![(Ino::ROOT, Vec::new())];
+    while let Some((dir, path)) = queue.pop() {
+        let mut from = 0;
+        loop {
+            let entries = fs.readdir(dir, from, 1000).await?;
+            let Some(last) = entries.last() else { break };
+            from = last.next;
+            for entry in entries {
+                if entry.name == b"." || entry.name == b".." {
+                    continue;
+                }
+                let mut path = path.clone();
+                path.push(b'/');
+                path.extend_from_slice(&entry.name);
+                let data = match entry.kind {
+                    FileKind::Directory => {
+                        queue.push((entry.ino, path.clone()));
+                        Vec::new()
+                    }
+                    FileKind::Symlink => fs.readlink(entry.ino).await?,
+                    _ => fs.read(entry.ino, 0, 1 << 20, false).await?,
+                };
+                let _ = fs.list_xattr(entry.ino).await?;
+                found.insert(path, data);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn walk_image(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
+    run(async {
+        let fs = FileSystem::mount(ram_of(bytes), NoClock, MountOptions::default()).await;
+        let fs = fs.map_err(|error| error.to_string())?;
+        walk(&fs).await.map_err(|error| error.to_string())
+    })
+}
+
+#[test]
+fn damage_of_any_block_of_metadata_is_told_or_mended_and_never_wrong_data() {
+    let image = image();
+    let whole = walk_image(&image).unwrap();
+    assert_eq!(whole.len(), 3 + 210 + 2);
+    let superblock = Superblock::decode(&image[..BLOCK]).unwrap();
+    let geometry = superblock.geometry().unwrap();
+    let contents: Vec<&[u8]> = whole.values().map(Vec::as_slice).collect();
+    let mut random = Stream::new(1, "damage");
+    let mut blocks = 0;
+    for block in (0..geometry.blocks).filter(|block| !geometry.journal.contains(block)) {
+        let at = block as usize * BLOCK;
+        let bytes = &image[at..at + BLOCK];
+        let is_data = contents
+            .iter()
+            .any(|data| data.chunks(BLOCK).any(|page| bytes.starts_with(page)));
+        if bytes.iter().all(|byte| *byte == 0) || (is_data && geometry.files.contains(&block)) {
+            continue;
+        }
+        blocks += 1;
+        for _ in 0..6 {
+            let mut broken = image.clone();
+            // Where something is written: damage elsewhere says nothing.
+            let used: Vec<usize> = (0..BLOCK).filter(|byte| bytes[*byte] != 0).collect();
+            let byte = at + used[random.below(used.len() as u64) as usize];
+            let bits = 1 + random.below(255) as u8;
+            let count = 1 + random.below(8) as usize;
+            for offset in 0..count {
+                let byte = (byte + offset).min(at + BLOCK - 1);
+                broken[byte] ^= bits;
+            }
+            let found = walk_image(&broken);
+            if let Ok(found) = &found {
+                for (path, data) in found {
+                    let name = String::from_utf8_lossy(path);
+                    assert_eq!(whole.get(path), Some(data), "{name}, block {block}");
+                }
+            }
+            let ram = ram_of(&broken);
+            let first = run(check(&ram, true));
+            let first = match first {
+                Ok(first) => first,
+                // Superblock and copy are two: one of them is always whole here.
+                Err(error) => panic!("block {block}, byte {}: {error}", byte - at),
+            };
+            let again = run(check(&ram, false)).unwrap();
+            assert!(
+                again.is_clean(),
+                "block {block}, byte {}: {first:?} then {again:?}",
+                byte - at
+            );
+            let mended = walk_image(&bytes_of(&ram)).unwrap();
+            let lost = whole
+                .keys()
+                .filter(|path| !mended.contains_key(*path))
+                .count();
+            assert!(lost <= 71, "block {block}: {lost} files are lost");
+        }
+    }
+    assert!(blocks > 15, "{blocks}");
+}
+
+#[test]
+fn foreign_and_newer_images_are_refused_with_a_sentence() {
+    let told = |bytes: &[u8]| {
+        run(FileSystem::mount(
+            ram_of(bytes),
+            NoClock,
+            MountOptions::default(),
+        ))
+        .map(|_| ())
+        .unwrap_err()
+    };
+    let mut bytes = vec![7; SIZE.get() as usize];
+    assert_eq!(told(&bytes), MountError::NoFileSystem);
+    assert_eq!(
+        run(check(&ram_of(&bytes), true)),
+        Err(MountError::NoFileSystem)
+    );
+    bytes.copy_from_slice(&image());
+    bytes[9] = 1;
+    assert!(matches!(told(&bytes), MountError::Damaged { .. }));
+    let sum = bytefs::layout::sum(&bytes[..BLOCK - 4]);
+    bytes[BLOCK - 4..BLOCK].copy_from_slice(&sum.to_le_bytes());
+    assert_eq!(told(&bytes), MountError::Newer { found: 257 });
+    let half = Ram::new(Bytes::from_mib(2), Bytes::from_kib(4));
+    let image = image();
+    run(half.write(ByteAddr::new(0), &image[..2 << 20], TxId::NONE)).unwrap();
+    let error = run(FileSystem::mount(half, NoClock, MountOptions::default())).map(|_| ());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("has room for 512"), "{error}");
+}

@@ -1,0 +1,180 @@
+//! Many sequences, on several threads.
+
+use crate::crash::ace::{Ace, Prepare, Sequence};
+use crate::crash::lab::{Finding, Lab, Options, Tally};
+use crate::crash::op::{File, Op, to_text};
+use bytefs::{Allocate, Personality};
+use device::DeviceConfig;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Sequences of a length, and what is tried with each.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The device.
+    pub device: DeviceConfig,
+    /// The file system.
+    pub personality: Personality,
+    /// Operations of a sequence.
+    pub length: u32,
+    /// Which sequences are chosen, if not all.
+    pub seed: u64,
+    /// How many sequences; all of the length, if there are no more.
+    pub sequences: u64,
+    /// Blocks that are left free before a sequence begins, so that freed ones are soon given out
+    /// again; all that a new file system has, if it is not said.
+    pub free_blocks: Option<u64>,
+    /// What is tried with each.
+    pub options: Options,
+    /// How many threads; the outcome is the same with any number of them.
+    pub threads: usize,
+    /// Findings after which it is enough.
+    pub enough: usize,
+}
+
+/// What a campaign has found and how much it has tried.
+#[derive(Clone, Default, Debug)]
+pub struct Outcome {
+    /// What was tried.
+    pub tally: Tally,
+    /// Sequences that cannot be prepared.
+    pub impossible: u64,
+    /// By number of the sequence, in ascending order.
+    pub findings: Vec<(u64, Finding)>,
+}
+
+impl Campaign {
+    /// Runs every sequence, in both ways of preparing it where the length is one, and in one of
+    /// them by turns where it is more. `told` hears of each sequence that is done, and says whether
+    /// to go on.
+    ///
+    /// # Errors
+    /// The device or the file system cannot be made.
+    pub fn run(&self, told: impl Fn(&Tally) -> bool + Sync) -> Result<Outcome, String> {
+        let numbers = Ace::new(self.length).sample(self.sequences, self.seed);
+        let is_enough = AtomicBool::new(false);
+        let (numbers, told, is_enough) = (&numbers, &told, &is_enough);
+        let threads = self.threads.max(1);
+        let outcomes: Vec<Result<Outcome, String>> = thread::scope(|scope| {
+            let spawned: Vec<_> = (0..threads)
+                .map(|first| {
+                    let numbers = numbers.iter().skip(first).step_by(threads).copied();
+                    scope.spawn(move || self.run_some(numbers, told, is_enough))
+                })
+                .collect();
+            let joined = spawned.into_iter().map(|thread| thread.join());
+            joined
+                .map(|outcome| outcome.unwrap_or_else(|_| Err("the lab panics".to_owned())))
+                .collect()
+        });
+        let mut all = Outcome::default();
+        for outcome in outcomes {
+            let outcome = outcome?;
+            all.tally.add(&outcome.tally);
+            all.impossible += outcome.impossible;
+            all.findings.extend(outcome.findings);
+        }
+        all.findings.sort_by_key(|(number, _)| *number);
+        Ok(all)
+    }
+
+    /// A lab for this campaign.
+    ///
+    /// # Errors
+    /// As [`Campaign::run`].
+    pub fn lab(&self) -> Result<Lab, String> {
+        Lab::new(&self.device, self.personality, self.options)
+    }
+
+    fn run_some(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+        told: &(impl Fn(&Tally) -> bool + Sync),
+        is_enough: &AtomicBool,
+    ) -> Result<Outcome, String> {
+        let lab = self.lab()?;
+        let ace = Ace::new(self.length);
+        let mut outcome = Outcome::default();
+        for number in numbers {
+            let both = [Prepare::Before, Prepare::Within];
+            let ways = match self.length {
+                1 => &both[..],
+                _ => &both[(number % 2) as usize..][..1],
+            };
+            for way in ways {
+                let Some(mut sequence) = ace.sequence(number, *way) else {
+                    outcome.impossible += 1;
+                    continue;
+                };
+                if let Some(left) = self.free_blocks {
+                    sequence
+                        .setup
+                        .splice(0..0, fill(lab.free_blocks().saturating_sub(left)));
+                }
+                let mut tally = Tally::default();
+                let judged = lab.run(&sequence, &mut tally);
+                outcome.tally.add(&tally);
+                outcome
+                    .findings
+                    .extend(judged.err().map(|found| (number, found)));
+                let goes_on = told(&tally) && outcome.findings.len() < self.enough;
+                if !goes_on || is_enough.load(Ordering::Relaxed) {
+                    is_enough.store(true, Ordering::Relaxed);
+                    return Ok(outcome);
+                }
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// A file without bytes that has so many blocks.
+fn fill(blocks: u64) -> [Op; 2] {
+    let path = "full".to_owned();
+    let file = File::Path(path.clone());
+    let how = Allocate::KeepSize;
+    let (at, size) = (0, blocks.max(1) * 4096);
+    [
+        Op::Create(path),
+        Op::Fallocate {
+            file,
+            how,
+            at,
+            size,
+        },
+    ]
+}
+
+/// The shortest sequence that is left when operations are taken out of one that fails, one by one,
+/// as long as it still fails.
+pub fn shrink(lab: &Lab, finding: &Finding) -> Finding {
+    let mut least = finding.clone();
+    let mut is_shorter = true;
+    while is_shorter {
+        is_shorter = false;
+        let (setup, ops) = (least.sequence.setup.len(), least.sequence.ops.len());
+        for at in (0..setup + ops).rev() {
+            let mut sequence = least.sequence.clone();
+            let (list, at): (&mut Vec<Op>, usize) = match at < setup {
+                true => (&mut sequence.setup, at),
+                false => (&mut sequence.ops, at - setup),
+            };
+            list.remove(at);
+            if sequence.ops.is_empty() || !sequence.is_sound() {
+                continue;
+            }
+            if let Err(found) = lab.run(&sequence, &mut Tally::default()) {
+                (least, is_shorter) = (found, true);
+                break;
+            }
+        }
+    }
+    least
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}---\n{}", to_text(&self.setup), to_text(&self.ops))
+    }
+}

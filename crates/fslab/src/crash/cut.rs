@@ -1,0 +1,252 @@
+//! What is tried at each cut of a sequence: subsets of what may have happened, power cuts within
+//! recoveries, and the device itself.
+
+use crate::crash::driver::walk;
+use crate::crash::image::{Image, LINE};
+use crate::crash::journal::{Event, Journal};
+use crate::crash::judge::{Seen, checked, examine, mount_options};
+use crate::crash::lab::{Lab, Record, Tally};
+use crate::crash::oracle::{Bounds, History};
+use crate::crash::power::Power;
+use crate::crash::tree::Tree;
+use bytefs::FileSystem;
+use device::DeviceEngine;
+use port::Command;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use units::{ByteAddr, Bytes, Stream};
+use vtime::Machine;
+
+/// Where the power was cut, and what is wrong then.
+pub(super) type Wrong = (String, String);
+
+/// Judges the cuts of a sequence.
+pub(super) struct Judge<'a> {
+    lab: &'a Lab,
+    history: &'a History,
+    /// By the digest of bytes: what is seen of them.
+    seen: BTreeMap<u64, Rc<Result<Tree, String>>>,
+    judged: BTreeSet<(u64, Bounds)>,
+    tally: &'a mut Tally,
+    states: u64,
+    stream: Stream,
+}
+
+impl<'a> Judge<'a> {
+    /// Of what a lab has recorded.
+    pub fn new(lab: &'a Lab, record: &'a Record, tally: &'a mut Tally) -> Self {
+        Self {
+            lab,
+            history: &record.history,
+            seen: BTreeMap::new(),
+            judged: BTreeSet::new(),
+            tally,
+            states: 0,
+            stream: Stream::new(record.journal.events.len() as u64, "fslab/cuts"),
+        }
+    }
+
+    /// Judges every cut of the sequence.
+    ///
+    /// # Errors
+    /// The first that leaves what it must not.
+    pub fn all(&mut self, record: &Record) -> Result<(), Wrong> {
+        let mut power = Power::new(self.lab.image.clone(), &self.lab.shape);
+        let mut bounds = Bounds::default();
+        let mut snapshots = record.snapshots.iter().peekable();
+        for (number, event) in record.journal.events.iter().enumerate() {
+            power.apply(event);
+            if number < record.begin {
+                continue;
+            }
+            match event {
+                Event::Began(op) => bounds = self.history.began(bounds, *op),
+                Event::Ended(op) => bounds = self.history.ended(bounds, *op),
+                _ => {}
+            }
+            let place = || place_of(self.history, event, number, bounds);
+            self.tally.cuts += u64::from(event.is_of_device());
+            let cut = self.cut(&power, bounds);
+            cut.map_err(|(which, how)| (format!("{}, {which}", place()), how))?;
+            if let Some((_, snapshot)) = snapshots.next_if(|(event, _)| *event == number) {
+                self.tally.device_cuts += 1;
+                let cut = self.device_cut(snapshot, &power, bounds);
+                cut.map_err(|how| (format!("{}, on the device itself", place()), how))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every subset of what may have happened, or samples of them.
+    fn cut(&mut self, power: &Power, bounds: Bounds) -> Result<(), Wrong> {
+        let units = power.units().len() as u32;
+        self.tally.units = self.tally.units.max(u64::from(units));
+        let options = self.lab.options;
+        if units <= options.every_subset_of {
+            for subset in 0..1_u64 << units {
+                let image = power.image_with(|unit, _| subset >> unit & 1 == 1);
+                self.point(&image, bounds)
+                    .map_err(|how| (format!("of {units} units those of {subset:#b}"), how))?;
+            }
+        } else {
+            for sample in 0..options.samples {
+                // None, all, each of the first alone and each of the first left out; then chance.
+                let subset = match sample {
+                    0 => 0,
+                    1 => u64::MAX,
+                    2..18 if sample.is_multiple_of(2) => 1 << (sample / 2 - 1),
+                    2..18 => !(1 << (sample / 2 - 1)),
+                    _ => self.stream.bits(),
+                };
+                let image = power.image_with(|unit, _| subset >> (unit % 64) & 1 == 1);
+                self.point(&image, bounds)
+                    .map_err(|how| (format!("of {units} units those of {subset:#b}"), how))?;
+            }
+        }
+        let torn = if units == 0 { 0 } else { options.torn };
+        for sample in 0..torn {
+            let mut stream = self.stream.clone();
+            self.stream.bits();
+            let image = power.image_with(|_, _| stream.below(2) == 1);
+            self.point(&image, bounds)
+                .map_err(|how| (format!("torn, sample {sample}"), how))?;
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, image: &Image, bounds: Bounds) -> Result<(), String> {
+        self.tally.points += 1;
+        if !self.judged.insert((image.digest(), bounds)) {
+            return Ok(());
+        }
+        let seen = self.seen_of(image, Some(bounds))?;
+        let tree = seen.as_ref().as_ref().map_err(Clone::clone)?;
+        self.history.check(tree, bounds)
+    }
+
+    /// What is seen of bytes. With `bounds`, the power may be cut again while they are recovered.
+    fn seen_of(
+        &mut self,
+        image: &Image,
+        bounds: Option<Bounds>,
+    ) -> Result<Rc<Result<Tree, String>>, String> {
+        if let Some(seen) = self.seen.get(&image.digest()) {
+            return Ok(Rc::clone(seen));
+        }
+        self.tally.states += 1;
+        self.states += 1;
+        let every = u64::from(self.lab.options.recovery_every);
+        let again = bounds.filter(|_| every > 0 && self.states.is_multiple_of(every));
+        let (tree, journal) = match examine(self.lab.shape, image, again.is_some()) {
+            Ok(Seen { tree, journal }) => (Ok(tree), journal),
+            Err(how) => (Err(how), None),
+        };
+        let seen = Rc::new(tree);
+        self.seen.insert(image.digest(), Rc::clone(&seen));
+        if let (Some(bounds), Some(journal)) = (again, journal) {
+            self.recovery(image, &journal, bounds)?;
+        }
+        Ok(seen)
+    }
+
+    /// Cuts the power behind every request of a recovery.
+    fn recovery(&mut self, image: &Image, journal: &Journal, bounds: Bounds) -> Result<(), String> {
+        let mut power = Power::new(image.clone(), &self.lab.shape);
+        for (number, event) in journal.events.iter().enumerate() {
+            power.apply(event);
+            for all in [false, true] {
+                let left = power.image_with(|_, _| all);
+                self.tally.recovery_points += 1;
+                let seen = self.seen_of(&left, None)?;
+                let judged = match seen.as_ref() {
+                    Ok(tree) => self.history.check(tree, bounds),
+                    Err(how) => Err(how.clone()),
+                };
+                judged
+                    .map_err(|how| format!("cut again at request {number} of recovery: {how}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts and recovers the device itself: what it holds is what the contract allows, and so is
+    /// what the file system makes of it.
+    fn device_cut(
+        &mut self,
+        snapshot: &DeviceEngine,
+        power: &Power,
+        bounds: Bounds,
+    ) -> Result<(), String> {
+        let mut engine = snapshot.power_cycled().map_err(|error| error.to_string())?;
+        check_contents(&mut engine, power)?;
+        let mut machine = Machine::new(engine, 1);
+        let (device, clock) = (machine.device(), machine.clock());
+        let ended: Rc<RefCell<Option<Result<Tree, String>>>> = Rc::default();
+        let result = Rc::clone(&ended);
+        machine.spawn("recovery", async move {
+            *result.borrow_mut() = Some(recovered(device, clock).await);
+        });
+        machine.run().map_err(|error| error.to_string())?;
+        let tree = ended
+            .borrow_mut()
+            .take()
+            .ok_or("the recovery did not end")??;
+        self.history.check(&tree, bounds)
+    }
+}
+
+async fn recovered<D: port::Device, C: port::Clock>(device: D, clock: C) -> Result<Tree, String> {
+    let fs = FileSystem::mount(device, clock, mount_options()).await;
+    let fs = fs.map_err(|error| format!("it cannot be mounted: {error}"))?;
+    let tree = walk(&fs).await?;
+    fs.unmount()
+        .await
+        .map_err(|error| format!("it cannot be unmounted: {error}"))?;
+    checked(&fs.into_device()).await?;
+    Ok(tree)
+}
+
+/// Every line of a device that was cut is what it was for certain, or what may have happened.
+fn check_contents(engine: &mut DeviceEngine, power: &Power) -> Result<(), String> {
+    let image = power.image();
+    let block = engine.shape().block.get() as usize;
+    let lines = power.uncertain_lines();
+    let (mut found, mut wanted) = (vec![0; block], vec![0; block]);
+    for at in (0..image.size()).step_by(block) {
+        let place = ByteAddr::new(at as u64);
+        let ticket = engine.submit(Command::ReadBlocks, place, Bytes::new(block as u64));
+        let ticket = ticket.map_err(|error| error.to_string())?;
+        let read = engine.finish(ticket, &mut found);
+        read.map_err(|error| error.to_string())?;
+        image.read(at, &mut wanted);
+        for (line, (found, wanted)) in found.chunks(LINE).zip(wanted.chunks(LINE)).enumerate() {
+            let line = at / LINE + line;
+            if found != wanted && !lines.contains(&line) {
+                return Err(format!("the device lost line {line} or made it up"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn place_of(history: &History, event: &Event, number: usize, bounds: Bounds) -> String {
+    let op = match bounds.begun.checked_sub(1) {
+        Some(op) => history.ops()[op].to_string(),
+        None => "the setup".to_owned(),
+    };
+    let what = match event {
+        Event::Submitted {
+            request,
+            command,
+            at,
+            size,
+            ..
+        } => format!("{command:?} of {size} B at {at} was submitted ({request:?})"),
+        Event::Finished { request, .. } => format!("{request:?} was answered"),
+        Event::Began(op) => format!("operation {op} was asked"),
+        Event::Ended(op) => format!("operation {op} was answered"),
+    };
+    let committed = bounds.committed;
+    format!("cut behind event {number} ({what}) of `{op}`, {committed} operations committed")
+}

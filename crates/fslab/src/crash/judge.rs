@@ -1,0 +1,195 @@
+//! What a file system makes of bytes that a power cut has left.
+
+use crate::crash::disk::{Disk, StillClock, run};
+use crate::crash::driver::{lookup, walk};
+use crate::crash::image::Image;
+use crate::crash::journal::{Journal, SharedJournal};
+use crate::crash::tree::Tree;
+use bytefs::WriteOptions;
+use bytefs::{Caller, FileKind, FileSystem, FsError, Ino, MountOptions, SetAttr, Timestamp};
+use port::{Clock, Device, Shape};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use units::Bytes;
+
+/// Page cache of file systems that are judged.
+const CACHE: Bytes = Bytes::from_mib(1);
+
+/// How file systems are mounted here.
+pub fn mount_options() -> MountOptions {
+    MountOptions {
+        cache: CACHE,
+        cores: 2,
+        ..MountOptions::default()
+    }
+}
+
+/// What was seen behind a recovery.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Everything.
+    pub tree: Tree,
+    /// What the recovery asked its device for; none if nobody wanted it.
+    pub journal: Option<Journal>,
+}
+
+/// Mounts bytes, looks at everything, unmounts, checks every invariant, mounts anew and uses what
+/// is there. What the file system says and what it is must agree.
+///
+/// # Errors
+/// What is wrong, one sentence; a panic and a wait for nothing are wrong too.
+pub fn examine(shape: Shape, image: &Image, wants_journal: bool) -> Result<Seen, String> {
+    let examined = catch_unwind(AssertUnwindSafe(|| {
+        run(examine_now(shape, image.clone(), wants_journal))
+    }));
+    match examined {
+        Ok(Some(seen)) => seen,
+        Ok(None) => Err("the file system waits for what will not come".to_owned()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!(
+                "the file system panics: {}",
+                text.unwrap_or("without a word")
+            ))
+        }
+    }
+}
+
+async fn examine_now(shape: Shape, image: Image, wants_journal: bool) -> Result<Seen, String> {
+    let journal: Option<SharedJournal> =
+        wants_journal.then(|| Rc::new(RefCell::new(Journal::default())));
+    let disk = Disk::new(shape, image, journal.clone());
+    let fs = mount(disk).await?;
+    let journal = journal.map(|journal| journal.borrow().clone());
+    let tree = walk(&fs).await?;
+    check_usage(&fs, &tree).await?;
+    let disk = unmounted(fs).await?;
+    let fs = mount(disk.again()).await?;
+    let again = walk(&fs).await?;
+    if let Some(how) = tree.difference(&again) {
+        return Err(format!("mounted a second time, {how}"));
+    }
+    use_it(&fs, &tree).await?;
+    unmounted(fs).await?;
+    Ok(Seen { tree, journal })
+}
+
+async fn mount(disk: Disk) -> Result<FileSystem<Disk, StillClock>, String> {
+    let mounted = FileSystem::mount(disk, StillClock, mount_options()).await;
+    mounted.map_err(|error| format!("it cannot be mounted: {error}"))
+}
+
+/// Unmounts, and checks what is left.
+async fn unmounted(fs: FileSystem<Disk, StillClock>) -> Result<Disk, String> {
+    let done = fs.unmount().await;
+    done.map_err(|error| format!("it cannot be unmounted: {error}"))?;
+    let disk = fs.into_device();
+    checked(&disk).await?;
+    Ok(disk)
+}
+
+/// Checks the invariants of a file system that is not mounted.
+///
+/// # Errors
+/// The first that is broken.
+pub async fn checked<D: Device>(device: &D) -> Result<(), String> {
+    let report = bytefs::check(device, false).await;
+    let report = report.map_err(|error| format!("it cannot be checked: {error}"))?;
+    match report.problems.first() {
+        None if report.was_recovered => Err("it was unmounted and is not whole".to_owned()),
+        None => Ok(()),
+        Some(problem) => Err(format!("a check finds: {problem}")),
+    }
+}
+
+/// Every inode that is taken has a name, and every block that is taken is a file's.
+async fn check_usage<D: Device, C: Clock>(
+    fs: &FileSystem<D, C>,
+    tree: &Tree,
+) -> Result<(), String> {
+    let usage = fs.usage();
+    let mut files = BTreeSet::new();
+    let mut wanted = 0;
+    for (path, entry) in &tree.0 {
+        if files.insert(entry.id) {
+            let attr = lookup(fs, path).await;
+            wanted += attr.map_err(|error| format!("{path}: {error}"))?.blocks;
+        }
+    }
+    let used = usage.inodes - usage.free_inodes;
+    if used != files.len() as u64 {
+        return Err(format!(
+            "{used} inodes are taken and {} files have names",
+            files.len()
+        ));
+    }
+    let used = usage.blocks - usage.free_blocks;
+    match used == wanted {
+        true => Ok(()),
+        false => Err(format!("{used} blocks are taken and files have {wanted}")),
+    }
+}
+
+/// Uses what is there: what lies behind the end of a file must not be seen when it grows, and new
+/// files must find room that nobody else has.
+async fn use_it<D: Device, C: Clock>(fs: &FileSystem<D, C>, tree: &Tree) -> Result<(), String> {
+    let failed = |error: FsError| format!("what is left cannot be used: {error}");
+    let caller = Caller {
+        uid: 0,
+        gid: 0,
+        core: 0,
+        now: Timestamp(1),
+    };
+    for (path, entry) in &tree.0 {
+        let size = entry.contents.size();
+        if entry.meta.kind != FileKind::Regular || entry.meta.links > 1 {
+            continue;
+        }
+        let ino = lookup(fs, path).await.map_err(failed)?.ino;
+        let grown = size.next_multiple_of(4096) + 4096;
+        let set = SetAttr {
+            size: Some(grown),
+            ..SetAttr::default()
+        };
+        fs.setattr(&caller, ino, set).await.map_err(failed)?;
+        let tail = fs.read(ino, size, (grown - size) as usize, false).await;
+        let tail = tail.map_err(failed)?;
+        if let Some(at) = tail.iter().position(|byte| *byte != 0) {
+            let at = size + at as u64;
+            return Err(format!(
+                "{path} of {size} B has grown and is not zero at {at}"
+            ));
+        }
+    }
+    let new = fs
+        .create(&caller, Ino::ROOT, b"new", 0o600)
+        .await
+        .map_err(failed)?;
+    let bytes = vec![0x5a; 20_000];
+    let options = WriteOptions::default();
+    fs.write(&caller, new.ino, 0, &bytes, options)
+        .await
+        .map_err(failed)?;
+    fs.fsync(new.ino, false).await.map_err(failed)?;
+    fs.mkdir(&caller, Ino::ROOT, b"new directory", 0o700)
+        .await
+        .map_err(failed)?;
+    fs.sync().await.map_err(failed)?;
+    fs.release(new.ino).await.map_err(failed)?;
+    let after = walk(fs).await?;
+    for (path, entry) in &tree.0 {
+        let found = after.0.get(path);
+        let found = found.ok_or_else(|| format!("{path} is gone when another file is made"))?;
+        let size = entry.contents.size() as usize;
+        if found.contents.read(0, size) != entry.contents.read(0, size) {
+            return Err(format!("{path} changes when another file is made"));
+        }
+    }
+    fs.rmdir(&caller, Ino::ROOT, b"new directory")
+        .await
+        .map_err(failed)?;
+    fs.unlink(&caller, Ino::ROOT, b"new").await.map_err(failed)
+}

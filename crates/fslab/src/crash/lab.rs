@@ -1,0 +1,412 @@
+//! One sequence on a device in virtual time, and the power cut behind each request.
+
+use crate::crash::ace::Sequence;
+use crate::crash::bug::{Bug, Sabotaged};
+use crate::crash::cut::Judge;
+use crate::crash::disk::StillClock;
+use crate::crash::driver::{Driver, walk};
+use crate::crash::image::Image;
+use crate::crash::journal::{Event, Journal, Recorder, SharedJournal};
+use crate::crash::judge::mount_options;
+use crate::crash::model::{Answer, Model};
+use crate::crash::op::{Op, data};
+use crate::crash::oracle::History;
+use crate::crash::power::Power;
+use crate::crash::tree::Tree;
+use bytefs::layout::Superblock;
+use bytefs::{FileSystem, FormatOptions, Personality};
+use device::config::Layer;
+use device::{DeviceConfig, DeviceEngine, DeviceFileError, Pace};
+use port::{Acknowledge, Shape};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use units::ByteAddr;
+use vtime::Machine;
+
+/// What is tried at each cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Units that may have happened or not of which every subset is tried.
+    pub every_subset_of: u32,
+    /// Subsets by chance where there are more.
+    pub samples: u32,
+    /// Subsets by chance of lines and blocks of units.
+    pub torn: u32,
+    /// Every how many cuts the device itself is cut and recovered; 0: never.
+    pub device_every: u32,
+    /// Every how many states the power is cut again at every request of the recovery; 0: never.
+    pub recovery_every: u32,
+    /// The bug that is planted, if one is.
+    pub bug: Option<Bug>,
+}
+
+impl Options {
+    /// Everything, as the campaign runs it.
+    pub const FULL: Self = Self {
+        every_subset_of: 6,
+        samples: 64,
+        torn: 4,
+        device_every: 1,
+        recovery_every: 2,
+        bug: None,
+    };
+}
+
+/// What was tried.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    /// Sequences.
+    pub sequences: u64,
+    /// Requests behind which the power was cut.
+    pub cuts: u64,
+    /// Cuts with what of the requests in flight had happened.
+    pub points: u64,
+    /// Different bytes among them, each of which was recovered and looked at.
+    pub states: u64,
+    /// Cuts of the device itself.
+    pub device_cuts: u64,
+    /// Points within recoveries.
+    pub recovery_points: u64,
+    /// Most units at a cut.
+    pub units: u64,
+}
+
+impl Tally {
+    /// Adds what another has tried.
+    pub fn add(&mut self, other: &Self) {
+        self.sequences += other.sequences;
+        self.cuts += other.cuts;
+        self.points += other.points;
+        self.states += other.states;
+        self.device_cuts += other.device_cuts;
+        self.recovery_points += other.recovery_points;
+        self.units = self.units.max(other.units);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} sequences, {} cuts, {} points, {} of them different and recovered; {} cuts of the \
+             device itself, {} points within recoveries; at most {} units at a cut",
+            self.sequences,
+            self.cuts,
+            self.points,
+            self.states,
+            self.device_cuts,
+            self.recovery_points,
+            self.units
+        )
+    }
+}
+
+/// A sequence, a cut, and what is wrong behind it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What was done.
+    pub sequence: Sequence,
+    /// Where the power was cut; empty if nothing was cut.
+    pub cut: String,
+    /// What is wrong.
+    pub how: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}# {}\n# {}", self.sequence, self.cut, self.how)
+    }
+}
+
+/// A device with an empty file system, from which every sequence begins.
+pub struct Lab {
+    engine: DeviceEngine,
+    pub(super) image: Image,
+    pub(super) shape: Shape,
+    pub(super) options: Options,
+}
+
+/// Of a few megabytes.
+const SMALL: [&str; 11] = [
+    "nand.channels=2",
+    "nand.chips_per_channel=1",
+    "nand.dies_per_chip=1",
+    "nand.planes_per_die=1",
+    "nand.blocks_per_plane=96",
+    "nand.pages_per_block=8",
+    "ftl.over_provisioning=40%",
+    "ftl.gc_buffers=4",
+    "ssd.buffers=8",
+    "ssd.compaction.batch=4",
+    "ssd.cache.mshr_count=4",
+];
+
+/// A small device with a log, so little of it that it is compacted meanwhile.
+///
+/// # Errors
+/// A value is out of range.
+pub fn small_device() -> Result<DeviceConfig, DeviceFileError> {
+    let log = [
+        "ssd.log.size=128KiB",
+        "ssd.log.tx_log=8KiB",
+        "ssd.dram=300KiB",
+    ];
+    small("bytefs", &log)
+}
+
+/// A small device without log, transactions and battery: nothing survives for certain that was not
+/// flushed.
+///
+/// # Errors
+/// A value is out of range.
+pub fn small_drive() -> Result<DeviceConfig, DeviceFileError> {
+    small("consumer-tlc", &["ssd.dram=256KiB"])
+}
+
+fn small(preset: &str, more: &[&str]) -> Result<DeviceConfig, DeviceFileError> {
+    let sets = SMALL.iter().chain(more);
+    let layers: Result<Vec<Layer>, _> = sets.map(|set| Layer::assignment(set)).collect();
+    DeviceConfig::of_preset(preset, &layers.map_err(DeviceFileError::from)?)
+}
+
+/// What free blocks hold: nobody may ever read it.
+const STALE: u32 = u32::MAX;
+/// Blocks that are aged at a time.
+const AGED: u32 = 64;
+
+/// Makes a file system, whose free blocks hold what was there before.
+async fn made_and_aged<D: port::Device>(device: &D, format: &FormatOptions) -> Result<(), String> {
+    let made = FileSystem::<D, StillClock>::format(device, format).await;
+    made.map_err(|error| error.to_string())?;
+    let mut superblock = [0; 4096];
+    let said = |error: port::DeviceError| error.to_string();
+    device
+        .read_blocks(ByteAddr::new(0), &mut superblock)
+        .await
+        .map_err(said)?;
+    let geometry = Superblock::decode(&superblock)
+        .ok()
+        .and_then(|found| found.geometry());
+    let mut files = geometry.ok_or("the superblock cannot be read")?.files;
+    while !files.is_empty() {
+        let count = AGED.min(files.end - files.start);
+        let at = u64::from(files.start) * 4096;
+        let bytes = data(STALE, at, count as usize * 4096);
+        let when = Acknowledge::Accepted;
+        device
+            .write_blocks(ByteAddr::new(at), &bytes, when)
+            .await
+            .map_err(said)?;
+        files.start += count;
+    }
+    device.flush().await.map(|_| ()).map_err(said)
+}
+
+type FileSystemOf<E> = FileSystem<vtime::VirtualDevice<E>, vtime::VirtualClock<E>>;
+
+impl Lab {
+    /// Makes the device and the file system.
+    ///
+    /// # Errors
+    /// What refuses to be made.
+    pub fn new(
+        config: &DeviceConfig,
+        personality: Personality,
+        options: Options,
+    ) -> Result<Self, String> {
+        let engine = DeviceEngine::in_memory(config, Pace::None);
+        let engine = engine.map_err(|error| error.to_string())?;
+        let journal = SharedJournal::default();
+        let recorder = Recorder::new(engine, Rc::clone(&journal), None);
+        let mut machine = Machine::new(recorder, 1);
+        let device = machine.device();
+        let mut format = FormatOptions::new(personality);
+        format.inodes = Some(64);
+        let made: Rc<RefCell<Result<(), String>>> = Rc::new(RefCell::new(Ok(())));
+        let result = Rc::clone(&made);
+        machine.spawn("format", async move {
+            *result.borrow_mut() = made_and_aged(&device, &format).await;
+        });
+        machine.run().map_err(|error| error.to_string())?;
+        made.borrow().clone()?;
+        let recorder = machine.engine();
+        let shape = port::Engine::shape(&*recorder);
+        let mut power = Power::new(Image::new(shape.capacity), &shape);
+        journal
+            .borrow()
+            .events
+            .iter()
+            .for_each(|event| power.apply(event));
+        if !power.units().is_empty() {
+            return Err("a file system is made and not all of it survives".to_owned());
+        }
+        let engine = recorder
+            .engine()
+            .snapshot()
+            .map_err(|error| error.to_string())?;
+        Ok(Self {
+            engine,
+            image: power.image().clone(),
+            shape,
+            options,
+        })
+    }
+
+    /// Blocks that no file has when a sequence begins.
+    pub fn free_blocks(&self) -> u64 {
+        let mut superblock = [0; 4096];
+        self.image.read(0, &mut superblock);
+        let geometry = Superblock::decode(&superblock)
+            .ok()
+            .and_then(|found| found.geometry());
+        geometry.map_or(0, |geometry| geometry.files.len() as u64)
+    }
+
+    /// Does a sequence, cuts the power behind each of its requests, and judges what is left.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    pub fn run(&self, sequence: &Sequence, tally: &mut Tally) -> Result<(), Finding> {
+        let finding = |cut: String, how: String| Finding {
+            sequence: sequence.clone(),
+            cut,
+            how,
+        };
+        tally.sequences += 1;
+        let record = self.record(sequence);
+        let record = record.map_err(|how| finding("nothing was cut".to_owned(), how))?;
+        if record.journal.splits > 0 {
+            let how = "the device committed a transaction in parts".to_owned();
+            return Err(finding("nothing was cut".to_owned(), how));
+        }
+        let judged = Judge::new(self, &record, tally).all(&record);
+        judged.map_err(|(cut, how)| finding(cut, how))
+    }
+
+    /// Runs a sequence in virtual time.
+    fn record(&self, sequence: &Sequence) -> Result<Record, String> {
+        let engine = self.engine.snapshot().map_err(|error| error.to_string())?;
+        let journal = SharedJournal::default();
+        let begin: Rc<Cell<Option<usize>>> = Rc::default();
+        let snapshots: Rc<RefCell<Vec<(usize, DeviceEngine)>>> = Rc::default();
+        let look = self.look(&begin, &snapshots);
+        let recorder = Recorder::new(engine, Rc::clone(&journal), look);
+        let mut superblock = [0; 4096];
+        self.image.read(0, &mut superblock);
+        let sabotaged = Sabotaged::new(recorder, self.options.bug, &superblock);
+        let mut machine = Machine::new(sabotaged, 2);
+        let ended: Rc<RefCell<Option<Result<(), String>>>> = Rc::default();
+        let history = history_of(sequence)?;
+        let task = Task {
+            setup: sequence.setup.clone(),
+            ops: history.ops().to_vec(),
+            journal: Rc::clone(&journal),
+            begin: Rc::clone(&begin),
+        };
+        let (device, clock) = (machine.device(), machine.clock());
+        let (result, answers) = (Rc::clone(&ended), history.answers().to_vec());
+        let wanted = history.state(history.ops().len()).tree();
+        machine.spawn("sequence", async move {
+            let mounted = FileSystem::mount(device, clock, mount_options()).await;
+            let done = match mounted {
+                Ok(fs) => task.run(&fs, &answers, &wanted).await,
+                Err(error) => Err(error.to_string()),
+            };
+            *result.borrow_mut() = Some(done);
+        });
+        machine.run().map_err(|error| error.to_string())?;
+        let done = ended.borrow_mut().take();
+        done.ok_or("the sequence did not end")??;
+        drop(machine);
+        let snapshots = snapshots.take();
+        let journal = journal.take();
+        Ok(Record {
+            begin: begin.get().unwrap_or(0),
+            history,
+            journal,
+            snapshots,
+        })
+    }
+
+    fn look(
+        &self,
+        begin: &Rc<Cell<Option<usize>>>,
+        snapshots: &Rc<RefCell<Vec<(usize, DeviceEngine)>>>,
+    ) -> Option<crate::crash::journal::Look<DeviceEngine>> {
+        let every = self.options.device_every as usize;
+        if every == 0 {
+            return None;
+        }
+        let (begin, snapshots) = (Rc::clone(begin), Rc::clone(snapshots));
+        Some(Box::new(move |engine: &DeviceEngine, event| {
+            let is_wanted = begin.get().is_some_and(|begin| event > begin);
+            if is_wanted && event.is_multiple_of(every) {
+                let snapshot = engine.snapshot().expect("there is memory for a snapshot");
+                snapshots.borrow_mut().push((event, snapshot));
+            }
+        }))
+    }
+}
+
+/// A sequence, and a sync of everything behind it.
+fn history_of(sequence: &Sequence) -> Result<History, String> {
+    let mut begin = Model::new(0o755, (0, 0));
+    for op in &sequence.setup {
+        let done = begin.apply(op);
+        done.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
+    }
+    let mut ops = sequence.ops.clone();
+    if ops.last() != Some(&Op::Sync) {
+        ops.push(Op::Sync);
+    }
+    Ok(History::new(begin, ops))
+}
+
+/// What was recorded of a sequence.
+pub(super) struct Record {
+    pub history: History,
+    pub journal: Journal,
+    /// The event behind which the sequence began.
+    pub begin: usize,
+    /// The device behind events of these numbers.
+    pub snapshots: Vec<(usize, DeviceEngine)>,
+}
+
+/// What does a sequence.
+struct Task {
+    setup: Vec<Op>,
+    ops: Vec<Op>,
+    journal: SharedJournal,
+    begin: Rc<Cell<Option<usize>>>,
+}
+
+impl Task {
+    async fn run<E: port::Engine>(
+        &self,
+        fs: &FileSystemOf<E>,
+        answers: &[Answer],
+        wanted: &Tree,
+    ) -> Result<(), String> {
+        let mut driver = Driver::default();
+        for op in self.setup.iter().chain([&Op::Sync]) {
+            let answer = driver.apply(fs, op).await?;
+            answer.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
+        }
+        self.begin.set(Some(self.journal.borrow().events.len()));
+        for (number, (op, wanted)) in self.ops.iter().zip(answers).enumerate() {
+            self.journal.borrow_mut().events.push(Event::Began(number));
+            let answer = driver.apply(fs, op).await?;
+            self.journal.borrow_mut().events.push(Event::Ended(number));
+            if answer != *wanted {
+                return Err(format!(
+                    "`{op}` gives {answer:?} and should give {wanted:?}"
+                ));
+            }
+        }
+        match wanted.difference(&walk(fs).await?) {
+            Some(how) => Err(how),
+            None => Ok(()),
+        }
+    }
+}

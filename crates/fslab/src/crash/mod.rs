@@ -1,0 +1,48 @@
+//! Power cuts under a file system, and what may be left.
+//!
+//! A [`Sequence`] of operations (all of a length: [`ace`]) runs on a small device in virtual time.
+//! A [`Recorder`] between file system and device notes every request and every answer. Behind each
+//! of them the power is cut, in two ways:
+//! - [`Power`] says which bytes survive by the contract of [`port::Device`], and which requests may
+//!   have happened or not; of those every subset is tried (of many, samples), and lines and blocks
+//!   of them torn apart. The bytes are mounted on a [`Disk`] in memory, which costs little;
+//! - the device itself is snapshotted, loses its power and recovers
+//!   (`DeviceEngine::power_cycled`); what it holds must be what [`Power`] allows.
+//!
+//! Then the file system is mounted, walked, unmounted, checked, mounted again and used, and what
+//! was seen is compared with what a plain [`Model`] says of each prefix of the operations
+//! ([`History::check`]). In some of the recoveries the power is cut again at each request.
+//!
+//! That the lab finds anything is shown by planted bugs ([`Bug`]; `scripts/planted-fs-bugs`).
+
+pub mod ace;
+mod bug;
+mod campaign;
+mod contents;
+mod cut;
+mod disk;
+mod driver;
+mod image;
+mod journal;
+mod judge;
+mod lab;
+mod model;
+pub mod op;
+mod oracle;
+mod power;
+pub mod random;
+mod tree;
+
+pub use ace::Sequence;
+pub use bug::{Bug, Region};
+pub use campaign::{Campaign, Outcome, shrink};
+pub use contents::Contents;
+pub use disk::{Disk, StillClock, run};
+pub use driver::{Driver, lookup, walk};
+pub use image::Image;
+pub use journal::{Event, Journal, Recorder, SharedJournal};
+pub use lab::{Finding, Lab, Options, Tally, small_device, small_drive};
+pub use model::{Answer, Model, errno};
+pub use oracle::{Bounds, History};
+pub use power::Power;
+pub use tree::{Entry, Meta, Tree};

@@ -1,0 +1,455 @@
+//! What must be there behind a power cut, and what may.
+//!
+//! The guarantee of ByteFS, in the words of which each finding is:
+//! - *names* (and kinds, links, permissions, attributes) are those behind a prefix of the
+//!   operations, in the order in which they were done. The prefix reaches at least to the last
+//!   operation that had been answered when a sync of anything was asked that has been answered
+//!   (fsync, fdatasync, sync, a write with `O_SYNC`), and at most to the operation under way;
+//! - a file's *size* is one that it had since the last sync of that file. A truncation or an
+//!   allocation that sets the size is an operation like those on names: the size is one from behind
+//!   it if it is in the prefix, and from before it if not;
+//! - a file's *bytes*, line by line, are those of one moment since the last sync of that file. What
+//!   a truncation or a punched hole has taken and is in the prefix does not come back (of a hole,
+//!   whole pages: its ends are bytes that were written). Bytes that a write adds are there when the
+//!   size says so; where a truncation or an allocation has set the size behind them, they may read
+//!   as zero if they were not synced.
+//!
+//! Everything else is a violation: bytes that no write of this file has made, zeroes where nobody
+//! wrote or cut, a name without its file.
+
+use crate::crash::contents::Contents;
+use crate::crash::model::{Answer, Id, Model};
+use crate::crash::op::{File, Op};
+use crate::crash::tree::Tree;
+use bytefs::Allocate;
+use std::collections::BTreeSet;
+
+const LINE: u64 = 64;
+const PAGE: u64 = 4096;
+
+/// Operations that were done one behind the other, and the states between them.
+#[derive(Clone, Debug)]
+pub struct History {
+    ops: Vec<Op>,
+    /// One more than operations.
+    states: Vec<Model>,
+    trees: Vec<Tree>,
+    effects: Vec<Effect>,
+    answers: Vec<Answer>,
+}
+
+/// What an operation is to the oracle.
+#[derive(Clone, Copy, Default, Debug)]
+struct Effect {
+    /// What is safe when it is answered.
+    syncs: Syncs,
+    /// What it takes of a file, or which size it sets.
+    takes: Option<Takes>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Syncs {
+    #[default]
+    Nothing,
+    /// Names, and the bytes of this file.
+    File(Id),
+    Everything,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Takes {
+    file: Id,
+    /// From here
+    from: u64,
+    /// to here nothing older comes back.
+    to: u64,
+    /// It sets the size to this.
+    size: Option<u64>,
+}
+
+/// How far the operations were when the power was cut.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Bounds {
+    /// So many had been answered when a sync was asked that has been answered, itself included.
+    pub committed: usize,
+    /// So many have been asked.
+    pub begun: usize,
+}
+
+impl History {
+    /// What operations do, each of which is asked when the one before was answered.
+    pub fn new(begin: Model, ops: Vec<Op>) -> Self {
+        let (mut states, mut effects, mut answers) = (vec![begin], Vec::new(), Vec::new());
+        for op in &ops {
+            let before = &states[states.len() - 1];
+            let mut after = before.clone();
+            let answer = after.apply(op);
+            effects.push(match answer.is_ok() {
+                true => effect(op, before),
+                false => Effect::default(),
+            });
+            states.push(after);
+            answers.push(answer);
+        }
+        Self {
+            trees: states.iter().map(Model::tree).collect(),
+            ops,
+            states,
+            effects,
+            answers,
+        }
+    }
+
+    /// What each of them gives.
+    pub fn answers(&self) -> &[Answer] {
+        &self.answers
+    }
+
+    /// The operations.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The state behind so many operations.
+    pub fn state(&self, behind: usize) -> &Model {
+        &self.states[behind]
+    }
+
+    /// Bounds when an operation, by its place, is asked.
+    pub fn began(&self, bounds: Bounds, op: usize) -> Bounds {
+        let begun = op + 1;
+        Bounds { begun, ..bounds }
+    }
+
+    /// Bounds when it is answered.
+    pub fn ended(&self, bounds: Bounds, op: usize) -> Bounds {
+        let committed = match self.effects[op].syncs {
+            Syncs::Nothing => bounds.committed,
+            _ => op + 1,
+        };
+        Bounds {
+            committed,
+            ..bounds
+        }
+    }
+
+    /// Whether a tree may be what is left.
+    ///
+    /// # Errors
+    /// What is wrong with it, one sentence for each prefix that it may be.
+    pub fn check(&self, found: &Tree, bounds: Bounds) -> Result<(), String> {
+        let mut wrong = Vec::new();
+        for prefix in (bounds.committed..=bounds.begun).rev() {
+            let how = self.trees[prefix].meta_difference(found);
+            match how.or_else(|| self.contents_fault(found, prefix, bounds)) {
+                None => return Ok(()),
+                Some(how) => wrong.push(format!("behind {prefix} operations: {how}")),
+            }
+        }
+        Err(wrong.join("; "))
+    }
+
+    fn contents_fault(&self, found: &Tree, prefix: usize, bounds: Bounds) -> Option<String> {
+        let entries = self.trees[prefix].0.iter();
+        for (path, wanted) in entries {
+            let Some(contents) = self.states[prefix].contents(wanted.id) else {
+                continue;
+            };
+            let found = &found.0[path].contents;
+            if found == contents {
+                continue;
+            }
+            if let Some(how) = self.file_fault(wanted.id, found, prefix, bounds) {
+                return Some(format!("{path} {how}"));
+            }
+        }
+        None
+    }
+
+    fn file_fault(
+        &self,
+        file: Id,
+        found: &Contents,
+        prefix: usize,
+        bounds: Bounds,
+    ) -> Option<String> {
+        let synced = self.synced(file, bounds);
+        let sizes = self.sizes(file, prefix, synced, bounds);
+        let size = found.size();
+        if !sizes.contains(&size) {
+            return Some(format!("has {size} B and may have {sizes:?}"));
+        }
+        let cuts = self.cuts(file, size);
+        for (from, to) in cuts.iter().zip(cuts.iter().skip(1)) {
+            if !self.may_be(file, found, (*from, *to), (prefix, synced), bounds) {
+                return Some(format!(
+                    "has bytes at {from} that were never there or were taken or replaced for good: \
+                     {:02x?}",
+                    &found.read(*from, (to - from).min(8) as usize)
+                ));
+            }
+        }
+        None
+    }
+
+    /// The state behind which nothing of a file is lost.
+    fn synced(&self, file: Id, bounds: Bounds) -> usize {
+        let answered = self.effects[..bounds.committed].iter().enumerate();
+        let syncs = answered.filter(|(_, effect)| match effect.syncs {
+            Syncs::Nothing => false,
+            Syncs::File(of) => of == file,
+            Syncs::Everything => true,
+        });
+        syncs.map(|(op, _)| op + 1).max().unwrap_or(0)
+    }
+
+    fn takes(&self, file: Id) -> impl DoubleEndedIterator<Item = (usize, Takes)> {
+        let effects = self.effects.iter().enumerate();
+        let takes = effects.filter_map(|(op, effect)| Some((op, effect.takes?)));
+        takes.filter(move |(_, takes)| takes.file == file)
+    }
+
+    fn sizes(&self, file: Id, prefix: usize, synced: usize, bounds: Bounds) -> BTreeSet<u64> {
+        let sets = self.takes(file).filter(|(_, takes)| takes.size.is_some());
+        let (before, behind): (Vec<usize>, Vec<usize>) =
+            sets.map(|(op, _)| op).partition(|op| *op < prefix);
+        let first = before.last().map_or(0, |op| op + 1).max(synced);
+        let last = behind
+            .first()
+            .map_or(bounds.begun, |op| (*op).min(bounds.begun));
+        let versions = self.states[first..=last.max(first)].iter();
+        let versions = versions.filter_map(|state| state.contents(file));
+        versions.map(Contents::size).collect()
+    }
+
+    /// Where lines, sizes and what was taken begin and end, up to a size.
+    fn cuts(&self, file: Id, size: u64) -> Vec<u64> {
+        let mut cuts: BTreeSet<u64> = (0..size.div_ceil(LINE)).map(|line| line * LINE).collect();
+        let versions = self.states.iter().filter_map(|state| state.contents(file));
+        cuts.extend(versions.map(Contents::size));
+        cuts.extend(
+            self.takes(file)
+                .flat_map(|(_, takes)| [takes.from, takes.to]),
+        );
+        cuts.retain(|cut| *cut < size);
+        cuts.insert(size);
+        cuts.into_iter().collect()
+    }
+
+    fn may_be(
+        &self,
+        file: Id,
+        found: &Contents,
+        (from, to): (u64, u64),
+        (prefix, synced): (usize, usize),
+        bounds: Bounds,
+    ) -> bool {
+        let taken = self
+            .takes(file)
+            .rev()
+            .find(|(op, takes)| *op < prefix && takes.from <= from && to <= takes.to);
+        let first = taken.map_or(0, |(op, _)| op + 1).max(synced);
+        let size = (to - from) as usize;
+        let bytes = found.read(from, size);
+        (first..=bounds.begun).any(|version| {
+            let Some(contents) = self.states[version].contents(file) else {
+                return false;
+            };
+            let is_within = contents.size() >= to || self.is_grown(file, version, to, bounds);
+            let mut wanted = contents.read(from, size);
+            wanted.resize(size, 0);
+            is_within && wanted == bytes
+        })
+    }
+
+    /// Whether an operation behind a version that is no write has set a size of at least `size`.
+    fn is_grown(&self, file: Id, version: usize, size: u64, bounds: Bounds) -> bool {
+        self.takes(file).any(|(op, takes)| {
+            (version..bounds.begun).contains(&op) && takes.size.is_some_and(|set| set >= size)
+        })
+    }
+}
+
+fn effect(op: &Op, before: &Model) -> Effect {
+    let id = |file: &File| before.file(file).unwrap_or_default();
+    let syncs = match op {
+        Op::Sync => Syncs::Everything,
+        Op::Fsync(file) | Op::Fdatasync(file) => Syncs::File(id(file)),
+        Op::Write {
+            file, sync: true, ..
+        } => Syncs::File(id(file)),
+        _ => Syncs::Nothing,
+    };
+    let takes = match op {
+        Op::Truncate { file, size } => {
+            let old = size_of(before, file);
+            Some(Takes {
+                file: id(file),
+                from: old.min(*size),
+                to: u64::MAX,
+                size: Some(*size),
+            })
+        }
+        Op::Fallocate {
+            file,
+            how,
+            at,
+            size,
+        } => allocation(id(file), *how, (*at, at + size), size_of(before, file)),
+        _ => None,
+    };
+    Effect { syncs, takes }
+}
+
+fn size_of(before: &Model, file: &File) -> u64 {
+    let id = before.file(file).unwrap_or_default();
+    before.contents(id).map_or(0, Contents::size)
+}
+
+fn allocation(file: Id, how: Allocate, (at, end): (u64, u64), old: u64) -> Option<Takes> {
+    let grows = matches!(how, Allocate::Grow | Allocate::ZeroRange) && end > old;
+    let pages = at.next_multiple_of(PAGE)..end / PAGE * PAGE;
+    let takes = !matches!(how, Allocate::Grow | Allocate::KeepSize) && !pages.is_empty();
+    let (from, to) = match takes {
+        true => (pages.start, pages.end),
+        false => (old, old),
+    };
+    (grows || takes).then_some(Takes {
+        file,
+        from,
+        to,
+        size: grows.then_some(end),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::op::{data, parse_all};
+
+    /// A history behind `setup`, and bounds with everything begun and so much committed.
+    fn history(setup: &str, ops: &str) -> History {
+        let mut begin = Model::new(0o755, (0, 0));
+        for op in parse_all(setup).unwrap() {
+            begin.apply(&op).unwrap();
+        }
+        History::new(begin, parse_all(ops).unwrap())
+    }
+
+    fn all_begun(history: &History) -> Bounds {
+        let ops = 0..history.ops().len();
+        ops.fold(Bounds::default(), |bounds, op| {
+            let bounds = history.began(bounds, op);
+            history.ended(bounds, op)
+        })
+    }
+
+    /// A tree of the history with other bytes in `foo`.
+    fn with(history: &History, behind: usize, bytes: &[u8]) -> Tree {
+        let mut tree = history.states[behind].tree();
+        let foo = tree.0.get_mut("foo").unwrap();
+        foo.contents = Contents::default();
+        foo.contents.write(0, bytes);
+        tree
+    }
+
+    #[test]
+    fn every_prefix_from_the_last_sync_on_is_allowed() {
+        let history = history(
+            "",
+            "create foo\nmkdir A\nfsync foo\nrename foo A/foo\nunlink A/foo",
+        );
+        let bounds = all_begun(&history);
+        assert_eq!((bounds.committed, bounds.begun), (3, 5));
+        for behind in 0..=5 {
+            let verdict = history.check(&history.states[behind].tree(), bounds);
+            assert_eq!(verdict.is_ok(), behind >= 2, "{behind}: {verdict:?}");
+        }
+        let mut none = history.states[5].tree();
+        none.0.remove("A");
+        assert!(history.check(&none, bounds).is_err());
+    }
+
+    #[test]
+    fn lines_are_old_or_new_until_they_are_synced() {
+        let (old, new) = (data(1, 0, 8192), data(2, 0, 8192));
+        let setup = "create foo\nwrite foo 0 8192 1";
+        let mixed = [&old[..64], &new[64..4096], &old[4096..]].concat();
+        let unsynced = history(setup, "write foo 0 8192 2");
+        let bounds = all_begun(&unsynced);
+        assert_eq!(unsynced.check(&with(&unsynced, 0, &mixed), bounds), Ok(()));
+        let torn = [&old[..32], &new[32..]].concat();
+        let verdict = unsynced.check(&with(&unsynced, 0, &torn), bounds);
+        assert!(verdict.unwrap_err().contains("foo has bytes at 0"));
+        let zero = [&[0; 64], &new[64..]].concat();
+        assert!(unsynced.check(&with(&unsynced, 0, &zero), bounds).is_err());
+        let synced = history(setup, "write foo 0 8192 2\nfdatasync foo\nwrite foo 0 64 3");
+        let bounds = all_begun(&synced);
+        assert!(synced.check(&with(&synced, 0, &mixed), bounds).is_err());
+        assert_eq!(synced.check(&with(&synced, 0, &new), bounds), Ok(()));
+    }
+
+    #[test]
+    fn what_grows_has_its_bytes() {
+        let grown = history("create foo\nwrite foo 0 100 1", "write foo end 8000 2");
+        let bounds = all_begun(&grown);
+        let (old, new) = (data(1, 0, 100), data(2, 100, 8000));
+        let whole = [old.clone(), new.clone()].concat();
+        assert_eq!(grown.check(&with(&grown, 0, &whole), bounds), Ok(()));
+        assert_eq!(grown.check(&with(&grown, 0, &old), bounds), Ok(()));
+        let zeroes = [&old[..], &new[..4000], &[0; 4000]].concat();
+        assert!(grown.check(&with(&grown, 0, &zeroes), bounds).is_err());
+        let short = &whole[..4196];
+        let verdict = grown.check(&with(&grown, 0, short), bounds).unwrap_err();
+        assert!(verdict.contains("has 4196 B"), "{verdict}");
+        // Behind an allocation that nobody synced the write for, zeroes are what was there.
+        let grown = history(
+            "create foo\nwrite foo 0 100 1",
+            "write foo end 8000 2\ntruncate foo 9000\nfsync .",
+        );
+        let mut zeroes = old.clone();
+        zeroes.resize(9000, 0);
+        let bounds = all_begun(&grown);
+        assert_eq!(grown.check(&with(&grown, 0, &zeroes), bounds), Ok(()));
+        assert!(grown.check(&with(&grown, 0, &old), bounds).is_err());
+    }
+
+    #[test]
+    fn what_a_truncation_took_does_not_come_back() {
+        let cut = history(
+            "create foo\nwrite foo 0 8192 1",
+            "truncate foo 100\ntruncate foo 8192\nfsync .",
+        );
+        let bounds = all_begun(&cut);
+        let old = data(1, 0, 8192);
+        assert!(cut.check(&with(&cut, 0, &old), bounds).is_err());
+        let mut zeroes = old[..100].to_vec();
+        zeroes.resize(8192, 0);
+        assert_eq!(cut.check(&with(&cut, 0, &zeroes), bounds), Ok(()));
+        // Without the sync it may.
+        let early = Bounds {
+            committed: 0,
+            ..bounds
+        };
+        assert_eq!(cut.check(&with(&cut, 0, &old), early), Ok(()));
+        assert_eq!(cut.check(&with(&cut, 0, &old[..100]), early), Ok(()));
+        assert!(cut.check(&with(&cut, 0, &old[..4096]), early).is_err());
+    }
+
+    #[test]
+    fn a_hole_takes_whole_pages_for_good_and_its_ends_like_a_write() {
+        let holed = history(
+            "create foo\nwrite foo 0 12288 1",
+            "fallocate foo punch 1000 8000\nfsync .",
+        );
+        let bounds = all_begun(&holed);
+        let mut bytes = data(1, 0, 12288);
+        assert!(holed.check(&with(&holed, 0, &bytes), bounds).is_err());
+        bytes[4096..8192].fill(0);
+        assert_eq!(holed.check(&with(&holed, 0, &bytes), bounds), Ok(()));
+        bytes[8192..9000].fill(0);
+        assert_eq!(holed.check(&with(&holed, 0, &bytes), bounds), Ok(()));
+        bytes[9000..9100].fill(0);
+        assert!(holed.check(&with(&holed, 0, &bytes), bounds).is_err());
+    }
+}

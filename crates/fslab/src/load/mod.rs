@@ -1,0 +1,26 @@
+//! Loads of file systems: simulated threads that use one in virtual time.
+mod draw;
+mod error;
+mod files;
+mod flow;
+mod hardware;
+mod measure;
+#[cfg(test)]
+mod plain;
+mod result;
+mod runner;
+mod spec;
+mod stage;
+mod store;
+mod sync;
+mod vfs;
+mod ycsb;
+
+pub use error::LoadError;
+pub use hardware::Scale;
+pub use measure::Latency;
+pub use result::{Conditions, LoadResult};
+pub use runner::{Setup, run};
+pub use spec::{
+    Distribution, FilesSpec, LOADS, Load, Shipped, Step, StoreSpec, ThreadsSpec, shipped,
+};

@@ -1,0 +1,202 @@
+//! What came of a load.
+
+use super::measure::{Latency, Recorder};
+use super::runner::Setup;
+use super::spec::Load;
+use bytefs::{Class, FsStats};
+use device::Counters;
+use device::metrics::metrics;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use units::Picos;
+use units::parameter::Texts;
+
+/// What a load was run on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Conditions {
+    /// Its name on the command line.
+    pub load: String,
+    /// Its name in tables.
+    pub title: String,
+    /// How changes were made durable.
+    pub personality: String,
+    /// The preset of the device.
+    pub device: String,
+    /// By how much everything was smaller than the paper's.
+    pub scale: u64,
+    /// Of all random streams.
+    pub seed: u64,
+    /// Processors.
+    pub cores: u32,
+    /// Threads by name.
+    pub threads: BTreeMap<String, u32>,
+    /// Pages of files that the host could cache, in bytes.
+    pub cache_bytes: u64,
+    /// Costs of the file system's code, in picoseconds.
+    pub costs_ps: BTreeMap<String, u64>,
+    /// Every parameter of the device.
+    pub device_configuration: BTreeMap<String, String>,
+}
+
+impl Conditions {
+    pub(crate) fn new(name: &str, load: &Load, setup: &Setup, preset: &str, texts: &Texts) -> Self {
+        let mut threads: BTreeMap<String, u32> = BTreeMap::new();
+        for group in &load.threads {
+            threads.insert(group.name.clone(), group.count);
+        }
+        if let Some(store) = &load.store {
+            threads.insert("client".to_owned(), store.threads);
+        }
+        let costs = [
+            ("operation", setup.costs.operation),
+            ("change", setup.costs.change),
+            ("page", setup.costs.page),
+            ("compare", setup.costs.compare),
+            ("commit", setup.costs.commit),
+        ];
+        let cache = setup.scale.of_bytes(setup.cache, units::Bytes::from_mib(1));
+        let sections = texts.iter().flat_map(|(section, keys)| {
+            let whole = move |(key, text): &(_, String)| (format!("{section}.{key}"), text.clone());
+            keys.iter().map(whole)
+        });
+        Self {
+            load: name.to_owned(),
+            title: load.title.clone(),
+            personality: setup.personality.to_string(),
+            device: preset.to_owned(),
+            scale: setup.scale.get(),
+            seed: setup.seed,
+            cores: setup.cores,
+            threads,
+            cache_bytes: cache.get(),
+            costs_ps: costs
+                .map(|(name, span)| (name.to_owned(), span.get()))
+                .into(),
+            device_configuration: sections.collect(),
+        }
+    }
+}
+
+/// What a file system and its device have counted up to a moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Totals {
+    /// What only grows.
+    counters: BTreeMap<String, u64>,
+    /// What rises and falls.
+    standing: BTreeMap<String, u64>,
+}
+
+impl Totals {
+    pub fn of(files: &FsStats, device: &Counters) -> Self {
+        let mut counters = BTreeMap::new();
+        let mut standing = BTreeMap::new();
+        for class in Class::ALL {
+            let traffic = files.of(class);
+            for (what, bytes) in [
+                ("written_by_bytes", traffic.bytes_written),
+                ("read_by_blocks", traffic.blocks_read),
+                ("written_by_blocks", traffic.blocks_written),
+            ] {
+                counters.insert(format!("{}_{what}", class.name()), bytes);
+            }
+        }
+        for (name, count) in [
+            ("batches", files.batches),
+            ("batch_lines", files.batch_lines),
+            ("pages_by_bytes", files.pages_by_bytes),
+            ("pages_by_blocks", files.pages_by_blocks),
+            ("read", files.read),
+            ("written", files.written),
+            ("syncs", files.syncs),
+            ("flushes", files.flushes),
+            ("trims", files.trims),
+        ] {
+            counters.insert(format!("fs_{name}"), count);
+        }
+        for (name, count) in [
+            ("cached_pages", files.cached_pages),
+            ("dirty_pages", files.dirty_pages),
+            ("duplicate_pages", files.duplicate_pages),
+        ] {
+            standing.insert(format!("fs_{name}"), count);
+        }
+        for metric in metrics(device) {
+            let of = match metric.grows {
+                true => &mut counters,
+                false => &mut standing,
+            };
+            of.insert(format!("device_{}", metric.name), metric.value);
+        }
+        Self { counters, standing }
+    }
+
+    /// What was counted since an earlier moment; what rises and falls as it is now.
+    fn since(&self, earlier: &Self) -> BTreeMap<String, u64> {
+        let grown = self.counters.iter().map(|(name, count)| {
+            let before = earlier.counters.get(name).copied().unwrap_or(0);
+            (name.clone(), count.saturating_sub(before))
+        });
+        let standing = self
+            .standing
+            .iter()
+            .map(|(name, value)| (name.clone(), *value));
+        grown.chain(standing).collect()
+    }
+}
+
+/// What came of a load.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LoadResult {
+    /// What it was run on.
+    pub conditions: Conditions,
+    /// Operations of all threads in the measured part.
+    pub operations: u64,
+    /// From its begin to the end of its last counted thread, in picoseconds.
+    pub virtual_time_ps: u64,
+    /// Of virtual time.
+    pub operations_per_second: f64,
+    /// By kind of operation.
+    pub latencies: BTreeMap<String, Latency>,
+    /// Bytes that programs have read.
+    pub application_read_bytes: u64,
+    /// Bytes that programs have written.
+    pub application_written_bytes: u64,
+    /// What file system and device have counted in the measured part.
+    pub measured: BTreeMap<String, u64>,
+    /// The same with the sync and the drain of the device's log behind it.
+    pub synced: BTreeMap<String, u64>,
+}
+
+impl LoadResult {
+    pub(crate) fn new(
+        conditions: Conditions,
+        took: Picos,
+        recorder: &Recorder,
+        (before, after, synced): (&Totals, &Totals, &Totals),
+    ) -> Self {
+        let latencies = recorder.latencies();
+        let operations = latencies.values().map(|of| of.operations).sum();
+        let (read, written) = recorder.bytes();
+        let per_second = match took.get() {
+            0 => 0.0,
+            picos => operations as f64 / (picos as f64 / 1e12),
+        };
+        Self {
+            conditions,
+            operations,
+            virtual_time_ps: took.get(),
+            operations_per_second: per_second,
+            latencies,
+            application_read_bytes: read,
+            application_written_bytes: written,
+            measured: after.since(before),
+            synced: synced.since(before),
+        }
+    }
+
+    /// As JSON, in the order of fields and of names.
+    pub fn json(&self) -> Value {
+        serde_json::to_value(self).expect("a result is JSON")
+    }
+}

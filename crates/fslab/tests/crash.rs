@@ -1,0 +1,129 @@
+//! Power cuts under ByteFS: every sequence of one operation, samples of two and three.
+
+use bytefs::Personality;
+use device::DeviceConfig;
+use fslab::crash::{
+    Campaign, Finding, Options, Outcome, Sequence, Tally, shrink, small_device, small_drive,
+};
+
+/// Every how many cuts the device itself is cut too, which costs as much as fifty of the others.
+const DEVICE_EVERY: u32 = 16;
+
+/// Free blocks of a nearly full file system: some are kept for metadata, and what is left behind a
+/// cut is used too.
+const FEW_BLOCKS: u64 = 80;
+
+fn campaign(length: u32, sequences: u64) -> Campaign {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    Campaign {
+        device: small_device().unwrap(),
+        personality: Personality::ByteFs,
+        length,
+        seed: number("FSLAB_SEED").unwrap_or(15),
+        sequences: number("FSLAB_SEQUENCES").unwrap_or(sequences),
+        free_blocks: None,
+        options: Options {
+            device_every: DEVICE_EVERY,
+            ..Options::FULL
+        },
+        threads: 2,
+        enough: 10,
+    }
+}
+
+fn check(campaign: &Campaign) {
+    let outcome: Outcome = campaign.run(|_| true).unwrap();
+    let (personality, length) = (campaign.personality, campaign.length);
+    println!("{personality}, length {length}: {}", outcome.tally);
+    let shown: Vec<String> = outcome
+        .findings
+        .iter()
+        .map(|(number, found)| {
+            let least: Finding = shrink(&campaign.lab().unwrap(), found);
+            format!("sequence {number}:\n{least}\n")
+        })
+        .collect();
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+    assert_eq!(outcome.impossible, 0);
+    assert!(outcome.tally.points > 10 * outcome.tally.sequences);
+}
+
+/// Another personality: a sample, for those that journal on the host have many more requests in
+/// flight.
+fn check_other(personality: Personality, device: DeviceConfig) {
+    let mut campaign = campaign(1, 8);
+    campaign.options.recovery_every = 64;
+    check(&Campaign {
+        personality,
+        device,
+        ..campaign
+    });
+}
+
+#[test]
+fn bytefs_log_survives_every_cut() {
+    check_other(Personality::ByteFsLog, small_device().unwrap());
+}
+
+#[test]
+fn bytefs_dual_survives_every_cut() {
+    check_other(Personality::ByteFsDual, small_drive().unwrap());
+}
+
+#[test]
+fn ext4_like_survives_every_cut() {
+    check_other(Personality::Ext4Like, small_drive().unwrap());
+}
+
+#[test]
+fn pmfs_like_survives_every_cut() {
+    check_other(Personality::PmfsLike, small_drive().unwrap());
+}
+
+#[test]
+fn every_sequence_of_one_operation_survives_every_cut() {
+    check(&campaign(1, u64::MAX));
+}
+
+/// Sequences that have found something once, or must find a planted bug that samples miss.
+const KNOWN: [&str; 5] = [
+    "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\n",
+    "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\ntruncate foo 9000\n",
+    "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\nwrite foo 96 64 2\n",
+    "---\ncreate foo\nwrite foo end 4196 1\nwrite foo 64 64 2 direct\nwrite foo end 64 3\n",
+    "---\ncreate foo\nwrite foo end 4196 1\nwrite foo 64 64 2 direct\nfallocate foo zero 100 8000\n",
+];
+
+#[test]
+fn known_sequences_survive_every_cut() {
+    let lab = campaign(1, 1).lab().unwrap();
+    let mut tally = Tally::default();
+    for text in KNOWN {
+        let sequence = Sequence::parse(text).unwrap();
+        if let Err(finding) = lab.run(&sequence, &mut tally) {
+            panic!("{finding}");
+        }
+    }
+    println!("known: {tally}");
+}
+
+/// Blocks that were freed are given out again within the sequence.
+#[test]
+fn a_nearly_full_file_system_survives_every_cut() {
+    for (length, sequences) in [(1, u64::MAX), (2, 80)] {
+        check(&Campaign {
+            free_blocks: Some(FEW_BLOCKS),
+            ..campaign(length, sequences)
+        });
+    }
+}
+
+#[test]
+fn sequences_of_two_operations_survive_every_cut() {
+    check(&campaign(2, 150));
+}
+
+#[test]
+fn sequences_of_three_operations_survive_every_cut() {
+    check(&campaign(3, 100));
+}

@@ -1,0 +1,116 @@
+//! Loads on real file systems in virtual time: each at a tiny scale, on every personality.
+
+use bytefs::Personality;
+use device::config::Layer;
+use fslab::load::{LOADS, LoadResult, Scale, Setup, run, shipped};
+
+/// A host of four cores, and as little of a load as there can be.
+fn setup(name: &str, personality: Personality) -> Setup {
+    // Files of the data base are not divided, so the device cannot be as small.
+    let scale = Scale::new(if name == "oltp" { 256 } else { 1024 });
+    let mut setup = Setup::new(personality, scale.unwrap());
+    setup.cores = 4;
+    setup
+}
+
+fn result(name: &str, setup: &Setup) -> LoadResult {
+    let load = shipped(name).unwrap().load().unwrap();
+    run(name, &load, setup).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What must hold of any result.
+fn check(name: &str, personality: Personality, result: &LoadResult) {
+    let what = format!("{name} on {personality}");
+    assert!(
+        result.operations > 0 && result.virtual_time_ps > 0,
+        "{what}"
+    );
+    let counts = |key: &str| result.synced[key];
+    // The file system counts what the application does; the store of keys does more.
+    if !name.starts_with("ycsb") {
+        let counted = (result.measured["fs_read"], result.measured["fs_written"]);
+        let asked = (
+            result.application_read_bytes,
+            result.application_written_bytes,
+        );
+        assert_eq!(counted, asked, "{what}");
+    }
+    // What it says that it has moved is what the device says.
+    let to_device = counts("metadata_written_by_blocks")
+        + counts("journal_written_by_blocks")
+        + counts("data_written_by_blocks");
+    assert_eq!(
+        to_device,
+        counts("device_block_port_to_device_bytes"),
+        "{what}"
+    );
+    if !personality.writes_bytes() {
+        assert_eq!(counts("device_byte_port_to_device_bytes"), 0, "{what}");
+    }
+    if personality.needs_transactions() {
+        assert_eq!(
+            counts("journal_written_by_blocks"),
+            0,
+            "{what}: it has no journal"
+        );
+    }
+}
+
+#[test]
+fn every_load_runs_on_every_personality() {
+    for shipped in LOADS {
+        for personality in Personality::ALL {
+            let result = result(shipped.name, &setup(shipped.name, personality));
+            check(shipped.name, personality, &result);
+        }
+    }
+}
+
+#[test]
+fn a_run_gives_the_same_bytes_again_and_another_seed_others() {
+    for name in ["varmail", "ycsb-a"] {
+        let mut setup = setup(name, Personality::ByteFs);
+        let once = result(name, &setup).json().to_string();
+        assert_eq!(once, result(name, &setup).json().to_string(), "{name}");
+        setup.seed = 2;
+        let other = result(name, &setup);
+        let times = |text: &str| text.contains(&other.virtual_time_ps.to_string());
+        assert!(!times(&once), "{name}: another seed, other times");
+    }
+}
+
+#[test]
+fn what_a_run_cannot_be_is_one_sentence() {
+    let load = shipped("oltp").unwrap().load().unwrap();
+    let sentence = |change: fn(&mut Setup)| {
+        let mut setup = setup("oltp", Personality::Ext4Like);
+        change(&mut setup);
+        run("oltp", &load, &setup).unwrap_err().to_string()
+    };
+    let cores = sentence(|setup| setup.cores = 0);
+    assert_eq!(cores, "--cores is 0; it must be 1 to 1024");
+    let threads = sentence(|setup| setup.threads = Some(0));
+    assert_eq!(threads, "--threads is 0; it must be 1 to 4096");
+    let preset = sentence(|setup| setup.preset = Some("bytefs-cash".to_owned()));
+    assert!(
+        preset.contains("there is no device preset bytefs-cash"),
+        "{preset}"
+    );
+    let full = sentence(|setup| {
+        let fewer = Layer::assignment("nand.channels=1").unwrap();
+        setup.layers = vec![fewer];
+    });
+    assert!(full.contains("is full") && !full.contains('\n'), "{full}");
+}
+
+#[test]
+fn threads_of_one_kind_can_be_more_or_fewer() {
+    let mut few = setup("varmail", Personality::ByteFs);
+    few.threads = Some(1);
+    let one = result("varmail", &few);
+    few.threads = Some(8);
+    let eight = result("varmail", &few);
+    let syncs = |result: &LoadResult| result.latencies["fsync"].operations;
+    assert_eq!(syncs(&one), syncs(&eight));
+    assert!(one.virtual_time_ps > 2 * eight.virtual_time_ps);
+}

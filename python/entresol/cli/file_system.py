@@ -1,0 +1,184 @@
+"""`entresol mkfs`, `entresol fsck` and `entresol fs`: file systems on devices."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from entresol import core, mounts, quantity
+from entresol.cli import fs_bench, serving
+from entresol.cli.options import JsonOption
+from entresol.core import Json
+from entresol.errors import UserError
+from entresol.summary import to_text
+from entresol.terminal import print_table
+
+PROBLEMS_FOUND = 1
+"""Exit code of `fsck` when something is wrong that was not repaired."""
+BLOCK = 4096
+
+ImageArgument = Annotated[
+    Path, typer.Argument(metavar="IMAGE", help="What `device create` made; nobody uses it.")
+]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="In a mounted file system.")]
+
+app = typer.Typer(help="Look into file systems, and measure them.", rich_markup_mode=None)
+
+
+def register(parent: typer.Typer) -> None:
+    """Adds the commands."""
+    parent.command("mkfs")(mkfs)
+    parent.command("fsck")(fsck)
+    fs_bench.register(app)
+    parent.add_typer(app, name="fs")
+
+
+def mkfs(
+    image: ImageArgument,
+    personality: Annotated[
+        str,
+        typer.Option(
+            "--personality",
+            metavar="NAME",
+            help="How changes survive: bytefs, bytefs-log, bytefs-dual, ext4-like, pmfs-like.",
+        ),
+    ] = "bytefs",
+    inodes: Annotated[
+        int | None,
+        typer.Option(
+            "--inodes", metavar="N", min=16, max=2**32 - 2, help="Files that there can be."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if something is on the device, which is lost.")
+    ] = False,
+) -> None:
+    """Make an empty file system on a device, and print the image's path."""
+    options: Json = {
+        "personality": personality,
+        "inodes": inodes,
+        "uuid": uuid.uuid4().hex,
+        "now_ns": time.time_ns(),
+        "uid": os.getuid(),
+        "gid": os.getgid(),
+        "force": force,
+    }
+    made = core.fs_make(image, options)
+    size = quantity.size(made["size_bytes"])
+    print(
+        f"{made['personality']} on {size}; mount it with entresol mount {image} DIR",
+        file=sys.stderr,
+    )
+    print(image)
+
+
+def fsck(
+    image: ImageArgument,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what can be, and say what was done.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a file system against itself. What a power cut left is recovered first.
+
+    Exit code 0 if it is sound or everything was repaired, 1 otherwise.
+    """
+    found = core.fs_check(image, repair=repair)
+    problems = found["problems"]
+    left = sum(problem["repaired"] is None for problem in problems)
+    if as_json:
+        sys.stdout.write(to_text(found))
+    else:
+        for problem in problems:
+            done = problem["repaired"]
+            print(problem["what"] if done is None else f"{problem['what']}; {done}")
+        _print_summary(image, found, left, repair)
+    if left:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+def _print_summary(image: Path, found: Json, left: int, repair: bool) -> None:
+    count = len(found["problems"])
+    repaired = f", {count - left:,} of them repaired" if repair and count else ""
+    recovered = "; it was not unmounted and is recovered" if found["was_recovered"] else ""
+    directories = "directory" if found["directories"] == 1 else "directories"
+    print(
+        f"{image}: {serving.many(count, 'problem')}{repaired}; "
+        f"{found['directories']:,} {directories}, {serving.many(found['files'], 'file')}, "
+        f"{serving.many(found['blocks'], 'block')} in use{recovered}"
+    )
+
+
+@app.command()
+def stat(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Say what a file's inode holds, and how its bytes lie."""
+    number, where = _found(file)
+    if as_json:
+        sys.stdout.write(to_text(where))
+        return
+    extents = where["extents"]
+    unwritten = sum(extent["count"] for extent in extents if not extent["is_written"])
+    rows = [
+        ("inode", f"{number} (generation {where['generation']})"),
+        ("size", f"{where['size_bytes']:,} B"),
+        ("blocks", f"{where['blocks']:,} of {quantity.size(BLOCK)}"),
+        ("names", f"{where['links']:,}"),
+        ("extents", f"{len(extents):,}"),
+        ("blocks that read as zeroes", f"{unwritten:,}"),
+    ]
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in rows:
+        table.add_row(Text(name), Text(value))
+    print_table(Console(highlight=False), table)
+
+
+@app.command("map")
+def map_command(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Say in which blocks of the device a file's bytes are."""
+    _, where = _found(file)
+    if as_json:
+        sys.stdout.write(to_text(where))
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("from byte", "bytes", "from block", "blocks", "what"):
+        table.add_column(title, justify="left" if title == "what" else "right")
+    for extent in where["extents"]:
+        table.add_row(
+            f"{extent['page'] * BLOCK:,}",
+            f"{extent['count'] * BLOCK:,}",
+            f"{extent['block']:,}",
+            f"{extent['count']:,}",
+            "written" if extent["is_written"] else "reads as zeroes",
+        )
+    print_table(Console(highlight=False), table)
+
+
+@app.command()
+def sync(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A mounted file system, or a file in it.")
+    ],
+) -> None:
+    """Have everything written to a file system survive a power cut, as syncfs would.
+
+    Linux does not pass syncfs on to file systems of FUSE.
+    """
+    mounts.around(mounts.absolute(directory)).sync()
+
+
+def _found(file: Path) -> tuple[int, Json]:
+    path = mounts.absolute(file)
+    there = mounts.around(path)
+    number = path.lstat().st_ino
+    if number >= 2**32:
+        raise UserError(f"{file}: is the server's own and on no device; name another file.")
+    return number, there.map(number)

@@ -1,0 +1,234 @@
+"""`entresol mount` and `entresol umount`: file systems that programs use."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entresol import core, mounts, quantity, units
+from entresol.choices import Pace
+from entresol.cli import serving
+from entresol.core import Json
+from entresol.errors import Failed, UserError, did_you_mean
+
+OPTIONS = ("allow_other", "writeback", "ro")
+END_SECONDS = 600
+"""Within which a server has written everything, or something is wrong with it."""
+
+DirectoryArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Where the file system is mounted.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("mount")(mount_command)
+    app.command("umount")(umount_command)
+
+
+def mount_command(
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="What `mkfs` was made on.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An empty directory, or one to be made.")
+    ],
+    pace: Annotated[
+        Pace, typer.Option("--pace", help="Whether programs wait for the device's time.")
+    ] = Pace.NONE,
+    daemon: Annotated[
+        bool,
+        typer.Option("--daemon", help="Return when it is mounted, and serve in the background."),
+    ] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            metavar="allow_other,writeback,ro",
+            help="Let other users in; let the kernel gather writes; change nothing.",
+        ),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option("--cache", metavar="SIZE", help="Pages of files kept in memory, else 256MiB."),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", metavar="N", min=1, max=64, help="That hear the kernel."),
+    ] = None,
+    background: Annotated[bool, typer.Option("--in-background", hidden=True)] = False,
+) -> None:
+    """Mount the file system on an image, in one process with the device, until it is unmounted.
+
+    In the foreground Ctrl-C, SIGTERM and the end of its terminal unmount it too.
+    """
+    wanted = _read_options(options or ())
+    wanted |= {
+        "real_pace": pace is Pace.REAL,
+        "cache_bytes": None if cache is None else units.size_of(cache, "--cache"),
+        "threads": threads,
+    }
+    if daemon:
+        _start_daemon(sys.argv[1:])
+        return
+    say = _Saying(image, bool(wanted["allow_other"]), background)
+    with _there(directory), serving.ends_with_its_terminal():
+        served = core.fs_mount(image, directory, wanted, say.mounted, serving.say_stopped(image))
+    if not background:
+        typer.echo(_report(served))
+        if served["is_open"]:
+            still = f"{directory}: files were still open; whoever has them open gets errors now"
+            typer.echo(still, err=True)
+
+
+@contextmanager
+def _there(directory: Path) -> Iterator[None]:
+    """Makes a directory that is not there; it goes again if nothing was mounted at it."""
+    try:
+        directory.mkdir()
+    except OSError:  # It is there, or cannot be: the core says what is wrong with it.
+        yield
+        return
+    try:
+        yield
+    except Exception:
+        directory.rmdir()
+        raise
+
+
+def _read_options(texts: Sequence[str]) -> Json:
+    wanted: Json = {"allow_other": False, "writeback": False, "read_only": False}
+    for word in (word for text in texts for word in text.split(",")):
+        if word not in OPTIONS:
+            known = f"known are {', '.join(OPTIONS)}."
+            raise UserError(f"-o {word}: is no option; {known}{did_you_mean(word, OPTIONS)}")
+        wanted["read_only" if word == "ro" else word] = True
+    return wanted
+
+
+@dataclass(frozen=True)
+class _Saying:
+    """What a server says of itself."""
+
+    image: Path
+    for_others: bool
+    in_background: bool
+
+    def mounted(self, told: Json) -> None:
+        """It is mounted."""
+        place = told["directory"]
+        if told["mended"]:
+            typer.echo(f"{place}: a killed server's mount is taken away", err=True)
+        audience = "all users of this machine" if self.for_others else "programs of this user"
+        end = f"entresol umount {place} ends it" if self.in_background else "Ctrl-C unmounts it"
+        free = f"{quantity.size(told['free_bytes'])} of {quantity.size(told['size_bytes'])} free"
+        typer.echo(f"{self.image}: mounted at {place}, {free}, for {audience}; {end}")
+        sys.stdout.flush()
+        if self.in_background:
+            sys.stderr.flush()
+            # Nobody reads on: who started this has gone.
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in (1, 2):
+                os.dup2(nothing, stream)
+            os.close(nothing)
+
+
+def _report(served: Json) -> str:
+    requests = serving.many(served["requests"], "request")
+    clock = quantity.duration(served["device_clock_ps"])
+    return (
+        f"served {requests}; {served['errors']:,} failed; the device's clock is at {clock}"
+        f"{serving.lag(served['lag'])}; everything written is in the image"
+    )
+
+
+def _start_daemon(words: Sequence[str]) -> None:
+    """Starts the same command as a process of its own, and returns when it has mounted."""
+    same = [word for word in words if word != "--daemon"]
+    if "mount" not in same:  # Called from Python, not from a shell.
+        raise UserError("--daemon: works from the command line only; leave it out.")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "entresol", *same, "--in-background"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert child.stdout is not None and child.stderr is not None, "they are pipes"
+    try:
+        line = child.stdout.readline().decode()
+        said = child.stderr.read().decode() if not line else ""
+    except KeyboardInterrupt:
+        child.terminate()
+        child.wait()
+        raise
+    if line:
+        typer.echo(line, nl=False)
+        return
+    sys.stderr.write(said)
+    raise typer.Exit(child.wait() or 1)
+
+
+def umount_command(
+    directory: DirectoryArgument,
+    lazy: Annotated[
+        bool,
+        typer.Option("--lazy", help="Hide it at once; it ends when the last open file is closed."),
+    ] = False,
+) -> None:
+    """Unmount a file system, and return when everything is in its image and that is free."""
+    place = mounts.absolute(directory)
+    if mounts.is_dead(place):
+        _unmount(place, lazy=True)
+        typer.echo(f"{place}: a killed server's mount is taken away")
+        return
+    place = place.resolve()
+    told = mounts.at(place).stats()
+    server = _process(told["server_pid"])
+    _unmount(place, lazy=lazy)
+    if lazy:
+        typer.echo(f"{place}: its server ends when the last open file is closed")
+        return
+    if server is not None and not _has_ended(server):
+        raise Failed(
+            f"{place}: is unmounted, and its server, process {told['server_pid']}, still works "
+            f"after {END_SECONDS} s; look at it."
+        )
+
+
+def _process(number: int) -> int | None:
+    try:
+        return os.pidfd_open(number)
+    except OSError:  # It has ended, or it is in another container.
+        return None
+
+
+def _has_ended(process: int) -> bool:
+    waiting = select.poll()
+    waiting.register(process, select.POLLIN)
+    has_ended = bool(waiting.poll(END_SECONDS * 1000))
+    os.close(process)
+    return has_ended
+
+
+def _unmount(place: Path, *, lazy: bool) -> None:
+    if os.geteuid() == 0:
+        words = ["umount", *(["-l"] if lazy else []), "--", str(place)]
+    else:
+        if shutil.which("fusermount3") is None:
+            raise Failed(f"{place}: only root unmounts without fusermount3; install fuse3.")
+        words = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(place)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    if "busy" in done.stderr.lower():
+        raise UserError(f"{place}: is in use; close what is open in it, or give --lazy.")
+    raise Failed(f"{place}: cannot be unmounted: {done.stderr.strip()}")

@@ -1,0 +1,86 @@
+"""Mounted file systems of ours, as who uses them finds them: `.entresol` in the root of each."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from entresol.core import Json
+from entresol.errors import Failed, UserError
+
+FOLDER = ".entresol"
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """One that is mounted."""
+
+    root: Path
+
+    def stats(self) -> Json:
+        """What it and its device have done."""
+        return _read(self.root / FOLDER / "stats")
+
+    def map(self, number: int) -> Json:
+        """Where an inode's bytes are."""
+        return _read(self.root / FOLDER / "map" / str(number))
+
+    def sync(self) -> None:
+        """Has everything survive a power cut."""
+        file = os.open(self.root / FOLDER / "sync", os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def is_dead(path: Path) -> bool:
+    """Whether a killed server left a mount here."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
+
+
+def at(path: Path) -> FileSystem:
+    """The file system that is mounted at a directory. Raises `UserError` if none of ours is."""
+    found = FileSystem(path)
+    if not path.is_mount() or not (path / FOLDER / "stats").is_file():
+        raise UserError(f"{path}: no file system of Entresol is mounted there; name its directory.")
+    return found
+
+
+def around(path: Path) -> FileSystem:
+    """The file system that a file is in. Raises `UserError` if it is none of ours."""
+    for parent in (path, *path.parents):
+        if parent.is_mount():
+            if (parent / FOLDER / "stats").is_file():
+                return FileSystem(parent)
+            break
+    raise UserError(f"{path}: is in no mounted file system of Entresol; name a file in one.")
+
+
+def absolute(named: Path) -> Path:
+    """A path without links in the directories that lead to it; its last part may be one. Raises
+    `UserError` if it is not there."""
+    whole = Path(os.path.abspath(named))  # noqa: PTH100 -- `absolute` keeps `..`.
+    try:
+        found = whole.parent.resolve(strict=True) / whole.name
+        found.lstat()
+    except OSError as error:
+        raise UserError(f"{named}: {error.strerror}; name a file of a mount.") from None
+    return found
+
+
+def _read(path: Path) -> Json:
+    try:
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}.") from None
+    assert isinstance(value, dict), "the server promises an object"
+    return value

@@ -1,0 +1,57 @@
+"""The figures of ByteFS."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from entresol.figures.entry import NO_MEAN, Figure
+from entresol.papers.bytefs import throughput, traffic
+from entresol.papers.bytefs.runs import LOADS, MACRO, MICRO, YCSB, on_systems
+
+UNNAMED = "an average of an unnamed kind; shown as arithmetic"
+CLASSES = ("Journals are their own part; the paper counts structures of metadata, of which our "
+           "file system counts the sum.")  # fmt: skip
+
+FIGURES = (
+    Figure("table2", "I/O amplification of file systems by blocks",
+           "Bytes between host and device over those that the application reads and writes.",
+           NO_MEAN, traffic.amplifications, traffic.draw_amplifications,
+           benches=partial(traffic.study_wants, MACRO), label="Table 2"),
+    Figure("1", "Traffic between host and device by class",
+           f"File systems by blocks alone. {CLASSES}", UNNAMED,
+           traffic.shares, traffic.draw_shares, benches=partial(traffic.study_wants,
+                                                               traffic.STUDIED)),
+    Figure("6", "Throughput",
+           "Operations per second over Ext4-like's; higher is better. YCSB is on a store of keys "
+           "of ours, not on RocksDB.", UNNAMED,
+           throughput.throughputs, throughput.draw_throughputs, benches=on_systems(*LOADS)),
+    Figure("7", "Latency of YCSB",
+           "Mean and 95th percentile over Ext4-like's; lower is better. The text's ratios are over "
+           "F2FS's.", NO_MEAN,
+           throughput.latencies, throughput.draw_latencies, benches=on_systems(*YCSB)),
+    Figure("8", "Traffic between host and device: micro-benchmarks",
+           f"Over Ext4-like's whole, where the paper has NOVA's. {CLASSES}", UNNAMED,
+           traffic.micro, traffic.draw_traffic, benches=on_systems(*MICRO)),
+    Figure("9", "Traffic between host and device: programs",
+           f"Over Ext4-like's whole. {CLASSES}", NO_MEAN,
+           traffic.macro, traffic.draw_traffic, benches=on_systems(*MACRO)),
+    Figure("10", "Flash traffic: micro-benchmarks",
+           "Bytes read and programmed, GC and the drain of the log included, over Ext4-like's. The "
+           "text's mean is over Figures 10 and 11.", UNNAMED,
+           traffic.flash_micro, traffic.draw_flash, benches=on_systems(*MICRO)),
+    Figure("11", "Flash traffic: programs",
+           "As Figure 10.", UNNAMED,
+           traffic.flash_macro, traffic.draw_flash, benches=on_systems(*MACRO)),
+    Figure("12", "Design steps",
+           "Throughput over Ext4-like's. ByteFS-Dual has no log and journals on the host. No "
+           "numbers were published.", NO_MEAN,
+           throughput.steps, throughput.draw_steps, benches=throughput.step_wants),
+    Figure("13", "Kinds of flash",
+           "Throughput over Ext4-like's on the flash of Table 4; read and program times in us, "
+           "with a star over CXL. Only 3/80 is in the text; the others are ours.", NO_MEAN,
+           throughput.flashes, throughput.draw_flashes, benches=throughput.flash_wants),
+    Figure("14", "Size of the write log",
+           "Throughput of ByteFS over that with 64 MiB; sizes are the paper's, before the scale. "
+           "No numbers were published.", NO_MEAN,
+           throughput.logs, throughput.draw_logs, benches=throughput.log_wants),
+)  # fmt: skip
