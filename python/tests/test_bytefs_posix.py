@@ -444,7 +444,9 @@ def test_free_room_is_told_and_comes_back(here: Path) -> None:
     (here / "f").unlink()
 
 
-def test_a_program_of_many_requests_finds_its_bytes(here: Path) -> None:
+def test_a_program_of_many_requests_finds_its_bytes(here: Path, tmp_path: Path) -> None:
+    # A file for each of fio's two jobs. It takes one file for both where its working directory
+    # has anything named as the job that is no file, and then each finds what the other wrote.
     fio = (
         "fio",
         "--name=v",
@@ -465,6 +467,7 @@ def test_a_program_of_many_requests_finds_its_bytes(here: Path) -> None:
     )
     for way in ways:
         done = subprocess.run(
-            (*fio, *way), capture_output=True, text=True, cwd="/tmp", check=False, timeout=60
+            (*fio, *way), capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60
         )
         assert done.returncode == 0 and "err= 0" in done.stdout, done.stdout + done.stderr
+        assert sorted(name.name for name in here.iterdir()) == ["v.0.0", "v.1.0"]
