@@ -21,6 +21,7 @@ fn campaign(length: u32, sequences: u64) -> Campaign {
         length,
         seed: number("FSLAB_SEED").unwrap_or(15),
         sequences: number("FSLAB_SEQUENCES").unwrap_or(sequences),
+        is_concurrent: false,
         free_blocks: None,
         options: Options {
             device_every: DEVICE_EVERY,
@@ -86,12 +87,14 @@ fn every_sequence_of_one_operation_survives_every_cut() {
 }
 
 /// Sequences that have found something once, or must find a planted bug that samples miss.
-const KNOWN: [&str; 5] = [
+const KNOWN: [&str; 6] = [
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\n",
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\ntruncate foo 9000\n",
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\nwrite foo 96 64 2\n",
     "---\ncreate foo\nwrite foo end 4196 1\nwrite foo 64 64 2 direct\nwrite foo end 64 3\n",
     "---\ncreate foo\nwrite foo end 4196 1\nwrite foo 64 64 2 direct\nfallocate foo zero 100 8000\n",
+    "mkdir A\n---\ncreate foo\nwrite foo 0 4196 1\nwrite foo 4096 8192 2 direct\n\
+     --- beside, behind 0 ns\nfsync foo\n",
 ];
 
 #[test]
@@ -126,4 +129,15 @@ fn sequences_of_two_operations_survive_every_cut() {
 #[test]
 fn sequences_of_three_operations_survive_every_cut() {
     check(&campaign(3, 100));
+}
+
+/// Two tasks at a time, an operation each, and two each.
+#[test]
+fn two_tasks_survive_every_cut() {
+    for (length, sequences) in [(2, 100), (4, 40)] {
+        check(&Campaign {
+            is_concurrent: true,
+            ..campaign(length, sequences)
+        });
+    }
 }

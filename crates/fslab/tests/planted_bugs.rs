@@ -21,6 +21,7 @@ fn found(bug: Bug) -> Option<String> {
                 length: *length,
                 seed: 15,
                 sequences: *sequences,
+                is_concurrent: false,
                 free_blocks: None,
                 options,
                 threads: 1,

@@ -403,7 +403,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         state.counters.0.written += data.len() as u64;
         if let Some(node) = state.nodes.get_mut(&ino) {
             node.epoch.change_all();
-            node.has_posted |= by_bytes;
+            node.posted += u64::from(by_bytes);
         }
         Ok(true)
     }

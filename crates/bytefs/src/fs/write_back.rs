@@ -53,10 +53,11 @@ enum Before {
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Writes the dirty pages of a file to the device, and has the running batch say where they
-    /// are. Durable they are when that batch is.
+    /// are. Durable they are when that batch is, or an earlier one.
     pub(super) async fn write_back(&self, ino: Ino) -> Result<(), FsError> {
         let gate = match self.state().nodes.get(&ino) {
-            Some(node) if !node.dirty.is_empty() => node.gate.clone(),
+            // Pages that somebody else writes back are not dirty any more, and in no batch yet.
+            Some(node) if !node.dirty.is_empty() || node.gate.is_closed() => node.gate.clone(),
             _ => return Ok(()),
         };
         let _passed = gate.pass().await;
@@ -229,15 +230,21 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if !data_only {
             self.put_pending_times(ino).await?;
         }
-        let has_posted = {
-            let mut state = self.state();
-            let node = state.nodes.get_mut(&ino);
-            node.is_some_and(|node| core::mem::take(&mut node.has_posted))
+        let posted = {
+            let state = self.state();
+            let node = state.nodes.get(&ino);
+            let node = node.filter(|node| node.posted > node.persisted);
+            node.map(|node| node.posted)
         };
         self.commit().await?;
-        if has_posted && self.shape.byte_domain == PersistenceDomain::Device {
+        if let Some(posted) = posted
+            && self.shape.byte_domain == PersistenceDomain::Device
+        {
             let done = self.device.persist().await;
             done.map_err(|error| self.fail(&error.to_string()))?;
+            if let Some(node) = self.state().nodes.get_mut(&ino) {
+                node.persisted = node.persisted.max(posted);
+            }
         }
         self.flush_blocks().await
     }
@@ -291,7 +298,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let state = self.state();
             let nodes = state.nodes.iter();
             let old = nodes.filter(|(_, node)| match older_than {
-                None => !node.dirty.is_empty() || node.written.is_some(),
+                None => {
+                    let is_changed = !node.dirty.is_empty() || node.written.is_some();
+                    is_changed || (node.is_regular && node.gate.is_closed())
+                }
                 Some(time) => {
                     (!node.dirty.is_empty() && node.dirty_since <= time)
                         || node.written.is_some_and(|written| written <= time)

@@ -87,8 +87,10 @@ pub(crate) struct Node {
     pub epoch: Epoch,
     /// The last batch that changed the inode.
     pub batch: BatchId,
-    /// Lines were posted to the device under no transaction.
-    pub has_posted: bool,
+    /// How often lines were posted to the device under no transaction.
+    pub posted: u64,
+    /// So many of them survive a power cut.
+    pub persisted: u64,
     /// Behind the last read, to see whether the next one goes on there.
     pub read_end: u64,
 }
@@ -108,7 +110,8 @@ impl Node {
             gate: Gate::default(),
             epoch: Epoch::default(),
             batch: BatchId(0),
-            has_posted: false,
+            posted: 0,
+            persisted: 0,
             read_end: 0,
         }
     }

@@ -6,10 +6,12 @@
 //! operations of a sequence and not only behind each, and the power is cut everywhere, not only
 //! behind syncs; a sync of everything ends each sequence.
 
+use crate::crash::contents::Contents;
 use crate::crash::model::Model;
-use crate::crash::op::{At, File, NoOperation, Op, Path, parse_all};
+use crate::crash::op::{At, File, NoOperation, Op, Path, parse_all, to_text};
 use bytefs::FileKind;
-use units::Stream;
+use std::fmt;
+use units::{Picos, Stream};
 
 /// What an operation needs.
 #[derive(Clone, Debug)]
@@ -53,24 +55,66 @@ pub struct Sequence {
     pub setup: Vec<Op>,
     /// What is cut.
     pub ops: Vec<Op>,
+    /// What another task does meanwhile.
+    pub beside: Option<Beside>,
 }
 
+/// What a second task does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Beside {
+    /// So long behind the first.
+    pub behind: Picos,
+    /// In this order.
+    pub ops: Vec<Op>,
+}
+
+/// What begins the second task's operations in a text.
+const BESIDE: &str = "--- beside, behind ";
+
 impl Sequence {
-    /// Of operations as text, with a line `---` behind those that are done and synced before.
+    /// Of operations as text, with a line `---` behind those that are done and synced before, and
+    /// one `--- beside, behind 3000 ns` before those of a second task.
     ///
     /// # Errors
     /// The first line that says no operation.
     pub fn parse(text: &str) -> Result<Self, NoOperation> {
+        let (text, beside) = match text.split_once(BESIDE) {
+            Some((text, beside)) => (text, Some(parse_beside(beside)?)),
+            None => (text, None),
+        };
         let (setup, ops) = text.split_once("---").unwrap_or(("", text));
         Ok(Self {
             setup: parse_all(setup)?,
             ops: parse_all(ops)?,
+            beside,
         })
     }
 
-    /// Whether every operation of it is done.
+    /// Whether every operation of it is done; of two tasks that of the first alone.
     pub fn is_sound(&self) -> bool {
         state_behind(&self.setup, &self.ops).is_some()
+    }
+}
+
+fn parse_beside(text: &str) -> Result<Beside, NoOperation> {
+    let (when, ops) = text.split_once('\n').unwrap_or((text, ""));
+    let nanos = when.trim().strip_suffix(" ns");
+    let nanos = nanos.and_then(|nanos| nanos.parse().ok());
+    let behind = nanos.ok_or_else(|| NoOperation(format!("{BESIDE}{when}")))?;
+    Ok(Beside {
+        behind: Picos::from_nanos(behind),
+        ops: parse_all(ops)?,
+    })
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}---\n{}", to_text(&self.setup), to_text(&self.ops))?;
+        let Some(beside) = &self.beside else {
+            return Ok(());
+        };
+        let nanos = beside.behind.get() / 1000;
+        write!(f, "{BESIDE}{nanos} ns\n{}", to_text(&beside.ops))
     }
 }
 
@@ -89,6 +133,9 @@ pub struct Ace {
     cores: Vec<Core>,
     length: u32,
 }
+
+/// How long behind the first task a second one begins at most: some operations and a sync.
+pub const LATEST: Picos = Picos::from_nanos(20_000);
 
 /// Directories that are always there.
 pub const DIRECTORIES: [&str; 2] = ["A", "B"];
@@ -124,6 +171,33 @@ impl Ace {
         Maker::default().make(&cores, prepare)
     }
 
+    /// The sequence of a number, with its second half done by another task that begins within
+    /// [`LATEST`] behind the first.
+    pub fn pair(&self, number: u64, prepare: Prepare) -> Option<Sequence> {
+        let sequence = self.sequence(number, prepare)?;
+        let first = Self {
+            cores: self.cores.clone(),
+            length: self.length / 2,
+        };
+        let rest = self.choices().pow(self.length - first.length);
+        let begun = first.sequence(number / rest, prepare)?;
+        let mut ops = on_open_files(&sequence.setup, sequence.ops);
+        let beside = ops.split_off(begun.ops.len().min(ops.len()));
+        let beside = beside.into_iter().flatten().map(with_own_number);
+        // Half of them begin at once: what they need is cached then, and their requests meet.
+        let mut stream = Stream::new(number, "fslab/beside");
+        let latest = LATEST.get() / 1000;
+        let behind = stream.below(2) * stream.below(latest + 1);
+        Some(Sequence {
+            setup: sequence.setup,
+            ops: ops.into_iter().flatten().collect(),
+            beside: Some(Beside {
+                behind: Picos::from_nanos(behind),
+                ops: beside.collect(),
+            }),
+        })
+    }
+
     /// So many numbers of sequences by chance, each once, in ascending order; all of them if there
     /// are no more.
     pub fn sample(&self, count: u64, seed: u64) -> Vec<u64> {
@@ -138,6 +212,71 @@ impl Ace {
         }
         chosen.into_iter().collect()
     }
+}
+
+/// The operations of a task beside another. Which file an operation is about is found out by its
+/// name first, and then it is done on that file, whatever its name is by then: so they are two
+/// operations, an open and one on what is open. Where the end of a file is, is said in bytes: a
+/// kernel lets one write to a file at a time, and looks for the end then.
+fn on_open_files(setup: &[Op], ops: Vec<Op>) -> Vec<Vec<Op>> {
+    let mut state = state_behind(setup, &[]).expect("a setup is done");
+    let mut all = Vec::new();
+    for mut op in ops {
+        if let Op::Write { file, at, .. } = &mut op {
+            let id = state.file(file).unwrap_or_default();
+            let size = state.contents(id).map_or(0, Contents::size);
+            if *at == At::End {
+                *at = At::Byte(size);
+            }
+        }
+        state.apply(&op).expect("a sequence is done");
+        // Numbers that no operation of the list has.
+        let number = FIRST_NUMBER + all.len() as u8;
+        all.push(match file_of(&mut op) {
+            Some(file) => {
+                let by_number = File::Open(number);
+                let File::Path(path) = core::mem::replace(file, by_number) else {
+                    unreachable!("operations of the list have names");
+                };
+                vec![Op::Open(path, number), op, Op::Close(number)]
+            }
+            None => vec![op],
+        });
+    }
+    all
+}
+
+const FIRST_NUMBER: u8 = 10;
+
+/// Which regular file an operation is about.
+fn file_of(op: &mut Op) -> Option<&mut File> {
+    let file = match op {
+        Op::Write { file, .. }
+        | Op::Truncate { file, .. }
+        | Op::Chmod { file, .. }
+        | Op::Fallocate { file, .. }
+        | Op::SetXattr { file, .. }
+        | Op::RemoveXattr { file, .. }
+        | Op::Fsync(file)
+        | Op::Fdatasync(file)
+        | Op::Read { file, .. }
+        | Op::Link { from: file, .. } => file,
+        _ => return None,
+    };
+    let is_directory = |path: &str| path == "." || DIRECTORIES.contains(&path);
+    match file {
+        File::Path(path) if !is_directory(path) => Some(file),
+        _ => None,
+    }
+}
+
+/// The operation with a number of an open file that the first task has not.
+fn with_own_number(mut op: Op) -> Op {
+    match &mut op {
+        Op::Open(_, number) | Op::Close(number) if *number < FIRST_NUMBER => *number += 100,
+        _ => {}
+    }
+    op
 }
 
 #[derive(Default)]
@@ -176,6 +315,7 @@ impl Maker {
         Some(Sequence {
             setup: self.setup,
             ops: self.ops,
+            beside: None,
         })
     }
 
@@ -355,7 +495,6 @@ fn cores() -> Vec<Core> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crash::op::to_text;
 
     #[test]
     fn every_operation_of_length_one_can_be_prepared_in_both_ways() {

@@ -2,10 +2,9 @@
 
 use crate::crash::ace::{Ace, Prepare, Sequence};
 use crate::crash::lab::{Finding, Lab, Options, Tally};
-use crate::crash::op::{File, Op, to_text};
+use crate::crash::op::{File, Op};
 use bytefs::{Allocate, Personality};
 use device::DeviceConfig;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -22,6 +21,8 @@ pub struct Campaign {
     pub seed: u64,
     /// How many sequences; all of the length, if there are no more.
     pub sequences: u64,
+    /// Two tasks do them, a half each, at a time.
+    pub is_concurrent: bool,
     /// Blocks that are left free before a sequence begins, so that freed ones are soon given out
     /// again; all that a new file system has, if it is not said.
     pub free_blocks: Option<u64>,
@@ -103,7 +104,11 @@ impl Campaign {
                 _ => &both[(number % 2) as usize..][..1],
             };
             for way in ways {
-                let Some(mut sequence) = ace.sequence(number, *way) else {
+                let made = match self.is_concurrent {
+                    true => ace.pair(number, *way),
+                    false => ace.sequence(number, *way),
+                };
+                let Some(mut sequence) = made else {
                     outcome.impossible += 1;
                     continue;
                 };
@@ -153,14 +158,10 @@ pub fn shrink(lab: &Lab, finding: &Finding) -> Finding {
     let mut is_shorter = true;
     while is_shorter {
         is_shorter = false;
-        let (setup, ops) = (least.sequence.setup.len(), least.sequence.ops.len());
-        for at in (0..setup + ops).rev() {
+        let count = lists(&mut least.sequence).map(|list| list.len()).sum();
+        for at in (0..count).rev() {
             let mut sequence = least.sequence.clone();
-            let (list, at): (&mut Vec<Op>, usize) = match at < setup {
-                true => (&mut sequence.setup, at),
-                false => (&mut sequence.ops, at - setup),
-            };
-            list.remove(at);
+            remove(&mut sequence, at);
             if sequence.ops.is_empty() || !sequence.is_sound() {
                 continue;
             }
@@ -173,8 +174,20 @@ pub fn shrink(lab: &Lab, finding: &Finding) -> Finding {
     least
 }
 
-impl fmt::Display for Sequence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}---\n{}", to_text(&self.setup), to_text(&self.ops))
+/// All operations of a sequence.
+fn lists(sequence: &mut Sequence) -> impl Iterator<Item = &mut Vec<Op>> {
+    let beside = sequence.beside.iter_mut().map(|beside| &mut beside.ops);
+    [&mut sequence.setup, &mut sequence.ops]
+        .into_iter()
+        .chain(beside)
+}
+
+fn remove(sequence: &mut Sequence, mut at: usize) {
+    for list in lists(sequence) {
+        if at < list.len() {
+            list.remove(at);
+            return;
+        }
+        at -= list.len();
     }
 }

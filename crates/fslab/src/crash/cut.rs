@@ -6,7 +6,8 @@ use crate::crash::image::{Image, LINE};
 use crate::crash::journal::{Event, Journal};
 use crate::crash::judge::{Seen, checked, examine, mount_options};
 use crate::crash::lab::{Lab, Record, Tally};
-use crate::crash::oracle::{Bounds, History};
+use crate::crash::op::Op;
+use crate::crash::oracle::{History, Progress};
 use crate::crash::power::Power;
 use crate::crash::tree::Tree;
 use bytefs::FileSystem;
@@ -24,10 +25,11 @@ pub(super) type Wrong = (String, String);
 /// Judges the cuts of a sequence.
 pub(super) struct Judge<'a> {
     lab: &'a Lab,
-    history: &'a History,
+    histories: &'a [History],
+    ops: &'a [Op],
     /// By the digest of bytes: what is seen of them.
     seen: BTreeMap<u64, Rc<Result<Tree, String>>>,
-    judged: BTreeSet<(u64, Bounds)>,
+    judged: BTreeSet<(u64, Progress)>,
     tally: &'a mut Tally,
     states: u64,
     stream: Stream,
@@ -38,7 +40,8 @@ impl<'a> Judge<'a> {
     pub fn new(lab: &'a Lab, record: &'a Record, tally: &'a mut Tally) -> Self {
         Self {
             lab,
-            history: &record.history,
+            histories: &record.histories,
+            ops: &record.ops,
             seen: BTreeMap::new(),
             judged: BTreeSet::new(),
             tally,
@@ -53,7 +56,7 @@ impl<'a> Judge<'a> {
     /// The first that leaves what it must not.
     pub fn all(&mut self, record: &Record) -> Result<(), Wrong> {
         let mut power = Power::new(self.lab.image.clone(), &self.lab.shape);
-        let mut bounds = Bounds::default();
+        let mut progress = Progress::default();
         let mut snapshots = record.snapshots.iter().peekable();
         for (number, event) in record.journal.events.iter().enumerate() {
             power.apply(event);
@@ -61,17 +64,18 @@ impl<'a> Judge<'a> {
                 continue;
             }
             match event {
-                Event::Began(op) => bounds = self.history.began(bounds, *op),
-                Event::Ended(op) => bounds = self.history.ended(bounds, *op),
+                Event::Began(op) => progress.begun = progress.begun.with(*op),
+                Event::Ended(op) => progress.answered = progress.answered.with(*op),
                 _ => {}
             }
-            let place = || place_of(self.history, event, number, bounds);
+            let ops = self.ops;
+            let place = || place_of(ops, event, number, progress);
             self.tally.cuts += u64::from(event.is_of_device());
-            let cut = self.cut(&power, bounds);
+            let cut = self.cut(&power, progress);
             cut.map_err(|(which, how)| (format!("{}, {which}", place()), how))?;
             if let Some((_, snapshot)) = snapshots.next_if(|(event, _)| *event == number) {
                 self.tally.device_cuts += 1;
-                let cut = self.device_cut(snapshot, &power, bounds);
+                let cut = self.device_cut(snapshot, &power, progress);
                 cut.map_err(|how| (format!("{}, on the device itself", place()), how))?;
             }
         }
@@ -79,14 +83,14 @@ impl<'a> Judge<'a> {
     }
 
     /// Every subset of what may have happened, or samples of them.
-    fn cut(&mut self, power: &Power, bounds: Bounds) -> Result<(), Wrong> {
+    fn cut(&mut self, power: &Power, progress: Progress) -> Result<(), Wrong> {
         let units = power.units().len() as u32;
         self.tally.units = self.tally.units.max(u64::from(units));
         let options = self.lab.options;
         if units <= options.every_subset_of {
             for subset in 0..1_u64 << units {
                 let image = power.image_with(|unit, _| subset >> unit & 1 == 1);
-                self.point(&image, bounds)
+                self.point(&image, progress)
                     .map_err(|how| (format!("of {units} units those of {subset:#b}"), how))?;
             }
         } else {
@@ -100,7 +104,7 @@ impl<'a> Judge<'a> {
                     _ => self.stream.bits(),
                 };
                 let image = power.image_with(|unit, _| subset >> (unit % 64) & 1 == 1);
-                self.point(&image, bounds)
+                self.point(&image, progress)
                     .map_err(|how| (format!("of {units} units those of {subset:#b}"), how))?;
             }
         }
@@ -109,27 +113,42 @@ impl<'a> Judge<'a> {
             let mut stream = self.stream.clone();
             self.stream.bits();
             let image = power.image_with(|_, _| stream.below(2) == 1);
-            self.point(&image, bounds)
+            self.point(&image, progress)
                 .map_err(|how| (format!("torn, sample {sample}"), how))?;
         }
         Ok(())
     }
 
-    fn point(&mut self, image: &Image, bounds: Bounds) -> Result<(), String> {
-        self.tally.points += 1;
-        if !self.judged.insert((image.digest(), bounds)) {
-            return Ok(());
+    /// Whether a tree may be what is left in one of the orders.
+    fn check(&self, tree: &Tree, progress: Progress) -> Result<(), String> {
+        let mut wrong = Vec::new();
+        for history in self.histories {
+            match history.check(tree, progress) {
+                Ok(()) => return Ok(()),
+                Err(how) => wrong.push(how),
+            }
         }
-        let seen = self.seen_of(image, Some(bounds))?;
-        let tree = seen.as_ref().as_ref().map_err(Clone::clone)?;
-        self.history.check(tree, bounds)
+        Err(match wrong.len() {
+            1 => wrong.remove(0),
+            orders => format!("in none of {orders} orders: {}", wrong.join("; or ")),
+        })
     }
 
-    /// What is seen of bytes. With `bounds`, the power may be cut again while they are recovered.
+    fn point(&mut self, image: &Image, progress: Progress) -> Result<(), String> {
+        self.tally.points += 1;
+        if !self.judged.insert((image.digest(), progress)) {
+            return Ok(());
+        }
+        let seen = self.seen_of(image, Some(progress))?;
+        let tree = seen.as_ref().as_ref().map_err(Clone::clone)?;
+        self.check(tree, progress)
+    }
+
+    /// What is seen of bytes. With `progress`, the power may be cut again while they are recovered.
     fn seen_of(
         &mut self,
         image: &Image,
-        bounds: Option<Bounds>,
+        progress: Option<Progress>,
     ) -> Result<Rc<Result<Tree, String>>, String> {
         if let Some(seen) = self.seen.get(&image.digest()) {
             return Ok(Rc::clone(seen));
@@ -137,21 +156,26 @@ impl<'a> Judge<'a> {
         self.tally.states += 1;
         self.states += 1;
         let every = u64::from(self.lab.options.recovery_every);
-        let again = bounds.filter(|_| every > 0 && self.states.is_multiple_of(every));
+        let again = progress.filter(|_| every > 0 && self.states.is_multiple_of(every));
         let (tree, journal) = match examine(self.lab.shape, image, again.is_some()) {
             Ok(Seen { tree, journal }) => (Ok(tree), journal),
             Err(how) => (Err(how), None),
         };
         let seen = Rc::new(tree);
         self.seen.insert(image.digest(), Rc::clone(&seen));
-        if let (Some(bounds), Some(journal)) = (again, journal) {
-            self.recovery(image, &journal, bounds)?;
+        if let (Some(progress), Some(journal)) = (again, journal) {
+            self.recovery(image, &journal, progress)?;
         }
         Ok(seen)
     }
 
     /// Cuts the power behind every request of a recovery.
-    fn recovery(&mut self, image: &Image, journal: &Journal, bounds: Bounds) -> Result<(), String> {
+    fn recovery(
+        &mut self,
+        image: &Image,
+        journal: &Journal,
+        progress: Progress,
+    ) -> Result<(), String> {
         let mut power = Power::new(image.clone(), &self.lab.shape);
         for (number, event) in journal.events.iter().enumerate() {
             power.apply(event);
@@ -160,7 +184,7 @@ impl<'a> Judge<'a> {
                 self.tally.recovery_points += 1;
                 let seen = self.seen_of(&left, None)?;
                 let judged = match seen.as_ref() {
-                    Ok(tree) => self.history.check(tree, bounds),
+                    Ok(tree) => self.check(tree, progress),
                     Err(how) => Err(how.clone()),
                 };
                 judged
@@ -176,7 +200,7 @@ impl<'a> Judge<'a> {
         &mut self,
         snapshot: &DeviceEngine,
         power: &Power,
-        bounds: Bounds,
+        progress: Progress,
     ) -> Result<(), String> {
         let mut engine = snapshot.power_cycled().map_err(|error| error.to_string())?;
         check_contents(&mut engine, power)?;
@@ -192,7 +216,7 @@ impl<'a> Judge<'a> {
             .borrow_mut()
             .take()
             .ok_or("the recovery did not end")??;
-        self.history.check(&tree, bounds)
+        self.check(&tree, progress)
     }
 }
 
@@ -230,11 +254,12 @@ fn check_contents(engine: &mut DeviceEngine, power: &Power) -> Result<(), String
     Ok(())
 }
 
-fn place_of(history: &History, event: &Event, number: usize, bounds: Bounds) -> String {
-    let op = match bounds.begun.checked_sub(1) {
-        Some(op) => history.ops()[op].to_string(),
-        None => "the setup".to_owned(),
-    };
+fn place_of(ops: &[Op], event: &Event, number: usize, progress: Progress) -> String {
+    let under_way = ops
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| progress.begun.has(*number) && !progress.answered.has(*number));
+    let under_way: Vec<String> = under_way.map(|(_, op)| format!("`{op}`")).collect();
     let what = match event {
         Event::Submitted {
             request,
@@ -247,6 +272,12 @@ fn place_of(history: &History, event: &Event, number: usize, bounds: Bounds) -> 
         Event::Began(op) => format!("operation {op} was asked"),
         Event::Ended(op) => format!("operation {op} was answered"),
     };
-    let committed = bounds.committed;
-    format!("cut behind event {number} ({what}) of `{op}`, {committed} operations committed")
+    let answered = progress.answered.count();
+    let under_way = match under_way.is_empty() {
+        true => "no operation".to_owned(),
+        false => under_way.join(" and "),
+    };
+    format!(
+        "cut behind event {number} ({what}), {answered} operations answered, {under_way} under way"
+    )
 }

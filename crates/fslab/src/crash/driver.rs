@@ -4,9 +4,13 @@ use crate::crash::contents::Contents;
 use crate::crash::model::{Answer, DIRECTORY_PERMISSIONS, FILE_PERMISSIONS, OWNER, errno};
 use crate::crash::op::{self, At, File, Op};
 use crate::crash::tree::{Entry, Meta, Tree};
+use crate::load::sync::Changes;
 use bytefs::{Attr, Caller, FileKind, FileSystem, FsError, Ino, SetAttr, Timestamp, WriteOptions};
 use port::{Clock, Device};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::rc::Rc;
 
 /// Names of a directory that are asked for at a time: few, so that there are several requests.
 const NAMES: usize = 3;
@@ -21,13 +25,51 @@ pub struct Driver {
     now: i64,
     /// On which core they run.
     core: u32,
+    locks: Locks,
+}
+
+/// Files that a task writes to, cuts or gives blocks. As below Linux's VFS one does at a time: the
+/// kernel lets the next one in when it is done.
+#[derive(Clone, Default)]
+pub struct Locks(Rc<Table>);
+
+#[derive(Default)]
+struct Table {
+    held: RefCell<BTreeSet<Ino>>,
+    changes: Changes,
+}
+
+/// A file that is locked; until it goes.
+struct Held(Locks, Ino);
+
+impl Locks {
+    async fn lock(&self, ino: Ino) -> Held {
+        let take = || self.0.held.borrow_mut().insert(ino).then_some(());
+        self.0.changes.until(take).await;
+        Held(self.clone(), ino)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Locks(table) = &self.0;
+        table.held.borrow_mut().remove(&self.1);
+        table.changes.tell();
+    }
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Locks").field(&self.0.held).finish()
+    }
 }
 
 impl Driver {
-    /// One that asks from this core.
-    pub fn on_core(core: u32) -> Self {
+    /// One that asks from this core, beside others with the same locks.
+    pub fn on_core(core: u32, locks: &Locks) -> Self {
         Self {
             core,
+            locks: locks.clone(),
             ..Self::default()
         }
     }
@@ -89,7 +131,7 @@ impl Driver {
                 fs.symlink(caller, parent, name, target.as_bytes()).await?;
             }
             Op::Link { from, to } => {
-                let from = lookup(fs, from).await?.ino;
+                let from = self.file(fs, from).await?;
                 let (parent, name) = place(fs, to).await?;
                 fs.link(caller, from, parent, name).await?;
             }
@@ -127,6 +169,7 @@ impl Driver {
                 sync,
             } => {
                 let ino = self.file(fs, file).await?;
+                let _held = self.locks.lock(ino).await;
                 let at = match at {
                     At::Byte(at) => *at,
                     At::End => fs.getattr(ino).await?.size,
@@ -149,6 +192,7 @@ impl Driver {
             }
             Op::Truncate { file, size } => {
                 let ino = self.file(fs, file).await?;
+                let _held = self.locks.lock(ino).await;
                 let set = SetAttr {
                     size: Some(*size),
                     ..SetAttr::default()
@@ -170,6 +214,7 @@ impl Driver {
                 size,
             } => {
                 let ino = self.file(fs, file).await?;
+                let _held = self.locks.lock(ino).await;
                 fs.fallocate(caller, ino, *how, *at, *size).await?;
             }
             Op::SetXattr {

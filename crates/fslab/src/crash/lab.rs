@@ -4,24 +4,24 @@ use crate::crash::ace::Sequence;
 use crate::crash::bug::{Bug, Sabotaged};
 use crate::crash::cut::Judge;
 use crate::crash::disk::StillClock;
-use crate::crash::driver::{Driver, walk};
+use crate::crash::driver::{Driver, Locks, walk};
 use crate::crash::image::Image;
 use crate::crash::journal::{Event, Journal, Recorder, SharedJournal};
 use crate::crash::judge::mount_options;
-use crate::crash::model::{Answer, Model};
+use crate::crash::model::Model;
 use crate::crash::op::{Op, data};
-use crate::crash::oracle::History;
+use crate::crash::oracle::{Done, History, OpSet, histories};
 use crate::crash::power::Power;
 use crate::crash::tree::Tree;
 use bytefs::layout::Superblock;
 use bytefs::{FileSystem, FormatOptions, Personality};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, DeviceFileError, Pace};
-use port::{Acknowledge, Shape};
+use port::{Acknowledge, Clock, Shape};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
-use units::ByteAddr;
+use units::{ByteAddr, Picos};
 use vtime::Machine;
 
 /// What is tried at each cut.
@@ -106,7 +106,7 @@ impl fmt::Display for Tally {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// What was done.
-    pub sequence: Sequence,
+    pub sequence: Box<Sequence>,
     /// Where the power was cut; empty if nothing was cut.
     pub cut: String,
     /// What is wrong.
@@ -269,7 +269,7 @@ impl Lab {
     /// What is wrong first.
     pub fn run(&self, sequence: &Sequence, tally: &mut Tally) -> Result<(), Finding> {
         let finding = |cut: String, how: String| Finding {
-            sequence: sequence.clone(),
+            sequence: Box::new(sequence.clone()),
             cut,
             how,
         };
@@ -296,35 +296,23 @@ impl Lab {
         self.image.read(0, &mut superblock);
         let sabotaged = Sabotaged::new(recorder, self.options.bug, &superblock);
         let mut machine = Machine::new(sabotaged, 2);
-        let ended: Rc<RefCell<Option<Result<(), String>>>> = Rc::default();
-        let history = history_of(sequence)?;
-        let task = Task {
-            setup: sequence.setup.clone(),
-            ops: history.ops().to_vec(),
-            journal: Rc::clone(&journal),
-            begin: Rc::clone(&begin),
-        };
         let (device, clock) = (machine.device(), machine.clock());
-        let (result, answers) = (Rc::clone(&ended), history.answers().to_vec());
-        let wanted = history.state(history.ops().len()).tree();
-        machine.spawn("sequence", async move {
-            let mounted = FileSystem::mount(device, clock, mount_options()).await;
-            let done = match mounted {
-                Ok(fs) => task.run(&fs, &answers, &wanted).await,
-                Err(error) => Err(error.to_string()),
-            };
-            *result.borrow_mut() = Some(done);
-        });
-        machine.run().map_err(|error| error.to_string())?;
-        let done = ended.borrow_mut().take();
-        done.ok_or("the sequence did not end")??;
-        drop(machine);
+        let setup = sequence.setup.clone();
+        let fs = run_one(&mut machine, "setup", set_up(device, clock, setup))??;
+        let fs = Rc::new(fs);
+        begin.set(Some(journal.borrow().events.len()));
+        let tasks = Tasks::of(sequence, &journal)?;
+        tasks.run(&mut machine, &fs)?;
+        let tree = run_one(&mut machine, "end", tasks.end(Rc::clone(&fs)))??;
+        drop((machine, fs));
         let snapshots = snapshots.take();
-        let journal = journal.take();
+        let (ops, done) = tasks.into_done()?;
+        let histories = histories(&state_behind(&sequence.setup)?, &done, &tree)?;
         Ok(Record {
             begin: begin.get().unwrap_or(0),
-            history,
-            journal,
+            ops,
+            histories,
+            journal: journal.take(),
             snapshots,
         })
     }
@@ -349,23 +337,22 @@ impl Lab {
     }
 }
 
-/// A sequence, and a sync of everything behind it.
-fn history_of(sequence: &Sequence) -> Result<History, String> {
-    let mut begin = Model::new(0o755, (0, 0));
-    for op in &sequence.setup {
-        let done = begin.apply(op);
+/// The state behind operations that must be done.
+fn state_behind(setup: &[Op]) -> Result<Model, String> {
+    let mut state = Model::new(0o755, (0, 0));
+    for op in setup {
+        let done = state.apply(op);
         done.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
     }
-    let mut ops = sequence.ops.clone();
-    if ops.last() != Some(&Op::Sync) {
-        ops.push(Op::Sync);
-    }
-    Ok(History::new(begin, ops))
+    Ok(state)
 }
 
 /// What was recorded of a sequence.
 pub(super) struct Record {
-    pub history: History,
+    /// Of all tasks, by number.
+    pub ops: Vec<Op>,
+    /// Every order in which they can have been done.
+    pub histories: Vec<History>,
     pub journal: Journal,
     /// The event behind which the sequence began.
     pub begin: usize,
@@ -373,40 +360,157 @@ pub(super) struct Record {
     pub snapshots: Vec<(usize, DeviceEngine)>,
 }
 
-/// What does a sequence.
-struct Task {
-    setup: Vec<Op>,
-    ops: Vec<Op>,
-    journal: SharedJournal,
-    begin: Rc<Cell<Option<usize>>>,
+/// Runs a future of a machine to its end.
+fn run_one<E: port::Engine + 'static, T: 'static>(
+    machine: &mut Machine<E>,
+    name: &str,
+    body: impl Future<Output = T> + 'static,
+) -> Result<T, String> {
+    let ended: Rc<RefCell<Option<T>>> = Rc::default();
+    let result = Rc::clone(&ended);
+    machine.spawn(name, async move {
+        *result.borrow_mut() = Some(body.await);
+    });
+    machine.run().map_err(|error| error.to_string())?;
+    let done = ended.borrow_mut().take();
+    done.ok_or_else(|| format!("{name} did not end"))
 }
 
-impl Task {
-    async fn run<E: port::Engine>(
+/// Mounts, and makes what a sequence begins with.
+async fn set_up<E: port::Engine>(
+    device: vtime::VirtualDevice<E>,
+    clock: vtime::VirtualClock<E>,
+    setup: Vec<Op>,
+) -> Result<FileSystemOf<E>, String> {
+    let mounted = FileSystem::mount(device, clock, mount_options()).await;
+    let fs = mounted.map_err(|error| error.to_string())?;
+    let mut driver = Driver::default();
+    for op in setup.iter().chain([&Op::Sync]) {
+        let answer = driver.apply(&fs, op).await?;
+        answer.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
+    }
+    Ok(fs)
+}
+
+/// The tasks of a sequence, and what their operations gave.
+struct Tasks {
+    /// Of each task: how long behind the first it begins, and its operations with their numbers.
+    tasks: Vec<(Picos, Vec<(usize, Op)>)>,
+    log: Rc<Log>,
+}
+
+/// What operations gave, by their numbers.
+struct Log {
+    journal: SharedJournal,
+    answered: Cell<OpSet>,
+    done: RefCell<Vec<Option<Done>>>,
+    /// Why a task has ended before its last operation.
+    failure: RefCell<Option<String>>,
+}
+
+impl Tasks {
+    fn of(sequence: &Sequence, journal: &SharedJournal) -> Result<Self, String> {
+        let mut lists = vec![(Picos::ZERO, sequence.ops.clone())];
+        lists.extend(
+            sequence
+                .beside
+                .iter()
+                .map(|beside| (beside.behind, beside.ops.clone())),
+        );
+        let mut number = 0;
+        let tasks: Vec<(Picos, Vec<(usize, Op)>)> = lists
+            .into_iter()
+            .map(|(behind, ops)| {
+                let first = number;
+                number += ops.len();
+                (behind, (first..).zip(ops).collect())
+            })
+            .collect();
+        // The last one is a sync of everything.
+        if number >= OpSet::MOST {
+            let most = OpSet::MOST - 1;
+            return Err(format!(
+                "a sequence has {number} operations, {most} at most"
+            ));
+        }
+        let log = Log {
+            journal: Rc::clone(journal),
+            answered: Cell::default(),
+            done: RefCell::new(vec![None; number + 1]),
+            failure: RefCell::default(),
+        };
+        Ok(Self {
+            tasks,
+            log: Rc::new(log),
+        })
+    }
+
+    fn run<E: port::Engine + 'static>(
         &self,
-        fs: &FileSystemOf<E>,
-        answers: &[Answer],
-        wanted: &Tree,
+        machine: &mut Machine<E>,
+        fs: &Rc<FileSystemOf<E>>,
     ) -> Result<(), String> {
-        let mut driver = Driver::default();
-        for op in self.setup.iter().chain([&Op::Sync]) {
-            let answer = driver.apply(fs, op).await?;
-            answer.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
+        let (start, locks) = (machine.now(), Locks::default());
+        for (core, (behind, ops)) in (0..).zip(self.tasks.clone()) {
+            let (fs, log, clock) = (Rc::clone(fs), Rc::clone(&self.log), machine.clock());
+            let mut driver = Driver::on_core(core, &locks);
+            machine.spawn(format!("task {core}"), async move {
+                if !behind.is_zero() {
+                    clock.sleep_until(start + behind).await;
+                }
+                for (number, op) in ops {
+                    if let Err(how) = log.note(&mut driver, &fs, number, op).await {
+                        log.failure.borrow_mut().get_or_insert(how);
+                        return;
+                    }
+                }
+            });
         }
-        self.begin.set(Some(self.journal.borrow().events.len()));
-        for (number, (op, wanted)) in self.ops.iter().zip(answers).enumerate() {
-            self.journal.borrow_mut().events.push(Event::Began(number));
-            let answer = driver.apply(fs, op).await?;
-            self.journal.borrow_mut().events.push(Event::Ended(number));
-            if answer != *wanted {
-                return Err(format!(
-                    "`{op}` gives {answer:?} and should give {wanted:?}"
-                ));
-            }
-        }
-        match wanted.difference(&walk(fs).await?) {
+        machine.run().map_err(|error| error.to_string())?;
+        match self.log.failure.borrow_mut().take() {
             Some(how) => Err(how),
             None => Ok(()),
         }
+    }
+
+    /// Syncs everything, and looks at it.
+    fn end<E: port::Engine>(
+        &self,
+        fs: Rc<FileSystemOf<E>>,
+    ) -> impl Future<Output = Result<Tree, String>> + use<E> {
+        let log = Rc::clone(&self.log);
+        async move {
+            let last = log.done.borrow().len() - 1;
+            let mut driver = Driver::default();
+            log.note(&mut driver, &fs, last, Op::Sync).await?;
+            walk(&fs).await
+        }
+    }
+
+    fn into_done(self) -> Result<(Vec<Op>, Vec<Done>), String> {
+        let done = self.log.done.take().into_iter();
+        let done: Option<Vec<Done>> = done.collect();
+        let done = done.ok_or("an operation did not end")?;
+        Ok((done.iter().map(|done| done.op.clone()).collect(), done))
+    }
+}
+
+impl Log {
+    /// Does an operation, and notes when it was asked and what it gave.
+    async fn note<E: port::Engine>(
+        &self,
+        driver: &mut Driver,
+        fs: &FileSystemOf<E>,
+        number: usize,
+        op: Op,
+    ) -> Result<(), String> {
+        let before = self.answered.get();
+        let event = |event| self.journal.borrow_mut().events.push(event);
+        event(Event::Began(number));
+        let answer = driver.apply(fs, &op).await?;
+        event(Event::Ended(number));
+        self.answered.set(self.answered.get().with(number));
+        self.done.borrow_mut()[number] = Some(Done { op, answer, before });
+        Ok(())
     }
 }

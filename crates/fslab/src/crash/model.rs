@@ -280,9 +280,12 @@ impl Model {
         Ok(())
     }
 
-    fn link(&mut self, from: &str, to: &str) -> Result<(), i32> {
-        let id = self.lookup(from)?;
+    fn link(&mut self, from: &File, to: &str) -> Result<(), i32> {
+        let id = self.file(from)?;
         let Place { directory, name } = self.free_place(to)?;
+        if self.nodes[&id].meta.links == 0 {
+            return Err(ENOENT);
+        }
         if self.nodes[&id].meta.kind == FileKind::Directory {
             return Err(EPERM);
         }

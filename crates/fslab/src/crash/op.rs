@@ -40,7 +40,7 @@ pub enum Op {
         path: Path,
     },
     Link {
-        from: Path,
+        from: File,
         to: Path,
     },
     Rename {
@@ -228,7 +228,7 @@ impl fmt::Display for Op {
 #[error(
     "`{0}` is no operation; they look like `rename A/foo B/bar` or `write foo end 64 1 direct`"
 )]
-pub struct NoOperation(String);
+pub struct NoOperation(pub(super) String);
 
 impl FromStr for Op {
     type Err = NoOperation;
@@ -284,7 +284,7 @@ fn parse(words: &[&str]) -> Option<Op> {
             path: path(1)?,
         },
         "link" => Op::Link {
-            from: path(0)?,
+            from: file(0)?,
             to: path(1)?,
         },
         "unlink" => Op::Unlink(path(0)?),
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_read() {
-        let text = "create foo\nmkdir A/C\nmkfifo p\nsymlink A/foo bar\nlink foo A/bar\n\
+        let text = "create foo\nmkdir A/C\nmkfifo p\nsymlink A/foo bar\nlink foo A/bar\nlink %1 bar\n\
                     rename A/foo B/bar\nrename-noreplace foo bar\nrename-exchange A B\n\
                     unlink foo\nrmdir A/C\nopen foo 1\nclose 1\nwrite foo end 64 7\n\
                     write %1 4096 8192 7 direct sync\ntruncate foo 100\n\

@@ -16,6 +16,10 @@
 //!
 //! Everything else is a violation: bytes that no write of this file has made, zeroes where nobody
 //! wrote or cut, a name without its file.
+//!
+//! Of two tasks the operations are in no order that is known. They are in one that is: every order
+//! in which an operation that was answered before another was asked is before it, and in which each
+//! gives what it gave ([`histories`]). What is left must be allowed by one of them.
 
 use crate::crash::contents::Contents;
 use crate::crash::model::{Answer, Id, Model};
@@ -27,10 +31,14 @@ use std::collections::BTreeSet;
 const LINE: u64 = 64;
 const PAGE: u64 = 4096;
 
-/// Operations that were done one behind the other, and the states between them.
+/// Operations in an order in which they may have been done, and the states between them.
 #[derive(Clone, Debug)]
 pub struct History {
     ops: Vec<Op>,
+    /// By place: which operation it is.
+    numbers: Vec<usize>,
+    /// By place: which operations had been answered when it was asked.
+    before: Vec<OpSet>,
     /// One more than operations.
     states: Vec<Model>,
     trees: Vec<Tree>,
@@ -67,18 +75,152 @@ struct Takes {
     size: Option<u64>,
 }
 
+/// Operations by their numbers, which are below 64.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct OpSet(u64);
+
+impl OpSet {
+    /// The largest number of operations.
+    pub const MOST: usize = 64;
+
+    /// Those of the first numbers.
+    pub fn first(count: usize) -> Self {
+        assert!(count <= Self::MOST, "a sequence has at most 64 operations");
+        Self(u64::MAX.checked_shr(64 - count as u32).unwrap_or(0))
+    }
+
+    /// Whether an operation is one of them.
+    pub fn has(self, number: usize) -> bool {
+        self.0 >> number & 1 == 1
+    }
+
+    /// These and another.
+    #[must_use]
+    pub fn with(self, number: usize) -> Self {
+        assert!(number < Self::MOST, "a sequence has at most 64 operations");
+        Self(self.0 | 1 << number)
+    }
+
+    /// Whether all of them are among others.
+    pub fn is_within(self, others: Self) -> bool {
+        self.0 & !others.0 == 0
+    }
+
+    /// How many.
+    pub fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+}
+
 /// How far the operations were when the power was cut.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct Bounds {
-    /// So many had been answered when a sync was asked that has been answered, itself included.
-    pub committed: usize,
-    /// So many have been asked.
-    pub begun: usize,
+pub struct Progress {
+    /// Those that had been asked.
+    pub begun: OpSet,
+    /// Those that had been answered.
+    pub answered: OpSet,
+}
+
+/// What that means in an order of the operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Bounds {
+    /// So many had been answered when a sync was asked that has been answered, itself included, or
+    /// are before one that had.
+    committed: usize,
+    /// So many may have been done.
+    begun: usize,
+}
+
+/// An operation that was done, and what is known of when.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// What.
+    pub op: Op,
+    /// What it gave.
+    pub answer: Answer,
+    /// Which operations, by their places in the list of all, had been answered when it was asked.
+    pub before: OpSet,
+}
+
+/// Every order in which operations of several tasks can have been done one behind the other, from a
+/// state, so that each gives what it gave and `end` is what is there in the end.
+///
+/// # Errors
+/// There is none: the first thing that is wrong in the order that goes furthest.
+pub fn histories(begin: &Model, done: &[Done], end: &Tree) -> Result<Vec<History>, String> {
+    let mut found = Vec::new();
+    let mut search = Search {
+        begin,
+        done,
+        end,
+        wrong: (0, String::new()),
+    };
+    search.from(begin.clone(), &mut Vec::new(), &mut found);
+    match found.is_empty() {
+        true => Err(search.wrong.1),
+        false => Ok(found),
+    }
+}
+
+struct Search<'a> {
+    begin: &'a Model,
+    done: &'a [Done],
+    end: &'a Tree,
+    /// How far an order went, and what was wrong then.
+    wrong: (usize, String),
+}
+
+impl Search<'_> {
+    fn from(&mut self, state: Model, order: &mut Vec<usize>, found: &mut Vec<History>) {
+        if order.len() == self.done.len() {
+            match state.tree().difference(self.end) {
+                Some(how) => self.fails(order.len(), how),
+                None => found.push(History::in_order(self.begin.clone(), self.done, order)),
+            }
+            return;
+        }
+        let placed = order.iter().fold(OpSet::default(), |set, at| set.with(*at));
+        for (number, done) in self.done.iter().enumerate() {
+            if placed.has(number) || !done.before.is_within(placed) {
+                continue;
+            }
+            let mut after = state.clone();
+            let answer = after.apply(&done.op);
+            if answer != done.answer {
+                let (op, given) = (&done.op, &done.answer);
+                let how = format!("`{op}` gives {given:?} and should give {answer:?}");
+                self.fails(order.len(), how);
+                continue;
+            }
+            order.push(number);
+            self.from(after, order, found);
+            order.pop();
+        }
+    }
+
+    fn fails(&mut self, far: usize, how: String) {
+        if self.wrong.1.is_empty() || far > self.wrong.0 {
+            self.wrong = (far, how);
+        }
+    }
 }
 
 impl History {
     /// What operations do, each of which is asked when the one before was answered.
     pub fn new(begin: Model, ops: Vec<Op>) -> Self {
+        let numbers: Vec<usize> = (0..ops.len()).collect();
+        let before = numbers.iter().map(|number| OpSet::first(*number)).collect();
+        Self::of(begin, ops, numbers, before)
+    }
+
+    /// What operations do in an order of theirs.
+    fn in_order(begin: Model, done: &[Done], order: &[usize]) -> Self {
+        let ops = order.iter().map(|number| done[*number].op.clone());
+        let before = order.iter().map(|number| done[*number].before);
+        Self::of(begin, ops.collect(), order.to_vec(), before.collect())
+    }
+
+    fn of(begin: Model, ops: Vec<Op>, numbers: Vec<usize>, before: Vec<OpSet>) -> Self {
         let (mut states, mut effects, mut answers) = (vec![begin], Vec::new(), Vec::new());
         for op in &ops {
             let before = &states[states.len() - 1];
@@ -94,6 +236,8 @@ impl History {
         Self {
             trees: states.iter().map(Model::tree).collect(),
             ops,
+            numbers,
+            before,
             states,
             effects,
             answers,
@@ -115,33 +259,49 @@ impl History {
         &self.states[behind]
     }
 
-    /// Bounds when an operation, by its place, is asked.
-    pub fn began(&self, bounds: Bounds, op: usize) -> Bounds {
-        let begun = op + 1;
-        Bounds { begun, ..bounds }
+    fn bounds(&self, progress: Progress) -> Bounds {
+        let safe: Vec<OpSet> = self.safe(progress, |_| true).collect();
+        let is_safe = |number: usize| safe.iter().any(|set| set.has(number));
+        let last = self.numbers.iter().rposition(|number| is_safe(*number));
+        Bounds {
+            committed: last.map_or(0, |place| place + 1),
+            begun: self.leading(progress.begun),
+        }
     }
 
-    /// Bounds when it is answered.
-    pub fn ended(&self, bounds: Bounds, op: usize) -> Bounds {
-        let committed = match self.effects[op].syncs {
-            Syncs::Nothing => bounds.committed,
-            _ => op + 1,
-        };
-        Bounds {
-            committed,
-            ..bounds
-        }
+    /// So many operations from the first on are of a set.
+    fn leading(&self, set: OpSet) -> usize {
+        let all = self.numbers.iter();
+        all.take_while(|number| set.has(**number)).count()
+    }
+
+    /// What each sync that was answered has made safe, of those that sync what is wanted.
+    fn safe(
+        &self,
+        progress: Progress,
+        is_wanted: impl Fn(Syncs) -> bool,
+    ) -> impl Iterator<Item = OpSet> {
+        let all = self.numbers.iter().enumerate();
+        let answered = all.filter(move |(place, number)| {
+            let syncs = self.effects[*place].syncs;
+            progress.answered.has(**number) && syncs != Syncs::Nothing && is_wanted(syncs)
+        });
+        answered.map(|(place, number)| self.before[place].with(*number))
     }
 
     /// Whether a tree may be what is left.
     ///
     /// # Errors
     /// What is wrong with it, one sentence for each prefix that it may be.
-    pub fn check(&self, found: &Tree, bounds: Bounds) -> Result<(), String> {
+    pub fn check(&self, found: &Tree, progress: Progress) -> Result<(), String> {
+        let bounds = self.bounds(progress);
+        if bounds.committed > bounds.begun {
+            return Err("an operation that was not asked yet would be there".to_owned());
+        }
         let mut wrong = Vec::new();
         for prefix in (bounds.committed..=bounds.begun).rev() {
             let how = self.trees[prefix].meta_difference(found);
-            match how.or_else(|| self.contents_fault(found, prefix, bounds)) {
+            match how.or_else(|| self.contents_fault(found, prefix, progress)) {
                 None => return Ok(()),
                 Some(how) => wrong.push(format!("behind {prefix} operations: {how}")),
             }
@@ -149,7 +309,7 @@ impl History {
         Err(wrong.join("; "))
     }
 
-    fn contents_fault(&self, found: &Tree, prefix: usize, bounds: Bounds) -> Option<String> {
+    fn contents_fault(&self, found: &Tree, prefix: usize, progress: Progress) -> Option<String> {
         let entries = self.trees[prefix].0.iter();
         for (path, wanted) in entries {
             let Some(contents) = self.states[prefix].contents(wanted.id) else {
@@ -159,7 +319,7 @@ impl History {
             if found == contents {
                 continue;
             }
-            if let Some(how) = self.file_fault(wanted.id, found, prefix, bounds) {
+            if let Some(how) = self.file_fault(wanted.id, found, prefix, progress) {
                 return Some(format!("{path} {how}"));
             }
         }
@@ -171,9 +331,10 @@ impl History {
         file: Id,
         found: &Contents,
         prefix: usize,
-        bounds: Bounds,
+        progress: Progress,
     ) -> Option<String> {
-        let synced = self.synced(file, bounds);
+        let bounds = self.bounds(progress);
+        let synced = self.synced(file, progress);
         let sizes = self.sizes(file, prefix, synced, bounds);
         let size = found.size();
         if !sizes.contains(&size) {
@@ -193,14 +354,13 @@ impl History {
     }
 
     /// The state behind which nothing of a file is lost.
-    fn synced(&self, file: Id, bounds: Bounds) -> usize {
-        let answered = self.effects[..bounds.committed].iter().enumerate();
-        let syncs = answered.filter(|(_, effect)| match effect.syncs {
+    fn synced(&self, file: Id, progress: Progress) -> usize {
+        let safe = self.safe(progress, |syncs| match syncs {
             Syncs::Nothing => false,
             Syncs::File(of) => of == file,
             Syncs::Everything => true,
         });
-        syncs.map(|(op, _)| op + 1).max().unwrap_or(0)
+        safe.map(|set| self.leading(set)).max().unwrap_or(0)
     }
 
     fn takes(&self, file: Id) -> impl DoubleEndedIterator<Item = (usize, Takes)> {
@@ -336,12 +496,12 @@ mod tests {
         History::new(begin, parse_all(ops).unwrap())
     }
 
-    fn all_begun(history: &History) -> Bounds {
-        let ops = 0..history.ops().len();
-        ops.fold(Bounds::default(), |bounds, op| {
-            let bounds = history.began(bounds, op);
-            history.ended(bounds, op)
-        })
+    fn all_begun(history: &History) -> Progress {
+        let all = OpSet::first(history.ops().len());
+        Progress {
+            begun: all,
+            answered: all,
+        }
     }
 
     /// A tree of the history with other bytes in `foo`.
@@ -360,7 +520,8 @@ mod tests {
             "create foo\nmkdir A\nfsync foo\nrename foo A/foo\nunlink A/foo",
         );
         let bounds = all_begun(&history);
-        assert_eq!((bounds.committed, bounds.begun), (3, 5));
+        let places = history.bounds(bounds);
+        assert_eq!((places.committed, places.begun), (3, 5));
         for behind in 0..=5 {
             let verdict = history.check(&history.states[behind].tree(), bounds);
             assert_eq!(verdict.is_ok(), behind >= 2, "{behind}: {verdict:?}");
@@ -427,8 +588,8 @@ mod tests {
         zeroes.resize(8192, 0);
         assert_eq!(cut.check(&with(&cut, 0, &zeroes), bounds), Ok(()));
         // Without the sync it may.
-        let early = Bounds {
-            committed: 0,
+        let early = Progress {
+            answered: OpSet::default(),
             ..bounds
         };
         assert_eq!(cut.check(&with(&cut, 0, &old), early), Ok(()));

@@ -22,7 +22,7 @@ pub fn op(word: u64, mark: u32) -> Op {
             path: path(stream),
         },
         8..=9 => Op::Link {
-            from: path(stream),
+            from: File::Path(path(stream)),
             to: path(stream),
         },
         10..=13 => Op::Rename {

@@ -12,7 +12,7 @@ mod runner;
 mod spec;
 mod stage;
 mod store;
-mod sync;
+pub(crate) mod sync;
 mod vfs;
 mod ycsb;
 
