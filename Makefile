@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab killlab \
-	endurance fuzz wheel clean
+.PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab fs-crashlab \
+	killlab endurance fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -55,6 +55,14 @@ planted-bugs: ## bugs inside firmware and file system, each of which their tests
 
 crashlab: build ## power cuts at every step of the firmware; CRASH_POINTS=N of them, a million if left out
 	.venv/bin/entresol device crash run --points $(or $(CRASH_POINTS),1000000)
+
+SEQUENCES ?= 50000
+fs-crashlab: build ## power cuts under ByteFS: all sequences of 1 and 2 operations, SEQUENCES of 3, two tasks
+	.venv/bin/entresol fs crash run --length 1
+	.venv/bin/entresol fs crash run --length 2
+	.venv/bin/entresol fs crash run --length 2 --two-tasks
+	.venv/bin/entresol fs crash run --length 1 --nearly-full
+	.venv/bin/entresol fs crash run --length 3 --sequences $(SEQUENCES)
 
 wheel: build ## a wheel that pip installs without Rust, tried in a fresh environment
 	scripts/wheel

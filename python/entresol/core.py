@@ -305,6 +305,32 @@ def crash_repeat(text: str) -> Json:
     return _object(_core.crash_replay(text))
 
 
+class FsCrashLab:
+    """Sequences of the crash lab of file systems."""
+
+    def __init__(self, options: Json) -> None:
+        self._lab = _core.FsCrashLab(json.dumps(options))
+
+    def execute(self) -> Json:
+        """As `Run.execute`: `tally`, `impossible`, and `finding` or None."""
+        return _executed(self._lab.execute)
+
+    def points(self) -> int:
+        """Crash points judged so far; from any thread at any time."""
+        return self._lab.points()
+
+    def cancel(self) -> None:
+        """Asks it to stop after the sequences that run."""
+        self._lab.cancel()
+
+
+def fs_crash_repeat(text: str) -> Json:
+    """Runs a script of a file system: `tally`, and `finding` or None. Raises `CrashError` if it is
+    none.
+    """
+    return _object(_core.fs_crash_repeat(text))
+
+
 def fs_loads() -> list[FsLoad]:
     """The loads of file systems that ship with Entresol."""
     return [FsLoad(**entry) for entry in json.loads(_core.fs_loads())]

@@ -9,6 +9,7 @@ mod device;
 mod file_system;
 mod foreign;
 mod fs_bench;
+mod fs_crash;
 mod recovery_time;
 mod replay;
 mod serve;
@@ -468,6 +469,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     recovery_time::add(module)?;
     crash::add(module)?;
     fs_bench::add(module)?;
+    fs_crash::add(module)?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(nand_types, module)?)?;

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from entresol import atomic, core, quantity
+from entresol import core
+from entresol.cli.crash_scripts import check_output, repeated, watched, write
 from entresol.cli.options import JsonOption
 from entresol.core import Json
-from entresol.errors import Failed, UserError
+from entresol.errors import Failed
 
 FOUND = 1
-_POLL_SECONDS = 0.2
 
 _SCRIPT = Path("crash.txt")
 
@@ -45,12 +44,11 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run random workloads; exit with 1 and write a small script if one fails."""
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise UserError(f"{output}: a script cannot be written there; name another file with -o.")
-    result = _watched(core.CrashLab(seed, points))
+    check_output(output)
+    result = watched(core.CrashLab(seed, points))
     failure = result["failure"]
     if failure is not None and failure["script"] is not None:
-        _write(output, failure["script"])
+        write(output, failure["script"])
     if as_json:
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
     else:
@@ -66,7 +64,7 @@ def repeat(
     as_json: JsonOption = False,
 ) -> None:
     """Run a crash script; exit with 1 if something is wrong after a cut, or its cut never comes."""
-    result = _repeated(script)
+    result = repeated(script, core.crash_repeat)
     finding = result["finding"]
     if as_json:
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
@@ -82,55 +80,6 @@ def repeat(
             f"{script}: the last step never comes to the cut that the script names, so nothing was "
             "judged; without its lines cut and cut_again every cut is."
         )
-
-
-def _repeated(path: Path) -> Json:
-    if path.is_dir():
-        raise UserError(f"{path}: is a directory; name a crash script.")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such crash script.") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not text; a crash script is.") from None
-    try:
-        return core.crash_repeat(text)
-    except core.CrashError as error:
-        raise UserError(f"{path}: {error}.") from error
-
-
-def _watched(lab: core.CrashLab) -> Json:
-    """Runs on a thread of its own, so that the user can interrupt it."""
-    results: list[Json | BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(lab.execute())
-        except BaseException as error:  # Raised again on the thread that waits.
-            results.append(error)
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
-        while worker.is_alive():
-            worker.join(_POLL_SECONDS)
-            if sys.stderr.isatty():
-                print(f"{quantity.count(lab.points())} crash points", end="\r", file=sys.stderr)
-    except KeyboardInterrupt:
-        lab.cancel()
-        worker.join()
-        raise
-    (result,) = results
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        atomic.write(path, text.encode())
-    except OSError as error:
-        raise Failed(f"{path}: {error.strerror}; name another file with -o.") from error
 
 
 def _print_tally(tally: Json) -> None:

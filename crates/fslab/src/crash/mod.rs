@@ -31,6 +31,7 @@ pub mod op;
 mod oracle;
 mod power;
 pub mod random;
+mod script;
 mod tree;
 
 pub use ace::{Beside, Sequence};
@@ -45,4 +46,5 @@ pub use lab::{Finding, Lab, Options, Tally, small_device, small_drive};
 pub use model::{Answer, Model, errno};
 pub use oracle::{Done, History, OpSet, Progress, histories};
 pub use power::Power;
+pub use script::{NoScript, Script, device_of};
 pub use tree::{Entry, Meta, Tree};

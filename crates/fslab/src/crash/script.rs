@@ -1,0 +1,164 @@
+//! A sequence as a text that says everything: file system, bug, operations.
+
+use crate::crash::ace::Sequence;
+use crate::crash::bug::Bug;
+use crate::crash::lab::{Finding, Lab, Options, Tally, small_device, small_drive};
+use bytefs::Personality;
+use device::{DeviceConfig, DeviceFileError};
+use std::fmt;
+use std::str::FromStr;
+
+/// The first line.
+const HEAD: &str = "entresol file system crash script 1";
+
+/// A sequence, and what it runs on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Script {
+    /// The file system.
+    pub personality: Personality,
+    /// The bug that is planted, if one is.
+    pub bug: Option<Bug>,
+    /// The operations.
+    pub sequence: Sequence,
+}
+
+/// Why a text is no script.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoScript {
+    /// Another first line.
+    #[error("the first line is not `{HEAD}`")]
+    Head,
+    /// A file system that there is not.
+    #[error("`{0}` is no personality; there are {all}", all = names())]
+    Personality(String),
+    /// A bug that there is not.
+    #[error("`{0}` is no bug; docs/formats/fs-crash-script.md says what bugs there are")]
+    Bug(String),
+    /// An operation that there is not.
+    #[error(transparent)]
+    Operation(#[from] crate::crash::op::NoOperation),
+    /// Too many.
+    #[error("it has {0} operations behind its setup; at most 63 are judged")]
+    TooMany(usize),
+    /// Nothing to judge.
+    #[error("it has no operation behind the line ---")]
+    Empty,
+}
+
+fn names() -> String {
+    Personality::ALL.map(|one| one.to_string()).join(", ")
+}
+
+/// The small device that the lab makes this file system on.
+///
+/// # Errors
+/// A value of it is out of range.
+pub fn device_of(personality: Personality) -> Result<DeviceConfig, DeviceFileError> {
+    match personality.needs_transactions() {
+        true => small_device(),
+        false => small_drive(),
+    }
+}
+
+impl Script {
+    /// Does the sequence, and cuts the power everywhere.
+    ///
+    /// # Errors
+    /// The device or the file system cannot be made.
+    pub fn run(&self, tally: &mut Tally) -> Result<Result<(), Finding>, String> {
+        let device = device_of(self.personality).map_err(|error| error.to_string())?;
+        let options = Options {
+            bug: self.bug,
+            ..Options::FULL
+        };
+        let lab = Lab::new(&device, self.personality, options)?;
+        Ok(lab.run(&self.sequence, tally))
+    }
+}
+
+impl FromStr for Script {
+    type Err = NoScript;
+
+    fn from_str(text: &str) -> Result<Self, NoScript> {
+        let mut rest = text.strip_prefix(HEAD).ok_or(NoScript::Head)?;
+        rest = rest.strip_prefix('\n').ok_or(NoScript::Head)?;
+        let (mut personality, mut bug) = (Personality::ByteFs, None);
+        while let Some((line, behind)) = rest.split_once('\n') {
+            if let Some(name) = line.strip_prefix("personality ") {
+                let none = |_| NoScript::Personality(name.to_owned());
+                personality = name.parse().map_err(none)?;
+            } else if let Some(name) = line.strip_prefix("bug ") {
+                let named = Bug::all()
+                    .into_iter()
+                    .find(|bug| format!("{bug:?}") == name);
+                bug = Some(named.ok_or_else(|| NoScript::Bug(name.to_owned()))?);
+            } else if !line.trim().is_empty() && !line.starts_with('#') {
+                break;
+            }
+            rest = behind;
+        }
+        let sequence = Sequence::parse(rest)?;
+        let beside = sequence.beside.iter().flat_map(|beside| &beside.ops);
+        let count = sequence.ops.iter().chain(beside).count();
+        match count {
+            0 => Err(NoScript::Empty),
+            64.. => Err(NoScript::TooMany(count)),
+            _ => Ok(Self {
+                personality,
+                bug,
+                sequence,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEAD}\npersonality {}", self.personality)?;
+        if let Some(bug) = self.bug {
+            writeln!(f, "bug {bug:?}")?;
+        }
+        write!(f, "{}", self.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "entresol file system crash script 1\npersonality ext4-like\n\
+                        bug Early(Inodes)\nmkdir A\n---\ncreate A/foo\nfsync A/foo\n\
+                        --- beside, behind 3000 ns\nsync\n";
+
+    #[test]
+    fn what_is_printed_is_read() {
+        let script: Script = TEXT.parse().unwrap();
+        assert_eq!(script.personality, Personality::Ext4Like);
+        assert_eq!(script.to_string(), TEXT);
+        for bug in Bug::all() {
+            let script = Script {
+                bug: Some(bug),
+                ..script.clone()
+            };
+            assert_eq!(script.to_string().parse(), Ok(script));
+        }
+    }
+
+    #[test]
+    fn what_is_no_script_is_refused_with_the_reason() {
+        let refused = |text: &str, why: &str| {
+            let error = text.parse::<Script>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        };
+        refused("", "first line");
+        refused(&TEXT.replace("script 1", "script 2"), "first line");
+        refused(&TEXT.replace("ext4-like", "fat"), "`fat` is no personality");
+        refused(&TEXT.replace("Early(Inodes)", "Early"), "`Early` is no bug");
+        refused(&TEXT.replace("create", "crate"), "`crate A/foo`");
+        refused(&TEXT.replace("3000 ns", "soon"), "behind soon");
+        let many = "sync\n".repeat(64);
+        refused(&TEXT.replace("create A/foo\n", &many), "66 operations");
+        let (head, _) = TEXT.split_once("---").unwrap();
+        refused(&format!("{head}---\n"), "no operation");
+    }
+}
