@@ -31,6 +31,7 @@ lint: build
 bench: ## speed, beside a calibration loop of the same run, and the guards of crates/bench/limits.toml
 	@scripts/setup bench
 	.venv/bin/python scripts/bench
+	.venv/bin/python scripts/mount-bench
 
 nbd-bench: build ## NBD servers side by side under fio; IMAGE=DIR for a device, else memory only
 	@scripts/setup bench

@@ -12,7 +12,9 @@
 //! `bench [OPTION…] log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench [--json] vtime [TASKS [EVENTS]]` runs tasks in virtual time (`vtime.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
-//! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`).
+//! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`);
+//! `bench [--json] files DIR… [NAME=VALUE…]` measures what programs do with files (`files.rs`);
+//! `bench passthrough DIR PLACE THREADS` serves a directory at a place over FUSE (`passthrough.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
 //! instructions; `--fast` and `--threads N` are those of `entresol run`;
 //! `--count` leaves the clocks alone, for runs under callgrind.
@@ -21,8 +23,10 @@
 mod capture;
 mod device;
 mod fast;
+mod files;
 mod log;
 mod nbd;
+mod passthrough;
 mod replay;
 mod shm;
 mod vtime;
@@ -67,6 +71,10 @@ fn main() -> ExitCode {
         ["shm-serve", image, socket] => shm::serve(image, socket),
         ["shm-echo", memory] => shm::echo(memory),
         ["nbd-memory", place, size] => nbd::memory(place, size),
+        ["files", words @ ..] => files::measure(words, &options),
+        ["passthrough", below, place, threads] => {
+            passthrough::serve(below, place, number(threads)?)
+        }
         ["log", words @ ..] => log::measure(words, &options),
         ["vtime", words @ ..] => vtime::measure(words, &options),
         ["write", path, words @ ..] => capture::write(path, words),
@@ -80,7 +88,8 @@ fn main() -> ExitCode {
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
                   log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | shm PRESET DIRECTORY [NAME=VALUE…] | \
-                  write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE"
+                  write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE | files DIR… [NAME=VALUE…] | \
+                  passthrough DIR PLACE THREADS"
             .to_string()),
     });
     match outcome {
@@ -285,6 +294,16 @@ fn calibrate() -> f64 {
         "the loop never reaches zero"
     );
     STEPS as f64 / seconds / 1e6
+}
+
+/// Time that passes.
+fn wall_seconds() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a system has a clock");
+    time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 /// Time that this process, which has one thread, has been on a host core.
