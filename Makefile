@@ -18,8 +18,9 @@ demo: build ## the shipped captures on all designs; ends with the path of the re
 figures: build ## every figure of every paper at scale small; OPTIONS="--mode fast" for less time
 	.venv/bin/entresol figure skybyte all $(OPTIONS)
 
-reproduction: build ## docs/reproduction.md: the numbers of SkyByte's text beside ours
+reproduction: build ## docs/reproduction*.md: the numbers of the papers' texts beside ours
 	.venv/bin/entresol reproduction skybyte -o docs/reproduction.md
+	.venv/bin/entresol reproduction bytefs -o docs/reproduction-bytefs.md
 
 test: build ## everything that must hold
 	@scripts/setup test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars
@@ -11,10 +12,11 @@ import synthetic_figures
 from conftest import Entresol, one_line
 
 from entresol import core
-from entresol.figures import frames, simulate, writing
+from entresol.errors import UserError
+from entresol.figures import frames, reproduction, simulate, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Bench, Results, Scale
-from entresol.papers.bytefs import PAPER, runs
+from entresol.papers.bytefs import PAPER, claims, runs, switches
 
 FEW = PAPER.settings(workloads=["create", "varmail", "oltp", "ycsb-a"])
 
@@ -58,6 +60,62 @@ def test_amplification_is_of_both_directions() -> None:
     frame = figure.frame(results)
     assert frames.cells(frame, "write_amplification")["varmail", "ext4-like"] == (4.0, 3.85)
     assert frames.cells(frame, "read_amplification")["varmail", "ext4-like"] == (1.5, 1.21)
+
+
+def test_claims_are_of_the_systems_that_there_are() -> None:
+    settings = PAPER.settings()
+    every = {item: synthetic_figures.bench(item) for item in claims.benches(settings)}
+    absent = {"Ext4": "ext4-like", "F2FS": "f2fs-like", "NOVA": "nova-like", "PMFS": "pmfs-like"}
+    absent = {called: name for called, name in absent.items() if name not in runs.systems()}
+    for claim in claims.claims():
+        ours = claim.ours(Results(settings, {}, benches=every))
+        assert (ours is None) == any(name in claim.quantity for name in absent), claim.quantity
+        assert claim.ours(Results(settings, {})) is None
+
+
+def test_a_mean_of_some_loads_is_no_claim() -> None:
+    settings = PAPER.settings(workloads=["create", "mkdir"])
+    every = {item: synthetic_figures.bench(item) for item in claims.benches(settings)}
+    known = {claim.quantity for claim in claims.claims()
+             if claim.ours(Results(settings, {}, benches=every)) is not None}  # fmt: skip
+    assert known == {"create: throughput over Ext4"} | (
+        {"create: throughput over F2FS"} if "f2fs-like" in runs.systems() else set()
+    )
+
+
+def test_switches_are_of_all_personalities_or_of_one() -> None:
+    text = PAPER.text
+    assert text is not None
+    name = "block_writes_wait_for_flash"
+    fidelity, overrides = text.conditions(name, ("nand.t_r=3us",))
+    assert fidelity == "paper"
+    settings = replace(PAPER.settings(), overrides=overrides)
+    slow = settings.overrides_of(runs.bench("create", "ext4-like"))
+    assert slow == ("ssd.block_write_ack=programmed", "nand.t_r=3us")
+    assert settings.overrides_of(runs.bench("create", "bytefs")) == ("nand.t_r=3us",)
+    assert text.conditions("paper", ()) == ("paper", ())
+    every = text.conditions("artifact", ())[1]
+    assert set(every) == {each for sets in switches.switches().values() for each in sets}
+    assert set(text.conditions(f"artifact,-{name}", ())[1]) == set(every) - set(overrides)
+    with pytest.raises(UserError, match="unknown switch no_such"):
+        text.conditions("no_such", ())
+
+
+@pytest.mark.parametrize("name", switches.switches())
+def test_every_switch_changes_a_device(name: str) -> None:
+    def of(personality: str, *sets: str) -> object:
+        run = core.fs_bench("mkdir", personality, overrides=sets, scale=4096)
+        return run["conditions"]["device_configuration"]
+
+    personalities = core.fs_personalities()
+    assert any(of(each, *switches.of(each, (name,))) != of(each) for each in personalities)
+
+
+def test_causes_are_of_claims_and_ask_for_their_runs() -> None:
+    study = reproduction.of(PAPER)
+    plans = study.plans(FEW, study.causes())
+    assert all(plan.benches for plan in plans[:2]) and not any(plan.wants for plan in plans)
+    assert plans[0].settings.overrides == () != plans[1].settings.overrides
 
 
 def test_runs_that_figures_share_are_made_once() -> None:

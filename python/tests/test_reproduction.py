@@ -198,7 +198,16 @@ def test_the_command_writes_the_page(
     place.mkdir()
     for threads in (4, 8, 24):
         (place / f"bc-{threads}.etr").symlink_to(captured)
-    words = ["reproduction", "--workloads", "bc", "--captures", place, "-o", tmp_path / "page.md"]
+    words = [
+        "reproduction",
+        "skybyte",
+        "--workloads",
+        "bc",
+        "--captures",
+        place,
+        "-o",
+        tmp_path / "page.md",
+    ]
     outcome = entresol_command(*words)
     assert outcome.code == 0, outcome.err
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
@@ -239,7 +248,7 @@ def test_a_run_that_failed_is_on_the_page_and_in_the_exit_code(
     place = tmp_path / "captures"
     place.mkdir()
     (place / "bc-8.etr").symlink_to(captured)
-    words = ["reproduction", "--workloads", "bc,tpcc", "--captures", place]
+    words = ["reproduction", "skybyte", "--workloads", "bc,tpcc", "--captures", place]
     outcome = entresol_command(*words, "-o", tmp_path / "page.md")
     assert outcome.code == 1
     assert "tpcc-8.etr: no such capture" in outcome.err.splitlines()[-1]

@@ -16,4 +16,10 @@ pub struct CpuCosts {
     pub compare: Picos,
     /// Each batch made durable: beside what the device takes.
     pub commit: Picos,
+    /// Each request of the block port, from the file system down to the device: what the kernel's
+    /// block layer and the driver do.
+    pub request: Picos,
+    /// Each time that a thread gives its processor away and gets it back: it waits for blocks, or
+    /// for another thread. Stores and loads keep the processor.
+    pub switch: Picos,
 }

@@ -28,6 +28,11 @@ impl Gate {
         }
     }
 
+    /// Whether it is the same gate.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether somebody has passed and not left.
     pub fn is_closed(&self) -> bool {
         self.queue().is_closed

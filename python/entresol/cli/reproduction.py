@@ -65,7 +65,7 @@ def reproduction_command(
     kept = location.store_directory(store)
     source = simulate.source_of(captures, settings, kept)
     plans = study.plans(settings, reasons)
-    runs = sum(len(wanted.wants) for wanted in plans)
+    runs = sum(len(wanted.wants) + len(wanted.benches) for wanted in plans)
     with OutputFile(output) as page:
         say(f"{len(plans)} sets of conditions, {runs} runs in all; of the first, "
             f"{plans[0].estimate(jobs or len(os.sched_getaffinity(0)))}.")  # fmt: skip
@@ -73,7 +73,7 @@ def reproduction_command(
             simulation = simulate.Simulation(Store(kept), source, jobs, scheduler, watcher.watch,
                                              say)  # fmt: skip
             evidence = study.gather(settings, reasons, simulation)
-        if not evidence.paper.runs:
+        if not evidence.paper.runs and not evidence.paper.benches:
             first = next(iter(evidence.paper.failures.values()), "no run was asked for")
             raise UserError(f"nothing could be simulated: {first}")
         command = shlex.join(["entresol", "reproduction", study.paper.name,

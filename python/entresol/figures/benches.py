@@ -58,19 +58,20 @@ def _run_all(
 
 
 def _one(item: Bench, settings: Settings, store: Store | None) -> Json | str:
+    overrides = settings.overrides_of(item)
     inputs: Json = {
         "core": core_digest(core.library()),
         "load": item.workload,
         "personality": item.personality,
         "device": item.device,
-        "overrides": list(item.overrides),
+        "overrides": list(overrides),
         "scale": settings.shrink,
     }
     if store is not None and (stored := store.find(key_of(inputs))) is not None:
         return cast(Json, stored)
     try:
         result = core.fs_bench(item.workload, item.personality, device=item.device or None,
-                               overrides=item.overrides, scale=settings.shrink)  # fmt: skip
+                               overrides=overrides, scale=settings.shrink)  # fmt: skip
     except core.EntresolError as error:
         return worker.sentence(error)
     if store is not None:

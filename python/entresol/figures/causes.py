@@ -40,7 +40,8 @@ class Cause:
         if not self.needs_run:
             return None
         fidelity = text.fidelity_at(settings.scale, self.fidelity or self.of)
-        return replace(settings, fidelity=fidelity, overrides=self.overrides)
+        fidelity, overrides = text.conditions(fidelity, self.overrides)
+        return replace(settings, fidelity=fidelity, overrides=overrides)
 
 
 def where(paper: Paper) -> str:

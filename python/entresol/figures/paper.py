@@ -9,7 +9,7 @@ from entresol import core
 from entresol.errors import UserError, did_you_mean
 from entresol.figures.claims import Claim
 from entresol.figures.entry import Figure
-from entresol.figures.plan import MODES, Scale, Settings, Want
+from entresol.figures.plan import MODES, Bench, Scale, Settings, Want
 from entresol.figures.published import Published
 
 PAPER, ARTIFACT = "paper", "artifact"
@@ -39,6 +39,32 @@ class Text:
     """From a scale and a fidelity, as `causes.toml` writes it, to that of a run."""
     note: Callable[[str], str] = field(default=lambda _scale: "")
     """A sentence on fidelities at a scale."""
+    benches: Callable[[Settings], list[Bench]] = field(default=lambda _settings: [])
+    """The loads that the claims are computed from."""
+    switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of a paper of loads: its fidelity switches, and what each sets. Those of runs of captures
+    are the core's."""
+
+    def conditions(self, fidelity: str, overrides: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """What runs are told: the fidelity that the core knows, and parameters."""
+        if not self.switches:
+            return fidelity, overrides
+        return PAPER, (*self._set_by(fidelity), *overrides)
+
+    def _set_by(self, fidelity: str) -> tuple[str, ...]:
+        if fidelity == PAPER:
+            return ()
+        chosen: dict[str, tuple[str, ...]] = {}
+        for name in fidelity.split(","):
+            if name == ARTIFACT:
+                chosen |= self.switches
+            elif name.lstrip("-") not in self.switches:
+                raise UserError(f"unknown switch {name}; there are {', '.join(self.switches)}.")
+            elif name.startswith("-"):
+                chosen.pop(name[1:], None)
+            else:
+                chosen[name] = self.switches[name]
+        return tuple(each for name in self.switches if name in chosen for each in chosen[name])
 
 
 @dataclass(frozen=True)

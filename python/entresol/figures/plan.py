@@ -76,12 +76,22 @@ class Settings:
     fidelity: str = "paper"
     mode: str = "detailed"
     overrides: tuple[str, ...] = ()
-    """Parameters that are set in all runs, as `key=value`."""
+    """Parameters that are set in all runs, as `key=value`; of loads also as
+    `PERSONALITY:key=value`, for runs of that personality."""
 
     @property
     def machine(self) -> str:
         """The machine preset."""
         return self.at.machine
+
+    def overrides_of(self, item: Bench) -> tuple[str, ...]:
+        """Parameters of a load's device."""
+        mine = []
+        for text in self.overrides:
+            personality, found, assignment = text.rpartition(":")
+            if not found or personality == item.personality:
+                mine.append(assignment)
+        return (*mine, *item.overrides)
 
     @property
     def shrink(self) -> int:

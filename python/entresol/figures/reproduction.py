@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from entresol.core import Json
 from entresol.errors import UserError
@@ -11,8 +12,10 @@ from entresol.figures import causes
 from entresol.figures.causes import Cause
 from entresol.figures.claims import Claim
 from entresol.figures.paper import ARTIFACT, PAPER, Paper, Text
-from entresol.figures.plan import Results, Settings, Want
+from entresol.figures.plan import Bench, Results, Settings, Want
 from entresol.figures.simulate import Plan, Simulation
+
+Asked = TypeVar("Asked", Want, Bench)
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,17 @@ class Evidence:
         return self.paper if which == PAPER else self.artifact
 
 
-class _Notes(Mapping[Want, Json]):
+class _Notes(Mapping[Asked, Json], Generic[Asked]):
     """Results that are not there, and what was asked of them."""
 
     def __init__(self) -> None:
-        self.asked: list[Want] = []
+        self.asked: list[Asked] = []
 
-    def __getitem__(self, item: Want) -> Json:
+    def __getitem__(self, item: Asked) -> Json:
         self.asked.append(item)
         raise KeyError(item)
 
-    def __iter__(self) -> Iterator[Want]:
+    def __iter__(self) -> Iterator[Asked]:
         return iter(())
 
     def __len__(self) -> int:
@@ -51,9 +54,13 @@ class _Notes(Mapping[Want, Json]):
 
 def needed(claim: Claim, settings: Settings) -> tuple[Want, ...]:
     """The runs that a claim is computed from."""
-    notes = _Notes()
-    claim.ours(Results(settings, notes))
-    return tuple(dict.fromkeys(notes.asked))
+    return _needed(claim, settings)[0]
+
+
+def _needed(claim: Claim, settings: Settings) -> tuple[tuple[Want, ...], tuple[Bench, ...]]:
+    runs, loads = _Notes[Want](), _Notes[Bench]()
+    claim.ours(Results(settings, runs, benches=loads))
+    return tuple(dict.fromkeys(runs.asked)), tuple(dict.fromkeys(loads.asked))
 
 
 def of(paper: Paper) -> Reproduction:
@@ -80,7 +87,9 @@ class Reproduction:
         return causes.read(self.paper, self.claims, content)
 
     def _side(self, settings: Settings, name: str) -> Settings:
-        return replace(settings, fidelity=self.text.fidelity_at(settings.scale, name))
+        fidelity = self.text.fidelity_at(settings.scale, name)
+        fidelity, overrides = self.text.conditions(fidelity, settings.overrides)
+        return replace(settings, fidelity=fidelity, overrides=overrides)
 
     def plans(self, settings: Settings, reasons: Sequence[Cause]) -> list[Plan]:
         """What has to be simulated: both fidelities, and what shows the causes, a plan for each
@@ -89,11 +98,16 @@ class Reproduction:
             self._side(settings, name): dict.fromkeys(self.text.wants(settings))
             for name in (PAPER, ARTIFACT)
         }
+        benches: dict[Settings, dict[Bench, None]] = {
+            conditions: dict.fromkeys(self.text.benches(settings)) for conditions in wants
+        }
         for cause in reasons:
             if (shown := cause.settings(settings, self.text)) is not None:
-                runs = needed(self._by_name[cause.claim], shown)
+                runs, loads = _needed(self._by_name[cause.claim], shown)
                 wants.setdefault(shown, {}).update(dict.fromkeys(runs))
-        return [Plan(conditions, tuple(sorted(items)), ()) for conditions, items in wants.items()]
+                benches.setdefault(shown, {}).update(dict.fromkeys(loads))
+        return [Plan(conditions, tuple(sorted(items)), (), tuple(sorted(benches[conditions])))
+                for conditions, items in wants.items()]  # fmt: skip
 
     def gather(
         self, settings: Settings, reasons: Sequence[Cause], simulation: Simulation

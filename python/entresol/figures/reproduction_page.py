@@ -29,14 +29,12 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
     return "\n".join([
         "# Reproduction", "",
         f"Written by `{command}`; not to be edited.",
-        f"Machine `{of.machine}`, mode `{of.mode}`, {len(of.workloads)} of {every} workloads:",
-        f"{', '.join(of.workloads)}; {study.text.threads}.", failed,
+        *_conditions_of(study, evidence, every), failed,
         f"*Published*: the text of the {study.paper.title} paper. *Their data*: the same from the "
         "artifact's",
         "files, where they hold it. *Paper* and *artifact*: ours with that",
         "[fidelity](fidelity.md)." + study.text.note(of.scale),
-        "Threads interleave anew in every capture that is made: on captures made again the numbers",
-        "are a new result, near these and not equal to them ([workloads](workloads.md#captures)).",
+        *_captures(evidence),
         "A dash: not published, or these runs have nothing to compute it from.",
         "A number in bold is more than 25 % away from the published one; its causes are below.",
         "Published figures beside ours: `make figures`, then "
@@ -50,6 +48,29 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         "(of logarithms) or more.", "",
         *(differences or ["Nothing differs by more than 25 %.", ""]),
     ])  # fmt: skip
+
+
+def _conditions_of(study: Reproduction, evidence: Evidence, every: int) -> list[str]:
+    of = evidence.paper.settings
+    names = _wrapped_line(f"{', '.join(of.workloads)}; {study.text.threads}.")
+    if evidence.paper.runs:
+        head = f"Machine `{of.machine}`, mode `{of.mode}`,"
+        return [f"{head} {len(of.workloads)} of {every} workloads:", names]
+    size = f"Scale `{of.scale}`, one in {of.shrink} of the paper's sizes,"
+    return [f"{size} {len(of.workloads)} of {every} workloads:", names]
+
+
+def _wrapped_line(text: str) -> str:
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _captures(evidence: Evidence) -> list[str]:
+    if not evidence.paper.runs and evidence.paper.benches:
+        return ["All runs are in virtual time: the same command gives the same numbers."]
+    return [
+        "Threads interleave anew in every capture that is made: on captures made again the numbers",
+        "are a new result, near these and not equal to them ([workloads](workloads.md#captures)).",
+    ]
 
 
 def _row(claim: Claim, evidence: Evidence) -> str:

@@ -160,7 +160,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         .await
     }
 
-    /// Reads pages that lie behind each other on the device into the cache.
+    /// Reads pages that lie behind each other on the device into the cache, or some of them: those
+    /// up to what somebody else is reading. Who called looks again.
     pub(super) async fn read_pages(
         &self,
         ino: Ino,
@@ -169,19 +170,37 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         count: u32,
         epoch: u64,
     ) -> Result<(), FsError> {
-        let mut bytes = vec![0; count as usize * BLOCK];
+        let begun = match self.state().nodes.get_mut(&ino) {
+            Some(node) => node.begin_reading(first..first + u64::from(count)),
+            // It is to be asked for anew.
+            None => return Ok(()),
+        };
+        let (pages, gate) = match begun {
+            Ok(begun) => begun,
+            // As for a page that the kernel has locked: who waits looks again.
+            Err(gate) => {
+                drop(gate.pass().await);
+                self.spend(self.costs.switch).await;
+                return Ok(());
+            }
+        };
+        let passed = gate.pass().await;
+        let mut bytes = vec![0; (pages.end - pages.start) as usize * BLOCK];
+        self.spend(self.costs.request).await;
         self.device.read_blocks(address(block), &mut bytes).await?;
+        self.spend(self.costs.switch).await;
         let mut state = self.state();
         state.counters.class(Class::Data).blocks_read += bytes.len() as u64;
         let State { nodes, clock, .. } = &mut *state;
+        drop(passed);
         let Some(node) = nodes.get_mut(&ino) else {
             return Ok(());
         };
-        let pages = first..first + u64::from(count);
+        node.coming.retain(|(_, other)| !other.is(&gate));
         if node.epoch.is_past(epoch, &pages) {
             return Ok(());
         }
-        for (at, data) in (first..).zip(bytes.chunks_exact(BLOCK)) {
+        for (at, data) in pages.zip(bytes.chunks_exact(BLOCK)) {
             if node.pages.contains_key(&at) {
                 continue;
             }
@@ -386,9 +405,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let done = match by_bytes {
                 true => self.device.write(place, bytes, TxId::NONE).await,
                 false => {
-                    self.device
-                        .write_blocks(place, bytes, Acknowledge::Accepted)
-                        .await
+                    self.spend(self.costs.request).await;
+                    let when = Acknowledge::Accepted;
+                    let done = self.device.write_blocks(place, bytes, when).await;
+                    self.spend(self.costs.switch).await;
+                    done
                 }
             };
             done.map_err(|error| self.fail(&error.to_string()))?;
@@ -504,6 +525,7 @@ fn copy_in(
     let end = at + data.len() as u64;
     let pages = at / PAGE..end.div_ceil(PAGE);
     let room = state.unreserved();
+    let compares = state.superblock.personality.writes_data_bytes();
     let State {
         nodes,
         clock,
@@ -547,7 +569,8 @@ fn copy_in(
             Page::new(Box::new([0; BLOCK]), false)
         });
         cached.is_referenced = true;
-        clock.duplicates += usize::from(cached.keep_original());
+        // Who writes whole pages has no use for what they were.
+        clock.duplicates += usize::from(compares && cached.keep_original());
         if extent.is_none() && !cached.is_reserved {
             cached.is_reserved = true;
             node.reserved += 1;

@@ -1,6 +1,7 @@
 //! A mounted file system.
 
 mod attributes;
+mod commit;
 mod data;
 mod format;
 mod mount;
@@ -18,7 +19,6 @@ use crate::gate::Gate;
 use crate::journal::Journal;
 use crate::layout::BLOCK;
 use crate::state::State;
-use crate::state::batch::BatchId;
 use crate::stats::{Class, FsStats};
 use crate::tx::{Done, Stop, Tx};
 use crate::{BlockNo, FsError, Usage};
@@ -44,7 +44,11 @@ pub struct FileSystem<D, C> {
     pub(crate) state: Mutex<State>,
     /// Who makes a batch durable has it.
     journal: Mutex<Option<Journal>>,
+    /// Who seals a batch and writes it has it.
     commit_gate: Gate,
+    /// Who makes a batch count has it. He has the other one until he gets it, so batches come in
+    /// order; and where he gives that back, the next batch is written meanwhile.
+    pub(crate) order_gate: Gate,
     fresh_gate: Gate,
     loading: Mutex<FxHashMap<BlockNo, Gate>>,
 }
@@ -208,7 +212,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut result = Ok(());
         if !known {
             let mut data = Box::new([0; BLOCK]);
-            match self.device.read_blocks(address(block), &mut data[..]).await {
+            self.spend(self.costs.request).await;
+            let read = self.device.read_blocks(address(block), &mut data[..]).await;
+            self.spend(self.costs.switch).await;
+            match read {
                 Ok(_) => {
                     let mut state = self.state();
                     let committed = state.committed.0;
@@ -260,57 +267,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Has blocks read as zeroes on the device.
     async fn trim(&self, run: Range<u32>) -> Result<(), FsError> {
         let size = Bytes::new(u64::from(run.end - run.start) * BLOCK as u64);
+        self.spend(self.costs.request + self.costs.switch).await;
         let done = self.device.trim(address(BlockNo(run.start)), size).await;
         done.map_err(|error| self.fail(&error.to_string()))?;
         self.state().counters.0.trims += u64::from(run.end - run.start);
-        Ok(())
-    }
-
-    /// Makes everything durable that operations have changed so far.
-    pub(crate) async fn commit(&self) -> Result<(), FsError> {
-        let id = {
-            let state = self.state();
-            match state.batch.is_empty() {
-                true => BatchId(state.batch.id.0 - 1),
-                false => state.batch.id,
-            }
-        };
-        self.commit_through(id).await
-    }
-
-    /// Makes a batch durable, and all before it.
-    pub(crate) async fn commit_through(&self, id: BatchId) -> Result<(), FsError> {
-        if self.state().committed >= id {
-            return Ok(());
-        }
-        let _passed = self.commit_gate.pass().await;
-        let sealed = {
-            let mut state = self.state();
-            if let Some(reason) = &state.failed {
-                return Err(FsError::Io(reason.clone()));
-            }
-            if state.committed >= id {
-                return Ok(());
-            }
-            state.seal_batch()
-        };
-        self.spend(self.costs.commit).await;
-        let Some(mut journal) = self.journal().take() else {
-            return Err(self.fail("a commit was given up half-way; mount the file system anew"));
-        };
-        let done = journal.persist(self, &sealed).await;
-        *self.journal() = Some(journal);
-        if let Err(error) = done {
-            return Err(self.fail(&error.to_string()));
-        }
-        let mut state = self.state();
-        state.committed = sealed.id;
-        state.counters.0.batches += 1;
-        state.counters.0.batch_lines += (sealed.lines.len() + sealed.data.len()) as u64;
-        for block in sealed.freed {
-            state.space.give(block.0);
-            state.pending_free -= 1;
-        }
         Ok(())
     }
 
@@ -318,7 +278,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     pub(crate) async fn flush_blocks(&self) -> Result<(), FsError> {
         if self.shape.block_domain == PersistenceDomain::Flash {
             self.state().counters.0.flushes += 1;
+            self.spend(self.costs.request).await;
             let done = self.device.flush().await;
+            self.spend(self.costs.switch).await;
             done.map_err(|error| self.fail(&error.to_string()))?;
         }
         Ok(())

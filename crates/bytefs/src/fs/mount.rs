@@ -149,6 +149,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             state: Mutex::new(state),
             journal: Mutex::new(Some(journal)),
             commit_gate: Gate::default(),
+            order_gate: Gate::default(),
             fresh_gate: Gate::default(),
             loading: Mutex::default(),
             device,

@@ -37,6 +37,8 @@ struct Plan {
     /// Behind the last page.
     end: u64,
     pages: usize,
+    /// Those that were compared with their duplicate, or with zeroes.
+    compared: u64,
     /// All of them.
     chosen: Vec<u64>,
 }
@@ -84,13 +86,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     async fn carry_out(&self, ino: Ino, plan: Plan) -> Result<(), FsError> {
-        self.spend(self.costs.compare * plan.pages as u64).await;
+        let cost = self.costs.compare * plan.compared;
+        self.spend(cost + self.costs.request * plan.blocks.len() as u64)
+            .await;
         let writes = plan.blocks.iter().map(|(block, bytes)| {
             let when = Acknowledge::Accepted;
             self.device.write_blocks(address(*block), bytes, when)
         });
         for done in join_all(writes.collect()).await {
             done.map_err(|error| self.fail(&error.to_string()))?;
+        }
+        if !plan.blocks.is_empty() {
+            self.spend(self.costs.switch).await;
         }
         {
             let mut state = self.state();
@@ -400,9 +407,11 @@ fn plan(state: &mut State, ino: Ino) -> Before {
             continue;
         };
         let changed = page.changed();
-        clock.duplicates -= usize::from(page.original.take().is_some());
+        let was_kept = page.original.take().is_some();
+        clock.duplicates -= usize::from(was_kept);
         page.is_known = true;
         let extent = extents.find(at);
+        plan.compared += u64::from(by_bytes && (was_kept || extent.is_none()));
         match extent {
             Some(extent) if extent.is_written => {
                 let block = extent.block_of(at);

@@ -11,7 +11,7 @@ use crate::gate::join_all;
 use crate::layout::{BLOCK, Geometry, get_u32, get_u64, put_u32, put_u64, sum};
 use crate::state::batch::Sealed;
 use crate::stats::Class;
-use port::{Acknowledge, Clock, Device, DeviceError};
+use port::{Acknowledge, Clock, Device, DeviceError, PersistenceDomain};
 use std::collections::BTreeMap;
 use units::ByteAddr;
 
@@ -65,7 +65,9 @@ impl BlockJournal {
         class: Class,
         when: Acknowledge,
     ) -> Result<(), DeviceError> {
+        fs.spend(fs.costs.request).await;
         fs.device.write_blocks(at, bytes, when).await?;
+        fs.spend(fs.costs.switch).await;
         fs.state().counters.class(class).blocks_written += bytes.len() as u64;
         Ok(())
     }
@@ -78,11 +80,14 @@ impl BlockJournal {
     ) -> Result<(), DeviceError> {
         let parts = parts.iter().filter(|(_, bytes)| !bytes.is_empty());
         let accepted = Acknowledge::Accepted;
+        let requests = parts.clone().count() as u64;
+        fs.spend(fs.costs.request * requests).await;
         let writes = parts.map(|(at, bytes)| {
             fs.state().counters.class(class).blocks_written += bytes.len() as u64;
             fs.device.write_blocks(*at, bytes, accepted)
         });
         let done = join_all(writes.collect()).await;
+        fs.spend(fs.costs.switch).await;
         done.into_iter().try_for_each(|result| result.map(|_| ()))
     }
 
@@ -136,6 +141,8 @@ impl BlockJournal {
         put_u32(&mut end, 0, MAGIC_END);
         put_u64(&mut end, 8, self.sequence);
         put_u32(&mut end, 16, sum(&record));
+        // Each block is summed, and copied if the next transaction changes it.
+        fs.spend(fs.costs.page * blocks.len() as u64).await;
         // Data, which this makes seen, is durable before; the end of the record behind its rest.
         fs.barrier().await?;
         // In one piece, or in two around the end of the area.
@@ -264,9 +271,17 @@ impl BlockJournal {
 }
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
-    /// A barrier of the journal: what was answered before survives.
+    /// A barrier of the journal: what was answered before survives. On a device that says that it
+    /// does anyway there is nothing to send, as the kernel sends nothing to one without a volatile
+    /// cache.
     async fn barrier(&self) -> Result<(), DeviceError> {
+        if self.shape.block_domain == PersistenceDomain::Device {
+            return Ok(());
+        }
         self.state().counters.0.flushes += 1;
-        self.device.flush().await.map(|_| ())
+        self.spend(self.costs.request).await;
+        self.device.flush().await?;
+        self.spend(self.costs.switch).await;
+        Ok(())
     }
 }

@@ -1,32 +1,62 @@
-//! A batch is a transaction of the firmware (§4.3, §4.7): the device's log is the journal.
+//! A batch is a transaction of the firmware (§4.3, §4.7): the device's log is the journal. While one
+//! is being committed the next one is written; commits are asked for in order, each when the one
+//! before is answered.
 
 use crate::fs::FileSystem;
+use crate::gate::Passed;
 use crate::state::batch::Sealed;
 use crate::stats::Class;
-use port::{Clock, Device, DeviceError, TxOptions};
+use port::{Clock, Device, DeviceError, Transaction, TxOptions};
 use units::TxId;
 
-pub(super) async fn persist<D: Device, C: Clock>(
-    fs: &FileSystem<D, C>,
-    batch: &Sealed,
-) -> Result<(), DeviceError> {
-    let lines = batch.lines.len() + batch.data.len();
-    match lines {
-        0 => Ok(()),
-        // A line is atomic by itself (§4.5).
-        1 => {
-            fs.write_lines(&batch.lines, TxId::NONE, Class::Metadata)
-                .await?;
-            fs.write_lines(&batch.data, TxId::NONE, Class::Data).await?;
-            fs.persist_lines().await
+/// A batch whose lines are with the device; a transaction, unless they are durable already.
+pub(crate) struct Written<'a, D: Device>(Option<Transaction<'a, D>>);
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// Writes the lines of a batch, and waits until all batches before it are durable.
+    pub(crate) async fn write_transaction(
+        &self,
+        batch: &Sealed,
+    ) -> (Result<Written<'_, D>, DeviceError>, Passed) {
+        match batch.lines.len() + batch.data.len() {
+            0 => (Ok(Written(None)), self.order_gate.pass().await),
+            // A line is atomic by itself (§4.5), and durable at once: it must not be before others.
+            1 => {
+                let order = self.order_gate.pass().await;
+                if self.failed().is_some() {
+                    return (Ok(Written(None)), order);
+                }
+                let done = async {
+                    self.write_batch(batch, TxId::NONE).await?;
+                    self.persist_lines().await
+                };
+                (done.await.map(|()| Written(None)), order)
+            }
+            lines => {
+                let options = TxOptions::reserving(lines as u32);
+                let written = async {
+                    let tx = Transaction::begin(&self.device, options).await?;
+                    self.write_batch(batch, tx.id()).await?;
+                    Ok(Written(Some(tx)))
+                };
+                (written.await, self.order_gate.pass().await)
+            }
         }
-        _ => {
-            let options = TxOptions::reserving(lines as u32);
-            let tx = port::Transaction::begin(&fs.device, options).await?;
-            fs.write_lines(&batch.lines, tx.id(), Class::Metadata)
-                .await?;
-            fs.write_lines(&batch.data, tx.id(), Class::Data).await?;
-            tx.commit().await.map(|_| ())
+    }
+
+    /// Has a batch count.
+    pub(crate) async fn commit_transaction(
+        &self,
+        written: Written<'_, D>,
+    ) -> Result<(), DeviceError> {
+        match written.0 {
+            None => Ok(()),
+            Some(tx) => tx.commit().await.map(|_| ()),
         }
+    }
+
+    async fn write_batch(&self, batch: &Sealed, tx: TxId) -> Result<(), DeviceError> {
+        self.write_lines(&batch.lines, tx, Class::Metadata).await?;
+        self.write_lines(&batch.data, tx, Class::Data).await
     }
 }

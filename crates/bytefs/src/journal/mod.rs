@@ -54,7 +54,8 @@ impl Journal {
         batch: &Sealed,
     ) -> Result<(), DeviceError> {
         match self {
-            Self::Firmware => firmware::persist(fs, batch).await,
+            // `FileSystem::write_transaction` does it.
+            Self::Firmware => Ok(()),
             Self::Lines(journal) => journal.persist(fs, batch).await,
             Self::Blocks(journal) => journal.persist(fs, batch).await,
         }

@@ -52,6 +52,11 @@ impl Personality {
         matches!(self, Self::ByteFs | Self::ByteFsLog)
     }
 
+    /// Whether a thread of its own makes batches durable, as JBD2's does.
+    pub const fn commits_by_thread(self) -> bool {
+        matches!(self, Self::Ext4Like)
+    }
+
     /// Whether metadata goes by bytes.
     pub const fn writes_bytes(self) -> bool {
         !matches!(self, Self::Ext4Like)

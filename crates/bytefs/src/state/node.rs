@@ -93,6 +93,8 @@ pub(crate) struct Node {
     pub persisted: u64,
     /// Behind the last read, to see whether the next one goes on there.
     pub read_end: u64,
+    /// Pages that are on their way from the device, and where to wait for them.
+    pub coming: Vec<(Range<u64>, Gate)>,
 }
 
 impl Node {
@@ -113,7 +115,25 @@ impl Node {
             posted: 0,
             persisted: 0,
             read_end: 0,
+            coming: Vec::new(),
         }
+    }
+
+    /// Who reads such a page first reads it for all: which pages he is to read, and his gate; or
+    /// that of who has begun.
+    pub fn begin_reading(&mut self, pages: Range<u64>) -> Result<(Range<u64>, Gate), Gate> {
+        // A read that was given up has left its gate open.
+        self.coming.retain(|(_, gate)| gate.is_closed());
+        let mut coming = self.coming.iter();
+        if let Some((_, gate)) = coming.find(|(range, _)| range.contains(&pages.start)) {
+            return Err(gate.clone());
+        }
+        let next = self.coming.iter().map(|(range, _)| range.start);
+        let end = next.filter(|start| *start > pages.start).min();
+        let pages = pages.start..end.map_or(pages.end, |end| end.min(pages.end));
+        let gate = Gate::default();
+        self.coming.push((pages.clone(), gate.clone()));
+        Ok((pages, gate))
     }
 
     /// Whether it must stay when its last name goes.
@@ -130,6 +150,33 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Mode;
+    use core::pin::pin;
+    use core::task::{Context, Poll, Waker};
+
+    #[test]
+    fn a_page_that_comes_is_not_asked_for_twice() {
+        let mode = Mode {
+            kind: FileKind::Regular,
+            permissions: 0o644,
+        };
+        let mut node = Node::new(&Inode::new(mode, (0, 0), 0, Timestamp(0)));
+        let mut context = Context::from_waker(Waker::noop());
+        let Ok((pages, gate)) = node.begin_reading(4..8) else {
+            panic!("nobody reads");
+        };
+        assert_eq!(pages, 4..8);
+        let Poll::Ready(passed) = pin!(gate.pass()).poll(&mut context) else {
+            panic!("nobody else has it");
+        };
+        let same = node.begin_reading(6..20);
+        assert!(same.is_err_and(|other| other.is(&gate)), "it is coming");
+        let before = node.begin_reading(2..20).map(|(pages, _)| pages);
+        assert_eq!(before.ok(), Some(2..4), "up to what is coming");
+        drop(passed);
+        let again = node.begin_reading(4..8).map(|(pages, _)| pages);
+        assert_eq!(again.ok(), Some(4..8), "that was given up");
+    }
 
     #[test]
     fn a_read_is_past_when_its_pages_were_changed_behind_it() {

@@ -106,6 +106,11 @@ impl Clock {
         }
     }
 
+    /// Whether there are more pages than there may be. Duplicates take memory as pages do (§4.6).
+    fn is_over(&self) -> bool {
+        self.cached + self.duplicates > self.most
+    }
+
     /// A page is cached.
     pub fn add(&mut self, ino: Ino, page: u64) {
         self.cached += 1;
@@ -152,7 +157,7 @@ impl super::State {
         let mut steps = self.clock.hand.len();
         // Pages that were dropped are passed over here, so that they do not pile up.
         let is_stale = |clock: &Clock| clock.hand.len() > 2 * clock.cached + 1024;
-        while (self.clock.cached > self.clock.most || is_stale(&self.clock)) && steps > 0 {
+        while (self.clock.is_over() || is_stale(&self.clock)) && steps > 0 {
             steps -= 1;
             let Some((ino, at)) = self.clock.hand.pop_front() else {
                 return;
@@ -164,7 +169,7 @@ impl super::State {
                 continue;
             };
             let is_needed = node.dirty.contains(&at) || page.batch > self.committed;
-            let has_room = self.clock.cached <= self.clock.most;
+            let has_room = !self.clock.is_over();
             if is_needed || has_room || page.is_referenced || node.gate.is_closed() {
                 page.is_referenced &= has_room;
                 self.clock.hand.push_back((ino, at));

@@ -54,6 +54,8 @@ impl Conditions {
             ("page", setup.costs.page),
             ("compare", setup.costs.compare),
             ("commit", setup.costs.commit),
+            ("request", setup.costs.request),
+            ("switch", setup.costs.switch),
         ];
         let cache = setup.scale.of_bytes(setup.cache, units::Bytes::from_mib(1));
         let sections = texts.iter().flat_map(|(section, keys)| {

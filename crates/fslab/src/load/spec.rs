@@ -211,6 +211,9 @@ pub struct StoreSpec {
     pub records: u64,
     /// Requests; divided by the scale.
     pub requests: u64,
+    /// Requests before, which are not measured; divided by the scale.
+    #[serde(default)]
+    pub warm_up: u64,
     /// Threads that ask.
     pub threads: u32,
     /// Bytes of a value.

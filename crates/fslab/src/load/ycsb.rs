@@ -26,6 +26,8 @@ pub(crate) struct Ycsb {
     versions: Cell<u64>,
     /// Requests that may begin.
     requests: Cell<u64>,
+    /// How often requests were let begin: each time others are drawn.
+    phase: Cell<u32>,
 }
 
 /// One request.
@@ -66,12 +68,14 @@ impl Ycsb {
             inserted: Cell::new(records),
             versions: Cell::new(0),
             requests: Cell::new(0),
+            phase: Cell::new(0),
         }
     }
 
     /// Lets so many requests begin.
     pub fn begin(&self, requests: u64) {
         self.requests.set(requests);
+        self.phase.set(self.phase.get() + 1);
     }
 
     /// A key: numbers are spread, so that those that follow each other lie anywhere.
@@ -112,7 +116,8 @@ impl Ycsb {
         store: &Store<V>,
         number: u32,
     ) -> Result<(), LoadError> {
-        let mut stream = Stream::new(self.seed, &format!("load/ycsb/{number}"));
+        let phase = self.phase.get();
+        let mut stream = Stream::new(self.seed, &format!("load/ycsb/{phase}/{number}"));
         while self.requests.get() > 0 && !stage.is_over() {
             self.requests.set(self.requests.get() - 1);
             let request = self.draw_request(&mut stream);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from entresol.figures.entry import NO_MEAN, Figure
-from entresol.papers.bytefs import throughput, traffic
+from entresol.papers.bytefs import shortcuts, throughput, traffic
 from entresol.papers.bytefs.runs import LOADS, MACRO, MICRO, YCSB, on_systems
 
 UNNAMED = "an average of an unnamed kind; shown as arithmetic"
@@ -54,4 +54,8 @@ FIGURES = (
            "Throughput of ByteFS over that with 64 MiB; sizes are the paper's, before the scale. "
            "No numbers were published.", NO_MEAN,
            throughput.logs, throughput.draw_logs, benches=throughput.log_wants),
+    Figure("shortcuts", "What the artifact's shortcuts are worth",
+           "Throughput of ByteFS over Ext4-like's: as the paper says, with each switch alone, and "
+           "with all of them.", NO_MEAN,
+           shortcuts.worth, shortcuts.draw, benches=shortcuts.wants, label="Shortcuts"),
 )  # fmt: skip

@@ -1,0 +1,180 @@
+//! Transactions of many tasks: the next is written while one is being committed, and none counts
+//! before those that were sealed before it.
+
+use bytefs::{Caller, FileSystem, FormatOptions, MountOptions, Personality, Timestamp};
+use bytefs::{CpuCosts, WriteOptions};
+use device::config::Layer;
+use device::{DeviceConfig, DeviceEngine, Pace};
+use port::{Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape};
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use units::{ByteAddr, Bytes, Picos, TxId};
+use vtime::{Machine, VirtualDevice};
+
+/// A request begins, or is answered.
+#[derive(Clone, Copy, Debug)]
+enum Seen {
+    Asked(Command),
+    Answered(Command),
+}
+
+/// A device that notes what is asked of it.
+struct Noted {
+    inner: VirtualDevice<DeviceEngine>,
+    seen: Rc<RefCell<Vec<Seen>>>,
+}
+
+struct Pending<'a> {
+    inner: <VirtualDevice<DeviceEngine> as Device>::Pending<'a>,
+    command: Command,
+    seen: &'a RefCell<Vec<Seen>>,
+    is_asked: bool,
+}
+
+impl Future for Pending<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let command = self.command;
+        if !self.is_asked {
+            self.is_asked = true;
+            self.seen.borrow_mut().push(Seen::Asked(command));
+        }
+        let polled = Pin::new(&mut self.inner).poll(context);
+        if polled.is_ready() {
+            self.seen.borrow_mut().push(Seen::Answered(command));
+        }
+        polled
+    }
+}
+
+impl Device for Noted {
+    type Pending<'a> = Pending<'a>;
+
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+    fn request<'a>(
+        &'a self,
+        command: Command,
+        at: ByteAddr,
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Pending<'a> {
+        Pending {
+            inner: self.inner.request(command, at, payload, conflict),
+            command,
+            seen: &self.seen,
+            is_asked: false,
+        }
+    }
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.inner.open(may_split)
+    }
+    fn poll_open(
+        &self,
+        may_split: bool,
+        asked: &mut Option<Opening>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<TxId, DeviceError>> {
+        self.inner.poll_open(may_split, asked, context)
+    }
+    fn give_up_open(&self, asked: Opening) {
+        self.inner.give_up_open(asked);
+    }
+    fn abandon(&self, tx: TxId) {
+        self.inner.abandon(tx);
+    }
+    fn stats(&self) -> DeviceStats {
+        self.inner.stats()
+    }
+}
+
+#[test]
+fn transactions_are_written_beside_a_commit_and_committed_one_after_the_other() {
+    let sets = [
+        "nand.channels=2",
+        "nand.chips_per_channel=1",
+        "nand.blocks_per_plane=128",
+        "nand.pages_per_block=32",
+        "ssd.log.size=512KiB",
+        "ssd.log.tx_log=4KiB",
+        "ssd.dram=1MiB",
+    ];
+    let layers = sets.map(|set| Layer::assignment(set).unwrap());
+    let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
+    let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
+    let mut machine = Machine::new(engine, 8);
+    let seen: Rc<RefCell<Vec<Seen>>> = Rc::default();
+    let (inner, clock) = (machine.device(), machine.clock());
+    let mut options = FormatOptions::new(Personality::ByteFs);
+    options.inodes = Some(1024);
+    let noted = Rc::clone(&seen);
+    let files = Rc::new(RefCell::new(None));
+    let made = Rc::clone(&files);
+    machine.spawn("mount", async move {
+        FileSystem::<VirtualDevice<DeviceEngine>, vtime::VirtualClock<DeviceEngine>>::format(
+            &inner, &options,
+        )
+        .await
+        .unwrap();
+        let options = MountOptions {
+            cache: Bytes::from_mib(1),
+            cores: 8,
+            costs: CpuCosts {
+                operation: Picos::from_nanos(100),
+                ..CpuCosts::default()
+            },
+            ..MountOptions::default()
+        };
+        let device = Noted { inner, seen: noted };
+        let mounted = FileSystem::mount(device, clock, options).await.unwrap();
+        *made.borrow_mut() = Some(Rc::new(mounted));
+    });
+    machine.run().unwrap();
+    seen.borrow_mut().clear();
+    let files = files.borrow_mut().take().unwrap();
+    for task in 0..8_u32 {
+        let files = Rc::clone(&files);
+        machine.spawn(format!("task {task}"), async move {
+            let by = Caller {
+                uid: 0,
+                gid: 0,
+                core: task,
+                now: Timestamp(0),
+            };
+            for round in 0..20 {
+                let name = format!("{task} {round}");
+                let root = bytefs::Ino::ROOT;
+                let made = files.create(&by, root, name.as_bytes(), 0o644).await;
+                let ino = made.unwrap().ino;
+                let data = [7; 100];
+                let options = WriteOptions::default();
+                files.write(&by, ino, 0, &data, options).await.unwrap();
+                files.fsync(ino, false).await.unwrap();
+                files.release(ino).await.unwrap();
+            }
+        });
+    }
+    machine.run().unwrap();
+    let (mut committing, mut last, mut beside) = (None, 0, 0);
+    for event in seen.borrow().iter() {
+        match *event {
+            Seen::Asked(Command::Commit(tx)) => {
+                assert_eq!(committing, None, "{tx:?} is committed beside another");
+                assert!(tx.get() > last, "{tx:?} behind {last}");
+                (committing, last) = (Some(tx), tx.get());
+            }
+            Seen::Answered(Command::Commit(_)) => committing = None,
+            Seen::Asked(Command::Write(tx)) if committing.is_some() => {
+                assert!(tx != TxId::NONE, "a line that counts at once");
+                beside += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(last > 10 && beside > 10, "{last} commits, {beside} beside");
+}

@@ -1,0 +1,136 @@
+"""The numbers in the paper's text: how each is computed from our runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from entresol.figures import frames
+from entresol.figures.claims import SIMULATED, Claim, Rule, read
+from entresol.figures.plan import Bench, Results, Settings, quotient
+from entresol.papers.bytefs import runs, traffic
+from entresol.papers.bytefs.runs import BYTEFS, EXT4, MACRO, MICRO, bench, published
+
+Number = Callable[[Results, Bench], float | None]
+Ours = Callable[[Results], float | None]
+
+F2FS, NOVA, PMFS = "f2fs-like", "nova-like", "pmfs-like"
+SYSTEMS = {"Ext4": EXT4, "F2FS": F2FS, "NOVA": NOVA, "PMFS": PMFS}
+FILES = (*MICRO, *MACRO)
+TITLES = dict(zip(MACRO, ("Varmail", "Fileserver", "Webproxy", "Webserver", "OLTP"), strict=True))
+
+
+def benches(settings: Settings) -> list[Bench]:
+    """The loads that the claims are computed from."""
+    return [bench(load, name) for load in runs.loads(settings, FILES) for name in runs.systems()]
+
+
+def _counted(counters: Sequence[str]) -> Number:
+    return lambda results, item: runs.counted(results, item, *counters)
+
+
+METADATA = _counted(traffic.METADATA)
+WRITTEN = _counted(traffic.CLASSES["data_written"])
+FLASH = _counted(traffic.EVERY_FLASH)
+
+
+def _all(values: Sequence[float | None]) -> list[float]:
+    """Those values; none of them if one is not known: a mean of fewer is another number."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = _all(values)
+    return frames.mean(frames.ARITHMETIC, known) if known else None
+
+
+def _most(values: Sequence[float | None]) -> float | None:
+    return max(_all(values), default=None)
+
+
+def _over(of: Number, load: str, one: str, other: str) -> Ours:
+    return lambda results: runs.over(of, results, load, one, other)
+
+
+def _each(of: Number, loads: Sequence[str], one: str, other: str, results: Results) -> list[
+    float | None
+]:  # fmt: skip
+    wanted = runs.loads(results.settings, loads)
+    # Of a part of the loads there is no such mean.
+    return [runs.over(of, results, load, one, other) for load in wanted
+            ] if len(wanted) == len(loads) else [None]  # fmt: skip
+
+
+def _of_all(
+    which: Callable[[Sequence[float | None]], float | None], of: Number, loads: Sequence[str],
+    one: str, other: str,
+) -> Ours:  # fmt: skip
+    return lambda results: which(_each(of, loads, one, other, results))
+
+
+def _journal(results: Results) -> float | None:
+    every = [name for names in traffic.CLASSES.values() for name in names]
+    shares = []
+    for load in FILES:
+        item = bench(load, EXT4)
+        written = runs.counted(results, item, *traffic.CLASSES["journal_written"])
+        shares.append(quotient(written, runs.counted(results, item, *every)))
+    share = _mean(shares)
+    return None if share is None else 100 * share
+
+
+def _amplification(load: str, name: str, of: str, results: Results) -> float | None:
+    item = bench(load, name)
+    run = results.benches.get(item)
+    parts = [part for part in traffic.CLASSES if part.endswith(of)]
+    counters = [counter for part in parts for counter in traffic.CLASSES[part]]
+    asked = None if run is None else float(run[f"application_{of}_bytes"])
+    return quotient(runs.counted(results, item, *counters), asked)
+
+
+def _rules() -> dict[str, tuple[str, Ours]]:
+    found: dict[str, tuple[str, Ours]] = {}
+    own = "ByteFS ÷ the other"
+    less = "the other ÷ ByteFS"
+    for load, title, other, note in (
+        ("create", "create", "Ext4", ""), ("fileserver", "Fileserver", "Ext4", " (at least)"),
+        ("webproxy", "Webproxy", "Ext4", ""), ("oltp", "OLTP", "Ext4", ""),
+        ("create", "create", "F2FS", ""), ("varmail", "Varmail", "F2FS", ""),
+        ("fileserver", "Fileserver", "F2FS", ""),
+    ):  # fmt: skip
+        ours = _over(runs.throughput, load, BYTEFS, SYSTEMS[other])
+        found[f"{title}: throughput over {other}{note}"] = (own, ours)
+    mean = "arithmetic mean of the four"
+    for other in ("Ext4", "F2FS"):
+        system, head = SYSTEMS[other], "micro-benchmarks:"
+        found[f"{head} throughput over {other} (average)"] = (
+            mean, _of_all(_mean, runs.throughput, MICRO, BYTEFS, system))  # fmt: skip
+        found[f"{head} metadata less than {other} (average)"] = (
+            f"{mean}, journal included",
+            _of_all(_mean, METADATA, MICRO, system, BYTEFS))  # fmt: skip
+        found[f"{head} metadata less than {other} (most)"] = (
+            "largest of the four, journal included",
+            _of_all(_most, METADATA, MICRO, system, BYTEFS))  # fmt: skip
+    for other in ("NOVA", "PMFS"):
+        found[f"OLTP: data written less than {other}"] = (
+            less, _over(WRITTEN, "oltp", SYSTEMS[other], BYTEFS))  # fmt: skip
+    for other, system in SYSTEMS.items():
+        found[f"flash traffic less than {other} (average)"] = (
+            "arithmetic mean over Figures 10 and 11",
+            _of_all(_mean, FLASH, FILES, system, BYTEFS))  # fmt: skip
+    found["journal's share of Ext4's traffic (average)"] = (
+        "arithmetic mean over the loads of Figure 1", _journal)  # fmt: skip
+    for load, title in TITLES.items():
+        for other in ("Ext4", "F2FS"):
+            for what, of in (("write", "written"), ("read", "read")):
+                found[f"{title}: {what} amplification of {other}"] = (
+                    "bytes between host and device ÷ the application's",
+                    partial(_amplification, load, SYSTEMS[other], of))  # fmt: skip
+    return found
+
+
+def claims() -> list[Claim]:
+    """All claims, in the order of the file. Raises `UserError` for one nobody knows to compute."""
+    rules = {name: Rule(SIMULATED, how, ours) for name, (how, ours) in _rules().items()}
+    return read(published, rules)
