@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
 .PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab fs-crashlab \
-	killlab endurance fuzz wheel clean
+	killlab endurance posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -50,6 +50,9 @@ MINUTES ?= 30
 endurance: build ## fio with verification on a served device, MINUTES long; OPTIONS="--kills"
 	@scripts/setup test
 	scripts/fio-endurance --minutes $(MINUTES) $(OPTIONS)
+
+posix: build ## POSIX suites that SUITES=DIR has, built, on a mount; OPTIONS="--only fsx --log FILE"
+	scripts/posix --suites "$(or $(SUITES),suites)" $(OPTIONS)
 
 planted-bugs: ## bugs inside firmware and file system, each of which their tests must find
 	scripts/planted-bugs

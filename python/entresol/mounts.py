@@ -40,8 +40,9 @@ class FileSystem:
 
 def is_dead(path: Path) -> bool:
     """Whether a killed server left a mount here."""
+    # Not its attributes: the kernel keeps them longer than a server lives.
     try:
-        path.stat()
+        os.statvfs(path)
     except OSError as error:
         return error.errno == errno.ENOTCONN
     return False

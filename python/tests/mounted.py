@@ -48,6 +48,32 @@ def rename(old: Path, new: Path, flags: int) -> None:
         raise OSError(ctypes.get_errno(), "renameat2")
 
 
+class _Handle(ctypes.Structure):
+    """The kernel's `struct file_handle`."""
+
+    _fields_ = (("size", ctypes.c_uint), ("kind", ctypes.c_int), ("bytes", ctypes.c_ubyte * 128))
+
+
+def handle_of(path: Path) -> _Handle:
+    """What stands for a file, whatever its name: `name_to_handle_at`."""
+    handle, mount = _Handle(size=128), ctypes.c_int()
+    named = (_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), 0)
+    if _libc.name_to_handle_at(*named) != 0:
+        raise OSError(ctypes.get_errno(), "name_to_handle_at")
+    return handle
+
+
+def open_handle(root: Path, handle: _Handle) -> int:
+    """Opens it for reading; `root` is of the same file system."""
+    mount = os.open(root, os.O_RDONLY)
+    fd = int(_libc.open_by_handle_at(mount, ctypes.byref(handle), os.O_RDONLY))
+    code = ctypes.get_errno()
+    os.close(mount)
+    if fd < 0:
+        raise OSError(code, "open_by_handle_at")
+    return fd
+
+
 class Mount:
     """A server in the foreground, and the directory at which it has mounted."""
 

@@ -7,6 +7,8 @@ import json
 import mmap
 import os
 import random
+import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -17,9 +19,9 @@ from pathlib import Path
 import pytest
 from conftest import Entresol, Mounting, one_line
 from file_model import FileModel
-from file_server import detach, run, without_fuse
+from file_server import detach, reach, run, without_fuse
 from kill_lab import make_image
-from mounted import LOGGED, entresol, fails_with
+from mounted import LOGGED, NOBODY, as_nobody, entresol, fails_with
 
 from entresol import mounts
 
@@ -234,6 +236,41 @@ def test_a_server_in_the_background_ends_with_umount(
     entresol("mount", ssd, folder, "--daemon")
     assert (folder / "f").read_text() == "kept"
     run("umount", folder)
+
+
+def test_the_mount_table_says_which_image_it_is(mount: Mounting, ssd: Path, folder: Path) -> None:
+    mount()
+    assert run("findmnt", "--noheadings", "--output", "SOURCE", folder) == f"entresol:{ssd}\n"
+
+
+def test_umount_knows_a_killed_server_whatever_the_kernel_remembers(
+    entresol_command: Entresol, mount: Mounting, folder: Path
+) -> None:
+    server = mount()
+    assert folder.stat().st_ino == 1
+    server.kill()
+    assert folder.stat().st_ino == 1, "the kernel answers by itself"
+    told = entresol_command("umount", folder)
+    assert told.out == f"{folder}: a killed server's mount is taken away\n", told.err
+    assert not folder.is_mount()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices and trusts them")
+def test_device_files_and_set_id_bits_count_if_root_says_so(mount: Mounting, folder: Path) -> None:
+    first = mount("-o", "allow_other")
+    reach(folder)
+    os.mknod(folder / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    shutil.copy(shutil.which("id") or "/usr/bin/id", folder / "id")
+    (folder / "id").chmod(0o4755)
+    script = "import subprocess, sys; subprocess.run((sys.argv[1], '-u'))"
+    fails_with(errno.EACCES, lambda: os.open(folder / "null", os.O_WRONLY))
+    assert as_nobody(script, folder / "id") == f"{NOBODY}\n"
+    first.stop()
+    mount("-o", "allow_other,dev,suid")
+    fd = os.open(folder / "null", os.O_WRONLY)
+    assert os.write(fd, b"away") == 4
+    os.close(fd)
+    assert as_nobody(script, folder / "id") == "0\n"
 
 
 def test_what_cannot_be_mounted_is_refused_in_one_line(

@@ -29,6 +29,8 @@ from mounted import (
     as_nobody,
     fails_with,
     fallocate,
+    handle_of,
+    open_handle,
     rename,
 )
 
@@ -323,6 +325,8 @@ def test_privileges_go_when_others_write_or_the_owner_changes(here: Path) -> Non
         return file.stat().st_mode & 0o7777
 
     assert after("os.pwrite(os.open(f, os.O_WRONLY), b'x', 0)") == 0o777
+    past = "os.pwrite(os.open(f, os.O_WRONLY | os.O_DIRECT), mmap.mmap(-1, 4096), 0)"
+    assert after(f"import mmap; {past}") == 0o777
     assert after("os.truncate(f, 5)") == 0o777
     assert after("os.posix_fallocate(os.open(f, os.O_RDWR), 0, 20)") == 0o777
     assert after("os.open(f, os.O_RDONLY)") == 0o6777
@@ -371,6 +375,18 @@ def test_access_lists_are_checked_inherited_and_agree_with_permissions(here: Pat
     os.setxattr(here / "g", "system.posix_acl_access", minimal)
     assert (here / "g").stat().st_mode & 0o777 == 0o644
     assert "system.posix_acl_access" not in os.listxattr(here / "g")
+
+
+@only_root
+def test_a_handle_finds_its_file_when_the_kernel_has_forgotten_it(here: Path) -> None:
+    (here / "f").write_text("found")
+    handle = handle_of(here / "f")
+    Path("/proc/sys/vm/drop_caches").write_text("2")
+    fd = open_handle(here, handle)
+    assert os.read(fd, 9) == b"found"
+    os.close(fd)
+    (here / "f").unlink()
+    fails_with(errno.ESTALE, lambda: open_handle(here, handle))
 
 
 def test_locks_exclude_each_other(here: Path) -> None:

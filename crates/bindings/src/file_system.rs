@@ -2,7 +2,7 @@
 
 use crate::device::{ImageError, described, to_python};
 use crate::{ConfigError, EntresolError};
-use bytefs::fuse::{Below, Ended, MountPoint, Mounted, Teller, Terms, WallClock};
+use bytefs::fuse::{Below, Ended, MountPoint, Mounted, Teller, Terms, Trust, WallClock};
 use bytefs::{
     CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Personality,
     Timestamp,
@@ -177,6 +177,10 @@ impl Wanted {
                 for_others: is("allow_other"),
                 read_only: is("read_only"),
                 writes_back: is("writeback"),
+                trust: Trust {
+                    devices: is("dev"),
+                    set_id: is("suid"),
+                },
                 threads,
             },
             options,
@@ -258,7 +262,9 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mo
             return Err(wrong(image, &error));
         }
     };
-    let teller = teller(image, place.path(), wanted.is_paced, wanted.terms);
+    let image = image.canonicalize().unwrap_or_else(|_| image.to_path_buf());
+    let teller = teller(&image, place.path(), wanted.is_paced, wanted.terms);
+    let place = place.showing(&image);
     match Mounted::new(file_system, place, wanted.terms, teller) {
         Ok(mount) => Ok((device, mount)),
         Err(failure) => {
@@ -284,8 +290,7 @@ const BLOCK: u64 = 4096;
 
 /// What `.entresol/stats` says.
 fn teller(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Teller<Shared> {
-    let image = image.canonicalize().unwrap_or_else(|_| image.to_path_buf());
-    let directory = directory.to_path_buf();
+    let (image, directory) = (image.to_path_buf(), directory.to_path_buf());
     Box::new(move |file_system, served| {
         file_system.device().engine().publish();
         let about = Image::describe(&image);

@@ -7,4 +7,4 @@ mod mount_point;
 mod session;
 
 pub use mount_point::{MountError, MountPoint};
-pub use session::{Manner, Session};
+pub use session::{Manner, Session, Trust};

@@ -2,15 +2,17 @@
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
-use std::ffi::OsString;
+use nix::sys::statvfs::statvfs;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use thiserror::Error;
 
-/// What the mount table calls what we serve.
-pub(crate) const SOURCE: &str = "entresol";
+/// What the mount table calls what we serve: this, or this, a colon and what is served.
+const SOURCE: &str = "entresol";
 const KERNEL: &str = "/dev/fuse";
 
 /// Why nothing is mounted. One sentence: what, where, what to do.
@@ -71,6 +73,7 @@ pub enum MountError {
 #[derive(Debug)]
 pub struct MountPoint {
     path: PathBuf,
+    source: String,
     was_mended: bool,
 }
 
@@ -86,18 +89,35 @@ impl MountPoint {
         let path = absolute(named)?;
         let mut was_mended = false;
         while let Some(mount) = mounted_at(&path)? {
-            if mount.source != SOURCE || !mount.kind.starts_with("fuse") {
+            if !is_ours(&mount) {
                 let what = format!("{} ({})", mount.source, mount.kind);
                 return Err(MountError::Taken { path, what });
             }
-            match fs::metadata(&path) {
-                Err(error) if is_dead(&error) => take_away(&path)?,
+            // Not its attributes: the kernel keeps them longer than a server lives.
+            match statvfs(&path) {
+                Err(Errno::ENOTCONN) => take_away(&path)?,
                 _ => return Err(MountError::Shown(path)),
             }
             was_mended = true;
         }
         check_empty(&path)?;
-        Ok(Self { path, was_mended })
+        Ok(Self {
+            path,
+            source: SOURCE.to_string(),
+            was_mended,
+        })
+    }
+
+    /// Has the mount table say what is served here, as `entresol:/path/of/image`.
+    #[must_use]
+    pub fn showing(self, what: &Path) -> Self {
+        let source = source_of(what);
+        Self { source, ..self }
+    }
+
+    /// What the mount table will say.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
     }
 
     /// The directory, without links in its path.
@@ -133,10 +153,32 @@ fn is_dead(error: &io::Error) -> bool {
 }
 
 fn take_away(path: &Path) -> Result<(), MountError> {
-    umount2(path, MntFlags::MNT_DETACH).map_err(|error| MountError::LeftBehind {
+    detach(path).map_err(|error| MountError::LeftBehind {
         path: path.to_path_buf(),
-        error: error.into(),
+        error,
     })
+}
+
+/// The program by which others than root unmount what they have mounted.
+const HELPER: &str = "fusermount3";
+
+/// Takes a mount out of sight; it goes when nobody has a file of it open any more.
+pub(crate) fn detach(path: &Path) -> io::Result<()> {
+    match umount2(path, MntFlags::MNT_DETACH) {
+        Err(Errno::EPERM) => detach_with(OsStr::new(HELPER), path),
+        done => done.map_err(io::Error::from),
+    }
+}
+
+fn detach_with(helper: &OsStr, path: &Path) -> io::Result<()> {
+    let mut command = Command::new(helper);
+    let done = command.args(["-u", "-z", "--"]).arg(path).output();
+    let done = done.map_err(|_| io::Error::from(Errno::EPERM))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(io::Error::other(said.trim().to_string()))
 }
 
 fn check_empty(path: &Path) -> Result<(), MountError> {
@@ -152,6 +194,24 @@ fn check_empty(path: &Path) -> Result<(), MountError> {
         None => Ok(()),
         Some(_) => Err(wrong("holds files, which would be hidden".to_string())),
     }
+}
+
+/// Paths that cannot be told to `fusermount3` in a list with commas stay out of the mount table, as
+/// do those that are longer than the kernel takes.
+fn source_of(what: &Path) -> String {
+    const LONGEST: usize = 2048;
+    match what.to_str() {
+        Some(path) if path.len() <= LONGEST && !path.contains([',', '\\', '\n']) => {
+            format!("{SOURCE}:{path}")
+        }
+        _ => SOURCE.to_string(),
+    }
+}
+
+fn is_ours(mount: &Mount) -> bool {
+    let rest = mount.source.strip_prefix(SOURCE);
+    let is_named = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+    is_named && mount.kind.starts_with("fuse")
 }
 
 /// An entry of the mount table.
@@ -219,6 +279,39 @@ mod tests {
         assert_eq!((&*mount.kind, &*mount.source), ("fuse", "entresol"));
         assert!(entry(b"36 35 98:0 / /mnt").is_none());
         assert!(entry(b"").is_none());
+    }
+
+    #[test]
+    fn the_mount_table_says_what_is_served_where_it_can() {
+        let ours = |source: &str| {
+            is_ours(&Mount {
+                kind: "fuse".into(),
+                source: source.into(),
+            })
+        };
+        assert_eq!(source_of(Path::new("/a b/ssd")), "entresol:/a b/ssd");
+        let long = format!("/{}", "n".repeat(4000));
+        for path in ["/a,b", "/a\\b", "/a\nb", &long] {
+            assert_eq!(source_of(Path::new(path)), "entresol", "{path}");
+        }
+        for path in ["/ssd", "/a,b"] {
+            assert!(ours(&source_of(Path::new(path))), "{path}");
+        }
+        assert!(!ours("entresolar") && !ours("/dev/fuse"));
+    }
+
+    #[test]
+    fn who_may_not_unmount_is_told_why() {
+        let missing = detach_with(OsStr::new("no-such-helper"), Path::new("/"));
+        assert_eq!(
+            missing.expect_err("it is not there").raw_os_error(),
+            Some(Errno::EPERM as i32)
+        );
+        assert!(detach_with(OsStr::new("true"), Path::new("/")).is_ok());
+        // It fails, and names what it did not understand.
+        let failed = detach_with(OsStr::new("sleep"), Path::new("/"));
+        let told = failed.expect_err("it wants a number").to_string();
+        assert!(told.contains("sleep"), "{told}");
     }
 
     #[test]

@@ -4,9 +4,8 @@
     reason = "programs' patience is measured by the wall clock, nothing that is served does"
 )]
 
-use crate::mount_point::{MountError, MountPoint, SOURCE};
+use crate::mount_point::{MountError, MountPoint, detach};
 use fuser::{Config, Filesystem, MountOption, SessionACL, SessionUnmounter};
-use nix::mount::{MntFlags, umount2};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -15,6 +14,15 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked whether all files are closed.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// What the kernel does with files that could give away more than their owner may. Root's to allow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Trust {
+    /// Device files open the devices that they stand for (`-o dev`).
+    pub devices: bool,
+    /// Set-ID bits and capabilities of programs count (`-o suid`).
+    pub set_id: bool,
+}
 
 /// How a file system is mounted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +33,8 @@ pub struct Manner {
     pub read_only: bool,
     /// Programs on it may be run.
     pub may_execute: bool,
+    /// What else files may do.
+    pub trust: Trust,
     /// Threads that hear the kernel, at least one.
     pub threads: usize,
 }
@@ -52,7 +62,7 @@ impl Session {
             path: place.path().to_path_buf(),
             error,
         };
-        let config = config(manner);
+        let config = config(manner, place.source());
         let mut session =
             fuser::Session::new(file_system, place.path(), &config).map_err(system)?;
         let kernel = session.as_fd().try_clone_to_owned().map_err(system)?;
@@ -98,7 +108,7 @@ impl Session {
         };
         if !hearing.is_finished() && self.unmounter.unmount().is_err() {
             // Open files keep it: nobody else finds it, and it goes when they are closed.
-            let _ = umount2(self.place.path(), MntFlags::MNT_DETACH);
+            let _ = detach(self.place.path());
         }
         let since = Instant::now();
         while !hearing.is_finished() && since.elapsed() < patience {
@@ -115,14 +125,20 @@ impl Drop for Session {
     }
 }
 
-fn config(manner: Manner) -> Config {
+fn config(manner: Manner, source: &str) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
-        MountOption::FSName(SOURCE.to_string()),
+        MountOption::FSName(source.to_string()),
         MountOption::DefaultPermissions,
     ];
     if !manner.may_execute {
         config.mount_options.push(MountOption::NoExec);
+    }
+    if manner.trust.devices {
+        config.mount_options.push(MountOption::Dev);
+    }
+    if manner.trust.set_id {
+        config.mount_options.push(MountOption::Suid);
     }
     if manner.read_only {
         config.mount_options.push(MountOption::RO);

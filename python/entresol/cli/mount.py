@@ -21,12 +21,16 @@ from entresol.cli import serving
 from entresol.core import Json
 from entresol.errors import Failed, UserError, did_you_mean
 
-OPTIONS = ("allow_other", "writeback", "ro")
+OPTIONS = ("allow_other", "writeback", "ro", "dev", "suid")
+OF_ROOT = ("dev", "suid")
+"""Options that root gives only: others' helper would leave them out without a word."""
 END_SECONDS = 600
 """Within which a server has written everything, or something is wrong with it."""
 
 DirectoryArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Where the file system is mounted.")
+    # Not whether it may be read: of a killed server's mount that is no answer.
+    Path,
+    typer.Argument(metavar="DIR", readable=False, help="Where the file system is mounted."),
 ]
 
 
@@ -39,7 +43,10 @@ def register(app: typer.Typer) -> None:
 def mount_command(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="What `mkfs` was made on.")],
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="An empty directory, or one to be made.")
+        Path,
+        typer.Argument(
+            metavar="DIR", readable=False, help="An empty directory, or one to be made."
+        ),
     ],
     pace: Annotated[
         Pace, typer.Option("--pace", help="Whether programs wait for the device's time.")
@@ -52,8 +59,9 @@ def mount_command(
         list[str] | None,
         typer.Option(
             "-o",
-            metavar="allow_other,writeback,ro",
-            help="Let other users in; let the kernel gather writes; change nothing.",
+            metavar="allow_other,writeback,ro,dev,suid",
+            help="Let other users in; let the kernel gather writes; change nothing; let device "
+            "files and set-ID bits count.",
         ),
     ] = None,
     cache: Annotated[
@@ -105,13 +113,20 @@ def _there(directory: Path) -> Iterator[None]:
 
 
 def _read_options(texts: Sequence[str]) -> Json:
-    wanted: Json = {"allow_other": False, "writeback": False, "read_only": False}
+    wanted: Json = {_told(word): False for word in OPTIONS}
     for word in (word for text in texts for word in text.split(",")):
         if word not in OPTIONS:
             known = f"known are {', '.join(OPTIONS)}."
             raise UserError(f"-o {word}: is no option; {known}{did_you_mean(word, OPTIONS)}")
-        wanted["read_only" if word == "ro" else word] = True
+        if word in OF_ROOT and os.geteuid() != 0:
+            raise UserError(f"-o {word}: is for root; leave it out.")
+        wanted[_told(word)] = True
     return wanted
+
+
+def _told(word: str) -> str:
+    """An option as the core has it."""
+    return "read_only" if word == "ro" else word
 
 
 @dataclass(frozen=True)

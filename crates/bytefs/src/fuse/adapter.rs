@@ -6,7 +6,7 @@
 
 use super::answers::{
     DIRECT, FOR_EVER, NEVER, PLAIN, answer, answer_attributes, answer_entry, answer_xattr,
-    is_known, manner, real,
+    is_known, kept, manner, real,
 };
 use super::convert::{BLOCK, Flags, allocate, attributes, caller, file_type, generation, rename};
 use super::operations::{self, New, Place, Wanted, set_attributes};
@@ -49,6 +49,9 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             // What a directory gives to new files counts instead of the umask, so that is ours.
             InitFlags::FUSE_POSIX_ACL | InitFlags::FUSE_DONT_MASK,
+            // Handles of files (`open_by_handle_at`, NFS) are good after the kernel has forgotten
+            // what they stand for: it looks `.` up in it.
+            InitFlags::FUSE_EXPORT_SUPPORT,
         ];
         if self.writes_back {
             gains.push(InitFlags::FUSE_WRITEBACK_CACHE);
@@ -70,6 +73,9 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
             return reply.error(Errno::ENOENT);
         };
         let name = name.as_bytes();
+        if name == b"." {
+            return answer_entry(reply, self.share.run(async |fs| fs.getattr(ino).await));
+        }
         let found = self.share.run(async |fs| match fs.lookup(ino, name).await {
             Ok(attr) => Ok(Some(attr)),
             Err(FsError::NotFound) => Ok(None),
@@ -206,7 +212,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
             Ok(attr) => {
                 let (handle, opened) = manner(OpenFlags(flags), self.writes_back);
                 let (attributes, generation) = (attributes(&attr), generation(&attr));
-                reply.created(&FOR_EVER, &attributes, generation, handle, opened);
+                reply.created(&kept(&attr), &attributes, generation, handle, opened);
             }
             Err(error) => reply.error(error),
         }
@@ -475,7 +481,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         let mut add = |entry: &DirEntry, attr: &Attr| {
             let (found, generation) = (attributes(attr), generation(attr));
             let name = OsStr::from_bytes(&entry.name);
-            reply.add(found.ino, entry.next, name, &FOR_EVER, &found, generation)
+            reply.add(found.ino, entry.next, name, &kept(attr), &found, generation)
         };
         let done = real(node).and_then(|ino| {
             let list = async |fs: &Below<D>| {

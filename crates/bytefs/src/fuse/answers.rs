@@ -2,7 +2,7 @@
 
 use super::acl;
 use super::convert::{Flags, attributes, generation};
-use crate::{Attr, Ino};
+use crate::{Attr, FileKind, Ino};
 use core::time::Duration;
 use fuser::{
     Errno, FileHandle, FopenFlags, INodeNo, OpenFlags, ReplyAttr, ReplyEmpty, ReplyEntry,
@@ -15,6 +15,16 @@ use std::os::unix::ffi::OsStrExt;
 pub(super) const FOR_EVER: Duration = Duration::from_hours(24);
 /// Files of the server's own change by themselves.
 pub(super) const NEVER: Duration = Duration::ZERO;
+/// Bits of permissions that make a program run as somebody else.
+pub(super) const SET_ID: u16 = 0o6000;
+
+/// How long the kernel may keep what it is told of a file. A write past its cache takes set-ID bits
+/// away here and not there: of files that have some it asks each time.
+pub(super) fn kept(attr: &Attr) -> Duration {
+    let may_change = attr.kind != FileKind::Directory && attr.permissions & SET_ID != 0;
+    if may_change { NEVER } else { FOR_EVER }
+}
+
 /// The handle of a file that was opened past the page cache.
 pub(super) const DIRECT: FileHandle = FileHandle(1);
 /// The handle of every other one.
@@ -34,14 +44,14 @@ pub(super) fn answer(reply: ReplyEmpty, done: Result<(), Errno>) {
 
 pub(super) fn answer_entry(reply: ReplyEntry, found: Result<Attr, Errno>) {
     match found {
-        Ok(attr) => reply.entry(&FOR_EVER, &attributes(&attr), generation(&attr)),
+        Ok(attr) => reply.entry(&kept(&attr), &attributes(&attr), generation(&attr)),
         Err(error) => reply.error(error),
     }
 }
 
 pub(super) fn answer_attributes(reply: ReplyAttr, found: Result<Attr, Errno>) {
     match found {
-        Ok(attr) => reply.attr(&FOR_EVER, &attributes(&attr)),
+        Ok(attr) => reply.attr(&kept(&attr), &attributes(&attr)),
         Err(error) => reply.error(error),
     }
 }
@@ -77,5 +87,38 @@ pub(super) fn manner(flags: OpenFlags, writes_back: bool) -> (FileHandle, FopenF
     } else {
         let kept = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
         (PLAIN, kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timestamp;
+
+    #[test]
+    fn the_kernel_asks_again_for_files_that_lose_bits_by_a_write() {
+        let of = |kind, permissions| {
+            kept(&Attr {
+                ino: Ino(7),
+                generation: 1,
+                kind,
+                permissions,
+                links: 1,
+                uid: 0,
+                gid: 0,
+                rdev: 0,
+                size: 0,
+                blocks: 0,
+                atime: Timestamp(0),
+                mtime: Timestamp(0),
+                ctime: Timestamp(0),
+                btime: Timestamp(0),
+            })
+        };
+        for permissions in [0o4755, 0o2755, 0o6777, 0o2644] {
+            assert_eq!(of(FileKind::Regular, permissions), NEVER);
+        }
+        assert_eq!(of(FileKind::Regular, 0o1777), FOR_EVER);
+        assert_eq!(of(FileKind::Directory, 0o2755), FOR_EVER);
     }
 }

@@ -23,4 +23,4 @@ pub use self::mount::{Ended, Mounted, Refused, Terms};
 pub use self::server::Teller;
 pub use self::share::{Below, Served};
 pub use self::special::FOLDER;
-pub use ::fuse::{MountError, MountPoint};
+pub use ::fuse::{MountError, MountPoint, Trust};

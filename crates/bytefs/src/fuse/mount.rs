@@ -5,7 +5,7 @@ use super::drive::finish;
 use super::server::{Adapter, Teller};
 use super::share::{Below, Served, Share};
 use crate::{FsError, Timestamp};
-use fuse::{Manner, MountError, MountPoint, Session};
+use fuse::{Manner, MountError, MountPoint, Session, Trust};
 use nix::unistd::{getgid, getuid};
 use port::{Device, Drive};
 use std::path::Path;
@@ -31,6 +31,8 @@ pub struct Terms {
     /// The kernel gathers writes in its own page cache (`-o writeback`); else each reaches the file
     /// system with its bytes.
     pub writes_back: bool,
+    /// What device files and set-ID bits may do.
+    pub trust: Trust,
     /// Threads that hear the kernel.
     pub threads: usize,
 }
@@ -86,6 +88,7 @@ where
             for_others: terms.for_others,
             read_only: terms.read_only,
             may_execute: true,
+            trust: terms.trust,
             threads: terms.threads,
         };
         let path = place.path().to_path_buf();

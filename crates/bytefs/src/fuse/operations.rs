@@ -2,6 +2,7 @@
 //! privileges that go, copies.
 
 use super::acl::{ACCESS, Acl, DEFAULT};
+use super::answers::SET_ID;
 use super::clock::{WallClock, of};
 use crate::{
     Allocate, Attr, Caller, DirEntry, FileKind, FileSystem, FsError, Ino, SetAttr, SetXattr,
@@ -12,8 +13,6 @@ use port::Device;
 
 /// The attribute of what a program may do beyond its user.
 const CAPABILITY: &[u8] = b"security.capability";
-/// Bits of permissions that make a program run as somebody else.
-const SET_ID: u16 = 0o6000;
 const SET_GROUP_ID: u16 = 0o2000;
 /// Names that are read from a directory at a time: about what the kernel takes at once.
 const NAMES: usize = 128;

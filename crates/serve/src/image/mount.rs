@@ -122,6 +122,7 @@ fn shown(manner: Manner) -> fuse::Manner {
         for_others: manner.for_others,
         read_only: false,
         may_execute: false,
+        trust: fuse::Trust::default(),
         threads: 1,
     }
 }
