@@ -8,6 +8,7 @@ use bytefs::{
     Timestamp,
 };
 use device::{Image, Pace, RealDevice};
+use fslab::recording::Recorder;
 use port::{Device, DeviceError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -150,6 +151,8 @@ fn checked(report: &CheckReport) -> Value {
 /// How a file system is mounted, as the caller says it.
 struct Wanted {
     is_paced: bool,
+    /// What programs ask for is written down.
+    is_recorded: bool,
     terms: Terms,
     options: MountOptions,
 }
@@ -173,6 +176,7 @@ impl Wanted {
         }
         Ok(Self {
             is_paced,
+            is_recorded: told["record"].is_string(),
             terms: Terms {
                 for_others: is("allow_other"),
                 read_only: is("read_only"),
@@ -198,7 +202,8 @@ fn fs_mount(
 ) -> PyResult<String> {
     let wanted = Wanted::read(options).map_err(|error| failed(&image, error))?;
     let is_paced = wanted.is_paced;
-    let (device, mount) = py.detach(|| start(&image, &directory, wanted))?;
+    let record = recording_of(options);
+    let (device, mount, recorder) = py.detach(|| start(&image, &directory, wanted))?;
     mounted.call1((told(&mount).to_string(),))?;
     let stopped = stopped.clone().unbind();
     let (ended, interruption) = py.detach(|| {
@@ -226,6 +231,10 @@ fn fs_mount(
         return Err(failed(&image, failure));
     }
     closed?;
+    if let (Some(path), Some(recorder)) = (record, recorder) {
+        let written = py.detach(|| std::fs::write(&path, recorder.recording().text()));
+        written.map_err(|error| failed(&path, error))?;
+    }
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         _ => Ok(json!({
@@ -239,9 +248,17 @@ fn fs_mount(
     }
 }
 
+/// Where a recording goes, if one is wanted.
+fn recording_of(options: &str) -> Option<PathBuf> {
+    let told: Value = serde_json::from_str(options).ok()?;
+    told["record"].as_str().map(PathBuf::from)
+}
+
+type Started = (Shared, Mounted<Shared>, Option<Arc<Recorder>>);
+
 /// Opens the image and mounts what is on it. The directory is looked at first: who names a wrong
 /// one hears of it before an image is recovered.
-fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mounted<Shared>)> {
+fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
     let refused = |error: bytefs::fuse::MountError| ImageError::new_err(error.to_string());
     let place = MountPoint::find(directory).map_err(refused)?;
     let pace = if wanted.is_paced {
@@ -259,8 +276,24 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mo
         }
     };
     let teller = teller(image, place.path(), wanted.is_paced, wanted.terms);
-    match Mounted::new(file_system, place, wanted.terms, teller) {
-        Ok(mount) => Ok((device, mount)),
+    let mut below = Below::from(file_system);
+    let mut recorder = None;
+    if wanted.is_recorded {
+        match device.block_on(Recorder::new(&below)) {
+            Ok(new) => {
+                let new = Arc::new(new);
+                below = below.seen_by(new.clone());
+                recorder = Some(new);
+            }
+            Err(error) => {
+                drop(below);
+                close(device)?;
+                return Err(failed(image, error));
+            }
+        }
+    }
+    match Mounted::new(below, place, wanted.terms, teller) {
+        Ok(mount) => Ok((device, mount, recorder)),
         Err(failure) => {
             drop(failure.device);
             close(device)?;
@@ -270,7 +303,7 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mo
 }
 
 fn told(mount: &Mounted<Shared>) -> Value {
-    let usage = mount.look(Below::usage);
+    let usage = mount.look(|fs| fs.usage());
     json!({
         "directory": mount.path().display().to_string(),
         "mended": mount.was_mended(),

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from entresol import core, mounts, quantity
-from entresol.cli import fs_bench, serving
+from entresol.cli import fs_bench, fs_record, serving
 from entresol.cli.options import JsonOption
 from entresol.core import Json
 from entresol.errors import UserError
@@ -39,6 +39,7 @@ def register(parent: typer.Typer) -> None:
     parent.command("mkfs")(mkfs)
     parent.command("fsck")(fsck)
     fs_bench.register(app)
+    fs_record.register(app)
     parent.add_typer(app, name="fs")
 
 

@@ -1,9 +1,10 @@
 //! A file system that is mounted, what it does by itself, and how it ends.
 
+use super::below::Below;
 use super::clock::now;
 use super::drive::finish;
 use super::server::{Adapter, Teller};
-use super::share::{Below, Served, Share};
+use super::share::{Served, Share};
 use crate::{FsError, Timestamp};
 use fuse::{Manner, MountError, MountPoint, Session};
 use nix::unistd::{getgid, getuid};
@@ -134,7 +135,7 @@ where
                           is there";
             return Some(broken.to_string());
         }
-        self.share.look(Below::failed).flatten()
+        self.share.look(|fs| fs.failed()).flatten()
     }
 
     /// Unmounts it. Who has files open may go on for so long; afterwards everything is written and

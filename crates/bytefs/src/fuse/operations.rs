@@ -2,10 +2,10 @@
 //! privileges that go, copies.
 
 use super::acl::{ACCESS, Acl, DEFAULT};
-use super::clock::{WallClock, of};
+use super::below::Below;
+use super::clock::of;
 use crate::{
-    Allocate, Attr, Caller, DirEntry, FileKind, FileSystem, FsError, Ino, SetAttr, SetXattr,
-    WriteOptions,
+    Allocate, Attr, Caller, DirEntry, FileKind, FsError, Ino, SetAttr, SetXattr, WriteOptions,
 };
 use fuser::TimeOrNow;
 use port::Device;
@@ -46,10 +46,7 @@ pub(super) struct New<'a> {
 
 /// The list that a directory gives to what is made in it counts instead of the umask (POSIX.1e
 /// §23.1.5).
-async fn inherit<D: Device>(
-    fs: &FileSystem<D, WallClock>,
-    new: &New<'_>,
-) -> Result<Inherited, FsError> {
+async fn inherit<D: Device>(fs: &Below<D>, new: &New<'_>) -> Result<Inherited, FsError> {
     let given = optional(fs.get_xattr(new.parent, DEFAULT).await)?;
     let Some(mut list) = given.as_deref().and_then(Acl::parse) else {
         return Ok(Inherited {
@@ -76,7 +73,7 @@ fn optional<T>(found: Result<T, FsError>) -> Result<Option<T>, FsError> {
 
 /// Makes a file or a directory, with the access lists that it inherits.
 pub(super) async fn make<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     new: New<'_>,
 ) -> Result<Attr, FsError> {
@@ -129,7 +126,7 @@ impl Wanted {
 /// (`FUSE_HANDLE_KILLPRIV_V2`): with each change of owner, and when somebody else than root
 /// truncates, which stands for the capability `CAP_FSETID`.
 pub(super) async fn set_attributes<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     wanted: Wanted,
@@ -163,7 +160,7 @@ pub(super) async fn set_attributes<D: Device>(
 }
 
 async fn drop_capability<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
 ) -> Result<(), FsError> {
@@ -176,7 +173,7 @@ async fn drop_capability<D: Device>(
 
 /// Writes, and takes the privileges away that the kernel says have to go.
 pub(super) async fn write<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     at: u64,
@@ -192,7 +189,7 @@ pub(super) async fn write<D: Device>(
 /// Gives or takes blocks. The kernel leaves it to us that set-ID bits go, and does not say of this
 /// call who asks: again whoever is not root.
 pub(super) async fn allocate<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     how: Allocate,
@@ -212,7 +209,7 @@ pub(super) async fn allocate<D: Device>(
 
 /// Sets an attribute; of a list of access, the permissions that it stands for with it.
 pub(super) async fn set_xattr<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     name: &[u8],
@@ -250,7 +247,7 @@ pub(super) struct Place {
 
 /// Copies bytes from file to file; how many.
 pub(super) async fn copy<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     from: Place,
     to: Place,
@@ -284,7 +281,7 @@ pub(super) async fn copy<D: Device>(
 
 /// Hands out names from a place in a directory on, until `add` says that there is no more room.
 pub(super) async fn list<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     directory: Ino,
     from: u64,
     mut add: impl FnMut(&DirEntry) -> bool,
@@ -306,7 +303,7 @@ pub(super) async fn list<D: Device>(
 
 /// As [`list`], with the attributes of each.
 pub(super) async fn list_with_attributes<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     directory: Ino,
     from: u64,
     mut add: impl FnMut(&DirEntry, &Attr) -> bool,
@@ -337,10 +334,7 @@ pub(super) async fn list_with_attributes<D: Device>(
 }
 
 /// Where a file is, as one JSON object.
-pub(super) async fn map<D: Device>(
-    fs: &FileSystem<D, WallClock>,
-    ino: Ino,
-) -> Result<String, FsError> {
+pub(super) async fn map<D: Device>(fs: &Below<D>, ino: Ino) -> Result<String, FsError> {
     let attr = fs.getattr(ino).await?;
     let extents = fs.map(ino).await?;
     let extents: Vec<String> = extents

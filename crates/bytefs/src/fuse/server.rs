@@ -1,11 +1,12 @@
 //! What the server has beside the file system: files of its own, and what several requests share.
 
 use super::answers::real;
+use super::below::Below;
 use super::clock::{now, system_time};
 use super::convert::{BLOCK, caller, file_type};
 use super::open_specials::OpenSpecials;
 use super::operations::{self, New, make};
-use super::share::{Below, Served, Share};
+use super::share::{Served, Share};
 use super::special::{FOLDER, Special};
 use crate::{Attr, FileKind, Ino, Timestamp};
 use fuser::{Errno, FileAttr, FileHandle, INodeNo, OpenAccMode, OpenFlags, Request};

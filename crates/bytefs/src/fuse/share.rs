@@ -1,17 +1,14 @@
 //! The file system, for all threads that hear the kernel, until it is taken away.
 
-use super::clock::WallClock;
+use super::below::Below;
 use super::convert::errno;
 use super::drive::finish;
-use crate::{FileSystem, FsError};
+use crate::FsError;
 use fuser::Errno;
 use port::{Device, Drive};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
-
-/// A file system below FUSE.
-pub type Below<D> = FileSystem<D, WallClock>;
 
 /// What was done through a mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

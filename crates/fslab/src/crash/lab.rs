@@ -218,7 +218,7 @@ impl Lab {
         let engine = DeviceEngine::in_memory(config, Pace::None);
         let engine = engine.map_err(|error| error.to_string())?;
         let journal = SharedJournal::default();
-        let recorder = Recorder::new(engine, Rc::clone(&journal), None);
+        let recorder = Recorder::new(engine, journal.clone(), None);
         let mut machine = Machine::new(recorder, 1);
         let device = machine.device();
         let mut format = FormatOptions::new(personality);
@@ -234,7 +234,7 @@ impl Lab {
         let shape = port::Engine::shape(&*recorder);
         let mut power = Power::new(Image::new(shape.capacity), &shape);
         journal
-            .borrow()
+            .lock()
             .events
             .iter()
             .for_each(|event| power.apply(event));
@@ -291,7 +291,7 @@ impl Lab {
         let begin: Rc<Cell<Option<usize>>> = Rc::default();
         let snapshots: Rc<RefCell<Vec<(usize, DeviceEngine)>>> = Rc::default();
         let look = self.look(&begin, &snapshots);
-        let recorder = Recorder::new(engine, Rc::clone(&journal), look);
+        let recorder = Recorder::new(engine, journal.clone(), look);
         let mut superblock = [0; 4096];
         self.image.read(0, &mut superblock);
         let sabotaged = Sabotaged::new(recorder, self.options.bug, &superblock);
@@ -301,7 +301,7 @@ impl Lab {
         let task = Task {
             setup: sequence.setup.clone(),
             ops: history.ops().to_vec(),
-            journal: Rc::clone(&journal),
+            journal: journal.clone(),
             begin: Rc::clone(&begin),
         };
         let (device, clock) = (machine.device(), machine.clock());
@@ -393,11 +393,11 @@ impl Task {
             let answer = driver.apply(fs, op).await?;
             answer.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
         }
-        self.begin.set(Some(self.journal.borrow().events.len()));
+        self.begin.set(Some(self.journal.lock().events.len()));
         for (number, (op, wanted)) in self.ops.iter().zip(answers).enumerate() {
-            self.journal.borrow_mut().events.push(Event::Began(number));
+            self.journal.lock().events.push(Event::Began(number));
             let answer = driver.apply(fs, op).await?;
-            self.journal.borrow_mut().events.push(Event::Ended(number));
+            self.journal.lock().events.push(Event::Ended(number));
             if answer != *wanted {
                 return Err(format!(
                     "`{op}` gives {answer:?} and should give {wanted:?}"
