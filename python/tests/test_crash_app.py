@@ -11,6 +11,8 @@ import pytest
 from conftest import Entresol, one_line
 from file_server import without_fuse
 
+from entresol import cloning
+
 WITHOUT = without_fuse()
 pytestmark = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
 
@@ -66,6 +68,17 @@ def test_who_syncs_is_sound_at_every_cut(entresol_command: Entresol) -> None:
     assert code == 0 and told["cuts_left_out"] == 0
     # Eight syncs, each of which makes something durable that was not.
     assert told["syncs"] == 8 and told["states"] > 8
+
+
+def test_a_copy_of_an_image_is_tried_and_the_image_stays(
+    entresol_command: Entresol, ssd: Path
+) -> None:
+    before = [(ssd / name).read_bytes() for name in cloning.FILES]
+    code, told = crash(
+        entresol_command, "naive", ("append", "--sync"), "--image", ssd, "--cuts", "3"
+    )
+    assert code == 0 and told["cuts_judged"] == 3 and told["syncs"] == 8
+    assert [(ssd / name).read_bytes() for name in cloning.FILES] == before
 
 
 def test_one_cut_alone_is_that_of_the_whole(entresol_command: Entresol) -> None:

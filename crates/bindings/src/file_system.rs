@@ -2,7 +2,9 @@
 
 use crate::device::{ImageError, described, to_python};
 use crate::{ConfigError, EntresolError};
-use bytefs::fuse::{Below, Ended, MountPoint, Mounted, Teller, Terms, WallClock};
+use bytefs::fuse::{
+    Account, Below, Ended, MountPoint, Mounted, Places, Served, Teller, Terms, WallClock,
+};
 use bytefs::{
     CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Personality,
     Timestamp,
@@ -275,7 +277,7 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
             return Err(wrong(image, &error));
         }
     };
-    let teller = teller(image, place.path(), wanted.is_paced, wanted.terms);
+    let teller = Telling::new(image, place.path(), wanted.is_paced, wanted.terms);
     let mut below = Below::from(file_system);
     let mut recorder = None;
     if wanted.is_recorded {
@@ -292,7 +294,7 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
             }
         }
     }
-    match Mounted::new(below, place, wanted.terms, teller) {
+    match Mounted::new(below, place, wanted.terms, Box::new(teller)) {
         Ok(mount) => Ok((device, mount, recorder)),
         Err(failure) => {
             drop(failure.device);
@@ -315,24 +317,40 @@ fn told(mount: &Mounted<Shared>) -> Value {
 /// A block of a file system.
 const BLOCK: u64 = 4096;
 
-/// What `.entresol/stats` says.
-fn teller(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Teller<Shared> {
-    let image = image.canonicalize().unwrap_or_else(|_| image.to_path_buf());
-    let directory = directory.to_path_buf();
-    Box::new(move |file_system, served| {
-        file_system.device().engine().publish();
-        let about = Image::describe(&image);
+/// What a mount tells of itself and its device.
+struct Telling {
+    image: PathBuf,
+    directory: PathBuf,
+    is_paced: bool,
+    terms: Terms,
+}
+
+impl Telling {
+    fn new(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Self {
+        Self {
+            image: image.canonicalize().unwrap_or_else(|_| image.to_path_buf()),
+            directory: directory.to_path_buf(),
+            is_paced,
+            terms,
+        }
+    }
+}
+
+impl Teller<Shared> for Telling {
+    fn stats(&self, files: &Below<Shared>, served: Served) -> String {
+        files.device().engine().publish();
+        let about = Image::describe(&self.image);
         let device = about.map_or(Value::Null, |about| described(&about)["statistics"].clone());
-        let usage = file_system.usage();
+        let usage = files.usage();
         let text = json!({
-            "image": image.display().to_string(),
-            "directory": directory.display().to_string(),
+            "image": self.image.display().to_string(),
+            "directory": self.directory.display().to_string(),
             "server_pid": std::process::id(),
-            "real_pace": is_paced,
-            "writeback": terms.writes_back,
-            "read_only": terms.read_only,
-            "threads": terms.threads,
-            "failed": file_system.failed(),
+            "real_pace": self.is_paced,
+            "writeback": self.terms.writes_back,
+            "read_only": self.terms.read_only,
+            "threads": self.terms.threads,
+            "failed": files.failed(),
             "requests": served.requests,
             "errors": served.errors,
             "usage": {
@@ -341,11 +359,31 @@ fn teller(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Telle
                 "inodes": usage.inodes,
                 "free_inodes": usage.free_inodes,
             },
-            "file_system": counted(&file_system.stats()),
+            "file_system": counted(&files.stats()),
             "device": device,
         });
         format!("{text:#}\n")
-    })
+    }
+
+    fn places(&self, device: &Shared, at: ByteAddr, size: Bytes) -> Option<Places> {
+        let places = device.engine().places(at, size);
+        Some(Places {
+            log_lines: places.log_lines,
+            cached_pages: places.cached_pages,
+            flash_pages: places.flash_pages,
+        })
+    }
+
+    fn account(&self, device: &Shared) -> Option<Account> {
+        let spent = device.engine().spent();
+        Some(Account {
+            clock: spent.clock,
+            waiting: spent.waiting,
+            memory: spent.memory,
+            flash: spent.flash,
+            link: spent.link,
+        })
+    }
 }
 
 /// What a file system has done, name by name.

@@ -391,12 +391,12 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         &self,
         request: &Request,
         node: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         data_only: bool,
         reply: ReplyEmpty,
     ) {
         asked_by(request);
-        answer(reply, self.sync(node, data_only));
+        answer(reply, self.sync(node, handle, data_only));
     }
 
     fn opendir(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -438,7 +438,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         reply: ReplyEmpty,
     ) {
         asked_by(request);
-        answer(reply, self.sync(node, data_only));
+        answer(reply, self.sync(node, PLAIN, data_only));
     }
 
     fn readdir(

@@ -3,8 +3,9 @@
 use super::below::Below;
 use super::clock::now;
 use super::drive::finish;
-use super::server::{Adapter, Teller};
+use super::server::Adapter;
 use super::share::{Served, Share};
+use super::teller::Teller;
 use crate::{FsError, Timestamp};
 use fuse::{Manner, MountError, MountPoint, Session};
 use nix::unistd::{getgid, getuid};
@@ -78,7 +79,7 @@ where
         file_system: Below<D>,
         place: MountPoint,
         terms: Terms,
-        teller: Teller<D>,
+        teller: Box<dyn Teller<D>>,
     ) -> Result<Self, Refused<D>> {
         let share = Arc::new(Share::new(file_system));
         let owner = (getuid().as_raw(), getgid().as_raw());

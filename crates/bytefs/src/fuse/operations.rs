@@ -4,11 +4,14 @@
 use super::acl::{ACCESS, Acl, DEFAULT};
 use super::below::Below;
 use super::clock::of;
+use super::convert::BLOCK;
+use super::teller::Places;
 use crate::{
     Allocate, Attr, Caller, DirEntry, FileKind, FsError, Ino, SetAttr, SetXattr, WriteOptions,
 };
 use fuser::TimeOrNow;
 use port::Device;
+use units::{ByteAddr, Bytes};
 
 /// The attribute of what a program may do beyond its user.
 const CAPABILITY: &[u8] = b"security.capability";
@@ -333,27 +336,43 @@ pub(super) async fn list_with_attributes<D: Device>(
     }
 }
 
-/// Where a file is, as one JSON object.
-pub(super) async fn map<D: Device>(fs: &Below<D>, ino: Ino) -> Result<String, FsError> {
+/// Where a file is, as one JSON object; `places` knows in which memories of the device.
+pub(super) async fn map<D: Device>(
+    fs: &Below<D>,
+    ino: Ino,
+    places: impl Fn(ByteAddr, Bytes) -> Option<Places>,
+) -> Result<String, FsError> {
     let attr = fs.getattr(ino).await?;
     let extents = fs.map(ino).await?;
+    let host = fs.cached_pages(ino);
+    let block = u64::from(BLOCK);
     let extents: Vec<String> = extents
         .iter()
         .map(|extent| {
+            let at = ByteAddr::new(u64::from(extent.block.0) * block);
+            let size = Bytes::new(u64::from(extent.count) * block);
+            let device = places(at, size).map_or(String::new(), |of| {
+                format!(
+                    ",\"log_lines\":{},\"cached_pages\":{},\"flash_pages\":{}",
+                    of.log_lines, of.cached_pages, of.flash_pages
+                )
+            });
             format!(
-                "{{\"page\":{},\"block\":{},\"count\":{},\"is_written\":{}}}",
+                "{{\"page\":{},\"block\":{},\"count\":{},\"is_written\":{}{device}}}",
                 extent.page, extent.block.0, extent.count, extent.is_written
             )
         })
         .collect();
     Ok(format!(
         "{{\"ino\":{},\"generation\":{},\"size_bytes\":{},\"blocks\":{},\"links\":{},\
-         \"extents\":[{}]}}\n",
+         \"host_pages\":{},\"host_dirty_pages\":{},\"extents\":[{}]}}\n",
         attr.ino.0,
         attr.generation,
         attr.size,
         attr.blocks,
         attr.links,
+        host.pages,
+        host.dirty,
         extents.join(",")
     ))
 }

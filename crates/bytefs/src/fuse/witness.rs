@@ -3,8 +3,8 @@
 use crate::{Allocate, FileKind, Ino, Rename, Seek, SetAttr, WriteOptions};
 use core::cell::Cell;
 
-/// What a program asked for, as it reaches the file system: what the kernel's caches answered is not
-/// among it.
+/// What a program asked for, as it reaches the file system: what the kernel's caches answered is
+/// not among it.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     missing_docs,

@@ -1,8 +1,9 @@
 //! The power cuts of a trial, one state after the other.
 //!
-//! Pass one goes through the events and finds the *moments*: stretches of events behind each of which
-//! a cut may leave the same. Pass two goes through the moments that are judged, tries what of the
-//! requests in flight had happened, and gives every state that a program can tell from those before.
+//! Pass one goes through the events and finds the *moments*: stretches of events behind each of
+//! which a cut may leave the same. Pass two goes through the moments that are judged, tries what of
+//! the requests in flight had happened, and gives every state that a program can tell from those
+//! before.
 
 use super::notes::Trial;
 use super::shown::visible;

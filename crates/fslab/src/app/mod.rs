@@ -6,8 +6,8 @@
 //! what may be left, and every state that a program can tell from the others is mounted
 //! ([`Shown`]) for the user's own checker.
 //!
-//! The cuts are made behind the program's back, when it is over: it runs once, at its own speed, and
-//! the states are those of the contract of [`port::Device`], not of one device.
+//! The cuts are made when the program is over: it runs once, at its own speed, and the states are
+//! those of the contract of [`port::Device`], not of one device.
 
 mod cuts;
 mod keep;

@@ -3,7 +3,7 @@
 use super::notes::{Notes, Trial};
 use super::noting::Noting;
 use crate::crash::{Image, Power};
-use bytefs::fuse::{Below, MountPoint, Mounted, Terms, WallClock};
+use bytefs::fuse::{Below, MountPoint, Mounted, Silent, Terms, WallClock};
 use bytefs::{FileSystem, FormatOptions, MountOptions};
 use device::{DeviceConfig, Pace, RealDevice};
 use port::{Device, Shape};
@@ -98,8 +98,7 @@ fn started(device: RealDevice, directory: &Path, output: File) -> Result<Running
         writes_back: false,
         threads: 1,
     };
-    let teller = Box::new(|_: &_, _| "{}\n".to_owned());
-    let mount = Mounted::new(below, place, terms, teller);
+    let mount = Mounted::new(below, place, terms, Box::new(Silent));
     let mount = mount.map_err(|refused| failed(refused.error))?;
     // What mounting has asked for is behind everybody: the trial begins with what it has left.
     let flushed = on_device.device().block_on(on_device.flush());

@@ -1,7 +1,7 @@
 //! A state that a power cut has left, as a file system: looked at, and mounted for a checker.
 
 use crate::crash::{Disk, Image, StillClock, Tree, lookup, run, walk};
-use bytefs::fuse::{MountPoint, Mounted, Terms, WallClock};
+use bytefs::fuse::{MountPoint, Mounted, Silent, Terms, WallClock};
 use bytefs::{FileSystem, MountOptions};
 use port::Shape;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -120,8 +120,7 @@ impl Shown {
             writes_back: false,
             threads: 1,
         };
-        let teller = Box::new(|_: &_, _| "{}\n".to_owned());
-        let mounted = Mounted::new(fs.into(), place, terms, teller);
+        let mounted = Mounted::new(fs.into(), place, terms, Box::new(Silent));
         mounted
             .map(Self)
             .map_err(|refused| refused.error.to_string())

@@ -2,8 +2,8 @@
 //!
 //! What was there before is made by one thread and synced. Then each thread of the recording does
 //! its operations, one behind the other, as soon as those of other threads are over that it must
-//! come behind ([`dependencies`]); with `thinks`, also not before the program's own time between two
-//! of them has passed. Each must have the outcome that was recorded.
+//! come behind ([`dependencies`]); with `thinks`, also not before the program's own time between
+//! two of them has passed. Each must have the outcome that was recorded.
 
 use super::error::LoadError;
 use super::hardware::scaled;

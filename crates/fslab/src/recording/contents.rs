@@ -5,8 +5,8 @@ const LINE: u64 = 64;
 /// Parts of lines that are no longer are kept as they are: sums of so few bytes would be too.
 const SHORT: usize = 4;
 
-/// One sum for each line that bytes at a place cover, or for the part of a line: 0 of zeroes, and of
-/// nothing else.
+/// One sum for each line that bytes at a place cover, or for the part of a line: 0 of zeroes, and
+/// of nothing else.
 pub fn sums_of(at: u64, bytes: &[u8]) -> Vec<u32> {
     parts(at, bytes.len())
         .map(|(from, to)| match &bytes[from..to] {
@@ -82,7 +82,8 @@ mod tests {
             let made = |bytes: &[u8]| bytes_of(at, bytes.len(), &sums_of(at, bytes));
             let (one, other) = (made(&words), made(&changed));
             for (from, to) in parts(at, words.len()) {
-                prop_assert_eq!(one[from..to] == other[from..to], words[from..to] == changed[from..to]);
+                let is_equal = words[from..to] == changed[from..to];
+                prop_assert_eq!(one[from..to] == other[from..to], is_equal);
                 let is_zero = words[from..to].iter().all(|byte| *byte == 0);
                 prop_assert_eq!(one[from..to].iter().all(|byte| *byte == 0), is_zero);
             }

@@ -2,8 +2,8 @@
 //!
 //! A recording has every operation that reached the file system, in the order in which they began,
 //! with thread and times. Of contents it has sums, one for each line of 64 bytes that a write
-//! covers: bytes made of them are equal where the program's were equal, and zero where they were, so
-//! that a file system that writes only lines that differ (ByteFS §4.6) finds as many. Format:
+//! covers: bytes made of them are equal where the program's were equal, and zero where they were,
+//! so that a file system that writes only lines that differ (ByteFS §4.6) finds as many. Format:
 //! docs/formats/recording.md.
 
 mod contents;
