@@ -364,6 +364,28 @@ def fs_bench(
         cache)))  # fmt: skip
 
 
+def fs_replay(
+    name: str,
+    text: str,
+    personality: str,
+    *,
+    device: str | None = None,
+    files: Sequence[tuple[str, str]] = (),
+    overrides: Sequence[str] = (),
+    scale: int = 64,
+    cores: int = 28,
+    cache: str | None = None,
+    thinks: bool = False,
+) -> Json:
+    """Plays a recording, whose file has this name, in virtual time.
+
+    Raises `ConfigError`, and `SimulationError` where an operation has another outcome than it had.
+    """
+    return _object(_guarded(lambda: _core.fs_replay(
+        name, text, personality, device, list(files), list(overrides), scale, cores, cache,
+        thinks)))  # fmt: skip
+
+
 def _executed(execute: Callable[[], str]) -> Json:
     return _object(_guarded(execute))
 
@@ -558,6 +580,42 @@ def fs_mount(
 
     words = (str(image), str(directory), json.dumps(options), told, stopped)
     return _object(_core.fs_mount(*words))
+
+
+class CrashApp:
+    """The power cuts of one run of a program, one state after the other."""
+
+    def __init__(self, inner: _core.CrashApp) -> None:
+        self._inner = inner
+
+    def advance(self) -> Json | None:
+        """Goes on to the next state; what it is, nothing if there is none."""
+        told = self._inner.advance()
+        return None if told is None else _object(told)
+
+    def show(self, directory: Path, judge: Callable[[], object]) -> None:
+        """Mounts the state while `judge` looks at it."""
+        self._inner.show(str(directory), judge)
+
+    def show_whole(self, directory: Path, judge: Callable[[], object]) -> None:
+        """As `show`, what there is without a power cut."""
+        self._inner.show_whole(str(directory), judge)
+
+    def keep(self, image: Path) -> None:
+        """Writes the state to a new image."""
+        self._inner.keep(str(image))
+
+    def tally(self) -> Json:
+        """Device operations, cuts, and states so far."""
+        return _object(self._inner.tally())
+
+
+def crash_app(directory: Path, output: Path, options: Json, run: Callable[[], None]) -> CrashApp:
+    """Has `run` start a program in a file system, and gives the power cuts that there can be.
+
+    Raises `ImageError`, `ConfigError`, `EntresolError`.
+    """
+    return CrashApp(_core.crash_app(str(directory), str(output), json.dumps(options), run))
 
 
 def device_recovery_time(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,22 @@ class FileSystem:
     def map(self, number: int) -> Json:
         """Where an inode's bytes are."""
         return _read(self.root / FOLDER / "map" / str(number))
+
+    def told_sync(self, number: int) -> tuple[Json, int]:
+        """Has an inode survive a power cut; what the server says of that, and the nanoseconds that
+        the system call took."""
+        file = os.open(self.root / FOLDER / "fsync" / str(number), os.O_RDONLY)
+        try:
+            begun = time.perf_counter_ns()
+            os.fsync(file)
+            took = time.perf_counter_ns() - begun
+            told: Any = json.loads(os.read(file, 4096))
+        except OSError as error:
+            raise Failed(f"{self.root}: inode {number}: {error.strerror}.") from None
+        finally:
+            os.close(file)
+        assert isinstance(told, dict), "the server promises an object"
+        return told, took
 
     def sync(self) -> None:
         """Has everything survive a power cut."""

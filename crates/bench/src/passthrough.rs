@@ -3,7 +3,7 @@
 //! it may keep, and as many threads as a mounted file system of ours.
 
 use crate::text;
-use fuse::{Manner, MountPoint, Session};
+use fuse::{Manner, MountPoint, Session, Trust};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
@@ -39,6 +39,7 @@ pub fn serve(below: &str, place: &str, threads: u64) -> Result<(), String> {
         for_others: false,
         read_only: false,
         may_execute: true,
+        trust: Trust::default(),
         threads: threads as usize,
     };
     let _session = Session::new(Passing::new(root), place, manner).map_err(text)?;

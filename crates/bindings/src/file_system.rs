@@ -2,12 +2,15 @@
 
 use crate::device::{ImageError, described, to_python};
 use crate::{ConfigError, EntresolError};
-use bytefs::fuse::{Below, Ended, MountPoint, Mounted, Teller, Terms, Trust, WallClock};
+use bytefs::fuse::{
+    Account, Below, Ended, MountPoint, Mounted, Places, Served, Teller, Terms, Trust, WallClock,
+};
 use bytefs::{
     CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Personality,
     Timestamp,
 };
 use device::{Image, Pace, RealDevice};
+use fslab::recording::Recorder;
 use port::{Device, DeviceError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -150,6 +153,8 @@ fn checked(report: &CheckReport) -> Value {
 /// How a file system is mounted, as the caller says it.
 struct Wanted {
     is_paced: bool,
+    /// What programs ask for is written down.
+    is_recorded: bool,
     terms: Terms,
     options: MountOptions,
 }
@@ -173,6 +178,7 @@ impl Wanted {
         }
         Ok(Self {
             is_paced,
+            is_recorded: told["record"].is_string(),
             terms: Terms {
                 for_others: is("allow_other"),
                 read_only: is("read_only"),
@@ -202,7 +208,8 @@ fn fs_mount(
 ) -> PyResult<String> {
     let wanted = Wanted::read(options).map_err(|error| failed(&image, error))?;
     let is_paced = wanted.is_paced;
-    let (device, mount) = py.detach(|| start(&image, &directory, wanted))?;
+    let record = recording_of(options);
+    let (device, mount, recorder) = py.detach(|| start(&image, &directory, wanted))?;
     mounted.call1((told(&mount).to_string(),))?;
     let stopped = stopped.clone().unbind();
     let (ended, interruption) = py.detach(|| {
@@ -230,6 +237,10 @@ fn fs_mount(
         return Err(failed(&image, failure));
     }
     closed?;
+    if let (Some(path), Some(recorder)) = (record, recorder) {
+        let written = py.detach(|| std::fs::write(&path, recorder.recording().text()));
+        written.map_err(|error| failed(&path, error))?;
+    }
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         _ => Ok(json!({
@@ -243,9 +254,17 @@ fn fs_mount(
     }
 }
 
+/// Where a recording goes, if one is wanted.
+fn recording_of(options: &str) -> Option<PathBuf> {
+    let told: Value = serde_json::from_str(options).ok()?;
+    told["record"].as_str().map(PathBuf::from)
+}
+
+type Started = (Shared, Mounted<Shared>, Option<Arc<Recorder>>);
+
 /// Opens the image and mounts what is on it. The directory is looked at first: who names a wrong
 /// one hears of it before an image is recovered.
-fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mounted<Shared>)> {
+fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
     let refused = |error: bytefs::fuse::MountError| ImageError::new_err(error.to_string());
     let place = MountPoint::find(directory).map_err(refused)?;
     let pace = if wanted.is_paced {
@@ -262,11 +281,27 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mo
             return Err(wrong(image, &error));
         }
     };
-    let image = image.canonicalize().unwrap_or_else(|_| image.to_path_buf());
-    let teller = teller(&image, place.path(), wanted.is_paced, wanted.terms);
-    let place = place.showing(&image);
-    match Mounted::new(file_system, place, wanted.terms, teller) {
-        Ok(mount) => Ok((device, mount)),
+    let shown = image.canonicalize();
+    let teller = Telling::new(image, place.path(), wanted.is_paced, wanted.terms);
+    let mut below = Below::from(file_system);
+    let mut recorder = None;
+    if wanted.is_recorded {
+        match device.block_on(Recorder::new(&below)) {
+            Ok(new) => {
+                let new = Arc::new(new);
+                below = below.seen_by(new.clone());
+                recorder = Some(new);
+            }
+            Err(error) => {
+                drop(below);
+                close(device)?;
+                return Err(failed(image, error));
+            }
+        }
+    }
+    let place = place.showing(shown.as_deref().unwrap_or(image));
+    match Mounted::new(below, place, wanted.terms, Box::new(teller)) {
+        Ok(mount) => Ok((device, mount, recorder)),
         Err(failure) => {
             drop(failure.device);
             close(device)?;
@@ -276,7 +311,7 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<(Shared, Mo
 }
 
 fn told(mount: &Mounted<Shared>) -> Value {
-    let usage = mount.look(Below::usage);
+    let usage = mount.look(|fs| fs.usage());
     json!({
         "directory": mount.path().display().to_string(),
         "mended": mount.was_mended(),
@@ -288,23 +323,40 @@ fn told(mount: &Mounted<Shared>) -> Value {
 /// A block of a file system.
 const BLOCK: u64 = 4096;
 
-/// What `.entresol/stats` says.
-fn teller(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Teller<Shared> {
-    let (image, directory) = (image.to_path_buf(), directory.to_path_buf());
-    Box::new(move |file_system, served| {
-        file_system.device().engine().publish();
-        let about = Image::describe(&image);
+/// What a mount tells of itself and its device.
+struct Telling {
+    image: PathBuf,
+    directory: PathBuf,
+    is_paced: bool,
+    terms: Terms,
+}
+
+impl Telling {
+    fn new(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Self {
+        Self {
+            image: image.canonicalize().unwrap_or_else(|_| image.to_path_buf()),
+            directory: directory.to_path_buf(),
+            is_paced,
+            terms,
+        }
+    }
+}
+
+impl Teller<Shared> for Telling {
+    fn stats(&self, files: &Below<Shared>, served: Served) -> String {
+        files.device().engine().publish();
+        let about = Image::describe(&self.image);
         let device = about.map_or(Value::Null, |about| described(&about)["statistics"].clone());
-        let usage = file_system.usage();
+        let usage = files.usage();
         let text = json!({
-            "image": image.display().to_string(),
-            "directory": directory.display().to_string(),
+            "image": self.image.display().to_string(),
+            "directory": self.directory.display().to_string(),
             "server_pid": std::process::id(),
-            "real_pace": is_paced,
-            "writeback": terms.writes_back,
-            "read_only": terms.read_only,
-            "threads": terms.threads,
-            "failed": file_system.failed(),
+            "real_pace": self.is_paced,
+            "writeback": self.terms.writes_back,
+            "read_only": self.terms.read_only,
+            "threads": self.terms.threads,
+            "failed": files.failed(),
             "requests": served.requests,
             "errors": served.errors,
             "usage": {
@@ -313,11 +365,31 @@ fn teller(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Telle
                 "inodes": usage.inodes,
                 "free_inodes": usage.free_inodes,
             },
-            "file_system": counted(&file_system.stats()),
+            "file_system": counted(&files.stats()),
             "device": device,
         });
         format!("{text:#}\n")
-    })
+    }
+
+    fn places(&self, device: &Shared, at: ByteAddr, size: Bytes) -> Option<Places> {
+        let places = device.engine().places(at, size);
+        Some(Places {
+            log_lines: places.log_lines,
+            cached_pages: places.cached_pages,
+            flash_pages: places.flash_pages,
+        })
+    }
+
+    fn account(&self, device: &Shared) -> Option<Account> {
+        let spent = device.engine().spent();
+        Some(Account {
+            clock: spent.clock,
+            waiting: spent.waiting,
+            memory: spent.memory,
+            flash: spent.flash,
+            link: spent.link,
+        })
+    }
 }
 
 /// What a file system has done, name by name.

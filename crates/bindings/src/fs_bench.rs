@@ -2,7 +2,8 @@
 
 use crate::{ConfigError, SimulationError};
 use device::config::Layer;
-use fslab::load::{LOADS, Load, LoadError, Scale, Setup, run, shipped};
+use fslab::load::{LOADS, Load, LoadError, Scale, Setup, replay, run, shipped};
+use fslab::recording::Recording;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fs_loads, module)?)?;
     module.add_function(wrap_pyfunction!(fs_personalities, module)?)?;
+    module.add_function(wrap_pyfunction!(fs_replay, module)?)?;
     module.add_function(wrap_pyfunction!(fs_bench, module)?)
 }
 
@@ -22,6 +24,7 @@ fn to_python(error: LoadError) -> PyErr {
         | LoadError::Device(_) => ConfigError::new_err(text),
         LoadError::Mount(_)
         | LoadError::Operation { .. }
+        | LoadError::Differs { .. }
         | LoadError::Store(_)
         | LoadError::Blocked(_) => SimulationError::new_err(text),
     }
@@ -75,12 +78,60 @@ fn fs_bench(
         None => shipped(load).and_then(|shipped| shipped.load()),
     };
     let parsed = parsed.map_err(to_python)?;
-    let personality = personality.parse().map_err(ConfigError::new_err)?;
-    let mut setup = Setup::new(personality, Scale::new(scale).map_err(to_python)?);
-    setup.preset = device;
+    let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
     setup.seed = seed;
     setup.cores = cores;
     setup.threads = threads;
+    let result = py
+        .detach(|| run(load, &parsed, &setup))
+        .map_err(to_python)?;
+    Ok(result.json().to_string())
+}
+
+/// Plays a recording, whose text is given and whose file is `name`, and gives the result as JSON.
+/// With `thinks`, threads take their time between operations.
+#[pyfunction]
+#[pyo3(signature = (
+    name, text, personality, device, files, overrides, scale, cores, cache, thinks
+))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument for each thing a run is made of"
+)]
+fn fs_replay(
+    py: Python<'_>,
+    name: &str,
+    text: &str,
+    personality: &str,
+    device: Option<String>,
+    files: Vec<(String, String)>,
+    overrides: Vec<String>,
+    scale: u64,
+    cores: u32,
+    cache: Option<&str>,
+    thinks: bool,
+) -> PyResult<String> {
+    let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
+    setup.cores = cores;
+    let played = py.detach(|| {
+        let recording = Recording::parse(text)
+            .map_err(|error| ConfigError::new_err(format!("{name}: {error}")))?;
+        replay(name, &recording, &setup, thinks).map_err(to_python)
+    });
+    Ok(played?.json().to_string())
+}
+
+fn setup_of(
+    personality: &str,
+    device: Option<String>,
+    files: Vec<(String, String)>,
+    overrides: &[String],
+    scale: u64,
+    cache: Option<&str>,
+) -> PyResult<Setup> {
+    let personality = personality.parse().map_err(ConfigError::new_err)?;
+    let mut setup = Setup::new(personality, Scale::new(scale).map_err(to_python)?);
+    setup.preset = device;
     if let Some(cache) = cache {
         let refused = |error| ConfigError::new_err(format!("--cache: {error}"));
         setup.cache = cache.parse().map_err(refused)?;
@@ -89,13 +140,10 @@ fn fs_bench(
         .into_iter()
         .map(|(name, text)| Layer::new(name, text))
         .collect();
-    for assignment in &overrides {
+    for assignment in overrides {
         let layer = Layer::assignment(assignment);
         let refused = |error: settings::Problems| ConfigError::new_err(error.to_string());
         setup.layers.push(layer.map_err(refused)?);
     }
-    let result = py
-        .detach(|| run(load, &parsed, &setup))
-        .map_err(to_python)?;
-    Ok(result.json().to_string())
+    Ok(setup)
 }

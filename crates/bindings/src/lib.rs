@@ -5,6 +5,7 @@
 //! the interpreter lock; its progress is read, and its cancellation asked for, from other threads.
 
 mod crash;
+mod crash_app;
 mod device;
 mod file_system;
 mod foreign;
@@ -468,6 +469,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     watch::add(module)?;
     recovery_time::add(module)?;
     crash::add(module)?;
+    crash_app::add(module)?;
     fs_bench::add(module)?;
     fs_crash::add(module)?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;

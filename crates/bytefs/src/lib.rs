@@ -23,7 +23,7 @@ mod types;
 pub use check::{CheckReport, Problem, check};
 pub use costs::CpuCosts;
 pub use error::{FsError, MountError};
-pub use fs::{FileSystem, FormatOptions, MappedExtent, MountOptions};
+pub use fs::{CachedPages, FileSystem, FormatOptions, MappedExtent, MountOptions};
 pub use layout::Personality;
 pub use stats::{Class, FsStats, Traffic};
 pub use types::{

@@ -4,6 +4,7 @@
 //! thread of its own and no runtime: whoever turns the device ([`Drive`]) moves it by one event.
 //! Nothing sleeps here; a device whose host waits for it says how long it is early.
 
+use crate::config::DeviceConfig;
 use crate::engine::{DeviceEngine, Step};
 use crate::error::DeviceFileError;
 use crate::pace::{Pace, wait};
@@ -31,6 +32,18 @@ impl RealDevice {
     /// The image is none, damaged, newer, or open elsewhere.
     pub fn open(path: &Path, pace: Pace) -> Result<Self, DeviceFileError> {
         let engine = DeviceEngine::open(path, pace)?;
+        Ok(Self {
+            shape: engine.shape(),
+            engine: Mutex::new(engine),
+        })
+    }
+
+    /// A new device in memory, which goes with it.
+    ///
+    /// # Errors
+    /// As [`DeviceEngine::in_memory`].
+    pub fn in_memory(config: &DeviceConfig, pace: Pace) -> Result<Self, DeviceFileError> {
+        let engine = DeviceEngine::in_memory(config, pace)?;
         Ok(Self {
             shape: engine.shape(),
             engine: Mutex::new(engine),

@@ -3,10 +3,10 @@
 use crate::platform::Firmware;
 use firmware::log_index::{SkipList, TwoLevelHash};
 use firmware::{
-    Controller, ControllerConfig, ControllerStats, Durable, Failures, FtlStats, Fullness, Health,
-    LogIndexKind, NandFault, NandTag, Platform, Refusal, Request, Timer, UnsoundState,
+    Controller, ControllerConfig, ControllerStats, Copies, Durable, Failures, FtlStats, Fullness,
+    Health, LogIndexKind, NandFault, NandTag, Platform, Refusal, Request, Timer, UnsoundState,
 };
-use units::{LineAddr, Time, TxId};
+use units::{DieId, LineAddr, Lpa, Time, TxId};
 
 /// A controller with either index of the log.
 #[derive(Clone)]
@@ -109,6 +109,16 @@ impl AnyController {
     /// How full everything is.
     pub fn fullness(&self) -> Fullness {
         either!(self, controller => controller.fullness())
+    }
+
+    /// Where the copies of a line in device DRAM are.
+    pub fn copies_of(&self, line: LineAddr) -> Copies {
+        either!(self, controller => controller.copies_of(line))
+    }
+
+    /// The die that a page is on, if it is mapped.
+    pub fn die_of(&self, page: Lpa) -> Option<DieId> {
+        either!(self, controller => controller.die_of(page))
     }
 
     /// Checks everything that can be checked.

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from entresol import core, mounts, quantity
-from entresol.cli import fs_bench, fs_crash, serving
+from entresol.cli import fs_bench, fs_crash, fs_record, fs_why, serving
 from entresol.cli.options import JsonOption
 from entresol.core import Json
 from entresol.errors import UserError
@@ -40,6 +40,8 @@ def register(parent: typer.Typer) -> None:
     parent.command("fsck")(fsck)
     fs_bench.register(app)
     fs_crash.register(app)
+    fs_record.register(app)
+    fs_why.register(app)
     parent.add_typer(app, name="fs")
 
 
@@ -121,7 +123,7 @@ def _print_summary(image: Path, found: Json, left: int, repair: bool) -> None:
 
 @app.command()
 def stat(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Say what a file's inode holds, and how its bytes lie."""
+    """Say what a file's inode holds, and in which memories its bytes are."""
     number, where = _found(file)
     if as_json:
         sys.stdout.write(to_text(where))
@@ -135,6 +137,13 @@ def stat(file: FileArgument, as_json: JsonOption = False) -> None:
         ("names", f"{where['links']:,}"),
         ("extents", f"{len(extents):,}"),
         ("blocks that read as zeroes", f"{unwritten:,}"),
+        (
+            "in the host's page cache",
+            f"{_pages(where['host_pages'])}, {where['host_dirty_pages']:,} dirty",
+        ),
+        ("in the device's log", serving.many(_sum(extents, "log_lines"), "line") + " of 64 B"),
+        ("in the device's page cache", _pages(_sum(extents, "cached_pages"))),
+        ("on flash", _pages(_sum(extents, "flash_pages"))),
     ]
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in rows:
@@ -144,13 +153,14 @@ def stat(file: FileArgument, as_json: JsonOption = False) -> None:
 
 @app.command("map")
 def map_command(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Say in which blocks of the device a file's bytes are."""
+    """Say in which blocks of the device a file's bytes are, and in which of its memories."""
     _, where = _found(file)
     if as_json:
         sys.stdout.write(to_text(where))
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("from byte", "bytes", "from block", "blocks", "what"):
+    titles = ("from byte", "bytes", "from block", "blocks", "log lines", "cached", "flash", "what")
+    for title in titles:
         table.add_column(title, justify="left" if title == "what" else "right")
     for extent in where["extents"]:
         table.add_row(
@@ -158,6 +168,9 @@ def map_command(file: FileArgument, as_json: JsonOption = False) -> None:
             f"{extent['count'] * BLOCK:,}",
             f"{extent['block']:,}",
             f"{extent['count']:,}",
+            f"{extent['log_lines']:,}",
+            f"{extent['cached_pages']:,}",
+            f"{extent['flash_pages']:,}",
             "written" if extent["is_written"] else "reads as zeroes",
         )
     print_table(Console(highlight=False), table)
@@ -174,6 +187,14 @@ def sync(
     Linux does not pass syncfs on to file systems of FUSE.
     """
     mounts.around(mounts.absolute(directory)).sync()
+
+
+def _sum(extents: list[Json], key: str) -> int:
+    return sum(int(extent[key]) for extent in extents)
+
+
+def _pages(count: int) -> str:
+    return serving.many(count, "page")
 
 
 def _found(file: Path) -> tuple[int, Json]:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from entresol import core, quantity, study
+from entresol import core, study
+from entresol.cli.fs_tables import latencies, overview
 from entresol.cli.options import ConfigOption, JsonOption, SetOption
-from entresol.core import Json
 from entresol.errors import UserError, did_you_mean
 from entresol.interruption import interruptible
 from entresol.summary import to_text
@@ -89,11 +88,11 @@ def bench(
         sys.stdout.write(to_text(results))
         return
     console = wide_console()
-    print_table(console, _overview(results))
+    print_table(console, overview(results))
     for result in results:
         console.print()
         console.print(f"{result['conditions']['personality']}: operations", highlight=False)
-        print_table(console, _latencies(result))
+        print_table(console, latencies(result))
 
 
 def _text_of(load: str) -> str | None:
@@ -114,44 +113,3 @@ def _list(as_json: bool) -> None:
         return
     for load in loads:
         typer.echo(f"{load.name:<11} {load.about.split('. ')[0].rstrip('.')}.")
-
-
-COLUMNS = (
-    "personality", "operations", "time", "per second", "metadata", "journal", "data", "read",
-    "flash read", "programmed", "log filled",
-)  # fmt: skip
-
-
-def _overview(results: list[Json]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in COLUMNS:
-        left = title == "personality"
-        table.add_column(title, justify="left" if left else "right", no_wrap=True)
-    for result in results:
-        counts = result["synced"]
-        written = {
-            name: counts[f"{name}_written_by_bytes"] + counts[f"{name}_written_by_blocks"]
-            for name in ("metadata", "journal", "data")
-        }
-        table.add_row(
-            result["conditions"]["personality"],
-            quantity.exact(result["operations"]),
-            quantity.duration(result["virtual_time_ps"]),
-            quantity.exact(round(result["operations_per_second"])),
-            *(quantity.size(size) for size in written.values()),
-            quantity.size(counts["metadata_read_by_blocks"] + counts["data_read_by_blocks"]),
-            quantity.exact(counts["device_flash_read_pages"]),
-            quantity.exact(counts["device_flash_programmed_pages"]),
-            quantity.exact(counts["device_log_fills"]),
-        )
-    return table
-
-
-def _latencies(result: Json) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("operation", "count", "mean", "p50", "p95", "p99", "longest"):
-        table.add_column(title, justify="left" if title == "operation" else "right", no_wrap=True)
-    for kind, of in result["latencies"].items():
-        spans = (of[name] for name in ("mean_ps", "p50_ps", "p95_ps", "p99_ps", "max_ps"))
-        table.add_row(kind, quantity.exact(of["operations"]), *map(quantity.duration, spans))
-    return table

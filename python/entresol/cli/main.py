@@ -21,6 +21,7 @@ import typer
 from entresol import core
 from entresol.cli import (
     config,
+    crash_app,
     device,
     doctor,
     explain_gain,
@@ -61,6 +62,7 @@ for module in (
     device,
     file_system,
     mount,
+    crash_app,
     run,
     replay,
     explain_gain,

@@ -72,6 +72,12 @@ def mount_command(
         int | None,
         typer.Option("--threads", metavar="N", min=1, max=64, help="That hear the kernel."),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", metavar="FILE", help="Write down what programs ask for, for fs replay."
+        ),
+    ] = None,
     background: Annotated[bool, typer.Option("--in-background", hidden=True)] = False,
 ) -> None:
     """Mount the file system on an image, in one process with the device, until it is unmounted.
@@ -83,6 +89,7 @@ def mount_command(
         "real_pace": pace is Pace.REAL,
         "cache_bytes": None if cache is None else units.size_of(cache, "--cache"),
         "threads": threads,
+        "record": None if record is None else str(_new_record(record)),
     }
     if daemon:
         _start_daemon(sys.argv[1:])
@@ -95,6 +102,13 @@ def mount_command(
         if served["is_open"]:
             still = f"{directory}: files were still open; whoever has them open gets errors now"
             typer.echo(still, err=True)
+
+
+def _new_record(path: Path) -> Path:
+    """Where a recording goes; from the root on, for a server in the background is elsewhere."""
+    if path.exists() or not path.absolute().parent.is_dir():
+        raise UserError(f"--record {path}: is there, or cannot be; name a file that is not there.")
+    return path.absolute()
 
 
 @contextmanager
@@ -202,13 +216,13 @@ def umount_command(
     """Unmount a file system, and return when everything is in its image and that is free."""
     place = mounts.absolute(directory)
     if mounts.is_dead(place):
-        _unmount(place, lazy=True)
+        unmount(place, lazy=True)
         typer.echo(f"{place}: a killed server's mount is taken away")
         return
     place = place.resolve()
     told = mounts.at(place).stats()
     server = _process(told["server_pid"])
-    _unmount(place, lazy=lazy)
+    unmount(place, lazy=lazy)
     if lazy:
         typer.echo(f"{place}: its server ends when the last open file is closed")
         return
@@ -234,7 +248,8 @@ def _has_ended(process: int) -> bool:
     return has_ended
 
 
-def _unmount(place: Path, *, lazy: bool) -> None:
+def unmount(place: Path, *, lazy: bool) -> None:
+    """Takes a mount away, as the user who has made it."""
     if os.geteuid() == 0:
         words = ["umount", *(["-l"] if lazy else []), "--", str(place)]
     else:

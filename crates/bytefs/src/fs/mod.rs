@@ -21,7 +21,7 @@ use crate::layout::BLOCK;
 use crate::state::State;
 use crate::stats::{Class, FsStats};
 use crate::tx::{Done, Stop, Tx};
-use crate::{BlockNo, FsError, Usage};
+use crate::{BlockNo, FsError, Ino, Usage};
 use core::ops::Range;
 use port::{Clock, Device, PersistenceDomain, Shape};
 use rustc_hash::FxHashMap;
@@ -33,6 +33,15 @@ const FRESH_AT_A_TIME: u32 = 16;
 
 /// Blocks that contents and names leave for what says where contents are.
 pub(crate) const MARGIN: u32 = 24;
+
+/// Pages of a file in the host's page cache.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CachedPages {
+    /// All of them.
+    pub pages: u64,
+    /// Those that the device has not as they are.
+    pub dirty: u64,
+}
 
 /// A file system on a device. Every method may be called by many tasks at a time.
 pub struct FileSystem<D, C> {
@@ -78,6 +87,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// How full it is.
     pub fn usage(&self) -> Usage {
         self.state().usage()
+    }
+
+    /// Pages of a file that the host has.
+    pub fn cached_pages(&self, ino: Ino) -> CachedPages {
+        let state = self.state();
+        let node = state.nodes.get(&ino);
+        node.map_or(CachedPages::default(), |node| CachedPages {
+            pages: node.pages.len() as u64,
+            dirty: node.dirty.len() as u64,
+        })
     }
 
     /// What it has done.

@@ -8,10 +8,12 @@ use super::answers::{
     DIRECT, FOR_EVER, NEVER, PLAIN, answer, answer_attributes, answer_entry, answer_xattr,
     is_known, kept, manner, real,
 };
-use super::convert::{BLOCK, Flags, allocate, attributes, caller, file_type, generation, rename};
+use super::below::Below;
+use super::convert::{
+    BLOCK, Flags, allocate, asked_by, attributes, caller, file_type, generation, rename,
+};
 use super::operations::{self, New, Place, Wanted, set_attributes};
 use super::server::Adapter;
-use super::share::Below;
 use super::special::Special;
 use crate::{Attr, DirEntry, FileKind, FsError, Seek, SetXattr, WriteOptions};
 use fuser::{
@@ -64,7 +66,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         Ok(())
     }
 
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        asked_by(request);
         if let Some(special) = Special::find(parent, name.as_bytes()) {
             let attributes = self.special_attributes(special);
             return reply.entry(&NEVER, &attributes, Generation(0));
@@ -93,7 +96,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         }
     }
 
-    fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, request: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        asked_by(request);
         if let Some(special) = Special::of(node) {
             return reply.attr(&NEVER, &self.special_attributes(special));
         }
@@ -136,7 +140,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         answer_attributes(reply, found);
     }
 
-    fn readlink(&self, _: &Request, node: INodeNo, reply: ReplyData) {
+    fn readlink(&self, request: &Request, node: INodeNo, reply: ReplyData) {
+        asked_by(request);
         match real(node).and_then(|ino| self.share.run(async |fs| fs.readlink(ino).await)) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(error),
@@ -289,7 +294,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         answer(reply, done);
     }
 
-    fn open(&self, _: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        asked_by(request);
         if let Some(special) = Special::of(node) {
             return match self.open_special(special, flags) {
                 Ok(handle) => reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO),
@@ -307,7 +313,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
 
     fn release(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         handle: FileHandle,
         _: OpenFlags,
@@ -315,6 +321,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         if Special::of(node).is_some() {
             self.specials.remove(handle);
             return reply.ok();
@@ -325,7 +332,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
 
     fn read(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         handle: FileHandle,
         at: u64,
@@ -334,6 +341,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        asked_by(request);
         if Special::of(node).is_some() {
             return reply.data(&self.specials.read(handle, at, size as usize));
         }
@@ -385,11 +393,20 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         reply.ok();
     }
 
-    fn fsync(&self, _: &Request, node: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        answer(reply, self.sync(node, data_only));
+    fn fsync(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        handle: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        asked_by(request);
+        answer(reply, self.sync(node, handle, data_only));
     }
 
-    fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+    fn opendir(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        asked_by(request);
         if Special::of(node).is_some() {
             return reply.opened(PLAIN, FopenFlags::empty());
         }
@@ -404,12 +421,13 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
 
     fn releasedir(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         _: FileHandle,
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         if Special::of(node).is_some() {
             return reply.ok();
         }
@@ -419,23 +437,25 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
 
     fn fsyncdir(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         _: FileHandle,
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        answer(reply, self.sync(node, data_only));
+        asked_by(request);
+        answer(reply, self.sync(node, PLAIN, data_only));
     }
 
     fn readdir(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         _: FileHandle,
         from: u64,
         mut reply: ReplyDirectory,
     ) {
+        asked_by(request);
         if let Some(special) = Special::of(node) {
             for (node, next, kind, name) in Self::list_special(special, from) {
                 if reply.add(node, next, file_type(kind), name) {
@@ -461,12 +481,13 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
 
     fn readdirplus(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         _: FileHandle,
         from: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        asked_by(request);
         if let Some(special) = Special::of(node) {
             for (node, next, _, name) in Self::list_special(special, from) {
                 let mut attributes =
@@ -496,7 +517,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        match self.share.look(Below::usage) {
+        match self.share.look(|fs| fs.usage()) {
             Some(usage) => reply.statfs(
                 usage.blocks,
                 usage.free_blocks,
@@ -540,7 +561,15 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         answer(reply, done);
     }
 
-    fn getxattr(&self, _: &Request, node: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
+    fn getxattr(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        name: &OsStr,
+        room: u32,
+        reply: ReplyXattr,
+    ) {
+        asked_by(request);
         if !is_known(name) {
             return reply.error(Errno::EOPNOTSUPP);
         }
@@ -552,7 +581,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         answer_xattr(reply, found, room);
     }
 
-    fn listxattr(&self, _: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
+    fn listxattr(&self, request: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
+        asked_by(request);
         let found = match real(node) {
             Ok(ino) => self.share.run(async |fs| fs.list_xattr(ino).await),
             Err(_) => Ok(Vec::new()),
@@ -594,13 +624,14 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
 
     fn lseek(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         _: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
+        asked_by(request);
         let what = match whence {
             _ if whence == Whence::SeekData as i32 => Seek::Data,
             _ if whence == Whence::SeekHole as i32 => Seek::Hole,

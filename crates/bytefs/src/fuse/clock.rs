@@ -53,6 +53,21 @@ impl Clock for WallClock {
     }
 }
 
+/// What passes on the wall.
+pub(super) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// From now on.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Since then.
+    pub fn read(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 /// The time of day.
 pub(super) fn now() -> Timestamp {
     timestamp(SystemTime::now())

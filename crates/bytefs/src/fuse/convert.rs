@@ -1,6 +1,7 @@
 //! What goes in and out, in the kernel's words and in ours.
 
 use super::clock::{now, system_time};
+use super::witness::set_asker;
 use crate::{Allocate, Attr, Caller, FileKind, FsError, Rename};
 use core::cell::Cell;
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, OpenFlags, RenameFlags, Request};
@@ -65,12 +66,18 @@ pub(super) fn caller(request: &Request) -> Caller {
         CORE.set(Some(core));
         core
     });
+    asked_by(request);
     Caller {
         uid: request.uid(),
         gid: request.gid(),
         core,
         now: now(),
     }
+}
+
+/// Notes for a witness whose request this thread does.
+pub(super) fn asked_by(request: &Request) {
+    set_asker(request.pid());
 }
 
 /// Flags of an open file, as each request of it has them.

@@ -8,6 +8,7 @@
 mod acl;
 mod adapter;
 mod answers;
+mod below;
 mod clock;
 mod convert;
 mod drive;
@@ -17,10 +18,14 @@ mod operations;
 mod server;
 mod share;
 mod special;
+mod teller;
+mod witness;
 
+pub use self::below::Below;
 pub use self::clock::WallClock;
 pub use self::mount::{Ended, Mounted, Refused, Terms};
-pub use self::server::Teller;
-pub use self::share::{Below, Served};
+pub use self::share::Served;
 pub use self::special::FOLDER;
+pub use self::teller::{Account, Places, Silent, Teller};
+pub use self::witness::{Asked, Witness, asker};
 pub use ::fuse::{MountError, MountPoint, Trust};

@@ -1,9 +1,11 @@
 //! A file system that is mounted, what it does by itself, and how it ends.
 
+use super::below::Below;
 use super::clock::now;
 use super::drive::finish;
-use super::server::{Adapter, Teller};
-use super::share::{Below, Served, Share};
+use super::server::Adapter;
+use super::share::{Served, Share};
+use super::teller::Teller;
 use crate::{FsError, Timestamp};
 use fuse::{Manner, MountError, MountPoint, Session, Trust};
 use nix::unistd::{getgid, getuid};
@@ -79,7 +81,7 @@ where
         file_system: Below<D>,
         place: MountPoint,
         terms: Terms,
-        teller: Teller<D>,
+        teller: Box<dyn Teller<D>>,
     ) -> Result<Self, Refused<D>> {
         let share = Arc::new(Share::new(file_system));
         let owner = (getuid().as_raw(), getgid().as_raw());
@@ -137,7 +139,7 @@ where
                           is there";
             return Some(broken.to_string());
         }
-        self.share.look(Below::failed).flatten()
+        self.share.look(|fs| fs.failed()).flatten()
     }
 
     /// Unmounts it. Who has files open may go on for so long; afterwards everything is written and

@@ -3,13 +3,16 @@
 
 use super::acl::{ACCESS, Acl, DEFAULT};
 use super::answers::SET_ID;
-use super::clock::{WallClock, of};
+use super::below::Below;
+use super::clock::of;
+use super::convert::BLOCK;
+use super::teller::Places;
 use crate::{
-    Allocate, Attr, Caller, DirEntry, FileKind, FileSystem, FsError, Ino, SetAttr, SetXattr,
-    WriteOptions,
+    Allocate, Attr, Caller, DirEntry, FileKind, FsError, Ino, SetAttr, SetXattr, WriteOptions,
 };
 use fuser::TimeOrNow;
 use port::Device;
+use units::{ByteAddr, Bytes};
 
 /// The attribute of what a program may do beyond its user.
 const CAPABILITY: &[u8] = b"security.capability";
@@ -45,10 +48,7 @@ pub(super) struct New<'a> {
 
 /// The list that a directory gives to what is made in it counts instead of the umask (POSIX.1e
 /// §23.1.5).
-async fn inherit<D: Device>(
-    fs: &FileSystem<D, WallClock>,
-    new: &New<'_>,
-) -> Result<Inherited, FsError> {
+async fn inherit<D: Device>(fs: &Below<D>, new: &New<'_>) -> Result<Inherited, FsError> {
     let given = optional(fs.get_xattr(new.parent, DEFAULT).await)?;
     let Some(mut list) = given.as_deref().and_then(Acl::parse) else {
         return Ok(Inherited {
@@ -75,7 +75,7 @@ fn optional<T>(found: Result<T, FsError>) -> Result<Option<T>, FsError> {
 
 /// Makes a file or a directory, with the access lists that it inherits.
 pub(super) async fn make<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     new: New<'_>,
 ) -> Result<Attr, FsError> {
@@ -128,7 +128,7 @@ impl Wanted {
 /// (`FUSE_HANDLE_KILLPRIV_V2`): with each change of owner, and when somebody else than root
 /// truncates, which stands for the capability `CAP_FSETID`.
 pub(super) async fn set_attributes<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     wanted: Wanted,
@@ -162,7 +162,7 @@ pub(super) async fn set_attributes<D: Device>(
 }
 
 async fn drop_capability<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
 ) -> Result<(), FsError> {
@@ -175,7 +175,7 @@ async fn drop_capability<D: Device>(
 
 /// Writes, and takes the privileges away that the kernel says have to go.
 pub(super) async fn write<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     at: u64,
@@ -191,7 +191,7 @@ pub(super) async fn write<D: Device>(
 /// Gives or takes blocks. The kernel leaves it to us that set-ID bits go, and does not say of this
 /// call who asks: again whoever is not root.
 pub(super) async fn allocate<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     how: Allocate,
@@ -211,7 +211,7 @@ pub(super) async fn allocate<D: Device>(
 
 /// Sets an attribute; of a list of access, the permissions that it stands for with it.
 pub(super) async fn set_xattr<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     ino: Ino,
     name: &[u8],
@@ -249,7 +249,7 @@ pub(super) struct Place {
 
 /// Copies bytes from file to file; how many.
 pub(super) async fn copy<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     caller: &Caller,
     from: Place,
     to: Place,
@@ -283,7 +283,7 @@ pub(super) async fn copy<D: Device>(
 
 /// Hands out names from a place in a directory on, until `add` says that there is no more room.
 pub(super) async fn list<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     directory: Ino,
     from: u64,
     mut add: impl FnMut(&DirEntry) -> bool,
@@ -305,7 +305,7 @@ pub(super) async fn list<D: Device>(
 
 /// As [`list`], with the attributes of each.
 pub(super) async fn list_with_attributes<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     directory: Ino,
     from: u64,
     mut add: impl FnMut(&DirEntry, &Attr) -> bool,
@@ -335,30 +335,43 @@ pub(super) async fn list_with_attributes<D: Device>(
     }
 }
 
-/// Where a file is, as one JSON object.
+/// Where a file is, as one JSON object; `places` knows in which memories of the device.
 pub(super) async fn map<D: Device>(
-    fs: &FileSystem<D, WallClock>,
+    fs: &Below<D>,
     ino: Ino,
+    places: impl Fn(ByteAddr, Bytes) -> Option<Places>,
 ) -> Result<String, FsError> {
     let attr = fs.getattr(ino).await?;
     let extents = fs.map(ino).await?;
+    let host = fs.cached_pages(ino);
+    let block = u64::from(BLOCK);
     let extents: Vec<String> = extents
         .iter()
         .map(|extent| {
+            let at = ByteAddr::new(u64::from(extent.block.0) * block);
+            let size = Bytes::new(u64::from(extent.count) * block);
+            let device = places(at, size).map_or(String::new(), |of| {
+                format!(
+                    ",\"log_lines\":{},\"cached_pages\":{},\"flash_pages\":{}",
+                    of.log_lines, of.cached_pages, of.flash_pages
+                )
+            });
             format!(
-                "{{\"page\":{},\"block\":{},\"count\":{},\"is_written\":{}}}",
+                "{{\"page\":{},\"block\":{},\"count\":{},\"is_written\":{}{device}}}",
                 extent.page, extent.block.0, extent.count, extent.is_written
             )
         })
         .collect();
     Ok(format!(
         "{{\"ino\":{},\"generation\":{},\"size_bytes\":{},\"blocks\":{},\"links\":{},\
-         \"extents\":[{}]}}\n",
+         \"host_pages\":{},\"host_dirty_pages\":{},\"extents\":[{}]}}\n",
         attr.ino.0,
         attr.generation,
         attr.size,
         attr.blocks,
         attr.links,
+        host.pages,
+        host.dirty,
         extents.join(",")
     ))
 }

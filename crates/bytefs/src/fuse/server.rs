@@ -1,12 +1,13 @@
 //! What the server has beside the file system: files of its own, and what several requests share.
 
 use super::answers::real;
-use super::clock::{now, system_time};
+use super::clock::{Stopwatch, now, system_time};
 use super::convert::{BLOCK, caller, file_type};
 use super::open_specials::OpenSpecials;
 use super::operations::{self, New, make};
-use super::share::{Below, Served, Share};
+use super::share::Share;
 use super::special::{FOLDER, Special};
+use super::teller::{Teller, Told};
 use crate::{Attr, FileKind, Ino, Timestamp};
 use fuser::{Errno, FileAttr, FileHandle, INodeNo, OpenAccMode, OpenFlags, Request};
 use port::{Device, Drive};
@@ -14,14 +15,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// What a mount tells of itself in `.entresol/stats`.
-pub type Teller<D> = Box<dyn Fn(&Below<D>, Served) -> String + Send + Sync>;
-
 /// The kernel's side of a file system.
 pub(super) struct Adapter<D: Device> {
     pub share: Arc<Share<D>>,
     pub specials: OpenSpecials,
-    teller: Teller<D>,
+    teller: Box<dyn Teller<D>>,
     owner: (u32, u32),
     since: Timestamp,
     pub writes_back: bool,
@@ -30,7 +28,7 @@ pub(super) struct Adapter<D: Device> {
 impl<D: Device + Drive> Adapter<D> {
     pub fn new(
         share: Arc<Share<D>>,
-        teller: Teller<D>,
+        teller: Box<dyn Teller<D>>,
         owner: (u32, u32),
         writes_back: bool,
     ) -> Self {
@@ -87,15 +85,18 @@ impl<D: Device + Drive> Adapter<D> {
             return Err(Errno::EROFS);
         }
         let content = match special {
-            Special::Folder | Special::Maps => return Err(Errno::EISDIR),
-            Special::Sync => String::new(),
+            Special::Folder | Special::Maps | Special::Fsyncs => return Err(Errno::EISDIR),
+            Special::Sync | Special::Fsync(_) => String::new(),
             Special::Stats => {
                 let served = self.share.served();
-                let told = self.share.look(|fs| (self.teller)(fs, served));
+                let told = self.share.look(|fs| self.teller.stats(fs, served));
                 told.ok_or(Errno::ENOTCONN)?
             }
             Special::Map(ino) => {
-                let map = self.share.run(async |fs| operations::map(fs, ino).await);
+                let map = self.share.run(async |fs| {
+                    let places = |at, size| self.teller.places(fs.device(), at, size);
+                    operations::map(fs, ino, places).await
+                });
                 // Not that it was there once: no such inode is in use.
                 map.map_err(|error| match error {
                     Errno::ESTALE => Errno::ENOENT,
@@ -107,8 +108,13 @@ impl<D: Device + Drive> Adapter<D> {
     }
 
     /// Has a file, or everything, survive a power cut.
-    pub fn sync(&self, node: INodeNo, data_only: bool) -> Result<(), Errno> {
+    pub fn sync(&self, node: INodeNo, handle: FileHandle, data_only: bool) -> Result<(), Errno> {
         match Special::of(node) {
+            Some(Special::Fsync(ino)) => {
+                let told = self.told_sync(ino)?;
+                self.specials.replace(handle, told.to_string());
+                Ok(())
+            }
             // Of the directory too: what a shell has is `sync FILE` and `sync DIR`.
             Some(Special::Sync | Special::Folder) => self.share.run(async |fs| fs.sync().await),
             Some(_) => Ok(()),
@@ -117,6 +123,22 @@ impl<D: Device + Drive> Adapter<D> {
                 self.share.run(async |fs| fs.fsync(ino, data_only).await)
             }
         }
+    }
+
+    /// Syncs a file, and tells where the time went.
+    fn told_sync(&self, ino: Ino) -> Result<Told, Errno> {
+        let account = || self.share.look(|fs| self.teller.account(fs.device()));
+        let before = account().flatten();
+        let watch = Stopwatch::start();
+        let (done, device) = self.share.run_timed(async |fs| fs.fsync(ino, false).await);
+        let server = watch.read();
+        done?;
+        let after = account().flatten();
+        Ok(Told {
+            server_ns: server.as_nanos(),
+            device_code_ns: device.as_nanos(),
+            accounts: before.zip(after),
+        })
     }
 
     /// Makes a file or a directory; `new` says which, and its name is filled in.

@@ -1,17 +1,17 @@
 //! The file system, for all threads that hear the kernel, until it is taken away.
 
-use super::clock::WallClock;
+use super::below::Below;
+use super::clock::Stopwatch;
 use super::convert::errno;
 use super::drive::finish;
-use crate::{FileSystem, FsError};
+use crate::FsError;
+use core::cell::Cell;
+use core::time::Duration;
 use fuser::Errno;
-use port::{Device, Drive};
+use port::{Device, Drive, Turned};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
-
-/// A file system below FUSE.
-pub type Below<D> = FileSystem<D, WallClock>;
 
 /// What was done through a mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,6 +20,21 @@ pub struct Served {
     pub requests: u64,
     /// What failed for the device's sake, not for the asker's.
     pub errors: u64,
+}
+
+/// A device of which it is known how long it was moved.
+struct Timed<'a, D> {
+    device: &'a D,
+    spent: &'a Cell<Duration>,
+}
+
+impl<D: Drive> Drive for Timed<'_, D> {
+    fn turn(&self) -> Turned {
+        let watch = Stopwatch::start();
+        let turned = self.device.turn();
+        self.spent.set(self.spent.get() + watch.read());
+        turned
+    }
 }
 
 /// What all threads have.
@@ -61,7 +76,22 @@ impl<D: Device + Drive> Share<D> {
         operation: impl AsyncFnOnce(&Below<D>) -> Result<T, FsError>,
     ) -> Result<T, Errno> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        match self.perform(operation) {
+        self.answered(self.perform(operation))
+    }
+
+    /// As [`Share::run`]; says too how long this thread has moved the device meanwhile.
+    pub fn run_timed<T>(
+        &self,
+        operation: impl AsyncFnOnce(&Below<D>) -> Result<T, FsError>,
+    ) -> (Result<T, Errno>, Duration) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let spent = Cell::new(Duration::ZERO);
+        let done = self.perform_with(operation, Some(&spent));
+        (self.answered(done), spent.get())
+    }
+
+    fn answered<T>(&self, done: Option<Result<T, FsError>>) -> Result<T, Errno> {
+        match done {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => {
                 let is_fault = matches!(error, FsError::Io(_));
@@ -78,12 +108,26 @@ impl<D: Device + Drive> Share<D> {
 
     /// Does something of the server's own; nothing if the file system is not there, or broken.
     pub fn perform<T>(&self, operation: impl AsyncFnOnce(&Below<D>) -> T) -> Option<T> {
+        self.perform_with(operation, None)
+    }
+
+    fn perform_with<T>(
+        &self,
+        operation: impl AsyncFnOnce(&Below<D>) -> T,
+        spent: Option<&Cell<Duration>>,
+    ) -> Option<T> {
         let place = self.file_system.read();
         let place = place.unwrap_or_else(PoisonError::into_inner);
         let file_system = place.as_ref().filter(|_| !self.is_broken())?;
         let work = || {
             let device = file_system.device();
-            finish(device, operation(file_system), &self.is_broken)
+            match spent {
+                None => finish(device, operation(file_system), &self.is_broken),
+                Some(spent) => {
+                    let device = Timed { device, spent };
+                    finish(&device, operation(file_system), &self.is_broken)
+                }
+            }
         };
         // A thread that panics would leave its caller waiting for ever, and with it the mount.
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {

@@ -3,6 +3,7 @@
 //! A directory that is found by its name and not listed, so that whoever copies or removes a whole
 //! tree does not meet it. `stats`: what file system and device have done. `sync`: its fsync is that
 //! of the whole file system, for syncfs does not come through FUSE. `map/N`: where inode N is.
+//! `fsync/N`: its fsync is that of inode N, and it says then where the time went.
 
 use crate::{FileKind, Ino};
 use fuser::INodeNo;
@@ -12,11 +13,14 @@ pub const FOLDER: &str = ".entresol";
 const MAP: &str = "map";
 const STATS: &str = "stats";
 const SYNC: &str = "sync";
+const FSYNC: &str = "fsync";
 
 /// Inodes of the file system are below it.
 const FIRST: u64 = 1 << 32;
 /// Maps are from here on.
 const FIRST_MAP: u64 = 2 << 32;
+/// Syncs of one file are from here on.
+const FIRST_FSYNC: u64 = 3 << 32;
 
 /// One of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +30,8 @@ pub(super) enum Special {
     Sync,
     Maps,
     Map(Ino),
+    Fsyncs,
+    Fsync(Ino),
 }
 
 impl Special {
@@ -36,6 +42,10 @@ impl Special {
             1 => Self::Stats,
             2 => Self::Sync,
             3 => Self::Maps,
+            4 => Self::Fsyncs,
+            _ if node.0 >= FIRST_FSYNC => {
+                Self::Fsync(Ino(u32::try_from(node.0 - FIRST_FSYNC).ok()?))
+            }
             _ => Self::Map(Ino(u32::try_from(node.0.checked_sub(FIRST_MAP)?).ok()?)),
         })
     }
@@ -48,6 +58,8 @@ impl Special {
             Self::Sync => FIRST + 2,
             Self::Maps => FIRST + 3,
             Self::Map(ino) => FIRST_MAP + u64::from(ino.0),
+            Self::Fsyncs => FIRST + 4,
+            Self::Fsync(ino) => FIRST_FSYNC + u64::from(ino.0),
         })
     }
 
@@ -61,10 +73,15 @@ impl Special {
             (Self::Folder, STATS) => Some(Self::Stats),
             (Self::Folder, SYNC) => Some(Self::Sync),
             (Self::Folder, MAP) => Some(Self::Maps),
-            (Self::Maps, number) => {
+            (Self::Folder, FSYNC) => Some(Self::Fsyncs),
+            (folder @ (Self::Maps | Self::Fsyncs), number) => {
                 let ino = Ino(number.parse().ok()?);
                 // One name for each: 007 is none.
-                (ino != Ino::NONE && ino.0.to_string() == number).then_some(Self::Map(ino))
+                let of = match folder {
+                    Self::Maps => Self::Map(ino),
+                    _ => Self::Fsync(ino),
+                };
+                (ino != Ino::NONE && ino.0.to_string() == number).then_some(of)
             }
             _ => None,
         }
@@ -73,7 +90,7 @@ impl Special {
     /// A directory or a file.
     pub fn kind(self) -> FileKind {
         match self {
-            Self::Folder | Self::Maps => FileKind::Directory,
+            Self::Folder | Self::Maps | Self::Fsyncs => FileKind::Directory,
             _ => FileKind::Regular,
         }
     }
@@ -82,7 +99,12 @@ impl Special {
     /// there is one for each file.
     pub fn entries(self) -> Vec<(Self, &'static str)> {
         match self {
-            Self::Folder => vec![(Self::Maps, MAP), (Self::Stats, STATS), (Self::Sync, SYNC)],
+            Self::Folder => vec![
+                (Self::Fsyncs, FSYNC),
+                (Self::Maps, MAP),
+                (Self::Stats, STATS),
+                (Self::Sync, SYNC),
+            ],
             _ => Vec::new(),
         }
     }
@@ -92,6 +114,7 @@ impl Special {
         match self {
             Self::Folder => INodeNo::ROOT,
             Self::Map(_) => Self::Maps.node(),
+            Self::Fsync(_) => Self::Fsyncs.node(),
             _ => Self::Folder.node(),
         }
     }
@@ -115,6 +138,11 @@ mod tests {
             let map = Special::Map(Ino(ino));
             assert_eq!(Special::find(maps, ino.to_string().as_bytes()), Some(map));
             assert_eq!(Special::of(map.node()), Some(map));
+            let fsync = Special::Fsync(Ino(ino));
+            let found = Special::find(Special::Fsyncs.node(), ino.to_string().as_bytes());
+            assert_eq!(found, Some(fsync));
+            assert_eq!(Special::of(fsync.node()), Some(fsync));
+            assert_eq!(fsync.parent(), Special::Fsyncs.node());
         }
     }
 
@@ -126,7 +154,7 @@ mod tests {
         for name in ["0", "007", "-1", "4294967296", "x", ""] {
             assert_eq!(Special::find(maps, name.as_bytes()), None, "{name}");
         }
-        for node in [0, 1, FIRST - 1, FIRST + 4, FIRST_MAP - 1, 3 << 32] {
+        for node in [0, 1, FIRST - 1, FIRST + 5, FIRST_MAP - 1, 4 << 32] {
             assert_eq!(Special::of(INodeNo(node)), None, "{node}");
         }
     }

@@ -10,6 +10,7 @@ use crate::crash::op::Op;
 use crate::crash::oracle::{History, Progress};
 use crate::crash::power::Power;
 use crate::crash::tree::Tree;
+use crate::crash::tries::tries;
 use bytefs::FileSystem;
 use device::DeviceEngine;
 use port::Command;
@@ -86,35 +87,10 @@ impl<'a> Judge<'a> {
     fn cut(&mut self, power: &Power, progress: Progress) -> Result<(), Wrong> {
         let units = power.units().len() as u32;
         self.tally.units = self.tally.units.max(u64::from(units));
-        let options = self.lab.options;
-        if units <= options.every_subset_of {
-            for subset in 0..1_u64 << units {
-                let image = power.image_with(|unit, _| subset >> unit & 1 == 1);
-                self.point(&image, progress)
-                    .map_err(|how| (format!("of {units} units those of {subset:#b}"), how))?;
-            }
-        } else {
-            for sample in 0..options.samples {
-                // None, all, each of the first alone and each of the first left out; then chance.
-                let subset = match sample {
-                    0 => 0,
-                    1 => u64::MAX,
-                    2..18 if sample.is_multiple_of(2) => 1 << (sample / 2 - 1),
-                    2..18 => !(1 << (sample / 2 - 1)),
-                    _ => self.stream.bits(),
-                };
-                let image = power.image_with(|unit, _| subset >> (unit % 64) & 1 == 1);
-                self.point(&image, progress)
-                    .map_err(|how| (format!("of {units} units those of {subset:#b}"), how))?;
-            }
-        }
-        let torn = if units == 0 { 0 } else { options.torn };
-        for sample in 0..torn {
-            let mut stream = self.stream.clone();
-            self.stream.bits();
-            let image = power.image_with(|_, _| stream.below(2) == 1);
-            self.point(&image, progress)
-                .map_err(|how| (format!("torn, sample {sample}"), how))?;
+        let tries = tries(units, &self.lab.options, &mut self.stream);
+        for what in tries {
+            self.point(&what.image(power), progress)
+                .map_err(|how| (what.told(units), how))?;
         }
         Ok(())
     }

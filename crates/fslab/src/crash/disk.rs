@@ -7,22 +7,21 @@
 use crate::crash::image::{Image, LINE};
 use crate::crash::journal::SharedJournal;
 use port::{
-    Atomicity, Clock, Command, Completion, Conflict, Device, DeviceError, DeviceStats, Outcome,
-    Payload, Shape,
+    Atomicity, Clock, Command, Completion, Conflict, Device, DeviceError, DeviceStats, Drive,
+    Outcome, Payload, Shape, Turned,
 };
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use units::{ByteAddr, Bytes, Picos, Time, TxId};
 
 /// The device.
 pub struct Disk {
     shape: Shape,
-    state: RefCell<State>,
+    state: Mutex<State>,
     journal: Option<SharedJournal>,
 }
 
@@ -59,7 +58,7 @@ impl Disk {
         };
         Self {
             shape,
-            state: RefCell::new(state),
+            state: Mutex::new(state),
             journal,
         }
     }
@@ -69,9 +68,13 @@ impl Disk {
         Self::new(self.shape, self.image(), None)
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What it holds, lines of open transactions included.
     pub fn image(&self) -> Image {
-        self.state.borrow().image.clone()
+        self.state().image.clone()
     }
 
     fn check(&self, command: Command, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
@@ -97,14 +100,14 @@ impl Disk {
     ) -> Option<Result<(), DeviceError>> {
         let size = payload.size();
         if let Command::Reserve(tx) | Command::Commit(tx) | Command::Abort(tx) = command
-            && !self.state.borrow().transactions.contains_key(&tx.get())
+            && !self.state().transactions.contains_key(&tx.get())
         {
             return Some(Err(DeviceError::UnknownTransaction { tx }));
         }
         if let Err(error) = self.check(command, at, size) {
             return Some(Err(error));
         }
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state();
         let from = at.get() as usize;
         if command.is_write() && state.is_taken(command, from, size.get() as usize) {
             return None;
@@ -139,7 +142,7 @@ impl Disk {
             Command::Persist | Command::Flush | Command::Drain | Command::Reserve(_) => {}
         }
         if let Some(journal) = &self.journal {
-            let mut journal = journal.borrow_mut();
+            let mut journal = journal.lock();
             let request = journal.submit(command, (at, size), payload.bytes_out());
             if let Some(request) = request {
                 journal.finish(request, true);
@@ -237,7 +240,7 @@ impl Device for Disk {
     }
 
     fn open(&self, _: bool) -> Result<TxId, DeviceError> {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state();
         match self.shape.transactions {
             None => Err(DeviceError::NoTransactions { has_log: false }),
             Some(limits) if state.transactions.len() as u32 >= limits.open => {
@@ -253,9 +256,9 @@ impl Device for Disk {
     }
 
     fn abandon(&self, tx: TxId) {
-        self.state.borrow_mut().undo(tx);
+        self.state().undo(tx);
         if let Some(journal) = &self.journal {
-            let mut journal = journal.borrow_mut();
+            let mut journal = journal.lock();
             let nowhere = (ByteAddr::new(0), Bytes::ZERO);
             if let Some(request) = journal.submit(Command::Abort(tx), nowhere, &[]) {
                 journal.finish(request, true);
@@ -265,6 +268,13 @@ impl Device for Disk {
 
     fn stats(&self) -> DeviceStats {
         DeviceStats::default()
+    }
+}
+
+impl Drive for Disk {
+    /// Everything is done when it is asked for.
+    fn turn(&self) -> Turned {
+        Turned::Idle
     }
 }
 
@@ -311,10 +321,8 @@ pub fn run<T>(future: impl Future<Output = T>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crash::journal::Journal;
     use crate::crash::power::Power;
     use port::{Acknowledge, TxLimits, TxOptions};
-    use std::rc::Rc;
 
     fn disk() -> (Disk, SharedJournal) {
         let mut shape = Shape::plain(Bytes::new(1 << 16), Bytes::new(4096));
@@ -322,9 +330,9 @@ mod tests {
             open: 4,
             lines: 100,
         });
-        let journal: SharedJournal = Rc::new(RefCell::new(Journal::default()));
+        let journal = SharedJournal::default();
         let image = Image::new(shape.capacity);
-        (Disk::new(shape, image, Some(Rc::clone(&journal))), journal)
+        (Disk::new(shape, image, Some(journal.clone())), journal)
     }
 
     fn first(disk: &Disk) -> u8 {
@@ -377,7 +385,7 @@ mod tests {
             .unwrap();
         let mut power = Power::new(Image::new(disk.shape().capacity), &disk.shape());
         journal
-            .borrow()
+            .lock()
             .events
             .iter()
             .for_each(|event| power.apply(event));
@@ -389,7 +397,7 @@ mod tests {
         run(disk.flush()).unwrap().unwrap();
         power = Power::new(Image::new(disk.shape().capacity), &disk.shape());
         journal
-            .borrow()
+            .lock()
             .events
             .iter()
             .for_each(|event| power.apply(event));

@@ -54,6 +54,12 @@ impl Image {
         }
     }
 
+    /// Pages that were written, and where they begin.
+    pub fn pages(&self) -> impl Iterator<Item = (usize, &[u8; PAGE])> {
+        let pages = self.pages.iter().enumerate();
+        pages.filter_map(|(page, bytes)| Some((page * PAGE, &**bytes.as_ref()?)))
+    }
+
     /// Writes bytes.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         let mut done = 0;

@@ -2,9 +2,7 @@
 
 use port::{Atomicity, Command, Conflict, DeviceError, DeviceStats, Engine, Finished, Outcome};
 use port::{Shape, Ticket};
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{ByteAddr, Bytes, Time, TxId};
 
 /// A request of a journal.
@@ -57,8 +55,21 @@ pub struct Journal {
     requests: u32,
 }
 
-/// A journal that several write.
-pub type SharedJournal = Rc<RefCell<Journal>>;
+/// A journal that several write, of any thread.
+#[derive(Clone, Default, Debug)]
+pub struct SharedJournal(Arc<Mutex<Journal>>);
+
+impl SharedJournal {
+    /// The journal, for who reads or writes it; nobody else does meanwhile.
+    pub fn lock(&self) -> MutexGuard<'_, Journal> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was noted so far; it begins anew.
+    pub fn take(&self) -> Journal {
+        std::mem::take(&mut *self.lock())
+    }
+}
 
 impl Journal {
     /// Notes a request; reads have no number.
@@ -122,7 +133,7 @@ impl<E> Recorder<E> {
     }
 
     fn look(&mut self) {
-        let event = self.journal.borrow().events.len() - 1;
+        let event = self.journal.lock().events.len() - 1;
         if let Some(look) = &mut self.look {
             look(&self.engine, event);
         }
@@ -148,7 +159,7 @@ impl<E: Engine> Engine for Recorder<E> {
         for done in &finished[first..] {
             let place = self.requests.get_mut(done.ticket.index());
             if let Some(request) = place.and_then(Option::take) {
-                self.journal.borrow_mut().finish(request, !done.is_failed);
+                self.journal.lock().finish(request, !done.is_failed);
                 self.look();
             }
         }
@@ -163,7 +174,7 @@ impl<E: Engine> Engine for Recorder<E> {
         bytes: &[u8],
     ) -> Result<Ticket, DeviceError> {
         let ticket = self.engine.submit(at, command, range, conflict, bytes)?;
-        let request = self.journal.borrow_mut().submit(command, range, bytes);
+        let request = self.journal.lock().submit(command, range, bytes);
         if ticket.index() >= self.requests.len() {
             self.requests.resize(ticket.index() + 1, None);
         }
@@ -177,7 +188,7 @@ impl<E: Engine> Engine for Recorder<E> {
     fn take(&mut self, ticket: Ticket, into: &mut [u8]) -> Option<Outcome> {
         let outcome = self.engine.take(ticket, into);
         if let Some(Ok((_, Atomicity::Parts { .. }))) = &outcome {
-            self.journal.borrow_mut().splits += 1;
+            self.journal.lock().splits += 1;
         }
         outcome
     }

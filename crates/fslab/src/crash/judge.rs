@@ -8,10 +8,8 @@ use crate::crash::tree::Tree;
 use bytefs::WriteOptions;
 use bytefs::{Caller, FileKind, FileSystem, FsError, Ino, MountOptions, SetAttr, Timestamp};
 use port::{Clock, Device, Shape};
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use units::Bytes;
 
 /// Page cache of file systems that are judged.
@@ -59,11 +57,10 @@ pub fn examine(shape: Shape, image: &Image, wants_journal: bool) -> Result<Seen,
 }
 
 async fn examine_now(shape: Shape, image: Image, wants_journal: bool) -> Result<Seen, String> {
-    let journal: Option<SharedJournal> =
-        wants_journal.then(|| Rc::new(RefCell::new(Journal::default())));
+    let journal = wants_journal.then(SharedJournal::default);
     let disk = Disk::new(shape, image, journal.clone());
     let fs = mount(disk).await?;
-    let journal = journal.map(|journal| journal.borrow().clone());
+    let journal = journal.map(|journal| journal.lock().clone());
     let tree = walk(&fs).await?;
     check_usage(&fs, &tree).await?;
     let disk = unmounted(fs).await?;

@@ -218,7 +218,7 @@ impl Lab {
         let engine = DeviceEngine::in_memory(config, Pace::None);
         let engine = engine.map_err(|error| error.to_string())?;
         let journal = SharedJournal::default();
-        let recorder = Recorder::new(engine, Rc::clone(&journal), None);
+        let recorder = Recorder::new(engine, journal.clone(), None);
         let mut machine = Machine::new(recorder, 1);
         let device = machine.device();
         let mut format = FormatOptions::new(personality);
@@ -234,7 +234,7 @@ impl Lab {
         let shape = port::Engine::shape(&*recorder);
         let mut power = Power::new(Image::new(shape.capacity), &shape);
         journal
-            .borrow()
+            .lock()
             .events
             .iter()
             .for_each(|event| power.apply(event));
@@ -291,7 +291,7 @@ impl Lab {
         let begin: Rc<Cell<Option<usize>>> = Rc::default();
         let snapshots: Rc<RefCell<Vec<(usize, DeviceEngine)>>> = Rc::default();
         let look = self.look(&begin, &snapshots);
-        let recorder = Recorder::new(engine, Rc::clone(&journal), look);
+        let recorder = Recorder::new(engine, journal.clone(), look);
         let mut superblock = [0; 4096];
         self.image.read(0, &mut superblock);
         let sabotaged = Sabotaged::new(recorder, self.options.bug, &superblock);
@@ -300,7 +300,7 @@ impl Lab {
         let setup = sequence.setup.clone();
         let fs = run_one(&mut machine, "setup", set_up(device, clock, setup))??;
         let fs = Rc::new(fs);
-        begin.set(Some(journal.borrow().events.len()));
+        begin.set(Some(journal.lock().events.len()));
         let tasks = Tasks::of(sequence, &journal)?;
         tasks.run(&mut machine, &fs)?;
         let tree = run_one(&mut machine, "end", tasks.end(Rc::clone(&fs)))??;
@@ -434,7 +434,7 @@ impl Tasks {
             ));
         }
         let log = Log {
-            journal: Rc::clone(journal),
+            journal: journal.clone(),
             answered: Cell::default(),
             done: RefCell::new(vec![None; number + 1]),
             failure: RefCell::default(),
@@ -505,7 +505,7 @@ impl Log {
         op: Op,
     ) -> Result<(), String> {
         let before = self.answered.get();
-        let event = |event| self.journal.borrow_mut().events.push(event);
+        let event = |event| self.journal.lock().events.push(event);
         event(Event::Began(number));
         let answer = driver.apply(fs, &op).await?;
         event(Event::Ended(number));

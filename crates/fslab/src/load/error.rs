@@ -43,6 +43,21 @@ pub enum LoadError {
     /// The store of YCSB found something else than what it had written.
     #[error("the store is damaged: {0}; the file system gave back what was not written")]
     Store(String),
+    /// A recorded operation has another outcome than it had.
+    #[error(
+        "operation {number} of the recording, {what}: {found}, and {wanted} was recorded; a larger \
+         device (--scale) may do, or the recording was changed"
+    )]
+    Differs {
+        /// Which operation, from 1.
+        number: usize,
+        /// What it does.
+        what: &'static str,
+        /// The outcome that was recorded.
+        wanted: String,
+        /// The outcome here.
+        found: String,
+    },
     /// Every task waits.
     #[error(transparent)]
     Blocked(#[from] vtime::Blocked),

@@ -52,11 +52,7 @@ impl Scale {
 ///
 /// # Errors
 /// As [`DeviceConfig::of_preset`].
-pub(crate) fn scaled(
-    preset: &str,
-    scale: Scale,
-    layers: &[Layer],
-) -> Result<DeviceConfig, LoadError> {
+pub fn scaled(preset: &str, scale: Scale, layers: &[Layer]) -> Result<DeviceConfig, LoadError> {
     let whole = DeviceConfig::of_preset(preset, layers)?;
     let text = |key: &str, value: String| Layer::assignment(&format!("{key}={value}"));
     let blocks = scale.of(whole.nand.blocks_per_plane.into(), FEWEST_BLOCKS);

@@ -7,6 +7,7 @@ mod hardware;
 mod measure;
 #[cfg(test)]
 mod plain;
+mod replay;
 mod result;
 mod runner;
 mod spec;
@@ -17,8 +18,9 @@ mod vfs;
 mod ycsb;
 
 pub use error::LoadError;
-pub use hardware::Scale;
+pub use hardware::{Scale, scaled};
 pub use measure::Latency;
+pub use replay::replay;
 pub use result::{Conditions, LoadResult};
 pub use runner::{Setup, run};
 pub use spec::{

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use units::{Bytes, Picos};
 use vtime::{Machine, VirtualClock, VirtualDevice};
 
-type Files = FileSystem<VirtualDevice<DeviceEngine>, VirtualClock<DeviceEngine>>;
+pub(super) type Files = FileSystem<VirtualDevice<DeviceEngine>, VirtualClock<DeviceEngine>>;
 
 /// Threads that make what is to exist before the run.
 const MAKERS: usize = 12;
@@ -85,7 +85,19 @@ impl Setup {
         }
     }
 
-    fn preset(&self) -> &str {
+    /// Refuses what no machine has.
+    pub(super) fn check(&self) -> Result<(), LoadError> {
+        match (1..=1024).contains(&self.cores) {
+            true => Ok(()),
+            false => Err(LoadError::Setting(format!(
+                "--cores is {}; it must be 1 to 1024",
+                self.cores
+            ))),
+        }
+    }
+
+    /// The preset of the device.
+    pub(super) fn preset(&self) -> &str {
         match &self.preset {
             Some(name) => name,
             None if self.personality.needs_transactions() => "bytefs",
@@ -100,12 +112,7 @@ impl Setup {
 /// The device or the file system cannot be made; the file system refuses an operation, or gives
 /// back what was not written; a setting cannot be.
 pub fn run(name: &str, load: &Load, setup: &Setup) -> Result<LoadResult, LoadError> {
-    if !(1..=1024).contains(&setup.cores) {
-        let cores = setup.cores;
-        return Err(LoadError::Setting(format!(
-            "--cores is {cores}; it must be 1 to 1024"
-        )));
-    }
+    setup.check()?;
     let mut load = load.clone();
     set_threads(&mut load, setup.threads)?;
     let config = scaled(setup.preset(), setup.scale, &setup.layers)?;
@@ -148,9 +155,9 @@ fn set_threads(load: &mut Load, threads: Option<u32>) -> Result<(), LoadError> {
 }
 
 /// A machine and what runs on it.
-struct Bench {
-    machine: Machine<DeviceEngine>,
-    setup: Setup,
+pub(super) struct Bench {
+    pub machine: Machine<DeviceEngine>,
+    pub setup: Setup,
 }
 
 impl Bench {
@@ -173,7 +180,7 @@ impl Bench {
     }
 
     /// Makes the file system, with room for so many files.
-    fn format(&mut self, files: u64) -> Result<(), LoadError> {
+    pub fn format(&mut self, files: u64) -> Result<(), LoadError> {
         let device = self.machine.device();
         let mut options = FormatOptions::new(self.setup.personality);
         let inodes = files + files / 16 + 1024;
@@ -183,7 +190,7 @@ impl Bench {
         })
     }
 
-    fn mount(&mut self) -> Result<Rc<Files>, LoadError> {
+    pub fn mount(&mut self) -> Result<Rc<Files>, LoadError> {
         let (device, clock) = (self.machine.device(), self.machine.clock());
         let setup = &self.setup;
         let options = MountOptions {
@@ -198,7 +205,7 @@ impl Bench {
     }
 
     /// What was made is synced, and forgotten by the host if the load says so.
-    fn rest(&mut self, files: Rc<Files>, is_cold: bool) -> Result<Rc<Files>, LoadError> {
+    pub fn rest(&mut self, files: Rc<Files>, is_cold: bool) -> Result<Rc<Files>, LoadError> {
         let of_task = Rc::clone(&files);
         let synced = async move {
             let done = match is_cold {
@@ -213,11 +220,11 @@ impl Bench {
         Ok(files)
     }
 
-    fn totals(&self, files: &Files) -> Totals {
+    pub fn totals(&self, files: &Files) -> Totals {
         Totals::of(&files.stats(), &self.machine.engine().counters())
     }
 
-    fn stage(
+    pub fn stage(
         &self,
         files: &Rc<Files>,
         counted: u32,
@@ -232,7 +239,7 @@ impl Bench {
     }
 
     /// Adds who writes back in the background.
-    fn spawn_write_back(&mut self, stage: &Rc<Stage<Files, VirtualClock<DeviceEngine>>>) {
+    pub fn spawn_write_back(&mut self, stage: &Rc<Stage<Files, VirtualClock<DeviceEngine>>>) {
         let stage = Rc::clone(stage);
         let scale = self.setup.scale.get();
         let (period, age) = (PERIOD.scale(1, scale), AGE.scale(1, scale));
@@ -431,7 +438,7 @@ impl Bench {
         Ok(stage)
     }
 
-    fn finish(
+    pub fn finish(
         mut self,
         files: &Rc<Files>,
         stage: &Stage<Files, VirtualClock<DeviceEngine>>,

@@ -1,0 +1,505 @@
+//! A recorded program, played on a file system in virtual time.
+//!
+//! What was there before is made by one thread and synced. Then each thread of the recording does
+//! its operations, one behind the other, as soon as those of other threads are over that it must
+//! come behind ([`dependencies`]); with `thinks`, also not before the program's own time between
+//! two of them has passed. Each must have the outcome that was recorded.
+
+use super::error::LoadError;
+use super::hardware::scaled;
+use super::result::{Conditions, LoadResult};
+use super::runner::{Bench, Files, Setup};
+use super::spec::{Load, ThreadsSpec};
+use super::stage::Stage;
+use super::sync::Changes;
+use crate::recording::{Entry, Op, Recording, bytes_of, dependencies};
+use bytefs::{Caller, FsError, Ino, Seek, SetAttr, SetXattr, WriteOptions};
+use device::{DeviceEngine, Pace};
+use port::Clock;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use units::Picos;
+use vtime::{Machine, VirtualClock};
+
+type OfRun = Stage<Files, VirtualClock<DeviceEngine>>;
+
+/// Plays a recording. The same recording on the same setup gives the same result, byte for byte.
+///
+/// # Errors
+/// As [`super::run`]; an operation has another outcome than it had when it was recorded.
+pub fn replay(
+    name: &str,
+    recording: &Recording,
+    setup: &Setup,
+    thinks: bool,
+) -> Result<LoadResult, LoadError> {
+    setup.check()?;
+    let config = scaled(setup.preset(), setup.scale, &setup.layers)?;
+    let texts = config.texts();
+    let engine = DeviceEngine::in_memory(&config, Pace::None)?;
+    let mut bench = Bench {
+        machine: Machine::new(engine, setup.cores as usize),
+        setup: setup.clone(),
+    };
+    let load = described(name, recording);
+    let conditions = Conditions::new(name, &load, setup, setup.preset(), &texts);
+    let makes = |entry: &&Entry| matches!(entry.op, Op::Make { .. } | Op::Symlink { .. });
+    let all = recording.before.iter().chain(&recording.entries);
+    bench.format(all.filter(makes).count() as u64)?;
+    let files = bench.mount()?;
+    let numbers = Rc::new(RefCell::new(BTreeMap::from([(Ino::ROOT.0, Ino::ROOT)])));
+    let first = bench.stage(&files, 1);
+    let before = Player::new(recording.before.clone(), &numbers, false);
+    play(&mut bench, &first, &Rc::new(before))?;
+    let files = bench.rest(files, false)?;
+    let totals = bench.totals(&files);
+    let player = Rc::new(Player::new(recording.entries.clone(), &numbers, thinks));
+    let stage = bench.stage(&files, player.threads());
+    play(&mut bench, &stage, &player)?;
+    bench.finish(&files, &stage, totals, conditions)
+}
+
+/// A recording in the words of loads.
+fn described(name: &str, recording: &Recording) -> Load {
+    Load {
+        title: name.to_owned(),
+        rounds: None,
+        warm_up: 0,
+        cold: false,
+        files: Vec::new(),
+        threads: vec![ThreadsSpec {
+            name: "recorded".to_owned(),
+            count: recording.threads(),
+            counted: true,
+            steps: Vec::new(),
+        }],
+        store: None,
+    }
+}
+
+/// Plays everything to its end.
+fn play(bench: &mut Bench, stage: &Rc<OfRun>, player: &Rc<Player>) -> Result<(), LoadError> {
+    for thread in 0..player.threads() {
+        let (stage, player) = (Rc::clone(stage), Rc::clone(player));
+        bench.machine.spawn(format!("thread {thread}"), async move {
+            if let Err(why) = player.thread(&stage, thread).await {
+                stage.fail(why);
+                player.fail();
+            }
+            stage.end_one();
+        });
+    }
+    bench.spawn_write_back(stage);
+    bench.machine.run()?;
+    stage.outcome().map(drop)
+}
+
+/// Operations, and which of them are over.
+struct Player {
+    entries: Vec<Entry>,
+    wanted: Vec<Vec<usize>>,
+    over: RefCell<Vec<bool>>,
+    has_failed: Cell<bool>,
+    changes: Changes,
+    /// By the number that it had: an inode here.
+    numbers: Rc<RefCell<BTreeMap<u32, Ino>>>,
+    /// By thread and directory: where its last names ended.
+    listed: RefCell<BTreeMap<(u32, u32), u64>>,
+    thinks: bool,
+}
+
+/// What an operation gave.
+struct Gave {
+    found: Option<Ino>,
+    read: usize,
+    written: usize,
+}
+
+impl From<()> for Gave {
+    fn from((): ()) -> Self {
+        Self {
+            found: None,
+            read: 0,
+            written: 0,
+        }
+    }
+}
+
+impl Gave {
+    fn inode(ino: Ino) -> Self {
+        Self {
+            found: Some(ino),
+            ..().into()
+        }
+    }
+}
+
+impl Player {
+    fn new(entries: Vec<Entry>, numbers: &Rc<RefCell<BTreeMap<u32, Ino>>>, thinks: bool) -> Self {
+        Self {
+            wanted: dependencies(&entries),
+            over: RefCell::new(vec![false; entries.len()]),
+            has_failed: Cell::new(false),
+            changes: Changes::default(),
+            numbers: Rc::clone(numbers),
+            listed: RefCell::default(),
+            entries,
+            thinks,
+        }
+    }
+
+    fn threads(&self) -> u32 {
+        let numbers = self.entries.iter().map(|entry| entry.thread + 1);
+        numbers.max().unwrap_or(0).max(1)
+    }
+
+    fn fail(&self) {
+        self.has_failed.set(true);
+        self.changes.tell();
+    }
+
+    /// Does all operations of a thread.
+    async fn thread(&self, stage: &OfRun, thread: u32) -> Result<(), LoadError> {
+        let mut ended_ns: Option<u64> = None;
+        for (number, entry) in self.entries.iter().enumerate() {
+            if entry.thread != thread {
+                continue;
+            }
+            let before = ended_ns.replace(entry.end_ns).filter(|_| self.thinks);
+            if let Some(span) = before.and_then(|before| entry.begin_ns.checked_sub(before)) {
+                let until = stage.clock.now() + Picos::from_nanos(span);
+                stage.clock.sleep_until(until).await;
+            }
+            let is_free = || {
+                let over = self.over.borrow();
+                let can = self.wanted[number].iter().all(|other| over[*other]);
+                (can || self.has_failed.get()).then_some(())
+            };
+            self.changes.until(is_free).await;
+            if self.has_failed.get() {
+                return Ok(());
+            }
+            self.operation(stage, number, entry).await?;
+            self.over.borrow_mut()[number] = true;
+            self.changes.tell();
+        }
+        Ok(())
+    }
+
+    async fn operation(
+        &self,
+        stage: &OfRun,
+        number: usize,
+        entry: &Entry,
+    ) -> Result<(), LoadError> {
+        let by = stage.caller(entry.thread % stage.cores);
+        let begun = stage.clock.now();
+        let done = self.done(&stage.files, &by, entry).await;
+        let name = entry.op.name();
+        stage.recorder.record(name, stage.clock.now() - begun);
+        let differs = |found: String| LoadError::Differs {
+            number: number + 1,
+            what: name,
+            wanted: entry
+                .error
+                .map_or("success".to_owned(), |error| format!("error {error}")),
+            found,
+        };
+        match (done, entry.error) {
+            (Ok(gave), None) => {
+                stage.recorder.count_read(gave.read);
+                stage.recorder.count_written(gave.written);
+                if let (Some(found), Some(old)) = (gave.found, entry.found) {
+                    self.numbers.borrow_mut().insert(old, found);
+                }
+                Ok(())
+            }
+            (Err(error), Some(wanted)) if error.errno() == wanted => Ok(()),
+            (Ok(_), Some(_)) => Err(differs("success".to_owned())),
+            (Err(error), _) => Err(differs(error.to_string())),
+        }
+    }
+
+    fn inode(&self, old: u32) -> Result<Ino, FsError> {
+        let found = self.numbers.borrow().get(&old).copied();
+        found.ok_or(FsError::Stale)
+    }
+
+    async fn done(&self, fs: &Files, by: &Caller, entry: &Entry) -> Result<Gave, FsError> {
+        match &entry.op {
+            Op::Write {
+                ino,
+                at,
+                size,
+                direct,
+                sync,
+                sums,
+            } => {
+                let ino = self.inode(*ino)?;
+                let sums = crate::recording::sums_from(sums).unwrap_or_default();
+                let data = bytes_of(*at, *size, &sums);
+                let options = WriteOptions {
+                    direct: *direct,
+                    sync: *sync,
+                    kill_privileges: false,
+                };
+                let mut done = 0;
+                while done < data.len() {
+                    let at = at + done as u64;
+                    match fs.write(by, ino, at, &data[done..], options).await? {
+                        0 => return Err(FsError::NoSpace),
+                        count => done += count,
+                    }
+                }
+                Ok(Gave {
+                    written: done,
+                    ..().into()
+                })
+            }
+            Op::Read {
+                ino,
+                at,
+                size,
+                direct,
+            } => {
+                let read = fs.read(self.inode(*ino)?, *at, *size, *direct).await?;
+                Ok(Gave {
+                    read: read.len(),
+                    ..().into()
+                })
+            }
+            Op::Lookup { parent, name } => {
+                let parent = self.inode(*parent)?;
+                let attr = fs.lookup(parent, name.as_bytes()).await?;
+                Ok(Gave::inode(attr.ino))
+            }
+            Op::Open { ino } => fs.open(self.inode(*ino)?).await.map(|_| ().into()),
+            Op::Release { ino } => fs.release(self.inode(*ino)?).await.map(Into::into),
+            Op::Getattr { ino } => fs.getattr(self.inode(*ino)?).await.map(|_| ().into()),
+            Op::Fsync { ino, data_only } => {
+                let done = fs.fsync(self.inode(*ino)?, *data_only).await;
+                done.map(Into::into)
+            }
+            Op::Sync {} => fs.sync().await.map(Into::into),
+            Op::Make { .. }
+            | Op::Symlink { .. }
+            | Op::Link { .. }
+            | Op::Unlink { .. }
+            | Op::Rmdir { .. }
+            | Op::Rename { .. } => self.name_done(fs, by, &entry.op).await,
+            _ => self.other_done(fs, by, entry).await,
+        }
+    }
+
+    async fn name_done(&self, fs: &Files, by: &Caller, op: &Op) -> Result<Gave, FsError> {
+        match op {
+            Op::Make {
+                parent,
+                name,
+                kind,
+                permissions,
+                is_opened,
+            } => {
+                let (parent, name) = (self.inode(*parent)?, name.as_bytes());
+                let kind = kind.file_kind();
+                let made = match (kind, is_opened) {
+                    (_, true) => fs.create(by, parent, name, *permissions).await?,
+                    (bytefs::FileKind::Directory, _) => {
+                        fs.mkdir(by, parent, name, *permissions).await?
+                    }
+                    _ => fs.mknod(by, parent, name, kind, *permissions, 0).await?,
+                };
+                Ok(Gave::inode(made.ino))
+            }
+            Op::Symlink {
+                parent,
+                name,
+                target,
+            } => {
+                let parent = self.inode(*parent)?;
+                let made = fs.symlink(by, parent, name.as_bytes(), target.as_bytes());
+                Ok(Gave::inode(made.await?.ino))
+            }
+            Op::Link { ino, parent, name } => {
+                let (ino, parent) = (self.inode(*ino)?, self.inode(*parent)?);
+                let made = fs.link(by, ino, parent, name.as_bytes()).await?;
+                Ok(Gave::inode(made.ino))
+            }
+            Op::Unlink { parent, name } => {
+                let done = fs.unlink(by, self.inode(*parent)?, name.as_bytes());
+                done.await.map(Into::into)
+            }
+            Op::Rmdir { parent, name } => {
+                let done = fs.rmdir(by, self.inode(*parent)?, name.as_bytes());
+                done.await.map(Into::into)
+            }
+            Op::Rename {
+                from,
+                name,
+                to,
+                new_name,
+                how,
+            } => {
+                let (from, to) = (self.inode(*from)?, self.inode(*to)?);
+                let (name, new_name) = (name.as_bytes(), new_name.as_bytes());
+                let done = fs.rename(by, from, name, to, new_name, (*how).into());
+                done.await.map(Into::into)
+            }
+            _ => Err(FsError::Invalid("it is about no name")),
+        }
+    }
+
+    async fn other_done(&self, fs: &Files, by: &Caller, entry: &Entry) -> Result<Gave, FsError> {
+        match &entry.op {
+            Op::Setattr { ino, size } => {
+                let ino = self.inode(*ino)?;
+                let mut set = SetAttr {
+                    size: *size,
+                    ..SetAttr::default()
+                };
+                if size.is_none() {
+                    // Whatever it was: modes, owners and times cost the same.
+                    set.mtime = Some(by.now);
+                }
+                fs.setattr(by, ino, set).await?;
+            }
+            Op::Readlink { ino } => {
+                fs.readlink(self.inode(*ino)?).await?;
+            }
+            Op::Allocate { ino, how, at, size } => {
+                let ino = self.inode(*ino)?;
+                fs.fallocate(by, ino, (*how).into(), *at, *size).await?;
+            }
+            Op::Seek { ino, at, is_data } => {
+                let what = if *is_data { Seek::Data } else { Seek::Hole };
+                fs.seek(self.inode(*ino)?, *at, what).await?;
+            }
+            Op::Readdir {
+                ino,
+                is_first,
+                most,
+            } => {
+                let key = (entry.thread, *ino);
+                let known = self.listed.borrow().get(&key).copied();
+                let from = known.filter(|_| !is_first).unwrap_or(0);
+                let names = fs.readdir(self.inode(*ino)?, from, *most).await?;
+                let next = names.last().map_or(from, |last| last.next);
+                self.listed.borrow_mut().insert(key, next);
+            }
+            Op::SetXattr { ino, name, size } => {
+                let (ino, name) = (self.inode(*ino)?, name.as_bytes());
+                let value = vec![b'x'; *size];
+                fs.set_xattr(by, ino, name, &value, SetXattr::Any).await?;
+            }
+            Op::GetXattr { ino, name } => {
+                fs.get_xattr(self.inode(*ino)?, name.as_bytes()).await?;
+            }
+            Op::RemoveXattr { ino, name } => {
+                let ino = self.inode(*ino)?;
+                fs.remove_xattr(by, ino, name.as_bytes()).await?;
+            }
+            Op::ListXattr { ino } => {
+                fs.list_xattr(self.inode(*ino)?).await?;
+            }
+            _ => return Err(FsError::Invalid("it is about a name")),
+        }
+        Ok(().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Scale;
+    use bytefs::Personality;
+
+    fn entry(thread: u32, op: Op, found: Option<u32>) -> Entry {
+        Entry {
+            thread,
+            begin_ns: 0,
+            end_ns: 1_000,
+            op,
+            found,
+            error: None,
+        }
+    }
+
+    /// Two threads: one makes a file and changes 64 bytes of it again and again, the other looks.
+    fn recording() -> Recording {
+        let write = |at: u64, bytes: &[u8]| Op::Write {
+            ino: 40,
+            at,
+            size: bytes.len(),
+            direct: false,
+            sync: false,
+            sums: crate::recording::sums_of(at, bytes)
+                .iter()
+                .map(|sum| format!("{sum:08x}"))
+                .collect(),
+        };
+        let make = Op::Make {
+            parent: 1,
+            name: "f".to_owned(),
+            kind: crate::recording::Kind::File,
+            permissions: 0o644,
+            is_opened: true,
+        };
+        let fsync = || Op::Fsync {
+            ino: 40,
+            data_only: false,
+        };
+        let lookup = |name: &str| Op::Lookup {
+            parent: 1,
+            name: name.to_owned(),
+        };
+        let mut missing = entry(1, lookup("none"), None);
+        missing.error = Some(FsError::NotFound.errno());
+        let mut entries = vec![
+            entry(0, make, Some(40)),
+            entry(0, write(0, &[7; 16_384]), None),
+            entry(0, fsync(), None),
+            missing,
+            entry(1, lookup("f"), Some(40)),
+        ];
+        for value in 1..30_u8 {
+            entries.push(entry(0, write(4096, &[value; 64]), None));
+            entries.push(entry(0, fsync(), None));
+        }
+        Recording {
+            before: Vec::new(),
+            entries,
+        }
+    }
+
+    fn played(personality: Personality, recording: &Recording) -> LoadResult {
+        let setup = Setup::new(personality, Scale::new(256).unwrap());
+        replay("test", recording, &setup, false).unwrap()
+    }
+
+    #[test]
+    fn small_changes_go_by_bytes_where_a_file_system_can() {
+        let recording = recording();
+        let bytefs = played(Personality::ByteFs, &recording);
+        let again = played(Personality::ByteFs, &recording);
+        assert_eq!(bytefs.json().to_string(), again.json().to_string());
+        let blocks = played(Personality::Ext4Like, &recording);
+        assert_eq!(bytefs.operations, recording.entries.len() as u64);
+        assert_eq!(bytefs.synced["fs_pages_by_bytes"], 29);
+        assert_eq!(blocks.synced["fs_pages_by_bytes"], 0);
+        assert!(blocks.virtual_time_ps > bytefs.virtual_time_ps);
+    }
+
+    #[test]
+    fn another_outcome_than_the_recorded_one_is_an_error() {
+        let mut recording = recording();
+        recording.entries[3].error = None;
+        let setup = Setup::new(Personality::ByteFs, Scale::new(256).unwrap());
+        let error = replay("test", &recording, &setup, false).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("operation 4 of the recording, lookup"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+"""`entresol fs why-fsync`: where the time of one fsync goes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from entresol import mounts, quantity
+from entresol.cli.options import JsonOption
+from entresol.core import Json
+from entresol.errors import UserError
+from entresol.summary import to_text
+from entresol.terminal import print_table, wide_console
+
+WIDTH = 40
+"""Characters of a bar as long as the whole."""
+FUSE, CODE = "FUSE", "file system"
+DEVICE = {
+    "link_ps": ("link", "device: commands and lines on the link, there and back"),
+    "waiting_ps": ("waiting", "device: for other requests of the same lines, and for room"),
+    "memory_ps": ("log", "device: lookups and device memory, the log and the page cache"),
+    "flash_ps": ("flash", "device: dies and channels"),
+}
+"""Parts of the device's account, and what they are."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of the whole."""
+
+    name: str
+    time_ps: int
+    note: str
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to `entresol fs`."""
+    app.command("why-fsync")(why_fsync)
+
+
+def why_fsync(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="In a mounted file system.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Sync a file of a mount, and say where the time goes: FUSE, file system, link, log, flash.
+
+    FUSE and the file system's code are of the wall clock, the device of its own.
+    """
+    path = mounts.absolute(file)
+    there = mounts.around(path)
+    number = path.lstat().st_ino
+    if number >= 2**32:
+        raise UserError(f"{file}: is the server's own and on no device; name another file.")
+    told, took_ns = there.told_sync(number)
+    parts = split(told, took_ns * 1000, is_paced=there.stats()["real_pace"])
+    whole = sum(part.time_ps for part in parts)
+    if as_json:
+        sys.stdout.write(to_text({"whole_ps": whole, "parts": [vars(part) for part in parts]}))
+        return
+    console = wide_console()
+    console.print(f"fsync of {file}: {quantity.duration(whole)}", highlight=False, markup=False)
+    table = Table(box=None, pad_edge=False)
+    for title in ("where", "time", "share", "", "what"):
+        right = title in ("time", "share")
+        table.add_column(title, justify="right" if right else "left", no_wrap=title != "what")
+    for part in parts:
+        share = part.time_ps / (whole or 1)
+        bar = "█" * round(share * WIDTH)
+        time_ = quantity.duration(part.time_ps)
+        table.add_row(Text(part.name), time_, quantity.percent(share), bar, Text(part.note))
+    print_table(console, table)
+
+
+def split(told: Json, took_ps: int, *, is_paced: bool) -> list[Part]:
+    """The parts of an fsync that a program waited `took_ps` for; they make the whole.
+
+    A server that does not wait for its device computes it: that is no part of the whole, and the
+    device's own time is. One that waits has spent that time already.
+    """
+    server = told["server_ns"] * 1000
+    device: Json = told["device"]
+    computed = device["took_ps"] if is_paced else told["device_code_ns"] * 1000
+    fuse = Part(FUSE, max(took_ps - server, 0), "wall clock: kernel, waking up, there and back")
+    code = Part(CODE, max(server - computed, 0), "wall clock: the code of the file system")
+    return [fuse, code, *_of_device(device)]
+
+
+def _of_device(device: Json) -> list[Part]:
+    """Its clock's time, shared out as its operations took theirs: they overlap."""
+    sums = {key: device[key] for key in DEVICE}
+    whole, total = device["took_ps"], sum(sums.values())
+    if not total:
+        return [Part("device", whole, "device: nothing was moved")] if whole else []
+    shares = {key: whole * of // total for key, of in sums.items()}
+    # What dividing leaves goes to the largest.
+    shares[max(sums, key=lambda key: sums[key])] += whole - sum(shares.values())
+    return [Part(DEVICE[key][0], shares[key], DEVICE[key][1]) for key in DEVICE]

@@ -1,0 +1,75 @@
+"""`entresol device clone`: images with what others hold."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from conftest import Entresol, one_line
+
+from entresol import cloning
+
+SMALL = (
+    "nand.channels=1",
+    "nand.chips_per_channel=1",
+    "nand.dies_per_chip=1",
+    "nand.blocks_per_plane=72",
+    "nand.pages_per_block=16",
+)
+
+
+@pytest.fixture(name="image")
+def made_image(entresol_command: Entresol, tmp_path: Path) -> Path:
+    """A small device with a file system."""
+    made = tmp_path / "ssd"
+    sets = [word for value in SMALL for word in ("--set", value)]
+    assert entresol_command("device", "create", made, *sets).code == 0
+    assert entresol_command("mkfs", made).code == 0
+    return made
+
+
+def test_a_clone_holds_the_same_and_lives_apart(
+    entresol_command: Entresol, image: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    done = entresol_command("device", "clone", image, new)
+    assert done.code == 0 and done.out == f"{new}\n"
+    assert "shares its blocks" in done.err or "copied: no reflinks here" in done.err
+    for name in cloning.FILES:
+        assert (new / name).read_bytes() == (image / name).read_bytes()
+        # Holes stay holes.
+        assert (new / name).stat().st_blocks <= (image / name).stat().st_blocks + 64
+    before = [(image / name).read_bytes() for name in cloning.FILES]
+    assert entresol_command("mkfs", new, "--force", "--personality", "pmfs-like").code == 0
+    assert [(image / name).read_bytes() for name in cloning.FILES] == before
+    assert entresol_command("fsck", image).code == entresol_command("fsck", new).code == 0
+
+
+def test_what_cannot_be_cloned_is_one_sentence(
+    entresol_command: Entresol, image: Path, tmp_path: Path
+) -> None:
+    there = sorted(tmp_path.iterdir())
+    for source, target, part in (
+        (tmp_path / "none", tmp_path / "new", "none"),
+        (image, image, "is there already"),
+        (image, tmp_path / "no" / "new", "No such file"),
+    ):
+        done = entresol_command("device", "clone", source, target)
+        assert done.code in (1, 2) and part in done.err and done.err.count("\n") == 1, done.err
+    with cloning._alone(image):
+        done = entresol_command("device", "clone", image, tmp_path / "new")
+    assert done.code == 2 and "is in use" in one_line(done)
+    assert sorted(tmp_path.iterdir()) == there
+
+
+def test_holes_are_not_copied(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    with source.open("wb") as file:
+        file.truncate(64 << 20)
+        os.pwrite(file.fileno(), b"begin", 0)
+        os.pwrite(file.fileno(), b"middle", 33 << 20)
+    with source.open("rb") as old, target.open("wb") as new:
+        copied = cloning._copy_data(old.fileno(), new.fileno())
+    assert copied < 1 << 20
+    assert source.read_bytes() == target.read_bytes()
