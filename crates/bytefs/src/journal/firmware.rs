@@ -1,6 +1,6 @@
-//! A batch is a transaction of the firmware (§4.3, §4.7): the device's log is the journal. While one
-//! is being committed the next one is written; commits are asked for in order, each when the one
-//! before is answered.
+//! A batch is a transaction of the firmware (§4.3, §4.7): the device's log is the journal. While
+//! one is being committed the next one is written; commits are asked for in order, each when the
+//! one before is answered.
 
 use crate::fs::FileSystem;
 use crate::gate::Passed;

@@ -54,6 +54,11 @@ FIGURES = (
            "Throughput of ByteFS over that with 64 MiB; sizes are the paper's, before the scale. "
            "No numbers were published.", NO_MEAN,
            throughput.logs, throughput.draw_logs, benches=throughput.log_wants),
+    Figure("logged", "Everybody on the device with a log",
+           "Throughput over Ext4-like's on the same device: what the file systems do apart from "
+           "it. Not of the paper.", NO_MEAN,
+           throughput.logged, throughput.draw_steps, benches=throughput.logged_wants,
+           label="Log device"),
     Figure("shortcuts", "What the artifact's shortcuts are worth",
            "Throughput of ByteFS over Ext4-like's: as the paper says, with each switch alone, and "
            "with all of them.", NO_MEAN,

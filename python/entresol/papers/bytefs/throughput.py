@@ -24,6 +24,8 @@ FLASHES = {
 }
 """Read and program times in us. The paper's text has the first two; the others of its axis are in
 the picture alone, and these are ours: SLC, the prototype, TLC. With the star the link is CXL."""
+LOGGED = "bytefs"
+"""The device with a log."""
 LOGS = (64, 128, 256, 512)
 """Sizes of the log in MiB. The paper's text has the first."""
 BESIDE = 4
@@ -143,6 +145,23 @@ def steps(results: Results) -> polars.DataFrame:
         for name in (EXT4, *STEPS):
             ours = runs.over(runs.throughput, results, load, name, EXT4)
             rows.add(load, name, NORMALISED, ours)
+    return rows.frame()
+
+
+def logged_wants(settings: Settings) -> list[Bench]:
+    """Everybody on the device with a log."""
+    names = (*runs.systems(), *(name for name in STEPS if name != BYTEFS))
+    return [bench(load, name, LOGGED) for load in runs.loads(settings, (*MICRO, *MACRO))
+            for name in names]  # fmt: skip
+
+
+def logged(results: Results) -> polars.DataFrame:
+    """Throughput of every personality on the device with a log, over Ext4-like's there."""
+    rows = Rows()
+    for item in logged_wants(results.settings):
+        base = runs.throughput(results, bench(item.workload, EXT4, LOGGED))
+        ours = quotient(runs.throughput(results, item), base)
+        rows.add(item.workload, item.personality, NORMALISED, ours)
     return rows.frame()
 
 
