@@ -81,6 +81,11 @@ fn pmfs_like_survives_every_cut() {
 }
 
 #[test]
+fn f2fs_like_survives_every_cut() {
+    check_other(Personality::F2fsLike, small_drive().unwrap());
+}
+
+#[test]
 fn every_sequence_of_one_operation_survives_every_cut() {
     check(&campaign(1, u64::MAX));
 }

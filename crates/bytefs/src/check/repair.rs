@@ -3,7 +3,7 @@
 use super::walk::Walk;
 use super::{CheckReport, LOST, NoClock, Shared, lost_name};
 use crate::dir::Found;
-use crate::fs::{FileSystem, MountOptions, address};
+use crate::fs::{FileSystem, MountOptions, address, write_whole};
 use crate::layout::{
     self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, STATE_BLOCK,
     free_span, seal,
@@ -30,10 +30,15 @@ pub(super) async fn repair<D: Device>(
     }
     let mut superblock = walk.superblock;
     superblock.is_clean = true;
+    if let Some(segments) = &mut walk.segments {
+        let changed = core::mem::take(&mut walk.changed);
+        write_whole(walk.device, segments, &changed).await?;
+        superblock.checkpoint = segments.version;
+    }
     let bytes = superblock.encode();
     walk.device.flush().await?;
-    for place in [BlockNo(0), walk.geometry.superblock_copy()] {
-        write(walk, place, &bytes).await?;
+    for place in [BlockNo(0), walk.geometry.superblock_copy] {
+        write_at(walk, place, &bytes).await?;
     }
     walk.device.flush().await?;
     adopt(walk).await?;
@@ -56,7 +61,22 @@ pub(super) async fn repair<D: Device>(
     Ok(())
 }
 
+/// Writes a block of a number; where numbers lead to places, together with all others at the end.
 async fn write<D: Device>(
+    walk: &mut Walk<'_, D>,
+    block: BlockNo,
+    bytes: &[u8],
+) -> Result<(), MountError> {
+    if walk.segments.is_some() {
+        let mut copy = Box::new([0; BLOCK]);
+        copy.copy_from_slice(bytes);
+        walk.changed.insert(block, copy);
+        return Ok(());
+    }
+    write_at(walk, block, bytes).await
+}
+
+async fn write_at<D: Device>(
     walk: &Walk<'_, D>,
     block: BlockNo,
     bytes: &[u8],
@@ -111,7 +131,11 @@ async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError
     for ino in walk.torn.clone() {
         let (block, at) = walk.geometry.inode_place(ino);
         let mut bytes = walk.read(block).await?;
-        bytes[at..at + INODE_BYTES].copy_from_slice(&Inode::free(1));
+        let free = match walk.segments {
+            Some(_) => [0; INODE_BYTES],
+            None => Inode::free(1),
+        };
+        bytes[at..at + INODE_BYTES].copy_from_slice(&free);
         write(walk, block, &bytes).await?;
     }
     let mut changed = Vec::new();

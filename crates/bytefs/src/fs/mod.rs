@@ -5,10 +5,12 @@ mod data;
 mod format;
 mod mount;
 mod names;
+mod places;
 mod sizes;
 mod write_back;
 
 pub use format::FormatOptions;
+pub(crate) use format::write_whole;
 pub use mount::MountOptions;
 pub(crate) use mount::read_superblock;
 pub use sizes::MappedExtent;
@@ -46,6 +48,7 @@ pub struct FileSystem<D, C> {
     journal: Mutex<Option<Journal>>,
     commit_gate: Gate,
     fresh_gate: Gate,
+    cleaning_gate: Gate,
     loading: Mutex<FxHashMap<BlockNo, Gate>>,
 }
 
@@ -153,7 +156,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             match stop {
                 Stop::Miss(block) => self.load(block).await?,
                 Stop::Fresh(count) => self.refill(count, margin).await?,
-                Stop::Full => self.commit().await?,
+                Stop::Full => self.commit_full().await?,
                 Stop::Error(error) => return Err(error),
                 Stop::Damaged(what) => {
                     let reason = format!(
@@ -208,9 +211,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut result = Ok(());
         if !known {
             let mut data = Box::new([0; BLOCK]);
-            match self.device.read_blocks(address(block), &mut data[..]).await {
-                Ok(_) => {
+            match self.read_numbers(block, &mut data[..]).await {
+                Ok(()) => {
                     let mut state = self.state();
+                    if let Some(segments) = &state.segments {
+                        segments.trim_node(block, &mut data[..]);
+                    }
                     let committed = state.committed.0;
                     state.counters.class(Class::Metadata).blocks_read += BLOCK as u64;
                     if !state.blocks.contains(block) {
@@ -237,7 +243,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 if state.fresh.len() >= count {
                     return Ok(());
                 }
-                let kept = state.reserved + margin;
+                let kept = state.reserved + margin + state.node_blocks();
                 let can = state.space.free().saturating_sub(kept);
                 match can {
                     0 => None,
@@ -259,6 +265,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Has blocks read as zeroes on the device.
     async fn trim(&self, run: Range<u32>) -> Result<(), FsError> {
+        // What has no place reads as zeroes.
+        if self.state().segments.is_some() {
+            return Ok(());
+        }
         let size = Bytes::new(u64::from(run.end - run.start) * BLOCK as u64);
         let done = self.device.trim(address(BlockNo(run.start)), size).await;
         done.map_err(|error| self.fail(&error.to_string()))?;
@@ -270,12 +280,24 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     pub(crate) async fn commit(&self) -> Result<(), FsError> {
         let id = {
             let state = self.state();
-            match state.batch.is_empty() {
+            let is_wanted = state
+                .segments
+                .as_ref()
+                .is_some_and(|segments| segments.wants_checkpoint || segments.has_moved());
+            match state.batch.is_empty() && !is_wanted {
                 true => BatchId(state.batch.id.0 - 1),
                 false => state.batch.id,
             }
         };
         self.commit_through(id).await
+    }
+
+    /// The running batch has no room: with segments that takes a checkpoint.
+    async fn commit_full(&self) -> Result<(), FsError> {
+        if let Some(segments) = &mut self.state().segments {
+            segments.wants_checkpoint = true;
+        }
+        self.commit().await
     }
 
     /// Makes a batch durable, and all before it.

@@ -262,11 +262,3 @@ impl BlockJournal {
         Ok(Some((count + 2, blocks.collect(), revoked.collect())))
     }
 }
-
-impl<D: Device, C: Clock> FileSystem<D, C> {
-    /// A barrier of the journal: what was answered before survives.
-    async fn barrier(&self) -> Result<(), DeviceError> {
-        self.state().counters.0.flushes += 1;
-        self.device.flush().await.map(|_| ())
-    }
-}

@@ -3,6 +3,7 @@
 mod blocks;
 mod firmware;
 mod lines;
+pub(crate) mod segments;
 
 use crate::fs::FileSystem;
 use crate::layout::{BLOCK, Geometry, LINE, Personality, Superblock};
@@ -24,6 +25,8 @@ pub(crate) enum Journal {
     Lines(LineJournal),
     /// Blocks on the host's side.
     Blocks(BlockJournal),
+    /// Logs of segments.
+    Segments,
 }
 
 impl Journal {
@@ -33,6 +36,7 @@ impl Journal {
             Personality::ByteFsDual => Self::Lines(LineJournal::new(geometry, false)),
             Personality::PmfsLike => Self::Lines(LineJournal::new(geometry, true)),
             Personality::Ext4Like => Self::Blocks(BlockJournal::new(geometry)),
+            Personality::F2fsLike => Self::Segments,
         }
     }
 
@@ -44,6 +48,10 @@ impl Journal {
             // An operation may have more than there was room for before it.
             Personality::ByteFsDual | Personality::PmfsLike => blocks * BLOCK / LINE / 2,
             Personality::Ext4Like => (blocks / 2).min(blocks::NUMBERS / 2),
+            Personality::F2fsLike => {
+                let segments = geometry.segments.as_ref();
+                segments.map_or(0, |found| found.dirty_most() as usize)
+            }
         }
     }
 
@@ -57,6 +65,7 @@ impl Journal {
             Self::Firmware => firmware::persist(fs, batch).await,
             Self::Lines(journal) => journal.persist(fs, batch).await,
             Self::Blocks(journal) => journal.persist(fs, batch).await,
+            Self::Segments => segments::persist(fs, batch).await,
         }
     }
 
@@ -70,6 +79,7 @@ impl Journal {
             Self::Firmware => Ok(()),
             Self::Lines(journal) => journal.replay(fs).await,
             Self::Blocks(journal) => journal.replay(fs).await,
+            Self::Segments => segments::replay(fs).await,
         }
     }
 
@@ -81,11 +91,18 @@ impl Journal {
         match self {
             Self::Firmware | Self::Lines(_) => Ok(()),
             Self::Blocks(journal) => journal.checkpoint(fs).await,
+            Self::Segments => segments::close(fs).await,
         }
     }
 }
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// A barrier: what was answered before survives.
+    async fn barrier(&self) -> Result<(), DeviceError> {
+        self.state().counters.0.flushes += 1;
+        self.device.flush().await.map(|_| ())
+    }
+
     /// Writes lines by the byte port, those that are neighbours together.
     async fn write_lines(&self, lines: &[Line], tx: TxId, class: Class) -> Result<(), DeviceError> {
         let bytes: Vec<u8> = lines.iter().flat_map(|(_, line)| *line).collect();
