@@ -340,6 +340,8 @@ fn counted(stats: &FsStats) -> Value {
         "duplicate_pages": stats.duplicate_pages,
         "flushes": stats.flushes,
         "trims": stats.trims,
+        "cleaned_segments": stats.cleaned_segments,
+        "moved_blocks": stats.moved_blocks,
     })
 }
 

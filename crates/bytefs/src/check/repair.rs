@@ -1,12 +1,12 @@
 //! Mends what the walk has found: nothing that can be reached is given up.
 
-use super::walk::Walk;
+use super::walk::{Seen, Walk};
 use super::{CheckReport, LOST, NoClock, Shared, lost_name};
 use crate::dir::Found;
 use crate::fs::{FileSystem, MountOptions, address, write_whole};
 use crate::layout::{
-    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, STATE_BLOCK,
-    free_span, seal,
+    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, Mode,
+    STATE_BLOCK, free_span, seal,
 };
 use crate::tx::Tx;
 use crate::{BlockNo, Caller, FileKind, FsError, Ino, MountError, Timestamp};
@@ -138,6 +138,9 @@ async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError
         bytes[at..at + INODE_BYTES].copy_from_slice(&free);
         write(walk, block, &bytes).await?;
     }
+    if !walk.inodes.contains_key(&Ino::ROOT) {
+        mend_root(walk).await?;
+    }
     let mut changed = Vec::new();
     for (ino, seen) in &walk.inodes {
         let mut inode = seen.inode;
@@ -176,6 +179,34 @@ async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError
         bytes[at..at + INODE_BYTES].copy_from_slice(&inode.encode());
         write(walk, block, &bytes).await?;
     }
+    Ok(())
+}
+
+/// An empty root directory; what was in the old one has no name and comes to `lost+found`.
+async fn mend_root<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+    let mode = Mode {
+        kind: FileKind::Directory,
+        permissions: 0o755,
+    };
+    let mut inode = Inode::new(mode, (0, 0), 1, Timestamp(0));
+    inode.links = 2;
+    inode.parent = Ino::ROOT;
+    let (block, at) = walk.geometry.inode_place(Ino::ROOT);
+    let mut bytes = walk.read(block).await?;
+    bytes[at..at + INODE_BYTES].copy_from_slice(&inode.encode());
+    write(walk, block, &bytes).await?;
+    let seen = Seen {
+        inode,
+        names: 0,
+        children: 0,
+        entries: 0,
+        blocks: 0,
+        has_bad_xattrs: false,
+        is_reached: true,
+        parent: Ino::ROOT,
+    };
+    walk.inodes.insert(Ino::ROOT, seen);
+    walk.bitmaps_differ = true;
     Ok(())
 }
 

@@ -82,7 +82,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// What it has done.
     pub fn stats(&self) -> FsStats {
         let state = self.state();
+        let segments = state.segments.as_ref();
         FsStats {
+            cleaned_segments: segments.map_or(0, |segments| segments.cleaned),
+            moved_blocks: segments.map_or(0, |segments| segments.relocated),
             cached_pages: state.clock.cached as u64,
             dirty_pages: state.clock.dirty as u64,
             duplicate_pages: state.clock.duplicates as u64,

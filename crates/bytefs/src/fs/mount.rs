@@ -136,6 +136,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             most_nodes: MANY_NODES,
             orphans: Vec::new(),
             clock: PageClock::new(pages(options.cache)),
+            barriers: (0, 0),
             failed: None,
             counters: Counters::default(),
             batch_most: BATCH_MOST

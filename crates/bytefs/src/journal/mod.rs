@@ -99,8 +99,16 @@ impl Journal {
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// A barrier: what was answered before survives.
     async fn barrier(&self) -> Result<(), DeviceError> {
-        self.state().counters.0.flushes += 1;
-        self.device.flush().await.map(|_| ())
+        let number = {
+            let mut state = self.state();
+            state.counters.0.flushes += 1;
+            state.barriers.0 += 1;
+            state.barriers.0
+        };
+        self.device.flush().await?;
+        let mut state = self.state();
+        state.barriers.1 = state.barriers.1.max(number);
+        Ok(())
     }
 
     /// Writes lines by the byte port, those that are neighbours together.

@@ -197,7 +197,7 @@ impl Segments {
         self.pointers.clear();
         Some(Checkpoint {
             tables,
-            at: self.layout.packs[(version % 2) as usize],
+            at: self.layout.packs[1 - self.slot],
             head,
             end,
             freed,
@@ -208,6 +208,7 @@ impl Segments {
     /// A checkpoint is durable.
     pub fn end_checkpoint(&mut self, done: &Checkpoint) {
         self.version = done.version;
+        self.slot = 1 - self.slot;
         self.records = 0;
         self.beats = 0;
         self.recorded.clear();
@@ -246,12 +247,13 @@ impl Segments {
         };
         let (mut head, end) = pack.encode(&self.layout);
         head.extend_from_slice(&end);
-        twins.push((self.layout.packs[((self.version + 1) % 2) as usize], head));
+        twins.push((self.layout.packs[1 - self.slot], head));
         twins
     }
 
     /// Takes over what a pack says.
-    pub(super) fn adopt(&mut self, pack: &Pack) {
+    pub(super) fn adopt(&mut self, pack: &Pack, slot: usize) {
+        self.slot = slot;
         self.version = pack.version;
         self.next_record = pack.next_record;
         self.copies.clone_from(&pack.copies);

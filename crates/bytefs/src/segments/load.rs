@@ -35,8 +35,8 @@ pub(crate) async fn load<D: Device>(
     let layout = layout.ok_or_else(|| damaged("the superblock"))?;
     let is_clean = superblock.is_clean;
     let mut told = Vec::new();
-    let mut newest: Option<Pack> = None;
-    for place in layout.packs {
+    let mut newest: Option<(usize, Pack)> = None;
+    for (slot, place) in layout.packs.into_iter().enumerate() {
         let bytes = read(device, place, layout.pack).await?;
         let pack = Pack::decode(&bytes, layout);
         let pack = pack.filter(|pack| !is_clean || pack.version == superblock.checkpoint);
@@ -48,14 +48,14 @@ pub(crate) async fn load<D: Device>(
         if let Some(pack) = pack
             && newest
                 .as_ref()
-                .is_none_or(|known| known.version < pack.version)
+                .is_none_or(|(_, known)| known.version < pack.version)
         {
-            newest = Some(pack);
+            newest = Some((slot, pack));
         }
     }
-    let pack = newest.ok_or_else(|| damaged("the checkpoint, in both places,"))?;
+    let (slot, pack) = newest.ok_or_else(|| damaged("the checkpoint, in both places,"))?;
     let mut segments = Segments::new(geometry, layout);
-    segments.adopt(&pack);
+    segments.adopt(&pack, slot);
     let mut places = vec![0; segments.places.len()];
     let mut first = 0;
     while first < layout.tables {
@@ -75,7 +75,8 @@ pub(crate) async fn load<D: Device>(
                     "block {index} of the table of places is damaged in one copy"
                 ));
             }
-            if mine.is_none() || twin.is_none() {
+            // The next unmount makes them equal, not knowing what earlier mounts have written.
+            if mine != twin {
                 segments.unequal.insert(index);
                 segments.copies[index as usize] = copy ^ mine.is_none();
             }

@@ -100,6 +100,8 @@ pub(crate) struct Segments {
     unequal: BTreeSet<u32>,
     /// The last checkpoint.
     pub version: u64,
+    /// In which of two places it is.
+    slot: usize,
     /// Records since then.
     records: u64,
     /// Where the next one begins.
@@ -147,6 +149,7 @@ impl Segments {
             copies: vec![false; layout.tables as usize],
             unequal: BTreeSet::new(),
             version: 0,
+            slot: 1,
             records: 0,
             next_record: 0,
             moved: Vec::new(),
@@ -258,8 +261,9 @@ impl Segments {
 
     /// Blocks are there now, or will never be.
     pub fn settle(&mut self, places: Range<u32>) {
-        let segment = self.layout.segment_of(places.start);
-        self.segments[segment].busy -= places.len() as u32;
+        for place in places {
+            self.segments[self.layout.segment_of(place)].busy -= 1;
+        }
     }
 
     /// A number leads to a place from now on.
@@ -331,8 +335,9 @@ impl Segments {
 
     /// Blocks are overwritten where they are.
     pub fn overwrite(&mut self, places: Range<u32>) {
-        let segment = self.layout.segment_of(places.start);
-        self.segments[segment].busy += places.len() as u32;
+        for place in places {
+            self.segments[self.layout.segment_of(place)].busy += 1;
+        }
     }
 
     /// Pages of a file have other places: the blocks of pointers behind its inode that say so.

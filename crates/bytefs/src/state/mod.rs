@@ -49,6 +49,8 @@ pub(crate) struct State {
     /// Inodes without a name, as their list on the device is.
     pub orphans: Vec<Ino>,
     pub clock: Clock,
+    /// Barriers of the journal: how many were asked, and the last that was answered.
+    pub barriers: (u64, u64),
     /// Why nothing more may be changed.
     pub failed: Option<String>,
     pub counters: Counters,
