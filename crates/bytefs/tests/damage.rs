@@ -52,7 +52,7 @@ const IN_SEGMENTS: Made = Made {
     personality: Personality::F2fsLike,
     size: Bytes::from_mib(8),
     files: 12,
-    places: 2,
+    places: 1,
 };
 
 fn run<T>(future: impl Future<Output = T>) -> T {

@@ -43,6 +43,7 @@ pub(super) async fn repair<D: Device>(
     walk.device.flush().await?;
     adopt(walk).await?;
     // What is still wrong is said by looking once more.
+    let superblock = crate::fs::read_superblock(walk.device).await?;
     let mut again = Walk::new(walk.device, superblock).await?;
     again.run().await?;
     for problem in &mut report.problems {
