@@ -245,7 +245,7 @@ def fs_loads() -> str:
 
 
 def fs_personalities() -> list[str]:
-    return ["bytefs", "bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like"]
+    return ["bytefs", "bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like", "f2fs-like"]
 
 
 def fs_bench(load: str, *_rest: object) -> str:

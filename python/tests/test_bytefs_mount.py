@@ -316,7 +316,9 @@ def test_a_file_system_is_not_made_over_another_by_accident(
     assert (made.code, made.out) == (0, f"{ssd}\n")
 
 
-@pytest.mark.parametrize("personality", ["bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like"])
+@pytest.mark.parametrize(
+    "personality", ["bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like", "f2fs-like"]
+)
 def test_every_personality_keeps_what_was_synced(
     entresol_command: Entresol, mount: Mounting, ssd: Path, folder: Path, personality: str
 ) -> None:

@@ -417,6 +417,8 @@ fn counted(stats: &FsStats) -> Value {
         "duplicate_pages": stats.duplicate_pages,
         "flushes": stats.flushes,
         "trims": stats.trims,
+        "cleaned_segments": stats.cleaned_segments,
+        "moved_blocks": stats.moved_blocks,
     })
 }
 

@@ -59,6 +59,11 @@ fn spans(data: &[u8; BLOCK], block: BlockNo) -> Done<Vec<(usize, Span<'_>)>> {
     Ok(found)
 }
 
+/// Whether a block can be one of a directory.
+pub(crate) fn is_names(data: &[u8; BLOCK]) -> bool {
+    spans(data, BlockNo(0)).is_ok()
+}
+
 /// The block behind a full one.
 pub(crate) fn behind(data: &[u8; BLOCK]) -> Option<u64> {
     let next = get_u32(data, 0);

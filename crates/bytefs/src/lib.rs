@@ -2,7 +2,7 @@
 //!
 //! Asynchronous code that knows no runtime, no FUSE and no simulator (architecture B9): the same
 //! code runs below FUSE in real time and in virtual time. Reading order: [`layout`], what stays;
-//! `state`, what the host knows; `tx`, an operation on it; `fs`, the operations; `journal`, how
+//! `state`, what the host knows; `segments`, where blocks are that are never overwritten; `tx`, an operation on it; `fs`, the operations; `journal`, how
 //! they become durable. See docs/bytefs.md.
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod fuse;
 mod gate;
 mod journal;
 pub mod layout;
+mod segments;
 mod state;
 mod stats;
 mod tx;

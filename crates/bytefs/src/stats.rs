@@ -69,6 +69,10 @@ pub struct FsStats {
     pub flushes: u64,
     /// Blocks forgotten by the device (trim).
     pub trims: u64,
+    /// Segments cleaned, where there are such.
+    pub cleaned_segments: u64,
+    /// Blocks that cleaning has moved.
+    pub moved_blocks: u64,
 }
 
 impl FsStats {

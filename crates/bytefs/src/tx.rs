@@ -236,13 +236,32 @@ impl<'s> Tx<'s> {
 
     /// A free inode's number, and how often it was given with this time.
     pub fn take_inode(&mut self, core: u32) -> Done<(Ino, u32)> {
+        if self.state.segments.is_some() && self.state.unreserved() <= crate::fs::MARGIN {
+            // What was freed is free when that is durable.
+            return Err(match self.state.pending_free {
+                0 => FsError::NoSpace.into(),
+                _ => Stop::Full,
+            });
+        }
         let Some(run) = self.state.inodes.take_run(None, core, 1) else {
             return Err(FsError::NoInodes.into());
         };
         let ino = Ino(run.start);
         self.undo.push(Undo::TookInode(run.start));
         let (block, at) = self.geometry().inode_place(ino);
-        let generation = Inode::generation_of(&self.block(block)?[at..at + INODE_BYTES]);
+        let generation = match self.state.segments {
+            // Nothing is left of an inode that was here before, and nothing needs be read.
+            Some(_) => {
+                if !self.state.blocks.contains(block) {
+                    let committed = self.state.committed.0;
+                    let zeroes = Box::new([0; BLOCK]);
+                    self.state.blocks.insert(block, zeroes, false, committed);
+                }
+                self.state.generation = self.state.generation.wrapping_add(1);
+                self.state.generation
+            }
+            None => Inode::generation_of(&self.block(block)?[at..at + INODE_BYTES]),
+        };
         let area = self.geometry().inode_bitmap.start;
         self.set_bits(area, run, true)?;
         Ok((ino, generation.wrapping_add(1)))
@@ -251,7 +270,12 @@ impl<'s> Tx<'s> {
     /// Gives an inode back.
     pub fn free_inode(&mut self, ino: Ino, generation: u32) -> Done<()> {
         let (block, at) = self.geometry().inode_place(ino);
-        self.write(block, at, &Inode::free(generation))?;
+        // One that has a block for itself has none any more: it reads as zeroes.
+        let free = match self.state.segments {
+            Some(_) => [0; INODE_BYTES],
+            None => Inode::free(generation),
+        };
+        self.write(block, at, &free)?;
         let area = self.geometry().inode_bitmap.start;
         self.set_bits(area, ino.0..ino.0 + 1, false)?;
         self.state.inodes.give(ino.0);
@@ -332,7 +356,17 @@ impl<'s> Tx<'s> {
         let batch = &self.state.batch;
         let used = match self.state.writes_blocks {
             // Lines of one operation are in few blocks.
-            true => batch.blocks() + lines.min(MOST_BLOCKS),
+            true => {
+                // With segments, blocks that only records have are written with the next ones.
+                let waiting = match self.state.segments {
+                    Some(_) => self.state.checkpoint.len(),
+                    None => 0,
+                };
+                if waiting > 0 && waiting + MOST_BLOCKS > self.state.batch_most {
+                    return Err(Stop::Full);
+                }
+                batch.blocks() + waiting + lines.min(MOST_BLOCKS)
+            }
             false => batch.lines() + lines,
         };
         let has_room = used <= self.state.batch_most;

@@ -208,6 +208,7 @@ fn everything_once_in_memory() {
         Personality::ByteFsDual,
         Personality::Ext4Like,
         Personality::PmfsLike,
+        Personality::F2fsLike,
     ] {
         let ram = Ram::new(Bytes::from_mib(32), Bytes::from_kib(4));
         run(&idle, all(ram, [NoClock, NoClock, NoClock], personality));

@@ -50,15 +50,21 @@ fn check(campaign: &Campaign) {
 }
 
 /// Another personality: a sample, for those that journal on the host have many more requests in
-/// flight.
-fn check_other(personality: Personality, device: DeviceConfig) {
-    let mut campaign = campaign(1, 8);
+/// flight. FSLAB_LENGTH for longer sequences.
+fn other(personality: Personality, device: DeviceConfig, sequences: u64) -> Campaign {
+    let length = std::env::var("FSLAB_LENGTH").ok();
+    let length = length.and_then(|length| length.parse().ok());
+    let mut campaign = campaign(length.unwrap_or(1), sequences);
     campaign.options.recovery_every = 64;
-    check(&Campaign {
+    Campaign {
         personality,
         device,
         ..campaign
-    });
+    }
+}
+
+fn check_other(personality: Personality, device: DeviceConfig) {
+    check(&other(personality, device, 8));
 }
 
 #[test]
@@ -79,6 +85,39 @@ fn ext4_like_survives_every_cut() {
 #[test]
 fn pmfs_like_survives_every_cut() {
     check_other(Personality::PmfsLike, small_drive().unwrap());
+}
+
+#[test]
+fn f2fs_like_survives_every_cut() {
+    check_other(Personality::F2fsLike, small_drive().unwrap());
+}
+
+/// A full file was overwritten here and there, so that segments are half full. That the sequence has
+/// them cleaned is not asked (`bytefs/tests/segments.rs` asks it, without cuts).
+#[test]
+fn f2fs_like_survives_every_cut_on_a_full_file_that_was_overwritten() {
+    let campaign = other(Personality::F2fsLike, small_drive().unwrap(), 1);
+    let lab = campaign.lab().unwrap();
+    let pages = lab.free_blocks() - FEW_BLOCKS;
+    let overwrite = |every: u64, mark: u32| {
+        let pages = (0..pages).filter(|page| page % every == 1);
+        let writes = pages.map(|page| format!("write full {} 4096 {mark}\n", page * 4096));
+        writes.collect::<String>() + "sync\n"
+    };
+    let text = format!(
+        "create full\nwrite full 0 {} 1\nsync\n{}{}{}---\nwrite full 3000 130000 9\n\
+         create foo\nwrite foo end 30000 8\nfsync foo\nwrite full 200000 100000 7\n",
+        pages * 4096,
+        overwrite(2, 2),
+        overwrite(4, 3),
+        overwrite(6, 4)
+    );
+    let sequence = Sequence::parse(&text).unwrap();
+    let mut tally = Tally::default();
+    if let Err(finding) = lab.run(&sequence, &mut tally) {
+        panic!("{}: {}", finding.cut, finding.how);
+    }
+    println!("overwritten: {tally}");
 }
 
 #[test]

@@ -201,10 +201,11 @@ fn on_device(personality: Personality, ops: &[Op]) -> Result<(), String> {
     ended.take().unwrap()
 }
 
-const ON_RAM: [Personality; 3] = [
+const ON_RAM: [Personality; 4] = [
     Personality::ByteFsDual,
     Personality::Ext4Like,
     Personality::PmfsLike,
+    Personality::F2fsLike,
 ];
 const ON_DEVICE: [Personality; 2] = [Personality::ByteFs, Personality::ByteFsLog];
 

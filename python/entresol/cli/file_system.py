@@ -52,7 +52,8 @@ def mkfs(
         typer.Option(
             "--personality",
             metavar="NAME",
-            help="How changes survive: bytefs, bytefs-log, bytefs-dual, ext4-like, pmfs-like.",
+            help="How changes survive: bytefs, bytefs-log, bytefs-dual, ext4-like, pmfs-like, "
+            "f2fs-like.",
         ),
     ] = "bytefs",
     inodes: Annotated[

@@ -81,7 +81,7 @@ impl Clock for NoClock {
 /// There is no file system, or of a later version; the device fails.
 pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, MountError> {
     let mut report = CheckReport::default();
-    let superblock = superblock(device, repair, &mut report).await?;
+    let mut superblock = superblock(device, repair, &mut report).await?;
     let shared = Shared(device);
     if !superblock.is_clean {
         report.was_recovered = true;
@@ -89,6 +89,7 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
         let mounted = FileSystem::mount(shared, NoClock, MountOptions::default()).await;
         if let Ok(fs) = mounted {
             let _ = fs.unmount().await;
+            superblock = crate::fs::read_superblock(device).await?;
         }
     }
     let mut walk = Walk::new(device, superblock).await?;

@@ -1,12 +1,12 @@
 //! Mends what the walk has found: nothing that can be reached is given up.
 
-use super::walk::Walk;
+use super::walk::{Seen, Walk};
 use super::{CheckReport, LOST, NoClock, Shared, lost_name};
 use crate::dir::Found;
-use crate::fs::{FileSystem, MountOptions, address};
+use crate::fs::{FileSystem, MountOptions, address, write_whole};
 use crate::layout::{
-    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, STATE_BLOCK,
-    free_span, seal,
+    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, Mode,
+    STATE_BLOCK, free_span, seal,
 };
 use crate::tx::Tx;
 use crate::{BlockNo, Caller, FileKind, FsError, Ino, MountError, Timestamp};
@@ -30,14 +30,20 @@ pub(super) async fn repair<D: Device>(
     }
     let mut superblock = walk.superblock;
     superblock.is_clean = true;
+    if let Some(segments) = &mut walk.segments {
+        let changed = core::mem::take(&mut walk.changed);
+        write_whole(walk.device, segments, &changed).await?;
+        superblock.checkpoint = segments.version;
+    }
     let bytes = superblock.encode();
     walk.device.flush().await?;
-    for place in [BlockNo(0), walk.geometry.superblock_copy()] {
-        write(walk, place, &bytes).await?;
+    for place in [BlockNo(0), walk.geometry.superblock_copy] {
+        write_at(walk, place, &bytes).await?;
     }
     walk.device.flush().await?;
     adopt(walk).await?;
     // What is still wrong is said by looking once more.
+    let superblock = crate::fs::read_superblock(walk.device).await?;
     let mut again = Walk::new(walk.device, superblock).await?;
     again.run().await?;
     for problem in &mut report.problems {
@@ -56,7 +62,22 @@ pub(super) async fn repair<D: Device>(
     Ok(())
 }
 
+/// Writes a block of a number; where numbers lead to places, together with all others at the end.
 async fn write<D: Device>(
+    walk: &mut Walk<'_, D>,
+    block: BlockNo,
+    bytes: &[u8],
+) -> Result<(), MountError> {
+    if walk.segments.is_some() {
+        let mut copy = Box::new([0; BLOCK]);
+        copy.copy_from_slice(bytes);
+        walk.changed.insert(block, copy);
+        return Ok(());
+    }
+    write_at(walk, block, bytes).await
+}
+
+async fn write_at<D: Device>(
     walk: &Walk<'_, D>,
     block: BlockNo,
     bytes: &[u8],
@@ -111,8 +132,15 @@ async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError
     for ino in walk.torn.clone() {
         let (block, at) = walk.geometry.inode_place(ino);
         let mut bytes = walk.read(block).await?;
-        bytes[at..at + INODE_BYTES].copy_from_slice(&Inode::free(1));
+        let free = match walk.segments {
+            Some(_) => [0; INODE_BYTES],
+            None => Inode::free(1),
+        };
+        bytes[at..at + INODE_BYTES].copy_from_slice(&free);
         write(walk, block, &bytes).await?;
+    }
+    if !walk.inodes.contains_key(&Ino::ROOT) {
+        mend_root(walk).await?;
     }
     let mut changed = Vec::new();
     for (ino, seen) in &walk.inodes {
@@ -152,6 +180,34 @@ async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError
         bytes[at..at + INODE_BYTES].copy_from_slice(&inode.encode());
         write(walk, block, &bytes).await?;
     }
+    Ok(())
+}
+
+/// An empty root directory; what was in the old one has no name and comes to `lost+found`.
+async fn mend_root<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+    let mode = Mode {
+        kind: FileKind::Directory,
+        permissions: 0o755,
+    };
+    let mut inode = Inode::new(mode, (0, 0), 1, Timestamp(0));
+    inode.links = 2;
+    inode.parent = Ino::ROOT;
+    let (block, at) = walk.geometry.inode_place(Ino::ROOT);
+    let mut bytes = walk.read(block).await?;
+    bytes[at..at + INODE_BYTES].copy_from_slice(&inode.encode());
+    write(walk, block, &bytes).await?;
+    let seen = Seen {
+        inode,
+        names: 0,
+        children: 0,
+        entries: 0,
+        blocks: 0,
+        has_bad_xattrs: false,
+        is_reached: true,
+        parent: Ino::ROOT,
+    };
+    walk.inodes.insert(Ino::ROOT, seen);
+    walk.bitmaps_differ = true;
     Ok(())
 }
 

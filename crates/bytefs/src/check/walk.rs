@@ -5,10 +5,10 @@ use super::Problem;
 use crate::dir::{OVERFLOW, behind};
 use crate::fs::address;
 use crate::layout::{
-    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, Geometry, INODE_BYTES, INODES_PER_BLOCK,
-    Inode, LINE, LINES, SLOTS_OF_BLOCK, STATE_BLOCK, Span, Superblock, bucket_of, get_u32,
-    is_sealed, span_at,
+    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, Geometry, INODE_BYTES, Inode, LINE, LINES,
+    SLOTS_OF_BLOCK, STATE_BLOCK, Span, Superblock, bucket_of, get_u32, is_sealed, span_at,
 };
+use crate::segments::{Segments, load};
 use crate::{BlockNo, FileKind, Ino, MountError};
 use core::ops::Range;
 use port::Device;
@@ -72,6 +72,10 @@ pub(super) struct Walk<'d, D> {
     pub bitmaps_differ: bool,
     /// The list of files without a name is not empty or not whole.
     pub has_orphans: bool,
+    /// Where blocks are, if not where their numbers say.
+    pub segments: Option<Segments>,
+    /// Blocks that repair has changed and not written yet, where there are segments.
+    pub changed: BTreeMap<BlockNo, Box<[u8; BLOCK]>>,
 }
 
 impl<'d, D: Device> Walk<'d, D> {
@@ -79,11 +83,24 @@ impl<'d, D: Device> Walk<'d, D> {
         let geometry = superblock.geometry().ok_or(MountError::Damaged {
             what: "the superblock".into(),
         })?;
+        let mut problems = Vec::new();
+        let mut segments = None;
+        if geometry.segments.is_some() {
+            let loaded = load(device, &superblock, &geometry).await?;
+            problems = loaded.damaged;
+            segments = Some(loaded.segments);
+        }
+        let problems = problems.into_iter().map(|what| Problem {
+            what,
+            repaired: None,
+        });
         Ok(Self {
+            problems: problems.collect(),
+            segments,
+            changed: BTreeMap::new(),
             device,
             superblock,
             geometry,
-            problems: Vec::new(),
             inodes: BTreeMap::new(),
             torn: BTreeSet::new(),
             owners: FxHashMap::default(),
@@ -109,7 +126,19 @@ impl<'d, D: Device> Walk<'d, D> {
 
     pub async fn read(&self, block: BlockNo) -> Result<Vec<u8>, MountError> {
         let mut bytes = vec![0; BLOCK];
-        self.device.read_blocks(address(block), &mut bytes).await?;
+        let place = match &self.segments {
+            None => Some(block.0),
+            Some(segments) => segments.place(block),
+        };
+        if let Some(changed) = self.changed.get(&block) {
+            bytes.copy_from_slice(&changed[..]);
+        } else if let Some(place) = place {
+            let at = address(BlockNo(place));
+            self.device.read_blocks(at, &mut bytes).await?;
+            if let Some(segments) = &self.segments {
+                segments.trim_node(block, &mut bytes);
+            }
+        }
         Ok(bytes)
     }
 
@@ -143,8 +172,10 @@ impl<'d, D: Device> Walk<'d, D> {
             if bytes.iter().all(|byte| *byte == 0) {
                 continue;
             }
-            let first = (block - table.start) * INODES_PER_BLOCK;
-            for (number, bytes) in (first..).zip(bytes.chunks_exact(INODE_BYTES)) {
+            let per_block = self.geometry.inodes_per_block;
+            let first = (block - table.start) * per_block;
+            let inodes = bytes.chunks_exact(INODE_BYTES).take(per_block as usize);
+            for (number, bytes) in (first..).zip(inodes) {
                 let ino = Ino(number);
                 if ino == Ino::NONE || number > self.geometry.inodes {
                     continue;

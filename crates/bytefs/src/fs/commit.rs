@@ -11,7 +11,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     pub(crate) async fn commit(&self) -> Result<(), FsError> {
         let id = {
             let state = self.state();
-            match state.batch.is_empty() {
+            let is_wanted = state
+                .segments
+                .as_ref()
+                .is_some_and(|segments| segments.wants_checkpoint || segments.has_moved());
+            match state.batch.is_empty() && !is_wanted {
                 true => BatchId(state.batch.id.0 - 1),
                 false => state.batch.id,
             }

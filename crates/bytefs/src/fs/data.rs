@@ -2,6 +2,7 @@
 
 use super::{FileSystem, MARGIN, address};
 use crate::layout::{BLOCK, LINE, MOST_PAGES};
+use crate::segments::Segments;
 use crate::state::State;
 use crate::state::node::Node;
 use crate::state::pages::Page;
@@ -25,6 +26,9 @@ const SET_GROUP: u16 = 0o2000;
 const GROUP_EXECUTE: u16 = 0o010;
 
 const PAGE: u64 = BLOCK as u64;
+
+/// Where bytes go on the device, and which of a write.
+type Part = (ByteAddr, core::ops::Range<usize>);
 
 /// Bytes of the largest file.
 pub(super) const MOST_BYTES: u64 = i64::MAX as u64;
@@ -119,7 +123,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     count,
                     epoch,
                 }) => {
-                    if direct && out.len() <= DIRECT_BYTES {
+                    let has_bytes = self.state().segments.is_none();
+                    if direct && out.len() <= DIRECT_BYTES && has_bytes {
                         let place = address(block).get() + at % PAGE;
                         if at % PAGE + out.len() as u64 <= PAGE {
                             self.device.read(ByteAddr::new(place), &mut out).await?;
@@ -187,7 +192,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let passed = gate.pass().await;
         let mut bytes = vec![0; (pages.end - pages.start) as usize * BLOCK];
         self.spend(self.costs.request).await;
-        self.device.read_blocks(address(block), &mut bytes).await?;
+        self.read_numbers(block, &mut bytes).await?;
         self.spend(self.costs.switch).await;
         let mut state = self.state();
         state.counters.class(Class::Data).blocks_read += bytes.len() as u64;
@@ -385,6 +390,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 true => parts_of(&node, at, data.len()),
                 false => None,
             };
+            let parts = match &mut state.segments {
+                Some(segments) => parts.and_then(|parts| overwritten(segments, &parts)),
+                None => parts,
+            };
             let batches = node.pages.range(range.clone()).map(|(_, page)| page.batch);
             let batch = batches.max().unwrap_or_default();
             if parts.is_some() {
@@ -400,6 +409,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         };
         // Lines of an older write must not arrive behind this one.
         self.commit_through(batch).await?;
+        let has_segments = self.state().segments.is_some();
         for (place, range) in parts {
             let bytes = &data[range];
             let done = match by_bytes {
@@ -412,6 +422,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     done
                 }
             };
+            if has_segments && let Some(segments) = &mut self.state().segments {
+                let first = (place.get() / PAGE) as u32;
+                segments.settle(first..first + (bytes.len() / BLOCK) as u32);
+            }
             done.map_err(|error| self.fail(&error.to_string()))?;
             let mut state = self.state();
             let traffic = state.counters.class(Class::Data);
@@ -436,7 +450,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 }
 
 /// Where bytes of a file lie on the device; none if some have no place or were never written.
-fn parts_of(node: &Node, at: u64, size: usize) -> Option<Vec<(ByteAddr, core::ops::Range<usize>)>> {
+fn parts_of(node: &Node, at: u64, size: usize) -> Option<Vec<Part>> {
     let extents = node.extents.as_ref()?;
     let mut parts = Vec::new();
     let mut done = 0;
@@ -452,6 +466,26 @@ fn parts_of(node: &Node, at: u64, size: usize) -> Option<Vec<(ByteAddr, core::op
         done += count;
     }
     Some(parts)
+}
+
+/// Places of whole blocks that are overwritten where they are; none if one may not be.
+fn overwritten(segments: &mut Segments, parts: &[Part]) -> Option<Vec<Part>> {
+    let mut places: Vec<Part> = Vec::new();
+    for (at, range) in parts {
+        for (page, from) in range.clone().step_by(BLOCK).enumerate() {
+            let number = BlockNo((at.get() / PAGE) as u32 + page as u32);
+            let place = segments.place(number)?;
+            if !segments.may_overwrite(place) {
+                return None;
+            }
+            places.push((address(BlockNo(place)), from..from + BLOCK));
+        }
+    }
+    for (place, _) in &places {
+        let first = (place.get() / PAGE) as u32;
+        segments.overwrite(first..first + 1);
+    }
+    Some(places)
 }
 
 /// Permissions without what a write by others takes away; none if there is nothing to take.

@@ -2,11 +2,14 @@
 
 use super::mount::check_device;
 use super::{FileSystem, address};
+use crate::journal;
 use crate::layout::{
     self, BITS_PER_BLOCK, BLOCK, Geometry, Inode, LINE, Mode, Personality, Superblock, bit_place,
 };
+use crate::segments::Segments;
 use crate::{BlockNo, FileKind, Ino, MountError, Timestamp};
 use port::{Acknowledge, Clock, Device};
+use std::collections::BTreeMap;
 use units::Bytes;
 
 /// Bytes for which there is an inode, unless told.
@@ -49,6 +52,7 @@ impl FormatOptions {
 
     fn superblock(&self, blocks: u32) -> Result<Superblock, MountError> {
         let journal = match (self.journal, self.personality) {
+            (_, Personality::F2fsLike) => 0,
             (Some(size), _) => (size.get() / BLOCK as u64) as u32,
             (None, Personality::ByteFs | Personality::ByteFsLog) => 0,
             (None, _) => (blocks / JOURNAL_SHARE).clamp(JOURNAL_LEAST, JOURNAL_MOST),
@@ -63,6 +67,8 @@ impl FormatOptions {
             mounts: 0,
             uuid: self.uuid,
             created: self.now,
+            // The one with which it is made.
+            checkpoint: u64::from(self.personality == Personality::F2fsLike),
         };
         if superblock.geometry().is_none() {
             return Err(MountError::Device(format!(
@@ -102,15 +108,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         // nobody will read; one that has counted no writes has hardly anything.
         let stats = device.stats();
         let is_used = stats.block_port.writes + stats.byte_port.writes > 0;
-        let end = if is_used {
-            blocks
-        } else {
-            geometry.files.start
+        let end = match (is_used, &geometry.segments) {
+            (true, _) => blocks,
+            (false, Some(segments)) => segments.main.start,
+            (false, None) => geometry.files.start,
         };
         let size = Bytes::new(u64::from(end) * BLOCK as u64);
         device.trim(address(BlockNo(0)), size).await?;
         write_root(device, &geometry, options).await?;
-        for place in [geometry.superblock_copy(), BlockNo(0)] {
+        for place in [geometry.superblock_copy, BlockNo(0)] {
             device.flush().await?;
             let bytes = superblock.encode();
             device
@@ -120,6 +126,43 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         device.flush().await?;
         Ok(())
     }
+}
+
+/// Writes blocks to segments and a checkpoint that has them, everything twice that has a twin, on a
+/// device that nobody else uses.
+pub(crate) async fn write_whole<D: Device>(
+    device: &D,
+    segments: &mut Segments,
+    blocks: &BTreeMap<BlockNo, Box<[u8; BLOCK]>>,
+) -> Result<(), MountError> {
+    let no_room = || MountError::Device("no segment is free for a checkpoint".into());
+    let placed = journal::segments::place(segments, blocks).ok_or_else(no_room)?;
+    for (number, place) in &placed {
+        write(device, *place, &blocks[number][..]).await?;
+    }
+    journal::segments::settle(segments, blocks, &placed);
+    let pack = segments.begin_checkpoint().ok_or_else(no_room)?;
+    for (place, bytes) in &pack.tables {
+        write(device, *place, bytes).await?;
+    }
+    write(device, pack.at, &pack.head).await?;
+    device.flush().await?;
+    write(device, pack.end_place(), &pack.end).await?;
+    device.flush().await?;
+    segments.end_checkpoint(&pack);
+    for (place, bytes) in segments.twins() {
+        write(device, place, &bytes).await?;
+    }
+    device.flush().await?;
+    Ok(())
+}
+
+async fn write<D: Device>(device: &D, place: u32, bytes: &[u8]) -> Result<(), MountError> {
+    let at = address(BlockNo(place));
+    device
+        .write_blocks(at, bytes, Acknowledge::Accepted)
+        .await?;
+    Ok(())
 }
 
 async fn write_root<D: Device>(
@@ -144,6 +187,16 @@ async fn write_root<D: Device>(
     layout::set(bits, bit, true);
     layout::seal_bits(bits);
     let bitmap_place = BlockNo(geometry.inode_bitmap.start);
+    if let Some(layout) = &geometry.segments {
+        let mut segments = Segments::new(geometry, layout);
+        let blocks = [(place, &table), (bitmap_place, &bitmap)];
+        let blocks = blocks.map(|(place, bytes)| {
+            let mut copy = Box::new([0; BLOCK]);
+            copy.copy_from_slice(bytes);
+            (place, copy)
+        });
+        return write_whole(device, &mut segments, &blocks.into()).await;
+    }
     for (place, bytes) in [(place, &table), (bitmap_place, &bitmap)] {
         device
             .write_blocks(address(place), bytes, Acknowledge::Durable)

@@ -6,10 +6,12 @@ mod data;
 mod format;
 mod mount;
 mod names;
+mod places;
 mod sizes;
 mod write_back;
 
 pub use format::FormatOptions;
+pub(crate) use format::write_whole;
 pub use mount::MountOptions;
 pub(crate) use mount::read_superblock;
 pub use sizes::MappedExtent;
@@ -59,6 +61,7 @@ pub struct FileSystem<D, C> {
     /// order; and where he gives that back, the next batch is written meanwhile.
     pub(crate) order_gate: Gate,
     fresh_gate: Gate,
+    cleaning_gate: Gate,
     loading: Mutex<FxHashMap<BlockNo, Gate>>,
 }
 
@@ -102,7 +105,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// What it has done.
     pub fn stats(&self) -> FsStats {
         let state = self.state();
+        let segments = state.segments.as_ref();
         FsStats {
+            cleaned_segments: segments.map_or(0, |segments| segments.cleaned),
+            moved_blocks: segments.map_or(0, |segments| segments.relocated),
             cached_pages: state.clock.cached as u64,
             dirty_pages: state.clock.dirty as u64,
             duplicate_pages: state.clock.duplicates as u64,
@@ -176,7 +182,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             match stop {
                 Stop::Miss(block) => self.load(block).await?,
                 Stop::Fresh(count) => self.refill(count, margin).await?,
-                Stop::Full => self.commit().await?,
+                Stop::Full => self.commit_full().await?,
                 Stop::Error(error) => return Err(error),
                 Stop::Damaged(what) => {
                     let reason = format!(
@@ -232,11 +238,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if !known {
             let mut data = Box::new([0; BLOCK]);
             self.spend(self.costs.request).await;
-            let read = self.device.read_blocks(address(block), &mut data[..]).await;
+            let read = self.read_numbers(block, &mut data[..]).await;
             self.spend(self.costs.switch).await;
             match read {
-                Ok(_) => {
+                Ok(()) => {
                     let mut state = self.state();
+                    if let Some(segments) = &state.segments {
+                        segments.trim_node(block, &mut data[..]);
+                    }
                     let committed = state.committed.0;
                     state.counters.class(Class::Metadata).blocks_read += BLOCK as u64;
                     if !state.blocks.contains(block) {
@@ -263,7 +272,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 if state.fresh.len() >= count {
                     return Ok(());
                 }
-                let kept = state.reserved + margin;
+                let kept = state.reserved + margin + state.node_blocks();
                 let can = state.space.free().saturating_sub(kept);
                 match can {
                     0 => None,
@@ -285,12 +294,24 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Has blocks read as zeroes on the device.
     async fn trim(&self, run: Range<u32>) -> Result<(), FsError> {
+        // What has no place reads as zeroes.
+        if self.state().segments.is_some() {
+            return Ok(());
+        }
         let size = Bytes::new(u64::from(run.end - run.start) * BLOCK as u64);
         self.spend(self.costs.request + self.costs.switch).await;
         let done = self.device.trim(address(BlockNo(run.start)), size).await;
         done.map_err(|error| self.fail(&error.to_string()))?;
         self.state().counters.0.trims += u64::from(run.end - run.start);
         Ok(())
+    }
+
+    /// The running batch has no room: with segments that takes a checkpoint.
+    async fn commit_full(&self) -> Result<(), FsError> {
+        if let Some(segments) = &mut self.state().segments {
+            segments.wants_checkpoint = true;
+        }
+        self.commit().await
     }
 
     /// Waits until what the block port was answered for survives a power cut.

@@ -7,6 +7,7 @@ use crate::journal::Journal;
 use crate::layout::{
     self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, LINE, STATE_BLOCK, Superblock, get_u32, is_sealed,
 };
+use crate::segments;
 use crate::state::State;
 use crate::state::batch::{Batch, BatchId};
 use crate::state::blocks::Blocks;
@@ -122,6 +123,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             blocks: Blocks::new(pages(options.metadata_cache).max(METADATA_LEAST)),
             space: FreeMap::new(geometry.files.clone(), options.cores),
             inodes: FreeMap::new(1..geometry.inodes + 1, options.cores),
+            segments: None,
+            // No earlier mount has given these, unless it has made 65,536 files.
+            generation: superblock.mounts << 16,
             fresh: VecDeque::new(),
             reserved: 0,
             pending_free: 0,
@@ -132,6 +136,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             most_nodes: MANY_NODES,
             orphans: Vec::new(),
             clock: PageClock::new(pages(options.cache)),
+            barriers: (0, 0),
             failed: None,
             counters: Counters::default(),
             batch_most: BATCH_MOST
@@ -151,6 +156,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             commit_gate: Gate::default(),
             order_gate: Gate::default(),
             fresh_gate: Gate::default(),
+            cleaning_gate: Gate::default(),
             loading: Mutex::default(),
             device,
             clock,
@@ -161,6 +167,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     async fn recover(&self) -> Result<(), MountError> {
         let superblock = self.state().superblock;
+        let geometry = self.state().geometry.clone();
+        if geometry.segments.is_some() {
+            let loaded = segments::load(&self.device, &superblock, &geometry).await?;
+            self.state().segments = Some(loaded.segments);
+        }
         if !superblock.is_clean {
             let journal = self.journal().take();
             if let Some(mut journal) = journal {
@@ -168,7 +179,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 *self.journal() = Some(journal);
             }
         }
-        let geometry = self.state().geometry.clone();
         self.load_bitmap(geometry.block_bitmap.clone(), 0..geometry.blocks, true)
             .await?;
         self.load_bitmap(geometry.inode_bitmap.clone(), 1..geometry.inodes + 1, false)
@@ -176,6 +186,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.pin(STATE_BLOCK.0..STATE_BLOCK.0 + 1).await?;
         if self.is_read_only {
             return Ok(());
+        }
+        if !superblock.is_clean {
+            self.state().forget_unclaimed();
         }
         {
             let mut state = self.state();
@@ -191,7 +204,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     pub(super) async fn write_superblock(&self) -> Result<(), MountError> {
         let block = self.state().superblock.encode();
-        let copy = self.state().geometry.superblock_copy();
+        let copy = self.state().geometry.superblock_copy;
         for place in [BlockNo(0), copy] {
             let written = self
                 .device
@@ -213,9 +226,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         while next < blocks.end {
             let count = (READ / BLOCK).min((blocks.end - next) as usize);
             let bytes = &mut buffer[..count * BLOCK];
-            self.device
-                .read_blocks(address(BlockNo(next)), bytes)
-                .await?;
+            self.read_numbers(BlockNo(next), bytes).await?;
             let mut state = self.state();
             state
                 .counters
@@ -332,5 +343,21 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.device.drain().await?;
         self.device.flush().await?;
         Ok(())
+    }
+}
+
+impl State {
+    /// Blocks of files that have a place and are nobody's have none any more: they were written
+    /// before a power cut, and what says whose they are was not.
+    fn forget_unclaimed(&mut self) {
+        let files = self.geometry.files.clone();
+        let Some(segments) = &mut self.segments else {
+            return;
+        };
+        for number in segments.placed(files) {
+            if !self.space.is_taken(number) {
+                segments.unset(number);
+            }
+        }
     }
 }

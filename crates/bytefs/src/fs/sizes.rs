@@ -472,7 +472,25 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 count: extent.count,
                 is_written: extent.is_written,
             });
-            Ok(mapped.collect())
+            let mapped: Vec<MappedExtent> = mapped.collect();
+            let Some(segments) = &tx.state.segments else {
+                return Ok(mapped);
+            };
+            let mut placed = Vec::new();
+            for extent in mapped {
+                let mut page = extent.page;
+                for (place, count) in segments.runs(extent.block, extent.count) {
+                    // Blocks that were given and never written have no place.
+                    placed.extend(place.map(|place| MappedExtent {
+                        page,
+                        block: BlockNo(place),
+                        count,
+                        ..extent
+                    }));
+                    page += u64::from(count);
+                }
+            }
+            Ok(placed)
         })
         .await
     }

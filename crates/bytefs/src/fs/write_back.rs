@@ -2,7 +2,7 @@
 //! (§4.6), and before the metadata that makes them seen (ordered mode, §4.7).
 
 use super::{FileSystem, address};
-use crate::gate::join_all;
+use crate::gate::{Gate, join_all};
 use crate::layout::{BLOCK, Extent, LINE, LINES};
 use crate::state::State;
 use crate::state::batch::BatchId;
@@ -16,6 +16,8 @@ use units::ByteAddr;
 
 /// Pages that are written back together.
 const PAGES: usize = 256;
+/// Pages that a sync overwrites where they are (the kernel's `min_fsync_blocks`).
+const OVERWRITTEN_MOST: usize = 8;
 /// Changed lines from which a page goes by blocks: an eighth of it (§4.6).
 const BLOCK_LINES: u32 = LINES as u32 / 8;
 
@@ -57,17 +59,40 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Writes the dirty pages of a file to the device, and has the running batch say where they
     /// are. Durable they are when that batch is, or an earlier one.
     pub(super) async fn write_back(&self, ino: Ino) -> Result<(), FsError> {
-        let gate = match self.state().nodes.get(&ino) {
-            // Pages that somebody else writes back are not dirty any more, and in no batch yet.
-            Some(node) if !node.dirty.is_empty() || node.gate.is_closed() => node.gate.clone(),
-            _ => return Ok(()),
+        let Some((gate, _)) = self.writing_back(ino) else {
+            return Ok(());
         };
         let _passed = gate.pass().await;
-        self.write_back_within(ino).await
+        self.write_back_as(ino, false).await
+    }
+
+    /// As [`FileSystem::write_back`], for a sync. With segments a few pages are overwritten where
+    /// they are then (the kernel's `F2FS_IPU_FSYNC`).
+    async fn write_back_synced(&self, ino: Ino, data_only: bool) -> Result<(), FsError> {
+        let Some((gate, count)) = self.writing_back(ino) else {
+            return Ok(());
+        };
+        let _passed = gate.pass().await;
+        self.write_back_as(ino, data_only || count <= OVERWRITTEN_MOST)
+            .await
+    }
+
+    /// What to pass before a file's pages are written back, and how many are dirty; none if there
+    /// is nothing to wait for. Pages that somebody else writes back are not dirty any more, and in
+    /// no batch yet.
+    fn writing_back(&self, ino: Ino) -> Option<(Gate, usize)> {
+        let state = self.state();
+        let node = state.nodes.get(&ino)?;
+        let waits = !node.dirty.is_empty() || node.gate.is_closed();
+        waits.then(|| (node.gate.clone(), node.dirty.len()))
     }
 
     /// As [`FileSystem::write_back`], by who has passed the file's gate.
     pub(super) async fn write_back_within(&self, ino: Ino) -> Result<(), FsError> {
+        self.write_back_as(ino, false).await
+    }
+
+    async fn write_back_as(&self, ino: Ino, in_place: bool) -> Result<(), FsError> {
         self.writable()?;
         loop {
             let is_there = self.state().nodes.contains_key(&ino);
@@ -80,21 +105,26 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Before::Nothing => return Ok(()),
                 Before::Extents => {}
                 Before::Commit(batch) => self.commit_through(batch).await?,
-                Before::Plan(plan) => self.carry_out(ino, plan).await?,
+                Before::Plan(plan) => self.carry_out(ino, plan, in_place).await?,
             }
         }
     }
 
-    async fn carry_out(&self, ino: Ino, plan: Plan) -> Result<(), FsError> {
+    async fn carry_out(&self, ino: Ino, plan: Plan, in_place: bool) -> Result<(), FsError> {
         let cost = self.costs.compare * plan.compared;
         self.spend(cost + self.costs.request * plan.blocks.len() as u64)
             .await;
-        let writes = plan.blocks.iter().map(|(block, bytes)| {
-            let when = Acknowledge::Accepted;
-            self.device.write_blocks(address(*block), bytes, when)
-        });
-        for done in join_all(writes.collect()).await {
-            done.map_err(|error| self.fail(&error.to_string()))?;
+        if self.state().segments.is_some() {
+            self.write_contents(ino, &plan.blocks, &plan.chosen, in_place)
+                .await?;
+        } else {
+            let writes = plan.blocks.iter().map(|(block, bytes)| {
+                let when = Acknowledge::Accepted;
+                self.device.write_blocks(address(*block), bytes, when)
+            });
+            for done in join_all(writes.collect()).await {
+                done.map_err(|error| self.fail(&error.to_string()))?;
+            }
         }
         if !plan.blocks.is_empty() {
             self.spend(self.costs.switch).await;
@@ -233,10 +263,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         self.writable()?;
         self.state().counters.0.syncs += 1;
-        self.write_back(ino).await?;
+        self.write_back_synced(ino, data_only).await?;
         if !data_only {
             self.put_pending_times(ino).await?;
         }
+        self.wish_sync(ino).await?;
+        let asked = self.state().barriers.0;
         let posted = {
             let state = self.state();
             let node = state.nodes.get(&ino);
@@ -253,7 +285,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 node.persisted = node.persisted.max(posted);
             }
         }
-        self.flush_blocks().await
+        let is_flushed = {
+            let state = self.state();
+            state.segments.is_some() && state.barriers.1 > asked
+        };
+        match is_flushed {
+            // The record's flush was for the contents too.
+            true => Ok(()),
+            false => self.flush_blocks().await,
+        }
     }
 
     /// Puts the times of a file that its inode does not have yet.
@@ -328,6 +368,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Err(error) => return Err(error),
             }
         }
+        if older_than.is_none() {
+            self.checkpoint().await?;
+        } else if !self.beat().await? {
+            return Ok(());
+        }
         self.commit().await?;
         if older_than.is_none() && self.shape.byte_domain == PersistenceDomain::Device {
             let done = self.device.persist().await;
@@ -364,6 +409,8 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         space,
         reserved,
         batch_most,
+        fresh,
+        segments,
         ..
     } = state;
     let Some(node) = nodes.get_mut(&ino) else {
@@ -380,6 +427,11 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     };
     // Those that go by bytes go with one batch: it must have room for them.
     let most = PAGES.min(*batch_most / BLOCK_LINES as usize).max(1);
+    // Small segments: writes under way must not take many.
+    let most = match segments {
+        Some(segments) => most.min(4 * segments.layout.blocks as usize),
+        None => most,
+    };
     let chosen: Vec<u64> = dirty.iter().copied().take(most).collect();
     let Some(last) = chosen.last() else {
         return Before::Nothing;
@@ -455,7 +507,13 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         let goal = plan.extents.last().filter(|extent| extent.end() == *first);
         let goal = goal.map(|extent| extent.block.0 + extent.count);
         let goal = goal.or_else(|| extents.goal(*first));
-        let Some(blocks) = space.take_run(goal, ino.0, run as u32) else {
+        // Their blocks were reserved, so some may be in the pool of fresh ones.
+        let from_pool = || {
+            let block = if by_bytes { None } else { fresh.pop_front() };
+            block.map(|block| block.0..block.0 + 1)
+        };
+        let blocks = space.take_run(goal, ino.0, run as u32).or_else(from_pool);
+        let Some(blocks) = blocks else {
             break;
         };
         let (now, later) = rest.split_at(blocks.len());

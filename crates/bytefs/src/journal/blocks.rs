@@ -11,7 +11,7 @@ use crate::gate::join_all;
 use crate::layout::{BLOCK, Geometry, get_u32, get_u64, put_u32, put_u64, sum};
 use crate::state::batch::Sealed;
 use crate::stats::Class;
-use port::{Acknowledge, Clock, Device, DeviceError, PersistenceDomain};
+use port::{Acknowledge, Clock, Device, DeviceError};
 use std::collections::BTreeMap;
 use units::ByteAddr;
 
@@ -267,21 +267,5 @@ impl BlockJournal {
         let blocks = blocks.map(|(index, data)| (number(index), data.to_vec()));
         let revoked = (count..count + revoked).map(number);
         Ok(Some((count + 2, blocks.collect(), revoked.collect())))
-    }
-}
-
-impl<D: Device, C: Clock> FileSystem<D, C> {
-    /// A barrier of the journal: what was answered before survives. On a device that says that it
-    /// does anyway there is nothing to send, as the kernel sends nothing to one without a volatile
-    /// cache.
-    async fn barrier(&self) -> Result<(), DeviceError> {
-        if self.shape.block_domain == PersistenceDomain::Device {
-            return Ok(());
-        }
-        self.state().counters.0.flushes += 1;
-        self.spend(self.costs.request).await;
-        self.device.flush().await?;
-        self.spend(self.costs.switch).await;
-        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 mod blocks;
 mod firmware;
 mod lines;
+pub(crate) mod segments;
 
 use crate::fs::FileSystem;
 use crate::layout::{BLOCK, Geometry, LINE, Personality, Superblock};
@@ -10,7 +11,7 @@ use crate::state::batch::Sealed;
 use crate::stats::Class;
 use blocks::BlockJournal;
 use lines::LineJournal;
-use port::{Clock, Device, DeviceError};
+use port::{Clock, Device, DeviceError, PersistenceDomain};
 use units::{ByteAddr, TxId};
 
 /// Where a line goes, and its bytes.
@@ -24,6 +25,8 @@ pub(crate) enum Journal {
     Lines(LineJournal),
     /// Blocks on the host's side.
     Blocks(BlockJournal),
+    /// Logs of segments.
+    Segments,
 }
 
 impl Journal {
@@ -33,6 +36,7 @@ impl Journal {
             Personality::ByteFsDual => Self::Lines(LineJournal::new(geometry, false)),
             Personality::PmfsLike => Self::Lines(LineJournal::new(geometry, true)),
             Personality::Ext4Like => Self::Blocks(BlockJournal::new(geometry)),
+            Personality::F2fsLike => Self::Segments,
         }
     }
 
@@ -44,6 +48,10 @@ impl Journal {
             // An operation may have more than there was room for before it.
             Personality::ByteFsDual | Personality::PmfsLike => blocks * BLOCK / LINE / 2,
             Personality::Ext4Like => (blocks / 2).min(blocks::NUMBERS / 2),
+            Personality::F2fsLike => {
+                let segments = geometry.segments.as_ref();
+                segments.map_or(0, |found| found.dirty_most() as usize)
+            }
         }
     }
 
@@ -58,6 +66,7 @@ impl Journal {
             Self::Firmware => Ok(()),
             Self::Lines(journal) => journal.persist(fs, batch).await,
             Self::Blocks(journal) => journal.persist(fs, batch).await,
+            Self::Segments => segments::persist(fs, batch).await,
         }
     }
 
@@ -71,6 +80,7 @@ impl Journal {
             Self::Firmware => Ok(()),
             Self::Lines(journal) => journal.replay(fs).await,
             Self::Blocks(journal) => journal.replay(fs).await,
+            Self::Segments => segments::replay(fs).await,
         }
     }
 
@@ -82,11 +92,32 @@ impl Journal {
         match self {
             Self::Firmware | Self::Lines(_) => Ok(()),
             Self::Blocks(journal) => journal.checkpoint(fs).await,
+            Self::Segments => segments::close(fs).await,
         }
     }
 }
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// A barrier: what was answered before survives. On a device that says that it does anyway there
+    /// is nothing to send, as the kernel sends nothing to one without a volatile cache.
+    async fn barrier(&self) -> Result<(), DeviceError> {
+        if self.shape.block_domain == PersistenceDomain::Device {
+            return Ok(());
+        }
+        let number = {
+            let mut state = self.state();
+            state.counters.0.flushes += 1;
+            state.barriers.0 += 1;
+            state.barriers.0
+        };
+        self.spend(self.costs.request).await;
+        self.device.flush().await?;
+        self.spend(self.costs.switch).await;
+        let mut state = self.state();
+        state.barriers.1 = state.barriers.1.max(number);
+        Ok(())
+    }
+
     /// Writes lines by the byte port, those that are neighbours together.
     async fn write_lines(&self, lines: &[Line], tx: TxId, class: Class) -> Result<(), DeviceError> {
         let bytes: Vec<u8> = lines.iter().flat_map(|(_, line)| *line).collect();

@@ -209,6 +209,11 @@ impl Inode {
     }
 }
 
+/// The kind of an inode's file, by its bytes; none if it is free.
+pub(crate) fn kind_of(bytes: &[u8]) -> Option<FileKind> {
+    FileKind::of_mode(get_u16(bytes, 32))
+}
+
 /// The sum of the half that changes seldom; its place lies in the middle.
 fn cold_sum(cold: &[u8]) -> u32 {
     let mut plain = [0; LINE];

@@ -1,6 +1,8 @@
 //! The superblock, and where it puts the others.
 
-use super::{BITS_PER_BLOCK, BLOCK, INODES_PER_BLOCK, get_u32, get_u64, put_u32, put_u64, sum};
+use super::{
+    BITS_PER_BLOCK, BLOCK, INODES_PER_BLOCK, Segmentation, get_u32, get_u64, put_u32, put_u64, sum,
+};
 use crate::{BlockNo, MountError, Timestamp};
 use core::fmt;
 use core::ops::Range;
@@ -24,16 +26,19 @@ pub enum Personality {
     Ext4Like,
     /// Bytes in place with an undo journal of lines on the host: as PMFS.
     PmfsLike,
+    /// Blocks alone, appended to logs of segments: as F2FS.
+    F2fsLike,
 }
 
 impl Personality {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::ByteFs,
         Self::ByteFsLog,
         Self::ByteFsDual,
         Self::Ext4Like,
         Self::PmfsLike,
+        Self::F2fsLike,
     ];
 
     /// As users say it.
@@ -44,6 +49,7 @@ impl Personality {
             Self::ByteFsDual => "bytefs-dual",
             Self::Ext4Like => "ext4-like",
             Self::PmfsLike => "pmfs-like",
+            Self::F2fsLike => "f2fs-like",
         }
     }
 
@@ -59,7 +65,7 @@ impl Personality {
 
     /// Whether metadata goes by bytes.
     pub const fn writes_bytes(self) -> bool {
-        !matches!(self, Self::Ext4Like)
+        !matches!(self, Self::Ext4Like | Self::F2fsLike)
     }
 
     /// Whether data may go by bytes.
@@ -105,6 +111,8 @@ pub struct Superblock {
     pub uuid: [u8; 16],
     /// When it was made.
     pub created: Timestamp,
+    /// Of a personality with segments: the checkpoint with which it was unmounted.
+    pub checkpoint: u64,
 }
 
 impl Superblock {
@@ -125,6 +133,7 @@ impl Superblock {
         put_u32(&mut block, 36, self.mounts);
         block[40..56].copy_from_slice(&self.uuid);
         put_u64(&mut block, 56, self.created.0 as u64);
+        put_u64(&mut block, 64, self.checkpoint);
         let sum = sum(&block[..BLOCK - 4]);
         put_u32(&mut block, BLOCK - 4, sum);
         block
@@ -161,13 +170,17 @@ impl Superblock {
             mounts: get_u32(block, 36),
             uuid,
             created: Timestamp(get_u64(block, 56) as i64),
+            checkpoint: get_u64(block, 64),
         };
         found.geometry().map(|_| found).ok_or_else(damaged)
     }
 
     /// Where everything is; none if the parts do not fit into the whole.
     pub fn geometry(&self) -> Option<Geometry> {
-        Geometry::of(self.blocks, self.inodes, self.journal)
+        match self.personality {
+            Personality::F2fsLike => Geometry::of_segments(self.blocks, self.inodes),
+            _ => Geometry::of(self.blocks, self.inodes, self.journal),
+        }
     }
 
     /// The seed of hashes of names.
@@ -176,7 +189,8 @@ impl Superblock {
     }
 }
 
-/// Where everything is: ranges of blocks, one behind the other.
+/// Where everything is: ranges of blocks, one behind the other. With segments these are numbers
+/// that a table leads to places, and have nothing to do with where a block is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// The whole.
@@ -193,10 +207,20 @@ pub struct Geometry {
     pub inode_table: Range<u32>,
     /// Files and their metadata; behind it lies the copy of the superblock.
     pub files: Range<u32>,
+    /// Inodes of a block of the table.
+    pub inodes_per_block: u32,
+    /// Where the copy of the superblock is on the device.
+    pub superblock_copy: BlockNo,
+    /// Segments, if there are any.
+    pub segments: Option<Segmentation>,
 }
 
 impl Geometry {
     fn of(blocks: u32, inodes: u32, journal: u32) -> Option<Self> {
+        Self::with(blocks, inodes, journal, INODES_PER_BLOCK)
+    }
+
+    fn with(blocks: u32, inodes: u32, journal: u32, inodes_per_block: u32) -> Option<Self> {
         let mut next = super::STATE_BLOCK.0 + 1;
         let mut take = |count: u32| {
             let begin = next;
@@ -207,8 +231,9 @@ impl Geometry {
         let journal = take(journal)?;
         let block_bitmap = take(blocks.div_ceil(BITS_PER_BLOCK))?;
         let inode_bitmap = take(numbers.div_ceil(BITS_PER_BLOCK))?;
-        let inode_table = take(numbers.div_ceil(INODES_PER_BLOCK))?;
-        let files = inode_table.end..blocks.checked_sub(1)?;
+        let inode_table = take(numbers.div_ceil(inodes_per_block))?;
+        let last = blocks.checked_sub(1)?;
+        let files = inode_table.end..last;
         (files.start < files.end && inodes > 0).then_some(Self {
             blocks,
             inodes,
@@ -217,18 +242,41 @@ impl Geometry {
             inode_bitmap,
             inode_table,
             files,
+            inodes_per_block,
+            superblock_copy: BlockNo(last),
+            segments: None,
+        })
+    }
+
+    /// An inode has a block for itself, as in F2FS, and the files have as many numbers as the
+    /// segments have room.
+    fn of_segments(blocks: u32, inodes: u32) -> Option<Self> {
+        let numbers = inodes.checked_add(1)?.checked_add(blocks)?;
+        let segments = Segmentation::of(blocks, numbers.checked_add(3)?)?;
+        let bitmaps = numbers.div_ceil(BITS_PER_BLOCK) + (inodes + 1).div_ceil(BITS_PER_BLOCK);
+        let files = segments.usable().checked_sub(bitmaps + 2)?;
+        // What lies before the files, and a last number that is nothing.
+        let before = bitmaps.checked_add(inodes)?.checked_add(4)?;
+        let geometry = Self::with(before.checked_add(files)?, inodes, 0, 1)?;
+        Some(Self {
+            superblock_copy: BlockNo(blocks.checked_sub(1)?),
+            segments: Some(segments),
+            ..geometry
         })
     }
 
     /// The block of an inode in the table, and its first byte there.
     pub fn inode_place(&self, ino: crate::Ino) -> (BlockNo, usize) {
-        let block = self.inode_table.start + ino.0 / INODES_PER_BLOCK;
-        let at = (ino.0 % INODES_PER_BLOCK) as usize * super::INODE_BYTES;
+        let block = self.inode_table.start + ino.0 / self.inodes_per_block;
+        let at = (ino.0 % self.inodes_per_block) as usize * super::INODE_BYTES;
         (BlockNo(block), at)
     }
 
-    /// Where the copy of the superblock is.
-    pub fn superblock_copy(&self) -> BlockNo {
-        BlockNo(self.blocks - 1)
+    /// Blocks of the device in which nothing is when a file system is new.
+    pub fn unused_when_new(&self) -> Range<u32> {
+        match &self.segments {
+            Some(segments) => segments.main.start + segments.blocks..segments.main.end,
+            None => self.files.clone(),
+        }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod pages;
 pub(crate) mod space;
 
 use crate::layout::{BLOCK, Geometry, Superblock};
+use crate::segments::Segments;
 use crate::stats::Counters;
 use crate::{BlockNo, Ino, Usage};
 use batch::{Batch, BatchId};
@@ -26,7 +27,11 @@ pub(crate) struct State {
     pub hash_seed: u64,
     pub blocks: Blocks,
     pub space: FreeMap,
+    /// Where blocks are, if not where their numbers say.
+    pub segments: Option<Segments>,
     pub inodes: FreeMap,
+    /// The last generation of an inode, where inodes do not remember theirs.
+    pub generation: u32,
     /// Blocks that are taken and read as zeroes on the device: the next of metadata.
     pub fresh: VecDeque<BlockNo>,
     /// Blocks that pages without a place will need.
@@ -44,6 +49,8 @@ pub(crate) struct State {
     /// Inodes without a name, as their list on the device is.
     pub orphans: Vec<Ino>,
     pub clock: Clock,
+    /// Barriers of the journal: how many were asked, and the last that was answered.
+    pub barriers: (u64, u64),
     /// Why nothing more may be changed.
     pub failed: Option<String>,
     pub counters: Counters,
@@ -57,9 +64,10 @@ impl State {
     /// How full it is.
     pub fn usage(&self) -> Usage {
         let waiting = self.fresh.len() as u32 + self.pending_free;
-        let free = (self.space.free() + waiting).saturating_sub(self.reserved);
+        let nodes = self.node_blocks();
+        let free = (self.space.free() + waiting).saturating_sub(self.reserved + nodes);
         Usage {
-            blocks: u64::from(self.space.len()),
+            blocks: u64::from(self.space.len() - nodes),
             free_blocks: u64::from(free),
             inodes: u64::from(self.inodes.len()),
             free_inodes: u64::from(self.inodes.free()),
@@ -68,6 +76,15 @@ impl State {
 
     /// Blocks that a write without a place may still have.
     pub fn unreserved(&self) -> u32 {
-        (self.space.free() + self.fresh.len() as u32).saturating_sub(self.reserved)
+        let free = self.space.free() + self.fresh.len() as u32;
+        free.saturating_sub(self.reserved + self.node_blocks())
+    }
+
+    /// Blocks that inodes take, where each has one for itself.
+    pub fn node_blocks(&self) -> u32 {
+        match self.segments {
+            Some(_) => self.inodes.len() - self.inodes.free(),
+            None => 0,
+        }
     }
 }

@@ -188,7 +188,8 @@ async fn made_and_aged<D: port::Device>(device: &D, format: &FormatOptions) -> R
     let geometry = Superblock::decode(&superblock)
         .ok()
         .and_then(|found| found.geometry());
-    let mut files = geometry.ok_or("the superblock cannot be read")?.files;
+    let geometry = geometry.ok_or("the superblock cannot be read")?;
+    let mut files = geometry.unused_when_new();
     while !files.is_empty() {
         let count = AGED.min(files.end - files.start);
         let at = u64::from(files.start) * 4096;

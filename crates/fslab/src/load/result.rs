@@ -113,6 +113,8 @@ impl Totals {
             ("syncs", files.syncs),
             ("flushes", files.flushes),
             ("trims", files.trims),
+            ("cleaned_segments", files.cleaned_segments),
+            ("moved_blocks", files.moved_blocks),
         ] {
             counters.insert(format!("fs_{name}"), count);
         }
