@@ -252,6 +252,18 @@ def fs_bench(load: str, *_rest: object) -> str:
     raise SimulationError(f"{load!r} is run by the real core only")
 
 
+def fs_replay(name: str, *_rest: object) -> str:
+    raise SimulationError(f"{name!r} is played by the real core only")
+
+
+class CrashApp:
+    """Power cuts under programs have no stand-in: their tests run the real core."""
+
+
+def crash_app(directory: str, *_rest: object) -> CrashApp:
+    raise SimulationError(f"{directory!r} is mounted by the real core only")
+
+
 class Replay:
     """A device alone has no stand-in: its tests run the real one."""
 

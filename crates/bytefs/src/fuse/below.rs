@@ -85,7 +85,6 @@ impl<D: Device> Below<D> {
 /// The operations, as those of [`FileSystem`] that have their names.
 #[expect(
     clippy::missing_errors_doc,
-    clippy::too_many_arguments,
     missing_docs,
     reason = "they are those of the operations of their names"
 )]

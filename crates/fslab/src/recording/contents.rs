@@ -34,7 +34,7 @@ pub fn bytes_of(at: u64, size: usize, sums: &[u32]) -> Vec<u8> {
         }
         // By place in the line: a part that is written again is the same as in the whole.
         for (place, byte) in (at + from as u64..).zip(&mut bytes[from..to]) {
-            let word = mix(u64::from(*sum) << 8 | place % LINE / 8);
+            let word = mix((u64::from(*sum) << 8) | (place % LINE / 8));
             *byte = (word >> (place % 8 * 8)) as u8 | 1;
         }
     }
