@@ -126,7 +126,7 @@ fn every_sequence_of_one_operation_survives_every_cut() {
 }
 
 /// Sequences that have found something once, or must find a planted bug that samples miss.
-const KNOWN: [&str; 6] = [
+const KNOWN: [&str; 7] = [
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\n",
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\ntruncate foo 9000\n",
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\nwrite foo 96 64 2\n",
@@ -134,6 +134,10 @@ const KNOWN: [&str; 6] = [
     "---\ncreate foo\nwrite foo end 4196 1\nwrite foo 64 64 2 direct\nfallocate foo zero 100 8000\n",
     "mkdir A\n---\ncreate foo\nwrite foo 0 4196 1\nwrite foo 4096 8192 2 direct\n\
      --- beside, behind 0 ns\nfsync foo\n",
+    "mkdir A\n---\ncreate A/foo\nopen A/foo 12\nfallocate %12 zero 100 8000\ncreate foo\n\
+     open foo 14\nwrite %14 0 4196 3\nopen foo 15\nfdatasync %15\n\
+     --- beside, behind 8541 ns\nopen A/foo 16\nwrite %16 96 3000 5\nopen foo 17\n\
+     write %17 4196 8192 6\n",
 ];
 
 #[test]

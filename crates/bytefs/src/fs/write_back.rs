@@ -36,7 +36,8 @@ struct Plan {
     extents: Vec<Extent>,
     /// Pages whose blocks were given but never written to.
     converted: Vec<u64>,
-    /// Behind the last page.
+    /// Behind the last byte that these pages bring: a write that comes meanwhile may make the file
+    /// longer, and what it wrote is not among them.
     end: u64,
     pages: usize,
     /// Those that were compared with their duplicate, or with zeroes.
@@ -215,11 +216,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     Some(node) => (node.size, node.dirty.is_empty()),
                     None => (inode.size, false),
                 };
-                let seen = if is_last {
-                    size
-                } else {
-                    size.min(plan.end * PAGE)
-                };
+                let seen = if is_last { size } else { size.min(plan.end) };
                 inode.size = inode.size.max(seen);
                 if inode != old {
                     tx.put_times(ino, &mut inode);
@@ -446,7 +443,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         }
     }
     let mut plan = Plan {
-        end: last + 1,
+        end: node.size.min((last + 1) * PAGE),
         pages: chosen.len(),
         chosen: chosen.clone(),
         ..Plan::default()

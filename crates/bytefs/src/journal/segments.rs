@@ -12,6 +12,7 @@ use crate::stats::Class;
 use core::ops::Range;
 use port::{Acknowledge, Clock, Device, DeviceError};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 type Block = Box<[u8; BLOCK]>;
 
@@ -238,19 +239,20 @@ pub(super) async fn replay<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result
         }
         for (number, line, bytes) in &record.lines {
             let number = BlockNo(*number);
-            if !blocks.contains_key(&number) {
-                let mut data = Box::new([0; BLOCK]);
-                if let Some(place) = segments.place(number) {
-                    let at = address(BlockNo(place));
-                    fs.device.read_blocks(at, &mut data[..]).await?;
-                    segments.trim_node(number, &mut data[..]);
+            let data = match blocks.entry(number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let mut data = Box::new([0; BLOCK]);
+                    if let Some(place) = segments.place(number) {
+                        let at = address(BlockNo(place));
+                        fs.device.read_blocks(at, &mut data[..]).await?;
+                        segments.trim_node(number, &mut data[..]);
+                    }
+                    unknown.insert(data)
                 }
-                blocks.insert(number, data);
-            }
-            if let Some(data) = blocks.get_mut(&number) {
-                let range: Range<usize> = line_range(*line);
-                data[range].copy_from_slice(bytes);
-            }
+            };
+            let range: Range<usize> = line_range(*line);
+            data[range].copy_from_slice(bytes);
         }
     }
     segments.leave_records();

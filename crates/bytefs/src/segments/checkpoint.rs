@@ -98,8 +98,8 @@ impl Pack {
         if !fits || get_u32(end, 16) != sum(head) {
             return None;
         }
-        let heads = head.chunks_exact(BLOCK).enumerate();
-        let are_whole = heads.clone().all(|(index, block)| {
+        let heads = head.chunks_exact(BLOCK);
+        let are_whole = heads.clone().enumerate().all(|(index, block)| {
             let is_mine = get_u32(block, 0) == MAGIC_HEAD && get_u32(block, 4) == index as u32;
             is_mine && get_u64(block, 8) == version && is_whole(block)
         });
@@ -107,7 +107,7 @@ impl Pack {
         if !are_whole || !layout.main.contains(&next_record) {
             return None;
         }
-        let bits = heads.flat_map(|(_, block)| {
+        let bits = heads.flat_map(|block| {
             (0..COPY_BITS as usize).map(|bit| block[BITS_AT + bit / 8] >> (bit % 8) & 1 == 1)
         });
         let entry = |index: usize| {

@@ -97,16 +97,17 @@ impl<'a> Judge<'a> {
 
     /// Whether a tree may be what is left in one of the orders.
     fn check(&self, tree: &Tree, progress: Progress) -> Result<(), String> {
-        let mut wrong = Vec::new();
+        let mut first = None;
         for history in self.histories {
             match history.check(tree, progress) {
                 Ok(()) => return Ok(()),
-                Err(how) => wrong.push(how),
+                Err(how) => first = first.or(Some(how)),
             }
         }
-        Err(match wrong.len() {
-            1 => wrong.remove(0),
-            orders => format!("in none of {orders} orders: {}", wrong.join("; or ")),
+        let how = first.unwrap_or_default();
+        Err(match self.histories.len() {
+            1 => how,
+            orders => format!("in none of {orders} orders; in the first: {how}"),
         })
     }
 
