@@ -14,7 +14,8 @@
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`);
 //! `bench [--json] files DIR… [NAME=VALUE…]` measures what programs do with files (`files.rs`);
-//! `bench passthrough DIR PLACE THREADS` serves a directory at a place over FUSE (`passthrough.rs`).
+//! `bench passthrough DIR PLACE THREADS` serves a directory at a place over FUSE
+//! (`passthrough.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
 //! instructions; `--fast` and `--threads N` are those of `entresol run`;
 //! `--count` leaves the clocks alone, for runs under callgrind.

@@ -6,11 +6,13 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -200,7 +202,13 @@ class _Trial:
         self._judge_whole(crashes, tally["output_bytes"])
         while (state := crashes.advance()) is not None:
             self._judge(crashes, state)
-        return crashes.tally() | {"failures": self.failures}
+        tally = crashes.tally()
+        if options.get("at") is not None and tally["states"] == 0:
+            raise UserError(
+                "--at: this run of the program has no such cut or state; run it without --at, for "
+                "its requests are not the same each time."
+            )
+        return tally | {"failures": self.failures}
 
     def _execute(self, program: Sequence[str]) -> None:
         words = [word.replace(PLACE, str(self.directory)) for word in program]
@@ -231,23 +239,29 @@ class _Trial:
             OPERATION: "" if operation is None else str(operation),
         }
         try:
-            done = subprocess.run(
+            check = subprocess.Popen(
                 words,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                timeout=self.timeout,
-                check=False,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            return f"the check has not ended within {self.timeout:g} s"
         except OSError as error:
             raise UserError(f"--check {words[0]}: {error.strerror}; name a program.") from None
-        if done.returncode == 0:
+        try:
+            told, _ = check.communicate(timeout=self.timeout)
+        except subprocess.TimeoutExpired:
+            return f"the check has not ended within {self.timeout:g} s"
+        finally:
+            # What the check has started must not look at the next state.
+            with suppress(ProcessLookupError):
+                os.killpg(check.pid, signal.SIGKILL)
+            check.wait()
+        if check.returncode == 0:
             return None
-        said = done.stdout.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
-        return f"the check ends with {done.returncode}: {' / '.join(said) or 'without a word'}"
+        said = told.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        return f"the check ends with {check.returncode}: {' / '.join(said) or 'without a word'}"
 
     def _judge_whole(self, crashes: core.CrashApp, output: int) -> None:
         why: list[str | None] = []

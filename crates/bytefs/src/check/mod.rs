@@ -10,7 +10,7 @@ mod repair;
 mod walk;
 
 use crate::fs::{FileSystem, MountOptions, address};
-use crate::layout::{BLOCK, Superblock};
+use crate::layout::{BLOCK, Personality, Superblock};
 use crate::{BlockNo, Ino, MountError};
 use core::fmt;
 use port::{Acknowledge, Clock, Device};
@@ -87,9 +87,26 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
         report.was_recovered = true;
         // It may be too damaged to be mounted: then that is what is told below.
         let mounted = FileSystem::mount(shared, NoClock, MountOptions::default()).await;
-        if let Ok(fs) = mounted {
-            let _ = fs.unmount().await;
-            superblock = crate::fs::read_superblock(device).await?;
+        match mounted {
+            Ok(fs) => {
+                let _ = fs.unmount().await;
+                superblock = crate::fs::read_superblock(device).await?;
+            }
+            // What was synced since the last checkpoint is in records, which a repair would
+            // write over.
+            Err(error) if superblock.personality == Personality::F2fsLike => {
+                report.was_recovered = false;
+                let what = format!(
+                    "it was not unmounted and cannot be recovered: {error}; nothing is repaired, \
+                     for that would lose what was synced last"
+                );
+                report.problems.push(Problem {
+                    what,
+                    repaired: None,
+                });
+                return Ok(report);
+            }
+            Err(_) => {}
         }
     }
     let mut walk = Walk::new(device, superblock).await?;

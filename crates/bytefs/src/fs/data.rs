@@ -1,6 +1,7 @@
 //! Contents of files: read and written through the page cache (§4.6), or past it.
 
 use super::{FileSystem, MARGIN, address};
+use crate::gate::{Gate, Passed};
 use crate::layout::{BLOCK, LINE, MOST_PAGES};
 use crate::segments::Segments;
 use crate::state::State;
@@ -190,6 +191,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
         };
         let passed = gate.pass().await;
+        let coming = Coming {
+            fs: self,
+            ino,
+            gate,
+            _passed: passed,
+        };
         let mut bytes = vec![0; (pages.end - pages.start) as usize * BLOCK];
         self.spend(self.costs.request).await;
         self.read_numbers(block, &mut bytes).await?;
@@ -197,11 +204,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut state = self.state();
         state.counters.class(Class::Data).blocks_read += bytes.len() as u64;
         let State { nodes, clock, .. } = &mut *state;
-        drop(passed);
         let Some(node) = nodes.get_mut(&ino) else {
             return Ok(());
         };
-        node.coming.retain(|(_, other)| !other.is(&gate));
         if node.epoch.is_past(epoch, &pages) {
             return Ok(());
         }
@@ -223,6 +228,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             clock.add(ino, at);
         }
         state.shrink_pages();
+        drop(state);
+        drop(coming);
         Ok(())
     }
 
@@ -378,6 +385,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             None => return Ok(false),
         };
         let _passed = gate.pass().await;
+        let gate = Gate::default();
+        let passed = gate.pass().await;
+        let writing = Coming {
+            fs: self,
+            ino,
+            gate,
+            _passed: passed,
+        };
         let (parts, batch) = {
             let mut state = self.state();
             let State { nodes, .. } = &mut *state;
@@ -397,8 +412,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let batches = node.pages.range(range.clone()).map(|(_, page)| page.batch);
             let batch = batches.max().unwrap_or_default();
             if parts.is_some() {
-                state.drop_pages(&mut node, range);
+                state.drop_pages(&mut node, range.clone());
                 node.epoch.change_all();
+                // Who reads these pages waits: what the device has of them is neither yet.
+                node.coming.push((range, writing.gate.clone()));
                 node.written = Some(caller.now);
             }
             state.nodes.insert(ino, node);
@@ -434,12 +451,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 false => traffic.blocks_written += bytes.len() as u64,
             }
         }
-        let mut state = self.state();
-        state.counters.0.written += data.len() as u64;
-        if let Some(node) = state.nodes.get_mut(&ino) {
-            node.epoch.change_all();
-            node.posted += u64::from(by_bytes);
+        {
+            let mut state = self.state();
+            state.counters.0.written += data.len() as u64;
+            if let Some(node) = state.nodes.get_mut(&ino) {
+                node.epoch.change_all();
+                node.posted += u64::from(by_bytes);
+            }
         }
+        drop(writing);
         Ok(true)
     }
 
@@ -544,6 +564,23 @@ fn copy_out(state: &mut State, ino: Ino, at: u64, out: &mut [u8], direct: bool) 
     }
     node.read_end = end;
     Need::Nothing
+}
+
+/// Pages that somebody reads or writes past the cache; others wait until it goes.
+struct Coming<'a, D: Device, C: Clock> {
+    fs: &'a FileSystem<D, C>,
+    ino: Ino,
+    gate: Gate,
+    _passed: Passed,
+}
+
+impl<D: Device, C: Clock> Drop for Coming<'_, D, C> {
+    fn drop(&mut self) {
+        // Before those who wait look again: they are not to wait for each other.
+        if let Some(node) = self.fs.state().nodes.get_mut(&self.ino) {
+            node.coming.retain(|(_, other)| !other.is(&self.gate));
+        }
+    }
 }
 
 struct NoRoom;

@@ -142,10 +142,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
         }
         let most = self.state().batch_most.max(1);
-        for lines in plan.lines.chunks(most) {
-            self.note_lines(ino, lines).await?;
+        let noted = async {
+            for lines in plan.lines.chunks(most) {
+                self.note_lines(ino, lines).await?;
+            }
+            self.note_metadata(ino, &plan).await
+        };
+        match noted.await {
+            Ok(()) => Ok(()),
+            Err(FsError::Stale) => Err(FsError::Stale),
+            // The pages are not dirty any more: a later sync would say that they are safe.
+            Err(error) => Err(self.fail(&error.to_string())),
         }
-        self.note_metadata(ino, plan).await
     }
 
     /// Has lines of data go with the running batch.
@@ -174,7 +182,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     /// Has the running batch say where pages are, and how long the file is.
-    async fn note_metadata(&self, ino: Ino, plan: Plan) -> Result<(), FsError> {
+    async fn note_metadata(&self, ino: Ino, plan: &Plan) -> Result<(), FsError> {
         let result = self
             .run_within(0, |tx| {
                 tx.need_room(64 + plan.extents.len() * 2 + plan.sparse.len() * LINES)?;

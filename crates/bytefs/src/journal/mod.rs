@@ -98,8 +98,8 @@ impl Journal {
 }
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
-    /// A barrier: what was answered before survives. On a device that says that it does anyway there
-    /// is nothing to send, as the kernel sends nothing to one without a volatile cache.
+    /// A barrier: what was answered before survives. On a device that says that it does anyway
+    /// there is nothing to send, as the kernel sends nothing to one without a volatile cache.
     async fn barrier(&self) -> Result<(), DeviceError> {
         if self.shape.block_domain == PersistenceDomain::Device {
             return Ok(());

@@ -43,7 +43,11 @@ pub(super) async fn persist<D: Device, C: Clock>(
         for block in &batch.freed {
             segments.note_unset(block.0);
         }
-        core::mem::take(&mut segments.wants_checkpoint) || checkpoint.len() > *batch_most
+        // Records take segments that only a checkpoint frees, and it needs some itself.
+        let is_short = segments.free_segments() < segments.layout.kept_free();
+        core::mem::take(&mut segments.wants_checkpoint)
+            || checkpoint.len() > *batch_most
+            || is_short
     };
     if wants_checkpoint {
         return checkpoint(fs).await;
@@ -72,7 +76,8 @@ async fn record<D: Device, C: Clock>(
             let number = segments.node_of(ino);
             let is_free = |data: &Block| data.iter().all(|byte| *byte == 0);
             if checkpoint.get(&number).is_some_and(|data| !is_free(data)) {
-                if let Some(data) = checkpoint.remove(&number) {
+                // It stays there until it is at its new place, for those who read it meanwhile.
+                if let Some(data) = checkpoint.get(&number) {
                     let mut head = [0; INODE_BYTES];
                     head.copy_from_slice(&data[..INODE_BYTES]);
                     nodes.push((number, head));
@@ -92,24 +97,22 @@ async fn record<D: Device, C: Clock>(
             return Ok(());
         }
         let made = segments.make_record(&nodes, extra, &lines);
-        if made.is_none() {
-            // A checkpoint frees segments, and says all of it too.
-            for (number, head) in nodes {
-                let mut data = Box::new([0; BLOCK]);
-                data[..INODE_BYTES].copy_from_slice(&head);
-                checkpoint.insert(number, data);
-            }
-        }
-        made
+        let numbers: Vec<BlockNo> = nodes.iter().map(|(number, _)| *number).collect();
+        made.map(|made| (made, numbers))
     };
-    let Some(made) = made else {
+    let Some((made, numbers)) = made else {
+        // It frees segments, and says all of it too.
         return checkpoint(fs).await;
     };
     let nodes = made.nodes as usize;
     write(fs, &made.blocks[..nodes], Class::Metadata).await?;
     write(fs, &made.blocks[nodes..], Class::Journal).await?;
     fs.barrier().await?;
-    if let Some(segments) = &mut fs.state().segments {
+    let mut state = fs.state();
+    for number in numbers {
+        state.checkpoint.remove(&number);
+    }
+    if let Some(segments) = &mut state.segments {
         segments.end_record(&made);
     }
     Ok(())
@@ -228,7 +231,8 @@ pub(super) async fn replay<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result
     };
     let mut blocks: BTreeMap<BlockNo, Block> = BTreeMap::new();
     for record in crate::segments::records_of(&fs.device, &segments).await? {
-        for moved in &record.moved {
+        // What is free from now on has no lines. What was only moved, by cleaning, has them still.
+        for moved in record.moved.iter().filter(|moved| moved.place == 0) {
             for number in moved.number..moved.number + moved.count {
                 blocks.remove(&BlockNo(number));
             }
