@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
 .PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab fs-crashlab \
-	killlab endurance posix fuzz wheel clean
+	killlab endurance e2e posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -53,6 +53,10 @@ endurance: build ## fio with verification on a served device, MINUTES long; OPTI
 
 posix: build ## POSIX suites that SUITES=DIR has, built, on a mount; OPTIONS="--only fsx --log FILE"
 	scripts/posix --suites "$(or $(SUITES),suites)" $(OPTIONS)
+
+e2e: build ## real ext4 and F2FS in a guest of QEMU beside our likenesses; KINDS=ext4 for one
+	@scripts/setup e2e
+	scripts/e2e $(KINDS)
 
 planted-bugs: ## bugs inside firmware and file system, each of which their tests must find
 	scripts/planted-bugs
