@@ -1,4 +1,4 @@
-//! What Ext4 asks of a device and the Ext4-like asks too, as `make e2e` has counted it of the real one.
+//! What Ext4 asks of a device and the Ext4-like asks too, as `make e2e` has counted it.
 
 use bytefs::{
     Caller, FileSystem, FormatOptions, FsStats, Ino, MountOptions, Personality, Timestamp,

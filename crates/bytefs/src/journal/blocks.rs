@@ -188,9 +188,9 @@ impl BlockJournal {
         Ok(())
     }
 
-    /// Writes what the journal has to its place, and leaves the journal as it is: a sync of everything
-    /// is followed by the kernel's writing back the device's own pages. Nobody waits for a flush; after
-    /// a power cut the journal still has it all.
+    /// Writes what the journal has to its place, and leaves the journal as it is: at a sync of
+    /// everything the kernel writes back the device's own pages, too. Nobody waits for a flush;
+    /// after a power cut the journal still has it all.
     pub async fn write_in_place<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
