@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -272,6 +273,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
+    # Told to end, it ends guest and server, and unmounts, as it does at Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         return run(parse(None))
     except (guest.Missing, Wrong) as error:

@@ -221,6 +221,14 @@ impl Tx<'_> {
         Ok(None)
     }
 
+    /// Gives a new directory its first page before it has a name, as Ext4 does, whose directories
+    /// name themselves and their parent there.
+    pub fn add_first_page(&mut self, ino: Ino, dir: &mut Inode) -> Done<()> {
+        let block = self.add_page(ino, dir, 0)?;
+        dir.buckets = 1;
+        self.put_free(block, 1, LINES - 1)
+    }
+
     /// Gives a directory a page of zeroes.
     fn add_page(&mut self, ino: Ino, dir: &mut Inode, page: u64) -> Done<BlockNo> {
         let block = self.take_fresh(true)?;

@@ -65,7 +65,8 @@ pub struct FsStats {
     pub dirty_pages: u64,
     /// Copies of pages as the device has them (§4.6).
     pub duplicate_pages: u64,
-    /// Flushes and persists asked of the device.
+    /// Flushes and persists asked of the device, and journal writes that a flush follows for
+    /// themselves (FUA).
     pub flushes: u64,
     /// Blocks forgotten by the device (trim).
     pub trims: u64,

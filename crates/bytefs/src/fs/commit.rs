@@ -62,6 +62,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
     }
 
+    /// Brings metadata to its place that only the journal has, where a sync of everything does.
+    pub(super) async fn write_in_place(&self) -> Result<(), FsError> {
+        let _passed = self.commit_gate.pass().await;
+        let _order = self.order_gate.pass().await;
+        let Some(mut journal) = self.journal().take() else {
+            return Err(self.fail("a commit was given up half-way"));
+        };
+        let done = journal.write_in_place(self).await;
+        *self.journal() = Some(journal);
+        done.map_err(|error| self.fail(&error.to_string()))
+    }
+
     /// Has a batch that is sealed survive. Who has sealed it has the gate.
     async fn make_durable(&self, sealed: Sealed, passed: Passed) -> Result<(), FsError> {
         let is_of_firmware = self.state().superblock.personality.needs_transactions();

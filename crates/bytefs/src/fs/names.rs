@@ -2,7 +2,7 @@
 
 use super::FileSystem;
 use crate::dir::{Found, check_name};
-use crate::layout::{Extent, Inode, Mode};
+use crate::layout::{Extent, Inode, Mode, Personality};
 use crate::tx::{Done, Tx};
 use crate::{Attr, Caller, DirEntry, FileKind, FsError, Ino, Rename, Timestamp};
 use port::{Clock, Device};
@@ -99,10 +99,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     ) -> Result<Attr, FsError> {
         let kind = FileKind::Directory;
         let mode = Mode { kind, permissions };
-        self.make(caller, parent, name, mode, |_, _, inode| {
+        self.make(caller, parent, name, mode, |tx, ino, inode| {
             inode.links = 2;
             inode.parent = parent;
-            Ok(())
+            match tx.state.superblock.personality {
+                Personality::Ext4Like => tx.add_first_page(ino, inode),
+                _ => Ok(()),
+            }
         })
         .await
     }

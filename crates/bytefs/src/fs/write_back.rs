@@ -290,12 +290,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 node.persisted = node.persisted.max(posted);
             }
         }
+        self.flush_unless_since(asked).await
+    }
+
+    /// Waits until what the block port was answered for survives a power cut; a barrier of the
+    /// journal that was asked for later than this one has done it for contents too.
+    async fn flush_unless_since(&self, asked: u64) -> Result<(), FsError> {
         let is_flushed = {
             let state = self.state();
-            state.segments.is_some() && state.barriers.1 > asked
+            state.writes_blocks && state.barriers.1 > asked
         };
         match is_flushed {
-            // The record's flush was for the contents too.
             true => Ok(()),
             false => self.flush_blocks().await,
         }
@@ -373,6 +378,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Err(error) => return Err(error),
             }
         }
+        let asked = self.state().barriers.0;
         if older_than.is_none() {
             self.checkpoint().await?;
         } else if !self.beat().await? {
@@ -383,7 +389,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let done = self.device.persist().await;
             done.map_err(|error| self.fail(&error.to_string()))?;
         }
-        self.flush_blocks().await
+        self.flush_unless_since(asked).await?;
+        match older_than {
+            None => self.write_in_place().await,
+            Some(_) => Ok(()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::gate::join_all;
 use crate::layout::{BLOCK, Geometry, get_u32, get_u64, put_u32, put_u64, sum};
 use crate::state::batch::Sealed;
 use crate::stats::Class;
-use port::{Acknowledge, Clock, Device, DeviceError};
+use port::{Acknowledge, Clock, Device, DeviceError, PersistenceDomain};
 use std::collections::BTreeMap;
 use units::ByteAddr;
 
@@ -68,7 +68,11 @@ impl BlockJournal {
         fs.spend(fs.costs.request).await;
         fs.device.write_blocks(at, bytes, when).await?;
         fs.spend(fs.costs.switch).await;
-        fs.state().counters.class(class).blocks_written += bytes.len() as u64;
+        let mut state = fs.state();
+        state.counters.class(class).blocks_written += bytes.len() as u64;
+        // The kernel asks for none where nothing is volatile.
+        let is_asked = fs.shape.block_domain == PersistenceDomain::Flash;
+        state.counters.0.flushes += u64::from(when == Acknowledge::Durable && is_asked);
         Ok(())
     }
 
@@ -143,13 +147,13 @@ impl BlockJournal {
         put_u32(&mut end, 16, sum(&record));
         // Each block is summed, and copied if the next transaction changes it.
         fs.spend(fs.costs.page * blocks.len() as u64).await;
-        // Data, which this makes seen, is durable before; the end of the record behind its rest.
-        fs.barrier().await?;
         // In one piece, or in two around the end of the area.
         let whole = ((self.room() - self.head) as usize * BLOCK).min(record.len());
         let (first, rest) = record.split_at(whole);
         let parts = [(self.place(self.head), first), (self.place(0), rest)];
         Self::write_all(fs, &parts, Class::Journal).await?;
+        // One flush, as JBD2's: the record, and the data that it makes seen, are durable before the
+        // block that makes it count.
         fs.barrier().await?;
         let at = self.place(self.head + needed - 1);
         Self::write(fs, at, &end, Class::Journal, Acknowledge::Durable).await?;
@@ -180,6 +184,24 @@ impl BlockJournal {
         self.tail = self.head;
         self.oldest = self.sequence;
         self.write_first(fs).await?;
+        fs.state().checkpoint.clear();
+        Ok(())
+    }
+
+    /// Writes what the journal has to its place, and leaves the journal as it is: at a sync of
+    /// everything the kernel writes back the device's own pages, too. Nobody waits for a flush;
+    /// after a power cut the journal still has it all.
+    pub async fn write_in_place<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), DeviceError> {
+        let blocks = fs.state().checkpoint.clone();
+        let parts: Vec<_> = blocks
+            .iter()
+            .map(|(block, data)| (address(*block), &data[..]))
+            .collect();
+        Self::write_all(fs, &parts, Class::Metadata).await?;
+        // Only commits put something there, and none is under way.
         fs.state().checkpoint.clear();
         Ok(())
     }

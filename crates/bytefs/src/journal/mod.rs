@@ -84,6 +84,17 @@ impl Journal {
         }
     }
 
+    /// Writes metadata to its place that only the journal has, where a sync of everything does.
+    pub async fn write_in_place<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), DeviceError> {
+        match self {
+            Self::Blocks(journal) => journal.write_in_place(fs).await,
+            Self::Firmware | Self::Lines(_) | Self::Segments => Ok(()),
+        }
+    }
+
     /// Leaves nothing to be replayed.
     pub async fn close<D: Device, C: Clock>(
         &mut self,

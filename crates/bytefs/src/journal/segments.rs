@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::state::batch::Sealed;
 use crate::stats::Class;
 use core::ops::Range;
-use port::{Acknowledge, Clock, Device, DeviceError};
+use port::{Acknowledge, Clock, Device, DeviceError, PersistenceDomain};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -218,6 +218,8 @@ async fn checkpoint<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result<(), De
     fs.spend(fs.costs.switch).await;
     let mut state = fs.state();
     state.counters.class(Class::Journal).blocks_written += BLOCK as u64;
+    let is_asked = fs.shape.block_domain == PersistenceDomain::Flash;
+    state.counters.0.flushes += u64::from(is_asked);
     if let Some(segments) = &mut state.segments {
         segments.end_checkpoint(&pack);
     }
