@@ -53,7 +53,7 @@ def test_random_operations_of_fsx_are_right(here: Path, tmp_path: Path, mapped: 
 
 @needs_fuse
 @pytest.mark.skipif(shutil.which("stress-ng") is None, reason="no stress-ng")
-def test_stressors_of_many_system_calls_find_nothing_wrong(here: Path) -> None:
+def test_stressors_of_many_system_calls_find_nothing_wrong(here: Path, tmp_path: Path) -> None:
     # Each ends with its amount of work, or after three seconds: both are right.
     amounts = {
         "access": 5,
@@ -77,7 +77,10 @@ def test_stressors_of_many_system_calls_find_nothing_wrong(here: Path) -> None:
     sizes = ("--hdd-bytes", "2M", "--fallocate-bytes", "2M", "--seek-size", "1M")
     more = ("--verify", "--timeout", "3")
     words = ("stress-ng", "--temp-path", str(here), *one, *work, *sizes, *more)
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
+    # It leaves files in its working directory too.
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
+    )
     said = done.stdout + done.stderr
     assert done.returncode == 0 and "successful run completed" in said, said
     assert "finished prematurely" not in said and "aborted" not in said, said
