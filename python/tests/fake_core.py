@@ -236,6 +236,14 @@ class CrashLab:
     """The crash lab has no stand-in: its tests run the real one."""
 
 
+class FsCrashLab:
+    """As `CrashLab`."""
+
+
+def fs_crash_repeat(text: str) -> str:
+    raise CrashError(f"{text!r} is run by the real core only")
+
+
 def crash_replay(text: str) -> str:
     raise CrashError(f"{text!r} is run by the real core only")
 

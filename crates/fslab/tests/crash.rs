@@ -92,8 +92,8 @@ fn f2fs_like_survives_every_cut() {
     check_other(Personality::F2fsLike, small_drive().unwrap());
 }
 
-/// A full file was overwritten here and there, so that segments are half full. That the sequence has
-/// them cleaned is not asked (`bytefs/tests/segments.rs` asks it, without cuts).
+/// A full file was overwritten here and there, so that segments are half full. That the sequence
+/// has them cleaned is not asked (`bytefs/tests/segments.rs` asks it, without cuts).
 #[test]
 fn f2fs_like_survives_every_cut_on_a_full_file_that_was_overwritten() {
     let campaign = other(Personality::F2fsLike, small_drive().unwrap(), 1);

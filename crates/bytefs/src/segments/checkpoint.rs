@@ -1,8 +1,8 @@
 //! A checkpoint: the table of places as it is at one moment, in blocks of the table or in a journal
 //! of a few places beside, and a pack that makes it count (F2FS §2.5, §3.4).
 //!
-//! A block of the table has two copies; that one is written that does not count. The pack says which
-//! do; its last block is written when everything else is durable. Packs take turns.
+//! A block of the table has two copies; that one is written that does not count. The pack says
+//! which do; its last block is written when everything else is durable. Packs take turns.
 
 use super::{Log, Moved, Segments};
 use crate::layout::{

@@ -123,7 +123,8 @@ impl Segments {
     }
 }
 
-/// A block of the record `number` behind a checkpoint: its node, chunk, count of blocks, next place.
+/// A block of the record `number` behind a checkpoint: its node, chunk, count of blocks, next
+/// place.
 fn decode(block: &[u8], version: u64, number: u64, index: u32) -> Option<(u32, &[u8], u32, u32)> {
     let head = &block[HEAD..];
     let is_mine = get_u32(head, 0) == MAGIC
