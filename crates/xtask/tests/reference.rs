@@ -28,16 +28,27 @@ fn the_generated_pages_are_fresh() {
 #[test]
 fn the_page_on_fidelity_names_every_switch_and_no_other() {
     let text = std::fs::read_to_string(root().join("docs/fidelity.md")).unwrap();
-    let tables = text.lines().filter(|line| line.starts_with('|'));
-    let words: BTreeSet<&str> = tables
-        .flat_map(|line| line.split('`').skip(1).step_by(2))
-        .filter(|word| word.contains('_') && !word.contains('.'))
-        .collect();
+    let (of_simulator, of_loads) = text.split_once("\n## ByteFS\n").unwrap();
     let switches: BTreeSet<&str> = sim::config::fidelity::SWITCHES
         .iter()
         .map(|switch| switch.name)
         .collect();
-    assert_eq!(words, switches);
+    assert_eq!(named_in_tables(of_simulator), switches);
+    // Those of a paper of loads are its own.
+    let own = root().join("python/entresol/papers/bytefs/switches.toml");
+    let own = std::fs::read_to_string(own).unwrap();
+    let names = own.lines().filter_map(|line| line.strip_prefix('['));
+    let names: BTreeSet<&str> = names.map(|name| name.trim_end_matches(']')).collect();
+    assert_eq!(named_in_tables(of_loads), names);
+}
+
+/// What looks like the name of a switch in the tables of a page.
+fn named_in_tables(text: &str) -> BTreeSet<&str> {
+    let tables = text.lines().filter(|line| line.starts_with('|'));
+    let words = tables.flat_map(|line| line.split('`').skip(1).step_by(2));
+    words
+        .filter(|word| word.contains('_') && !word.contains('.'))
+        .collect()
 }
 
 #[test]
