@@ -54,7 +54,7 @@ def test_random_operations_of_fsx_are_right(here: Path, tmp_path: Path, mapped: 
 @needs_fuse
 @pytest.mark.skipif(shutil.which("stress-ng") is None, reason="no stress-ng")
 def test_stressors_of_many_system_calls_find_nothing_wrong(here: Path, tmp_path: Path) -> None:
-    # Each ends with its amount of work, or after three seconds: both are right.
+    # Each ends with its amount of work, or after three seconds; what is verified is the same.
     amounts = {
         "access": 5,
         "aio": 20,
