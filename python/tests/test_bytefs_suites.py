@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -54,29 +55,32 @@ def test_random_operations_of_fsx_are_right(here: Path, tmp_path: Path, mapped: 
 @needs_fuse
 @pytest.mark.skipif(shutil.which("stress-ng") is None, reason="no stress-ng")
 def test_stressors_of_many_system_calls_find_nothing_wrong(here: Path, tmp_path: Path) -> None:
-    # Each ends with its amount of work, or after three seconds; what is verified is the same.
+    # Each ends with its amount of work. An option for the amount is of the stressor before it.
     amounts = {
-        "access": 5,
-        "aio": 20,
-        "chmod": 20,
-        "fallocate": 3,
-        "fcntl": 50,
-        "flock": 20,
-        "getdent": 20,
-        "hdd": 5,
-        "lockf": 20,
-        "open": 50,
-        "rename": 50,
-        "seek": 50,
-        "splice": 20,
-        "utime": 100,
+        "access": 50,
+        "aio": 500,
+        "chmod": 100,
+        "fallocate": 30,
+        "fcntl": 500,
+        "flock": 500,
+        "getdent": 500,
+        "hdd": 50,
+        "lockf": 500,
+        "open": 500,
+        "rename": 500,
+        "seek": 200,
+        "splice": 500,
+        "utime": 500,
         "xattr": 1,
     }
-    work = [word for name, count in amounts.items() for word in (f"--{name}-ops", str(count))]
-    one = [word for name in amounts for word in (f"--{name}", "1")]
+    work = [
+        word
+        for name, count in amounts.items()
+        for word in (f"--{name}", "1", f"--{name}-ops", str(count))
+    ]
     sizes = ("--hdd-bytes", "2M", "--fallocate-bytes", "2M", "--seek-size", "1M")
-    more = ("--verify", "--timeout", "3")
-    words = ("stress-ng", "--temp-path", str(here), *one, *work, *sizes, *more)
+    more = ("--verify", "--metrics-brief", "--timeout", "200")
+    words = ("stress-ng", "--temp-path", str(here), *work, *sizes, *more)
     # It leaves files in its working directory too.
     done = subprocess.run(
         words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
@@ -84,6 +88,10 @@ def test_stressors_of_many_system_calls_find_nothing_wrong(here: Path, tmp_path:
     said = done.stdout + done.stderr
     assert done.returncode == 0 and "successful run completed" in said, said
     assert "finished prematurely" not in said and "aborted" not in said, said
+    for name, count in amounts.items():
+        # Not more by much: one that goes on past its amount would go on for ever.
+        (finished,) = re.findall(rf"metrc: \[\d+\] {name} +(\d+) ", said)
+        assert count <= int(finished) <= 2 * count, said
     assert list(here.iterdir()) == []
 
 
