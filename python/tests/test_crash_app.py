@@ -108,3 +108,25 @@ def test_what_cannot_be_tried_is_one_sentence(entresol_command: Entresol, tmp_pa
         assert done.code == 2 and part in one_line(done), done.err
     done = entresol_command("crash", "app", *SMALL, "--check", "/bin/false", "--", *program)
     assert done.code == 1 and "without any power cut" in done.err
+
+
+def test_what_was_found_is_told_when_it_is_interrupted(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    program, _ = words("naive", "append")
+    judged = tmp_path / "judged"
+    # The first state behind a cut is not sound, and at the next one somebody presses Ctrl-C.
+    check = tmp_path / "check"
+    check.write_text(
+        f'''#!/bin/sh
+test -n "$ENTRESOL_OPERATION" || exit 0
+test ! -e {judged} || {{ kill -INT $PPID; exit 0; }}
+touch {judged}
+exit 1
+'''
+    )
+    check.chmod(0o755)
+    done = entresol_command("crash", "app", "--check", check, *SMALL, "--", *program)
+    assert done.code == 130 and done.out == ""
+    assert "the check ends with 1" in done.err
+    assert "tries: 1 of" in done.err and "are not sound" in done.err

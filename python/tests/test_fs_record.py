@@ -132,3 +132,13 @@ def test_a_program_that_fails_leaves_no_recording(
         done = entresol_command("fs", "record", "-o", made, "--", *program)
         assert done.code == code and done.err.count("\n") == 1
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_that_leaves_a_process_is_told_so(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    made = tmp_path / "p.rec"
+    program = ("sh", "-c", "exec 3>{}/file; sleep 3 & exit 0")
+    done = entresol_command("fs", "record", "-o", made, "--", *program)
+    assert done.code == 2 and not made.exists()
+    assert "sh: has left a process that still has files of the recording open" in one_line(done)

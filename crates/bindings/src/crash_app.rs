@@ -5,7 +5,7 @@ use crate::{ConfigError, EntresolError};
 use bytefs::{FormatOptions, Timestamp};
 use device::config::Layer;
 use device::{DeviceConfig, Image};
-use fslab::app::{AppError, Cuts, Limits, Shown, State, keep, on_copy, on_new, visible};
+use fslab::app::{AppError, Cuts, Limits, Shown, State, Step, keep, on_copy, on_new, visible};
 use fslab::load::{Scale, scaled};
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -143,12 +143,18 @@ impl CrashApp {
 #[pymethods]
 impl CrashApp {
     /// Goes on to the next state; what it is, as JSON, or nothing if there is none.
-    fn advance(&self, py: Python<'_>) -> Option<String> {
-        py.detach(|| {
-            let mut inner = self.inner();
-            inner.state = inner.cuts.next_state();
-            inner.state.as_ref().map(|state| state.json().to_string())
-        })
+    fn advance(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        loop {
+            py.check_signals()?;
+            let step = py.detach(|| self.inner().cuts.step());
+            self.inner().state = match step {
+                Step::Looking => continue,
+                Step::Found(state) => Some(*state),
+                Step::Over => None,
+            };
+            let inner = self.inner();
+            return Ok(inner.state.as_ref().map(|state| state.json().to_string()));
+        }
     }
 
     /// Mounts the state at a directory while `judge` looks at it.

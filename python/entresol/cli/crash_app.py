@@ -200,8 +200,12 @@ class _Trial:
                 "{} among its words stands for the directory."
             )
         self._judge_whole(crashes, tally["output_bytes"])
-        while (state := crashes.advance()) is not None:
-            self._judge(crashes, state)
+        try:
+            while (state := crashes.advance()) is not None:
+                self._judge(crashes, state)
+        except BaseException:
+            self._tell_unfinished(crashes.tally())
+            raise
         tally = crashes.tally()
         if options.get("at") is not None and tally["states"] == 0:
             raise UserError(
@@ -209,6 +213,17 @@ class _Trial:
                 "its requests are not the same each time."
             )
         return tally | {"failures": self.failures}
+
+    def _tell_unfinished(self, tally: Json) -> None:
+        """What was found until something ended the search."""
+        found = len(self.failures)
+        for state in self.failures[:SHOWN]:
+            _print_failure(state, err=True)
+        typer.echo(
+            f"ended early, after {tally['tries']:,} tries: {found:,} of {tally['states']:,} states "
+            "so far are not sound",
+            err=True,
+        )
 
     def _execute(self, program: Sequence[str]) -> None:
         words = [word.replace(PLACE, str(self.directory)) for word in program]
@@ -323,12 +338,12 @@ def _print(result: Json, keep: Path | None) -> None:
     typer.echo(f"{len(failures):,} of {result['states']:,} are not sound; {again}; {kept}")
 
 
-def _print_failure(state: Json) -> None:
-    typer.echo(f"{state['operation']}.{state['try']}: {state['place']}")
+def _print_failure(state: Json, *, err: bool = False) -> None:
+    typer.echo(f"{state['operation']}.{state['try']}: {state['place']}", err=err)
     synced = state["synced"] or "nothing was synced"
     syncing = f"; under way: {state['syncing']}" if state["syncing"] else ""
-    typer.echo(f"    last answered: {synced}{syncing}")
+    typer.echo(f"    last answered: {synced}{syncing}", err=err)
     lines = state["acknowledged"].splitlines()
     said = f", the last line {lines[-1]!r}" if lines else ""
-    typer.echo(f"    acknowledged: {state['acknowledged_bytes']:,} B of output{said}")
-    typer.echo(f"    {state['why']}")
+    typer.echo(f"    acknowledged: {state['acknowledged_bytes']:,} B of output{said}", err=err)
+    typer.echo(f"    {state['why']}", err=err)

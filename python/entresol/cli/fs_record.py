@@ -18,7 +18,7 @@ import typer
 from entresol import cloning, core, study
 from entresol.cli import serving
 from entresol.cli.fs_tables import latencies, overview
-from entresol.cli.mount import unmount
+from entresol.cli.mount import Busy, unmount
 from entresol.cli.options import ConfigOption, JsonOption, SetOption
 from entresol.core import Json
 from entresol.errors import Failed, UserError, did_you_mean
@@ -101,7 +101,13 @@ def _record(scratch: Path, program: Sequence[str], image: Path | None, output: P
         except OSError as error:
             codes.append(error)
         finally:
-            unmount(directory, lazy=False)
+            try:
+                unmount(directory, lazy=False)
+            except Busy:
+                raise UserError(
+                    f"{words[0]}: has left a process that still has files of the recording open; "
+                    "record a program that waits for what it starts."
+                ) from None
 
     options: Json = {
         "allow_other": False,

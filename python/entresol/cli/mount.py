@@ -248,8 +248,12 @@ def _has_ended(process: int) -> bool:
     return has_ended
 
 
+class Busy(UserError):
+    """Somebody has a file of the mount open."""
+
+
 def unmount(place: Path, *, lazy: bool) -> None:
-    """Takes a mount away, as the user who has made it."""
+    """Takes a mount away, as the user who has made it; `Busy` if it is in use."""
     if os.geteuid() == 0:
         words = ["umount", *(["-l"] if lazy else []), "--", str(place)]
     else:
@@ -260,5 +264,5 @@ def unmount(place: Path, *, lazy: bool) -> None:
     if done.returncode == 0:
         return
     if "busy" in done.stderr.lower():
-        raise UserError(f"{place}: is in use; close what is open in it, or give --lazy.")
+        raise Busy(f"{place}: is in use; close what is open in it, or give --lazy.")
     raise Failed(f"{place}: cannot be unmounted: {done.stderr.strip()}")

@@ -99,6 +99,17 @@ pub struct Cuts {
     tally: Tally,
 }
 
+/// What came of one try.
+#[derive(Debug)]
+pub enum Step {
+    /// A state that nobody has seen yet.
+    Found(Box<State>),
+    /// Nothing new.
+    Looking,
+    /// There is nothing left to try.
+    Over,
+}
+
 impl Cuts {
     /// The cuts of a trial.
     pub fn new(trial: Trial, limits: Limits) -> Self {
@@ -147,19 +158,21 @@ impl Cuts {
         power.image_with(|_, _| true)
     }
 
-    /// The next state that nobody has seen yet.
-    pub fn next_state(&mut self) -> Option<State> {
-        loop {
-            if let Some(state) = self.more.pop_front() {
-                return Some(state);
-            }
-            if let Some((number, what)) = self.waiting.pop_front() {
-                self.try_one(number, &what);
-                continue;
-            }
-            let moment = self.moments.pop_front()?;
-            self.enter(moment);
+    /// Tries one thing that a power cut may leave. A search for the next new state may take
+    /// thousands of these; who wants to be interrupted looks up between them.
+    pub fn step(&mut self) -> Step {
+        if let Some(state) = self.more.pop_front() {
+            return Step::Found(Box::new(state));
         }
+        if let Some((number, what)) = self.waiting.pop_front() {
+            self.try_one(number, &what);
+            return Step::Looking;
+        }
+        let Some(moment) = self.moments.pop_front() else {
+            return Step::Over;
+        };
+        self.enter(moment);
+        Step::Looking
     }
 
     /// Goes on to a moment.

@@ -16,7 +16,7 @@ mod noting;
 mod running;
 mod shown;
 
-pub use cuts::{Cuts, Limits, Moment, State, Tally};
+pub use cuts::{Cuts, Limits, Moment, State, Step, Tally};
 pub use keep::keep;
 pub use notes::{Notes, Trial};
 pub use noting::Noting;
