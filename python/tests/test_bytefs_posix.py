@@ -330,6 +330,14 @@ def test_privileges_go_when_others_write_or_the_owner_changes(here: Path) -> Non
     assert after("os.truncate(f, 5)") == 0o777
     assert after("os.posix_fallocate(os.open(f, os.O_RDWR), 0, 20)") == 0o777
     assert after("os.open(f, os.O_RDONLY)") == 0o6777
+    # The group's bit stays where the group cannot execute, unless others than the group change it.
+    for group, left in ((NOBODY, 0o2767), (4242, 0o767)):
+        os.chown(file, NOBODY, group)
+        file.chmod(0o6767)
+        script = "import os, sys; os.posix_fallocate(os.open(sys.argv[1], os.O_RDWR), 0, 20)"
+        assert as_nobody(script, file) == ""
+        assert file.stat().st_mode & 0o7777 == left
+    file.chmod(0o6777)
     os.chown(file, 0, 0)
     assert file.stat().st_mode & 0o7777 == 0o777
     file.chmod(0o6777)

@@ -11,6 +11,9 @@ use std::future::Future;
 use units::{Bytes, Picos, Time};
 use vtime::Machine;
 
+/// Bytes of the largest file.
+const MOST: u64 = 1 << 60;
+
 struct NoClock;
 
 impl Clock for NoClock {
@@ -93,6 +96,15 @@ async fn make<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result<()> {
         .await?;
     fs.fallocate(&me, sparse, Allocate::KeepSize, 0, 1 << 16)
         .await?;
+    let farthest = fs.create(&me, root, b"farthest", 0o644).await?.ino;
+    fs.write(&me, farthest, MOST - 1, b"z", WriteOptions::default())
+        .await?;
+    for at in [MOST, i64::MAX as u64 - 1] {
+        let beyond = fs
+            .write(&me, farthest, at, b"z", WriteOptions::default())
+            .await;
+        assert_eq!(beyond, Err(FsError::TooLarge));
+    }
     let open = fs.create(&me, root, b"open", 0o644).await?.ino;
     fs.write(&me, open, 0, &[1; 10_000], WriteOptions::default())
         .await?;
@@ -129,7 +141,7 @@ async fn look<D: Device, C: Clock>(fs: &FileSystem<D, C>, is_after: bool) -> Res
     assert_eq!(&read[..100], &[0; 100]);
     assert!(read[100..] == bytes[..]);
     assert_eq!(names(fs, dir).await.len(), 2 + 1 + 200 + 1);
-    assert_eq!(names(fs, root).await.len(), 2 + 4);
+    assert_eq!(names(fs, root).await.len(), 2 + 5);
     let link = fs.lookup(root, b"link").await?;
     assert_eq!(fs.readlink(link.ino).await?, b"dir/file");
     assert_eq!(fs.lookup(dir, b"moved").await?.ino, attr.ino);
@@ -139,6 +151,9 @@ async fn look<D: Device, C: Clock>(fs: &FileSystem<D, C>, is_after: bool) -> Res
     assert_eq!(fs.seek(sparse.ino, 0, Seek::Data).await?, 1 << 40);
     assert_eq!(fs.read(sparse.ino, 1 << 40, 10, false).await?, b"far");
     assert_eq!(fs.read(sparse.ino, 100, 10, false).await?, [0; 10]);
+    let farthest = fs.lookup(root, b"farthest").await?;
+    assert_eq!(farthest.size, MOST);
+    assert_eq!(fs.read(farthest.ino, MOST - 1, 2, false).await?, b"z");
     let cut = fs.lookup(root, b"cut").await?;
     let mut expected = vec![0; 9_000];
     expected[4_500..5_000].fill(3);
@@ -175,7 +190,7 @@ async fn all<D: Device, C: Clock>(device: D, clocks: [C; 3], personality: Person
     let device = fs.into_device();
     let report = bytefs::check(&device, false).await.unwrap();
     assert!(report.is_clean() && !report.was_recovered, "{report:?}");
-    assert_eq!((report.directories, report.files), (2, 1 + 200 + 1 + 2));
+    assert_eq!((report.directories, report.files), (2, 1 + 200 + 1 + 3));
     let fs = FileSystem::mount(device, third, small).await.unwrap();
     look(&fs, true).await.unwrap();
     let me = caller();
@@ -186,7 +201,7 @@ async fn all<D: Device, C: Clock>(device: D, clocks: [C; 3], personality: Person
         }
     }
     fs.rmdir(&me, Ino::ROOT, b"dir").await.unwrap();
-    for name in [&b"link"[..], b"sparse", b"cut"] {
+    for name in [&b"link"[..], b"sparse", b"farthest", b"cut"] {
         fs.unlink(&me, Ino::ROOT, name).await.unwrap();
     }
     fs.sync().await.unwrap();

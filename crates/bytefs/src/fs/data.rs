@@ -32,8 +32,7 @@ const PAGE: u64 = BLOCK as u64;
 type Part = (ByteAddr, core::ops::Range<usize>);
 
 /// Bytes of the largest file.
-pub(super) const MOST_BYTES: u64 = i64::MAX as u64;
-const _: () = assert!(MOST_BYTES / PAGE < MOST_PAGES * PAGE);
+pub(super) const MOST_BYTES: u64 = MOST_PAGES * PAGE;
 
 /// What a read still needs.
 enum Need {

@@ -199,9 +199,16 @@ pub(super) async fn allocate<D: Device>(
     size: u64,
 ) -> Result<(), FsError> {
     fs.fallocate(caller, ino, how, at, size).await?;
-    if caller.uid != 0 && fs.getattr(ino).await?.permissions & SET_ID != 0 {
+    if caller.uid == 0 {
+        return Ok(());
+    }
+    let attr = fs.getattr(ino).await?;
+    if attr.permissions & SET_ID != 0 {
+        // The group's bit of a file that it cannot execute stays for those who are of the group.
+        let is_of_group = caller.gid == attr.gid;
         let set = SetAttr {
-            kill_privileges: true,
+            kill_privileges: is_of_group,
+            permissions: (!is_of_group).then_some(attr.permissions & !SET_ID),
             ..SetAttr::default()
         };
         fs.setattr(caller, ino, set).await?;

@@ -7,7 +7,7 @@ use crate::BlockNo;
 pub const SLOTS_OF_INODE: usize = 2;
 /// Slots for extents in a block of them, behind its first line.
 pub const SLOTS_OF_BLOCK: usize = (LINES - 1) * LINE / Extent::BYTES;
-/// Pages of the largest file: offsets of pages have 48 bits, of bytes 63.
+/// Pages of the largest file, of 1 EiB: offsets of pages have 48 bits.
 pub const MOST_PAGES: u64 = 1 << 48;
 
 const UNWRITTEN: u32 = 1 << 31;
