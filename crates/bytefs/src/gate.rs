@@ -1,7 +1,7 @@
 //! What tasks wait for beside the device: each other.
 
 use core::future::Future;
-use core::pin::Pin;
+use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,6 +120,95 @@ impl Drop for Passed {
     }
 }
 
+/// Tells those who wait for it that something has changed.
+#[derive(Clone, Default)]
+pub(crate) struct Bell(Arc<Mutex<Waiters>>);
+
+#[derive(Default)]
+struct Waiters {
+    next: u64,
+    waiting: Vec<(u64, Waker)>,
+}
+
+impl Bell {
+    /// Something has changed: everybody looks.
+    pub fn ring(&self) {
+        let waiting = core::mem::take(&mut self.waiters().waiting);
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Waits until there is something to be seen, looking now and whenever it rings.
+    pub fn until<T, F: FnMut() -> Option<T> + Unpin>(&self, look: F) -> Until<F> {
+        Until {
+            bell: self.clone(),
+            look,
+            number: None,
+        }
+    }
+
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who looks whenever a bell rings.
+pub(crate) struct Until<F> {
+    bell: Bell,
+    look: F,
+    number: Option<u64>,
+}
+
+impl<T, F: FnMut() -> Option<T> + Unpin> Future for Until<F> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        // Before it looks: what changes meanwhile in another thread rings for it.
+        let bell = self.bell.clone();
+        {
+            let mut waiters = bell.waiters();
+            let number = match self.number {
+                Some(number) => number,
+                None => {
+                    waiters.next += 1;
+                    waiters.next
+                }
+            };
+            self.number = Some(number);
+            let place = waiters.waiting.iter_mut().find(|(of, _)| *of == number);
+            match place {
+                Some((_, waker)) => waker.clone_from(context.waker()),
+                None => waiters.waiting.push((number, context.waker().clone())),
+            }
+        }
+        match (self.look)() {
+            Some(seen) => Poll::Ready(seen),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<F> Drop for Until<F> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let mut waiters = self.bell.waiters();
+            waiters.waiting.retain(|(of, _)| *of != number);
+        }
+    }
+}
+
+/// What one of two futures gives first; the other one is dropped. The first is asked first.
+pub(crate) async fn either<T>(
+    first: impl Future<Output = T>,
+    second: impl Future<Output = T>,
+) -> T {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    core::future::poll_fn(move |context| match first.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(value),
+        Poll::Pending => second.as_mut().poll(context),
+    })
+    .await
+}
+
 /// All of several futures, polled in order until each is done.
 pub(crate) async fn join_all<F: Future + Unpin>(futures: Vec<F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.into_iter().map(Some).collect();
@@ -149,7 +238,7 @@ pub(crate) async fn join_all<F: Future + Unpin>(futures: Vec<F>) -> Vec<F::Outpu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::pin::pin;
+    use core::cell::Cell;
 
     #[test]
     fn who_comes_first_passes_first_and_who_gives_up_is_left_out() {
@@ -174,6 +263,50 @@ mod tests {
         };
         assert!(gate.is_closed());
         drop(last);
+        assert!(!gate.is_closed());
+    }
+
+    #[test]
+    fn who_waits_for_a_bell_sees_what_changes_and_who_goes_is_forgotten() {
+        let (bell, number) = (Bell::default(), Cell::new(1));
+        let mut context = Context::from_waker(Waker::noop());
+        let two = || (number.get() >= 2).then_some(number.get());
+        let mut first = Box::pin(bell.until(two));
+        let mut second = Box::pin(bell.until(two));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        // A poll too many does not put it there twice.
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        assert_eq!(bell.waiters().waiting.len(), 2);
+        drop(first);
+        assert_eq!(bell.waiters().waiting.len(), 1);
+        bell.ring();
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        number.set(2);
+        bell.ring();
+        assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(2));
+        drop(second);
+        assert!(bell.waiters().waiting.is_empty());
+    }
+
+    #[test]
+    fn the_first_of_two_goes_before_the_second() {
+        let gate = Gate::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let one = async { 1 };
+        let mut both = pin!(either(one, async { 2 }));
+        assert_eq!(both.as_mut().poll(&mut context), Poll::Ready(1));
+        let passed = async {
+            drop(gate.pass().await);
+            1
+        };
+        let Poll::Ready(held) = pin!(gate.pass()).poll(&mut context) else {
+            panic!("nobody is before it");
+        };
+        let mut both = Box::pin(either(passed, async { 2 }));
+        assert_eq!(both.as_mut().poll(&mut context), Poll::Ready(2));
+        drop(both);
+        drop(held);
         assert!(!gate.is_closed());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::FileSystem;
 use crate::FsError;
-use crate::gate::Passed;
+use crate::gate::{Passed, either};
 use crate::state::batch::{BatchId, Sealed};
 use port::{Clock, Device};
 
@@ -25,41 +25,84 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Makes a batch durable, and all before it.
     pub(crate) async fn commit_through(&self, id: BatchId) -> Result<(), FsError> {
-        loop {
-            if self.state().committed >= id {
-                return Ok(());
-            }
-            // JBD2 has a thread of its own, that is woken and wakes who waits.
-            let by_thread = self.state().superblock.personality.commits_by_thread();
-            let waits = by_thread || self.commit_gate.is_closed();
-            let passed = self.commit_gate.pass().await;
-            let sealed = {
-                let mut state = self.state();
-                if let Some(reason) = &state.failed {
-                    return Err(FsError::Io(reason.clone()));
-                }
-                (state.committed < id && state.batch.id <= id).then(|| state.seal_batch())
-            };
-            let Some(sealed) = sealed else {
-                // It is durable, or somebody has written it and is about to have it count. Those
-                // who were waited for wake all at a time.
-                drop(passed);
-                if self.state().committed < id {
-                    drop(self.order_gate.pass().await);
-                }
-                self.spend(self.costs.switch).await;
-                continue;
-            };
-            if waits {
-                self.spend(self.costs.switch).await;
-            }
-            self.spend(self.costs.commit).await;
-            self.make_durable(sealed, passed).await?;
-            if by_thread {
-                self.spend(self.costs.switch).await;
-            }
+        if self.state().committed >= id {
             return Ok(());
         }
+        match self.turn(id).await? {
+            Turn::Sealed => {
+                self.until_durable(id).await?;
+                // Those who were waited for wake all at a time.
+                self.spend(self.costs.switch).await;
+                Ok(())
+            }
+            Turn::Mine { passed, waited } => self.seal_and_write(passed, waited).await,
+        }
+    }
+
+    /// Has a batch sealed, so that there is a new one with room. Its changes need not be durable
+    /// for that: whoever writes it goes on, or this one does, and others change something
+    /// meanwhile.
+    pub(super) async fn seal(&self, id: BatchId) -> Result<(), FsError> {
+        match self.turn(id).await? {
+            Turn::Sealed => {
+                self.spend(self.costs.switch).await;
+                Ok(())
+            }
+            Turn::Mine { passed, waited } => self.seal_and_write(passed, waited).await,
+        }
+    }
+
+    /// Waits until a batch is sealed by somebody, or may be by this one.
+    async fn turn(&self, id: BatchId) -> Result<Turn, FsError> {
+        let sealed = || {
+            let state = self.state();
+            if let Some(reason) = &state.failed {
+                return Some(Err(FsError::Io(reason.clone())));
+            }
+            (state.batch.id > id).then_some(Ok(Turn::Sealed))
+        };
+        let waited = self.commit_gate.is_closed();
+        let mine = async {
+            let passed = self.commit_gate.pass().await;
+            // Another thread may have sealed it since this one has looked.
+            let mine = Ok(Turn::Mine { passed, waited });
+            sealed().unwrap_or(mine)
+        };
+        either(self.progress.until(&sealed), mine).await
+    }
+
+    /// Waits until a batch that somebody has sealed is durable.
+    async fn until_durable(&self, id: BatchId) -> Result<(), FsError> {
+        let durable = || {
+            let state = self.state();
+            match (&state.failed, state.committed >= id) {
+                (_, true) => Some(Ok(())),
+                (Some(reason), false) => Some(Err(FsError::Io(reason.clone()))),
+                (None, false) => None,
+            }
+        };
+        self.progress.until(durable).await
+    }
+
+    /// Seals the running batch and makes it durable. Who does it has passed the gate.
+    async fn seal_and_write(&self, passed: Passed, waited: bool) -> Result<(), FsError> {
+        // JBD2 has a thread of its own. One that sleeps is woken; one that is busy goes on with
+        // the next batch by itself.
+        let by_thread = self.state().superblock.personality.commits_by_thread();
+        if by_thread != waited {
+            self.spend(self.costs.switch).await;
+        }
+        if let Some(reason) = self.failed() {
+            return Err(FsError::Io(reason));
+        }
+        // Not before: what is changed until now goes with it.
+        let sealed = self.state().seal_batch();
+        self.progress.ring();
+        self.make_durable(sealed, passed).await?;
+        if by_thread {
+            self.spend(self.costs.switch).await;
+        }
+        Ok(())
     }
 
     /// Brings metadata to its place that only the journal has, where a sync of everything does.
@@ -79,6 +122,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let is_of_firmware = self.state().superblock.personality.needs_transactions();
         let order;
         let given_up = GivenUp(Some(self));
+        self.spend(self.costs.commit).await;
         let done = if is_of_firmware {
             let (written, in_order) = self.write_transaction(&sealed).await;
             order = in_order;
@@ -117,8 +161,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         drop(state);
         drop(order);
+        self.progress.ring();
         Ok(())
     }
+}
+
+/// Whose turn it is to seal a batch.
+enum Turn {
+    /// Somebody has done it.
+    Sealed,
+    /// This one's, who has passed the gate, and whether he had to wait.
+    Mine { passed: Passed, waited: bool },
 }
 
 /// Somebody makes a batch durable. If he goes before he is done, the batch is lost, and nothing may

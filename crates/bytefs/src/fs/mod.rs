@@ -17,7 +17,7 @@ pub(crate) use mount::read_superblock;
 pub use sizes::MappedExtent;
 
 use crate::costs::CpuCosts;
-use crate::gate::Gate;
+use crate::gate::{Bell, Gate};
 use crate::journal::Journal;
 use crate::layout::BLOCK;
 use crate::state::State;
@@ -60,6 +60,8 @@ pub struct FileSystem<D, C> {
     /// Who makes a batch count has it. He has the other one until he gets it, so batches come in
     /// order; and where he gives that back, the next batch is written meanwhile.
     pub(crate) order_gate: Gate,
+    /// Rings when a batch is sealed, when one is durable, and when the file system fails.
+    progress: Bell,
     fresh_gate: Gate,
     cleaning_gate: Gate,
     loading: Mutex<FxHashMap<BlockNo, Gate>>,
@@ -135,6 +137,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     pub(crate) fn fail(&self, reason: &str) -> FsError {
         let mut state = self.state();
         state.failed.get_or_insert_with(|| reason.to_owned());
+        drop(state);
+        self.progress.ring();
         FsError::Io(reason.to_owned())
     }
 
@@ -308,10 +312,21 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// The running batch has no room: with segments that takes a checkpoint.
     async fn commit_full(&self) -> Result<(), FsError> {
-        if let Some(segments) = &mut self.state().segments {
-            segments.wants_checkpoint = true;
+        let id = {
+            let mut state = self.state();
+            match &mut state.segments {
+                Some(segments) => {
+                    segments.wants_checkpoint = true;
+                    None
+                }
+                // Freed blocks are given out again when that is durable.
+                None => (!state.batch.is_empty()).then_some(state.batch.id),
+            }
+        };
+        match id {
+            Some(id) => self.seal(id).await,
+            None => self.commit().await,
         }
-        self.commit().await
     }
 
     /// Waits until what the block port was answered for survives a power cut.

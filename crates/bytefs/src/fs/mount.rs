@@ -2,7 +2,7 @@
 
 use super::{FileSystem, address};
 use crate::costs::CpuCosts;
-use crate::gate::Gate;
+use crate::gate::{Bell, Gate};
 use crate::journal::Journal;
 use crate::layout::{
     self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, LINE, STATE_BLOCK, Superblock, get_u32, is_sealed,
@@ -155,6 +155,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             journal: Mutex::new(Some(journal)),
             commit_gate: Gate::default(),
             order_gate: Gate::default(),
+            progress: Bell::default(),
             fresh_gate: Gate::default(),
             cleaning_gate: Gate::default(),
             loading: Mutex::default(),

@@ -32,8 +32,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 };
                 (done.await.map(|()| Written(None)), order)
             }
-            lines => {
-                let options = TxOptions::reserving(lines as u32);
+            // It reserves no room, which would be a command more. At most one other transaction is
+            // open, whose lines are all written, so that it ends: the device never has to refuse
+            // this one for room (see the port's page).
+            _ => {
+                let options = TxOptions {
+                    may_split: false,
+                    ..TxOptions::default()
+                };
                 let written = async {
                     let tx = Transaction::begin(&self.device, options).await?;
                     self.write_batch(batch, tx.id()).await?;
