@@ -209,30 +209,34 @@ pub(crate) async fn either<T>(
     .await
 }
 
-/// All of several futures, polled in order until each is done.
+/// All of several futures: each is begun in order, and then waited for in order. Whoever wakes
+/// them wakes them often, and all of them would be looked at each time.
 pub(crate) async fn join_all<F: Future + Unpin>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut running: Vec<_> = futures.into_iter().map(Some).collect();
-    let mut done: Vec<_> = running.iter().map(|_| None).collect();
-    core::future::poll_fn(move |context| {
-        let mut is_over = true;
-        for (slot, output) in running.iter_mut().zip(&mut done) {
-            if let Some(future) = slot {
-                match Pin::new(future).poll(context) {
-                    Poll::Ready(value) => {
-                        *output = Some(value);
-                        *slot = None;
-                    }
-                    Poll::Pending => is_over = false,
-                }
-            }
-        }
-        if is_over {
-            Poll::Ready(done.iter_mut().filter_map(Option::take).collect())
-        } else {
-            Poll::Pending
-        }
+    let mut running = futures.into_iter();
+    let mut begun = Vec::with_capacity(running.len());
+    core::future::poll_fn(|context| {
+        begun.extend(running.by_ref().map(
+            |mut future| match Pin::new(&mut future).poll(context) {
+                Poll::Ready(value) => Begun::Over(value),
+                Poll::Pending => Begun::Running(future),
+            },
+        ));
+        Poll::Ready(())
     })
-    .await
+    .await;
+    let mut done = Vec::with_capacity(begun.len());
+    for one in begun {
+        done.push(match one {
+            Begun::Over(value) => value,
+            Begun::Running(future) => future.await,
+        });
+    }
+    done
+}
+
+enum Begun<F: Future> {
+    Running(F),
+    Over(F::Output),
 }
 
 #[cfg(test)]

@@ -216,6 +216,12 @@ impl Data {
 
     /// Programs a unit of a flash page from a place.
     fn program(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
+        if let PagePlace::Buffer(buffer) = from {
+            let page = self
+                .tables
+                .buffer(buffer, LineInPage::new(0), self.page_bytes);
+            return self.media.program(ppa, lpa, page);
+        }
         let mut bounce = std::mem::take(&mut self.bounce);
         bounce.copy_from_slice(self.page(from));
         self.media.program(ppa, lpa, &bounce);
@@ -286,6 +292,13 @@ impl DataPlane for Data {
         if from == PagePlace::Zero {
             self.page_mut(to).fill(0);
             return;
+        }
+        // A block write on its way in: in different memories, so nothing lies between.
+        if let (PagePlace::Host(id), PagePlace::Buffer(buffer)) = (from, to) {
+            let page = self.payloads.bytes(id, 0, self.page_bytes);
+            let size = page.len();
+            let target = self.tables.buffer_mut(buffer, LineInPage::new(0), size);
+            return target.copy_from_slice(page);
         }
         let mut bounce = std::mem::take(&mut self.bounce);
         bounce.copy_from_slice(self.page(from));

@@ -12,7 +12,7 @@
 //! other devices away.
 #![allow(unsafe_code)]
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{Advice, MmapMut, MmapOptions};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -103,6 +103,15 @@ impl Mapped {
     #[inline]
     pub fn bytes_mut(&mut self, at: usize, size: usize) -> &mut [u8] {
         &mut self.map[at..at + size]
+    }
+
+    /// Has the kernel make some of the file's pages ready to be stored into: all at once, where
+    /// each would have taken a fault of its own.
+    ///
+    /// # Errors
+    /// A kernel that cannot (Linux before 5.14); above all, that there is no room for them.
+    pub fn make_ready(&self, at: usize, size: usize) -> io::Result<()> {
+        self.map.advise_range(Advice::PopulateWrite, at, size)
     }
 
     /// Copies bytes from one place to another.

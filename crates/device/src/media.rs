@@ -9,6 +9,7 @@ use crate::layout::{HEADER_BYTES, Layout};
 use crate::mapped::Mapped;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use nix::unistd::{Whence, lseek};
 use std::fs::File;
 use std::io;
@@ -21,6 +22,8 @@ use units::{BlockAddr, Lpa, Ppa};
 pub struct Media {
     /// None: memory alone, which needs no room.
     file: Option<File>,
+    /// The file is on tmpfs: in memory, where a page that is there costs nothing to store into.
+    is_on_tmpfs: bool,
     map: Mapped,
     layout: Layout,
     /// By block: its pages have room on the disk.
@@ -42,8 +45,11 @@ impl Media {
     /// The file is locked, mapped, and has the length that the layout says.
     pub fn new(file: File, map: Mapped, layout: Layout) -> Self {
         assert_eq!(map.len(), layout.media_bytes, "the file has been checked");
+        let is_on_tmpfs =
+            fstatfs(&file).is_ok_and(|system| system.filesystem_type() == TMPFS_MAGIC);
         Self {
             file: Some(file),
+            is_on_tmpfs,
             map,
             layout,
             has_room: vec![false; layout.blocks],
@@ -55,6 +61,7 @@ impl Media {
         assert_eq!(map.len(), layout.media_bytes, "as long as the layout says");
         Self {
             file: None,
+            is_on_tmpfs: false,
             map,
             layout,
             has_room: vec![true; layout.blocks],
@@ -88,10 +95,16 @@ impl Media {
             return Ok(());
         };
         let (first, count) = (self.layout.first_page(block), self.layout.block_pages);
-        for (at, size) in [
+        let areas = [
             (self.layout.spare(first), count * HEADER_BYTES),
             (self.layout.physical_page(first), count * self.layout.page),
-        ] {
+        ];
+        let is_ready = |(at, size)| self.map.make_ready(at, size).is_ok();
+        if self.is_on_tmpfs && areas.into_iter().all(is_ready) {
+            self.has_room[block.index()] = true;
+            return Ok(());
+        }
+        for (at, size) in areas {
             let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
             fallocate(
                 file,

@@ -6,11 +6,12 @@ use crate::layout::{BLOCK, LINE, MOST_PAGES};
 use crate::segments::Segments;
 use crate::state::State;
 use crate::state::node::Node;
-use crate::state::pages::Page;
+use crate::state::pages::{Page, page_of};
 use crate::stats::Class;
 use crate::tx::Tx;
 use crate::{Attr, BlockNo, Caller, FileKind, FsError, Ino, WriteOptions};
 use port::{Acknowledge, Clock, Device};
+use std::collections::btree_map::Entry;
 use units::{ByteAddr, TxId};
 
 /// Pages of one read of the device.
@@ -213,9 +214,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if node.pages.contains_key(&at) {
                 continue;
             }
-            let mut copy = Box::new([0; BLOCK]);
-            copy.copy_from_slice(data);
-            let mut page = Page::new(copy, true);
+            let mut page = Page::new(page_of(data), true);
             // Behind the end lies what was there before: nobody may see it.
             let end = node.size.saturating_sub(at * PAGE).min(PAGE) as usize;
             if page.data[end..].iter().any(|byte| *byte != 0) {
@@ -633,23 +632,42 @@ fn copy_in(
     }
     for page in pages {
         let extent = extents.find(page);
-        let cached = node.pages.entry(page).or_insert_with(|| {
-            clock.add(ino, page);
-            // What has no place, or lies behind the end, is not what the device has.
-            Page::new(Box::new([0; BLOCK]), false)
-        });
+        let begin = at.max(page * PAGE);
+        let stop = end.min((page + 1) * PAGE);
+        let from = &data[(begin - at) as usize..(stop - at) as usize];
+        let cached = match node.pages.entry(page) {
+            Entry::Occupied(cached) => {
+                let cached = cached.into_mut();
+                let is_kept = if from.len() == BLOCK {
+                    cached.overwrite(from, compares)
+                } else {
+                    // Who writes whole pages has no use for what they were.
+                    let is_kept = compares && cached.keep_original();
+                    cached.data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
+                    is_kept
+                };
+                clock.duplicates += usize::from(is_kept);
+                cached
+            }
+            Entry::Vacant(place) => {
+                clock.add(ino, page);
+                let data = if from.len() == BLOCK {
+                    page_of(from)
+                } else {
+                    let mut data = Box::new([0; BLOCK]);
+                    data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
+                    data
+                };
+                // What has no place, or lies behind the end, is not what the device has.
+                place.insert(Page::new(data, false))
+            }
+        };
         cached.is_referenced = true;
-        // Who writes whole pages has no use for what they were.
-        clock.duplicates += usize::from(compares && cached.keep_original());
         if extent.is_none() && !cached.is_reserved {
             cached.is_reserved = true;
             node.reserved += 1;
             *reserved += 1;
         }
-        let begin = at.max(page * PAGE);
-        let stop = end.min((page + 1) * PAGE);
-        let from = &data[(begin - at) as usize..(stop - at) as usize];
-        cached.data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
         if node.dirty.is_empty() {
             node.dirty_since = caller.now;
         }

@@ -452,11 +452,18 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         return Before::Nothing;
     };
     // First only looked at: some must wait.
+    let mut changes: Vec<u64> = Vec::with_capacity(chosen.len());
     for at in &chosen {
-        let Some(page) = pages.get(at) else { continue };
-        let lines = page.changed().count_ones();
-        let goes_by_blocks = !by_bytes || lines >= BLOCK_LINES;
-        if goes_by_blocks && page.batch > committed {
+        let page = pages.get(at);
+        let changed = match by_bytes {
+            true => page.map_or(0, |page| page.changed(BLOCK_LINES)),
+            false => u64::MAX,
+        };
+        changes.push(changed);
+        if let Some(page) = page
+            && changed.count_ones() >= BLOCK_LINES
+            && page.batch > committed
+        {
             return Before::Commit(page.batch);
         }
     }
@@ -467,13 +474,12 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         ..Plan::default()
     };
     let mut homeless: Vec<u64> = Vec::new();
-    for at in chosen {
+    for (index, (at, changed)) in chosen.iter().copied().zip(changes).enumerate() {
         dirty.remove(&at);
         clock.dirty -= 1;
         let Some(page) = pages.get_mut(&at) else {
             continue;
         };
-        let changed = page.changed();
         let was_kept = page.original.take().is_some();
         clock.duplicates -= usize::from(was_kept);
         page.is_known = true;
@@ -482,7 +488,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         match extent {
             Some(extent) if extent.is_written => {
                 let block = extent.block_of(at);
-                if by_bytes && changed.count_ones() < BLOCK_LINES {
+                if changed.count_ones() < BLOCK_LINES {
                     for line in (0..LINES).filter(|line| changed >> line & 1 == 1) {
                         let mut copy = [0; LINE];
                         copy.copy_from_slice(&page.data[line * LINE..(line + 1) * LINE]);
@@ -490,16 +496,21 @@ fn plan(state: &mut State, ino: Ino) -> Before {
                         plan.lines.push((ByteAddr::new(place), copy, at));
                     }
                 } else {
-                    plan.add_block(block, &page.data);
+                    let run = run_of(&chosen[index..], extent.end());
+                    plan.add_block(block, &page.data, run);
                 }
             }
             Some(extent) => {
                 plan.converted.push(at);
-                plan.add_block(extent.block_of(at), &page.data);
+                let run = run_of(&chosen[index..], extent.end());
+                plan.add_block(extent.block_of(at), &page.data, run);
             }
             None => {
-                let mask = nonzero(&page.data);
-                if by_bytes && mask.count_ones() < BLOCK_LINES {
+                let mask = match by_bytes {
+                    true => nonzero(&page.data, BLOCK_LINES),
+                    false => u64::MAX,
+                };
+                if mask.count_ones() < BLOCK_LINES {
                     plan.sparse.push((at, page.data.clone(), mask));
                 } else {
                     homeless.push(at);
@@ -545,13 +556,27 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     Before::Plan(plan)
 }
 
+/// How many pages from the first on lie behind each other before page `end`.
+fn run_of(pages: &[u64], end: u64) -> usize {
+    let Some(first) = pages.first() else {
+        return 0;
+    };
+    let behind = pages.iter().zip(*first..end);
+    behind.take_while(|(page, next)| *page == next).count()
+}
+
 impl Plan {
-    fn add_block(&mut self, block: BlockNo, data: &[u8; BLOCK]) {
+    /// Adds a block, behind which about `run - 1` will follow.
+    fn add_block(&mut self, block: BlockNo, data: &[u8; BLOCK], run: usize) {
         match self.blocks.last_mut() {
             Some((first, bytes)) if first.0 as usize + bytes.len() / BLOCK == block.0 as usize => {
                 bytes.extend_from_slice(data);
             }
-            _ => self.blocks.push((block, data.to_vec())),
+            _ => {
+                let mut bytes = Vec::with_capacity(run * BLOCK);
+                bytes.extend_from_slice(data);
+                self.blocks.push((block, bytes));
+            }
         }
     }
 
@@ -563,7 +588,7 @@ impl Plan {
     ) {
         for (at, block) in run.iter().zip(blocks.clone()) {
             if let Some(page) = pages.get(at) {
-                self.add_block(BlockNo(block), &page.data);
+                self.add_block(BlockNo(block), &page.data, blocks.len());
             }
         }
         if let Some(first) = run.first() {

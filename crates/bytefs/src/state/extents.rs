@@ -32,24 +32,34 @@ impl Extents {
     pub fn load(tx: &mut Tx<'_>, ino: Ino, inode: &Inode) -> Done<Self> {
         let mut found = Self::default();
         let damaged = |what: &str| Stop::Damaged(format!("{what} of {ino}"));
+        // First the list alone: where a block is missing, all begins anew when it is there, and what
+        // was decoded before would have been in vain each time.
         let mut next = inode.extent_block();
+        // Whoever goes round in a circle meets one of these again.
+        let mut mark = None;
         while let Some(block) = next {
-            let files = tx.geometry().files.clone();
-            if !files.contains(&block.0) || found.chain.contains(&block) {
+            if !tx.geometry().files.contains(&block.0) || mark == Some(block) {
                 return Err(damaged("the list of extents"));
+            }
+            if found.chain.len().is_power_of_two() {
+                mark = Some(block);
             }
             let data = tx.block(block)?;
             if !is_sealed(&data[..LINE]) {
                 return Err(damaged("the head of extents"));
             }
+            next = Some(BlockNo(get_u32(data, 0))).filter(|block| block.0 != 0);
+            found.chain.push(block);
+        }
+        for at in 0..found.chain.len() {
+            let block = found.chain[at];
+            let data = tx.block(block)?;
             for index in (0..SLOTS_OF_BLOCK).rev() {
                 let at = LINE + index * Extent::BYTES;
                 let extent = Extent::decode(&data[at..at + Extent::BYTES]);
                 let extent = extent.map_err(|Torn| damaged("an extent"))?;
                 found.note(extent, Slot::Block(block, index));
             }
-            next = Some(BlockNo(get_u32(data, 0))).filter(|block| block.0 != 0);
-            found.chain.push(block);
         }
         for (index, extent) in inode.slots.iter().enumerate().rev() {
             found.note(*extent, Slot::Inode(index));

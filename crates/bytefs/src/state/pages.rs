@@ -47,38 +47,68 @@ impl Page {
         is_copied
     }
 
-    /// The lines that the device has not; all, if it is not known what it has.
-    pub fn changed(&self) -> u64 {
+    /// The page has other bytes from now on, as a whole. Remembers what the device has where
+    /// `keeps_original`; says whether that took a page more.
+    pub fn overwrite(&mut self, bytes: &[u8], keeps_original: bool) -> bool {
+        let is_kept = keeps_original && self.is_known && self.original.is_none();
+        if is_kept {
+            self.original = Some(core::mem::replace(&mut self.data, page_of(bytes)));
+        } else {
+            self.data.copy_from_slice(bytes);
+        }
+        is_kept
+    }
+
+    /// The lines that the device has not; all, if it is not known what it has. Of more than `most`
+    /// there may be others.
+    pub fn changed(&self, most: u32) -> u64 {
         match (&self.original, self.is_known) {
-            (Some(original), true) => difference(&self.data, original),
+            (Some(original), true) => difference(&self.data, original, most),
             (None, true) => 0,
             _ => u64::MAX,
         }
     }
 }
 
-/// Lines in which two pages differ.
-pub(crate) fn difference(one: &[u8; BLOCK], other: &[u8; BLOCK]) -> u64 {
-    let lines = one.chunks_exact(LINE).zip(other.chunks_exact(LINE));
-    let mut mask = 0;
-    for (line, (one, other)) in lines.enumerate() {
-        // Without a branch for each word the compiler compares vectors.
-        let mut differs = 0;
-        for (a, b) in one.iter().zip(other) {
-            differs |= a ^ b;
+/// A page with these bytes.
+pub(crate) fn page_of(bytes: &[u8]) -> Bytes4K {
+    match Bytes4K::try_from(Box::<[u8]>::from(bytes)) {
+        Ok(page) => page,
+        Err(bytes) => panic!("a page has {BLOCK} bytes, not {}", bytes.len()),
+    }
+}
+
+/// Lines for which a test of their bytes holds, the first ones: looking ends behind `most` of them.
+fn first_lines(most: u32, mut holds: impl FnMut(usize) -> bool) -> u64 {
+    const _: () = assert!(LINES == 64, "a mask has a bit for each line");
+    let (mut mask, mut count) = (0, 0);
+    for line in 0..LINES {
+        if holds(line) {
+            mask |= 1 << line;
+            count += 1;
+            if count > most {
+                break;
+            }
         }
-        mask |= u64::from(differs != 0) << line;
     }
     mask
 }
 
-/// Lines that are not all zero.
-pub(crate) fn nonzero(page: &[u8; BLOCK]) -> u64 {
-    const _: () = assert!(LINES == 64, "a mask has a bit for each line");
-    let lines = page.chunks_exact(LINE).enumerate();
-    lines.fold(0, |mask, (line, bytes)| {
-        let any = bytes.iter().fold(0, |any, byte| any | byte);
-        mask | u64::from(any != 0) << line
+/// Lines in which two pages differ; of more than `most` there may be others.
+fn difference(one: &[u8; BLOCK], other: &[u8; BLOCK], most: u32) -> u64 {
+    first_lines(most, |line| {
+        let range = line * LINE..(line + 1) * LINE;
+        // Without a branch for each word the compiler compares vectors.
+        let both = one[range.clone()].iter().zip(&other[range]);
+        both.fold(0, |differs, (a, b)| differs | a ^ b) != 0
+    })
+}
+
+/// Lines that are not all zero; of more than `most` there may be others.
+pub(crate) fn nonzero(page: &[u8; BLOCK], most: u32) -> u64 {
+    first_lines(most, |line| {
+        let bytes = &page[line * LINE..(line + 1) * LINE];
+        bytes.iter().fold(0, |any, byte| any | byte) != 0
     })
 }
 
@@ -184,5 +214,61 @@ impl super::State {
                 self.nodes.remove(&ino);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: [u8; BLOCK] = [1; BLOCK];
+
+    fn known() -> Page {
+        Page::new(Box::new(OLD), true)
+    }
+
+    #[test]
+    fn changed_lines_are_found_until_there_are_enough() {
+        let mut page = known();
+        assert!(page.keep_original());
+        assert_eq!(page.changed(64), 0);
+        let lines = [0, 3, 9, 40, 63];
+        for line in lines {
+            page.data[line * LINE + line] ^= 0x80;
+        }
+        let mask = |lines: &[usize]| lines.iter().fold(0, |mask, line| mask | 1_u64 << line);
+        assert_eq!(page.changed(64), mask(&lines));
+        assert_eq!(page.changed(5), mask(&lines), "all, if they are no more");
+        assert_eq!(
+            page.changed(2),
+            mask(&lines[..3]),
+            "more than two, and no further"
+        );
+        let zeroes = Page::new(Box::new([0; BLOCK]), false);
+        assert_eq!(zeroes.changed(2), u64::MAX, "nobody knows what was there");
+        assert_eq!(nonzero(&zeroes.data, 2), 0);
+        assert_eq!(nonzero(&OLD, 64), u64::MAX);
+        assert_eq!(nonzero(&OLD, 2), 0b111);
+    }
+
+    #[test]
+    fn a_page_that_is_overwritten_remembers_what_the_device_has() {
+        let new = [2; BLOCK];
+        let mut page = known();
+        assert!(page.overwrite(&new, true), "that took a page");
+        assert_eq!((&*page.data, page.original.as_deref()), (&new, Some(&OLD)));
+        assert!(!page.overwrite(&[3; BLOCK], true), "it has one");
+        assert_eq!(page.original.as_deref(), Some(&OLD));
+        assert!(!page.overwrite(&OLD, true));
+        assert_eq!(page.changed(64), 0, "the same again");
+        let mut page = known();
+        assert!(!page.overwrite(&new, false));
+        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
+        let mut page = Page::new(Box::new(OLD), false);
+        assert!(
+            !page.overwrite(&new, true),
+            "what the device has is unknown"
+        );
+        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
     }
 }
