@@ -92,6 +92,11 @@ fn f2fs_like_survives_every_cut() {
     check_other(Personality::F2fsLike, small_drive().unwrap());
 }
 
+#[test]
+fn nova_like_survives_every_cut() {
+    check_other(Personality::NovaLike, small_drive().unwrap());
+}
+
 /// A full file was overwritten here and there, so that segments are half full. That the sequence
 /// has them cleaned is not asked (`bytefs/tests/segments.rs` asks it, without cuts).
 #[test]
