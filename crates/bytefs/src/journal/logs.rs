@@ -1,6 +1,6 @@
 //! A batch goes to the logs of the inodes that it changes, and counts when their tails have moved:
-//! where these lie in one line by that line, else behind a record that would take them back (NOVA
-//! §4.3: its journal of tails).
+//! where these lie in one line by that line, else behind a record that would take them back (NOVA's
+//! journal of tails).
 
 use super::Line;
 use crate::fs::{FileSystem, address};
