@@ -253,7 +253,9 @@ def fs_loads() -> str:
 
 
 def fs_personalities() -> list[str]:
-    return ["bytefs", "bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like", "f2fs-like"]
+    return [
+        "bytefs", "bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like", "f2fs-like", "nova-like",
+    ]  # fmt: skip
 
 
 def fs_bench(load: str, *_rest: object) -> str:

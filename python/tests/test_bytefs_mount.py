@@ -317,7 +317,8 @@ def test_a_file_system_is_not_made_over_another_by_accident(
 
 
 @pytest.mark.parametrize(
-    "personality", ["bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like", "f2fs-like"]
+    "personality",
+    ["bytefs-log", "bytefs-dual", "ext4-like", "pmfs-like", "f2fs-like", "nova-like"],
 )
 def test_every_personality_keeps_what_was_synced(
     entresol_command: Entresol, mount: Mounting, ssd: Path, folder: Path, personality: str

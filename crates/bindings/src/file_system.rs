@@ -419,6 +419,8 @@ fn counted(stats: &FsStats) -> Value {
         "trims": stats.trims,
         "cleaned_segments": stats.cleaned_segments,
         "moved_blocks": stats.moved_blocks,
+        "cleaned_logs": stats.cleaned_logs,
+        "emptied_logs": stats.emptied_logs,
     })
 }
 

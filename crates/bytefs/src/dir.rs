@@ -88,7 +88,9 @@ impl Tx<'_> {
     fn dir_block(&mut self, ino: Ino, dir: &Inode, page: u64) -> Done<BlockNo> {
         let extent = self.extents(ino, dir)?.find(page);
         let extent = extent.ok_or_else(|| Stop::Damaged(format!("directory {ino}")))?;
-        Ok(extent.block_of(page))
+        let block = extent.block_of(page);
+        self.state.own(ino, block);
+        Ok(block)
     }
 
     /// Blocks of a bucket, the first one first.
@@ -232,6 +234,7 @@ impl Tx<'_> {
     /// Gives a directory a page of zeroes.
     fn add_page(&mut self, ino: Ino, dir: &mut Inode, page: u64) -> Done<BlockNo> {
         let block = self.take_fresh(true)?;
+        self.state.own(ino, block);
         let extent = Extent {
             page,
             block,

@@ -2,8 +2,8 @@
 //!
 //! Asynchronous code that knows no runtime, no FUSE and no simulator (architecture B9): the same
 //! code runs below FUSE in real time and in virtual time. Reading order: [`layout`], what stays;
-//! `state`, what the host knows; `segments`, where blocks are that are never overwritten; `tx`, an
-//! operation on it; `fs`, the operations; `journal`, how they become durable. See docs/bytefs.md.
+//! `state`, what the host knows; `segments` and `logs`, where changes go that overwrite nothing;
+//! `tx`, an operation on it; `fs`, the operations; `journal`, how they become durable. See docs/bytefs.md.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -15,6 +15,7 @@ pub mod fuse;
 mod gate;
 mod journal;
 pub mod layout;
+mod logs;
 mod segments;
 mod state;
 mod stats;

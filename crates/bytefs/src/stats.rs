@@ -74,6 +74,10 @@ pub struct FsStats {
     pub cleaned_segments: u64,
     /// Blocks that cleaning has moved.
     pub moved_blocks: u64,
+    /// Logs of inodes that were written anew, where there are such.
+    pub cleaned_logs: u64,
+    /// How often all of them were emptied.
+    pub emptied_logs: u64,
 }
 
 impl FsStats {

@@ -55,6 +55,13 @@ const IN_SEGMENTS: Made = Made {
     places: 1,
 };
 
+/// As in place: logs of inodes are empty behind an unmount.
+const IN_LOGS: Made = Made {
+    personality: Personality::NovaLike,
+    places: 2,
+    ..IN_PLACE
+};
+
 fn run<T>(future: impl Future<Output = T>) -> T {
     let idle = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
     block_on(&idle, future)
@@ -184,6 +191,11 @@ fn walk_image(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
 #[test]
 fn damage_of_any_block_of_metadata_is_told_or_mended_and_never_wrong_data() {
     damage(IN_PLACE);
+}
+
+#[test]
+fn damage_of_any_block_behind_an_unmount_of_logs_is_told_or_mended_and_never_wrong_data() {
+    damage(IN_LOGS);
 }
 
 #[test]

@@ -224,6 +224,7 @@ fn everything_once_in_memory() {
         Personality::Ext4Like,
         Personality::PmfsLike,
         Personality::F2fsLike,
+        Personality::NovaLike,
     ] {
         let ram = Ram::new(Bytes::from_mib(32), Bytes::from_kib(4));
         run(&idle, all(ram, [NoClock, NoClock, NoClock], personality));

@@ -5,6 +5,7 @@ use device::DeviceConfig;
 use fslab::crash::{
     Campaign, Finding, Options, Outcome, Sequence, Tally, shrink, small_device, small_drive,
 };
+use units::Bytes;
 
 /// Every how many cuts the device itself is cut too, which costs as much as fifty of the others.
 const DEVICE_EVERY: u32 = 16;
@@ -90,6 +91,62 @@ fn pmfs_like_survives_every_cut() {
 #[test]
 fn f2fs_like_survives_every_cut() {
     check_other(Personality::F2fsLike, small_drive().unwrap());
+}
+
+#[test]
+fn nova_like_survives_every_cut() {
+    check_other(Personality::NovaLike, small_drive().unwrap());
+}
+
+/// Blocks that were freed are given out again, and pages are overwritten for want of others.
+#[test]
+fn nova_like_survives_every_cut_on_a_nearly_full_file_system() {
+    check(&Campaign {
+        free_blocks: Some(FEW_BLOCKS),
+        ..other(Personality::NovaLike, small_drive().unwrap(), 6)
+    });
+}
+
+/// Logs of inodes have twenty pages: the sequences have one cleaned, and all emptied.
+#[test]
+fn nova_like_survives_every_cut_while_logs_are_cleaned_and_emptied() {
+    let mut campaign = other(Personality::NovaLike, small_drive().unwrap(), 1);
+    campaign.options.journal = Some(Bytes::from_kib(88));
+    let lab = campaign.lab().unwrap();
+    let mut tally = Tally::default();
+    for text in [cleaned(), emptied()] {
+        let sequence = Sequence::parse(&text).unwrap();
+        if let Err(finding) = lab.run(&sequence, &mut tally) {
+            panic!("{}: {}", finding.cut, finding.how);
+        }
+    }
+    println!("cleaned and emptied: {tally}");
+}
+
+/// An attribute is changed until its file's log must be written anew, and taken away.
+fn cleaned() -> String {
+    let set = |mark: u32| format!("setxattr foo user.a 1500 {mark}\n");
+    let before: String = (1..4).map(set).collect();
+    let later: String = (4..9).map(set).collect();
+    format!(
+        "create foo\nwrite foo 0 9000 1\n{before}---\n{later}removexattr foo user.a\n\
+         write foo 3000 3000 2\nunlink foo\ncreate foo\nsetxattr foo user.a 1500 9\n"
+    )
+}
+
+/// Every file takes a page of its log. Some go, and others come, with blocks that had names.
+fn emptied() -> String {
+    let make = |numbers: std::ops::Range<u32>| -> String {
+        let all = numbers.map(|number| format!("create file{number}\n"));
+        all.collect()
+    };
+    format!(
+        "mkdir A\ncreate A/foo\n{}---\n{}unlink A/foo\nrmdir A\n{}write file17 0 5000 1\n\
+         rename file17 file3\nwrite file3 100 300 2\n",
+        make(0..14),
+        make(14..17),
+        make(17..20)
+    )
 }
 
 /// A full file was overwritten here and there, so that segments are half full. That the sequence

@@ -201,11 +201,12 @@ fn on_device(personality: Personality, ops: &[Op]) -> Result<(), String> {
     ended.take().unwrap()
 }
 
-const ON_RAM: [Personality; 4] = [
+const ON_RAM: [Personality; 5] = [
     Personality::ByteFsDual,
     Personality::Ext4Like,
     Personality::PmfsLike,
     Personality::F2fsLike,
+    Personality::NovaLike,
 ];
 const ON_DEVICE: [Personality; 2] = [Personality::ByteFs, Personality::ByteFsLog];
 

@@ -53,7 +53,7 @@ def mkfs(
             "--personality",
             metavar="NAME",
             help="How changes survive: bytefs, bytefs-log, bytefs-dual, ext4-like, pmfs-like, "
-            "f2fs-like.",
+            "f2fs-like, nova-like.",
         ),
     ] = "bytefs",
     inodes: Annotated[

@@ -11,6 +11,7 @@ mod walk;
 
 use crate::fs::{FileSystem, MountOptions, address};
 use crate::layout::{BLOCK, Personality, Superblock};
+use crate::logs;
 use crate::{BlockNo, Ino, MountError};
 use core::fmt;
 use port::{Acknowledge, Clock, Device};
@@ -106,6 +107,14 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
                 });
                 return Ok(report);
             }
+            Err(error) if superblock.personality.is_synchronous() => {
+                let left = leave_logs(device, &superblock, repair, &error).await?;
+                report.was_recovered = left.repaired.is_some();
+                report.problems.push(left);
+                if !repair {
+                    return Ok(report);
+                }
+            }
             Err(_) => {}
         }
     }
@@ -119,6 +128,56 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
         repair::repair(&mut walk, &mut report).await?;
     }
     Ok(report)
+}
+
+/// What logs of inodes say that are not all whole is brought to its place as far as they are, if
+/// that is to be repaired: what was said last may be lost, and the rest is mended.
+async fn leave_logs<D: Device>(
+    device: &D,
+    superblock: &Superblock,
+    repair: bool,
+    error: &MountError,
+) -> Result<Problem, MountError> {
+    let what = format!("it was not unmounted and cannot be recovered: {error}");
+    let geometry = superblock.geometry().ok_or(MountError::Damaged {
+        what: "the superblock".into(),
+    })?;
+    let mut repaired = None;
+    if repair {
+        let done = match logs::recover(device, &geometry, true).await {
+            Ok(recovered) if recovered.damaged.is_empty() => {
+                "its logs were brought to their places".into()
+            }
+            Ok(recovered) => format!(
+                "what its logs say was brought to its place as far as they are whole, without {}",
+                recovered.damaged.join(", ")
+            ),
+            Err(MountError::Damaged { what }) => {
+                format!("its logs were given up without {what}: the last changes may be lost")
+            }
+            Err(error) => return Err(error),
+        };
+        repaired = Some(done);
+    }
+    Ok(Problem { what, repaired })
+}
+
+/// The bitmaps as they must be, block by block, of a file system whose inodes are whole.
+///
+/// # Errors
+/// They are not, or the device fails.
+pub(crate) async fn bitmaps_in_use<D: Device>(
+    device: &D,
+    superblock: Superblock,
+) -> Result<Vec<(BlockNo, Vec<u8>)>, MountError> {
+    let mut walk = Walk::new(device, superblock).await?;
+    walk.read_owners().await?;
+    match walk.problems.first() {
+        None => Ok(repair::bitmaps(&walk)),
+        Some(problem) => Err(MountError::Damaged {
+            what: format!("what the logs lead to ({problem})"),
+        }),
+    }
 }
 
 /// The superblock, or its copy if that is whole.

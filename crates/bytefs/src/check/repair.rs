@@ -12,6 +12,7 @@ use crate::tx::Tx;
 use crate::{BlockNo, Caller, FileKind, FsError, Ino, MountError, Timestamp};
 use core::ops::Range;
 use port::{Acknowledge, Device};
+use units::Bytes;
 
 /// Mends, and says of each problem what was done about it.
 pub(super) async fn repair<D: Device>(
@@ -34,6 +35,13 @@ pub(super) async fn repair<D: Device>(
         let changed = core::mem::take(&mut walk.changed);
         write_whole(walk.device, segments, &changed).await?;
         superblock.checkpoint = segments.version;
+    }
+    if superblock.personality.is_synchronous() {
+        // Logs are of no use any more, whatever their numbers.
+        let area = walk.geometry.journal.clone();
+        let size = Bytes::new(area.len() as u64 * BLOCK as u64);
+        let at = address(BlockNo(area.start));
+        walk.device.trim(at, size).await?;
     }
     let bytes = superblock.encode();
     walk.device.flush().await?;
@@ -216,18 +224,23 @@ async fn mend_bitmaps<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountErro
     if !walk.bitmaps_differ {
         return Ok(());
     }
+    for (block, bytes) in bitmaps(walk) {
+        write(walk, block, &bytes).await?;
+    }
+    Ok(())
+}
+
+/// Bitmaps of what was found to be in use, block by block.
+pub(super) fn bitmaps<D: Device>(walk: &Walk<'_, D>) -> Vec<(BlockNo, Vec<u8>)> {
     let blocks: Vec<u32> = walk.owners.keys().copied().collect();
     let inodes: Vec<u32> = walk.inodes.keys().map(|ino| ino.0).collect();
     let areas = [
         (walk.geometry.block_bitmap.clone(), blocks),
         (walk.geometry.inode_bitmap.clone(), inodes),
     ];
-    for (area, used) in areas {
-        for (block, bytes) in (area.start..).zip(bitmap(&area, used)) {
-            write(walk, BlockNo(block), &bytes).await?;
-        }
-    }
-    Ok(())
+    let areas = areas.into_iter();
+    let all = areas.flat_map(|(area, used)| (area.start..).zip(bitmap(&area, used)));
+    all.map(|(block, bytes)| (BlockNo(block), bytes)).collect()
 }
 
 fn bitmap(area: &Range<u32>, used: Vec<u32>) -> Vec<Vec<u8>> {

@@ -144,11 +144,7 @@ impl<'d, D: Device> Walk<'d, D> {
 
     /// Everything.
     pub async fn run(&mut self) -> Result<(), MountError> {
-        self.read_inodes().await?;
-        let inos: Vec<Ino> = self.inodes.keys().copied().collect();
-        for ino in &inos {
-            self.read_blocks_of(*ino).await?;
-        }
+        self.read_owners().await?;
         self.walk_names(Ino::ROOT, Ino::ROOT).await?;
         self.walk_lost().await?;
         self.compare_inodes();
@@ -160,6 +156,16 @@ impl<'d, D: Device> Walk<'d, D> {
                 FileKind::Directory => self.directories += 1,
                 _ => self.files += 1,
             }
+        }
+        Ok(())
+    }
+
+    /// Every inode, and which blocks each has.
+    pub async fn read_owners(&mut self) -> Result<(), MountError> {
+        self.read_inodes().await?;
+        let inos: Vec<Ino> = self.inodes.keys().copied().collect();
+        for ino in &inos {
+            self.read_blocks_of(*ino).await?;
         }
         Ok(())
     }

@@ -189,6 +189,7 @@ impl Tx<'_> {
             inode.xattrs = self.take_fresh(true)?;
             inode.blocks += 1;
         }
+        self.state.own(ino, inode.xattrs);
         self.write(inode.xattrs, 0, &bytes)?;
         self.put_inode(ino, inode)
     }

@@ -294,7 +294,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             state.shrink_pages();
             state.clock.dirty > state.clock.most / DIRTY_SHARE
         };
-        if options.sync {
+        if self.is_synchronous {
+            self.settle(ino).await?;
+        } else if options.sync {
             self.fsync(ino, true).await?;
         } else if is_much || options.direct {
             self.write_back(ino).await?;
@@ -373,7 +375,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     ) -> Result<bool, FsError> {
         let by_bytes = data.len() <= DIRECT_BYTES && self.writes_data_bytes();
         let is_whole = at.is_multiple_of(PAGE) && data.len().is_multiple_of(BLOCK);
-        if !by_bytes && !is_whole {
+        // Pages that are written elsewhere are so from the cache.
+        if (!by_bytes && !is_whole) || self.is_synchronous {
             return Ok(false);
         }
         // Cached pages are older from now on; what they have and the device has not goes first.

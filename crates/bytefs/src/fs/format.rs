@@ -18,6 +18,8 @@ const BYTES_PER_INODE: u64 = 16 << 10;
 const JOURNAL_SHARE: u32 = 32;
 const JOURNAL_MOST: u32 = (128 << 20) / BLOCK as u32;
 const JOURNAL_LEAST: u32 = 256;
+/// The share of the device that logs of inodes have: a page for each file of 32 KiB.
+const LOGS_SHARE: u32 = 8;
 
 /// What a new file system is to be like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +57,7 @@ impl FormatOptions {
             (_, Personality::F2fsLike) => 0,
             (Some(size), _) => (size.get() / BLOCK as u64) as u32,
             (None, Personality::ByteFs | Personality::ByteFsLog) => 0,
+            (None, Personality::NovaLike) => (blocks / LOGS_SHARE).max(JOURNAL_LEAST),
             (None, _) => (blocks / JOURNAL_SHARE).clamp(JOURNAL_LEAST, JOURNAL_MOST),
         };
         let inodes = u64::from(blocks) * BLOCK as u64 / BYTES_PER_INODE;

@@ -52,6 +52,8 @@ pub struct FileSystem<D, C> {
     pub(crate) shape: Shape,
     pub(crate) costs: CpuCosts,
     pub(crate) is_read_only: bool,
+    /// An operation is durable when it is answered.
+    pub(crate) is_synchronous: bool,
     pub(crate) state: Mutex<State>,
     /// Who makes a batch durable has it.
     journal: Mutex<Option<Journal>>,
@@ -207,11 +209,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     ) -> Result<T, FsError> {
         self.writable()?;
         self.spend(self.costs.change).await;
-        self.run(|tx| {
+        let done = self.run(|tx| {
             tx.need_room(lines)?;
             operation(tx)
-        })
-        .await
+        });
+        let value = done.await?;
+        if self.is_synchronous {
+            self.commit().await?;
+        }
+        Ok(value)
     }
 
     /// Reads a block of metadata.

@@ -1,9 +1,11 @@
 //! From a device to a mounted file system and back.
 
 use super::{FileSystem, address};
+use crate::check;
 use crate::costs::CpuCosts;
 use crate::gate::{Bell, Gate};
 use crate::journal::Journal;
+use crate::layout::Personality::{NovaLike, PmfsLike};
 use crate::layout::{
     self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, LINE, STATE_BLOCK, Superblock, get_u32, is_sealed,
 };
@@ -129,11 +131,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             fresh: VecDeque::new(),
             reserved: 0,
             pending_free: 0,
-            batch: Batch::first(personality == layout::Personality::PmfsLike),
+            batch: Batch::first(matches!(personality, PmfsLike | NovaLike)),
             committed: BatchId(0),
             checkpoint: BTreeMap::new(),
             nodes: FxHashMap::default(),
             most_nodes: MANY_NODES,
+            owners: personality.is_synchronous().then(FxHashMap::default),
             orphans: Vec::new(),
             clock: PageClock::new(pages(options.cache)),
             barriers: (0, 0),
@@ -147,7 +150,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             geometry,
         };
         let journal = Journal::new(&state.superblock, &state.geometry);
+        let journal = journal.ok_or_else(|| damaged("the superblock"))?;
         let fs = Self {
+            is_synchronous: personality.is_synchronous(),
             shape,
             costs: options.costs,
             is_read_only: options.read_only,
@@ -180,10 +185,21 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 *self.journal() = Some(journal);
             }
         }
-        self.load_bitmap(geometry.block_bitmap.clone(), 0..geometry.blocks, true)
-            .await?;
-        self.load_bitmap(geometry.inode_bitmap.clone(), 1..geometry.inodes + 1, false)
-            .await?;
+        let journal = self.journal().take();
+        if let Some(mut journal) = journal {
+            if !self.is_read_only {
+                journal.open(self, &superblock).await?;
+            }
+            *self.journal() = Some(journal);
+        }
+        for area in [&geometry.block_bitmap, &geometry.inode_bitmap] {
+            self.pin(area.clone()).await?;
+        }
+        if self.is_synchronous && !superblock.is_clean {
+            self.rebuild_bitmaps(&superblock).await?;
+        }
+        self.load_bitmap(geometry.block_bitmap.clone(), 0..geometry.blocks, true)?;
+        self.load_bitmap(geometry.inode_bitmap.clone(), 1..geometry.inodes + 1, false)?;
         self.pin(STATE_BLOCK.0..STATE_BLOCK.0 + 1).await?;
         if self.is_read_only {
             return Ok(());
@@ -243,13 +259,24 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    async fn load_bitmap(
+    /// Makes the host's bitmaps anew from what is in use: those of the device are of the last
+    /// unmount.
+    async fn rebuild_bitmaps(&self, superblock: &Superblock) -> Result<(), MountError> {
+        for (block, bytes) in check::bitmaps_in_use(&self.device, *superblock).await? {
+            let mut state = self.state();
+            if let Some(buffer) = state.blocks.get_mut(block) {
+                buffer.data.copy_from_slice(&bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_bitmap(
         &self,
         area: Range<u32>,
         numbers: Range<u32>,
         is_blocks: bool,
     ) -> Result<(), MountError> {
-        self.pin(area.clone()).await?;
         let mut state = self.state();
         let State {
             blocks,

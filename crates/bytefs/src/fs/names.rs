@@ -132,6 +132,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.make(caller, parent, name, mode, |tx, ino, inode| {
             // The target goes with the batch: whoever sees the link sees where it leads.
             let block = tx.take_fresh(true)?;
+            tx.state.own(ino, block);
             let mut bytes = target.to_vec();
             bytes.resize(target.len().next_multiple_of(crate::layout::LINE), 0);
             tx.write(block, 0, &bytes)?;

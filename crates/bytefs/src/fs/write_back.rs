@@ -1,7 +1,7 @@
 //! Dirty pages go to the device: by bytes where little of them has changed, by blocks otherwise
 //! (§4.6), and before the metadata that makes them seen (ordered mode, §4.7).
 
-use super::{FileSystem, address};
+use super::{FileSystem, MARGIN, address};
 use crate::gate::{Gate, join_all};
 use crate::layout::{BLOCK, Extent, LINE, LINES};
 use crate::state::State;
@@ -12,7 +12,7 @@ use crate::stats::Class;
 use crate::{BlockNo, FsError, Ino, Timestamp};
 use core::ops::Range;
 use port::{Acknowledge, Clock, Device, PersistenceDomain};
-use units::ByteAddr;
+use units::{ByteAddr, TxId};
 
 /// Pages that are written back together.
 const PAGES: usize = 256;
@@ -20,6 +20,9 @@ const PAGES: usize = 256;
 const OVERWRITTEN_MOST: usize = 8;
 /// Changed lines from which a page goes by blocks: an eighth of it (§4.6).
 const BLOCK_LINES: u32 = LINES as u32 / 8;
+
+/// Lines that say of a page that it has another place: of extents before and behind it, and bitmaps.
+const REPLACED_LINES: usize = 5;
 
 const PAGE: u64 = BLOCK as u64;
 
@@ -44,6 +47,8 @@ struct Plan {
     compared: u64,
     /// All of them.
     chosen: Vec<u64>,
+    /// Those that have a place and get another one.
+    replaced: usize,
 }
 
 /// What comes before a plan can be made.
@@ -112,12 +117,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     async fn carry_out(&self, ino: Ino, plan: Plan, in_place: bool) -> Result<(), FsError> {
+        let requests = match self.is_synchronous {
+            true => 0,
+            false => plan.blocks.len() as u64,
+        };
         let cost = self.costs.compare * plan.compared;
-        self.spend(cost + self.costs.request * plan.blocks.len() as u64)
-            .await;
+        self.spend(cost + self.costs.request * requests).await;
         if self.state().segments.is_some() {
             self.write_contents(ino, &plan.blocks, &plan.chosen, in_place)
                 .await?;
+        } else if self.is_synchronous {
+            self.write_by_bytes(&plan.blocks).await?;
         } else {
             let writes = plan.blocks.iter().map(|(block, bytes)| {
                 let when = Acknowledge::Accepted;
@@ -127,15 +137,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 done.map_err(|error| self.fail(&error.to_string()))?;
             }
         }
-        if !plan.blocks.is_empty() {
+        if requests > 0 {
             self.spend(self.costs.switch).await;
         }
         {
             let mut state = self.state();
             let bytes: usize = plan.blocks.iter().map(|(_, bytes)| bytes.len()).sum();
-            state.counters.class(Class::Data).blocks_written += bytes as u64;
-            state.counters.0.pages_by_blocks += (bytes / BLOCK) as u64;
-            let by_bytes = plan.pages.saturating_sub(bytes / BLOCK);
+            let by_blocks = if self.is_synchronous { 0 } else { bytes };
+            state.counters.class(Class::Data).blocks_written += by_blocks as u64;
+            state.counters.class(Class::Data).bytes_written += (bytes - by_blocks) as u64;
+            state.counters.0.pages_by_blocks += (by_blocks / BLOCK) as u64;
+            let by_bytes = plan.pages.saturating_sub(by_blocks / BLOCK);
             state.counters.0.pages_by_bytes += by_bytes as u64;
             if let Some(node) = state.nodes.get_mut(&ino) {
                 node.epoch.change(plan.chosen.clone());
@@ -148,12 +160,38 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
             self.note_metadata(ino, &plan).await
         };
-        match noted.await {
+        let noted = noted.await;
+        // The old places are somebody else's soon: who began to read there looks again.
+        if let Some(node) = self.state().nodes.get_mut(&ino)
+            && self.is_synchronous
+        {
+            node.epoch.change(plan.chosen);
+        }
+        match noted {
             Ok(()) => Ok(()),
             Err(FsError::Stale) => Err(FsError::Stale),
             // The pages are not dirty any more: a later sync would say that they are safe.
             Err(error) => Err(self.fail(&error.to_string())),
         }
+    }
+
+    /// Writes whole pages by the byte port. They survive when the batch that shows them does: its
+    /// first persist is behind them.
+    async fn write_by_bytes(&self, runs: &[(BlockNo, Vec<u8>)]) -> Result<(), FsError> {
+        let parts = runs.iter();
+        let parts: Vec<(ByteAddr, &[u8])> = parts
+            .map(|(block, bytes)| (address(*block), &bytes[..]))
+            .collect();
+        let done = self.device.write_vectored(&parts, TxId::NONE).await;
+        done.map_err(|error| self.fail(&error.to_string()))?;
+        Ok(())
+    }
+
+    /// Makes a file durable behind a write, where every operation is.
+    pub(super) async fn settle(&self, ino: Ino) -> Result<(), FsError> {
+        self.write_back(ino).await?;
+        self.put_pending_times(ino).await?;
+        self.commit().await
     }
 
     /// Has lines of data go with the running batch.
@@ -185,11 +223,19 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     async fn note_metadata(&self, ino: Ino, plan: &Plan) -> Result<(), FsError> {
         let result = self
             .run_within(0, |tx| {
-                tx.need_room(64 + plan.extents.len() * 2 + plan.sparse.len() * LINES)?;
+                let replaced = plan.replaced * REPLACED_LINES;
+                let sparse = plan.sparse.len() * LINES;
+                tx.need_room(64 + plan.extents.len() * 2 + sparse + replaced)?;
                 let mut inode = tx.inode(ino)?;
                 let old = inode;
                 let mut data = Vec::new();
                 for extent in &plan.extents {
+                    if plan.replaced > 0 {
+                        let pages = extent.page..extent.end();
+                        for old in tx.cut_extents(ino, &mut inode, pages)? {
+                            tx.release(old.block.0..old.block.0 + old.count, false)?;
+                        }
+                    }
                     tx.claim(extent.block.0..extent.block.0 + extent.count)?;
                     tx.add_extent(ino, &mut inode, *extent)?;
                 }
@@ -296,6 +342,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Waits until what the block port was answered for survives a power cut; a barrier of the
     /// journal that was asked for later than this one has done it for contents too.
     async fn flush_unless_since(&self, asked: u64) -> Result<(), FsError> {
+        // Nothing went by blocks.
+        if self.is_synchronous {
+            return Ok(());
+        }
         let is_flushed = {
             let state = self.state();
             state.writes_blocks && state.barriers.1 > asked
@@ -417,6 +467,7 @@ impl crate::tx::Tx<'_> {
 /// Takes the first dirty pages of a file and says how they go.
 fn plan(state: &mut State, ino: Ino) -> Before {
     let by_bytes = state.superblock.personality.writes_data_bytes();
+    let is_elsewhere = state.superblock.personality.is_synchronous();
     let committed = state.committed;
     let State {
         nodes,
@@ -474,6 +525,12 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         ..Plan::default()
     };
     let mut homeless: Vec<u64> = Vec::new();
+    // Blocks for pages that are written elsewhere. Where there are none these are overwritten.
+    let free = space.free() + fresh.len() as u32;
+    let mut spare = match is_elsewhere {
+        true => free.saturating_sub(*reserved + MARGIN),
+        false => 0,
+    };
     for (index, (at, changed)) in chosen.iter().copied().zip(changes).enumerate() {
         dirty.remove(&at);
         clock.dirty -= 1;
@@ -486,6 +543,11 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         let extent = extents.find(at);
         plan.compared += u64::from(by_bytes && (was_kept || extent.is_none()));
         match extent {
+            Some(extent) if extent.is_written && spare > 0 => {
+                spare -= 1;
+                plan.replaced += 1;
+                homeless.push(at);
+            }
             Some(extent) if extent.is_written => {
                 let block = extent.block_of(at);
                 if changed.count_ones() < BLOCK_LINES {

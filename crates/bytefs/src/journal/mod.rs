@@ -3,14 +3,18 @@
 mod blocks;
 mod firmware;
 mod lines;
+mod logs;
 pub(crate) mod segments;
 
+use crate::MountError;
 use crate::fs::FileSystem;
 use crate::layout::{BLOCK, Geometry, LINE, Personality, Superblock};
+use crate::logs::Area;
 use crate::state::batch::Sealed;
 use crate::stats::Class;
 use blocks::BlockJournal;
 use lines::LineJournal;
+use logs::LogJournal;
 use port::{Clock, Device, DeviceError, PersistenceDomain};
 use units::{ByteAddr, TxId};
 
@@ -27,17 +31,21 @@ pub(crate) enum Journal {
     Blocks(BlockJournal),
     /// Logs of segments.
     Segments,
+    /// A log for each inode.
+    Logs(LogJournal),
 }
 
 impl Journal {
-    pub fn new(superblock: &Superblock, geometry: &Geometry) -> Self {
-        match superblock.personality {
+    /// None if the file system has no room for it.
+    pub fn new(superblock: &Superblock, geometry: &Geometry) -> Option<Self> {
+        Some(match superblock.personality {
             Personality::ByteFs | Personality::ByteFsLog => Self::Firmware,
             Personality::ByteFsDual => Self::Lines(LineJournal::new(geometry, false)),
             Personality::PmfsLike => Self::Lines(LineJournal::new(geometry, true)),
             Personality::Ext4Like => Self::Blocks(BlockJournal::new(geometry)),
             Personality::F2fsLike => Self::Segments,
-        }
+            Personality::NovaLike => Self::Logs(LogJournal::new(geometry)?),
+        })
     }
 
     /// Lines of a batch that the journal has room for; blocks, where it holds whole ones.
@@ -52,6 +60,7 @@ impl Journal {
                 let segments = geometry.segments.as_ref();
                 segments.map_or(0, |found| found.dirty_most() as usize)
             }
+            Personality::NovaLike => Area::of(geometry).map_or(0, |area| area.batch_most()),
         }
     }
 
@@ -67,6 +76,7 @@ impl Journal {
             Self::Lines(journal) => journal.persist(fs, batch).await,
             Self::Blocks(journal) => journal.persist(fs, batch).await,
             Self::Segments => segments::persist(fs, batch).await,
+            Self::Logs(journal) => journal.persist(fs, batch).await,
         }
     }
 
@@ -76,11 +86,24 @@ impl Journal {
         fs: &FileSystem<D, C>,
     ) -> Result<(), DeviceError> {
         match self {
-            // The device has done it when it was opened.
-            Self::Firmware => Ok(()),
+            // The device has done it when it was opened, and `Journal::open`.
+            Self::Firmware | Self::Logs(_) => Ok(()),
             Self::Lines(journal) => journal.replay(fs).await,
             Self::Blocks(journal) => journal.replay(fs).await,
             Self::Segments => segments::replay(fs).await,
+        }
+    }
+
+    /// Begins, where a mount has something to write before anything changes: with logs of inodes,
+    /// which are recovered here.
+    pub async fn open<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+        superblock: &Superblock,
+    ) -> Result<(), MountError> {
+        match self {
+            Self::Logs(journal) => journal.open(fs, superblock).await,
+            _ => Ok(()),
         }
     }
 
@@ -91,7 +114,7 @@ impl Journal {
     ) -> Result<(), DeviceError> {
         match self {
             Self::Blocks(journal) => journal.write_in_place(fs).await,
-            Self::Firmware | Self::Lines(_) | Self::Segments => Ok(()),
+            Self::Firmware | Self::Lines(_) | Self::Segments | Self::Logs(_) => Ok(()),
         }
     }
 
@@ -104,6 +127,7 @@ impl Journal {
             Self::Firmware | Self::Lines(_) => Ok(()),
             Self::Blocks(journal) => journal.checkpoint(fs).await,
             Self::Segments => segments::close(fs).await,
+            Self::Logs(journal) => journal.close(fs).await,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     BITS_PER_BLOCK, BLOCK, INODES_PER_BLOCK, Segmentation, get_u32, get_u64, put_u32, put_u64, sum,
 };
+use crate::logs::Area;
 use crate::{BlockNo, MountError, Timestamp};
 use core::fmt;
 use core::ops::Range;
@@ -28,17 +29,20 @@ pub enum Personality {
     PmfsLike,
     /// Blocks alone, appended to logs of segments: as F2FS.
     F2fsLike,
+    /// Bytes appended to a log for each inode, pages of contents written elsewhere: as NOVA.
+    NovaLike,
 }
 
 impl Personality {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ByteFs,
         Self::ByteFsLog,
         Self::ByteFsDual,
         Self::Ext4Like,
         Self::PmfsLike,
         Self::F2fsLike,
+        Self::NovaLike,
     ];
 
     /// As users say it.
@@ -50,6 +54,7 @@ impl Personality {
             Self::Ext4Like => "ext4-like",
             Self::PmfsLike => "pmfs-like",
             Self::F2fsLike => "f2fs-like",
+            Self::NovaLike => "nova-like",
         }
     }
 
@@ -68,7 +73,13 @@ impl Personality {
         !matches!(self, Self::Ext4Like | Self::F2fsLike)
     }
 
-    /// Whether data may go by bytes.
+    /// Whether an operation is durable when it is answered, and pages of contents are written
+    /// elsewhere, by bytes.
+    pub const fn is_synchronous(self) -> bool {
+        matches!(self, Self::NovaLike)
+    }
+
+    /// Whether lines of contents may go with a batch.
     pub const fn writes_data_bytes(self) -> bool {
         matches!(self, Self::ByteFs | Self::PmfsLike)
     }
@@ -111,7 +122,8 @@ pub struct Superblock {
     pub uuid: [u8; 16],
     /// When it was made.
     pub created: Timestamp,
-    /// Of a personality with segments: the checkpoint with which it was unmounted.
+    /// With segments: the checkpoint with which it was unmounted; with logs of inodes: the number
+    /// of those that count.
     pub checkpoint: u64,
 }
 
@@ -179,6 +191,8 @@ impl Superblock {
     pub fn geometry(&self) -> Option<Geometry> {
         match self.personality {
             Personality::F2fsLike => Geometry::of_segments(self.blocks, self.inodes),
+            Personality::NovaLike => Geometry::of(self.blocks, self.inodes, self.journal)
+                .filter(|geometry| Area::of(geometry).is_some()),
             _ => Geometry::of(self.blocks, self.inodes, self.journal),
         }
     }

@@ -114,7 +114,7 @@ pub(crate) struct Sealed {
 impl State {
     /// Ends the running batch and begins the next one.
     pub fn seal_batch(&mut self) -> Sealed {
-        let whole_blocks = self.writes_blocks;
+        let whole_blocks = self.writes_blocks || self.owners.is_some();
         let next = Batch {
             id: BatchId(self.batch.id.0 + 1),
             keeps_before: self.batch.keeps_before,

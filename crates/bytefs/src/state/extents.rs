@@ -50,6 +50,7 @@ impl Extents {
             }
             next = Some(BlockNo(get_u32(data, 0))).filter(|block| block.0 != 0);
             found.chain.push(block);
+            tx.state.own(ino, block);
         }
         for at in 0..found.chain.len() {
             let block = found.chain[at];
@@ -174,6 +175,7 @@ impl Tx<'_> {
     /// Another block of slots; gives one of them.
     fn grow(&mut self, ino: Ino, inode: &mut Inode) -> Done<Slot> {
         let block = self.take_fresh(true)?;
+        self.state.own(ino, block);
         let mut head = [0; LINE];
         put_u32(&mut head, 0, inode.extents_or_rdev);
         seal(&mut head);

@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub nodes: FxHashMap<Ino, Node>,
     /// Those that nobody uses go when there are more.
     pub most_nodes: usize,
+    /// With logs of inodes: whose blocks of metadata are.
+    pub owners: Option<FxHashMap<BlockNo, Ino>>,
     /// Inodes without a name, as their list on the device is.
     pub orphans: Vec<Ino>,
     pub clock: Clock,
@@ -78,6 +80,27 @@ impl State {
     pub fn unreserved(&self) -> u32 {
         let free = self.space.free() + self.fresh.len() as u32;
         free.saturating_sub(self.reserved + self.node_blocks())
+    }
+
+    /// Whose a block of metadata is: nobody's if it is not known.
+    pub fn owner(&self, block: BlockNo) -> Ino {
+        let owners = self.owners.as_ref();
+        let owner = owners.and_then(|owners| owners.get(&block).copied());
+        owner.unwrap_or(Ino::NONE)
+    }
+
+    /// A block is an inode's.
+    pub fn own(&mut self, ino: Ino, block: BlockNo) {
+        if let Some(owners) = &mut self.owners {
+            owners.insert(block, ino);
+        }
+    }
+
+    /// A block is nobody's any more.
+    pub fn disown(&mut self, block: BlockNo) {
+        if let Some(owners) = &mut self.owners {
+            owners.remove(&block);
+        }
     }
 
     /// Blocks that inodes take, where each has one for itself.

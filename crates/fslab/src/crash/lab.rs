@@ -21,7 +21,7 @@ use port::{Acknowledge, Clock, Shape};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
-use units::{ByteAddr, Picos};
+use units::{ByteAddr, Bytes, Picos};
 use vtime::Machine;
 
 /// What is tried at each cut.
@@ -37,6 +37,9 @@ pub struct Options {
     pub device_every: u32,
     /// Every how many states the power is cut again at every request of the recovery; 0: never.
     pub recovery_every: u32,
+    /// Bytes of the journal on the host's side, or of logs of inodes; unless said as many as a new
+    /// file system has.
+    pub journal: Option<Bytes>,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
 }
@@ -49,6 +52,7 @@ impl Options {
         torn: 4,
         device_every: 1,
         recovery_every: 2,
+        journal: None,
         bug: None,
     };
 }
@@ -125,6 +129,8 @@ pub struct Lab {
     pub(super) image: Image,
     pub(super) shape: Shape,
     pub(super) options: Options,
+    /// Operations are durable when they are answered, and are judged so.
+    is_synchronous: bool,
 }
 
 /// Of a few megabytes.
@@ -224,6 +230,7 @@ impl Lab {
         let device = machine.device();
         let mut format = FormatOptions::new(personality);
         format.inodes = Some(64);
+        format.journal = options.journal;
         let made: Rc<RefCell<Result<(), String>>> = Rc::new(RefCell::new(Ok(())));
         let result = Rc::clone(&made);
         machine.spawn("format", async move {
@@ -251,6 +258,7 @@ impl Lab {
             image: power.image().clone(),
             shape,
             options,
+            is_synchronous: personality.is_synchronous(),
         })
     }
 
@@ -308,7 +316,10 @@ impl Lab {
         drop((machine, fs));
         let snapshots = snapshots.take();
         let (ops, done) = tasks.into_done()?;
-        let histories = histories(&state_behind(&sequence.setup)?, &done, &tree)?;
+        let mut histories = histories(&state_behind(&sequence.setup)?, &done, &tree)?;
+        if self.is_synchronous {
+            histories.iter_mut().for_each(History::sync_everything);
+        }
         Ok(Record {
             begin: begin.get().unwrap_or(0),
             ops,

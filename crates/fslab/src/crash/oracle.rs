@@ -14,6 +14,8 @@
 //!   size says so; where a truncation or an allocation has set the size behind them, they may read
 //!   as zero if they were not synced.
 //!
+//! Where every operation is durable when it is answered (`nova-like`), each is a sync of everything.
+//!
 //! Everything else is a violation: bytes that no write of this file has made, zeroes where nobody
 //! wrote or cut, a name without its file.
 //!
@@ -241,6 +243,13 @@ impl History {
             states,
             effects,
             answers,
+        }
+    }
+
+    /// Each operation is safe when it is answered, as it is with personalities that promise that.
+    pub fn sync_everything(&mut self) {
+        for effect in &mut self.effects {
+            effect.syncs = Syncs::Everything;
         }
     }
 
@@ -529,6 +538,28 @@ mod tests {
         let mut none = history.states[5].tree();
         none.0.remove("A");
         assert!(history.check(&none, bounds).is_err());
+    }
+
+    #[test]
+    fn where_every_operation_is_safe_no_shorter_prefix_is_allowed() {
+        let setup = "create foo\nwrite foo 0 8192 1";
+        let mut history = history(setup, "write foo 0 8192 2\nmkdir A");
+        let bounds = all_begun(&history);
+        let old = history.states[0].tree();
+        let (first, second) = (history.states[1].tree(), history.states[2].tree());
+        assert_eq!(history.check(&old, bounds), Ok(()));
+        history.sync_everything();
+        assert!(history.check(&old, bounds).is_err() && history.check(&first, bounds).is_err());
+        assert_eq!(history.check(&second, bounds), Ok(()));
+        let mut stale = second;
+        stale.0.insert("foo".to_owned(), old.0["foo"].clone());
+        assert!(history.check(&stale, bounds).is_err());
+        let early = Progress {
+            answered: OpSet::first(1),
+            ..bounds
+        };
+        assert_eq!(history.check(&first, early), Ok(()));
+        assert!(history.check(&old, early).is_err());
     }
 
     #[test]

@@ -115,6 +115,8 @@ impl Totals {
             ("trims", files.trims),
             ("cleaned_segments", files.cleaned_segments),
             ("moved_blocks", files.moved_blocks),
+            ("cleaned_logs", files.cleaned_logs),
+            ("emptied_logs", files.emptied_logs),
         ] {
             counters.insert(format!("fs_{name}"), count);
         }
