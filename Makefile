@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
 .PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab fs-crashlab \
-	killlab endurance e2e posix fuzz wheel clean
+	killlab mount-killlab endurance e2e posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -45,6 +45,9 @@ fuzz: ## libFuzzer on every format, SECONDS_EACH; TARGETS="captures nbd" for som
 KILLS ?= 1000
 killlab: build ## kill -9 of a serving device under load, KILLS times; OPTIONS="--preset bytefs"
 	scripts/killlab --kills $(KILLS) $(OPTIONS)
+
+mount-killlab: build ## kill -9 of a mounted file system under load, KILLS times; OPTIONS="--personality nova-like"
+	scripts/mount-killlab --kills $(KILLS) $(OPTIONS)
 
 MINUTES ?= 30
 endurance: build ## fio with verification on a served device, MINUTES long; OPTIONS="--kills"
