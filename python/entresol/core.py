@@ -625,12 +625,15 @@ def device_recovery_time(
     files: Sequence[tuple[str, str]],
     overrides: Sequence[str],
     lines_per_page: int,
+    both_halves: bool,
 ) -> Json:
     """How long a device with a log of this size takes to recover; its image is removed.
 
+    One half of the log is full, or both.
+
     Raises `ConfigError`, `ImageError`.
     """
-    words = (str(image), log, preset, list(files), list(overrides), lines_per_page)
+    words = (str(image), log, preset, list(files), list(overrides), lines_per_page, both_halves)
     return _object(_guarded(lambda: _core.device_recovery_time(*words)))
 
 

@@ -2,8 +2,12 @@
 //! falls on all alike.
 //!
 //! `bench [--json] files DIR… [NAME=VALUE…]` tells the microseconds of an operation in each
-//! directory, the median of the rounds. Names: `rounds`, `files` (of a thread and round), `writes`,
-//! `mib` (of a file that is read and written), `threads` (`1,8`).
+//! directory, the median of the rounds and the least. Names: `rounds`, `files` (of a thread and
+//! round), `writes`, `mib` (of a file that is read and written), `threads` (`1,8`).
+//!
+//! Each write brings other bytes than were there, or a file system that compares has nothing to do.
+//! What an operation leaves to be written later is synced behind it, unmeasured, so that no other
+//! one pays for it; where an fdatasync is part of the operation, its name says so.
 
 use crate::{Options, number, text};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
@@ -41,20 +45,26 @@ impl Default for Plan {
     }
 }
 
-/// An operation: its name, and what a thread does of it in a directory of its own; how often.
-type Work = fn(&Plan, &Path) -> io::Result<u64>;
+/// An operation: its name, and what a thread does of it in a directory of its own; how often. What
+/// is written are bytes of the value that it gets.
+type Work = fn(&Plan, &Path, u8) -> io::Result<u64>;
 
-const WORKS: [(&str, Work); 9] = [
+const WORKS: [(&str, Work); 11] = [
     ("create", create),
     ("stat", stat),
     ("unlink", unlink),
     ("64 B write, fdatasync", write_lines),
     ("1 MiB write", write_in_order),
+    ("1 MiB write, one fdatasync", write_in_order_synced),
     ("1 MiB read", read_in_order),
     ("4 KiB write, random", write_by_chance),
+    ("4 KiB write, one fdatasync", write_by_chance_synced),
     ("4 KiB read, random", read_by_chance),
     ("4 KiB write, fdatasync", write_pages),
 ];
+
+/// Values of bytes before they come again. None is that of bytes that were never written.
+const VALUES: u64 = 255;
 
 fn plan(words: &[&str]) -> Result<(Plan, Vec<PathBuf>), String> {
     let (mut plan, mut places) = (Plan::default(), Vec::new());
@@ -86,7 +96,9 @@ pub fn measure(words: &[&str], options: &Options) -> Result<(), String> {
         for round in 0..=plan.rounds {
             for (work, (_, body)) in WORKS.iter().enumerate() {
                 for (place, below) in places.iter().enumerate() {
-                    let took = one(&plan, below, *threads, *body).map_err(text)?;
+                    let value = (round * WORKS.len() as u64 + work as u64) % VALUES + 1;
+                    let took = one(&plan, below, *threads, (*body, value as u8)).map_err(text)?;
+                    settle(below, *threads).map_err(text)?;
                     // The first round makes caches and files.
                     if round > 0 {
                         times.entry((work, *threads, place)).or_default().push(took);
@@ -100,29 +112,35 @@ pub fn measure(words: &[&str], options: &Options) -> Result<(), String> {
             }
         }
     }
-    let median = |key: &(usize, u64, usize)| {
+    let of = |key: &(usize, u64, usize)| {
         let mut all = times[key].clone();
         all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
+        (all[all.len() / 2], all[0])
     };
     let mut rows = Vec::new();
     for threads in &plan.threads {
         for (work, (name, _)) in WORKS.iter().enumerate() {
             let each = 0..places.len();
-            let each: Vec<f64> = each.map(|place| median(&(work, *threads, place))).collect();
-            rows.push((*name, *threads, each));
+            let each = each.map(|place| of(&(work, *threads, place)));
+            let (medians, least): (Vec<f64>, Vec<f64>) = each.unzip();
+            rows.push((*name, *threads, medians, least));
         }
     }
-    for (name, threads, each) in &rows {
+    for (name, threads, medians, _) in &rows {
         if options.is_json {
             continue;
         }
-        let times: Vec<String> = each.iter().map(|time| format!("{time:10.1}")).collect();
-        println!("{name:24} {threads:3} {}", times.join(" "));
+        let times: Vec<String> = medians.iter().map(|time| format!("{time:10.1}")).collect();
+        println!("{name:28} {threads:3} {}", times.join(" "));
     }
     if options.is_json {
-        let rows = rows.iter().map(|(name, threads, each)| {
-            json!({"operation": name, "threads": threads, "microseconds": each})
+        let rows = rows.iter().map(|(name, threads, medians, least)| {
+            json!({
+                "operation": name,
+                "threads": threads,
+                "microseconds": medians,
+                "least_microseconds": least,
+            })
         });
         println!("{}", Value::Array(rows.collect()));
     }
@@ -134,14 +152,14 @@ fn folder(below: &Path, thread: u64) -> PathBuf {
 }
 
 /// Microseconds of an operation, with so many threads at a time.
-fn one(plan: &Plan, below: &Path, threads: u64, body: Work) -> io::Result<f64> {
+fn one(plan: &Plan, below: &Path, threads: u64, (body, value): (Work, u8)) -> io::Result<f64> {
     for thread in 0..threads {
         fs::create_dir_all(folder(below, thread))?;
     }
     let before = crate::wall_seconds();
     let counts: Vec<io::Result<u64>> = thread::scope(|scope| {
         let spawned: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || body(plan, &folder(below, thread))))
+            .map(|thread| scope.spawn(move || body(plan, &folder(below, thread), value)))
             .collect();
         let joined = spawned.into_iter().map(|thread| {
             let panics = |_| io::Error::other("a thread of the measurement panics");
@@ -155,25 +173,34 @@ fn one(plan: &Plan, below: &Path, threads: u64, body: Work) -> io::Result<f64> {
     Ok(took * 1e6 / count as f64)
 }
 
+/// Has nothing be left to write.
+fn settle(below: &Path, threads: u64) -> io::Result<()> {
+    (0..threads).try_for_each(|thread| {
+        let folder = folder(below, thread);
+        large(&folder)?.sync_all()?;
+        File::open(folder)?.sync_all()
+    })
+}
+
 fn name(below: &Path, number: u64) -> PathBuf {
     below.join(format!("file{number:06}"))
 }
 
-fn create(plan: &Plan, below: &Path) -> io::Result<u64> {
+fn create(plan: &Plan, below: &Path, _: u8) -> io::Result<u64> {
     for number in 0..plan.files {
         drop(File::create(name(below, number))?);
     }
     Ok(plan.files)
 }
 
-fn stat(plan: &Plan, below: &Path) -> io::Result<u64> {
+fn stat(plan: &Plan, below: &Path, _: u8) -> io::Result<u64> {
     for number in 0..plan.files {
         fs::metadata(name(below, number))?;
     }
     Ok(plan.files)
 }
 
-fn unlink(plan: &Plan, below: &Path) -> io::Result<u64> {
+fn unlink(plan: &Plan, below: &Path, _: u8) -> io::Result<u64> {
     for number in 0..plan.files {
         fs::remove_file(name(below, number))?;
     }
@@ -186,9 +213,9 @@ fn large(below: &Path) -> io::Result<File> {
     options.truncate(false).open(below.join("large"))
 }
 
-fn write_synced(plan: &Plan, below: &Path, size: usize) -> io::Result<u64> {
+fn write_synced(plan: &Plan, below: &Path, value: u8, size: usize) -> io::Result<u64> {
     let file = large(below)?;
-    let bytes = vec![0x5a; size];
+    let bytes = vec![value; size];
     let pieces = plan.mib * MIB as u64 / size as u64;
     for number in 0..plan.writes {
         file.write_all_at(&bytes, number % pieces * size as u64)?;
@@ -197,22 +224,27 @@ fn write_synced(plan: &Plan, below: &Path, size: usize) -> io::Result<u64> {
     Ok(plan.writes)
 }
 
-fn write_lines(plan: &Plan, below: &Path) -> io::Result<u64> {
-    write_synced(plan, below, LINE)
+fn write_lines(plan: &Plan, below: &Path, value: u8) -> io::Result<u64> {
+    write_synced(plan, below, value, LINE)
 }
 
-fn write_pages(plan: &Plan, below: &Path) -> io::Result<u64> {
-    write_synced(plan, below, PAGE)
+fn write_pages(plan: &Plan, below: &Path, value: u8) -> io::Result<u64> {
+    write_synced(plan, below, value, PAGE)
 }
 
-fn write_in_order(plan: &Plan, below: &Path) -> io::Result<u64> {
+fn write_in_order(plan: &Plan, below: &Path, value: u8) -> io::Result<u64> {
     let file = large(below)?;
-    let bytes = vec![0xa5; MIB];
+    let bytes = vec![value; MIB];
     for number in 0..plan.mib {
         file.write_all_at(&bytes, number * MIB as u64)?;
     }
-    file.sync_data()?;
     Ok(plan.mib)
+}
+
+fn write_in_order_synced(plan: &Plan, below: &Path, value: u8) -> io::Result<u64> {
+    let count = write_in_order(plan, below, value)?;
+    large(below)?.sync_data()?;
+    Ok(count)
 }
 
 /// The file, of which the kernel has forgotten all pages.
@@ -222,7 +254,7 @@ fn forgotten(below: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn read_in_order(plan: &Plan, below: &Path) -> io::Result<u64> {
+fn read_in_order(plan: &Plan, below: &Path, _: u8) -> io::Result<u64> {
     let file = forgotten(below)?;
     let mut bytes = vec![0; MIB];
     for number in 0..plan.mib {
@@ -237,16 +269,22 @@ fn pages(plan: &Plan) -> impl Iterator<Item = u64> {
     (0..plan.writes).map(move |_| stream.below(pages) * PAGE as u64)
 }
 
-fn write_by_chance(plan: &Plan, below: &Path) -> io::Result<u64> {
+fn write_by_chance(plan: &Plan, below: &Path, value: u8) -> io::Result<u64> {
     let file = large(below)?;
-    let bytes = [0x3c; PAGE];
+    let bytes = [value; PAGE];
     for at in pages(plan) {
         file.write_all_at(&bytes, at)?;
     }
     Ok(plan.writes)
 }
 
-fn read_by_chance(plan: &Plan, below: &Path) -> io::Result<u64> {
+fn write_by_chance_synced(plan: &Plan, below: &Path, value: u8) -> io::Result<u64> {
+    let count = write_by_chance(plan, below, value)?;
+    large(below)?.sync_data()?;
+    Ok(count)
+}
+
+fn read_by_chance(plan: &Plan, below: &Path, _: u8) -> io::Result<u64> {
     let file = forgotten(below)?;
     posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM)?;
     let mut bytes = [0; PAGE];

@@ -15,7 +15,8 @@
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`);
 //! `bench [--json] files DIR… [NAME=VALUE…]` measures what programs do with files (`files.rs`);
 //! `bench passthrough DIR PLACE THREADS` serves a directory at a place over FUSE
-//! (`passthrough.rs`).
+//! (`passthrough.rs`);
+//! `bench [--json] first-answer IMAGE DIR [ROUNDS]` mounts an image and asks (`mounting.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
 //! instructions; `--fast` and `--threads N` are those of `entresol run`;
 //! `--count` leaves the clocks alone, for runs under callgrind.
@@ -26,6 +27,7 @@ mod device;
 mod fast;
 mod files;
 mod log;
+mod mounting;
 mod nbd;
 mod passthrough;
 mod replay;
@@ -76,6 +78,9 @@ fn main() -> ExitCode {
         ["passthrough", below, place, threads] => {
             passthrough::serve(below, place, number(threads)?)
         }
+        ["first-answer", image, place, words @ ..] => {
+            mounting::measure(image, place, words, &options)
+        }
         ["log", words @ ..] => log::measure(words, &options),
         ["vtime", words @ ..] => vtime::measure(words, &options),
         ["write", path, words @ ..] => capture::write(path, words),
@@ -90,7 +95,7 @@ fn main() -> ExitCode {
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
                   log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | shm PRESET DIRECTORY [NAME=VALUE…] | \
                   write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE | files DIR… [NAME=VALUE…] | \
-                  passthrough DIR PLACE THREADS"
+                  passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"
             .to_string()),
     });
     match outcome {

@@ -13,7 +13,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device_recovery_time, module)?)
 }
 
-/// Makes a device with a log of this size at `image`, fills the log, cuts the power, recovers, and
+/// Makes a device with a log of this size at `image`, fills the log or a half of it, cuts the power, recovers, and
 /// says how long that took, as JSON. The image is gone afterwards. A signal stops it.
 #[pyfunction]
 fn device_recovery_time(
@@ -24,6 +24,7 @@ fn device_recovery_time(
     files: Vec<(String, String)>,
     mut overrides: Vec<String>,
     lines_per_page: u32,
+    both_halves: bool,
 ) -> PyResult<String> {
     let size: Bytes = log
         .parse()
@@ -33,7 +34,10 @@ fn device_recovery_time(
     overrides.push(format!("ssd.log.size={size}"));
     overrides.push(format!("ssd.dram={}", size + rest));
     let config = configured(preset, &files, &overrides).map_err(to_python)?;
-    let filling = Filling { lines_per_page };
+    let filling = Filling {
+        lines_per_page,
+        both_halves,
+    };
     let mut interrupted = None;
     let measured = py.detach(|| {
         measure(&image, &config, filling, &mut || {

@@ -122,3 +122,29 @@ fn a_new_directory_has_a_block_in_the_journal_and_gives_it_back() {
         assert!(fs.usage().free_blocks + 1 >= free);
     });
 }
+
+/// Ext4 gives files of a directory neighbouring inodes and blocks, whoever makes them: a commit of
+/// many processors' files has no more blocks than one of a single processor's.
+#[test]
+fn files_of_several_processors_are_neighbours() {
+    let journaled = |cores: u32| {
+        run(async |fs| {
+            for nth in 0..8 {
+                let caller = Caller {
+                    core: nth % cores,
+                    ..CALLER
+                };
+                let name = format!("file{nth}");
+                let made = fs.create(&caller, Ino::ROOT, name.as_bytes(), 0o600).await;
+                let ino = made.unwrap().ino;
+                fs.write(&caller, ino, 0, &[1; PAGE as usize], PLAIN)
+                    .await
+                    .unwrap();
+            }
+            let before = fs.stats();
+            fs.sync().await.unwrap();
+            counted(&fs, &before).1
+        })
+    };
+    assert_eq!(journaled(4), journaled(1));
+}

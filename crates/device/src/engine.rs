@@ -13,7 +13,7 @@ use crate::image::Image;
 use crate::lag::Lag;
 use crate::latency::{self, Kind};
 use crate::pace::{Pace, WallClock};
-use crate::recovery::{self, Recovered};
+use crate::recovery::{self, Logged, Recovered};
 use crate::superblock::Role;
 use crate::watchers::Watchers;
 use firmware::PowerLossProtection;
@@ -92,14 +92,16 @@ impl DeviceEngine {
             wanted: page.bytes() * frames,
             error,
         })?;
-        let next_transaction = recovery::first_free_transaction(&image.tables);
+        let mut logged = Logged::of(&image.tables);
+        let next_transaction = recovery::first_free_transaction(&image.tables, logged);
         let mut tables = image.tables;
         let dram = image.path.join(Role::Dram.file_name());
         if image.was_cut_off && config.ssd.power_loss_protection == PowerLossProtection::None {
             recovery::check(&config, &tables, &dram)?;
             tables.lose_dram();
+            logged = Logged::default();
         }
-        let recovered = Recovered::of(&config, &image.view);
+        let recovered = Recovered::of(&config, &image.view, logged);
         let mut at_open = Counters::read(tables.map());
         at_open.rebase();
         let begin = at_open.stats.clock + recovered.scan;

@@ -22,11 +22,31 @@ pub struct Recovered {
     pub scan: Picos,
 }
 
+/// What the headers of the log say, which are read once: there are millions.
+#[derive(Clone, Copy, Default)]
+pub struct Logged {
+    lines: u64,
+    /// The last transaction that has a line.
+    last: u32,
+}
+
+impl Logged {
+    /// Of tables.
+    pub fn of(tables: &Tables) -> Self {
+        tables
+            .logged()
+            .fold(Self::default(), |seen, (_, line)| Self {
+                lines: seen.lines + 1,
+                last: seen.last.max(line.tx.get()),
+            })
+    }
+}
+
 impl Recovered {
-    /// Of an image that is about to be opened.
-    pub fn of(config: &DeviceConfig, tables: &Tables) -> Self {
+    /// Of an image that is about to be opened, with so much in its log.
+    pub fn of(config: &DeviceConfig, tables: &Tables, logged: Logged) -> Self {
         let slots = 2 * config.ssd.log.half_slot_count();
-        let lines = tables.logged().count() as u64;
+        let lines = logged.lines;
         let buffers = config.controller().buffer_count();
         let of_commits = config.ssd.log.tx_log.get().div_ceil(LINE_BYTES.get());
         let read = config.ssd.dram_latency * (slots + buffers + of_commits);
@@ -53,9 +73,8 @@ pub fn check(config: &DeviceConfig, tables: &Tables, dram: &Path) -> Result<(), 
 }
 
 /// The first name for a transaction that nothing in the tables has.
-pub fn first_free_transaction(tables: &Tables) -> u32 {
-    let logged = tables.logged().map(|(_, line)| line.tx.get());
+pub fn first_free_transaction(tables: &Tables, logged: Logged) -> u32 {
     let committed = tables.committed().map(|(_, tx)| tx.get());
-    let last = logged.chain(committed).max().unwrap_or(0);
+    let last = committed.fold(logged.last, u32::max);
     last.wrapping_add(1).max(1)
 }

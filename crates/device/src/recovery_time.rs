@@ -16,12 +16,17 @@ use units::{ByteAddr, Bytes, Picos, Stream, Time, TxId};
 const AT_A_TIME: u64 = 256;
 /// Lines between two questions whether to go on.
 const TURN: u64 = 8192;
+/// Lines that are under way at a time while the second half of the log is filled.
+const WAVE: u64 = 256;
 
 /// What the log is filled with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Filling {
     /// Lines logged for each page, on average, at random places.
     pub lines_per_page: u32,
+    /// Both halves are filled: the second one so fast that the compaction of the first has hardly
+    /// begun. Otherwise it is one.
+    pub both_halves: bool,
 }
 
 /// What a recovery took.
@@ -84,8 +89,8 @@ pub enum Failed {
 }
 
 /// Makes a device at `image`, where nothing is, writes pages, logs lines of them until one more
-/// would seal a half of the log, cuts the power, opens the device again and drains the log. The
-/// image is removed. `go_on` is asked on the way.
+/// would seal a half of the log (or the second half), cuts the power, opens the device again and
+/// drains the log. The image is removed. `go_on` is asked on the way.
 ///
 /// # Errors
 /// See [`Failed`].
@@ -95,7 +100,11 @@ pub fn measure(
     filling: Filling,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Measured, Failed> {
-    let lines = config.ssd.log.seal_slot_count().saturating_sub(1);
+    let half = match config.ssd.log.half_slot_count() {
+        0 => return Err(Failed::NoLog),
+        _ => config.ssd.log.seal_slot_count(),
+    };
+    let lines = if filling.both_halves { 2 * half } else { half } - 1;
     if lines == 0 {
         return Err(Failed::NoLog);
     }
@@ -117,17 +126,19 @@ pub fn measure(
         });
     }
     Image::create(image, config)?;
-    let measured = fill(image, config, lines, needed, go_on).and_then(|()| recover(image, needed));
+    let filled = fill(image, config, (lines, half), needed, go_on);
+    let measured = filled.and_then(|()| recover(image, needed));
     // Whatever came of it, nobody needs the image.
     let _ = std::fs::remove_dir_all(image);
     measured
 }
 
-/// Writes the pages, logs the lines, and drops the engine, which is the power cut.
+/// Writes the pages, logs the lines, of which a half of the log takes so many, and drops the engine,
+/// which is the power cut.
 fn fill(
     image: &Path,
     config: &DeviceConfig,
-    lines: u64,
+    (lines, half): (u64, u64),
     pages: u64,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(), Failed> {
@@ -145,19 +156,28 @@ fn fill(
     engine.settle();
     let mut stream = Stream::new(1, "recovery time");
     let in_range = pages * (page / LINE_BYTES);
-    for line in 0..lines {
-        let at = LINE_BYTES * stream.below(in_range);
-        write(
-            &mut engine,
-            Command::Write(TxId::NONE),
-            at,
-            &[2; LINE_BYTES.get() as usize],
-        )?;
+    let mut next = || LINE_BYTES * stream.below(in_range);
+    let (command, bytes) = (Command::Write(TxId::NONE), [2; LINE_BYTES.get() as usize]);
+    for line in 0..lines.min(half - 1) {
+        write(&mut engine, command, next(), &bytes)?;
         if line % TURN == 0 {
             check(go_on)?;
         }
     }
     engine.settle();
+    let mut logged = half - 1;
+    while logged < lines {
+        let wave = WAVE.min(lines - logged);
+        let mut tickets = Vec::with_capacity(wave as usize);
+        for _ in 0..wave {
+            tickets.push(engine.submit_write(command, ByteAddr::new(next().get()), &bytes)?);
+        }
+        for ticket in tickets {
+            engine.finish(ticket, &mut [])?;
+        }
+        logged += wave;
+        check(go_on)?;
+    }
     Ok(())
 }
 

@@ -7,7 +7,10 @@ use device::DeviceConfig;
 use device::recovery_time::{Failed, Filling, measure};
 use units::{Bytes, Picos};
 
-const FOUR: Filling = Filling { lines_per_page: 4 };
+const FOUR: Filling = Filling {
+    lines_per_page: 4,
+    both_halves: false,
+};
 
 fn config(log: u64) -> DeviceConfig {
     let dram = log + 64;
@@ -56,6 +59,30 @@ fn scan_and_flush_are_accounted() {
 }
 
 #[test]
+fn both_halves_are_filled_before_the_first_is_empty() {
+    let place = Place::new("recovery-time-both");
+    let of = |both_halves| {
+        let filling = Filling {
+            both_halves,
+            ..FOUR
+        };
+        let measured = measure(&place.path("image"), &config(64), filling, &mut || true);
+        measured.unwrap()
+    };
+    let (one, both) = (of(false), of(true));
+    assert_eq!((one.pages, both.pages), (109, 218));
+    let lines = (one.recovered.lines, both.recovered.lines);
+    assert!(lines.1 * 10 > lines.0 * 16, "{lines:?}");
+    assert!(both.recovered.scan > one.recovered.scan);
+    assert!(
+        both.flush * 10 > one.flush * 16,
+        "{} {}",
+        both.flush,
+        one.flush
+    );
+}
+
+#[test]
 fn both_grow_with_the_log() {
     let place = Place::new("recovery-time-grows");
     let of = |log| {
@@ -74,6 +101,7 @@ fn what_cannot_be_measured_is_said_and_leaves_nothing() {
     let measured = |config: &DeviceConfig, each, go_on: bool| {
         let filling = Filling {
             lines_per_page: each,
+            ..FOUR
         };
         let failed = measure(&image, config, filling, &mut || go_on).unwrap_err();
         assert!(!image.exists(), "{failed}");

@@ -42,6 +42,9 @@ def recovery_time(
         int,
         typer.Option("--lines-per-page", metavar="N", min=1, max=256, help="Logged, on average."),
     ] = 8,
+    both_halves: Annotated[
+        bool, typer.Option("--both-halves", help="Fill both halves of the log, not one.")
+    ] = False,
     directory: Annotated[
         Path | None,
         typer.Option("--in", metavar="DIR", help="For the images, one at a time; they go again."),
@@ -55,7 +58,8 @@ def recovery_time(
 ) -> None:
     """Fill logs of several sizes, cut the power, recover, and say how long that takes.
 
-    Random lines of pages that are on flash are logged until one more would seal a half of the log.
+    Random lines of pages that are on flash are logged until one more would seal a half of the log,
+    or with --both-halves the second one, while the compaction of the first has hardly begun.
     """
     files = study.read_config_files(config or ())
     measured: list[Json] = []
@@ -66,7 +70,13 @@ def recovery_time(
             image = Path(place) / "image"
             measured.append(
                 core.device_recovery_time(
-                    image, log, preset, files, tuple(overrides or ()), lines_per_page
+                    image,
+                    log,
+                    preset,
+                    files,
+                    tuple(overrides or ()),
+                    lines_per_page,
+                    both_halves,
                 )
             )
     if as_json:

@@ -119,12 +119,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let limit = shape
             .transactions
             .map_or(usize::MAX, |limits| limits.lines as usize / 2);
+        // Ext4 gives files of a directory neighbouring inodes and blocks, whoever makes them.
+        let hands = match personality {
+            layout::Personality::Ext4Like => 1,
+            _ => options.cores,
+        };
         let pages = |bytes: Bytes| (bytes.get() / BLOCK as u64) as usize;
         let state = State {
             hash_seed: superblock.hash_seed(),
             blocks: Blocks::new(pages(options.metadata_cache).max(METADATA_LEAST)),
-            space: FreeMap::new(geometry.files.clone(), options.cores),
-            inodes: FreeMap::new(1..geometry.inodes + 1, options.cores),
+            space: FreeMap::new(geometry.files.clone(), hands),
+            inodes: FreeMap::new(1..geometry.inodes + 1, hands),
             segments: None,
             // No earlier mount has given these, unless it has made 65,536 files.
             generation: superblock.mounts << 16,
