@@ -107,14 +107,18 @@ fn nova_like_survives_every_cut_on_a_nearly_full_file_system() {
     });
 }
 
-/// Logs of inodes have twenty pages: the sequences have one cleaned, and all emptied.
+/// Logs of inodes have twenty pages: the sequences have one cleaned, and all emptied, and a
+/// block that a log told of used for something else.
 #[test]
 fn nova_like_survives_every_cut_while_logs_are_cleaned_and_emptied() {
     let mut campaign = other(Personality::NovaLike, small_drive().unwrap(), 1);
     campaign.options.journal = Some(Bytes::from_kib(88));
     let lab = campaign.lab().unwrap();
     let mut tally = Tally::default();
-    for text in [cleaned(), emptied()] {
+    let free = lab.free_blocks() - FEW_BLOCKS;
+    let reused = (2..7).map(|times| reused(free, times));
+    let others = [cleaned(), emptied(), overwritten(lab.free_blocks())];
+    for text in others.into_iter().chain(reused) {
         let sequence = Sequence::parse(&text).unwrap();
         if let Err(finding) = lab.run(&sequence, &mut tally) {
             panic!("{}: {}", finding.cut, finding.how);
@@ -134,6 +138,33 @@ fn cleaned() -> String {
     )
 }
 
+/// Blocks of attributes become blocks of contents, while logs still have what they were. Which
+/// pages come there depends on how often the file was written.
+fn reused(full: u64, times: u32) -> String {
+    let each = |text: &str| -> String {
+        let all = (0..8).map(|number| text.replace('#', &number.to_string()));
+        all.collect()
+    };
+    let writes = (0..times).map(|mark| format!("write foo 0 81920 {}\n", mark + 2));
+    format!(
+        "create full\nfallocate full keep-size 0 {}\ncreate foo\nwrite foo 0 81920 1\n{}{}{}---\n\
+         write foo 100 100 99\n",
+        full * 4096,
+        each("create bar#\nsetxattr bar# user.a 1500 1\n"),
+        each("removexattr bar# user.a\n"),
+        writes.collect::<String>()
+    )
+}
+
+/// As few blocks are free as are kept for metadata: pages are written where they are.
+fn overwritten(free: u64) -> String {
+    let full = (free - 13 - 24) * 4096;
+    format!(
+        "create foo\nwrite foo 0 40000 1\ncreate full\nfallocate full keep-size 0 {full}\n---\n\
+         write foo 100 9000 2\nwrite foo 20000 64 3\nfsync foo\nunlink full\nwrite foo 0 5000 4\n"
+    )
+}
+
 /// Every file takes a page of its log. Some go, and others come, with blocks that had names.
 fn emptied() -> String {
     let make = |numbers: std::ops::Range<u32>| -> String {
@@ -141,7 +172,7 @@ fn emptied() -> String {
         all.collect()
     };
     format!(
-        "mkdir A\ncreate A/foo\n{}---\n{}unlink A/foo\nrmdir A\n{}write file17 0 5000 1\n\
+        "mkdir A\ncreate A/foo\n{}---\n{}unlink A/foo\nrmdir A\n{}write file17 0 3000 1\n\
          rename file17 file3\nwrite file3 100 300 2\n",
         make(0..14),
         make(14..17),

@@ -255,6 +255,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if !matches!(how, Allocate::PunchHole) {
             self.give_blocks(ino, at, end).await?;
         }
+        if self.is_synchronous {
+            // The ends of a range that became zeroes.
+            self.settle(ino).await?;
+        }
         if grows && end > old {
             return self.resize(ino, end, caller.now, false).await;
         }

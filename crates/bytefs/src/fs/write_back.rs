@@ -49,6 +49,8 @@ struct Plan {
     chosen: Vec<u64>,
     /// Those that have a place and get another one.
     replaced: usize,
+    /// Those that are written where they are, for want of another place.
+    overwritten: usize,
 }
 
 /// What comes before a plan can be made.
@@ -128,6 +130,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 .await?;
         } else if self.is_synchronous {
             self.write_by_bytes(&plan.blocks).await?;
+            if plan.overwritten > 0 {
+                // There may be nothing to be said of them, and so no batch that has them survive.
+                let done = self.persist_lines().await;
+                done.map_err(|error| self.fail(&error.to_string()))?;
+            }
         } else {
             let writes = plan.blocks.iter().map(|(block, bytes)| {
                 let when = Acknowledge::Accepted;
@@ -549,6 +556,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
                 homeless.push(at);
             }
             Some(extent) if extent.is_written => {
+                plan.overwritten += 1;
                 let block = extent.block_of(at);
                 if changed.count_ones() < BLOCK_LINES {
                     for line in (0..LINES).filter(|line| changed >> line & 1 == 1) {

@@ -176,7 +176,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     /// Waits until lines under no transaction survive a power cut.
-    async fn persist_lines(&self) -> Result<(), DeviceError> {
+    pub(crate) async fn persist_lines(&self) -> Result<(), DeviceError> {
         self.state().counters.0.flushes += 1;
         self.device.persist().await.map(|_| ())
     }
