@@ -1,7 +1,7 @@
 //! Transactions of many tasks: the next is written while one is being committed, and none counts
 //! before those that were sealed before it.
 
-use bytefs::{Caller, FileSystem, FormatOptions, MountOptions, Personality, Timestamp};
+use bytefs::{Caller, FileSystem, FormatOptions, Ino, MountOptions, Personality, Timestamp};
 use bytefs::{CpuCosts, WriteOptions};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
@@ -93,8 +93,10 @@ impl Device for Noted {
     }
 }
 
-#[test]
-fn transactions_are_written_beside_a_commit_and_committed_one_after_the_other() {
+type Files = FileSystem<Noted, vtime::VirtualClock<DeviceEngine>>;
+
+/// Eight processors and a small device, on which a file system is made.
+fn formatted() -> Machine<DeviceEngine> {
     let sets = [
         "nand.channels=2",
         "nand.chips_per_channel=1",
@@ -108,19 +110,26 @@ fn transactions_are_written_beside_a_commit_and_committed_one_after_the_other() 
     let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
     let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
     let mut machine = Machine::new(engine, 8);
-    let seen: Rc<RefCell<Vec<Seen>>> = Rc::default();
-    let (inner, clock) = (machine.device(), machine.clock());
+    let device = machine.device();
     let mut options = FormatOptions::new(Personality::ByteFs);
     options.inodes = Some(1024);
-    let noted = Rc::clone(&seen);
-    let files = Rc::new(RefCell::new(None));
-    let made = Rc::clone(&files);
-    machine.spawn("mount", async move {
+    machine.spawn("mkfs", async move {
         FileSystem::<VirtualDevice<DeviceEngine>, vtime::VirtualClock<DeviceEngine>>::format(
-            &inner, &options,
+            &device, &options,
         )
         .await
         .unwrap();
+    });
+    machine.run().unwrap();
+    machine
+}
+
+fn mounted(machine: &mut Machine<DeviceEngine>, seen: &Rc<RefCell<Vec<Seen>>>) -> Rc<Files> {
+    let (inner, clock) = (machine.device(), machine.clock());
+    let noted = Rc::clone(seen);
+    let files = Rc::new(RefCell::new(None));
+    let made = Rc::clone(&files);
+    machine.spawn("mount", async move {
         let options = MountOptions {
             cache: Bytes::from_mib(1),
             cores: 8,
@@ -136,19 +145,69 @@ fn transactions_are_written_beside_a_commit_and_committed_one_after_the_other() 
     });
     machine.run().unwrap();
     seen.borrow_mut().clear();
-    let files = files.borrow_mut().take().unwrap();
+    files.borrow_mut().take().unwrap()
+}
+
+fn caller(core: u32) -> Caller {
+    Caller {
+        uid: 0,
+        gid: 0,
+        core,
+        now: Timestamp(0),
+    }
+}
+
+/// A file whose tail of a few lines lies elsewhere than the rest.
+#[test]
+fn a_read_asks_for_all_pieces_before_it_waits() {
+    let mut machine = formatted();
+    let seen: Rc<RefCell<Vec<Seen>>> = Rc::default();
+    let files = mounted(&mut machine, &seen);
+    machine.spawn("write", async move {
+        let made = files.create(&caller(0), Ino::ROOT, b"file", 0o644).await;
+        let (ino, data) = (made.unwrap().ino, [7; 4096 + 100]);
+        let options = WriteOptions::default();
+        files
+            .write(&caller(0), ino, 0, &data, options)
+            .await
+            .unwrap();
+        files.unmount().await.unwrap();
+    });
+    machine.run().unwrap();
+    let files = mounted(&mut machine, &seen);
+    let noted = Rc::clone(&seen);
+    machine.spawn("read", async move {
+        let ino = files.lookup(Ino::ROOT, b"file").await.unwrap().ino;
+        // Its inode and names are there now.
+        assert!(files.read(ino, 4200, 1, false).await.unwrap().is_empty());
+        noted.borrow_mut().clear();
+        let found = files.read(ino, 0, 8192, false).await.unwrap();
+        assert_eq!(found, [7; 4096 + 100]);
+    });
+    machine.run().unwrap();
+    let reads = seen.borrow().iter().fold(String::new(), |so_far, event| {
+        so_far
+            + match event {
+                Seen::Asked(Command::ReadBlocks) => "asked ",
+                Seen::Answered(Command::ReadBlocks) => "answered ",
+                _ => "",
+            }
+    });
+    assert_eq!(reads, "asked asked answered answered ");
+}
+
+#[test]
+fn transactions_are_written_beside_a_commit_and_committed_one_after_the_other() {
+    let mut machine = formatted();
+    let seen: Rc<RefCell<Vec<Seen>>> = Rc::default();
+    let files = mounted(&mut machine, &seen);
     for task in 0..8_u32 {
         let files = Rc::clone(&files);
         machine.spawn(format!("task {task}"), async move {
-            let by = Caller {
-                uid: 0,
-                gid: 0,
-                core: task,
-                now: Timestamp(0),
-            };
+            let by = caller(task);
             for round in 0..20 {
                 let name = format!("{task} {round}");
-                let root = bytefs::Ino::ROOT;
+                let root = Ino::ROOT;
                 let made = files.create(&by, root, name.as_bytes(), 0o644).await;
                 let ino = made.unwrap().ino;
                 let data = [7; 100];
@@ -173,6 +232,7 @@ fn transactions_are_written_beside_a_commit_and_committed_one_after_the_other() 
                 assert!(tx != TxId::NONE, "a line that counts at once");
                 beside += 1;
             }
+            Seen::Asked(Command::Reserve(tx)) => panic!("{tx:?} takes a command more"),
             _ => {}
         }
     }

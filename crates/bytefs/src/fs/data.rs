@@ -1,7 +1,7 @@
 //! Contents of files: read and written through the page cache (§4.6), or past it.
 
 use super::{FileSystem, MARGIN, address};
-use crate::gate::{Gate, Passed};
+use crate::gate::{Gate, Passed, join_all};
 use crate::layout::{BLOCK, LINE, MOST_PAGES};
 use crate::segments::Segments;
 use crate::state::State;
@@ -16,6 +16,8 @@ use units::{ByteAddr, TxId};
 
 /// Pages of one read of the device.
 const READ_PAGES: u64 = 256;
+/// Reads of the device that are under way at a time for one read of a program.
+const READ_RUNS: usize = 16;
 /// Pages that are read ahead of a program that reads in order.
 const AHEAD_PAGES: u64 = 32;
 /// Largest direct access by bytes (§4.6).
@@ -39,13 +41,15 @@ pub(super) const MOST_BYTES: u64 = MOST_PAGES * PAGE;
 enum Need {
     /// Nothing: it is all there.
     Nothing,
-    /// These pages, which lie behind each other on the device.
-    Pages {
-        first: u64,
-        block: BlockNo,
-        count: u32,
-        epoch: u64,
-    },
+    /// These pages.
+    Pages { runs: Vec<Run>, epoch: u64 },
+}
+
+/// Pages that lie behind each other on the device.
+struct Run {
+    first: u64,
+    block: BlockNo,
+    count: u32,
 }
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
@@ -118,15 +122,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 // Forgotten meanwhile: its extents are read again.
                 None => self.need_regular(ino).await?,
                 Some(Need::Nothing) => break,
-                Some(Need::Pages {
-                    first,
-                    block,
-                    count,
-                    epoch,
-                }) => {
+                Some(Need::Pages { runs, epoch }) => {
                     let has_bytes = self.state().segments.is_none();
                     if direct && out.len() <= DIRECT_BYTES && has_bytes {
-                        let place = address(block).get() + at % PAGE;
+                        let place = address(runs[0].block).get() + at % PAGE;
                         if at % PAGE + out.len() as u64 <= PAGE {
                             self.device.read(ByteAddr::new(place), &mut out).await?;
                             let page = at / PAGE..at / PAGE + 1;
@@ -138,7 +137,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                             continue;
                         }
                     }
-                    self.read_pages(ino, first, block, count, epoch).await?;
+                    // As the kernel: all of them are asked for before any is waited for.
+                    let reads = runs.iter().map(|run| {
+                        let Run {
+                            first,
+                            block,
+                            count,
+                        } = *run;
+                        Box::pin(self.read_pages(ino, first, block, count, epoch))
+                    });
+                    let done = join_all(reads.collect()).await;
+                    done.into_iter().collect::<Result<(), _>>()?;
                 }
             }
         }
@@ -525,7 +534,8 @@ fn copy_out(state: &mut State, ino: Ino, at: u64, out: &mut [u8], direct: bool) 
     };
     let end = at + out.len() as u64;
     let mut here = at;
-    while here < end {
+    let mut runs: Vec<Run> = Vec::new();
+    while here < end && runs.len() < READ_RUNS {
         let page = here / PAGE;
         let begin = (here % PAGE) as usize;
         let count = (BLOCK - begin).min((end - here) as usize);
@@ -551,17 +561,22 @@ fn copy_out(state: &mut State, ino: Ino, at: u64, out: &mut [u8], direct: bool) 
                         let last = last.min(page + READ_PAGES).max(page + 1);
                         let cached = node.pages.range(page..last).next();
                         let last = cached.map_or(last, |(next, _)| *next);
-                        return Need::Pages {
+                        runs.push(Run {
                             first: page,
                             block: extent.block_of(page),
                             count: (last - page) as u32,
-                            epoch: node.epoch.now(),
-                        };
+                        });
+                        here = last * PAGE;
+                        continue;
                     }
                 }
             }
         }
         here += count as u64;
+    }
+    if !runs.is_empty() {
+        let epoch = node.epoch.now();
+        return Need::Pages { runs, epoch };
     }
     node.read_end = end;
     Need::Nothing
