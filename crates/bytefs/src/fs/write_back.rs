@@ -18,8 +18,6 @@ use units::ByteAddr;
 const PAGES: usize = 256;
 /// Pages that a sync overwrites where they are (the kernel's `min_fsync_blocks`).
 const OVERWRITTEN_MOST: usize = 8;
-/// Changed lines from which a page goes by blocks: an eighth of it (§4.6).
-const BLOCK_LINES: u32 = LINES as u32 / 8;
 
 const PAGE: u64 = BLOCK as u64;
 
@@ -112,10 +110,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     async fn carry_out(&self, ino: Ino, plan: Plan, in_place: bool) -> Result<(), FsError> {
+        let kept = self.shortcuts.kept();
+        let requests = if kept.is_some() { 0 } else { plan.blocks.len() };
         let cost = self.costs.compare * plan.compared;
-        self.spend(cost + self.costs.request * plan.blocks.len() as u64)
+        self.spend(cost + self.costs.request * requests as u64)
             .await;
-        if self.state().segments.is_some() {
+        if let Some(kept) = kept {
+            for (block, bytes) in &plan.blocks {
+                kept.write(*block, bytes);
+            }
+        } else if self.state().segments.is_some() {
             self.write_contents(ino, &plan.blocks, &plan.chosen, in_place)
                 .await?;
         } else {
@@ -127,13 +131,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 done.map_err(|error| self.fail(&error.to_string()))?;
             }
         }
-        if !plan.blocks.is_empty() {
+        if requests > 0 {
             self.spend(self.costs.switch).await;
         }
         {
             let mut state = self.state();
             let bytes: usize = plan.blocks.iter().map(|(_, bytes)| bytes.len()).sum();
-            state.counters.class(Class::Data).blocks_written += bytes as u64;
+            if kept.is_none() {
+                state.counters.class(Class::Data).blocks_written += bytes as u64;
+            }
             state.counters.0.pages_by_blocks += (bytes / BLOCK) as u64;
             let by_bytes = plan.pages.saturating_sub(bytes / BLOCK);
             state.counters.0.pages_by_bytes += by_bytes as u64;
@@ -424,6 +430,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         space,
         reserved,
         batch_most,
+        block_lines,
         fresh,
         segments,
         ..
@@ -440,8 +447,9 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     else {
         return Before::Extents;
     };
+    let block_lines = *block_lines;
     // Those that go by bytes go with one batch: it must have room for them.
-    let most = PAGES.min(*batch_most / BLOCK_LINES as usize).max(1);
+    let most = PAGES.min(*batch_most / block_lines as usize).max(1);
     // Small segments: writes under way must not take many.
     let most = match segments {
         Some(segments) => most.min(4 * segments.layout.blocks as usize),
@@ -455,7 +463,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     for at in &chosen {
         let Some(page) = pages.get(at) else { continue };
         let lines = page.changed().count_ones();
-        let goes_by_blocks = !by_bytes || lines >= BLOCK_LINES;
+        let goes_by_blocks = !by_bytes || lines >= block_lines;
         if goes_by_blocks && page.batch > committed {
             return Before::Commit(page.batch);
         }
@@ -482,7 +490,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         match extent {
             Some(extent) if extent.is_written => {
                 let block = extent.block_of(at);
-                if by_bytes && changed.count_ones() < BLOCK_LINES {
+                if by_bytes && changed.count_ones() < block_lines {
                     for line in (0..LINES).filter(|line| changed >> line & 1 == 1) {
                         let mut copy = [0; LINE];
                         copy.copy_from_slice(&page.data[line * LINE..(line + 1) * LINE]);
@@ -499,7 +507,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
             }
             None => {
                 let mask = nonzero(&page.data);
-                if by_bytes && mask.count_ones() < BLOCK_LINES {
+                if by_bytes && mask.count_ones() < block_lines {
                     plan.sparse.push((at, page.data.clone(), mask));
                 } else {
                     homeless.push(at);
