@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 
 from entresol.errors import UserError
 
@@ -70,6 +71,18 @@ def size_of(text: str, option: str) -> int:
     if found is None:
         raise UserError(f"{option} {text}: is no size such as 512MiB.")
     return found
+
+
+def share_of(text: str, option: str) -> str:
+    """A share above nothing and of at most all, as an option says it. Raises `UserError` if it is
+    none."""
+    try:
+        share = Fraction(text[:-1]) / 100 if text.endswith("%") else Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        raise UserError(f"{option} {text}: write a share of all, for example 1/8 or 25%.")
+    return f"{share.numerator}/{share.denominator}"
 
 
 def picoseconds_of(text: str, option: str) -> int:

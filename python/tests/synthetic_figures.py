@@ -60,6 +60,8 @@ def bench(item: Bench) -> dict[str, Any]:
     return {
         "operations_per_second": 1000.0 * (10 + turn),
         "virtual_time_ps": 10**12 // (10 + turn),
+        "scan_ps": 10**11 * (10 + turn),
+        "flush_ps": 10**11 * (10 + turn),
         "application_read_bytes": 4096 * 20,
         "application_written_bytes": 4096 * 20,
         "latencies": dict.fromkeys(kinds, spans),

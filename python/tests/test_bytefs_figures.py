@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import synthetic_figures
 from conftest import Entresol, one_line
 
 from entresol import core
+from entresol.core import Json
 from entresol.errors import UserError
-from entresol.figures import frames, reproduction, simulate, writing
+from entresol.figures import benches, frames, reproduction, simulate, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Bench, Results, Scale
 from entresol.papers.bytefs import PAPER, claims, runs, switches
@@ -78,7 +80,9 @@ def test_a_mean_of_some_loads_is_no_claim() -> None:
     every = {item: synthetic_figures.bench(item) for item in claims.benches(settings)}
     known = {claim.quantity for claim in claims.claims()
              if claim.ours(Results(settings, {}, benches=every)) is not None}  # fmt: skip
-    assert known == {"create: throughput over Ext4"} | (
+    # That of a recovery is of no load.
+    alone = {"create: throughput over Ext4", "recovery with a full log: scan and flush"}
+    assert known == alone | (
         {"create: throughput over F2FS"} if "f2fs-like" in runs.systems() else set()
     )
 
@@ -101,14 +105,101 @@ def test_switches_are_of_all_personalities_or_of_one() -> None:
         text.conditions("no_such", ())
 
 
-@pytest.mark.parametrize("name", switches.switches())
-def test_every_switch_changes_a_device(name: str) -> None:
-    def of(personality: str, *sets: str) -> object:
-        run = core.fs_bench("mkdir", personality, overrides=sets, scale=4096)
-        return run["conditions"]["device_configuration"]
+def _total(*names: str) -> Callable[[Json], float]:
+    return lambda run: float(sum(run["synced"][name] for name in names))
 
-    personalities = core.fs_personalities()
-    assert any(of(each, *switches.of(each, (name,))) != of(each) for each in personalities)
+
+def _rate(run: Json) -> float:
+    return float(run["operations_per_second"])
+
+
+MORE, LESS, OTHER, NOTHING = (lambda on, off: on > off, lambda on, off: on < off,
+                              lambda on, off: on != off, lambda on, off: on == 0 < off)  # fmt: skip
+SCENARIOS: dict[str, tuple[str, str, Callable[[Json], float], Callable[[float, float], bool]]] = {
+    "block_writes_wait_for_flash": ("create", "ext4-like", _rate, LESS),
+    "no_line_times": ("create", "bytefs", _rate, MORE),
+    "no_link": ("varmail", "ext4-like", _rate, MORE),
+    "no_channel_time": ("webserver", "ext4-like", _rate, MORE),
+    "sixteen_dies": ("webserver", "ext4-like", _rate, LESS),
+    "log_cleaned_at_75": ("create", "bytefs", _rate, OTHER),
+    "contents_on_the_host": ("varmail", "bytefs",
+                             _total("data_written_by_bytes", "data_written_by_blocks"), NOTHING),
+    "no_transactions": ("varmail", "bytefs", _total("device_commits"), NOTHING),
+    "blocks_from_a_quarter": ("varmail", "bytefs", _total("fs_pages_by_bytes"), MORE),
+    "blocks_pass_by_the_cache": ("fileserver", "ext4-like", _total("device_flash_read_bytes"),
+                                 MORE),
+    "erases_take_no_time": ("fileserver", "ext4-like", _rate, MORE),
+    "half_the_page_cache": ("fileserver", "ext4-like", _total("data_read_by_blocks"), MORE),
+    "loads_of_the_artifact": ("varmail", "ext4-like",
+                              lambda run: float(run["conditions"]["threads"]["user"]), MORE),
+    "counts_from_the_beginning": ("delete", "ext4-like", _total("data_written_by_blocks"), MORE),
+}  # fmt: skip
+"""For each switch a load, a personality, a number of the result, and what the switch does to it."""
+SETS = {
+    "blocks_pass_by_the_cache": ("ssd.dram=4GiB", "run.cache=1MiB"),
+    "erases_take_no_time": ("load.rounds=1000000",),
+    **dict.fromkeys(("no_line_times", "no_link", "no_channel_time"), ("run.threads=1",)),
+}
+"""So that it matters: a cache of the device that is larger than the host's; rounds until blocks are
+erased; one thread, which meets no other one otherwise than before."""
+
+
+def test_every_switch_has_a_scenario() -> None:
+    assert SCENARIOS.keys() == switches.switches().keys()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_switch_does_what_it_says(name: str) -> None:
+    load, personality, number, does = SCENARIOS[name]
+    small = replace(PAPER.settings(), at=Scale("", shrink=1024))
+
+    def measured(*sets: str) -> float:
+        item = Bench(load, personality, "", (*SETS.get(name, ()), *sets))
+        result = benches.run([item], small, None, 1, print)[item]
+        assert not isinstance(result, str), result
+        return number(result)
+
+    assert does(measured(*switches.of(personality, (name,))), measured())
+
+
+def test_options_of_runs_are_known_and_loads_are_found() -> None:
+    settings = PAPER.settings()
+
+    def of(*sets: str, load: str = "varmail") -> benches.Conditions:
+        return benches.conditions(Bench(load, "bytefs", "", sets), settings)
+
+    told = of("run.threads=1", "run.scale=16", "run.cache=1GiB", "nand.t_r=3us", "nand.t_r=4us")
+    assert told == benches.Conditions(("nand.t_r=4us",), 16, 1, None, "1GiB", benches.LOG)
+    for table in ("artifact_bytefs", "artifact_baselines"):
+        known = benches.loads_of(PAPER.name, table)
+        assert known.keys() <= set(PAPER.workloads)
+        for load in known:
+            sets = of(f"run.loads={table}", load=load).overrides
+            assert all(each.startswith("load.") for each in sets)
+    for sets, part in (("run.colour=red", "run.colour: is no option"),
+                       ("run.loads=mine", "has no table mine"),
+                       ("run.counts=some", "run.counts is run or all"),
+                       ("run.threads=many", "are numbers")):  # fmt: skip
+        with pytest.raises(UserError, match=part):
+            of(sets)
+
+
+def test_recovery_takes_longer_with_more_in_the_log() -> None:
+    items = [Bench(benches.RECOVERY, "bytefs", "", (f"run.log={mib}MiB",)) for mib in (1, 2)]
+    found = benches.run(items, PAPER.settings(), None, 1, print)
+    small, large = (found[item] for item in items)
+    assert not isinstance(small, str) and not isinstance(large, str), found
+    assert all(0 < small[part] < large[part] for part in ("scan_ps", "flush_ps"))
+
+
+@pytest.mark.parametrize("load", PAPER.workloads)
+def test_loads_of_the_artifact_are_loads(load: str) -> None:
+    for table in ("artifact_bytefs", "artifact_baselines"):
+        settings = replace(PAPER.settings(), at=Scale("", shrink=4096))
+        told = benches.conditions(Bench(load, "ext4-like", "", (f"run.loads={table}",)), settings)
+        # Refused before anything is made: the preset is none, the load is one.
+        with pytest.raises(core.ConfigError, match="no device preset"):
+            core.fs_bench(load, "ext4-like", device="none", overrides=told.overrides, scale=4096)
 
 
 def test_causes_are_of_claims_and_ask_for_their_runs() -> None:

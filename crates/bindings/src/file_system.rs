@@ -163,8 +163,9 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(text: &str) -> Result<Self, serde_json::Error> {
-        let told: Value = serde_json::from_str(text)?;
+    fn read(text: &str) -> Result<Self, String> {
+        let told = serde_json::from_str(text);
+        let told: Value = told.map_err(|error: serde_json::Error| error.to_string())?;
         let is = |name: &str| told[name].as_bool().unwrap_or(false);
         let is_paced = is("real_pace");
         let threads = if is_paced { PACED_THREADS } else { THREADS };
@@ -178,6 +179,10 @@ impl Wanted {
         };
         if let Some(bytes) = told["cache_bytes"].as_u64() {
             options.cache = Bytes::new(bytes);
+        }
+        if let Some(share) = told["blocks_from"].as_str() {
+            let share = share.parse();
+            options.blocks_from = share.map_err(|error| format!("--blocks-from: {error}"))?;
         }
         Ok(Self {
             is_paced,

@@ -2,7 +2,7 @@
 
 use crate::{ConfigError, SimulationError};
 use device::config::Layer;
-use fslab::load::{LOADS, Load, LoadError, Scale, Setup, replay, run, shipped};
+use fslab::load::{FsOptions, LOADS, Load, LoadError, Scale, Setup, replay, run, shipped};
 use fslab::recording::Recording;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -73,9 +73,10 @@ fn fs_bench(
     threads: Option<u32>,
     cache: Option<&str>,
 ) -> PyResult<String> {
+    let sets: Vec<&str> = of_section(&overrides, "load.").collect();
     let parsed = match text {
-        Some(text) => Load::parse(load, text),
-        None => shipped(load).and_then(|shipped| shipped.load()),
+        Some(text) => Load::parse_with(load, text, &sets),
+        None => shipped(load).and_then(|shipped| shipped.load_with(&sets)),
     };
     let parsed = parsed.map_err(to_python)?;
     let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
@@ -113,12 +114,23 @@ fn fs_replay(
 ) -> PyResult<String> {
     let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
     setup.cores = cores;
+    if let Some(set) = of_section(&overrides, "load.").next() {
+        return Err(ConfigError::new_err(format!(
+            "--set {set}: a recording is played as it was; leave it out"
+        )));
+    }
     let played = py.detach(|| {
         let recording = Recording::parse(text)
             .map_err(|error| ConfigError::new_err(format!("{name}: {error}")))?;
         replay(name, &recording, &setup, thinks).map_err(to_python)
     });
     Ok(played?.json().to_string())
+}
+
+/// The assignments of a section.
+fn of_section<'a>(overrides: &'a [String], section: &'a str) -> impl Iterator<Item = &'a str> {
+    let all = overrides.iter().map(String::as_str);
+    all.filter(move |assignment| assignment.starts_with(section))
 }
 
 fn setup_of(
@@ -140,7 +152,13 @@ fn setup_of(
         .into_iter()
         .map(|(name, text)| Layer::new(name, text))
         .collect();
+    let of_fs: Vec<&str> = of_section(overrides, "fs.").collect();
+    setup.fs = FsOptions::of(&of_fs).map_err(to_python)?;
+    let others = ["load.", "fs."];
     for assignment in overrides {
+        if others.iter().any(|section| assignment.starts_with(section)) {
+            continue;
+        }
         let layer = Layer::assignment(assignment);
         let refused = |error: settings::Problems| ConfigError::new_err(error.to_string());
         setup.layers.push(layer.map_err(refused)?);

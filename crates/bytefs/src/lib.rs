@@ -17,8 +17,10 @@ mod journal;
 pub mod layout;
 mod logs;
 mod segments;
+mod shortcuts;
 mod state;
 mod stats;
+mod structures;
 mod tx;
 mod types;
 
@@ -27,7 +29,9 @@ pub use costs::CpuCosts;
 pub use error::{FsError, MountError};
 pub use fs::{CachedPages, FileSystem, FormatOptions, MappedExtent, MountOptions};
 pub use layout::Personality;
-pub use stats::{Class, FsStats, Traffic};
+pub use shortcuts::{Batches, Contents, HostContents, Shortcuts};
+pub use stats::{Class, FsStats, Moved, Traffic};
+pub use structures::Structure;
 pub use types::{
     Allocate, Attr, BlockNo, Caller, DirEntry, FileKind, Ino, Rename, Seek, SetAttr, SetXattr,
     Timestamp, Usage, WriteOptions,

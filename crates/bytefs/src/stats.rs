@@ -1,5 +1,7 @@
 //! What a file system has moved, by what it was and by which port.
 
+use crate::structures::Structure;
+
 /// What bytes on the way to or from the device are of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
@@ -36,6 +38,15 @@ pub struct Traffic {
     pub blocks_written: u64,
 }
 
+/// Bytes by direction.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Moved {
+    /// From the device.
+    pub read: u64,
+    /// To the device.
+    pub written: u64,
+}
+
 /// What a mounted file system has done since it was mounted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FsStats {
@@ -45,6 +56,8 @@ pub struct FsStats {
     pub journal: Traffic,
     /// That of contents.
     pub data: Traffic,
+    /// Metadata's traffic again, by structure.
+    pub(crate) structures: [Moved; Structure::COUNT],
     /// Batches made durable, and lines in them.
     pub batches: u64,
     /// Lines in batches.
@@ -89,6 +102,11 @@ impl FsStats {
             Class::Data => &self.data,
         }
     }
+
+    /// What of metadata's traffic was of a structure.
+    pub fn of_structure(&self, structure: Structure) -> Moved {
+        self.structures[structure as usize]
+    }
 }
 
 /// The same, being counted.
@@ -102,5 +120,23 @@ impl Counters {
             Class::Journal => &mut self.0.journal,
             Class::Data => &mut self.0.data,
         }
+    }
+
+    /// Metadata has come by the block port.
+    pub fn metadata_read(&mut self, structure: Structure, bytes: u64) {
+        self.0.metadata.blocks_read += bytes;
+        self.0.structures[structure as usize].read += bytes;
+    }
+
+    /// Metadata has gone by the block port.
+    pub fn metadata_written(&mut self, structure: Structure, bytes: u64) {
+        self.0.metadata.blocks_written += bytes;
+        self.0.structures[structure as usize].written += bytes;
+    }
+
+    /// Metadata has gone by the byte port.
+    pub fn metadata_stored(&mut self, structure: Structure, bytes: u64) {
+        self.0.metadata.bytes_written += bytes;
+        self.0.structures[structure as usize].written += bytes;
     }
 }

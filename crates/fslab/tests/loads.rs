@@ -1,8 +1,8 @@
 //! Loads on real file systems in virtual time: each at a tiny scale, on every personality.
 
-use bytefs::Personality;
+use bytefs::{Personality, Structure};
 use device::config::Layer;
-use fslab::load::{LOADS, LoadResult, Scale, Setup, run, shipped};
+use fslab::load::{FsOptions, LOADS, LoadResult, Scale, Setup, run, shipped};
 
 /// A host of four cores, and as little of a load as there can be.
 fn setup(name: &str, personality: Personality) -> Setup {
@@ -44,6 +44,19 @@ fn check(name: &str, personality: Personality, result: &LoadResult) {
         counts("device_block_port_to_device_bytes"),
         "{what}"
     );
+    for (of_structures, of_class) in [
+        ("read", &["read_by_blocks"][..]),
+        ("written", &["written_by_bytes", "written_by_blocks"]),
+    ] {
+        let by_structure = Structure::ALL.iter().map(|structure| {
+            let name = structure.name();
+            counts(&format!("{name}_{of_structures}"))
+        });
+        let by_class = of_class
+            .iter()
+            .map(|way| counts(&format!("metadata_{way}")));
+        assert_eq!(by_structure.sum::<u64>(), by_class.sum::<u64>(), "{what}");
+    }
     if !personality.writes_bytes() {
         assert_eq!(counts("device_byte_port_to_device_bytes"), 0, "{what}");
     }
@@ -113,4 +126,84 @@ fn threads_of_one_kind_can_be_more_or_fewer() {
     let syncs = |result: &LoadResult| result.latencies["fsync"].operations;
     assert_eq!(syncs(&one), syncs(&eight));
     assert!(one.virtual_time_ps > 2 * eight.virtual_time_ps);
+}
+
+#[test]
+fn what_making_the_files_has_moved_is_told_apart() {
+    let result = result("delete", &setup("delete", Personality::Ext4Like));
+    let entered = |of: &std::collections::BTreeMap<String, u64>| of["data_written_by_blocks"];
+    // Files are made with their contents, and removing them moves none.
+    assert!(entered(&result.made) > 0);
+    assert_eq!(entered(&result.synced), 0);
+}
+
+/// A run of a load with values of the file system's section.
+fn told(name: &str, personality: Personality, sets: &[&str]) -> LoadResult {
+    let mut setup = setup(name, personality);
+    setup.fs = FsOptions::of(sets).unwrap();
+    result(name, &setup)
+}
+
+#[test]
+fn contents_on_the_host_are_kept_and_no_device_hears_of_them() {
+    // A store reads back what it wrote, also after the mount anew; so do cold loads.
+    for name in ["ycsb-a", "varmail"] {
+        let on_device = told(name, Personality::ByteFs, &[]);
+        let on_host = told(name, Personality::ByteFs, &["fs.contents=host"]);
+        let moved = |result: &LoadResult| -> u64 {
+            let of = [
+                "data_written_by_bytes",
+                "data_written_by_blocks",
+                "data_read_by_blocks",
+            ];
+            of.iter().map(|key| result.synced[*key]).sum()
+        };
+        assert_eq!(moved(&on_host), 0, "{name}");
+        assert!(moved(&on_device) > 0, "{name}");
+        assert_eq!(on_host.operations, on_device.operations, "{name}");
+        assert!(
+            on_host.virtual_time_ps < on_device.virtual_time_ps,
+            "{name}"
+        );
+        let to_device = "device_block_port_to_device_bytes";
+        assert!(
+            on_host.synced[to_device] < on_device.synced[to_device],
+            "{name}"
+        );
+    }
+    let mut segments = setup("mkdir", Personality::F2fsLike);
+    segments.fs = FsOptions::of(&["fs.contents=host"]).unwrap();
+    let load = shipped("mkdir").unwrap().load().unwrap();
+    let refused = run("mkdir", &load, &segments).unwrap_err().to_string();
+    assert!(refused.contains("fs.contents is host"), "{refused}");
+}
+
+#[test]
+fn batches_as_lines_ask_for_no_commit() {
+    let commits = |sets: &[&str]| {
+        let result = told("varmail", Personality::ByteFs, sets);
+        (result.synced["device_commits"], result.virtual_time_ps)
+    };
+    let (with, slow) = commits(&[]);
+    let (without, fast) = commits(&["fs.batches=lines"]);
+    assert!(with > 0 && without == 0 && fast < slow);
+}
+
+#[test]
+fn the_share_from_which_pages_go_by_blocks_is_that_of_the_mount() {
+    // Requests of 2 KiB are half a page.
+    let by_bytes = |sets: &[&str]| {
+        let result = told("oltp", Personality::ByteFs, sets);
+        result.synced["fs_pages_by_bytes"]
+    };
+    let (few, many) = (by_bytes(&[]), by_bytes(&["fs.blocks_from=100%"]));
+    assert!(few < many, "{few} and {many}");
+    let mut setup = setup("mkdir", Personality::ByteFs);
+    setup.fs = FsOptions::of(&["fs.blocks_from=0%"]).unwrap();
+    let load = shipped("mkdir").unwrap().load().unwrap();
+    let refused = run("mkdir", &load, &setup).unwrap_err().to_string();
+    assert!(
+        refused.contains("it must be above 0% and at most 100%"),
+        "{refused}"
+    );
 }

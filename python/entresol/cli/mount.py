@@ -68,6 +68,14 @@ def mount_command(
         str | None,
         typer.Option("--cache", metavar="SIZE", help="Pages of files kept in memory, else 256MiB."),
     ] = None,
+    blocks_from: Annotated[
+        str | None,
+        typer.Option(
+            "--blocks-from",
+            metavar="SHARE",
+            help="Share of changed lines from which a page is written whole, else 1/8.",
+        ),
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option("--threads", metavar="N", min=1, max=64, help="That hear the kernel."),
@@ -88,6 +96,9 @@ def mount_command(
     wanted |= {
         "real_pace": pace is Pace.REAL,
         "cache_bytes": None if cache is None else units.size_of(cache, "--cache"),
+        "blocks_from": None
+        if blocks_from is None
+        else units.share_of(blocks_from, "--blocks-from"),
         "threads": threads,
         "record": None if record is None else str(_new_record(record)),
     }

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import cast
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, cast
 
-from entresol import core
+from entresol import core, papers
 from entresol.core import Json
 from entresol.digest import core_digest
+from entresol.errors import UserError
 from entresol.execution import worker
 from entresol.figures.plan import Bench, Settings
 from entresol.interruption import interruptible
@@ -19,6 +24,10 @@ from entresol.store.result_store import Store, key_of
 
 FOLDER = "file-systems"
 """Of the store: what lists and compares results of captures knows nothing of these."""
+COUNTS = ("run", "all")
+RECOVERY = "recovery"
+"""Instead of a load: the log of a device is filled, the power cut, and the device opened again."""
+LOG, LINES_PER_PAGE = "256MiB", 8
 
 
 def run(
@@ -57,24 +66,105 @@ def _run_all(
     return found
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """What a run is told: parameters, and options of `entresol fs bench`."""
+
+    overrides: tuple[str, ...]
+    scale: int
+    threads: int | None = None
+    cores: int | None = None
+    cache: str | None = None
+    log: str = LOG
+    counts: str = "run"
+    """Which traffic is told: that of the measured run, or all since the files were made."""
+
+
+def conditions(item: Bench, settings: Settings) -> Conditions:
+    """From a load's parameters: those of `run` are options. Later ones win. Raises `UserError`
+    for one that is none."""
+    overrides: dict[str, str] = {}
+    options: dict[str, str] = {}
+    for text in settings.overrides_of(item):
+        key, _, value = text.partition("=")
+        if key == "run.loads":
+            of_load = loads_of(settings.paper, value).get(item.workload, ())
+            overrides.update({f"load.{each}".partition("=")[0]: f"load.{each}" for each in of_load})
+        elif key.startswith("run."):
+            options[key.removeprefix("run.")] = value
+        else:
+            overrides[key] = text
+    if unknown := options.keys() - {"scale", "threads", "cores", "cache", "counts", "log"}:
+        raise UserError(f"run.{min(unknown)}: is no option of a run; there are run.cache, run.cores"
+                        ", run.counts, run.loads, run.log, run.scale and run.threads.")  # fmt: skip
+    if (counts := options.get("counts", "run")) not in COUNTS:
+        raise UserError(f"run.counts is {' or '.join(COUNTS)}, not {counts}.")
+    threads, cores = options.get("threads"), options.get("cores")
+    try:
+        return Conditions(tuple(overrides.values()), int(options.get("scale", settings.shrink)),
+                          None if threads is None else int(threads),
+                          None if cores is None else int(cores), options.get("cache"),
+                          options.get("log", LOG), counts)  # fmt: skip
+    except ValueError as error:
+        raise UserError(f"run.scale, run.threads and run.cores are numbers: {error}.") from error
+
+
+@cache
+def loads_of(paper: str, table: str) -> Mapping[str, Sequence[str]]:
+    """What a table of a room's `loads.toml` sets, by load. Raises `UserError` if there is none."""
+    text = papers.room(paper).joinpath("loads.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    if table not in tables:
+        raise UserError(f"papers/{paper}/loads.toml: has no table {table}; there are "
+                        f"{', '.join(tables)}.")  # fmt: skip
+    found: Mapping[str, Sequence[str]] = tables[table]
+    return found
+
+
 def _one(item: Bench, settings: Settings, store: Store | None) -> Json | str:
-    overrides = settings.overrides_of(item)
+    told = conditions(item, settings)
     inputs: Json = {
         "core": core_digest(core.library()),
         "load": item.workload,
         "personality": item.personality,
         "device": item.device,
-        "overrides": list(overrides),
-        "scale": settings.shrink,
+        "overrides": list(told.overrides),
+        "scale": told.scale,
     }
+    options = {"threads": told.threads, "cores": told.cores, "cache": told.cache}
+    chosen: dict[str, Any] = {name: value for name, value in options.items()
+                              if value is not None}  # fmt: skip
+    inputs |= chosen
+    if item.workload == RECOVERY:
+        inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE}
     if store is not None and (stored := store.find(key_of(inputs))) is not None:
-        return cast(Json, stored)
+        return _counted(cast(Json, stored), told.counts)
     try:
-        result = core.fs_bench(item.workload, item.personality, device=item.device or None,
-                               overrides=overrides, scale=settings.shrink)  # fmt: skip
+        if item.workload == RECOVERY:
+            result = _recover(item, told)
+        else:
+            result = core.fs_bench(item.workload, item.personality, device=item.device or None,
+                                   overrides=told.overrides, scale=told.scale,
+                                   **chosen)  # fmt: skip
     except core.EntresolError as error:
         return worker.sentence(error)
     if store is not None:
         label = {"load": item.workload, "personality": item.personality}
         store.keep(inputs, label, cast(RunResult, result))
-    return result
+    return _counted(result, told.counts)
+
+
+def _recover(item: Bench, told: Conditions) -> Json:
+    """Of the device as it is: recovery does not shrink with the scale, and takes seconds."""
+    of_device = [each for each in told.overrides if not each.startswith(("fs.", "load."))]
+    with tempfile.TemporaryDirectory(prefix="recovery-") as place:
+        return core.device_recovery_time(Path(place) / "image", told.log, item.device or "bytefs",
+                                         (), of_device, LINES_PER_PAGE)  # fmt: skip
+
+
+def _counted(result: Json, counts: str) -> Json:
+    if counts == COUNTS[0] or "made" not in result:
+        return result
+    made = result["made"]
+    whole = {name: count + made.get(name, 0) for name, count in result["synced"].items()}
+    return result | {"synced": whole}

@@ -56,16 +56,20 @@ def read(paper: Paper, claims: Sequence[Claim], content: str) -> list[Cause]:
     except ValueError as error:
         raise UserError(f"{where(paper)}: is not TOML: {error}.") from error
     known = {claim.quantity for claim in claims}
-    return [_cause(f"{where(paper)}: cause {number}", entry, known)
-            for number, entry in enumerate(entries, start=1)]  # fmt: skip
+    return [cause for number, entry in enumerate(entries, start=1)
+            for cause in _causes(f"{where(paper)}: cause {number}", entry, known)]  # fmt: skip
 
 
-def _cause(here: str, entry: Json, known: set[str]) -> Cause:
+def _causes(here: str, entry: Json, known: set[str]) -> list[Cause]:
+    """A cause of each of the claims that an entry names."""
     if unknown := set(entry) - _FIELDS:
         raise UserError(f"{here}: {', '.join(sorted(unknown))}: is no field of a cause.")
-    if entry.get("claim") not in known:
-        raise UserError(f"{here}: {entry.get('claim')}: is no claim of claims.csv.")
+    named = entry.get("claim")
+    claims: list[str] = named if isinstance(named, list) else [str(named)]
+    for claim in claims:
+        if claim not in known:
+            raise UserError(f"{here}: {claim}: is no claim of claims.csv.")
     if entry.get("of") not in (PAPER, ARTIFACT) or not entry.get("says"):
         raise UserError(f"{here}: needs `of` (paper or artifact) and `says`.")
-    return Cause(entry["claim"], entry["of"], entry["says"], entry.get("fidelity"),
-                 tuple(entry.get("set", ())), entry.get("scale"))  # fmt: skip
+    return [Cause(claim, entry["of"], entry["says"], entry.get("fidelity"),
+                  tuple(entry.get("set", ())), entry.get("scale")) for claim in claims]  # fmt: skip

@@ -43,13 +43,13 @@ class Claim:
     unit: str
     rule: Rule
 
-    def differs(self, ours: float | None) -> bool:
-        """Whether ours is more than a quarter away; a bound is kept or not."""
+    def differs(self, ours: float | None, far: float = FAR) -> bool:
+        """Whether ours is more than that share away; a bound is kept or not."""
         if ours is None or self.rule.kind in (SETTING, QUOTED):
             return False
         if "at least" in self.quantity:
-            return ours < self.published * (1 - FAR)
-        return not 1 - FAR <= ours / self.published <= 1 + FAR
+            return ours < self.published * (1 - far)
+        return not 1 - far <= ours / self.published <= 1 + far
 
     def ours(self, results: Results) -> float | None:
         """What our runs give."""

@@ -41,6 +41,8 @@ class Text:
     """A sentence on fidelities at a scale."""
     benches: Callable[[Settings], list[Bench]] = field(default=lambda _settings: [])
     """The loads that the claims are computed from."""
+    figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By figure, which claims are numbers of it."""
     switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of a paper of loads: its fidelity switches, and what each sets. Those of runs of captures
     are the core's."""

@@ -14,6 +14,8 @@ from entresol.figures.claims import Claim
 from entresol.figures.paper import ARTIFACT, PAPER
 from entresol.figures.reproduction import Evidence, Reproduction
 
+OF_FIGURES = 0.3
+"""A number of a figure that is further away asks for its cause."""
 NEARER = 0.1
 """By how much of the way, as a ratio, a cause has to bring our number to the published one."""
 
@@ -41,6 +43,7 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         f"`results/figures/{study.paper.name}/index.html`.", "",
         "| § | claim | unit | published | their data | paper | artifact | how |",
         "|---|---|---|---|---|---|---|---|", *rows, "",
+        *_of_figures(study, evidence, reasons),
         "## Why they differ", "",
         "A cause is a person's sentence; its numbers are measured by the command: the claim",
         "itself, under the switches or parameters named. It stands only if they show it: our",
@@ -48,6 +51,48 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         "(of logarithms) or more.", "",
         *(differences or ["Nothing differs by more than 25 %.", ""]),
     ])  # fmt: skip
+
+
+def _of_figures(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause]) -> list[str]:
+    """A table for each figure whose numbers the text has."""
+    by_name = {claim.quantity: claim for claim in study.claims}
+    lines = []
+    for figure, names in study.text.figures.items():
+        lines += [f"### Figure {figure}", "",
+                  "| number | published | paper | ratio | cause | artifact | ratio | cause |",
+                  "|---|---|---|---|---|---|---|---|"]  # fmt: skip
+        lines += [_figure_row(study, by_name[name], evidence, reasons) for name in names]
+        lines.append("")
+    head = ["## Numbers of figures", "",
+            "Ratios are to the published number. Bars without a number in the text are in pictures",
+            "alone and not here. A cause is named by switch or parameter that shows it; a dash:",
+            "within 30 %.", ""]  # fmt: skip
+    return [*head, *lines] if lines else []
+
+
+def _figure_row(
+    study: Reproduction, claim: Claim, evidence: Evidence, reasons: Sequence[Cause]
+) -> str:
+    cells = [claim.quantity, f"{claim.published:g}"]
+    for which in (PAPER, ARTIFACT):
+        value = claim.ours(evidence.of(which))
+        ratio = None if value is None else value / claim.published
+        cells += [_number(value), _number(ratio),
+                  _short_cause(study, claim, which, evidence, reasons)]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _short_cause(
+    study: Reproduction, claim: Claim, which: str, evidence: Evidence, reasons: Sequence[Cause]
+) -> str:
+    if not claim.differs(claim.ours(evidence.of(which)), OF_FIGURES):
+        return quantity.NOTHING
+    given = _given(claim, which, evidence, reasons)
+    good = [cause for cause in given if confirmed(claim, cause, evidence)]
+    if not good:
+        return "**unexplained**"
+    shown = [_conditions(study, cause, evidence) for cause in good if cause.needs_run]
+    return ", ".join(dict.fromkeys(shown)) or "in words, below"
 
 
 def _conditions_of(study: Reproduction, evidence: Evidence, every: int) -> list[str]:
@@ -102,12 +147,17 @@ def _wrapped(item: str) -> str:
                          break_on_hyphens=False)  # fmt: skip
 
 
+def _given(claim: Claim, which: str, evidence: Evidence, reasons: Sequence[Cause]) -> list[Cause]:
+    scale = evidence.paper.settings.scale
+    return [cause for cause in reasons
+            if (cause.claim, cause.of) == (claim.quantity, which)
+            and cause.scale in (None, scale)]  # fmt: skip
+
+
 def _why(
     study: Reproduction, claim: Claim, which: str, evidence: Evidence, reasons: Sequence[Cause]
 ) -> str:
-    given = [cause for cause in reasons
-             if (cause.claim, cause.of) == (claim.quantity, which)
-             and cause.scale in (None, evidence.paper.settings.scale)]  # fmt: skip
+    given = _given(claim, which, evidence, reasons)
     good = [cause for cause in given if confirmed(claim, cause, evidence)]
     if good:
         return " ".join(_sentence(study, claim, cause, evidence) for cause in good)
@@ -136,8 +186,11 @@ def confirmed(claim: Claim, cause: Cause, evidence: Evidence) -> bool:
 
 
 def _distance(value: float | None, claim: Claim) -> float | None:
-    """From the published number to ours, of logarithms: below it negative."""
-    return None if not value else math.log(value / claim.published)
+    """From the published number to ours, of logarithms: below it negative; none beyond a bound."""
+    if not value:
+        return None
+    distance = math.log(value / claim.published)
+    return min(distance, 0.0) if "at least" in claim.quantity else distance
 
 
 def _is_beside(distance: float, claim: Claim, evidence: Evidence) -> bool:

@@ -118,7 +118,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     /// Has a batch that is sealed survive. Who has sealed it has the gate.
-    async fn make_durable(&self, sealed: Sealed, passed: Passed) -> Result<(), FsError> {
+    async fn make_durable(&self, mut sealed: Sealed, passed: Passed) -> Result<(), FsError> {
+        if let Some(kept) = self.shortcuts.kept() {
+            for (at, line) in sealed.data.drain(..) {
+                kept.write_line(at, &line);
+            }
+        }
         let is_of_firmware = self.state().superblock.personality.needs_transactions();
         let order;
         let given_up = GivenUp(Some(self));

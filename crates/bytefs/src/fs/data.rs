@@ -123,7 +123,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 None => self.need_regular(ino).await?,
                 Some(Need::Nothing) => break,
                 Some(Need::Pages { runs, epoch }) => {
-                    let has_bytes = self.state().segments.is_none();
+                    let is_kept = self.shortcuts.kept().is_some();
+                    let has_bytes = self.state().segments.is_none() && !is_kept;
                     if direct && out.len() <= DIRECT_BYTES && has_bytes {
                         let place = address(runs[0].block).get() + at % PAGE;
                         if at % PAGE + out.len() as u64 <= PAGE {
@@ -207,11 +208,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             _passed: passed,
         };
         let mut bytes = vec![0; (pages.end - pages.start) as usize * BLOCK];
-        self.spend(self.costs.request).await;
-        self.read_numbers(block, &mut bytes).await?;
-        self.spend(self.costs.switch).await;
+        self.read_contents(block, &mut bytes).await?;
         let mut state = self.state();
-        state.counters.class(Class::Data).blocks_read += bytes.len() as u64;
         let State { nodes, clock, .. } = &mut *state;
         let Some(node) = nodes.get_mut(&ino) else {
             return Ok(());
@@ -384,8 +382,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     ) -> Result<bool, FsError> {
         let by_bytes = data.len() <= DIRECT_BYTES && self.writes_data_bytes();
         let is_whole = at.is_multiple_of(PAGE) && data.len().is_multiple_of(BLOCK);
+        let is_kept = self.shortcuts.kept().is_some();
         // Pages that are written elsewhere are so from the cache.
-        if (!by_bytes && !is_whole) || self.is_synchronous {
+        if (!by_bytes && !is_whole) || self.is_synchronous || is_kept {
             return Ok(false);
         }
         // Cached pages are older from now on; what they have and the device has not goes first.

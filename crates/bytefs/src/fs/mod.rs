@@ -20,8 +20,10 @@ use crate::costs::CpuCosts;
 use crate::gate::{Bell, Gate};
 use crate::journal::Journal;
 use crate::layout::BLOCK;
+use crate::shortcuts::Shortcuts;
 use crate::state::State;
-use crate::stats::{Class, FsStats};
+use crate::stats::FsStats;
+use crate::structures::Structure;
 use crate::tx::{Done, Stop, Tx};
 use crate::{BlockNo, FsError, Ino, Usage};
 use core::ops::Range;
@@ -54,6 +56,7 @@ pub struct FileSystem<D, C> {
     pub(crate) is_read_only: bool,
     /// An operation is durable when it is answered.
     pub(crate) is_synchronous: bool,
+    pub(crate) shortcuts: Shortcuts,
     pub(crate) state: Mutex<State>,
     /// Who makes a batch durable has it.
     journal: Mutex<Option<Journal>>,
@@ -104,6 +107,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             pages: node.pages.len() as u64,
             dirty: node.dirty.len() as u64,
         })
+    }
+
+    /// What it saves as only a simulated run may.
+    pub fn shortcuts(&self) -> &Shortcuts {
+        &self.shortcuts
     }
 
     /// What it has done.
@@ -257,7 +265,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                         segments.trim_node(block, &mut data[..]);
                     }
                     let committed = state.committed.0;
-                    state.counters.class(Class::Metadata).blocks_read += BLOCK as u64;
+                    let of = Structure::of(&state.geometry, block, Some(&data));
+                    state.counters.metadata_read(of, BLOCK as u64);
                     if !state.blocks.contains(block) {
                         state.blocks.insert(block, data, false, committed);
                     }
@@ -312,6 +321,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.spend(self.costs.request + self.costs.switch).await;
         let done = self.device.trim(address(BlockNo(run.start)), size).await;
         done.map_err(|error| self.fail(&error.to_string()))?;
+        if let Some(kept) = self.shortcuts.kept() {
+            kept.forget(run.clone());
+        }
         self.state().counters.0.trims += u64::from(run.end - run.start);
         Ok(())
     }

@@ -7,22 +7,25 @@ use crate::gate::{Bell, Gate};
 use crate::journal::Journal;
 use crate::layout::Personality::{NovaLike, PmfsLike};
 use crate::layout::{
-    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, LINE, STATE_BLOCK, Superblock, get_u32, is_sealed,
+    self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, LINE, LINES, STATE_BLOCK, Superblock, get_u32,
+    is_sealed,
 };
 use crate::segments;
+use crate::shortcuts::Shortcuts;
 use crate::state::State;
 use crate::state::batch::{Batch, BatchId};
 use crate::state::blocks::Blocks;
 use crate::state::pages::{Clock as PageClock, MANY_NODES};
 use crate::state::space::FreeMap;
 use crate::stats::Counters;
+use crate::structures::Structure;
 use crate::{BlockNo, FsError, Ino, MountError};
 use core::ops::Range;
 use port::{Acknowledge, Clock, Device};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
-use units::Bytes;
+use units::{Bytes, Ratio};
 
 /// Bytes of one read of bitmaps.
 const READ: usize = 64 * BLOCK;
@@ -45,6 +48,10 @@ pub struct MountOptions {
     pub cores: u32,
     /// What the file system's code costs, in virtual time.
     pub costs: CpuCosts,
+    /// A page of which this share of lines has changed, or more, goes by blocks (§4.6: 1/8).
+    pub blocks_from: Ratio,
+    /// What a simulated run saves.
+    pub shortcuts: Shortcuts,
 }
 
 impl Default for MountOptions {
@@ -55,6 +62,8 @@ impl Default for MountOptions {
             read_only: false,
             cores: 4,
             costs: CpuCosts::default(),
+            blocks_from: Ratio::new(1, 8),
+            shortcuts: Shortcuts::default(),
         }
     }
 }
@@ -89,6 +98,19 @@ pub(crate) fn check_device<D: Device>(device: &D) -> Result<(), MountError> {
     Ok(())
 }
 
+/// Changed lines from which a page goes by blocks.
+fn block_lines(share: Ratio) -> Result<u32, MountError> {
+    let of_lines = (LINES as u64).checked_mul(share.numerator());
+    let lines = of_lines.map_or(0, |lines| lines.div_ceil(share.denominator()));
+    match (1..=LINES as u64).contains(&lines) {
+        true => Ok(lines as u32),
+        false => Err(MountError::Device(format!(
+            "the share of lines from which a page goes by blocks is {share}; it must be above 0% \
+             and at most 100%"
+        ))),
+    }
+}
+
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Mounts what is on a device, recovering what a power cut has left.
     ///
@@ -115,6 +137,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                  without `ro`"
                     .into(),
             ));
+        }
+        let block_lines = block_lines(options.blocks_from)?;
+        if options.shortcuts.kept().is_some() && geometry.segments.is_some() {
+            return Err(MountError::Device(format!(
+                "fs.contents is host, and {personality} gives contents places of its own on the \
+                 device; leave it at device"
+            )));
         }
         let limit = shape
             .transactions
@@ -151,6 +180,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 .min(limit)
                 .min(Journal::most(personality, &geometry)),
             writes_blocks: !personality.writes_bytes(),
+            block_lines,
             superblock,
             geometry,
         };
@@ -161,6 +191,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             shape,
             costs: options.costs,
             is_read_only: options.read_only,
+            shortcuts: options.shortcuts,
             state: Mutex::new(state),
             journal: Mutex::new(Some(journal)),
             commit_gate: Gate::default(),
@@ -234,10 +265,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             written.await?;
         }
         let mut state = self.state();
+        let bytes = 2 * BLOCK as u64;
         state
             .counters
-            .class(crate::stats::Class::Metadata)
-            .blocks_written += 2 * BLOCK as u64;
+            .metadata_written(Structure::Superblock, bytes);
         Ok(())
     }
 
@@ -250,10 +281,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let bytes = &mut buffer[..count * BLOCK];
             self.read_numbers(BlockNo(next), bytes).await?;
             let mut state = self.state();
-            state
-                .counters
-                .class(crate::stats::Class::Metadata)
-                .blocks_read += bytes.len() as u64;
+            let of = Structure::of(&state.geometry, BlockNo(next), None);
+            state.counters.metadata_read(of, bytes.len() as u64);
             for (block, data) in (next..).zip(bytes.chunks_exact(BLOCK)) {
                 let mut copy = Box::new([0; BLOCK]);
                 copy.copy_from_slice(data);

@@ -114,6 +114,23 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         done.into_iter().try_for_each(|result| result.map(|_| ()))
     }
 
+    /// Reads blocks of contents whose numbers are behind each other.
+    pub(super) async fn read_contents(
+        &self,
+        first: BlockNo,
+        bytes: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        if let Some(kept) = self.shortcuts.kept() {
+            kept.read(first, bytes);
+            return Ok(());
+        }
+        self.spend(self.costs.request).await;
+        self.read_numbers(first, bytes).await?;
+        self.spend(self.costs.switch).await;
+        self.state().counters.class(Class::Data).blocks_read += bytes.len() as u64;
+        Ok(())
+    }
+
     /// Writes contents: to the head of the log of contents, or where they are if `in_place` and
     /// they have a place.
     pub(super) async fn write_contents(

@@ -18,8 +18,6 @@ use units::{ByteAddr, TxId};
 const PAGES: usize = 256;
 /// Pages that a sync overwrites where they are (the kernel's `min_fsync_blocks`).
 const OVERWRITTEN_MOST: usize = 8;
-/// Changed lines from which a page goes by blocks: an eighth of it (§4.6).
-const BLOCK_LINES: u32 = LINES as u32 / 8;
 
 /// Lines that say of a page that it has another place: of extents before and behind it, and bitmaps.
 const REPLACED_LINES: usize = 5;
@@ -119,13 +117,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     async fn carry_out(&self, ino: Ino, plan: Plan, in_place: bool) -> Result<(), FsError> {
-        let requests = match self.is_synchronous {
+        let kept = self.shortcuts.kept();
+        let requests = match kept.is_some() || self.is_synchronous {
             true => 0,
             false => plan.blocks.len() as u64,
         };
         let cost = self.costs.compare * plan.compared;
         self.spend(cost + self.costs.request * requests).await;
-        if self.state().segments.is_some() {
+        if let Some(kept) = kept {
+            for (block, bytes) in &plan.blocks {
+                kept.write(*block, bytes);
+            }
+        } else if self.state().segments.is_some() {
             self.write_contents(ino, &plan.blocks, &plan.chosen, in_place)
                 .await?;
         } else if self.is_synchronous {
@@ -151,8 +154,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let mut state = self.state();
             let bytes: usize = plan.blocks.iter().map(|(_, bytes)| bytes.len()).sum();
             let by_blocks = if self.is_synchronous { 0 } else { bytes };
-            state.counters.class(Class::Data).blocks_written += by_blocks as u64;
-            state.counters.class(Class::Data).bytes_written += (bytes - by_blocks) as u64;
+            if kept.is_none() {
+                state.counters.class(Class::Data).blocks_written += by_blocks as u64;
+                state.counters.class(Class::Data).bytes_written += (bytes - by_blocks) as u64;
+            }
             state.counters.0.pages_by_blocks += (by_blocks / BLOCK) as u64;
             let by_bytes = plan.pages.saturating_sub(by_blocks / BLOCK);
             state.counters.0.pages_by_bytes += by_bytes as u64;
@@ -482,6 +487,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         space,
         reserved,
         batch_most,
+        block_lines,
         fresh,
         segments,
         ..
@@ -498,8 +504,9 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     else {
         return Before::Extents;
     };
+    let block_lines = *block_lines;
     // Those that go by bytes go with one batch: it must have room for them.
-    let most = PAGES.min(*batch_most / BLOCK_LINES as usize).max(1);
+    let most = PAGES.min(*batch_most / block_lines as usize).max(1);
     // Small segments: writes under way must not take many.
     let most = match segments {
         Some(segments) => most.min(4 * segments.layout.blocks as usize),
@@ -514,12 +521,12 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     for at in &chosen {
         let page = pages.get(at);
         let changed = match by_bytes {
-            true => page.map_or(0, |page| page.changed(BLOCK_LINES)),
+            true => page.map_or(0, |page| page.changed(block_lines)),
             false => u64::MAX,
         };
         changes.push(changed);
         if let Some(page) = page
-            && changed.count_ones() >= BLOCK_LINES
+            && changed.count_ones() >= block_lines
             && page.batch > committed
         {
             return Before::Commit(page.batch);
@@ -558,7 +565,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
             Some(extent) if extent.is_written => {
                 plan.overwritten += 1;
                 let block = extent.block_of(at);
-                if changed.count_ones() < BLOCK_LINES {
+                if changed.count_ones() < block_lines {
                     for line in (0..LINES).filter(|line| changed >> line & 1 == 1) {
                         let mut copy = [0; LINE];
                         copy.copy_from_slice(&page.data[line * LINE..(line + 1) * LINE]);
@@ -577,10 +584,10 @@ fn plan(state: &mut State, ino: Ino) -> Before {
             }
             None => {
                 let mask = match by_bytes {
-                    true => nonzero(&page.data, BLOCK_LINES),
+                    true => nonzero(&page.data, block_lines),
                     false => u64::MAX,
                 };
-                if mask.count_ones() < BLOCK_LINES {
+                if mask.count_ones() < block_lines {
                     plan.sparse.push((at, page.data.clone(), mask));
                 } else {
                     homeless.push(at);

@@ -83,7 +83,20 @@ where
         terms: Terms,
         teller: Box<dyn Teller<D>>,
     ) -> Result<Self, Refused<D>> {
+        let is_real = file_system.shortcuts().is_none();
         let share = Arc::new(Share::new(file_system));
+        if !is_real {
+            return Err(Refused {
+                error: MountError::System {
+                    path: place.path().to_path_buf(),
+                    error: std::io::Error::other(
+                        "a simulated file system, whose contents are lost; mount it without \
+                         shortcuts",
+                    ),
+                },
+                device: close(&share).0,
+            });
+        }
         let owner = (getuid().as_raw(), getgid().as_raw());
         let adapter = Adapter::new(share.clone(), teller, owner, terms.writes_back);
         let manner = Manner {

@@ -21,6 +21,9 @@ const MAGIC_END: u32 = 0x334a_4e45;
 /// Numbers that the head of a record has room for.
 pub(super) const NUMBERS: usize = (BLOCK - 24) / 4;
 
+/// A record as it was read: its length, its blocks, and those that are none of metadata any more.
+type Found = (u32, Vec<(BlockNo, Box<[u8; BLOCK]>)>, Vec<BlockNo>);
+
 pub(crate) struct BlockJournal {
     area: core::ops::Range<u32>,
     /// Where the next record goes, in blocks from the second one of the area.
@@ -76,18 +79,20 @@ impl BlockJournal {
         Ok(())
     }
 
-    /// Writes together what nobody needs in an order.
+    /// Writes together what nobody needs in an order; of no class it was counted before.
     async fn write_all<D: Device, C: Clock>(
         fs: &FileSystem<D, C>,
         parts: &[(ByteAddr, &[u8])],
-        class: Class,
+        class: Option<Class>,
     ) -> Result<(), DeviceError> {
         let parts = parts.iter().filter(|(_, bytes)| !bytes.is_empty());
         let accepted = Acknowledge::Accepted;
         let requests = parts.clone().count() as u64;
         fs.spend(fs.costs.request * requests).await;
         let writes = parts.map(|(at, bytes)| {
-            fs.state().counters.class(class).blocks_written += bytes.len() as u64;
+            if let Some(class) = class {
+                fs.state().counters.class(class).blocks_written += bytes.len() as u64;
+            }
             fs.device.write_blocks(*at, bytes, accepted)
         });
         let done = join_all(writes.collect()).await;
@@ -151,7 +156,7 @@ impl BlockJournal {
         let whole = ((self.room() - self.head) as usize * BLOCK).min(record.len());
         let (first, rest) = record.split_at(whole);
         let parts = [(self.place(self.head), first), (self.place(0), rest)];
-        Self::write_all(fs, &parts, Class::Journal).await?;
+        Self::write_all(fs, &parts, Some(Class::Journal)).await?;
         // One flush, as JBD2's: the record, and the data that it makes seen, are durable before the
         // block that makes it count.
         fs.barrier().await?;
@@ -179,7 +184,8 @@ impl BlockJournal {
             .iter()
             .map(|(block, data)| (address(*block), &data[..]))
             .collect();
-        Self::write_all(fs, &parts, Class::Metadata).await?;
+        fs.note_blocks(&blocks);
+        Self::write_all(fs, &parts, None).await?;
         fs.barrier().await?;
         self.tail = self.head;
         self.oldest = self.sequence;
@@ -200,7 +206,8 @@ impl BlockJournal {
             .iter()
             .map(|(block, data)| (address(*block), &data[..]))
             .collect();
-        Self::write_all(fs, &parts, Class::Metadata).await?;
+        fs.note_blocks(&blocks);
+        Self::write_all(fs, &parts, None).await?;
         // Only commits put something there, and none is under way.
         fs.state().checkpoint.clear();
         Ok(())
@@ -233,7 +240,7 @@ impl BlockJournal {
             self.tail = get_u32(&first, 16) % self.room();
         }
         (self.head, self.sequence) = (self.tail, self.oldest);
-        let mut found: BTreeMap<BlockNo, Vec<u8>> = BTreeMap::new();
+        let mut found: BTreeMap<BlockNo, Box<[u8; BLOCK]>> = BTreeMap::new();
         while let Some((length, blocks, revoked)) = self.read_record(fs).await? {
             for block in revoked {
                 found.remove(&block);
@@ -246,7 +253,8 @@ impl BlockJournal {
             .iter()
             .map(|(block, data)| (address(*block), &data[..]))
             .collect();
-        Self::write_all(fs, &parts, Class::Metadata).await?;
+        fs.note_blocks(&found);
+        Self::write_all(fs, &parts, None).await?;
         fs.barrier().await?;
         (self.tail, self.oldest) = (self.head, self.sequence);
         self.write_first(fs).await
@@ -256,7 +264,7 @@ impl BlockJournal {
     async fn read_record<D: Device, C: Clock>(
         &self,
         fs: &FileSystem<D, C>,
-    ) -> Result<Option<(u32, Vec<(BlockNo, Vec<u8>)>, Vec<BlockNo>)>, DeviceError> {
+    ) -> Result<Option<Found>, DeviceError> {
         let mut record = vec![0; BLOCK];
         fs.device
             .read_blocks(self.place(self.head), &mut record)
@@ -286,7 +294,11 @@ impl BlockJournal {
         }
         let number = |index: u32| BlockNo(get_u32(&record, 24 + index as usize * 4));
         let blocks = (0..count).zip(record[BLOCK..].chunks_exact(BLOCK));
-        let blocks = blocks.map(|(index, data)| (number(index), data.to_vec()));
+        let blocks = blocks.map(|(index, data)| {
+            let mut copy = Box::new([0; BLOCK]);
+            copy.copy_from_slice(data);
+            (number(index), copy)
+        });
         let revoked = (count..count + revoked).map(number);
         Ok(Some((count + 2, blocks.collect(), revoked.collect())))
     }

@@ -6,16 +6,19 @@ mod lines;
 mod logs;
 pub(crate) mod segments;
 
-use crate::MountError;
 use crate::fs::FileSystem;
 use crate::layout::{BLOCK, Geometry, LINE, Personality, Superblock};
 use crate::logs::Area;
+use crate::state::State;
 use crate::state::batch::Sealed;
 use crate::stats::Class;
+use crate::structures::Structure;
+use crate::{BlockNo, MountError};
 use blocks::BlockJournal;
 use lines::LineJournal;
 use logs::LogJournal;
 use port::{Clock, Device, DeviceError, PersistenceDomain};
+use std::collections::BTreeMap;
 use units::{ByteAddr, TxId};
 
 /// Where a line goes, and its bytes.
@@ -171,8 +174,43 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             .map(|(at, range)| (at, &bytes[range]))
             .collect();
         self.device.write_vectored(&parts, tx).await?;
-        self.state().counters.class(class).bytes_written += bytes.len() as u64;
+        match class {
+            Class::Metadata => self.note_lines_of_metadata(lines),
+            _ => self.state().counters.class(class).bytes_written += bytes.len() as u64,
+        }
         Ok(())
+    }
+
+    /// Counts lines of metadata, by the structures that their blocks are of.
+    fn note_lines_of_metadata(&self, lines: &[Line]) {
+        let mut state = self.state();
+        let State {
+            blocks,
+            geometry,
+            counters,
+            ..
+        } = &mut *state;
+        let number = |(at, _): &Line| BlockNo((at.get() / BLOCK as u64) as u32);
+        for of_block in lines.chunk_by(|one, next| number(one) == number(next)) {
+            let block = number(&of_block[0]);
+            let data = blocks.get_mut(block).map(|buffer| &*buffer.data);
+            let structure = Structure::of(geometry, block, data);
+            counters.metadata_stored(structure, (of_block.len() * LINE) as u64);
+        }
+    }
+
+    /// Counts a block of metadata that is about to be written.
+    fn note_block(&self, block: BlockNo, data: &[u8; BLOCK]) {
+        let mut state = self.state();
+        let structure = Structure::of(&state.geometry, block, Some(data));
+        state.counters.metadata_written(structure, BLOCK as u64);
+    }
+
+    /// The same of blocks.
+    fn note_blocks(&self, blocks: &BTreeMap<BlockNo, Box<[u8; BLOCK]>>) {
+        for (block, data) in blocks {
+            self.note_block(*block, data);
+        }
     }
 
     /// Waits until lines under no transaction survive a power cut.

@@ -9,6 +9,7 @@ use crate::segments::{Log, Segments, line_range};
 use crate::state::State;
 use crate::state::batch::Sealed;
 use crate::stats::Class;
+use crate::structures::Structure;
 use core::ops::Range;
 use port::{Acknowledge, Clock, Device, DeviceError, PersistenceDomain};
 use std::collections::BTreeMap;
@@ -105,8 +106,11 @@ async fn record<D: Device, C: Clock>(
         return checkpoint(fs).await;
     };
     let nodes = made.nodes as usize;
-    write(fs, &made.blocks[..nodes], Class::Metadata).await?;
-    write(fs, &made.blocks[nodes..], Class::Journal).await?;
+    let (inodes, pointers) = made.blocks[..nodes].split_at(numbers.len().min(nodes));
+    note(fs, inodes, Structure::Inodes);
+    note(fs, pointers, Structure::Pointers);
+    write(fs, &made.blocks[..nodes], None).await?;
+    write(fs, &made.blocks[nodes..], Some(Class::Journal)).await?;
     fs.barrier().await?;
     let mut state = fs.state();
     for number in numbers {
@@ -118,11 +122,23 @@ async fn record<D: Device, C: Clock>(
     Ok(())
 }
 
-/// Writes blocks to their places, those behind each other together.
+/// Counts blocks of a structure that are about to be written.
+fn note<D: Device, C: Clock>(
+    fs: &FileSystem<D, C>,
+    blocks: &[(u32, Vec<u8>)],
+    structure: Structure,
+) {
+    let bytes: usize = blocks.iter().map(|(_, bytes)| bytes.len()).sum();
+    let counters = &mut fs.state().counters;
+    counters.metadata_written(structure, bytes as u64);
+}
+
+/// Writes blocks to their places, those behind each other together; of no class they were counted
+/// before.
 async fn write<D: Device, C: Clock>(
     fs: &FileSystem<D, C>,
     blocks: &[(u32, Vec<u8>)],
-    class: Class,
+    class: Option<Class>,
 ) -> Result<(), DeviceError> {
     let mut parts: Vec<(u32, Vec<u8>)> = Vec::new();
     for (place, bytes) in blocks {
@@ -135,7 +151,9 @@ async fn write<D: Device, C: Clock>(
     }
     fs.spend(fs.costs.request * parts.len() as u64).await;
     let writes = parts.iter().map(|(place, bytes)| {
-        fs.state().counters.class(class).blocks_written += bytes.len() as u64;
+        if let Some(class) = class {
+            fs.state().counters.class(class).blocks_written += bytes.len() as u64;
+        }
         let at = address(BlockNo(*place));
         fs.device.write_blocks(at, bytes, Acknowledge::Accepted)
     });
@@ -198,7 +216,10 @@ async fn checkpoint<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result<(), De
         .iter()
         .map(|(number, place)| (*place, blocks[number].to_vec()))
         .collect();
-    write(fs, &written, Class::Metadata).await?;
+    for (number, _) in &placed {
+        fs.note_block(*number, &blocks[number]);
+    }
+    write(fs, &written, None).await?;
     let pack = {
         let mut state = fs.state();
         state.checkpoint.clear();
@@ -208,8 +229,10 @@ async fn checkpoint<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result<(), De
         settle(segments, &blocks, &placed);
         segments.begin_checkpoint().ok_or_else(no_room)?
     };
-    write(fs, &pack.tables, Class::Metadata).await?;
-    write(fs, &[(pack.at, pack.head.clone())], Class::Journal).await?;
+    note(fs, &pack.tables, Structure::Bitmaps);
+    write(fs, &pack.tables, None).await?;
+    let head = [(pack.at, pack.head.clone())];
+    write(fs, &head, Some(Class::Journal)).await?;
     fs.barrier().await?;
     let at = address(BlockNo(pack.end_place()));
     let durable = Acknowledge::Durable;
@@ -278,6 +301,7 @@ pub(super) async fn close<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result<
         state.superblock.checkpoint = state.segments.as_ref().map_or(0, |found| found.version);
         twins.unwrap_or_default()
     };
-    write(fs, &twins, Class::Metadata).await?;
+    note(fs, &twins, Structure::Bitmaps);
+    write(fs, &twins, None).await?;
     fs.barrier().await
 }

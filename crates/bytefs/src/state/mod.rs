@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub batch_most: usize,
     /// Whole blocks of metadata are written.
     pub writes_blocks: bool,
+    /// Changed lines from which a page goes by blocks.
+    pub block_lines: u32,
 }
 
 impl State {

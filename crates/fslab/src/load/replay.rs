@@ -19,6 +19,7 @@ use port::Clock;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use units::Picos;
 use vtime::{Machine, VirtualClock};
 
@@ -41,6 +42,8 @@ pub fn replay(
     let mut bench = Bench {
         machine: Machine::new(engine, setup.cores as usize),
         setup: setup.clone(),
+        kept: Arc::default(),
+        made: None,
     };
     let load = described(name, recording);
     let conditions = Conditions::new(name, &load, setup, setup.preset(), &texts);

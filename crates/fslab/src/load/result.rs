@@ -3,7 +3,7 @@
 use super::measure::{Latency, Recorder};
 use super::runner::Setup;
 use super::spec::Load;
-use bytefs::{Class, FsStats};
+use bytefs::{Class, FsStats, Structure};
 use device::Counters;
 use device::metrics::metrics;
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub struct Conditions {
     pub costs_ps: BTreeMap<String, u64>,
     /// Every parameter of the device.
     pub device_configuration: BTreeMap<String, String>,
+    /// What the file system was told.
+    pub fs_configuration: BTreeMap<String, String>,
 }
 
 impl Conditions {
@@ -76,6 +78,7 @@ impl Conditions {
                 .map(|(name, span)| (name.to_owned(), span.get()))
                 .into(),
             device_configuration: sections.collect(),
+            fs_configuration: setup.fs.texts().into_iter().collect(),
         }
     }
 }
@@ -102,6 +105,11 @@ impl Totals {
             ] {
                 counters.insert(format!("{}_{what}", class.name()), bytes);
             }
+        }
+        for structure in Structure::ALL {
+            let moved = files.of_structure(structure);
+            counters.insert(format!("{}_read", structure.name()), moved.read);
+            counters.insert(format!("{}_written", structure.name()), moved.written);
         }
         for (name, count) in [
             ("batches", files.batches),
@@ -172,6 +180,8 @@ pub struct LoadResult {
     pub measured: BTreeMap<String, u64>,
     /// The same with the sync and the drain of the device's log behind it.
     pub synced: BTreeMap<String, u64>,
+    /// What they have counted before: file system, files, and the sync behind them.
+    pub made: BTreeMap<String, u64>,
 }
 
 impl LoadResult {
@@ -180,6 +190,7 @@ impl LoadResult {
         took: Picos,
         recorder: &Recorder,
         (before, after, synced): (&Totals, &Totals, &Totals),
+        made: Option<&Totals>,
     ) -> Self {
         let latencies = recorder.latencies();
         let operations = latencies.values().map(|of| of.operations).sum();
@@ -198,6 +209,7 @@ impl LoadResult {
             application_written_bytes: written,
             measured: after.since(before),
             synced: synced.since(before),
+            made: made.map_or_else(BTreeMap::new, |made| made.counters.clone()),
         }
     }
 

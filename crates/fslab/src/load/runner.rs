@@ -9,18 +9,20 @@ use super::error::LoadError;
 use super::files::FileSet;
 use super::flow::Flow;
 use super::hardware::{Scale, scaled};
+use super::options::FsOptions;
 use super::result::{Conditions, LoadResult, Totals};
 use super::spec::{Load, StoreSpec};
 use super::stage::Stage;
 use super::store::{Options, Store};
 use super::vfs::caller;
 use super::ycsb::{Ycsb, of_store};
-use bytefs::{CpuCosts, FileSystem, FormatOptions, MountOptions, Personality};
+use bytefs::{CpuCosts, FileSystem, FormatOptions, HostContents, MountOptions, Personality};
 use device::config::Layer;
 use device::{DeviceEngine, Pace};
 use port::{Clock, Device};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use units::{Bytes, Picos};
 use vtime::{Machine, VirtualClock, VirtualDevice};
 
@@ -55,6 +57,8 @@ pub struct Setup {
     pub cache: Bytes,
     /// What the file system's code costs.
     pub costs: CpuCosts,
+    /// What the file system does otherwise than the paper says.
+    pub fs: FsOptions,
 }
 
 impl Setup {
@@ -73,6 +77,7 @@ impl Setup {
             cores: 28,
             threads: None,
             cache: Bytes::from_mib(8 << 10),
+            fs: FsOptions::default(),
             costs: CpuCosts {
                 operation: Picos::from_nanos(1_000),
                 change: Picos::from_nanos(2_000),
@@ -121,6 +126,8 @@ pub fn run(name: &str, load: &Load, setup: &Setup) -> Result<LoadResult, LoadErr
     let bench = Bench {
         machine: Machine::new(engine, setup.cores as usize),
         setup: setup.clone(),
+        kept: Arc::default(),
+        made: None,
     };
     let conditions = Conditions::new(name, &load, setup, setup.preset(), &texts);
     match load.store.clone() {
@@ -158,6 +165,10 @@ fn set_threads(load: &mut Load, threads: Option<u32>) -> Result<(), LoadError> {
 pub(super) struct Bench {
     pub machine: Machine<DeviceEngine>,
     pub setup: Setup,
+    /// Contents that the device has not.
+    pub kept: Arc<HostContents>,
+    /// What was counted until what is to exist was there.
+    pub made: Option<Totals>,
 }
 
 impl Bench {
@@ -193,13 +204,14 @@ impl Bench {
     pub fn mount(&mut self) -> Result<Rc<Files>, LoadError> {
         let (device, clock) = (self.machine.device(), self.machine.clock());
         let setup = &self.setup;
-        let options = MountOptions {
+        let mut options = MountOptions {
             cache: setup.scale.of_bytes(setup.cache, Bytes::from_mib(1)),
             metadata_cache: setup.scale.of_bytes(setup.cache, Bytes::from_mib(4)),
             cores: setup.cores,
             costs: setup.costs,
             ..MountOptions::default()
         };
+        setup.fs.put_into(&mut options, &self.kept);
         let mount = async move { Ok(Rc::new(Files::mount(device, clock, options).await?)) };
         self.task("mount", mount)
     }
@@ -215,6 +227,7 @@ impl Bench {
             done.map_err(|error| LoadError::of("syncing before the run", error))
         };
         self.task("sync", synced)?;
+        self.made = Some(self.totals(&files));
         let files = if is_cold { self.mount()? } else { files };
         self.machine.settle();
         Ok(files)
@@ -463,6 +476,7 @@ impl Bench {
             took,
             &stage.recorder,
             (&before, &after, &synced),
+            self.made.as_ref(),
         ))
     }
 }

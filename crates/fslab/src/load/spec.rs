@@ -285,7 +285,7 @@ impl Load {
     }
 
     /// The first thing that is wrong with it.
-    fn problem(&self) -> Option<String> {
+    pub(super) fn problem(&self) -> Option<String> {
         if self.store.is_some() != self.threads.is_empty() {
             return Some("a load has either threads or a store; write one of them".to_owned());
         }
@@ -491,7 +491,19 @@ impl Shipped {
     /// # Errors
     /// None, as a test shows.
     pub fn load(&self) -> Result<Load, LoadError> {
-        Load::parse(&format!("configs/loads/{}.toml", self.name), self.text)
+        self.load_with(&[])
+    }
+
+    /// The load with values over its own, as [`Load::parse_with`].
+    ///
+    /// # Errors
+    /// There is no place for a value.
+    pub fn load_with(&self, sets: &[&str]) -> Result<Load, LoadError> {
+        Load::parse_with(
+            &format!("configs/loads/{}.toml", self.name),
+            self.text,
+            sets,
+        )
     }
 
     /// The comment at the top of its file: what it is, and where its values are from.

@@ -21,6 +21,7 @@ PAPER = Paper(
         causes=lambda: papers.room(runs.NAME).joinpath("causes.toml").read_text(encoding="utf-8"),
         threads="threads as in Table 5",
         benches=claims.benches,
+        figures=claims.FIGURES,
         switches=switches.switches(),
     ),
 )

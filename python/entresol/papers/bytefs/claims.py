@@ -8,7 +8,7 @@ from functools import partial
 from entresol.figures import frames
 from entresol.figures.claims import SIMULATED, Claim, Rule, read
 from entresol.figures.plan import Bench, Results, Settings, quotient
-from entresol.papers.bytefs import runs, traffic
+from entresol.papers.bytefs import recovery, runs, traffic
 from entresol.papers.bytefs.runs import BYTEFS, EXT4, MACRO, MICRO, bench, published
 
 Number = Callable[[Results, Bench], float | None]
@@ -20,9 +20,27 @@ FILES = (*MICRO, *MACRO)
 TITLES = dict(zip(MACRO, ("Varmail", "Fileserver", "Webproxy", "Webserver", "OLTP"), strict=True))
 
 
+FIGURES = {
+    "6": (
+        "create: throughput over Ext4", "create: throughput over F2FS",
+        "Varmail: throughput over F2FS", "Fileserver: throughput over Ext4 (at least)",
+        "Fileserver: throughput over F2FS", "Webproxy: throughput over Ext4",
+        "OLTP: throughput over Ext4",
+        "micro-benchmarks: throughput over Ext4 (average)",
+        "micro-benchmarks: throughput over F2FS (average)",
+    ),
+    "8": tuple(f"micro-benchmarks: metadata less than {other} ({which})"
+               for other in ("Ext4", "F2FS") for which in ("average", "most")),
+    "9": tuple(f"OLTP: data written less than {other}" for other in ("NOVA", "PMFS")),
+    "10 and 11": tuple(f"flash traffic less than {other} (average)" for other in SYSTEMS),
+}  # fmt: skip
+"""Which claims are numbers of a figure."""
+
+
 def benches(settings: Settings) -> list[Bench]:
     """The loads that the claims are computed from."""
-    return [bench(load, name) for load in runs.loads(settings, FILES) for name in runs.systems()]
+    loads = [bench(load, name) for load in runs.loads(settings, FILES) for name in runs.systems()]
+    return [*loads, recovery.bench(recovery.FULL)]
 
 
 def _counted(counters: Sequence[str]) -> Number:
@@ -80,6 +98,12 @@ def _journal(results: Results) -> float | None:
     return None if share is None else 100 * share
 
 
+def _share(name: str, part: str, way: str, of: Sequence[str], results: Results) -> float | None:
+    shares = [traffic.share(results, bench(load, name), part, way) for load in of]
+    mean = _mean(shares)
+    return None if mean is None else 100 * mean
+
+
 def _amplification(load: str, name: str, of: str, results: Results) -> float | None:
     item = bench(load, name)
     run = results.benches.get(item)
@@ -87,6 +111,10 @@ def _amplification(load: str, name: str, of: str, results: Results) -> float | N
     counters = [counter for part in parts for counter in traffic.CLASSES[part]]
     asked = None if run is None else float(run[f"application_{of}_bytes"])
     return quotient(runs.counted(results, item, *counters), asked)
+
+
+def _recovery(results: Results) -> float | None:
+    return recovery.seconds(results, recovery.FULL, "scan", "flush")
 
 
 def _rules() -> dict[str, tuple[str, Ours]]:
@@ -121,6 +149,18 @@ def _rules() -> dict[str, tuple[str, Ours]]:
             _of_all(_mean, FLASH, FILES, system, BYTEFS))  # fmt: skip
     found["journal's share of Ext4's traffic (average)"] = (
         "arithmetic mean over the loads of Figure 1", _journal)  # fmt: skip
+    for part, way, among, note in (
+        ("inodes", "written", FILES, " (average)"), ("entries", "read", FILES, " (average)"),
+        ("entries", "written", MICRO, ": micro-benchmarks (average)"),
+    ):  # fmt: skip
+        for other in ("Ext4", "F2FS"):
+            does = "writes" if way == "written" else "reads"
+            over = "the four" if among is MICRO else "the loads of Figure 1"
+            found[f"{part}' share of what {other} {does}{note}"] = (
+                f"arithmetic mean over {over}",
+                partial(_share, SYSTEMS[other], part, way, among))  # fmt: skip
+    found["recovery with a full log: scan and flush"] = (
+        "accounted; as many lines as 256 MiB have", _recovery)  # fmt: skip
     for load, title in TITLES.items():
         for other in ("Ext4", "F2FS"):
             for what, of in (("write", "written"), ("read", "read")):

@@ -41,7 +41,7 @@ STEPS = {
 published = Published(
     papers.room(NAME).joinpath("published"),
     f"papers/{NAME}/published",
-    {"fig01": 1, "fig06": 9, "fig07": 8, "fig08": 4, "fig09": 2, "fig10": 4, "table2": 20},
+    {"fig01": 8, "fig06": 9, "fig07": 8, "fig08": 4, "fig09": 2, "fig10": 4, "table2": 20},
 )
 
 

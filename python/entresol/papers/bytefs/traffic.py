@@ -25,6 +25,18 @@ CLASSES = {
     "data_written": tuple(f"data_{way}" for way in WRITTEN),
 }
 """Parts of the traffic between host and device, and our counters that belong to each."""
+WAYS = ("written", "read")
+_OF_METADATA = ("superblock", "bitmaps", "inodes", "pointers", "entries")
+STRUCTURES = {
+    "written": {
+        **{name: (f"{name}_written",) for name in _OF_METADATA},
+        "journal": CLASSES["journal_written"], "data": CLASSES["data_written"],
+    },
+    "read": {
+        **{name: (f"{name}_read",) for name in _OF_METADATA}, "data": CLASSES["data_read"],
+    },
+}  # fmt: skip
+"""The same by structure, in each direction."""
 FLASH = {
     "flash_read": ("device_flash_read_bytes",),
     "flash_programmed": ("device_flash_programmed_bytes",),
@@ -32,7 +44,9 @@ FLASH = {
 COLOURS = {
     "metadata_read": "#9fd0ea", "metadata_written": "#33608f", "journal_written": "#9a3f86",
     "data_read": "#f4a940", "data_written": "#d55e00", "flash_read": "#9fd0ea",
-    "flash_programmed": "#33608f",
+    "flash_programmed": "#33608f", "superblock": "#1d2127", "bitmaps": "#e6c04a",
+    "inodes": "#33608f", "pointers": "#2a9264", "entries": "#62b9e2", "journal": "#9a3f86",
+    "data": "#d55e00",
 }  # fmt: skip
 BLOCKED = (EXT4, "f2fs-like")
 """The systems that §3 studies."""
@@ -50,30 +64,41 @@ def study_wants(of: Sequence[str], settings: Settings) -> list[Bench]:
 
 
 def shares(results: Results) -> polars.DataFrame:
-    """Figure 1: the share of each class of the bytes between host and device."""
+    """Figure 1: the share of each structure of what is written, and of what is read; and the
+    journal's of both, which the text has."""
     rows = Rows()
     for load in runs.loads(results.settings, STUDIED):
         for name in blocked():
             item = bench(load, name)
+            for way in WAYS:
+                for part in STRUCTURES[way]:
+                    rows.add(load, name, f"{part}_{way}_share", share(results, item, part, way))
+            journal = runs.counted(results, item, *CLASSES["journal_written"])
             every = [counter for counters in CLASSES.values() for counter in counters]
             whole = runs.counted(results, item, *every)
-            for part, counters in CLASSES.items():
-                share = quotient(runs.counted(results, item, *counters), whole)
-                rows.add(load, name, f"{part}_share", share)
+            rows.add(load, name, "journal_share", quotient(journal, whole))
     frame = rows.frame(means=(frames.ARITHMETIC,))
-    return _with_mean(frame)
+    return _with_means(frame)
 
 
-def _with_mean(frame: polars.DataFrame) -> polars.DataFrame:
-    # The paper gives one average.
+def share(results: Results, item: Bench, part: str, way: str) -> float | None:
+    """A structure's share of what a run has read or written."""
+    every = [counter for counters in STRUCTURES[way].values() for counter in counters]
+    mine = runs.counted(results, item, *STRUCTURES[way][part])
+    return quotient(mine, runs.counted(results, item, *every))
+
+
+def _with_means(frame: polars.DataFrame) -> polars.DataFrame:
+    # The paper gives averages alone.
     import polars as pl
 
-    theirs = published("fig01").value(frames.ARITHMETIC, EXT4, "journal_share")
-    is_it = ((pl.col("workload") == frames.ARITHMETIC) & (pl.col("design") == EXT4)
-             & (pl.col("metric") == "journal_written_share"))  # fmt: skip
-    value = pl.when(is_it).then(theirs).otherwise(pl.col("published")).alias("published")
-    ratio = (pl.col("ours") / pl.col("published")).alias("ratio")
-    return frame.with_columns(value).with_columns(ratio)
+    table = published("fig01")
+    theirs = [
+        table.find(*(row[column] for column in ("workload", "design", "metric")))
+        for row in frame.iter_rows(named=True)
+    ]
+    frame = frame.with_columns(pl.Series("published", theirs, dtype=pl.Float64))
+    return frame.with_columns((pl.col("ours") / pl.col("published")).alias("ratio"))
 
 
 def amplifications(results: Results) -> polars.DataFrame:
@@ -109,8 +134,21 @@ def draw_amplifications(frame: polars.DataFrame) -> Figure:
 
 
 def draw_shares(frame: polars.DataFrame) -> Figure:
-    """A bar for each system and load."""
-    return _stacks(frame, CLASSES, "Share of traffic", suffix="_share")
+    """A bar for each system and load: what is written above, what is read below."""
+    groups = [name for name in frames.distinct(frame, "workload") if name not in frames.MEANS]
+    columns = [(str(item.key), item.code)
+               for item in runs.series(frames.distinct(frame, "design"))]  # fmt: skip
+    with ink.style():
+        drawn = ink.figure(ink.PAGE, 4.4)
+        for axes, way in zip(drawn.subplots(2, 1), WAYS, strict=True):
+            pieces = [bars.Series(f"{part}_{way}_share", part, "", COLOURS[part])
+                      for part in STRUCTURES[way]]  # fmt: skip
+            shown = frame.filter(frame["metric"].is_in([str(piece.key) for piece in pieces]))
+            bars.stacked(axes, groups, columns, pieces, frames.parts(shown))
+            axes.set_ylabel(f"Share of bytes {way}")
+        legend = [bars.Series(part, part, "", COLOURS[part]) for part in STRUCTURES["written"]]
+        bars.legend(drawn, legend, twins=False, columns=7)
+    return drawn
 
 
 def _traffic(

@@ -1,0 +1,124 @@
+//! What a run can be told beside its device: section `fs` of its parameters, and values of its load.
+
+use super::error::LoadError;
+use bytefs::{Batches, Contents, HostContents, MountOptions, Shortcuts};
+use serde::{Deserialize, Serialize};
+use settings::{Known, Layer};
+use std::sync::Arc;
+use units::Ratio;
+
+/// Where contents of files are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentsAt {
+    /// On the device.
+    Device,
+    /// In the host's memory, at no cost: the device hears nothing of them.
+    Host,
+}
+
+/// How batches of changes go to a device with transactions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchesAs {
+    /// Each is a transaction of the firmware.
+    Transactions,
+    /// Lines of none, which nobody waits for.
+    Lines,
+}
+
+units::parameters! {
+    /// The file system of a run in virtual time.
+    pub struct FsConfig: "fs" {
+        /// Share of changed lines from which a page is written by blocks, by personalities that
+        /// write contents by bytes.
+        blocks_from: Ratio, "above 0%, at most 100%", "ByteFS 4.6 (1/8); its artifact: more than 16 of 64 lines";
+        /// Where contents of files are: on the device, or in the host's memory at no cost. Not of
+        /// personalities with segments.
+        contents: ContentsAt, "device or host", "ByteFS 4.6 (device); its artifact: host";
+        /// How batches go to a device with transactions: as these, or as lines without COMMIT,
+        /// reservation and wait, of which a power cut leaves any part.
+        batches: BatchesAs, "transactions or lines", "ByteFS 4.7 (transactions); its artifact: lines";
+    }
+}
+
+/// A configuration of this section.
+#[derive(Serialize, Deserialize)]
+struct Sections {
+    fs: FsConfig,
+}
+
+const KNOWN: Known = settings::known! { "fs": FsConfig };
+const DEFAULTS: &str =
+    "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n";
+
+/// What a file system of a run is told.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FsOptions(FsConfig);
+
+impl Default for FsOptions {
+    fn default() -> Self {
+        Self::of(&[]).expect("defaults are parameters")
+    }
+}
+
+impl FsOptions {
+    /// The defaults with assignments over them, `fs.key=value` each.
+    ///
+    /// # Errors
+    /// A key is unknown; a value cannot be.
+    pub fn of(assignments: &[&str]) -> Result<Self, LoadError> {
+        let refused = |error: settings::Problems| LoadError::Setting(error.to_string());
+        let mut layers = vec![Layer::new("defaults", DEFAULTS)];
+        for assignment in assignments {
+            layers.push(Layer::assignment(assignment).map_err(refused)?);
+        }
+        let sections: Sections = KNOWN.configuration(&layers).map_err(refused)?;
+        Ok(Self(sections.fs))
+    }
+
+    /// Its parameters as text, by key.
+    pub(crate) fn texts(&self) -> Vec<(String, String)> {
+        let texts = KNOWN.texts(&Sections { fs: self.0.clone() });
+        let keys = texts.into_iter().flat_map(|(section, keys)| {
+            let whole = move |(key, text): (_, String)| (format!("{section}.{key}"), text);
+            keys.into_iter().map(whole)
+        });
+        keys.collect()
+    }
+
+    /// The same for a mount; `kept` has the contents of all mounts of a run.
+    pub(crate) fn put_into(&self, options: &mut MountOptions, kept: &Arc<HostContents>) {
+        options.blocks_from = self.0.blocks_from;
+        options.shortcuts = Shortcuts {
+            contents: match self.0.contents {
+                ContentsAt::Device => Contents::Device,
+                ContentsAt::Host => Contents::Host(Arc::clone(kept)),
+            },
+            batches: match self.0.batches {
+                BatchesAs::Transactions => Batches::Transactions,
+                BatchesAs::Lines => Batches::Lines,
+            },
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_known_and_what_cannot_be_is_one_sentence() {
+        assert!(FsOptions::default().0.contents == ContentsAt::Device);
+        let host = FsOptions::of(&["fs.contents=host"]).unwrap();
+        assert_eq!(host.0.contents, ContentsAt::Host);
+        for (assignment, part) in [
+            ("fs.contents=disk", "fs.contents"),
+            ("fs.colour=red", "unknown key fs.colour"),
+            ("fs.blocks_from=many", "fs.blocks_from"),
+        ] {
+            let error = FsOptions::of(&[assignment]).unwrap_err().to_string();
+            assert!(error.contains(part) && !error.contains('\n'), "{error}");
+        }
+    }
+}
