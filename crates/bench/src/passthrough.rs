@@ -19,7 +19,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -52,9 +52,19 @@ pub fn serve(below: &str, place: &str, threads: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// Nodes that a descriptor is kept of: a process may not have many more.
+const MOST_KEPT: usize = 10_000;
+
+/// What names a node below.
+enum Node {
+    Kept(Arc<OwnedFd>),
+    /// A file of which no descriptor is kept: its directory and its name there. Nothing is renamed.
+    Named(Arc<OwnedFd>, OsString),
+}
+
 struct Passing {
-    /// By the number that the kernel knows it under: what names it below.
-    nodes: RwLock<BTreeMap<u64, Arc<OwnedFd>>>,
+    /// By the number that the kernel knows it under.
+    nodes: RwLock<BTreeMap<u64, Node>>,
     files: RwLock<BTreeMap<u64, Arc<File>>>,
     next: AtomicU64,
 }
@@ -64,7 +74,10 @@ type Done<T> = Result<T, SystemError>;
 impl Passing {
     fn new(root: OwnedFd) -> Self {
         Self {
-            nodes: RwLock::new(BTreeMap::from([(INodeNo::ROOT.0, Arc::new(root))])),
+            nodes: RwLock::new(BTreeMap::from([(
+                INodeNo::ROOT.0,
+                Node::Kept(Arc::new(root)),
+            )])),
             files: RwLock::default(),
             next: AtomicU64::new(1),
         }
@@ -72,7 +85,14 @@ impl Passing {
 
     fn node(&self, node: INodeNo) -> Done<Arc<OwnedFd>> {
         let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
-        nodes.get(&node.0).cloned().ok_or(SystemError::ESTALE)
+        match nodes.get(&node.0).ok_or(SystemError::ESTALE)? {
+            Node::Kept(node) => Ok(node.clone()),
+            Node::Named(below, name) => {
+                let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
+                let found = openat(&**below, name.as_os_str(), flags, Mode::empty());
+                found.map(Arc::new)
+            }
+        }
     }
 
     fn file(&self, handle: FileHandle) -> Done<Arc<File>> {
@@ -94,7 +114,12 @@ impl Passing {
         let found = openat(&*parent, name, flags, Mode::empty())?;
         let attributes = attributes(&fstat(&found)?);
         let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
-        nodes.insert(attributes.ino.0, Arc::new(found));
+        let is_kept = nodes.len() < MOST_KEPT || attributes.kind == FileType::Directory;
+        let node = match is_kept {
+            true => Node::Kept(Arc::new(found)),
+            false => Node::Named(parent, name.to_owned()),
+        };
+        nodes.insert(attributes.ino.0, node);
         Ok(attributes)
     }
 
