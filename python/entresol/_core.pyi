@@ -114,8 +114,7 @@ def device_recovery_time(
     preset: str,
     files: list[tuple[str, str]],
     overrides: list[str],
-    lines_per_page: int,
-    both_halves: bool,
+    filling: tuple[int, bool],
 ) -> str: ...
 def device_prometheus(path: str, label: str) -> str: ...
 def device_fsck(path: str) -> str: ...

@@ -633,7 +633,8 @@ def device_recovery_time(
 
     Raises `ConfigError`, `ImageError`.
     """
-    words = (str(image), log, preset, list(files), list(overrides), lines_per_page, both_halves)
+    filling = (lines_per_page, both_halves)
+    words = (str(image), log, preset, list(files), list(overrides), filling)
     return _object(_guarded(lambda: _core.device_recovery_time(*words)))
 
 

@@ -13,8 +13,10 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device_recovery_time, module)?)
 }
 
-/// Makes a device with a log of this size at `image`, fills the log or a half of it, cuts the power, recovers, and
-/// says how long that took, as JSON. The image is gone afterwards. A signal stops it.
+/// Makes a device with a log of this size at `image`, fills the log or a half of it, cuts the power,
+/// recovers, and says how long that took, as JSON. `filling` are the lines of a page that are
+/// written, and whether both halves of the log are filled. The image is gone afterwards. A signal
+/// stops it.
 #[pyfunction]
 fn device_recovery_time(
     py: Python<'_>,
@@ -23,8 +25,7 @@ fn device_recovery_time(
     preset: &str,
     files: Vec<(String, String)>,
     mut overrides: Vec<String>,
-    lines_per_page: u32,
-    both_halves: bool,
+    filling: (u32, bool),
 ) -> PyResult<String> {
     let size: Bytes = log
         .parse()
@@ -34,6 +35,7 @@ fn device_recovery_time(
     overrides.push(format!("ssd.log.size={size}"));
     overrides.push(format!("ssd.dram={}", size + rest));
     let config = configured(preset, &files, &overrides).map_err(to_python)?;
+    let (lines_per_page, both_halves) = filling;
     let filling = Filling {
         lines_per_page,
         both_halves,

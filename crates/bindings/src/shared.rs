@@ -216,6 +216,7 @@ impl SharedDevice {
                     client.request(command, *at, Payload::Out(bytes), conflict(wait))
                 })
                 .collect(),
+            Client::ANSWERS_ARE_FETCHED,
         );
         Self::wait(py, &client, written).map(times)
     }

@@ -153,6 +153,9 @@ impl Payload<'_> {
 /// }
 /// ```
 pub trait Device {
+    /// Answers take room, which others may wait for, until who has asked polls the request.
+    const ANSWERS_ARE_FETCHED: bool = false;
+
     /// A request under way.
     type Pending<'a>: Future<Output = Outcome> + Unpin
     where
@@ -254,7 +257,10 @@ pub trait Device {
             let command = Command::Write(tx);
             self.request(command, *at, Payload::Out(bytes), Conflict::Wait)
         };
-        Vectored::new(parts.iter().map(request).collect())
+        Vectored::new(
+            parts.iter().map(request).collect(),
+            Self::ANSWERS_ARE_FETCHED,
+        )
     }
 
     /// Byte port: waits until all writes under no transaction that were answered before are in the

@@ -31,6 +31,8 @@ pub struct Vectored<F> {
     /// Those before this one are over.
     waits_for: usize,
     is_submitted: bool,
+    /// All parts are looked at each time, not only the first that is not over.
+    looks_at_all: bool,
 }
 
 #[derive(Debug)]
@@ -40,12 +42,14 @@ enum Part<F> {
 }
 
 impl<F> Vectored<F> {
-    /// Of requests that are to be submitted together, in this order.
-    pub fn new(parts: Vec<F>) -> Self {
+    /// Of requests that are to be submitted together, in this order, to a device that has said
+    /// whether its answers are fetched ([`Device::ANSWERS_ARE_FETCHED`](crate::Device)).
+    pub fn new(parts: Vec<F>, answers_are_fetched: bool) -> Self {
         Self {
             parts: parts.into_iter().map(Part::Pending).collect(),
             waits_for: 0,
             is_submitted: false,
+            looks_at_all: answers_are_fetched,
         }
     }
 
@@ -88,17 +92,18 @@ impl<F: Future<Output = Outcome> + Unpin> Future for Vectored<F> {
             parts,
             waits_for,
             is_submitted,
+            looks_at_all,
         } = &mut *self;
         // Later only the first that is not over is looked at: each wakes, and there may be
         // thousands.
-        let first_time = !core::mem::replace(is_submitted, true);
+        let looks_at_all = !core::mem::replace(is_submitted, true) || *looks_at_all;
         for part in &mut parts[*waits_for..] {
             if let Part::Pending(future) = part {
                 match Pin::new(future).poll(context) {
                     Poll::Ready(outcome) => {
                         *part = Part::Over(outcome.map(|(completion, _)| completion));
                     }
-                    Poll::Pending if first_time => {}
+                    Poll::Pending if looks_at_all => {}
                     Poll::Pending => break,
                 }
             }
@@ -167,7 +172,11 @@ mod tests {
         }
     }
 
-    fn parts(count: u64, failing: Option<u64>) -> (Rc<World>, Vectored<Part>) {
+    fn parts(
+        count: u64,
+        failing: Option<u64>,
+        answers_are_fetched: bool,
+    ) -> (Rc<World>, Vectored<Part>) {
         let world = Rc::new(World::default());
         let part = |number| Part {
             number,
@@ -175,7 +184,7 @@ mod tests {
             world: world.clone(),
         };
         let parts = (0..count).map(part).collect();
-        (world, Vectored::new(parts))
+        (world, Vectored::new(parts, answers_are_fetched))
     }
 
     fn look(all: &mut Vectored<Part>) -> Poll<Result<Completion, DeviceError>> {
@@ -186,7 +195,7 @@ mod tests {
     fn all_are_submitted_at_once_and_each_is_looked_at_a_few_times() {
         const COUNT: u64 = 50;
         for ends in [(0..COUNT).collect::<Vec<_>>(), (0..COUNT).rev().collect()] {
-            let (world, mut all) = parts(COUNT, None);
+            let (world, mut all) = parts(COUNT, None, false);
             assert!(look(&mut all).is_pending());
             assert!(world.order.borrow().iter().copied().eq(0..COUNT));
             let mut sum = Poll::Pending;
@@ -206,8 +215,20 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_hold_room_are_fetched_behind_one_that_waits() {
+        let (world, mut all) = parts(4, None, true);
+        assert!(look(&mut all).is_pending());
+        world.done.borrow_mut().extend(1..4);
+        assert!(look(&mut all).is_pending());
+        let over = |part: &&super::Part<Part>| matches!(part, super::Part::Over(_));
+        assert_eq!(all.parts.iter().filter(over).count(), 3);
+        world.done.borrow_mut().insert(0);
+        assert!(look(&mut all).is_ready());
+    }
+
+    #[test]
     fn the_first_part_that_fails_says_what_came_of_all() {
-        let (world, mut all) = parts(3, Some(1));
+        let (world, mut all) = parts(3, Some(1), false);
         assert!(look(&mut all).is_pending());
         world.done.borrow_mut().extend(0..3);
         assert!(matches!(look(&mut all), Poll::Ready(Err(_))));
@@ -215,7 +236,7 @@ mod tests {
 
     #[test]
     fn nothing_is_over_at_once() {
-        let (_, mut all) = parts(0, None);
+        let (_, mut all) = parts(0, None, false);
         assert!(matches!(look(&mut all), Poll::Ready(Ok(_))));
     }
 }

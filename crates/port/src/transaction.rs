@@ -185,7 +185,7 @@ impl<'d, D: Device> Transaction<'d, D> {
         parts: &[(ByteAddr, &'a [u8])],
     ) -> Vectored<D::Pending<'a>> {
         let request = |(at, bytes): &(ByteAddr, &'a [u8])| self.request(*at, bytes);
-        Vectored::new(parts.iter().map(request).collect())
+        Vectored::new(parts.iter().map(request).collect(), D::ANSWERS_ARE_FETCHED)
     }
 
     fn request<'a>(&'a self, at: ByteAddr, bytes: &'a [u8]) -> D::Pending<'a> {

@@ -6,8 +6,8 @@ use super::Line;
 use crate::fs::{FileSystem, address};
 use crate::layout::{BLOCK, Geometry, INODE_BYTES, LINE, Superblock, kind_of};
 use crate::logs::{
-    Area, LineNo, Logs, NOBODY, Prepared, Said, differing, head_epoch, head_line, record_head,
-    record_lines, recover,
+    Area, LineNo, Logs, NOBODY, Prepared, Said, differing, head_epoch, head_line, next_epoch,
+    record_head, record_lines, recover,
 };
 use crate::state::State;
 use crate::state::batch::Sealed;
@@ -66,7 +66,7 @@ impl LogJournal {
             let mut head = [0; LINE];
             fs.device.read(area.head(), &mut head).await?;
             let known = head_epoch(&head).unwrap_or_default();
-            let epoch = known.max(superblock.checkpoint as u32).wrapping_add(1);
+            let epoch = next_epoch(known.max(superblock.checkpoint as u32));
             self.write_head(fs, epoch).await?;
             epoch
         } else {
@@ -168,6 +168,13 @@ impl LogJournal {
         fs: &FileSystem<D, C>,
         batch: &Sealed,
     ) -> Result<(), DeviceError> {
+        if !batch.data.is_empty() {
+            return Err(DeviceError::Stopped {
+                reason: "contents came with a batch, which logs of inodes have no place for; \
+                         report it"
+                    .into(),
+            });
+        }
         let prepared = match self.prepare(fs, batch) {
             Some(prepared) => prepared,
             None => {
@@ -266,7 +273,7 @@ impl LogJournal {
         };
         fs.write_lines(&lines, TxId::NONE, Class::Metadata).await?;
         fs.persist_lines().await?;
-        self.write_head(fs, self.logs.epoch.wrapping_add(1)).await?;
+        self.write_head(fs, next_epoch(self.logs.epoch)).await?;
         self.logs.empty();
         let mut state = fs.state();
         state.checkpoint.clear();

@@ -136,7 +136,11 @@ pub(crate) struct Group {
 pub(crate) fn decode(bytes: &[u8], epoch: u32) -> Result<Group, Torn> {
     let head = bytes.get(..HEAD).ok_or(Torn)?;
     let size = usize::from(get_u16(head, 4));
-    let mut group = bytes.get(..size.max(HEAD)).ok_or(Torn)?.to_vec();
+    // One of no bytes would be read again and again.
+    if size < HEAD {
+        return Err(Torn);
+    }
+    let mut group = bytes.get(..size).ok_or(Torn)?.to_vec();
     let found = get_u32(&group, 12);
     put_u32(&mut group, 12, 0);
     if found != sum(&group) || get_u32(&group, 8) != epoch {
@@ -148,6 +152,9 @@ pub(crate) fn decode(bytes: &[u8], epoch: u32) -> Result<Group, Torn> {
         let (change, size) = Change::decode(&group[at..])?;
         changes.push(change);
         at += size;
+    }
+    if at != size {
+        return Err(Torn);
     }
     Ok(Group {
         batch: get_u32(&group, 0),

@@ -37,7 +37,12 @@ pub(crate) fn head_line(epoch: u32) -> [u8; LINE] {
 /// What that line says, if it is one.
 pub(crate) fn head_epoch(line: &[u8]) -> Option<u32> {
     let is_one = is_sealed(line) && get_u32(line, 0) == MAGIC;
-    is_one.then(|| get_u32(line, 4))
+    is_one.then(|| get_u32(line, 4)).filter(|epoch| *epoch > 0)
+}
+
+/// The number behind one; never that of a page of zeroes.
+pub(crate) fn next_epoch(epoch: u32) -> u32 {
+    epoch.wrapping_add(1).max(1)
 }
 
 /// Which words of which lines are to be said.
@@ -183,7 +188,7 @@ impl Logs {
 
     /// No log counts any more but those to come.
     pub fn empty(&mut self) {
-        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch = next_epoch(self.epoch);
         self.all.clear();
         self.free = (0..self.area.pages).collect();
     }

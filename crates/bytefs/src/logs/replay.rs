@@ -2,7 +2,7 @@
 //! its place in the order of batches, and they are emptied.
 
 use super::group::{WORD, decode, linked};
-use super::{Area, Change, ENTRIES, ENTRY, PAGE_END, Place, head_epoch, head_line};
+use super::{Area, Change, ENTRIES, ENTRY, PAGE_END, Place, head_epoch, head_line, next_epoch};
 use crate::fs::address;
 use crate::journal::Line;
 use crate::layout::{BLOCK, Geometry, LINE, get_u32, is_sealed, put_u32, seal, sum};
@@ -58,6 +58,8 @@ struct Recovery<'d, D> {
     damaged: Vec<String>,
     /// By batch, revoked blocks before lines.
     changes: Vec<(u32, Change)>,
+    /// Pages that were read: none is in two logs, or twice in one.
+    seen: Vec<bool>,
     written: u64,
 }
 
@@ -77,11 +79,12 @@ pub(crate) async fn recover<D: Device>(
     let epoch = head_epoch(&head).ok_or_else(|| damaged("the head of the logs"))?;
     let mut recovery = Recovery {
         device,
-        area,
         geometry,
         epoch,
         damaged: Vec::new(),
         changes: Vec::new(),
+        seen: vec![false; area.pages as usize],
+        area,
         written: 0,
     };
     recovery.take_tails_back().await?;
@@ -90,7 +93,7 @@ pub(crate) async fn recover<D: Device>(
         return Err(damaged(what));
     }
     recovery.bring_home().await?;
-    let next = epoch.wrapping_add(1);
+    let next = next_epoch(epoch);
     let head = recovery.area.head();
     recovery.write(&[(head, head_line(next))]).await?;
     Ok(Recovered {
@@ -175,7 +178,8 @@ impl<D: Device> Recovery<'_, D> {
     async fn read_log(&mut self, ino: Ino, place: Place) -> Result<(), MountError> {
         let mut page = place.head;
         let mut bytes = vec![0; BLOCK];
-        for _ in 0..self.area.pages {
+        while let Some(false) = self.seen.get(page as usize) {
+            self.seen[page as usize] = true;
             let at = address(self.area.page(page));
             self.device.read_blocks(at, &mut bytes).await?;
             let is_last = page == place.tail.0;
@@ -200,9 +204,6 @@ impl<D: Device> Recovery<'_, D> {
             }
             if is_last {
                 return Ok(());
-            }
-            if next >= self.area.pages {
-                break;
             }
             page = next;
         }

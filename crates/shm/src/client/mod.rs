@@ -227,6 +227,7 @@ impl Drive for Client {
 
 impl Device for Client {
     type Pending<'a> = Transfer<'a>;
+    const ANSWERS_ARE_FETCHED: bool = true;
 
     fn shape(&self) -> Shape {
         self.layout.shape()
