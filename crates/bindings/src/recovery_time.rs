@@ -14,7 +14,8 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Makes a device with a log of this size at `image`, fills the log or a half of it, cuts the
-/// power, recovers, and says how long that took, as JSON. The image is gone afterwards. A signal stops it.
+/// power, recovers, and says how long that took, as JSON. The image is gone afterwards. A signal
+/// stops it.
 #[pyfunction]
 fn device_recovery_time(
     py: Python<'_>,
