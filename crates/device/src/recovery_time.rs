@@ -133,8 +133,8 @@ pub fn measure(
     measured
 }
 
-/// Writes the pages, logs the lines, of which a half of the log takes so many, and drops the engine,
-/// which is the power cut.
+/// Writes the pages, logs the lines, of which a half of the log takes so many, and drops the
+/// engine, which is the power cut.
 fn fill(
     image: &Path,
     config: &DeviceConfig,

@@ -32,8 +32,8 @@ impl Extents {
     pub fn load(tx: &mut Tx<'_>, ino: Ino, inode: &Inode) -> Done<Self> {
         let mut found = Self::default();
         let damaged = |what: &str| Stop::Damaged(format!("{what} of {ino}"));
-        // First the list alone: where a block is missing, all begins anew when it is there, and what
-        // was decoded before would have been in vain each time.
+        // First the list alone: where a block is missing, all begins anew when it is there, and
+        // what was decoded before would have been in vain each time.
         let mut next = inode.extent_block();
         // Whoever goes round in a circle meets one of these again.
         let mut mark = None;
