@@ -9,7 +9,7 @@ use crate::layout::{BLOCK, Geometry, STATE_BLOCK};
 pub enum Structure {
     /// Superblock, its copy, and the list of files without a name.
     Superblock,
-    /// Bitmaps of blocks and of inodes; with segments also the table of places (F2FS's SIT and NAT).
+    /// Bitmaps of blocks and of inodes; with segments the table of places, too (F2FS's SIT, NAT).
     Bitmaps,
     /// Inodes.
     Inodes,

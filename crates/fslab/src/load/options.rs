@@ -1,4 +1,4 @@
-//! What a run can be told beside its device: section `fs` of its parameters, and values of its load.
+//! What the file system of a run can be told: section `fs` of the run's parameters.
 
 use super::error::LoadError;
 use bytefs::{Batches, Contents, HostContents, MountOptions, Shortcuts};
