@@ -21,7 +21,7 @@ const OVERWRITTEN_MOST: usize = 8;
 /// Changed lines from which a page goes by blocks: an eighth of it (§4.6).
 const BLOCK_LINES: u32 = LINES as u32 / 8;
 
-/// Lines that say of a page that it has another place: of extents before and behind it, and bitmaps.
+/// Lines that say of a page that it has another place: of extents around it, and of bitmaps.
 const REPLACED_LINES: usize = 5;
 
 const PAGE: u64 = BLOCK as u64;
