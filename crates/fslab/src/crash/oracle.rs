@@ -14,7 +14,7 @@
 //!   size says so; where a truncation or an allocation has set the size behind them, they may read
 //!   as zero if they were not synced.
 //!
-//! Where every operation is durable when it is answered (`nova-like`), each is a sync of everything.
+//! Where every operation is durable when it is answered (`nova-like`), each is a sync of all.
 //!
 //! Everything else is a violation: bytes that no write of this file has made, zeroes where nobody
 //! wrote or cut, a name without its file.
