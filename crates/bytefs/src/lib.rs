@@ -3,7 +3,8 @@
 //! Asynchronous code that knows no runtime, no FUSE and no simulator (architecture B9): the same
 //! code runs below FUSE in real time and in virtual time. Reading order: [`layout`], what stays;
 //! `state`, what the host knows; `segments` and `logs`, where changes go that overwrite nothing;
-//! `tx`, an operation on it; `fs`, the operations; `journal`, how they become durable. See docs/bytefs.md.
+//! `tx`, an operation on it; `fs`, the operations; `journal`, how they become durable. See
+//! docs/bytefs.md.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -19,7 +19,7 @@ const PAGES: usize = 256;
 /// Pages that a sync overwrites where they are (the kernel's `min_fsync_blocks`).
 const OVERWRITTEN_MOST: usize = 8;
 
-/// Lines that say of a page that it has another place: of extents before and behind it, and bitmaps.
+/// Lines that say of a page that it has another place: of extents around it, and of bitmaps.
 const REPLACED_LINES: usize = 5;
 
 const PAGE: u64 = BLOCK as u64;

@@ -1,6 +1,6 @@
-//! A log for each inode, as in NOVA: a list of pages to which batches append what they change of the
-//! inode and of its blocks of metadata. What counts of a log ends at its tail; a batch counts when
-//! the tails of the logs that it has appended to have moved.
+//! A log for each inode, as in NOVA: a list of pages to which batches append what they change of
+//! the inode and of its blocks of metadata. What counts of a log ends at its tail; a batch counts
+//! when the tails of the logs that it has appended to have moved.
 //!
 //! Log 0 is nobody's: it has what is of no inode, and inodes that are none any more.
 

@@ -14,7 +14,7 @@
 //!   size says so; where a truncation or an allocation has set the size behind them, they may read
 //!   as zero if they were not synced.
 //!
-//! Where every operation is durable when it is answered (`nova-like`), each is a sync of everything.
+//! Where every operation is durable when it is answered (`nova-like`), each is a sync of all.
 //!
 //! Everything else is a violation: bytes that no write of this file has made, zeroes where nobody
 //! wrote or cut, a name without its file.
@@ -248,8 +248,13 @@ impl History {
 
     /// Each operation is safe when it is answered, as it is with personalities that promise that.
     pub fn sync_everything(&mut self) {
-        for effect in &mut self.effects {
-            effect.syncs = Syncs::Everything;
+        let all = self.effects.iter_mut().zip(&self.ops).zip(&self.answers);
+        for ((effect, op), answer) in all {
+            // Who only looks may see what another task is about to make durable.
+            let looks = matches!(op, Op::Open(..) | Op::Close(_) | Op::Read { .. });
+            if answer.is_ok() && !looks {
+                effect.syncs = Syncs::Everything;
+            }
         }
     }
 
