@@ -15,7 +15,7 @@ from conftest import Entresol, one_line
 from entresol import core
 from entresol.core import Json
 from entresol.errors import UserError
-from entresol.figures import benches, frames, reproduction, simulate, writing
+from entresol.figures import benches, frames, reproduction, simulate, tables, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Bench, Results, Scale
 from entresol.papers.bytefs import PAPER, claims, runs, switches
@@ -37,6 +37,16 @@ def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
     figure.draw(frame)
     lacking = Results(FEW, {}, failures=dict.fromkeys(results.benches, "no room"))
     assert figure.frame(lacking)["ours"].drop_nulls().len() == 0
+
+
+def test_figures_say_what_they_are_of() -> None:
+    def said(name: str) -> str:
+        figure = _of(name)
+        results = synthetic_figures.results([figure], FEW)
+        return tables.settings(results, [], figure.benches(FEW))
+
+    assert said("recovery") == "3 devices, which do not shrink with the scale."
+    assert "loads of" in said("6")
 
 
 def test_throughput_is_over_the_one_by_blocks() -> None:

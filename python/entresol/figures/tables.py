@@ -179,7 +179,10 @@ def settings(results: Results, wants: Sequence[Want], benches: Sequence[Bench] =
     """What all runs of a figure have in common, in a sentence."""
     of = results.settings
     if benches:
-        times = [run["virtual_time_ps"] for item, run in results.benches.items() if item in benches]
+        found = [run for item, run in results.benches.items() if item in benches]
+        times = [run["virtual_time_ps"] for run in found if "virtual_time_ps" in run]
+        if found and not times:
+            return f"{len(found)} devices, which do not shrink with the scale."
         if not times:
             return "No load has a result."
         spans = f"{quantity.duration(min(times))} to {quantity.duration(max(times))}"
