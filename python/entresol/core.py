@@ -625,6 +625,7 @@ def device_recovery_time(
     files: Sequence[tuple[str, str]],
     overrides: Sequence[str],
     lines_per_page: int,
+    *,
     both_halves: bool,
 ) -> Json:
     """How long a device with a log of this size takes to recover; its image is removed.

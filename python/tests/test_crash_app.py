@@ -118,12 +118,12 @@ def test_what_was_found_is_told_when_it_is_interrupted(
     # The first state behind a cut is not sound, and at the next one somebody presses Ctrl-C.
     check = tmp_path / "check"
     check.write_text(
-        f'''#!/bin/sh
+        f"""#!/bin/sh
 test -n "$ENTRESOL_OPERATION" || exit 0
 test ! -e {judged} || {{ kill -INT $PPID; exit 0; }}
 touch {judged}
 exit 1
-'''
+"""
     )
     check.chmod(0o755)
     done = entresol_command("crash", "app", "--check", check, *SMALL, "--", *program)

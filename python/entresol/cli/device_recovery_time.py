@@ -76,7 +76,7 @@ def recovery_time(
                     files,
                     tuple(overrides or ()),
                     lines_per_page,
-                    both_halves,
+                    both_halves=both_halves,
                 )
             )
     if as_json:

@@ -136,7 +136,7 @@ def _one(item: Bench, settings: Settings, store: Store | None) -> Json | str:
                               if value is not None}  # fmt: skip
     inputs |= chosen
     if item.workload == RECOVERY:
-        inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE}
+        inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE, "both_halves": True}
     if store is not None and (stored := store.find(key_of(inputs))) is not None:
         return _counted(cast(Json, stored), told.counts)
     try:
@@ -158,8 +158,10 @@ def _recover(item: Bench, told: Conditions) -> Json:
     """Of the device as it is: recovery does not shrink with the scale, and takes seconds."""
     of_device = [each for each in told.overrides if not each.startswith(("fs.", "load."))]
     with tempfile.TemporaryDirectory(prefix="recovery-") as place:
-        return core.device_recovery_time(Path(place) / "image", told.log, item.device or "bytefs",
-                                         (), of_device, LINES_PER_PAGE)  # fmt: skip
+        image, preset = Path(place) / "image", item.device or "bytefs"
+        return core.device_recovery_time(
+            image, told.log, preset, (), of_device, LINES_PER_PAGE, both_halves=True
+        )
 
 
 def _counted(result: Json, counts: str) -> Json:

@@ -160,7 +160,7 @@ def _rules() -> dict[str, tuple[str, Ours]]:
                 f"arithmetic mean over {over}",
                 partial(_share, SYSTEMS[other], part, way, among))  # fmt: skip
     found["recovery with a full log: scan and flush"] = (
-        "accounted; as many lines as 256 MiB have", _recovery)  # fmt: skip
+        "accounted; both halves of 256 MiB are full", _recovery)  # fmt: skip
     for load, title in TITLES.items():
         for other in ("Ext4", "F2FS"):
             for what, of in (("write", "written"), ("read", "read")):

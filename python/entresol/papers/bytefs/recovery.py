@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.figure import Figure
 
-FULL = 512
-"""MiB of a log of which one half is filled: as many lines as both halves of one of 256 MiB have."""
-LOGS = (128, 256, FULL)
+FULL = 256
+"""MiB of the paper's log, both halves of which are full."""
+LOGS = (64, 128, FULL)
 PARTS = {"scan": "#9fd0ea", "flush": "#33608f"}
 
 
 def bench(log: int) -> Bench:
-    """A device whose log has one half filled, cut off and opened again."""
+    """A device both halves of whose log are filled, cut off and opened again."""
     return Bench(RECOVERY, BYTEFS, "", (f"run.log={log}MiB",))
 
 
@@ -37,11 +37,11 @@ def seconds(results: Results, log: int, *parts: str) -> float | None:
 
 
 def times(results: Results) -> polars.DataFrame:
-    """The parts of a recovery, by what of the log is full."""
+    """The parts of a recovery, by the size of the log."""
     rows = Rows()
     for log in LOGS:
         for part in PARTS:
-            rows.add(RECOVERY, BYTEFS, f"{part}_seconds", seconds(results, log, part), x=log // 2)
+            rows.add(RECOVERY, BYTEFS, f"{part}_seconds", seconds(results, log, part), x=log)
     return rows.frame(means=())
 
 
@@ -55,11 +55,11 @@ def draw(frame: polars.DataFrame) -> Figure:
         for place, log in enumerate(LOGS):
             below = 0.0
             for piece in series:
-                height = values.get((float(log // 2), str(piece.key))) or 0.0
+                height = values.get((float(log), str(piece.key))) or 0.0
                 axes.bar(place, height, 0.6, bottom=below, color=piece.colour)
                 below += height
-        axes.set_xticks(range(len(LOGS)), [f"{log // 2} MiB" for log in LOGS])
-        axes.set_xlabel("lines in the log")
+        axes.set_xticks(range(len(LOGS)), [f"{log} MiB" for log in LOGS])
+        axes.set_xlabel("log, both halves full")
         axes.set_ylabel("Accounted seconds")
         bars.legend(drawn, series, twins=False)
     return drawn
