@@ -186,12 +186,12 @@ def test_options_of_runs_are_known_and_loads_are_found() -> None:
         for load in known:
             sets = of(f"run.loads={table}", load=load).overrides
             assert all(each.startswith("load.") for each in sets)
-    for sets, part in (("run.colour=red", "run.colour: is no option"),
+    for wrong, part in (("run.colour=red", "run.colour: is no option"),
                        ("run.loads=mine", "has no table mine"),
                        ("run.counts=some", "run.counts is run or all"),
                        ("run.threads=many", "are numbers")):  # fmt: skip
         with pytest.raises(UserError, match=part):
-            of(sets)
+            of(wrong)
 
 
 def test_recovery_takes_longer_with_more_in_the_log() -> None:
