@@ -106,6 +106,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.spend(self.costs.operation).await;
         self.need_regular(ino).await?;
         let mut out = vec![0; size];
+        // What is copied stays so: with a small cache later pages drive out the first ones.
+        let (mut copied, mut missing) = (at, None);
         loop {
             let need = {
                 let mut state = self.state();
@@ -115,14 +117,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     .map(|node| node.size.saturating_sub(at).min(size as u64) as usize);
                 length.map(|length| {
                     out.truncate(length);
-                    copy_out(&mut state, ino, at, &mut out, direct)
+                    copy_out(&mut state, ino, at, &mut copied, &mut out, direct)
                 })
             };
             match need {
                 // Forgotten meanwhile: its extents are read again.
                 None => self.need_regular(ino).await?,
                 Some(Need::Nothing) => break,
-                Some(Need::Pages { runs, epoch }) => {
+                Some(Need::Pages { mut runs, epoch }) => {
+                    // Read and gone again, for there was no room: the first alone has it.
+                    if missing.replace(runs[0].first) == Some(runs[0].first) {
+                        runs.truncate(1);
+                    }
                     let is_kept = self.shortcuts.kept().is_some();
                     let has_bytes = self.state().segments.is_none() && !is_kept;
                     if direct && out.len() <= DIRECT_BYTES && has_bytes {
@@ -527,12 +533,19 @@ pub(super) fn killed(permissions: u16) -> Option<u16> {
 }
 
 /// Copies what is cached, and says what is missing.
-fn copy_out(state: &mut State, ino: Ino, at: u64, out: &mut [u8], direct: bool) -> Need {
+fn copy_out(
+    state: &mut State,
+    ino: Ino,
+    at: u64,
+    copied: &mut u64,
+    out: &mut [u8],
+    direct: bool,
+) -> Need {
     let Some(node) = state.nodes.get_mut(&ino) else {
         return Need::Nothing;
     };
     let end = at + out.len() as u64;
-    let mut here = at;
+    let mut here = *copied;
     let mut runs: Vec<Run> = Vec::new();
     while here < end && runs.len() < READ_RUNS {
         let page = here / PAGE;
@@ -572,6 +585,9 @@ fn copy_out(state: &mut State, ino: Ino, at: u64, out: &mut [u8], direct: bool) 
             }
         }
         here += count as u64;
+        if runs.is_empty() {
+            *copied = here;
+        }
     }
     if !runs.is_empty() {
         let epoch = node.epoch.now();
