@@ -13,10 +13,10 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device_recovery_time, module)?)
 }
 
-/// Makes a device with a log of this size at `image`, fills the log or a half of it, cuts the power,
-/// recovers, and says how long that took, as JSON. `filling` are the lines of a page that are
-/// written, and whether both halves of the log are filled. The image is gone afterwards. A signal
-/// stops it.
+/// Makes a device with a log of this size at `image`, fills the log or a half of it, cuts the
+/// power, recovers, and says how long that took, as JSON. `filling` are the lines of a page that
+/// are written, and whether both halves are filled. The image is gone afterwards. A signal stops
+/// it.
 #[pyfunction]
 fn device_recovery_time(
     py: Python<'_>,

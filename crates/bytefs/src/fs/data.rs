@@ -1,18 +1,15 @@
-//! Contents of files: read and written through the page cache (§4.6), or past it.
+//! Contents of files: read and written through the page cache (§4.6).
 
 use super::{FileSystem, MARGIN, address};
 use crate::gate::{Gate, Passed, join_all};
-use crate::layout::{BLOCK, LINE, MOST_PAGES};
-use crate::segments::Segments;
+use crate::layout::{BLOCK, MOST_PAGES};
 use crate::state::State;
-use crate::state::node::Node;
 use crate::state::pages::{Page, page_of};
-use crate::stats::Class;
 use crate::tx::Tx;
 use crate::{Attr, BlockNo, Caller, FileKind, FsError, Ino, WriteOptions};
-use port::{Acknowledge, Clock, Device};
+use port::{Clock, Device};
 use std::collections::btree_map::Entry;
-use units::{ByteAddr, TxId};
+use units::ByteAddr;
 
 /// Pages of one read of the device.
 const READ_PAGES: u64 = 256;
@@ -21,7 +18,7 @@ const READ_RUNS: usize = 16;
 /// Pages that are read ahead of a program that reads in order.
 const AHEAD_PAGES: u64 = 32;
 /// Largest direct access by bytes (§4.6).
-const DIRECT_BYTES: usize = 512;
+pub(super) const DIRECT_BYTES: usize = 512;
 /// Of the cache this share may be dirty before a writer writes back himself.
 const DIRTY_SHARE: usize = 4;
 
@@ -30,9 +27,6 @@ const SET_GROUP: u16 = 0o2000;
 const GROUP_EXECUTE: u16 = 0o010;
 
 const PAGE: u64 = BLOCK as u64;
-
-/// Where bytes go on the device, and which of a write.
-type Part = (ByteAddr, core::ops::Range<usize>);
 
 /// Bytes of the largest file.
 pub(super) const MOST_BYTES: u64 = MOST_PAGES * PAGE;
@@ -377,150 +371,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         .await
     }
 
-    /// Writes past the cache, if the file has blocks there: by bytes if that is little (§4.6).
-    /// Otherwise says that it did not.
-    async fn write_direct(
-        &self,
-        caller: &Caller,
-        ino: Ino,
-        at: u64,
-        data: &[u8],
-    ) -> Result<bool, FsError> {
-        let by_bytes = data.len() <= DIRECT_BYTES && self.writes_data_bytes();
-        let is_whole = at.is_multiple_of(PAGE) && data.len().is_multiple_of(BLOCK);
-        let is_kept = self.shortcuts.kept().is_some();
-        // Pages that are written elsewhere are so from the cache.
-        if (!by_bytes && !is_whole) || self.is_synchronous || is_kept {
-            return Ok(false);
-        }
-        // Cached pages are older from now on; what they have and the device has not goes first.
-        self.write_back(ino).await?;
-        let gate = match self.state().nodes.get(&ino) {
-            Some(node) => node.gate.clone(),
-            None => return Ok(false),
-        };
-        let _passed = gate.pass().await;
-        let gate = Gate::default();
-        let passed = gate.pass().await;
-        let writing = Coming {
-            fs: self,
-            ino,
-            gate,
-            _passed: passed,
-        };
-        let (parts, batch) = {
-            let mut state = self.state();
-            let State { nodes, .. } = &mut *state;
-            let Some(mut node) = nodes.remove(&ino) else {
-                return Ok(false);
-            };
-            let end = at + data.len() as u64;
-            let range = at / PAGE..end.div_ceil(PAGE);
-            let parts = match end <= node.size && node.dirty.range(range.clone()).next().is_none() {
-                true => parts_of(&node, at, data.len()),
-                false => None,
-            };
-            let parts = match &mut state.segments {
-                Some(segments) => parts.and_then(|parts| overwritten(segments, &parts)),
-                None => parts,
-            };
-            let batches = node.pages.range(range.clone()).map(|(_, page)| page.batch);
-            let batch = batches.max().unwrap_or_default();
-            if parts.is_some() {
-                state.drop_pages(&mut node, range.clone());
-                node.epoch.change_all();
-                // Who reads these pages waits: what the device has of them is neither yet.
-                node.coming.push((range, writing.gate.clone()));
-                node.written = Some(caller.now);
-            }
-            state.nodes.insert(ino, node);
-            (parts, batch)
-        };
-        let Some(parts) = parts else {
-            return Ok(false);
-        };
-        // Lines of an older write must not arrive behind this one.
-        self.commit_through(batch).await?;
-        let has_segments = self.state().segments.is_some();
-        for (place, range) in parts {
-            let bytes = &data[range];
-            let done = match by_bytes {
-                true => self.device.write(place, bytes, TxId::NONE).await,
-                false => {
-                    self.spend(self.costs.request).await;
-                    let when = Acknowledge::Accepted;
-                    let done = self.device.write_blocks(place, bytes, when).await;
-                    self.spend(self.costs.switch).await;
-                    done
-                }
-            };
-            if has_segments && let Some(segments) = &mut self.state().segments {
-                let first = (place.get() / PAGE) as u32;
-                segments.settle(first..first + (bytes.len() / BLOCK) as u32);
-            }
-            done.map_err(|error| self.fail(&error.to_string()))?;
-            let mut state = self.state();
-            let traffic = state.counters.class(Class::Data);
-            match by_bytes {
-                true => traffic.bytes_written += bytes.len().next_multiple_of(LINE) as u64,
-                false => traffic.blocks_written += bytes.len() as u64,
-            }
-        }
-        {
-            let mut state = self.state();
-            state.counters.0.written += data.len() as u64;
-            if let Some(node) = state.nodes.get_mut(&ino) {
-                node.epoch.change_all();
-                node.posted += u64::from(by_bytes);
-            }
-        }
-        drop(writing);
-        Ok(true)
-    }
-
     /// Whether contents may go by bytes.
     pub(super) fn writes_data_bytes(&self) -> bool {
         self.state().superblock.personality.writes_data_bytes()
     }
-}
-
-/// Where bytes of a file lie on the device; none if some have no place or were never written.
-fn parts_of(node: &Node, at: u64, size: usize) -> Option<Vec<Part>> {
-    let extents = node.extents.as_ref()?;
-    let mut parts = Vec::new();
-    let mut done = 0;
-    while done < size {
-        let here = at + done as u64;
-        let extent = extents
-            .find(here / PAGE)
-            .filter(|extent| extent.is_written)?;
-        let left = extent.end() * PAGE - here;
-        let count = (size - done).min(left as usize);
-        let place = address(extent.block_of(here / PAGE)).get() + here % PAGE;
-        parts.push((ByteAddr::new(place), done..done + count));
-        done += count;
-    }
-    Some(parts)
-}
-
-/// Places of whole blocks that are overwritten where they are; none if one may not be.
-fn overwritten(segments: &mut Segments, parts: &[Part]) -> Option<Vec<Part>> {
-    let mut places: Vec<Part> = Vec::new();
-    for (at, range) in parts {
-        for (page, from) in range.clone().step_by(BLOCK).enumerate() {
-            let number = BlockNo((at.get() / PAGE) as u32 + page as u32);
-            let place = segments.place(number)?;
-            if !segments.may_overwrite(place) {
-                return None;
-            }
-            places.push((address(BlockNo(place)), from..from + BLOCK));
-        }
-    }
-    for (place, _) in &places {
-        let first = (place.get() / PAGE) as u32;
-        segments.overwrite(first..first + 1);
-    }
-    Some(places)
 }
 
 /// Permissions without what a write by others takes away; none if there is nothing to take.
@@ -598,11 +452,11 @@ fn copy_out(
 }
 
 /// Pages that somebody reads or writes past the cache; others wait until it goes.
-struct Coming<'a, D: Device, C: Clock> {
-    fs: &'a FileSystem<D, C>,
-    ino: Ino,
-    gate: Gate,
-    _passed: Passed,
+pub(super) struct Coming<'a, D: Device, C: Clock> {
+    pub fs: &'a FileSystem<D, C>,
+    pub ino: Ino,
+    pub gate: Gate,
+    pub _passed: Passed,
 }
 
 impl<D: Device, C: Clock> Drop for Coming<'_, D, C> {

@@ -3,6 +3,7 @@
 mod attributes;
 mod commit;
 mod data;
+mod direct;
 mod format;
 mod mount;
 mod names;
