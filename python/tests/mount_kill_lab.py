@@ -159,9 +159,14 @@ def life(image: Path, folder: Path, workers: Sequence[Worker], pause: float) -> 
         for worker in workers:
             worker.check()
         threads = [threading.Thread(target=worker.work, daemon=True) for worker in workers]
+        before = sum(worker.done for worker in workers)
         for thread in threads:
             thread.start()
         time.sleep(pause)
+        # On a busy machine nothing may have been answered yet.
+        deadline = time.monotonic() + 60
+        while sum(worker.done for worker in workers) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
         mount.kill()
         for thread in threads:
             thread.join(60)
