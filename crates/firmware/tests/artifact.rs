@@ -273,6 +273,49 @@ fn a_drained_log_costs_a_read_and_a_program_for_each_page_in_it() {
     }
 }
 
+/// Lines of eight pages lie in both halves, of which one is being compacted when the log is drained:
+/// each page is programmed once for both, but for what had begun, and what a page takes is newest.
+#[test]
+fn a_drain_programs_pages_of_both_halves_once() {
+    let mut config = config(16);
+    config.ssd.compaction.batch = 1;
+    let mut device = Device::new(&config);
+    for line in [0, 1, 2, 1] {
+        for page in 1..=8 {
+            device.send(
+                100 * line as u32 + page as u32,
+                RequestOp::Write,
+                page,
+                line,
+            );
+        }
+    }
+    device.controller.drain_log(device.now, &mut device.bench);
+    device.send(7, RequestOp::Write, 5, 2);
+    device.settle(Picos::from_micros(500));
+    device.controller.drain_log(device.now, &mut device.bench);
+    device.settle(Picos::from_micros(500));
+    assert!(
+        programs(&device.controller) <= 10,
+        "{}",
+        programs(&device.controller)
+    );
+    for page in 1..=8 {
+        for (line, newest) in [(0, 0), (1, 100), (2, 200)] {
+            let at = units::LineAddr::new(page * 64 + line);
+            assert_eq!(device.controller.copies_of(at).log, None);
+            let newest = if (page, line) == (5, 2) {
+                7
+            } else {
+                newest + page
+            };
+            device.send(999, READ, page, line);
+            device.settle(Picos::from_micros(500));
+            assert_eq!(device.bench.host[999], newest, "page {page}, line {line}");
+        }
+    }
+}
+
 /// The same two pages, of which another run has had both, or one, in its data cache: that is not
 /// read. Where that is all, each program passes one of the two dies, so both are on the same.
 #[test]
