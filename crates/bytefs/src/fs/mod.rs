@@ -34,7 +34,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{ByteAddr, Bytes, Picos};
 
 /// Blocks that are made to read as zeroes at a time.
-const FRESH_AT_A_TIME: u32 = 16;
+const FRESH_AT_A_TIME: u32 = 64;
 
 /// Blocks that contents and names leave for what says where contents are.
 pub(crate) const MARGIN: u32 = 24;
