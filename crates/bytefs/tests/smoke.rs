@@ -266,7 +266,7 @@ fn everything_once_in_virtual_time() {
 fn a_large_directory_has_few_extents() {
     let idle = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
     run(&idle, async {
-        let ram = Ram::new(Bytes::from_mib(32), Bytes::from_kib(4));
+        let ram = Ram::new(Bytes::from_mib(128), Bytes::from_kib(4));
         let options = FormatOptions {
             inodes: Some(20_000),
             ..FormatOptions::new(Personality::ByteFsDual)
