@@ -88,6 +88,7 @@ fn fs_make(py: Python<'_>, image: PathBuf, options: &str) -> PyResult<String> {
         uuid: uuid.unwrap_or(0).to_be_bytes(),
         now: Timestamp(told["now_ns"].as_i64().unwrap_or(0)),
         owner: (number("uid"), number("gid")),
+        journal: told["journal_bytes"].as_u64().map(Bytes::new),
         ..FormatOptions::new(personality)
     };
     let may_replace = told["force"].as_bool().unwrap_or(false);
@@ -208,6 +209,9 @@ impl Wanted {
 #[pyfunction]
 fn fs_mount(
     py: Python<'_>,
+        if let Some(mode) = told["data"].as_str() {
+            options.data = mode.parse().map_err(|error| format!("-o {error}"))?;
+        }
     image: PathBuf,
     directory: PathBuf,
     options: &str,

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from entresol import core, mounts, quantity
+from entresol import core, mounts, quantity, units
 from entresol.cli import fs_bench, fs_crash, fs_record, fs_why, serving
 from entresol.cli.options import JsonOption
 from entresol.core import Json
@@ -66,6 +66,15 @@ def mkfs(
         bool, typer.Option("--force", help="Even if something is on the device, which is lost.")
     ] = False,
 ) -> None:
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            "--journal",
+            metavar="SIZE",
+            help="Of the host's journal, for personalities that have one; for bytefs and "
+            "bytefs-log what mount -o data=journal needs, 4MiB at best.",
+        ),
+    ] = None,
     """Make an empty file system on a device, and print the image's path."""
     options: Json = {
         "personality": personality,
@@ -78,6 +87,7 @@ def mkfs(
     }
     made = core.fs_make(image, options)
     size = quantity.size(made["size_bytes"])
+        "journal_bytes": None if journal is None else units.size_of(journal, "--journal"),
     print(
         f"{made['personality']} on {size}; mount it with entresol mount {image} DIR",
         file=sys.stderr,
