@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from entresol import core
 from entresol.errors import Failed, UserError
 
 FILES = ("media.bin", "dram.bin")
+SNAPSHOTS = "snapshots"
+"""Where an image has clones of itself: a directory in its own."""
 _FICLONE = 0x40049409
 """The request of ioctl_ficlone(2), the same on all of Linux but alpha, mips, parisc, ppc, sparc."""
 _PIECE = 1 << 20
@@ -53,6 +55,46 @@ def clone(image: Path, new: Path) -> Cloned:
         raise
     sizes = [size for size in copied if size is not None]
     return Cloned(shares=not sizes, bytes=sum(sizes))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A clone that an image keeps of itself."""
+
+    name: str
+    image: Path
+    """Where it is: an image as any other, to be cloned."""
+    made: float
+    """When, in seconds of the Unix epoch."""
+
+
+def snapshot(image: Path, name: str) -> tuple[Path, Cloned]:
+    """Clones an image to a place in its own directory, and says which."""
+    if not name or name.startswith(".") or "/" in name:
+        raise UserError(f"{name!r}: is no name of a snapshot; give one without a / or a dot ahead.")
+    core.device_info(image)
+    place = image / SNAPSHOTS
+    try:
+        place.mkdir(exist_ok=True)
+        return place / name, clone(image, place / name)
+    except OSError as error:
+        raise Failed(f"{place}: {error.strerror}.") from None
+    finally:
+        with suppress(OSError):  # Others are in it.
+            place.rmdir()
+
+
+def snapshots(image: Path) -> list[Snapshot]:
+    """Those of an image, the oldest first."""
+    core.device_info(image)
+    place = image / SNAPSHOTS
+    names = [entry.name for entry in place.iterdir()] if place.is_dir() else []
+    found = [
+        Snapshot(name, place / name, (place / name).stat().st_mtime)
+        for name in names
+        if not name.startswith(".")
+    ]
+    return sorted(found, key=lambda each: (each.made, each.name))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -61,6 +62,47 @@ def test_what_cannot_be_cloned_is_one_sentence(
         done = entresol_command("device", "clone", image, tmp_path / "new")
     assert done.code == 2 and "is in use" in one_line(done)
     assert sorted(tmp_path.iterdir()) == there
+
+
+def test_a_snapshot_is_kept_with_its_image_and_cloned_back(
+    entresol_command: Entresol, image: Path, tmp_path: Path
+) -> None:
+    none = entresol_command("device", "snapshot", image)
+    assert (none.code, none.out) == (0, "") and "has no snapshots" in none.err
+    before = [(image / name).read_bytes() for name in cloning.FILES]
+    made = entresol_command("device", "snapshot", image, "first")
+    place = image / "snapshots" / "first"
+    assert (made.code, made.out) == (0, f"{place}\n")
+    assert entresol_command("mkfs", image, "--force", "--personality", "pmfs-like").code == 0
+    assert entresol_command("device", "snapshot", image, "second").code == 0
+    listed = json.loads(entresol_command("device", "snapshot", image, "--json").out)["snapshots"]
+    assert [each["name"] for each in listed] == ["first", "second"]
+    assert listed[0]["image"] == str(place) and listed[0]["made"] <= listed[1]["made"]
+    table = entresol_command("device", "snapshot", image).out.splitlines()
+    assert len(table) == 2 and table[0].endswith(str(place))
+    back = tmp_path / "back"
+    assert entresol_command("device", "clone", place, back).code == 0
+    assert [(back / name).read_bytes() for name in cloning.FILES] == before
+    assert not (back / "snapshots").exists()
+    assert entresol_command("fsck", image).code == entresol_command("fsck", back).code == 0
+
+
+def test_what_is_no_snapshot_is_one_sentence(
+    entresol_command: Entresol, image: Path, tmp_path: Path
+) -> None:
+    assert entresol_command("device", "snapshot", image, "there").code == 0
+    for source, name, part in (
+        (image, "there", "is there already"),
+        (image, "a/b", "is no name"),
+        (image, ".hidden", "is no name"),
+        (tmp_path / "none", "new", "none"),
+    ):
+        done = entresol_command("device", "snapshot", source, name)
+        assert done.code in (1, 2) and part in one_line(done), done.err
+    with cloning._alone(image):
+        done = entresol_command("device", "snapshot", image, "busy")
+    assert done.code == 2 and "is in use" in one_line(done)
+    assert [each.name for each in (image / "snapshots").iterdir()] == ["there"]
 
 
 def test_holes_are_not_copied(tmp_path: Path) -> None:

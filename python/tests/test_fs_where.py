@@ -12,6 +12,7 @@ from conftest import Entresol, Mounting, one_line
 from file_server import without_fuse
 
 from entresol.cli import fs_why
+from entresol.figures.parts import Row, draw
 
 WITHOUT = without_fuse()
 needs_fuse = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
@@ -59,7 +60,7 @@ def test_bytes_are_found_in_the_memories_that_have_them(
 @needs_fuse
 @pytest.mark.parametrize("pace", ["none", "real"])
 def test_the_parts_of_an_fsync_make_the_whole(
-    entresol_command: Entresol, mount: Mounting, folder: Path, pace: str
+    entresol_command: Entresol, mount: Mounting, folder: Path, tmp_path: Path, pace: str
 ) -> None:
     mount("--pace", pace)
     file = folder / "f"
@@ -76,9 +77,31 @@ def test_the_parts_of_an_fsync_make_the_whole(
     assert mapped(entresol_command, file)["host_dirty_pages"] == 0
     again = entresol_command("fs", "why-fsync", file)
     assert again.code == 0 and "fsync of" in again.out and "FUSE" in again.out
+    for name in ("why.svg", "why.pdf"):
+        os.pwrite(fd, os.urandom(PAGE), 0)
+        drawn = entresol_command("fs", "why-fsync", file, "-o", tmp_path / name)
+        assert drawn.code == 0 and "FUSE" in drawn.out, drawn.err
+    assert (tmp_path / "why.svg").read_text().rstrip().endswith("</svg>")
+    assert (tmp_path / "why.pdf").read_bytes().startswith(b"%PDF")
+    for name, part in (("why.bmp", "is no picture"), ("no/why.svg", "directory is not there")):
+        assert part in one_line(entresol_command("fs", "why-fsync", file, "-o", tmp_path / name))
     os.close(fd)
     refused = entresol_command("fs", "why-fsync", folder / ".entresol" / "stats")
     assert "the server's own" in one_line(refused)
+
+
+def test_a_picture_has_a_bar_for_each_part_as_long_as_its_time() -> None:
+    times = {"FUSE": 30_000_000, "link": 5_000_000, "flash": 65_000_000, "log": 0}
+    rows = [Row(name, time, "wall" if name == "FUSE" else "device") for name, time in times.items()]
+    (axes,) = draw("fsync of a<b", rows).axes
+    lengths = [patch.get_width() for bars in axes.containers for patch in bars]
+    assert lengths == [30.0, 5.0, 65.0, 0.0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(times)
+    notes = [text.get_text().strip() for text in axes.texts]
+    assert notes[0].endswith("30\xa0%") and notes[2].endswith("65\xa0%"), notes
+    assert axes.get_title(loc="left") == "fsync of a<b"
+    assert axes.get_xlim()[1] > 65.0 and axes.yaxis_inverted()
+    assert draw("nothing", []).axes[0].get_xlim()[1] > 0
 
 
 def test_the_device_has_what_its_clock_says_whatever_its_operations_add_up_to() -> None:

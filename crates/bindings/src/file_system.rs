@@ -15,6 +15,8 @@ use port::{Device, DeviceError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use serve::Address;
+use shm::{Connect, ConnectError};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,16 +66,17 @@ fn close(device: Shared) -> PyResult<()> {
 }
 
 /// Whether there is something at the beginning of a device.
-async fn is_used(device: &RealDevice) -> Result<bool, DeviceError> {
+async fn is_used<D: Device>(device: &D) -> Result<bool, DeviceError> {
     let size = device.shape().capacity.get().min(BEGINNING as u64) as usize;
     let mut bytes = vec![0; size];
     device.read_blocks(ByteAddr::new(0), &mut bytes).await?;
     Ok(bytes.iter().any(|byte| *byte != 0))
 }
 
-/// Makes a file system on an image that is not in use. `options`, as JSON: `personality`; `inodes`
-/// or null; `uuid` as 32 hexadecimal digits; `now_ns` of the Unix epoch; `owner`, user and group;
-/// `force` if what is there may go.
+/// Makes a file system on an image that is not in use, or on the device of a server that is reached
+/// at `unix:PATH` through shared memory. `options`, as JSON: `personality`; `inodes` or null;
+/// `journal_bytes` or null; `uuid` as 32 hexadecimal digits; `now_ns` of the Unix epoch; `owner`,
+/// user and group; `force` if what is there may go.
 #[pyfunction]
 fn fs_make(py: Python<'_>, image: PathBuf, options: &str) -> PyResult<String> {
     let told: Value = serde_json::from_str(options).map_err(|error| failed(&image, error))?;
@@ -85,38 +88,60 @@ fn fs_make(py: Python<'_>, image: PathBuf, options: &str) -> PyResult<String> {
         .and_then(|text| u128::from_str_radix(text, 16).ok());
     let format = FormatOptions {
         inodes: told["inodes"].is_u64().then(|| number("inodes")),
+        journal: told["journal_bytes"].as_u64().map(Bytes::new),
         uuid: uuid.unwrap_or(0).to_be_bytes(),
         now: Timestamp(told["now_ns"].as_i64().unwrap_or(0)),
         owner: (number("uid"), number("gid")),
         ..FormatOptions::new(personality)
     };
     let may_replace = told["force"].as_bool().unwrap_or(false);
-    py.detach(|| {
-        let device = RealDevice::open(&image, Pace::None).map_err(to_python)?;
-        let done = make(&device, &image, &format, may_replace);
-        let closed = device.close().map_err(to_python);
-        done.and_then(|told| closed.map(|()| told.to_string()))
+    let served = image.to_str().filter(|text| text.starts_with("unix:"));
+    py.detach(|| match served {
+        Some(place) => make_served(place, &format, may_replace),
+        None => {
+            let device = RealDevice::open(&image, Pace::None).map_err(to_python)?;
+            let done = device.block_on(make(&device, &image, &format, may_replace));
+            let closed = device.close().map_err(to_python);
+            done.and_then(|told| closed.map(|()| told.to_string()))
+        }
     })
 }
 
-fn make(
-    device: &RealDevice,
+/// Makes a file system on a device that another process serves.
+fn make_served(place: &str, format: &FormatOptions, may_replace: bool) -> PyResult<String> {
+    let address = Address::parse_unix(place);
+    address.map_err(|error| ConfigError::new_err(error.to_string()))?;
+    let path = Path::new(place.trim_start_matches("unix:"));
+    let client = Connect::default().to(path).map_err(|error| {
+        let why = match error {
+            ConnectError::Foreign { .. } => {
+                "; mkfs reaches a served device through shared memory, for NBD carries neither \
+                 bytes nor transactions: serve it with --shm unix:PATH"
+            }
+            _ => "",
+        };
+        ImageError::new_err(format!("{error}{why}"))
+    })?;
+    let done = client.wait(make(&client, Path::new(place), format, may_replace));
+    done.map(|told| told.to_string())
+}
+
+async fn make<D: Device>(
+    device: &D,
     image: &Path,
     format: &FormatOptions,
     may_replace: bool,
 ) -> PyResult<Value> {
-    let is_used = device.block_on(is_used(device));
+    let is_used = is_used(device).await;
     if !may_replace && is_used.map_err(|error| failed(image, error))? {
         return Err(ImageError::new_err(format!(
             "{}: is not empty, and what is on it would be lost; give --force if it may",
             image.display()
         )));
     }
-    let done = device.block_on(FileSystem::<_, WallClock>::format(device, format));
+    let done = FileSystem::<D, WallClock>::format(device, format).await;
     done.map_err(|error| wrong(image, &error))?;
-    device
-        .block_on(device.flush())
-        .map_err(|error| failed(image, error))?;
+    device.flush().await.map_err(|error| failed(image, error))?;
     Ok(json!({
         "personality": format.personality.to_string(),
         "size_bytes": device.shape().capacity.get(),
@@ -183,6 +208,9 @@ impl Wanted {
         if let Some(share) = told["blocks_from"].as_str() {
             let share = share.parse();
             options.blocks_from = share.map_err(|error| format!("--blocks-from: {error}"))?;
+        }
+        if let Some(mode) = told["data"].as_str() {
+            options.data = mode.parse().map_err(|error| format!("-o {error}"))?;
         }
         Ok(Self {
             is_paced,

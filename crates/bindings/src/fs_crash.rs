@@ -1,7 +1,7 @@
 //! The crash lab of file systems, for Python.
 
 use crate::{CrashError, Interrupted};
-use bytefs::Personality;
+use bytefs::{DataMode, Personality};
 use fslab::crash::{Campaign, Finding, Options, Script, Tally, device_of, shrink};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -25,9 +25,10 @@ fn tally_json(tally: &Tally) -> Value {
     })
 }
 
-fn finding_json(personality: Personality, finding: Finding) -> Value {
+fn finding_json(campaign: &Campaign, finding: Finding) -> Value {
     let script = Script {
-        personality,
+        personality: campaign.personality,
+        data: campaign.options.data,
         bug: None,
         sequence: *finding.sequence,
     };
@@ -58,8 +59,8 @@ pub struct FsCrashLab {
 
 #[pymethods]
 impl FsCrashLab {
-    /// Of a JSON object with `personality`, `length`, `sequences` (null: all), `seed`, `two_tasks`,
-    /// `free_blocks` (null: all), `device_every` and `threads`.
+    /// Of a JSON object with `personality`, `data`, `length`, `sequences` (null: all), `seed`,
+    /// `two_tasks`, `free_blocks` (null: all), `device_every` and `threads`.
     #[new]
     fn new(options: &str) -> PyResult<Self> {
         let options: Value = serde_json::from_str(options).map_err(wrong)?;
@@ -67,6 +68,11 @@ impl FsCrashLab {
         let personality: Personality = options["personality"]
             .as_str()
             .unwrap_or_default()
+            .parse()
+            .map_err(CrashError::new_err)?;
+        let data: DataMode = options["data"]
+            .as_str()
+            .unwrap_or(DataMode::Ordered.name())
             .parse()
             .map_err(CrashError::new_err)?;
         let campaign = Campaign {
@@ -79,6 +85,7 @@ impl FsCrashLab {
             free_blocks: number("free_blocks"),
             options: Options {
                 device_every: number("device_every").unwrap_or(1) as u32,
+                data,
                 ..Options::FULL
             },
             threads: number("threads").unwrap_or(1) as usize,
@@ -111,7 +118,7 @@ impl FsCrashLab {
         if least.is_none() && self.is_cancelled.load(Ordering::Relaxed) {
             return Err(Interrupted::new_err("the crash lab was cancelled"));
         }
-        let finding = least.map(|finding| finding_json(self.campaign.personality, finding));
+        let finding = least.map(|finding| finding_json(&self.campaign, finding));
         let answer = json!({
             "tally": tally_json(&outcome.tally),
             "impossible": outcome.impossible,

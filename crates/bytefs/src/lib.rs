@@ -28,7 +28,7 @@ mod types;
 pub use check::{CheckReport, Problem, check};
 pub use costs::CpuCosts;
 pub use error::{FsError, MountError};
-pub use fs::{CachedPages, FileSystem, FormatOptions, MappedExtent, MountOptions};
+pub use fs::{CachedPages, DataMode, FileSystem, FormatOptions, MappedExtent, MountOptions};
 pub use layout::Personality;
 pub use shortcuts::{Batches, Contents, HostContents, Shortcuts};
 pub use stats::{Class, FsStats, Moved, Traffic};

@@ -4,6 +4,7 @@
 //! yet, it ends with [`Stop`], everything that it changed is taken back, and it is run again when
 //! that is there. So no operation sees half of another one and none holds a lock while it waits.
 
+use crate::journal::contents::ContentRecords;
 use crate::layout::{
     self, BITS_PER_LINE, BLOCK, Geometry, INODE_BYTES, Inode, LINE, Torn, bit_place,
 };
@@ -364,6 +365,16 @@ impl<'s> Tx<'s> {
         layout::put_u32(&mut line, 0, ino.0);
         layout::seal(&mut line);
         self.write(layout::STATE_BLOCK, 0, &line)
+    }
+
+    /// Refuses to go on if the running batch, or the record of its contents, has no room for so
+    /// many blocks of contents and lines more.
+    pub fn need_record_room(&self, blocks: usize, lines: usize) -> Done<()> {
+        let room = self.state.records.as_ref().map_or(0, ContentRecords::room);
+        if self.state.batch.contents() + blocks > room && !self.state.batch.is_empty() {
+            return Err(Stop::Full);
+        }
+        self.need_room(lines)
     }
 
     /// Refuses to go on if the running batch has no room for so many lines more.

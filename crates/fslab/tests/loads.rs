@@ -207,3 +207,25 @@ fn the_share_from_which_pages_go_by_blocks_is_that_of_the_mount() {
         "{refused}"
     );
 }
+
+#[test]
+fn contents_that_overwrite_others_are_written_twice_where_they_are_journaled() {
+    let run_of = |load: &str, sets: &[&str]| {
+        let result = told(load, Personality::ByteFs, sets);
+        let journal = result.synced["journal_written_by_blocks"];
+        let data = result.synced["data_written_by_blocks"];
+        (journal, data)
+    };
+    let (none, data) = run_of("oltp", &[]);
+    let (journal, same) = run_of("oltp", &["fs.data=journal"]);
+    assert!(none == 0 && journal > data / 2, "{journal} beside {data}");
+    assert!(same > data / 2, "{same} beside {data}");
+    // New files overwrite nothing.
+    let (journal, _) = run_of("create", &["fs.data=journal"]);
+    assert_eq!(journal, 0);
+    let mut other = setup("mkdir", Personality::Ext4Like);
+    other.fs = FsOptions::of(&["fs.data=journal"]).unwrap();
+    let load = shipped("mkdir").unwrap().load().unwrap();
+    let refused = run("mkdir", &load, &other).unwrap_err().to_string();
+    assert!(refused.contains("ext4-like uses none"), "{refused}");
+}

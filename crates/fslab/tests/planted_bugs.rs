@@ -1,6 +1,6 @@
 //! The lab finds bugs: each that is planted between a file system and its device.
 
-use bytefs::Personality;
+use bytefs::{DataMode, Personality};
 use fslab::crash::{Bug, Campaign, Options, small_device};
 
 /// Sequences of two operations behind all of one.
@@ -10,6 +10,10 @@ fn found(bug: Bug) -> Option<String> {
     let options = Options {
         device_every: 0,
         bug: Some(bug),
+        data: match bug.is_of_journaled_data() {
+            true => DataMode::Journal,
+            false => DataMode::Ordered,
+        },
         ..Options::FULL
     };
     [(1, u64::MAX), (2, OF_TWO)]

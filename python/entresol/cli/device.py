@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -116,7 +117,10 @@ def clone(
 
     Where the host's file system can (Btrfs, XFS), both share their blocks and it takes no time.
     """
-    done = cloning.clone(image, new)
+    _print_clone(image, new, cloning.clone(image, new), as_json=as_json)
+
+
+def _print_clone(image: Path, new: Path, done: cloning.Cloned, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(to_text({"image": str(new)} | asdict(done)))
         return
@@ -124,6 +128,41 @@ def clone(
     how = "shares its blocks" if done.shares else f"{copied} copied: no reflinks here"
     print(f"{image}: cloned, {how}", file=sys.stderr)
     print(new)
+
+
+@app.command()
+def snapshot(
+    image: ImageArgument,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Of a new one; without it all are listed."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Clone an image, which nobody uses, to a place in its own directory, and print its path.
+
+    `entresol device clone IMAGE/snapshots/NAME NEW` goes back to it. Without NAME: list them.
+    """
+    if name is None:
+        _list_snapshots(image, as_json=as_json)
+        return
+    new, done = cloning.snapshot(image, name)
+    _print_clone(image, new, done, as_json=as_json)
+
+
+def _list_snapshots(image: Path, *, as_json: bool) -> None:
+    found = cloning.snapshots(image)
+    if as_json:
+        listed = [
+            {"name": each.name, "image": str(each.image), "made": each.made} for each in found
+        ]
+        sys.stdout.write(to_text({"snapshots": listed}))
+        return
+    for each in found:
+        made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.made))
+        print(f"{made}  {each.image}")
+    if not found:
+        print(f"{image}: has no snapshots", file=sys.stderr)
 
 
 @app.command()

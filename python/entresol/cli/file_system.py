@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 import uuid
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from entresol import core, mounts, quantity
+from entresol import core, mounts, quantity, units
 from entresol.cli import fs_bench, fs_crash, fs_record, fs_why, serving
 from entresol.cli.options import JsonOption
 from entresol.core import Json
@@ -25,6 +26,9 @@ from entresol.terminal import print_table
 PROBLEMS_FOUND = 1
 """Exit code of `fsck` when something is wrong that was not repaired."""
 BLOCK = 4096
+SERVED = "unix:"
+_ADDRESS = re.compile(r"[^/]+:[0-9]+")
+"""Where an NBD server listens, as `device serve --nbd` has it."""
 
 ImageArgument = Annotated[
     Path, typer.Argument(metavar="IMAGE", help="What `device create` made; nobody uses it.")
@@ -62,14 +66,28 @@ def mkfs(
             "--inodes", metavar="N", min=16, max=2**32 - 2, help="Files that there can be."
         ),
     ] = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            "--journal",
+            metavar="SIZE",
+            help="Of the host's journal, for personalities that have one; for bytefs and "
+            "bytefs-log what mount -o data=journal needs, 4MiB at best.",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Even if something is on the device, which is lost.")
     ] = False,
 ) -> None:
-    """Make an empty file system on a device, and print the image's path."""
+    """Make an empty file system on a device, and print the image's path.
+
+    IMAGE may be unix:PATH, where `device serve --shm` serves one that nobody else uses meanwhile.
+    """
+    _check_place(image)
     options: Json = {
         "personality": personality,
         "inodes": inodes,
+        "journal_bytes": None if journal is None else units.size_of(journal, "--journal"),
         "uuid": uuid.uuid4().hex,
         "now_ns": time.time_ns(),
         "uid": os.getuid(),
@@ -78,11 +96,21 @@ def mkfs(
     }
     made = core.fs_make(image, options)
     size = quantity.size(made["size_bytes"])
-    print(
-        f"{made['personality']} on {size}; mount it with entresol mount {image} DIR",
-        file=sys.stderr,
-    )
+    mount = f"mount it with entresol mount {image} DIR"
+    if str(image).startswith(SERVED):
+        mount = "when it is not served any more, mount its image with entresol mount IMAGE DIR"
+    print(f"{made['personality']} on {size}; {mount}", file=sys.stderr)
     print(image)
+
+
+def _check_place(image: Path) -> None:
+    """Refuses what takes blocks alone: the file of a served device, and an NBD server."""
+    is_address = not image.exists() and _ADDRESS.fullmatch(str(image)) is not None
+    if image.is_file() or image.is_block_device() or is_address:
+        raise UserError(
+            f"{image}: takes blocks alone, and a file system needs the device's bytes and "
+            "transactions; name the image, or serve it with --shm unix:PATH and name unix:PATH."
+        )
 
 
 def fsck(

@@ -46,6 +46,14 @@ def run(
     personality: Annotated[
         str, typer.Option("--personality", metavar="NAME", help="The file system.")
     ] = "bytefs",
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data",
+            metavar="MODE",
+            help="How it is mounted, and judged: ordered, or journal, where writes are whole.",
+        ),
+    ] = "ordered",
     two_tasks: Annotated[
         bool, typer.Option("--two-tasks", help="A half of each is done by another task meanwhile.")
     ] = False,
@@ -81,6 +89,7 @@ def run(
         raise UserError("--two-tasks needs --length 2 at least, an operation for each task.")
     options: Json = {
         "personality": personality,
+        "data": data,
         "length": length,
         "sequences": sequences,
         "seed": seed,

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from entresol import mounts, quantity
+from entresol import atomic, mounts, quantity
 from entresol.cli.options import JsonOption
 from entresol.core import Json
-from entresol.errors import UserError
+from entresol.errors import Failed, UserError
 from entresol.summary import to_text
 from entresol.terminal import print_table, wide_console
 
 WIDTH = 40
 """Characters of a bar as long as the whole."""
+PICTURES = (".svg", ".pdf")
+CLOCKS = ("the device's clock", "wall clock")
 FUSE, CODE = "FUSE", "file system"
 DEVICE = {
     "link_ps": ("link", "device: commands and lines on the link, there and back"),
@@ -46,12 +50,18 @@ def register(app: typer.Typer) -> None:
 
 def why_fsync(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="In a mounted file system.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="PICTURE", help="Draw it too: .svg or .pdf."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Sync a file of a mount, and say where the time goes: FUSE, file system, link, log, flash.
 
     FUSE and the file system's code are of the wall clock, the device of its own.
     """
+    if output is not None:
+        _check_picture(output)
     path = mounts.absolute(file)
     there = mounts.around(path)
     number = path.lstat().st_ino
@@ -60,6 +70,8 @@ def why_fsync(
     told, took_ns = there.told_sync(number)
     parts = split(told, took_ns * 1000, is_paced=there.stats()["real_pace"])
     whole = sum(part.time_ps for part in parts)
+    if output is not None:
+        _draw(output, f"fsync of {file}: {quantity.duration(whole)}", parts)
     if as_json:
         sys.stdout.write(to_text({"whole_ps": whole, "parts": [vars(part) for part in parts]}))
         return
@@ -75,6 +87,30 @@ def why_fsync(
         time_ = quantity.duration(part.time_ps)
         table.add_row(Text(part.name), time_, quantity.percent(share), bar, Text(part.note))
     print_table(console, table)
+
+
+def _check_picture(output: Path) -> None:
+    if output.suffix not in PICTURES:
+        raise UserError(f"{output}: is no picture that can be drawn; end it in .svg or .pdf.")
+    if not output.absolute().parent.is_dir():
+        raise UserError(f"{output}: its directory is not there; make it, or name another one.")
+
+
+def _draw(output: Path, title: str, parts: Sequence[Part]) -> None:
+    """The same bars, as a file."""
+    # Matplotlib is loaded by who wants a picture.
+    from entresol.figures import ink
+    from entresol.figures.parts import Row, draw
+
+    rows = [Row(part.name, part.time_ps, CLOCKS[part.name in (FUSE, CODE)]) for part in parts]
+    with TemporaryDirectory() as folder:
+        stem = Path(folder) / "picture"
+        ink.save(draw(title, rows), stem)
+        drawn = stem.with_suffix(output.suffix).read_bytes()
+    try:
+        atomic.write(output, drawn)
+    except OSError as error:
+        raise Failed(f"{output}: {error.strerror}.") from None
 
 
 def split(told: Json, took_ps: int, *, is_paced: bool) -> list[Part]:

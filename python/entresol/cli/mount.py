@@ -24,6 +24,9 @@ from entresol.errors import Failed, UserError, did_you_mean
 OPTIONS = ("allow_other", "writeback", "ro", "dev", "suid")
 OF_ROOT = ("dev", "suid")
 """Options that root gives only: others' helper would leave them out without a word."""
+DATA = "data="
+DATA_MODES = ("ordered", "journal")
+"""What survives as a whole: lines and pages, or each write."""
 END_SECONDS = 600
 """Within which a server has written everything, or something is wrong with it."""
 
@@ -59,9 +62,9 @@ def mount_command(
         list[str] | None,
         typer.Option(
             "-o",
-            metavar="allow_other,writeback,ro,dev,suid",
+            metavar="allow_other,writeback,ro,dev,suid,data=journal",
             help="Let other users in; let the kernel gather writes; change nothing; let device "
-            "files and set-ID bits count.",
+            "files and set-ID bits count; have each write survive as a whole.",
         ),
     ] = None,
     cache: Annotated[
@@ -139,13 +142,21 @@ def _there(directory: Path) -> Iterator[None]:
 
 def _read_options(texts: Sequence[str]) -> Json:
     wanted: Json = {_told(word): False for word in OPTIONS}
+    known = (*OPTIONS, *(f"{DATA}{mode}" for mode in DATA_MODES))
     for word in (word for text in texts for word in text.split(",")):
-        if word not in OPTIONS:
-            known = f"known are {', '.join(OPTIONS)}."
-            raise UserError(f"-o {word}: is no option; {known}{did_you_mean(word, OPTIONS)}")
+        if word not in known:
+            listed = f"known are {', '.join(known)}."
+            raise UserError(f"-o {word}: is no option; {listed}{did_you_mean(word, known)}")
+        if word.startswith(DATA):
+            wanted["data"] = word.removeprefix(DATA)
+            continue
         if word in OF_ROOT and os.geteuid() != 0:
             raise UserError(f"-o {word}: is for root; leave it out.")
         wanted[_told(word)] = True
+    if wanted["writeback"] and wanted.get("data") == "journal":
+        raise UserError(
+            "-o writeback,data=journal: the kernel would take writes apart; leave one of them out."
+        )
     return wanted
 
 

@@ -10,6 +10,7 @@ mod repair;
 mod walk;
 
 use crate::fs::{FileSystem, MountOptions, address};
+use crate::journal::contents;
 use crate::layout::{BLOCK, Personality, Superblock};
 use crate::logs;
 use crate::{BlockNo, Ino, MountError};
@@ -85,6 +86,12 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
     let mut superblock = superblock(device, repair, &mut report).await?;
     let shared = Shared(device);
     if !superblock.is_clean {
+        if let Some(left) = leave_record(device, &superblock, repair).await? {
+            report.problems.push(left);
+            if !repair {
+                return Ok(report);
+            }
+        }
         report.was_recovered = true;
         // It may be too damaged to be mounted: then that is what is told below.
         let mounted = FileSystem::mount(shared, NoClock, MountOptions::default()).await;
@@ -128,6 +135,34 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
         repair::repair(&mut walk, &mut report).await?;
     }
     Ok(report)
+}
+
+/// Contents that were about to overwrite others and are damaged are given up, if that is to be
+/// repaired: what they were to overwrite may be half of each.
+async fn leave_record<D: Device>(
+    device: &D,
+    superblock: &Superblock,
+    repair: bool,
+) -> Result<Option<Problem>, MountError> {
+    let geometry = superblock.geometry().ok_or(MountError::Damaged {
+        what: "the superblock".into(),
+    })?;
+    let error = match contents::read_record(device, superblock, &geometry).await {
+        Ok(_) => return Ok(None),
+        Err(error @ MountError::Damaged { .. }) => error,
+        Err(error) => return Err(error),
+    };
+    let mut repaired = None;
+    if repair {
+        contents::give_up_record(device, &geometry).await?;
+        repaired = Some(
+            "it was given up: of what was synced last, contents that overwrote others may be half \
+             the old ones"
+                .into(),
+        );
+    }
+    let what = format!("it was not unmounted and cannot be recovered: {error}");
+    Ok(Some(Problem { what, repaired }))
 }
 
 /// What logs of inodes say that are not all whole is brought to its place as far as they are, if

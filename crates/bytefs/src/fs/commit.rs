@@ -135,7 +135,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 (Ok(written), None) => {
                     // From here on the next one may be written.
                     drop(passed);
-                    self.commit_transaction(written).await
+                    match self.commit_transaction(written).await {
+                        Ok(()) => self.put_contents(&sealed.contents).await,
+                        Err(error) => Err(error),
+                    }
                 }
                 (Err(error), _) => Err(error),
                 (Ok(_), Some(reason)) => {

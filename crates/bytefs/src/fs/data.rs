@@ -255,7 +255,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let end = at
             .checked_add(data.len() as u64)
             .filter(|end| *end <= MOST_BYTES);
-        let end = end.ok_or(FsError::TooLarge)?;
+        end.ok_or(FsError::TooLarge)?;
         self.need_regular(ino).await?;
         if data.is_empty() {
             return Ok(0);
@@ -269,32 +269,20 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
             return Ok(data.len());
         }
-        self.need_edges(ino, at, end).await?;
-        let pages = (data.len() as u64).div_ceil(PAGE);
-        self.spend(self.costs.page * pages).await;
-        loop {
-            let need = {
-                let mut state = self.state();
-                match state.nodes.contains_key(&ino) {
-                    false => Err(None),
-                    true => copy_in(&mut state, ino, at, data, caller),
-                }
-            };
-            match need {
-                Ok(()) => break,
-                Err(None) => {
-                    self.need_regular(ino).await?;
-                    self.need_edges(ino, at, end).await?;
-                }
-                Err(Some(NoRoom)) => {
-                    // What was freed is free when that is durable.
-                    if self.state().pending_free == 0 {
-                        return Err(FsError::NoSpace);
-                    }
-                    self.commit().await?;
-                }
+        let whole = self.most_at_once().unwrap_or(data.len());
+        let mut written = 0;
+        for piece in data.chunks(whole) {
+            match self
+                .write_to_cache(caller, ino, at + written as u64, piece)
+                .await
+            {
+                Ok(()) => written += piece.len(),
+                Err(error) if written == 0 => return Err(error),
+                // As a disk that is full: what was written before is there.
+                Err(_) => break,
             }
         }
+        let data = &data[..written];
         let is_much = {
             let mut state = self.state();
             state.counters.0.written += data.len() as u64;
@@ -309,6 +297,51 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.write_back(ino).await?;
         }
         Ok(data.len())
+    }
+
+    /// Bytes of a write that are durable together, if some must be: a larger one goes in pieces.
+    /// Two pages more may be touched: by where it begins, and by a tail that becomes zeroes.
+    fn most_at_once(&self) -> Option<usize> {
+        let most = self.state().dirty_most;
+        most.map(|pages| (pages - 2) * BLOCK)
+    }
+
+    async fn write_to_cache(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        at: u64,
+        data: &[u8],
+    ) -> Result<(), FsError> {
+        let end = at + data.len() as u64;
+        self.need_edges(ino, at, end).await?;
+        let pages = (data.len() as u64).div_ceil(PAGE);
+        self.spend(self.costs.page * pages).await;
+        loop {
+            let need = {
+                let mut state = self.state();
+                match state.nodes.contains_key(&ino) {
+                    false => Err(Lacks::Page),
+                    true => copy_in(&mut state, ino, at, data, caller),
+                }
+            };
+            match need {
+                Ok(()) => return Ok(()),
+                Err(Lacks::Page) => {
+                    self.need_regular(ino).await?;
+                    self.need_edges(ino, at, end).await?;
+                }
+                Err(Lacks::Space) => {
+                    // What was freed is free when that is durable.
+                    if self.state().pending_free == 0 {
+                        return Err(FsError::NoSpace);
+                    }
+                    self.commit().await?;
+                }
+                // What was written before goes with a batch of its own.
+                Err(Lacks::Batch) => self.write_back(ino).await?,
+            }
+        }
     }
 
     /// Has the pages in the cache that a write changes in part.
@@ -468,16 +501,24 @@ impl<D: Device, C: Clock> Drop for Coming<'_, D, C> {
     }
 }
 
-struct NoRoom;
+/// Why bytes cannot be copied into the cache.
+enum Lacks {
+    /// A page that is changed in part is not there.
+    Page,
+    /// The device is full.
+    Space,
+    /// One batch would not have room for all dirty pages of the file.
+    Batch,
+}
 
-/// Copies bytes into the cache. Nothing is changed if a page is missing (none) or there is no room.
+/// Copies bytes into the cache, all or none.
 fn copy_in(
     state: &mut State,
     ino: Ino,
     at: u64,
     data: &[u8],
     caller: &Caller,
-) -> Result<(), Option<NoRoom>> {
+) -> Result<(), Lacks> {
     let end = at + data.len() as u64;
     let pages = at / PAGE..end.div_ceil(PAGE);
     let room = state.unreserved();
@@ -486,10 +527,15 @@ fn copy_in(
         nodes,
         clock,
         reserved,
+        dirty_most,
         ..
     } = state;
-    let node = nodes.get_mut(&ino).ok_or(None)?;
-    let extents = node.extents.as_ref().ok_or(None)?;
+    let node = nodes.get_mut(&ino).ok_or(Lacks::Page)?;
+    let extents = node.extents.as_ref().ok_or(Lacks::Page)?;
+    let touched = (pages.end - pages.start) as usize + 1;
+    if dirty_most.is_some_and(|most| node.dirty.len() + touched > most) && !node.dirty.is_empty() {
+        return Err(Lacks::Batch);
+    }
     let is_whole = |page: u64| page * PAGE >= at && (page + 1) * PAGE <= end;
     let mut wanted = 0;
     for page in pages.clone() {
@@ -497,14 +543,14 @@ fn copy_in(
         let extent = extents.find(page);
         let is_on_device = extent.is_some_and(|extent| extent.is_written);
         if is_on_device && !is_cached && !is_whole(page) && page * PAGE < node.size {
-            return Err(None);
+            return Err(Lacks::Page);
         }
         let is_reserved = node.pages.get(&page).is_some_and(|page| page.is_reserved);
         wanted += u32::from(extent.is_none() && !is_reserved);
     }
     // Blocks of metadata are needed too: what maps the pages.
     if wanted > 0 && wanted + MARGIN > room {
-        return Err(Some(NoRoom));
+        return Err(Lacks::Space);
     }
     // The tail of the old last page is zeroes from now on, on the device too.
     if end > node.size && !node.size.is_multiple_of(PAGE) {

@@ -30,8 +30,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let by_bytes = data.len() <= DIRECT_BYTES && self.writes_data_bytes();
         let is_whole = at.is_multiple_of(PAGE) && data.len().is_multiple_of(BLOCK);
         let is_kept = self.shortcuts.kept().is_some();
-        // Pages that are written elsewhere are so from the cache.
-        if (!by_bytes && !is_whole) || self.is_synchronous || is_kept {
+        // Pages that are written elsewhere, or first to a journal, are so from the cache.
+        let is_from_cache = self.is_synchronous || self.journals_data;
+        if (!by_bytes && !is_whole) || is_from_cache || is_kept {
             return Ok(false);
         }
         // Cached pages are older from now on; what they have and the device has not goes first.

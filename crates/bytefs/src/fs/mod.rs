@@ -9,12 +9,13 @@ mod mount;
 mod names;
 mod places;
 mod sizes;
+mod sync;
 mod write_back;
 
 pub use format::FormatOptions;
 pub(crate) use format::write_whole;
-pub use mount::MountOptions;
 pub(crate) use mount::read_superblock;
+pub use mount::{DataMode, MountOptions};
 pub use sizes::MappedExtent;
 
 use crate::costs::CpuCosts;
@@ -60,6 +61,8 @@ pub struct FileSystem<D, C> {
     pub(crate) is_read_only: bool,
     /// An operation is durable when it is answered.
     pub(crate) is_synchronous: bool,
+    /// What a write has changed is durable as a whole (data journaling).
+    pub(crate) journals_data: bool,
     pub(crate) shortcuts: Shortcuts,
     pub(crate) state: Mutex<State>,
     /// Who makes a batch durable has it.

@@ -1,10 +1,12 @@
 //! From a device to a mounted file system and back.
 
+use super::write_back::{OVERHEAD_LINES, PAGE_LINES};
 use super::{FileSystem, address};
 use crate::check;
 use crate::costs::CpuCosts;
 use crate::gate::{Bell, Gate};
 use crate::journal::Journal;
+use crate::journal::contents::ContentRecords;
 use crate::layout::Personality::{NovaLike, PmfsLike};
 use crate::layout::{
     self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, LINE, LINES, STATE_BLOCK, Superblock, get_u32,
@@ -21,6 +23,7 @@ use crate::stats::Counters;
 use crate::structures::Structure;
 use crate::{BlockNo, FsError, Ino, MountError};
 use core::ops::Range;
+use core::str::FromStr;
 use port::{Acknowledge, Clock, Device};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,8 +53,41 @@ pub struct MountOptions {
     pub costs: CpuCosts,
     /// A page of which this share of lines has changed, or more, goes by blocks (§4.6: 1/8).
     pub blocks_from: Ratio,
+    /// What is durable as a whole.
+    pub data: DataMode,
     /// What a simulated run saves.
     pub shortcuts: Shortcuts,
+}
+
+/// What of contents is durable as a whole (§4.6).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum DataMode {
+    /// Lines and pages: metadata never shows contents that are not there.
+    #[default]
+    Ordered,
+    /// Each write, and what a sync of a file makes durable of its contents: overwritten blocks go
+    /// to a journal first.
+    Journal,
+}
+
+impl DataMode {
+    /// As users say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ordered => "ordered",
+            Self::Journal => "journal",
+        }
+    }
+}
+
+impl FromStr for DataMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = [Self::Ordered, Self::Journal].into_iter();
+        let found = all.find(|mode| mode.name() == text);
+        found.ok_or_else(|| format!("data={text} is none; choose data=ordered or data=journal"))
+    }
 }
 
 impl Default for MountOptions {
@@ -63,6 +99,7 @@ impl Default for MountOptions {
             cores: 4,
             costs: CpuCosts::default(),
             blocks_from: Ratio::new(1, 8),
+            data: DataMode::Ordered,
             shortcuts: Shortcuts::default(),
         }
     }
@@ -111,6 +148,49 @@ fn block_lines(share: Ratio) -> Result<u32, MountError> {
     }
 }
 
+/// Pages of a write that is durable as a whole: the largest that FUSE hands on, wherever it begins.
+const ATOMIC_PAGES: usize = (1 << 20) / BLOCK;
+/// Pages of a file that may be dirty beside those: the one in which such a write ends, and one
+/// whose tail becomes zeroes.
+const BESIDE: usize = 2;
+
+/// Pages of a file that may be dirty where all of them go with one batch.
+fn dirty_most(
+    options: &MountOptions,
+    superblock: &Superblock,
+    records: Option<&ContentRecords>,
+    batch_most: usize,
+) -> Result<usize, MountError> {
+    let refused = |why: String| Err(MountError::Device(why));
+    let personality = superblock.personality;
+    if !personality.needs_transactions() {
+        return refused(format!(
+            "data=journal needs the device's transactions, and {personality} uses none; leave it \
+             out, or make the file system with --personality bytefs"
+        ));
+    }
+    if !options.shortcuts.is_none() {
+        return refused(
+            "fs.data is journal, and fs.contents or fs.batches saves what it needs; leave these at \
+             their defaults"
+                .into(),
+        );
+    }
+    let room = records.map_or(0, ContentRecords::room);
+    let of_lines = block_lines(options.blocks_from)? as usize + PAGE_LINES;
+    let most = (ATOMIC_PAGES + BESIDE)
+        .min(room.saturating_sub(BESIDE))
+        .min(batch_most.saturating_sub(OVERHEAD_LINES) / of_lines);
+    if most <= BESIDE {
+        return refused(format!(
+            "data=journal needs a journal, and the file system has one of {}; make it anew with \
+             --journal 4MiB",
+            Bytes::new(u64::from(superblock.journal) * BLOCK as u64)
+        ));
+    }
+    Ok(most)
+}
+
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Mounts what is on a device, recovering what a power cut has left.
     ///
@@ -156,7 +236,23 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             _ => options.cores,
         };
         let pages = |bytes: Bytes| (bytes.get() / BLOCK as u64) as usize;
+        let batch_most = BATCH_MOST
+            .min(limit)
+            .min(Journal::most(personality, &geometry));
+        let records = ContentRecords::of(&superblock, &geometry);
+        let journals_data = options.data == DataMode::Journal;
+        let dirty_most = match journals_data {
+            true => Some(dirty_most(
+                &options,
+                &superblock,
+                records.as_ref(),
+                batch_most,
+            )?),
+            false => None,
+        };
         let state = State {
+            records,
+            dirty_most,
             hash_seed: superblock.hash_seed(),
             blocks: Blocks::new(pages(options.metadata_cache).max(METADATA_LEAST)),
             space: FreeMap::new(geometry.files.clone(), 1),
@@ -178,9 +274,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             barriers: (0, 0),
             failed: None,
             counters: Counters::default(),
-            batch_most: BATCH_MOST
-                .min(limit)
-                .min(Journal::most(personality, &geometry)),
+            batch_most,
             writes_blocks: !personality.writes_bytes(),
             block_lines,
             superblock,
@@ -190,6 +284,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let journal = journal.ok_or_else(|| damaged("the superblock"))?;
         let fs = Self {
             is_synchronous: personality.is_synchronous(),
+            journals_data,
             shape,
             costs: options.costs,
             is_read_only: options.read_only,
@@ -222,6 +317,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 journal.replay(self).await?;
                 *self.journal() = Some(journal);
             }
+            self.replay_contents().await?;
         }
         let journal = self.journal().take();
         if let Some(mut journal) = journal {

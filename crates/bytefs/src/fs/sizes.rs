@@ -293,6 +293,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let (first, last) = (at.div_ceil(PAGE), end / PAGE);
         // Pages that make the file longer are dropped below.
         self.settle_size(ino, u64::MAX).await?;
+        let is_full = {
+            let state = self.state();
+            let most = state.dirty_most;
+            let node = state.nodes.get(&ino);
+            // Two more are dirty behind it.
+            most.is_some_and(|most| node.is_some_and(|node| node.dirty.len() + 2 > most))
+        };
+        if is_full {
+            self.write_back_within(ino).await?;
+        }
         self.zero_in_cache(ino, at, end, now).await?;
         if first >= last {
             return Ok(());

@@ -9,9 +9,9 @@ use crate::state::batch::BatchId;
 use crate::state::node::Node;
 use crate::state::pages::nonzero;
 use crate::stats::Class;
-use crate::{BlockNo, FsError, Ino, Timestamp};
+use crate::{BlockNo, FsError, Ino};
 use core::ops::Range;
-use port::{Acknowledge, Clock, Device, PersistenceDomain};
+use port::{Acknowledge, Clock, Device};
 use units::{ByteAddr, TxId};
 
 /// Pages that are written back together.
@@ -19,18 +19,27 @@ const PAGES: usize = 256;
 /// Pages that a sync overwrites where they are (the kernel's `min_fsync_blocks`).
 const OVERWRITTEN_MOST: usize = 8;
 
+/// Lines of metadata that a batch has for each page that gets a place, and for all together.
+pub(super) const PAGE_LINES: usize = 4;
+pub(super) const OVERHEAD_LINES: usize = 64;
+
 /// Lines that say of a page that it has another place: of extents around it, and of bitmaps.
 const REPLACED_LINES: usize = 5;
 
 const PAGE: u64 = BLOCK as u64;
+
+/// A line of a page that has a block: where on the device, its bytes, and the page.
+type PageLine = (ByteAddr, [u8; LINE], u64);
 
 /// What is to be done with some pages.
 #[derive(Default)]
 struct Plan {
     /// Runs of blocks, and their bytes.
     blocks: Vec<(BlockNo, Vec<u8>)>,
-    /// Lines of pages that have a block: where on the device, and the page.
-    lines: Vec<(ByteAddr, [u8; LINE], u64)>,
+    /// Lines of pages that have a block.
+    lines: Vec<PageLine>,
+    /// Blocks of pages that go with the batch, and to their places behind it.
+    journaled: Vec<(BlockNo, Box<[u8; BLOCK]>, u64)>,
     /// Pages of which only some lines are not zero, and that have no block yet.
     sparse: Vec<(u64, Box<[u8; BLOCK]>, u64)>,
     /// New extents, whose blocks are taken.
@@ -74,7 +83,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// As [`FileSystem::write_back`], for a sync. With segments a few pages are overwritten where
     /// they are then (the kernel's `F2FS_IPU_FSYNC`).
-    async fn write_back_synced(&self, ino: Ino, data_only: bool) -> Result<(), FsError> {
+    pub(super) async fn write_back_synced(&self, ino: Ino, data_only: bool) -> Result<(), FsError> {
         let Some((gate, count)) = self.writing_back(ino) else {
             return Ok(());
         };
@@ -158,8 +167,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 state.counters.class(Class::Data).blocks_written += by_blocks as u64;
                 state.counters.class(Class::Data).bytes_written += (bytes - by_blocks) as u64;
             }
-            state.counters.0.pages_by_blocks += (by_blocks / BLOCK) as u64;
-            let by_bytes = plan.pages.saturating_sub(by_blocks / BLOCK);
+            let by_blocks = by_blocks / BLOCK + plan.journaled.len();
+            state.counters.0.pages_by_blocks += by_blocks as u64;
+            let by_bytes = plan.pages.saturating_sub(by_blocks);
             state.counters.0.pages_by_bytes += by_bytes as u64;
             if let Some(node) = state.nodes.get_mut(&ino) {
                 node.epoch.change(plan.chosen.clone());
@@ -167,10 +177,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         let most = self.state().batch_most.max(1);
         let noted = async {
+            if self.journals_data {
+                return self.note_metadata(ino, &plan, &plan.lines).await;
+            }
             for lines in plan.lines.chunks(most) {
                 self.note_lines(ino, lines).await?;
             }
-            self.note_metadata(ino, &plan).await
+            self.note_metadata(ino, &plan, &[]).await
         };
         let noted = noted.await;
         // The old places are somebody else's soon: who began to read there looks again.
@@ -207,11 +220,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     /// Has lines of data go with the running batch.
-    async fn note_lines(
-        &self,
-        ino: Ino,
-        lines: &[(ByteAddr, [u8; LINE], u64)],
-    ) -> Result<(), FsError> {
+    async fn note_lines(&self, ino: Ino, lines: &[PageLine]) -> Result<(), FsError> {
         self.run(|tx| {
             tx.need_room(lines.len())?;
             let batch = tx.state.batch.id;
@@ -231,16 +240,27 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         .await
     }
 
-    /// Has the running batch say where pages are, and how long the file is.
-    async fn note_metadata(&self, ino: Ino, plan: &Plan) -> Result<(), FsError> {
+    /// Has the running batch say where pages are, and how long the file is. These lines, and the
+    /// blocks that are journaled, go with the same batch.
+    async fn note_metadata(
+        &self,
+        ino: Ino,
+        plan: &Plan,
+        lines: &[PageLine],
+    ) -> Result<(), FsError> {
         let result = self
             .run_within(0, |tx| {
                 let replaced = plan.replaced * REPLACED_LINES;
-                let sparse = plan.sparse.len() * LINES;
-                tx.need_room(64 + plan.extents.len() * 2 + sparse + replaced)?;
+                match self.journals_data {
+                    true => tx.need_record_room(plan.journaled.len(), plan.lines_most())?,
+                    false => {
+                        let sparse = plan.sparse.len() * LINES;
+                        tx.need_room(64 + plan.extents.len() * 2 + sparse + replaced)?;
+                    }
+                }
                 let mut inode = tx.inode(ino)?;
                 let old = inode;
-                let mut data = Vec::new();
+                let mut data = lines.to_vec();
                 for extent in &plan.extents {
                     if plan.replaced > 0 {
                         let pages = extent.page..extent.end();
@@ -292,7 +312,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 for (at, line, _) in &data {
                     tx.state.batch.add_data(*at, *line);
                 }
+                for (block, data, _) in &plan.journaled {
+                    tx.state.batch.add_content(*block, data.clone());
+                }
                 if let Some(node) = tx.state.nodes.get_mut(&ino) {
+                    for (.., page) in &plan.journaled {
+                        if let Some(page) = node.pages.get_mut(page) {
+                            (page.batch, page.as_block) = (batch, batch);
+                        }
+                    }
                     if inode != old {
                         node.written = None;
                     }
@@ -313,167 +341,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         result
     }
-
-    /// Makes a file or a directory durable: contents, and everything that operations have changed
-    /// up to now.
-    ///
-    /// # Errors
-    /// There is no such file; the device fails.
-    pub async fn fsync(&self, ino: Ino, data_only: bool) -> Result<(), FsError> {
-        self.spend(self.costs.operation).await;
-        if self.is_read_only {
-            return Ok(());
-        }
-        self.writable()?;
-        self.state().counters.0.syncs += 1;
-        self.write_back_synced(ino, data_only).await?;
-        if !data_only {
-            self.put_pending_times(ino).await?;
-        }
-        self.wish_sync(ino).await?;
-        let asked = self.state().barriers.0;
-        let posted = {
-            let state = self.state();
-            let node = state.nodes.get(&ino);
-            let node = node.filter(|node| node.posted > node.persisted);
-            node.map(|node| node.posted)
-        };
-        self.commit().await?;
-        if let Some(posted) = posted
-            && self.shape.byte_domain == PersistenceDomain::Device
-        {
-            let done = self.device.persist().await;
-            done.map_err(|error| self.fail(&error.to_string()))?;
-            if let Some(node) = self.state().nodes.get_mut(&ino) {
-                node.persisted = node.persisted.max(posted);
-            }
-        }
-        self.flush_unless_since(asked).await
-    }
-
-    /// Waits until what the block port was answered for survives a power cut; a barrier of the
-    /// journal that was asked for later than this one has done it for contents too.
-    async fn flush_unless_since(&self, asked: u64) -> Result<(), FsError> {
-        // Nothing went by blocks.
-        if self.is_synchronous {
-            return Ok(());
-        }
-        let is_flushed = {
-            let state = self.state();
-            state.writes_blocks && state.barriers.1 > asked
-        };
-        match is_flushed {
-            true => Ok(()),
-            false => self.flush_blocks().await,
-        }
-    }
-
-    /// Puts the times of a file that its inode does not have yet.
-    async fn put_pending_times(&self, ino: Ino) -> Result<(), FsError> {
-        let is_pending = self
-            .state()
-            .nodes
-            .get(&ino)
-            .is_some_and(|node| node.written.is_some());
-        if !is_pending {
-            return Ok(());
-        }
-        self.run(|tx| {
-            tx.need_room(8)?;
-            let mut inode = tx.inode(ino)?;
-            tx.put_times(ino, &mut inode);
-            tx.put_inode(ino, &inode)?;
-            if let Some(node) = tx.state.nodes.get_mut(&ino) {
-                node.written = None;
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    /// Makes everything durable.
-    ///
-    /// # Errors
-    /// The device fails.
-    pub async fn sync(&self) -> Result<(), FsError> {
-        self.flush_since(None).await
-    }
-
-    /// Writes back what became dirty before, and makes durable what operations have changed. Its
-    /// owner calls it every second or so, and so says how much a power cut can take.
-    ///
-    /// # Errors
-    /// The device fails.
-    pub async fn flush_old(&self, older_than: Timestamp) -> Result<(), FsError> {
-        self.flush_since(Some(older_than)).await
-    }
-
-    async fn flush_since(&self, older_than: Option<Timestamp>) -> Result<(), FsError> {
-        if self.is_read_only {
-            return Ok(());
-        }
-        self.writable()?;
-        let mut files: Vec<Ino> = {
-            let state = self.state();
-            let nodes = state.nodes.iter();
-            let old = nodes.filter(|(_, node)| match older_than {
-                None => {
-                    let is_changed = !node.dirty.is_empty() || node.written.is_some();
-                    is_changed || (node.is_regular && node.gate.is_closed())
-                }
-                Some(time) => {
-                    (!node.dirty.is_empty() && node.dirty_since <= time)
-                        || node.written.is_some_and(|written| written <= time)
-                }
-            });
-            old.map(|(ino, _)| *ino).collect()
-        };
-        files.sort_unstable();
-        for ino in files {
-            let done = async {
-                self.write_back(ino).await?;
-                self.put_pending_times(ino).await
-            };
-            match done.await {
-                // It went meanwhile.
-                Err(FsError::Stale) | Ok(()) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let asked = self.state().barriers.0;
-        if older_than.is_none() {
-            self.checkpoint().await?;
-        } else if !self.beat().await? {
-            return Ok(());
-        }
-        self.commit().await?;
-        if older_than.is_none() && self.shape.byte_domain == PersistenceDomain::Device {
-            let done = self.device.persist().await;
-            done.map_err(|error| self.fail(&error.to_string()))?;
-        }
-        self.flush_unless_since(asked).await?;
-        match older_than {
-            None => self.write_in_place().await,
-            Some(_) => Ok(()),
-        }
-    }
-}
-
-impl crate::tx::Tx<'_> {
-    /// Gives an inode the times that are pending, and the size if nothing else is: pages that
-    /// would have brought it may have been punched out before they were written back.
-    pub(super) fn put_times(&mut self, ino: Ino, inode: &mut crate::layout::Inode) {
-        let Some(node) = self.state.nodes.get(&ino) else {
-            return;
-        };
-        if let Some(written) = node.written {
-            inode.mtime = written;
-            inode.ctime = inode.ctime.max(written);
-        }
-        if node.is_regular && node.dirty.is_empty() && !node.gate.is_closed() {
-            inode.size = node.size;
-        }
-    }
 }
 
 /// Takes the first dirty pages of a file and says how they go.
@@ -490,8 +357,10 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         block_lines,
         fresh,
         segments,
+        dirty_most,
         ..
     } = state;
+    let journals_data = dirty_most.is_some();
     let Some(node) = nodes.get_mut(&ino) else {
         return Before::Nothing;
     };
@@ -512,6 +381,8 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         Some(segments) => most.min(4 * segments.layout.blocks as usize),
         None => most,
     };
+    // All of a file go with one batch: who made them dirty has seen that there is room.
+    let most = if journals_data { usize::MAX } else { most };
     let chosen: Vec<u64> = dirty.iter().copied().take(most).collect();
     let Some(last) = chosen.last() else {
         return Before::Nothing;
@@ -530,6 +401,12 @@ fn plan(state: &mut State, ino: Ino) -> Before {
             && page.batch > committed
         {
             return Before::Commit(page.batch);
+        }
+        // Its block goes to its place when that batch is durable: lines must not be there before.
+        if let Some(page) = page
+            && page.as_block > committed
+        {
+            return Before::Commit(page.as_block);
         }
     }
     let mut plan = Plan {
@@ -572,6 +449,8 @@ fn plan(state: &mut State, ino: Ino) -> Before {
                         let place = address(block).get() + (line * LINE) as u64;
                         plan.lines.push((ByteAddr::new(place), copy, at));
                     }
+                } else if journals_data {
+                    plan.journaled.push((block, page.data.clone(), at));
                 } else {
                     let run = run_of(&chosen[index..], extent.end());
                     plan.add_block(block, &page.data, run);
@@ -643,6 +522,14 @@ fn run_of(pages: &[u64], end: u64) -> usize {
 }
 
 impl Plan {
+    /// Lines that the batch has of it at most.
+    fn lines_most(&self) -> usize {
+        let sparse = self.sparse.iter();
+        let sparse: usize = sparse.map(|(.., mask)| mask.count_ones() as usize).sum();
+        let mapped = self.extents.len() + self.sparse.len() + self.converted.len();
+        OVERHEAD_LINES + PAGE_LINES * mapped + self.lines.len() + sparse
+    }
+
     /// Adds a block, behind which about `run - 1` will follow.
     fn add_block(&mut self, block: BlockNo, data: &[u8; BLOCK], run: usize) {
         match self.blocks.last_mut() {

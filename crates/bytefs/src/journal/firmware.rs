@@ -2,6 +2,7 @@
 //! one is being committed the next one is written; commits are asked for in order, each when the
 //! one before is answered.
 
+use super::Line;
 use crate::fs::FileSystem;
 use crate::gate::Passed;
 use crate::shortcuts::Batches;
@@ -19,11 +20,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         &self,
         batch: &Sealed,
     ) -> (Result<Written<'_, D>, DeviceError>, Passed) {
-        match batch.lines.len() + batch.data.len() {
+        let line = match self.write_record(batch).await {
+            Ok(line) => line,
+            Err(error) => return (Err(error), self.order_gate.pass().await),
+        };
+        let line = line.as_slice();
+        match batch.lines.len() + batch.data.len() + line.len() {
             0 => (Ok(Written(None)), self.order_gate.pass().await),
             _ if self.shortcuts.batches == Batches::Lines => {
                 let order = self.order_gate.pass().await;
-                let done = self.write_batch(batch, TxId::NONE).await;
+                let done = self.write_batch(batch, line, TxId::NONE).await;
                 (done.map(|()| Written(None)), order)
             }
             // A line is atomic by itself (§4.5), and durable at once: it must not be before others.
@@ -33,7 +39,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     return (Ok(Written(None)), order);
                 }
                 let done = async {
-                    self.write_batch(batch, TxId::NONE).await?;
+                    self.write_batch(batch, line, TxId::NONE).await?;
                     self.persist_lines().await
                 };
                 (done.await.map(|()| Written(None)), order)
@@ -48,7 +54,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 };
                 let written = async {
                     let tx = Transaction::begin(&self.device, options).await?;
-                    self.write_batch(batch, tx.id()).await?;
+                    self.write_batch(batch, line, tx.id()).await?;
                     Ok(Written(Some(tx)))
                 };
                 (written.await, self.order_gate.pass().await)
@@ -67,8 +73,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
     }
 
-    async fn write_batch(&self, batch: &Sealed, tx: TxId) -> Result<(), DeviceError> {
+    async fn write_batch(
+        &self,
+        batch: &Sealed,
+        closing: &[Line],
+        tx: TxId,
+    ) -> Result<(), DeviceError> {
         self.write_lines(&batch.lines, tx, Class::Metadata).await?;
-        self.write_lines(&batch.data, tx, Class::Data).await
+        self.write_lines(&batch.data, tx, Class::Data).await?;
+        match closing {
+            [] => Ok(()),
+            _ => self.write_lines(closing, tx, Class::Journal).await,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! How a batch becomes durable as a whole: what tells the personalities apart.
 
 mod blocks;
+pub(crate) mod contents;
 mod firmware;
 mod lines;
 mod logs;
@@ -127,7 +128,8 @@ impl Journal {
         fs: &FileSystem<D, C>,
     ) -> Result<(), DeviceError> {
         match self {
-            Self::Firmware | Self::Lines(_) => Ok(()),
+            Self::Firmware => fs.leave_no_record().await,
+            Self::Lines(_) => Ok(()),
             Self::Blocks(journal) => journal.checkpoint(fs).await,
             Self::Segments => segments::close(fs).await,
             Self::Logs(journal) => journal.close(fs).await,

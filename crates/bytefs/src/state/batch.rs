@@ -7,6 +7,7 @@
 use super::State;
 use super::blocks::line_of;
 use crate::BlockNo;
+use crate::journal::contents::{Closing, Content};
 use crate::layout::{BLOCK, LINE};
 use units::ByteAddr;
 
@@ -23,6 +24,8 @@ pub(crate) struct Batch {
     lines: usize,
     /// Lines of files that go with it.
     data: Vec<(ByteAddr, [u8; LINE])>,
+    /// Blocks of files that overwrite others once it is durable.
+    contents: Vec<Content>,
     /// Blocks that are free once it is durable.
     freed: Vec<BlockNo>,
     /// The same, which held metadata.
@@ -54,7 +57,7 @@ impl Batch {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lines() == 0 && self.freed.is_empty()
+        self.lines() == 0 && self.freed.is_empty() && self.contents.is_empty()
     }
 
     pub fn mark(&mut self, block: BlockNo, is_first: bool, line: usize, old: [u8; LINE]) {
@@ -83,6 +86,15 @@ impl Batch {
         self.data.push((at, line));
     }
 
+    pub fn add_content(&mut self, block: BlockNo, data: Box<[u8; BLOCK]>) {
+        self.contents.push((block, data));
+    }
+
+    /// How many blocks of files go with it.
+    pub fn contents(&self) -> usize {
+        self.contents.len()
+    }
+
     pub fn free(&mut self, block: BlockNo, was_metadata: bool) {
         self.freed.push(block);
         if was_metadata {
@@ -102,6 +114,10 @@ pub(crate) struct Sealed {
     pub lines: Vec<(ByteAddr, [u8; LINE])>,
     /// Lines of files.
     pub data: Vec<(ByteAddr, [u8; LINE])>,
+    /// Blocks of files that overwrite others, in ascending order.
+    pub contents: Vec<Content>,
+    /// What it says of records of these.
+    pub closing: Option<Closing>,
     /// Blocks that the lines of metadata are of, whole, for who writes blocks.
     pub blocks: Vec<(BlockNo, Box<[u8; BLOCK]>)>,
     /// What lines of metadata were before, for who undoes.
@@ -122,10 +138,15 @@ impl State {
         };
         let mut batch = core::mem::replace(&mut self.batch, next);
         batch.blocks.sort_unstable();
+        batch.contents.sort_unstable_by_key(|(block, _)| *block);
+        let records = self.records.as_mut();
+        let closing = records.and_then(|records| records.seal(!batch.contents.is_empty()));
         let mut sealed = Sealed {
             id: batch.id,
             lines: Vec::with_capacity(batch.lines),
             data: batch.data,
+            contents: batch.contents,
+            closing,
             blocks: Vec::new(),
             before: batch.before,
             revoked: batch.revoked,

@@ -8,6 +8,7 @@ pub(crate) mod node;
 pub(crate) mod pages;
 pub(crate) mod space;
 
+use crate::journal::contents::ContentRecords;
 use crate::layout::{BLOCK, Geometry, Superblock};
 use crate::segments::Segments;
 use crate::stats::Counters;
@@ -43,6 +44,10 @@ pub(crate) struct State {
     pub committed: BatchId,
     /// Blocks that the journal has and their place has not.
     pub checkpoint: BTreeMap<BlockNo, Box<[u8; BLOCK]>>,
+    /// The journal of contents, where blocks are kept for one.
+    pub records: Option<ContentRecords>,
+    /// Pages of a file that may be dirty, where all of them must go with one batch.
+    pub dirty_most: Option<usize>,
     pub nodes: FxHashMap<Ino, Node>,
     /// Those that nobody uses go when there are more.
     pub most_nodes: usize,

@@ -22,8 +22,10 @@ pub(crate) struct Page {
     /// A block is kept for it.
     pub is_reserved: bool,
     pub is_referenced: bool,
-    /// The last batch with lines of it.
+    /// The last batch with lines of it, or with it as a block.
     pub batch: BatchId,
+    /// The last batch with it as a block: its place has it when that is durable.
+    pub as_block: BatchId,
 }
 
 impl Page {
@@ -35,6 +37,7 @@ impl Page {
             is_reserved: false,
             is_referenced: true,
             batch: BatchId(0),
+            as_block: BatchId(0),
         }
     }
 

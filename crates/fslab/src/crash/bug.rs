@@ -26,16 +26,19 @@ pub enum Region {
     Orphans,
     /// Directories, attributes, targets of links, extents, and lines of files.
     Files,
+    /// The line that closes a record of contents.
+    Journal,
 }
 
 impl Region {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::BlockBitmap,
         Self::InodeBitmap,
         Self::Inodes,
         Self::Orphans,
         Self::Files,
+        Self::Journal,
     ];
 
     fn blocks(self, geometry: &Geometry) -> Range<u32> {
@@ -45,6 +48,7 @@ impl Region {
             Self::Inodes => geometry.inode_table.clone(),
             Self::Orphans => STATE_BLOCK.0..STATE_BLOCK.0 + 1,
             Self::Files => geometry.files.clone(),
+            Self::Journal => geometry.journal.clone(),
         }
     }
 }
@@ -82,6 +86,10 @@ pub enum Bug {
     NoZeroes,
     /// Nobody waits for stores that were posted.
     PersistForgotten,
+    /// Contents that overwrite others are not written to their journal.
+    RecordForgotten,
+    /// Contents that overwrite others are in their places before the commit.
+    ContentsEarly,
 }
 
 impl Bug {
@@ -100,11 +108,24 @@ impl Bug {
             Self::DataForgotten,
             Self::NoZeroes,
             Self::PersistForgotten,
+            Self::RecordForgotten,
+            Self::ContentsEarly,
         ];
         all.extend(Region::ALL.map(Self::Forgotten));
         all.extend(Region::ALL.map(Self::Early));
         all.extend(Region::ALL.map(Self::Late));
         all
+    }
+
+    /// Whether it is one of data journaling, and nothing without.
+    pub fn is_of_journaled_data(self) -> bool {
+        match self {
+            Self::RecordForgotten | Self::ContentsEarly => true,
+            Self::Forgotten(region) | Self::Early(region) | Self::Late(region) => {
+                region == Region::Journal
+            }
+            _ => false,
+        }
     }
 }
 
@@ -193,6 +214,18 @@ impl<E: Engine> Sabotaged<E> {
         for kept in std::mem::take(&mut self.kept) {
             let range = (kept.at, Bytes::new(kept.bytes.len() as u64));
             self.tell(at, kept.command, range, &kept.bytes);
+        }
+    }
+
+    /// Writes blocks of a record to where they go.
+    fn put_early(&mut self, at: Time, command: Command, record: &[u8]) {
+        let (numbers, blocks) = record.split_at(BLOCK as usize);
+        let blocks = blocks.chunks_exact(BLOCK as usize);
+        for (number, block) in numbers.chunks_exact(4).zip(blocks) {
+            let number = number.iter().rev();
+            let number = number.fold(0, |number, byte| number << 8 | u64::from(*byte));
+            let place = (ByteAddr::new(number * BLOCK), Bytes::new(BLOCK));
+            self.tell(at, command, place, block);
         }
     }
 
@@ -339,6 +372,17 @@ impl<E: Engine> Engine for Sabotaged<E> {
             {
                 self.keep(command, range.0, bytes);
                 self.nothing(at)
+            }
+            (Command::WriteBlocks(_), Some(Bug::RecordForgotten))
+                if self.is_in(Region::Journal, range.0) =>
+            {
+                self.nothing(at)
+            }
+            (Command::WriteBlocks(_), Some(Bug::ContentsEarly))
+                if self.is_in(Region::Journal, range.0) =>
+            {
+                self.put_early(at, command, bytes);
+                self.ask(at, command, range, bytes)
             }
             // The whole device is trimmed when a file system is made.
             (Command::Trim, Some(Bug::NoZeroes)) => self.nothing(at),

@@ -14,7 +14,7 @@ use crate::crash::oracle::{Done, History, OpSet, histories};
 use crate::crash::power::Power;
 use crate::crash::tree::Tree;
 use bytefs::layout::Superblock;
-use bytefs::{FileSystem, FormatOptions, Personality};
+use bytefs::{DataMode, FileSystem, FormatOptions, MountOptions, Personality};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, DeviceFileError, Pace};
 use port::{Acknowledge, Clock, Shape};
@@ -40,6 +40,8 @@ pub struct Options {
     /// Bytes of the journal on the host's side, or of logs of inodes; unless said as many as a new
     /// file system has.
     pub journal: Option<Bytes>,
+    /// How file systems are mounted, and whether each write is judged as a whole.
+    pub data: DataMode,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
 }
@@ -53,6 +55,7 @@ impl Options {
         device_every: 1,
         recovery_every: 2,
         journal: None,
+        data: DataMode::Ordered,
         bug: None,
     };
 }
@@ -176,6 +179,9 @@ fn small(preset: &str, more: &[&str]) -> Result<DeviceConfig, DeviceFileError> {
     DeviceConfig::of_preset(preset, &layers.map_err(DeviceFileError::from)?)
 }
 
+/// The journal of contents, where nothing else is said: for files of some pages.
+const SMALL_JOURNAL: Bytes = Bytes::from_kib(256);
+
 /// What free blocks hold: nobody may ever read it.
 const STALE: u32 = u32::MAX;
 /// Blocks that are aged at a time.
@@ -230,7 +236,10 @@ impl Lab {
         let device = machine.device();
         let mut format = FormatOptions::new(personality);
         format.inodes = Some(64);
-        format.journal = options.journal;
+        format.journal = options.journal.or(match options.data {
+            DataMode::Ordered => None,
+            DataMode::Journal => Some(SMALL_JOURNAL),
+        });
         let made: Rc<RefCell<Result<(), String>>> = Rc::new(RefCell::new(Ok(())));
         let result = Rc::clone(&made);
         machine.spawn("format", async move {
@@ -307,7 +316,11 @@ impl Lab {
         let mut machine = Machine::new(sabotaged, 2);
         let (device, clock) = (machine.device(), machine.clock());
         let setup = sequence.setup.clone();
-        let fs = run_one(&mut machine, "setup", set_up(device, clock, setup))??;
+        let fs = run_one(
+            &mut machine,
+            "setup",
+            set_up(device, clock, setup, self.options.data),
+        )??;
         let fs = Rc::new(fs);
         begin.set(Some(journal.lock().events.len()));
         let tasks = Tasks::of(sequence, &journal)?;
@@ -319,6 +332,9 @@ impl Lab {
         let mut histories = histories(&state_behind(&sequence.setup)?, &done, &tree)?;
         if self.is_synchronous {
             histories.iter_mut().for_each(History::sync_everything);
+        }
+        if self.options.data == DataMode::Journal {
+            histories.iter_mut().for_each(History::keep_writes_whole);
         }
         Ok(Record {
             begin: begin.get().unwrap_or(0),
@@ -393,8 +409,13 @@ async fn set_up<E: port::Engine>(
     device: vtime::VirtualDevice<E>,
     clock: vtime::VirtualClock<E>,
     setup: Vec<Op>,
+    data: DataMode,
 ) -> Result<FileSystemOf<E>, String> {
-    let mounted = FileSystem::mount(device, clock, mount_options()).await;
+    let options = MountOptions {
+        data,
+        ..mount_options()
+    };
+    let mounted = FileSystem::mount(device, clock, options).await;
     let fs = mounted.map_err(|error| error.to_string())?;
     let mut driver = Driver::default();
     for op in setup.iter().chain([&Op::Sync]) {

@@ -3,7 +3,7 @@
 use crate::crash::ace::Sequence;
 use crate::crash::bug::Bug;
 use crate::crash::lab::{Finding, Lab, Options, Tally, small_device, small_drive};
-use bytefs::Personality;
+use bytefs::{DataMode, Personality};
 use device::{DeviceConfig, DeviceFileError};
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +16,8 @@ const HEAD: &str = "entresol file system crash script 1";
 pub struct Script {
     /// The file system.
     pub personality: Personality,
+    /// How it is mounted.
+    pub data: DataMode,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
     /// The operations.
@@ -31,6 +33,9 @@ pub enum NoScript {
     /// A file system that there is not.
     #[error("`{0}` is no personality; there are {all}", all = names())]
     Personality(String),
+    /// A mode that there is not.
+    #[error("{0}")]
+    Data(String),
     /// A bug that there is not.
     #[error("`{0}` is no bug; docs/formats/fs-crash-script.md says what bugs there are")]
     Bug(String),
@@ -68,6 +73,7 @@ impl Script {
     pub fn run(&self, tally: &mut Tally) -> Result<Result<(), Finding>, String> {
         let device = device_of(self.personality).map_err(|error| error.to_string())?;
         let options = Options {
+            data: self.data,
             bug: self.bug,
             ..Options::FULL
         };
@@ -82,11 +88,13 @@ impl FromStr for Script {
     fn from_str(text: &str) -> Result<Self, NoScript> {
         let mut rest = text.strip_prefix(HEAD).ok_or(NoScript::Head)?;
         rest = rest.strip_prefix('\n').ok_or(NoScript::Head)?;
-        let (mut personality, mut bug) = (Personality::ByteFs, None);
+        let (mut personality, mut data, mut bug) = (Personality::ByteFs, DataMode::Ordered, None);
         while let Some((line, behind)) = rest.split_once('\n') {
             if let Some(name) = line.strip_prefix("personality ") {
                 let none = |_| NoScript::Personality(name.to_owned());
                 personality = name.parse().map_err(none)?;
+            } else if let Some(name) = line.strip_prefix("data ") {
+                data = name.parse().map_err(NoScript::Data)?;
             } else if let Some(name) = line.strip_prefix("bug ") {
                 let named = Bug::all()
                     .into_iter()
@@ -105,6 +113,7 @@ impl FromStr for Script {
             64.. => Err(NoScript::TooMany(count)),
             _ => Ok(Self {
                 personality,
+                data,
                 bug,
                 sequence,
             }),
@@ -115,6 +124,9 @@ impl FromStr for Script {
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEAD}\npersonality {}", self.personality)?;
+        if self.data != DataMode::Ordered {
+            writeln!(f, "data {}", self.data.name())?;
+        }
         if let Some(bug) = self.bug {
             writeln!(f, "bug {bug:?}")?;
         }
@@ -136,7 +148,12 @@ mod tests {
         assert_eq!(script.personality, Personality::Ext4Like);
         assert_eq!(script.to_string(), TEXT);
         for bug in Bug::all() {
+            let data = match bug.is_of_journaled_data() {
+                true => DataMode::Journal,
+                false => DataMode::Ordered,
+            };
             let script = Script {
+                data,
                 bug: Some(bug),
                 ..script.clone()
             };
@@ -153,6 +170,10 @@ mod tests {
         refused("", "first line");
         refused(&TEXT.replace("script 1", "script 2"), "first line");
         refused(&TEXT.replace("ext4-like", "fat"), "`fat` is no personality");
+        refused(
+            &TEXT.replace("bug", "data whole\nbug"),
+            "data=whole is none",
+        );
         refused(&TEXT.replace("Early(Inodes)", "Early"), "`Early` is no bug");
         refused(&TEXT.replace("create", "crate"), "`crate A/foo`");
         refused(&TEXT.replace("3000 ns", "soon"), "behind soon");

@@ -1,11 +1,11 @@
 //! What the file system of a run can be told: section `fs` of the run's parameters.
 
 use super::error::LoadError;
-use bytefs::{Batches, Contents, HostContents, MountOptions, Shortcuts};
+use bytefs::{Batches, Contents, DataMode, HostContents, MountOptions, Shortcuts};
 use serde::{Deserialize, Serialize};
 use settings::{Known, Layer};
 use std::sync::Arc;
-use units::Ratio;
+use units::{Bytes, Ratio};
 
 /// Where contents of files are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -15,6 +15,16 @@ pub enum ContentsAt {
     Device,
     /// In the host's memory, at no cost: the device hears nothing of them.
     Host,
+}
+
+/// What of contents is durable as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataAs {
+    /// Lines and pages.
+    Ordered,
+    /// Each write: overwritten blocks go to a journal first.
+    Journal,
 }
 
 /// How batches of changes go to a device with transactions.
@@ -39,6 +49,9 @@ units::parameters! {
         /// How batches go to a device with transactions: as these, or as lines without COMMIT,
         /// reservation and wait, of which a power cut leaves any part.
         batches: BatchesAs, "transactions or lines", "ByteFS 4.7 (transactions); its artifact: lines";
+        /// What of contents is durable as a whole: lines and pages, or each write, of `bytefs` and
+        /// `bytefs-log`, which journal overwritten blocks then.
+        data: DataAs, "ordered or journal", "ByteFS 4.6 (both; ordered unless asked)";
     }
 }
 
@@ -49,8 +62,11 @@ struct Sections {
 }
 
 const KNOWN: Known = settings::known! { "fs": FsConfig };
-const DEFAULTS: &str =
-    "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n";
+const DEFAULTS: &str = "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n\
+     data = \"ordered\"\n";
+
+/// The journal of contents of file systems that have one: three records of the most blocks.
+const DATA_JOURNAL: Bytes = Bytes::from_mib(16);
 
 /// What a file system of a run is told.
 #[derive(Clone, PartialEq, Debug)]
@@ -87,9 +103,21 @@ impl FsOptions {
         keys.collect()
     }
 
+    /// The journal of contents that the file system is to have.
+    pub(crate) fn journal(&self) -> Option<Bytes> {
+        match self.0.data {
+            DataAs::Ordered => None,
+            DataAs::Journal => Some(DATA_JOURNAL),
+        }
+    }
+
     /// The same for a mount; `kept` has the contents of all mounts of a run.
     pub(crate) fn put_into(&self, options: &mut MountOptions, kept: &Arc<HostContents>) {
         options.blocks_from = self.0.blocks_from;
+        options.data = match self.0.data {
+            DataAs::Ordered => DataMode::Ordered,
+            DataAs::Journal => DataMode::Journal,
+        };
         options.shortcuts = Shortcuts {
             contents: match self.0.contents {
                 ContentsAt::Device => Contents::Device,
@@ -114,6 +142,7 @@ mod tests {
         assert_eq!(host.0.contents, ContentsAt::Host);
         for (assignment, part) in [
             ("fs.contents=disk", "fs.contents"),
+            ("fs.data=none", "fs.data"),
             ("fs.colour=red", "unknown key fs.colour"),
             ("fs.blocks_from=many", "fs.blocks_from"),
         ] {

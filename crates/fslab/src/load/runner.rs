@@ -196,6 +196,7 @@ impl Bench {
         let mut options = FormatOptions::new(self.setup.personality);
         let inodes = files + files / 16 + 1024;
         options.inodes = Some(u32::try_from(inodes).unwrap_or(u32::MAX));
+        options.journal = self.setup.fs.journal();
         self.task("mkfs", async move {
             Ok(Files::format(&device, &options).await?)
         })

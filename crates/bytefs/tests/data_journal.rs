@@ -1,0 +1,225 @@
+//! Data journaling: what it asks of a file system, what it writes, and what damage of it is.
+
+use bytefs::{
+    Caller, DataMode, FileSystem, FormatOptions, FsStats, Ino, MountError, MountOptions,
+    Personality, Timestamp, WriteOptions, check,
+};
+use device::config::Layer;
+use device::{DeviceConfig, DeviceEngine, Pace};
+use port::{Acknowledge, Device};
+use std::cell::RefCell;
+use std::rc::Rc;
+use units::{ByteAddr, Bytes};
+use vtime::{Machine, VirtualClock, VirtualDevice};
+
+const CALLER: Caller = Caller {
+    uid: 0,
+    gid: 0,
+    core: 0,
+    now: Timestamp(5),
+};
+const PAGE: usize = 4096;
+const MIB: usize = 1 << 20;
+/// Where the line is that closes a record: behind the superblock and the block of the state.
+const CLOSING: ByteAddr = ByteAddr::new(2 * PAGE as u64);
+
+type Drive = VirtualDevice<DeviceEngine>;
+type Fs = FileSystem<Drive, VirtualClock<DeviceEngine>>;
+
+fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
+    let sets = [
+        "nand.blocks_per_plane=64",
+        "ssd.dram=8MiB",
+        "ssd.log.size=1MiB",
+    ];
+    let layers = sets.map(|set| Layer::assignment(set).unwrap());
+    let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
+    let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
+    let mut machine = Machine::new(engine, 1);
+    let (device, clock) = (machine.device(), machine.clock());
+    let is_over = Rc::new(RefCell::new(false));
+    let over = Rc::clone(&is_over);
+    machine.spawn("test", async move {
+        test(device, clock).await;
+        *over.borrow_mut() = true;
+    });
+    machine.run().unwrap();
+    assert!(*is_over.borrow());
+}
+
+async fn format(device: &Drive, personality: Personality, journal: Option<Bytes>) {
+    let options = FormatOptions {
+        inodes: Some(64),
+        journal,
+        ..FormatOptions::new(personality)
+    };
+    Fs::format(device, &options).await.unwrap();
+}
+
+async fn mount(
+    device: &Drive,
+    clock: &VirtualClock<DeviceEngine>,
+    data: DataMode,
+) -> Result<Fs, MountError> {
+    let options = MountOptions {
+        data,
+        ..MountOptions::default()
+    };
+    Fs::mount(device.clone(), clock.clone(), options).await
+}
+
+fn journal_of(data: usize) -> u64 {
+    // A block of numbers with each record.
+    (data + PAGE) as u64
+}
+
+fn written(now: &FsStats, before: &FsStats) -> (u64, u64, u64) {
+    (
+        now.journal.blocks_written - before.journal.blocks_written,
+        now.data.blocks_written - before.data.blocks_written,
+        now.data.bytes_written - before.data.bytes_written,
+    )
+}
+
+#[test]
+fn what_cannot_journal_contents_says_why() {
+    on_device(async |device, clock| {
+        let refused = async |part: &str| {
+            let refused = mount(&device, &clock, DataMode::Journal).await.err();
+            let text = refused.unwrap().to_string();
+            assert!(text.contains(part) && !text.contains('\n'), "{text}");
+        };
+        format(&device, Personality::ByteFsDual, None).await;
+        refused("bytefs-dual uses none").await;
+        format(&device, Personality::ByteFs, None).await;
+        refused("with --journal 4MiB").await;
+        format(&device, Personality::ByteFs, Some(Bytes::from_kib(40))).await;
+        refused("one of 40KiB").await;
+        format(&device, Personality::ByteFs, Some(Bytes::from_kib(128))).await;
+        assert!(mount(&device, &clock, DataMode::Journal).await.is_ok());
+    });
+}
+
+#[test]
+fn what_overwrites_is_written_twice_and_nothing_else() {
+    on_device(async |device, clock| {
+        format(&device, Personality::ByteFs, Some(Bytes::from_mib(4))).await;
+        let fs = mount(&device, &clock, DataMode::Journal).await.unwrap();
+        let ino = fs
+            .create(&CALLER, Ino::ROOT, b"foo", 0o600)
+            .await
+            .unwrap()
+            .ino;
+        let plain = WriteOptions::default();
+        let write = async |at: usize, size: usize, byte: u8| {
+            let before = fs.stats();
+            let bytes = vec![byte; size];
+            let done = fs.write(&CALLER, ino, at as u64, &bytes, plain).await;
+            assert_eq!(done, Ok(size));
+            fs.fsync(ino, false).await.unwrap();
+            written(&fs.stats(), &before)
+        };
+        let new = write(0, MIB, 1).await;
+        assert_eq!(new, (0, MIB as u64, 0), "its blocks are nobody else's yet");
+        let over = write(0, MIB, 2).await;
+        assert_eq!(over, (journal_of(MIB), MIB as u64, 0));
+        let lines = write(70, 100, 3).await;
+        assert_eq!(lines, (0, 0, 128), "two lines go with the transaction");
+        // Two pages more than a megabyte is a batch's most: it goes in two pieces.
+        let pieces = write(100, 2 * MIB, 4).await;
+        assert_eq!(pieces.0 % PAGE as u64, 0);
+        assert!(
+            pieces.0 > journal_of(MIB) && pieces.1 >= 2 * MIB as u64,
+            "{pieces:?}"
+        );
+        let read = fs.read(ino, 0, 3 * MIB, false).await.unwrap();
+        let wanted = [vec![2; 70], vec![3; 30], vec![4; 2 * MIB]].concat();
+        assert!(read == wanted);
+        fs.unmount().await.unwrap();
+        drop(fs);
+        let fs = mount(&device, &clock, DataMode::Ordered).await.unwrap();
+        assert!(fs.read(ino, 0, 3 * MIB, false).await.unwrap() == wanted);
+        fs.unmount().await.unwrap();
+    });
+}
+
+/// The file system is given up when an fsync was answered: its record counts until the next batch.
+async fn left_with_a_record(device: &Drive, clock: &VirtualClock<DeviceEngine>) -> Ino {
+    format(device, Personality::ByteFs, Some(Bytes::from_mib(1))).await;
+    let fs = mount(device, clock, DataMode::Journal).await.unwrap();
+    let ino = fs
+        .create(&CALLER, Ino::ROOT, b"foo", 0o600)
+        .await
+        .unwrap()
+        .ino;
+    for byte in [1, 2] {
+        let bytes = [byte; 3 * PAGE];
+        let plain = WriteOptions::default();
+        fs.write(&CALLER, ino, 0, &bytes, plain).await.unwrap();
+        fs.fsync(ino, false).await.unwrap();
+    }
+    ino
+}
+
+#[test]
+fn a_record_is_brought_to_its_places_by_whatever_mounts_next() {
+    on_device(async |device, clock| {
+        let ino = left_with_a_record(&device, &clock).await;
+        let fs = mount(&device, &clock, DataMode::Ordered).await.unwrap();
+        let before = fs.stats();
+        assert_eq!(before.data.blocks_written, 3 * PAGE as u64, "replayed");
+        assert_eq!(
+            fs.read(ino, 0, 4 * PAGE, false).await.unwrap(),
+            [2; 3 * PAGE]
+        );
+        drop(fs);
+        let fs = mount(&device, &clock, DataMode::Journal).await.unwrap();
+        assert_eq!(fs.stats().data.blocks_written, 0, "nothing counts any more");
+        fs.unmount().await.unwrap();
+        assert!(check(&device, false).await.unwrap().is_clean());
+    });
+}
+
+#[test]
+fn damage_of_a_record_is_told_and_repaired() {
+    for (at, byte) in [(CLOSING.get(), 3), (CLOSING.get(), 9), (0, 0)] {
+        on_device(async move |device, clock| {
+            left_with_a_record(&device, &clock).await;
+            let mut block = vec![0; PAGE];
+            device.read_blocks(CLOSING, &mut block).await.unwrap();
+            let part = u64::from(u32::from_le_bytes(block[4..8].try_into().unwrap()));
+            // Of the closing line, or of the second page of the record.
+            let at = match at {
+                0 => CLOSING.get() + (1 + part * 85 + 2) * PAGE as u64,
+                at => at,
+            };
+            let at = ByteAddr::new(at);
+            device.read_blocks(at, &mut block).await.unwrap();
+            block[byte] ^= 0x40;
+            device
+                .write_blocks(at, &block, Acknowledge::Durable)
+                .await
+                .unwrap();
+            let refused = mount(&device, &clock, DataMode::Journal)
+                .await
+                .err()
+                .unwrap();
+            assert!(matches!(refused, MountError::Damaged { .. }), "{refused}");
+            let told = check(&device, false).await.unwrap();
+            assert!(
+                told.problems[0].what.contains("journal of contents"),
+                "{told:?}"
+            );
+            let mended = check(&device, true).await.unwrap();
+            assert!(
+                mended
+                    .problems
+                    .iter()
+                    .all(|problem| problem.repaired.is_some())
+            );
+            assert!(check(&device, false).await.unwrap().is_clean());
+            let fs = mount(&device, &clock, DataMode::Journal).await.unwrap();
+            fs.unmount().await.unwrap();
+        });
+    }
+}
