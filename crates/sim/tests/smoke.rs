@@ -52,6 +52,7 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         ("cpu.tlb", &["true", "true", "false"]),
         ("cpu.stores", &["posted", "waited"]),
         ("cpu.memory_issue", &["out_of_order", "in_order"]),
+        ("cpu.load_operands", &["address", "all"]),
         ("cpu.l2_victims", &["written", "written", "lost"]),
         ("os.wake", &["requeue", "hold_core"]),
         ("os.free_start", &["core", "thread"]),
