@@ -202,10 +202,13 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
             rehearse(&mut rehearsal)?;
             let device = rehearsal.fabric.device.as_ref();
             let left = &device.expect("a device has the log").controller;
-            let lines = left.logged_lines();
-            let pages = lines.iter().map(|(lpa, _)| *lpa);
-            let cached = pages.filter(|lpa| left.has_cached(*lpa));
-            let at_hand: Vec<Lpa> = cached.collect();
+            let mut lines = left.logged_lines();
+            let mut at_hand: Vec<Lpa> = lines.iter().map(|(lpa, _)| *lpa).collect();
+            at_hand.dedup();
+            at_hand.retain(|lpa| left.compacts_without_read(*lpa));
+            // What has to be read is read and programmed first: pages are compacted in the order
+            // in which they were logged.
+            lines.sort_by_key(|(lpa, _)| at_hand.binary_search(lpa).is_ok());
             self.drain_these(lines, at_hand);
         }
         Ok(())

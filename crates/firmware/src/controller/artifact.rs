@@ -30,7 +30,7 @@ impl<I: LogIndex> Controller<I> {
 
     /// As [`Controller::drain_log`] for SkyByte's artifact, which drains what another run has left,
     /// with that run's data cache: of the pages `at_hand`, in ascending order, no older copy is
-    /// read from flash. If that is all that is logged, each program passes a die.
+    /// read from flash, and each of their programs passes a die.
     pub fn drain_log_at_hand<P: Platform>(
         &mut self,
         now: Time,
@@ -44,9 +44,12 @@ impl<I: LogIndex> Controller<I> {
         self.settle(now, platform);
     }
 
-    /// Whether a page is in the data cache.
-    pub fn has_cached(&self, lpa: Lpa) -> bool {
+    /// Whether compaction of all that is logged would read nothing of the page: it is in the data
+    /// cache, or every line of it is logged.
+    pub fn compacts_without_read(&self, lpa: Lpa) -> bool {
+        let mut lines = self.constants.all_lines.iter();
         self.cache.find_resident(lpa).is_some()
+            || lines.all(|line| self.find_in_log(lpa, line).is_some())
     }
 
     /// As [`Controller::on_promotion_done`] for a host that takes no notice of newer bytes

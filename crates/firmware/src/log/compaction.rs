@@ -116,8 +116,7 @@ impl<I: LogIndex> Log<I> {
 
     /// As [`Log::drain`]; of the pages `at_hand`, in ascending order, no older copy is needed.
     pub(crate) fn drain_at_hand(&mut self, at_hand: Vec<Lpa>) {
-        let logged = self.lines.lines().into_iter().map(|(lpa, _)| lpa);
-        self.at_hand = AtHand::new(at_hand, logged);
+        self.at_hand = AtHand::new(at_hand);
         self.lines.drain();
     }
 
@@ -158,6 +157,8 @@ impl<I: LogIndex> Log<I> {
             return;
         }
         self.lines.release_sealed();
+        // What was to be drained is.
+        self.at_hand = AtHand::default();
         if let Some(transactions) = self.transactions.as_mut() {
             transactions.release(platform);
         }
@@ -200,16 +201,10 @@ impl<I: LogIndex> Log<I> {
             .collect()
     }
 
-    /// Whether compaction of a page needs no older copy of it.
+    /// Whether compaction of a page needs no older copy of it. Its program goes past a die then.
     #[inline]
     pub(crate) fn is_at_hand(&self, lpa: Lpa) -> bool {
         self.at_hand.has(lpa)
-    }
-
-    /// Whether the program of a page that is compacted goes past a die.
-    #[inline]
-    pub(crate) fn passes_die(&self, lpa: Lpa) -> bool {
-        self.at_hand.passes_die(lpa)
     }
 
     /// When the lines of a page that is compacted leave the log.
