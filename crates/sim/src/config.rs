@@ -13,7 +13,7 @@ mod sections;
 mod tests;
 
 pub use fidelity::Fidelity;
-pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses};
+pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses, WarmCounts};
 pub use settings::{Layer, values};
 
 use crate::error::SimError;

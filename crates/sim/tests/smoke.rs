@@ -49,6 +49,8 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         ("nand.t_r", &["3us", "50us"]),
         ("run.warmup", &["0%", "25%", "60%"]),
         ("run.warm_caches", &["true", "true", "false"]),
+        ("run.warm_counts", &["kept", "forgotten"]),
+        ("run.warm_waits", &["0", "0", "1", "64"]),
         ("cpu.tlb", &["true", "true", "false"]),
         ("cpu.stores", &["posted", "waited"]),
         ("cpu.memory_issue", &["out_of_order", "in_order"]),

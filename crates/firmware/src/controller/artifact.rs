@@ -52,6 +52,37 @@ impl<I: LogIndex> Controller<I> {
             || lines.all(|line| self.find_in_log(lpa, line).is_some())
     }
 
+    /// The device's page that a line is of.
+    pub fn page_of(&self, line: LineAddr) -> Lpa {
+        self.split(line).0
+    }
+
+    /// Whether the page of a line is in the data cache.
+    pub fn has_cached(&self, line: LineAddr) -> bool {
+        self.cache.find_resident(self.split(line).0).is_some()
+    }
+
+    /// Whether the log serves a request of a line without its page.
+    pub fn is_served_by_log(&self, line: LineAddr, op: RequestOp) -> bool {
+        let (lpa, in_page) = self.split(line);
+        self.has_log() && op == RequestOp::Write || self.find_in_log(lpa, in_page).is_some()
+    }
+
+    /// The page has not come yet, so what was counted of it are no hits. Where all accesses count,
+    /// they are counted.
+    pub fn forget_hits(&mut self, lpa: Lpa) {
+        if self.hot_pages.counts_hits()
+            && let Some(frame) = self.cache.find(lpa)
+        {
+            self.cache.cool(frame);
+        }
+    }
+
+    /// No page in the data cache has been accessed so far, as far as promotion goes.
+    pub fn forget_accesses(&mut self) {
+        self.cache.forget_accesses();
+    }
+
     /// As [`Controller::on_promotion_done`] for a host that takes no notice of newer bytes
     /// (`host.promoted_dirt = forgotten`): a dirty frame is dropped, and what the log has of the
     /// page stays there until it is compacted. The frame's bytes are lost.

@@ -38,7 +38,8 @@ scenarios! {
         exact_delay_estimate, program_80us, erase_853us, no_preconditioning;
     log: log_entries_72_bytes, log_seven_eighths, single_ring_log, compaction_free_of_charge,
         warmup_residue_counted, warmup_past_caches, no_log_merge_on_fill;
-    device: constant_device_latencies, link_without_bandwidth, promotion_on_7th_hit;
+    device: constant_device_latencies, link_without_bandwidth, promotion_on_7th_hit,
+        warmup_counts_forgotten, warmup_waits_for_flash;
     core: macsim_core, loads_wait_for_all_sources, macsim_caches, no_tlb, l2_victims_lost, write_back_echo,
         store_misses_are_writes, cold_cpu_caches;
     switching: switch_cost_1300ns, round_robin, no_time_slices, threads_wait_on_core,
