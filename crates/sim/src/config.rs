@@ -11,6 +11,7 @@ pub mod presets;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 pub use fidelity::Fidelity;
 pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses, WarmCounts};

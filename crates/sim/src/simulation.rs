@@ -133,6 +133,8 @@ pub struct Simulation<S: SimulatedThread> {
     sync: SyncEngine,
     resumed: Vec<ThreadId>,
     pub(crate) costs: MigrationCosts,
+    /// What migration has taken from the cores.
+    pub(crate) charged: Charged,
     /// Scans of the operating system, if it samples pages.
     pub(crate) scans: Option<Box<Scans>>,
     pub(crate) switches: SwitchCounts,
@@ -155,6 +157,15 @@ pub struct Simulation<S: SimulatedThread> {
     pub(crate) warm_flash: Option<WarmFlash>,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
+}
+
+/// What migration has taken from the cores.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Charged {
+    /// From one core each: handler and page table.
+    pub work: Picos,
+    /// From all cores.
+    pub shootdowns: Picos,
 }
 
 /// What migration costs the host, and how it goes.
@@ -237,6 +248,7 @@ impl<S: SimulatedThread> Simulation<S> {
             moves_wait: false,
             is_audited,
             numbers: None,
+            charged: Charged::default(),
             warms_memory_only: config.run.warm_accesses == WarmAccesses::All,
             forgets_warm_counts: config.run.warm_counts == WarmCounts::Forgotten,
             warm_flash: warm::flash_of(config, thread_count as usize, page_count),
