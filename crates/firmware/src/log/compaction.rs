@@ -120,8 +120,7 @@ impl<I: LogIndex> Log<I> {
 
     /// As [`Log::drain`]; of the pages `at_hand`, in ascending order, no older copy is needed.
     pub(crate) fn drain_at_hand(&mut self, at_hand: Vec<Lpa>) {
-        let logged = self.lines.lines().into_iter().map(|(lpa, _)| lpa);
-        self.at_hand = AtHand::new(at_hand, logged);
+        self.at_hand = AtHand::new(at_hand);
         self.lines.drain();
     }
 
@@ -162,6 +161,10 @@ impl<I: LogIndex> Log<I> {
             return;
         }
         self.lines.release_sealed();
+        if !self.lines.is_draining() {
+            // What was to be drained is.
+            self.at_hand = AtHand::default();
+        }
         if let Some(transactions) = self.transactions.as_mut() {
             transactions.release(platform);
         }
@@ -220,16 +223,10 @@ impl<I: LogIndex> Log<I> {
         self.lines_to_compact(lpa).map(|(line, _)| line).collect()
     }
 
-    /// Whether compaction of a page needs no older copy of it.
+    /// Whether compaction of a page needs no older copy of it. Its program goes past a die then.
     #[inline]
     pub(crate) fn is_at_hand(&self, lpa: Lpa) -> bool {
         self.at_hand.has(lpa)
-    }
-
-    /// Whether the program of a page that is compacted goes past a die.
-    #[inline]
-    pub(crate) fn passes_die(&self, lpa: Lpa) -> bool {
-        self.at_hand.passes_die(lpa)
     }
 
     /// When the lines of a page that is compacted leave the log.
