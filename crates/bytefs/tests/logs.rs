@@ -7,6 +7,7 @@ use bytefs::{
 };
 use device::Ram;
 use port::{Clock, Device, block_on};
+use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, Picos, Stream, Time, TxId};
 
 struct NoClock;
@@ -239,6 +240,8 @@ fn logs_are_cleaned_and_emptied_and_say_what_was_done() {
                     let found = found.unwrap();
                     assert_eq!(found.ino, ino, "{name}");
                     let read = fs.read(ino, 0, PAGE, false).await.unwrap();
+                    let size = if byte == 0 { found.size as usize } else { 3000 };
+                    assert_eq!(read.len(), size, "{name}");
                     assert!(read.iter().all(|read| *read == byte), "{name}");
                     if value != 0 {
                         let read = fs.get_xattr(ino, b"user.a").await.unwrap();
@@ -249,6 +252,119 @@ fn logs_are_cleaned_and_emptied_and_say_what_was_done() {
         }
         assert!(cleaned > 20 && emptied > 20, "{cleaned} {emptied}");
         assert_eq!(fs.failed(), None);
+        sound(fs).await;
+    });
+}
+
+/// A file as programs see it: number, permissions, contents, attribute.
+type Seen = (Ino, u16, Vec<u8>, Option<Vec<u8>>);
+
+/// Everything in the root, by name.
+async fn everything(fs: &Fs) -> BTreeMap<Vec<u8>, Seen> {
+    let mut all = BTreeMap::new();
+    let entries = fs.readdir(Ino::ROOT, 0, 1000).await.unwrap();
+    for entry in entries.iter().filter(|entry| !entry.name.starts_with(b".")) {
+        let attr = fs.lookup(Ino::ROOT, &entry.name).await.unwrap();
+        let contents = fs.read(attr.ino, 0, 1 << 20, false).await.unwrap();
+        assert_eq!(contents.len() as u64, attr.size);
+        let xattr = fs.get_xattr(attr.ino, b"user.a").await.ok();
+        let seen = (attr.ino, attr.permissions, contents, xattr);
+        all.insert(entry.name.clone(), seen);
+    }
+    all
+}
+
+/// Behind a mount everything is as it was; gives what is mounted.
+async fn as_it_was(fs: Fs, what: &str) -> Fs {
+    let before = everything(&fs).await;
+    let fs = cut(fs).await;
+    assert!(everything(&fs).await == before, "{what}");
+    fs
+}
+
+/// Directly behind the operation for which a log was written anew, and behind one more.
+#[test]
+fn a_log_that_was_cleaned_is_behind_a_mount_as_it_was() {
+    run(async {
+        let mut fs = made(None).await;
+        for number in 0..4 {
+            let ino = create(&fs, &format!("file {number}")).await;
+            fs.write(&CALLER, ino, 0, &[number; 9000], PLAIN)
+                .await
+                .unwrap();
+        }
+        for round in 0..6_u8 {
+            let name = format!("file {}", round % 3);
+            let ino = fs.lookup(Ino::ROOT, name.as_bytes()).await.unwrap().ino;
+            chmod(&fs, ino, 0o600 + u16::from(round)).await;
+            let mut times = 0_u8;
+            while fs.stats().cleaned_logs == 0 {
+                times += 1;
+                assert!(times < 100, "a log grows and is not cleaned");
+                fs.set_xattr(&CALLER, ino, b"user.a", &[times; 1000], SetXattr::Any)
+                    .await
+                    .unwrap();
+            }
+            assert_eq!((fs.stats().cleaned_logs, fs.stats().emptied_logs), (1, 0));
+            if round % 2 == 1 {
+                fs.write(&CALLER, ino, 4000, &[round; 5100], PLAIN)
+                    .await
+                    .unwrap();
+            }
+            fs = as_it_was(fs, &format!("round {round}")).await;
+            let found = fs.get_xattr(ino, b"user.a").await.unwrap();
+            assert_eq!(found, [times; 1000]);
+        }
+        sound(fs).await;
+    });
+}
+
+/// Directly behind the operation for which all logs were emptied, and behind some more: names,
+/// contents and attributes that were said before and behind it, and files that went.
+#[test]
+fn logs_that_were_emptied_are_behind_a_mount_as_they_were() {
+    run(async {
+        let mut fs = made(Some(SMALL)).await;
+        for round in 0..5_u8 {
+            let mut number = 0_u32;
+            while fs.stats().emptied_logs == 0 {
+                assert!(number < 200, "every file takes a page and none are emptied");
+                let name = format!("round {round} file {number}");
+                let ino = create(&fs, &name).await;
+                let bytes = vec![number as u8 + 1; 100 * number as usize];
+                fs.write(&CALLER, ino, 0, &bytes, PLAIN).await.unwrap();
+                if number.is_multiple_of(5) {
+                    fs.set_xattr(&CALLER, ino, b"user.a", &[round; 70], SetXattr::Any)
+                        .await
+                        .unwrap();
+                }
+                if number % 4 == 3 {
+                    let gone = format!("round {round} file {}", number - 1);
+                    fs.unlink(&CALLER, Ino::ROOT, gone.as_bytes())
+                        .await
+                        .unwrap();
+                }
+                number += 1;
+            }
+            if round % 2 == 1 {
+                let name = format!("round {round} file 0");
+                let ino = fs.lookup(Ino::ROOT, name.as_bytes()).await.unwrap().ino;
+                fs.write(&CALLER, ino, 3000, &[round; 3000], PLAIN)
+                    .await
+                    .unwrap();
+                let gone = format!("round {round} file 1");
+                fs.unlink(&CALLER, Ino::ROOT, gone.as_bytes())
+                    .await
+                    .unwrap();
+                create(&fs, "behind").await;
+            }
+            assert_eq!(fs.stats().emptied_logs, 1);
+            fs = as_it_was(fs, &format!("round {round}")).await;
+            let all = everything(&fs).await;
+            for name in all.keys() {
+                fs.unlink(&CALLER, Ino::ROOT, name).await.unwrap();
+            }
+        }
         sound(fs).await;
     });
 }
@@ -310,7 +426,10 @@ fn damage_of_logs_is_told_and_mended() {
         let used: Vec<usize> = area.filter(|at| image[*at] != 0).collect();
         assert!(used.len() > 1_000, "{}", used.len());
         let mut random = Stream::new(5, "logs");
-        let mut told = 0;
+        let (mut told, mut clean) = (0, 0);
+        let wanted =
+            (0..12).map(|number| (format!("file {number}").into_bytes(), vec![number; 5000]));
+        let wanted: BTreeMap<Vec<u8>, Vec<u8>> = wanted.collect();
         for _ in 0..60 {
             let at = used[random.below(used.len() as u64) as usize];
             let mut broken = image.clone();
@@ -323,6 +442,13 @@ fn damage_of_logs_is_told_and_mended() {
             if report.is_clean() {
                 // Of what does not count: it was recovered, and all of it is there.
                 assert_eq!(report.files, 12, "byte {at}");
+                let fs = mounted(ram).await;
+                let all = everything(&fs).await;
+                let all = all
+                    .into_iter()
+                    .map(|(name, (.., contents, _))| (name, contents));
+                assert!(all.eq(wanted.clone()), "byte {at}");
+                clean += 1;
                 continue;
             }
             told += 1;
@@ -340,6 +466,6 @@ fn damage_of_logs_is_told_and_mended() {
             create(&fs, "new").await;
             sound(fs).await;
         }
-        assert!(told > 40, "{told}");
+        assert!(told > 40 && clean > 0, "{told} {clean}");
     });
 }

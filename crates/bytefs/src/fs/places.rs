@@ -354,3 +354,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 /// Every how many beats of the clock there is a checkpoint: the kernel's clock beats every 5 s, and
 /// F2FS makes a checkpoint every 60 s.
 const BEATS: u32 = 12;
+
+#[cfg(test)]
+#[path = "places_tests.rs"]
+mod tests;
