@@ -409,3 +409,30 @@ fn a_commit_that_was_refused_at_a_standstill_leaves_its_transaction_to_be_aborte
     assert_eq!(end(&mut device, abort), Answer::Written);
     assert_eq!(read(&mut device, 3, 0), 1);
 }
+
+/// A drain reads page 1 to merge its lines of both halves. Before it has them a transaction opens
+/// one of them, so what is programmed is without it; the transaction is given up before the program
+/// has ended. The committed line of the active half was not collected and stays.
+#[test]
+fn a_drain_leaves_a_line_that_was_open_when_its_page_was_collected() {
+    let mut config = with_transactions(16, 100);
+    config.ssd.compaction.batch = 1;
+    let mut device = Device::new(&config);
+    for line in 0..15 {
+        write(&mut device, 20, TxId::NONE, 2, line);
+    }
+    write(&mut device, 1, TxId::NONE, 1, 5);
+    write(&mut device, 2, TxId::NONE, 1, 5);
+    device.controller.drain_log(device.now, &mut device.bench);
+    while device.controller.stats().coalescing_reads < 2 {
+        assert!(device.step());
+    }
+    write(&mut device, 3, ONE, 1, 5);
+    while device.controller.ftl_stats().host_programs < 2 {
+        assert!(device.step());
+    }
+    let abort = RequestOp::Abort { tx: ONE };
+    assert_eq!(end(&mut device, abort), Answer::Written);
+    device.settle(Picos::from_micros(500));
+    assert_eq!(read(&mut device, 1, 5), 2);
+}

@@ -198,6 +198,9 @@ impl<I: LogIndex> Log<I> {
     pub(crate) fn begin_to_collect(&mut self, lpa: Lpa) {
         if self.lines.is_merging() && !self.has_open(lpa) {
             *self.compaction.merged.entry(lpa) = self.lines.next_slot();
+        } else {
+            // What was decided before the page was read holds no more: a line may be open now.
+            self.compaction.merged.change_any(lpa, |_| Leaves::Yes);
         }
     }
 

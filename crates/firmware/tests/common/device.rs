@@ -165,16 +165,22 @@ impl Device {
     /// Ends everything that is in flight `after` from now; returns the answers.
     pub fn settle(&mut self, after: Picos) -> Vec<Response> {
         self.now += after;
-        loop {
-            if let Some(timer) = self.bench.timers.pop_front() {
-                self.controller.on_timer(self.now, timer, &mut self.bench);
-            } else if let Some(tag) = self.bench.finish_any() {
-                self.controller.on_nand_done(self.now, tag, &mut self.bench);
-                self.bench.forget_register(tag);
-            } else {
-                return self.answers();
-            }
+        while self.step() {}
+        self.answers()
+    }
+
+    /// Ends the next thing that is in flight; says whether there was one.
+    pub fn step(&mut self) -> bool {
+        if let Some(timer) = self.bench.timers.pop_front() {
+            self.controller.on_timer(self.now, timer, &mut self.bench);
+            return true;
         }
+        let Some(tag) = self.bench.finish_any() else {
+            return false;
+        };
+        self.controller.on_nand_done(self.now, tag, &mut self.bench);
+        self.bench.forget_register(tag);
+        true
     }
 
     /// Brings a mapped page into the data cache.
