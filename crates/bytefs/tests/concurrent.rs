@@ -2,8 +2,8 @@
 //! together, on a device that is nearly full and with caches that are too small.
 
 use bytefs::{
-    Allocate, Caller, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality, Rename,
-    SetAttr, SetXattr, Timestamp, WriteOptions, check,
+    Allocate, Caller, CpuCosts, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality,
+    Rename, SetAttr, SetXattr, Timestamp, WriteOptions, check,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
@@ -11,7 +11,7 @@ use port::{Clock, Device};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::{Bytes, Stream};
+use units::{Bytes, Picos, Stream};
 use vtime::{Machine, VirtualClock, VirtualDevice};
 
 type Fs = FileSystem<VirtualDevice<DeviceEngine>, VirtualClock<DeviceEngine>>;
@@ -322,5 +322,85 @@ fn everybody_finds_what_he_wrote() {
         for seed in 0..8 {
             campaign(personality, seed, 6, 400);
         }
+    }
+}
+
+/// Reads a file while its pages are punched out, from this long after the punch has begun on; says
+/// whether bytes that were punched out are read afterwards.
+fn reads_what_was_punched(later: Picos) -> bool {
+    const SIZE: u64 = 8 * 4096;
+    let mut machine = Machine::new(engine(), 2);
+    let (device, clocks) = (machine.device(), [machine.clock(), machine.clock()]);
+    let fs: Rc<RefCell<Option<(Rc<Fs>, Ino)>>> = Rc::default();
+    let place = Rc::clone(&fs);
+    machine.spawn("file", async move {
+        let [first, second] = clocks;
+        let me = Caller {
+            uid: 0,
+            gid: 0,
+            core: 0,
+            now: Timestamp(0),
+        };
+        let format = FormatOptions::new(Personality::ByteFs);
+        Fs::format(&device, &format).await.unwrap();
+        // A change takes longer than a read.
+        let costs = CpuCosts {
+            change: Picos::from_micros(200),
+            ..CpuCosts::default()
+        };
+        let options = MountOptions {
+            costs,
+            ..MountOptions::default()
+        };
+        let fs = FileSystem::mount(device, first, options.clone())
+            .await
+            .unwrap();
+        let ino = fs.create(&me, Ino::ROOT, b"file", 0o644).await.unwrap().ino;
+        let data = vec![7; SIZE as usize + 4096];
+        let how = WriteOptions::default();
+        fs.write(&me, ino, 0, &data, how).await.unwrap();
+        fs.unmount().await.unwrap();
+        // Nothing is cached but what leads to the file and its last page.
+        let fs = FileSystem::mount(fs.into_device(), second, options)
+            .await
+            .unwrap();
+        let ino = fs.lookup(Ino::ROOT, b"file").await.unwrap().ino;
+        fs.read(ino, SIZE, 1, false).await.unwrap();
+        place.replace(Some((Rc::new(fs), ino)));
+    });
+    machine.run().unwrap();
+    let (fs, ino) = fs.take().unwrap();
+    let punching = Rc::clone(&fs);
+    machine.spawn("punch", async move {
+        let me = Caller {
+            uid: 0,
+            gid: 0,
+            core: 0,
+            now: Timestamp(1),
+        };
+        let punched = punching.fallocate(&me, ino, Allocate::PunchHole, 0, SIZE);
+        punched.await.unwrap();
+    });
+    let (reading, clock) = (Rc::clone(&fs), machine.clock());
+    machine.spawn("read", async move {
+        clock.sleep_until(clock.now() + later).await;
+        reading.read(ino, 0, SIZE as usize, false).await.unwrap();
+    });
+    machine.run().unwrap();
+    let is_old = Rc::new(RefCell::new(false));
+    let found = Rc::clone(&is_old);
+    machine.spawn("look", async move {
+        let read = fs.read(ino, 0, SIZE as usize, false).await.unwrap();
+        found.replace(read.iter().any(|byte| *byte != 0));
+    });
+    machine.run().unwrap();
+    *is_old.borrow()
+}
+
+#[test]
+fn who_reads_beside_a_punch_keeps_no_page_that_is_gone() {
+    for step in 0..20 {
+        let later = Picos::from_micros(step * 10);
+        assert!(!reads_what_was_punched(later), "{later} later");
     }
 }

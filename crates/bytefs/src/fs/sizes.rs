@@ -307,14 +307,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if first >= last {
             return Ok(());
         }
-        {
-            let mut state = self.state();
-            if let Some(mut node) = state.nodes.remove(&ino) {
-                state.drop_pages(&mut node, first..last);
-                node.epoch.change_all();
-                state.nodes.insert(ino, node);
-            }
-        }
+        self.state().forget_pages(ino, first..last);
         loop {
             let is_done = self
                 .change(256, |tx| {
@@ -325,15 +318,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                         tx.release(blocks, false)?;
                     }
                     tx.put_inode(ino, &inode)?;
+                    // Who read meanwhile has found the old blocks and kept their pages.
+                    tx.state.forget_pages(ino, begin..last);
                     Ok(begin == first)
                 })
                 .await?;
             if is_done {
                 break;
             }
-        }
-        if let Some(node) = self.state().nodes.get_mut(&ino) {
-            node.epoch.change_all();
         }
         Ok(())
     }

@@ -185,6 +185,15 @@ impl super::State {
         }
     }
 
+    /// Drops pages of a file, and has whoever reads them just now look again.
+    pub fn forget_pages(&mut self, ino: Ino, range: Range<u64>) {
+        if let Some(mut node) = self.nodes.remove(&ino) {
+            self.drop_pages(&mut node, range);
+            node.epoch.change_all();
+            self.nodes.insert(ino, node);
+        }
+    }
+
     /// Lets clean pages go until there are no more than there may be.
     pub fn shrink_pages(&mut self) {
         let mut steps = self.clock.hand.len();
