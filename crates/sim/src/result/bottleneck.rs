@@ -16,8 +16,8 @@ struct Part {
 }
 
 impl<S: SimulatedThread> View<'_, S> {
-    /// The largest part of the time of all cores: its name, its share in thousandths, and what shows
-    /// it. What is bound by memory is divided as the average access is (SkyByte §VI-D).
+    /// The largest part of the time of all cores: its name, its share in thousandths, and what
+    /// shows it. What is bound by memory is divided as the average access is (SkyByte §VI-D).
     pub(super) fn bottleneck(&self) -> Value {
         let cores = u64::from(self.config.cpu.cores);
         let whole = self.end.as_picos().saturating_mul(cores);
