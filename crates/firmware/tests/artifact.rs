@@ -316,9 +316,9 @@ fn a_drain_programs_pages_of_both_halves_once() {
     }
 }
 
-/// A line of each of three pages, of which another run has had all, or two, in its data cache: those
-/// are not read, and the program of each passes one of the two dies, whether that is all or not. So
-/// they are on the same. What is logged afterwards is brought to flash as always.
+/// A line of each of three pages, of which another run has had all, or two, in its data cache:
+/// those are not read, and the program of each passes one of the two dies, whether that is all or
+/// not. So they are on the same. What is logged afterwards is brought to flash as always.
 #[test]
 fn what_is_at_hand_is_drained_without_a_read() {
     for (at_hand, reads) in [(vec![1, 2, 3], 0), (vec![2, 3], 1)] {

@@ -160,12 +160,12 @@ mod tests {
         nand.audit();
     }
 
-    /// Compaction orders at 1000 a coalescing read, a program, another read. The first read is booked
-    /// at 1000 and ends at 1003, where the program is booked: compaction's clock is at 1083. So the
-    /// second read is booked at 1003, takes 3 and (1083 - 1003) mod 80 = 0, ends at 1006, and moves
-    /// that clock to 1086. A host's read at 1001 waits for 1006 and ends at 1009, plus (1086 - 1001)
-    /// mod 80 = 5: 1014. The next order, at 1002, begins at 1002 again: its read waits for 1009,
-    /// takes 3 and (1089 - 1002) mod 80 = 7.
+    /// Compaction orders at 1000 a coalescing read, a program, another read. The first read is
+    /// booked at 1000 and ends at 1003, where the program is booked: compaction's clock is at 1083.
+    /// So the second read is booked at 1003, takes 3 and (1083 - 1003) mod 80 = 0, ends at 1006,
+    /// and moves that clock to 1086. A host's read at 1001 waits for 1006 and ends at 1009, plus
+    /// (1086 - 1001) mod 80 = 5: 1014. The next order, at 1002, begins at 1002 again: its read
+    /// waits for 1009, takes 3 and (1089 - 1002) mod 80 = 7.
     #[test]
     fn what_compaction_orders_at_once_is_booked_ahead() {
         let mut nand = nand();
@@ -180,8 +180,8 @@ mod tests {
     }
 
     /// A read, a program and another read at 0: both reads are booked there, and the second finds
-    /// the program 80 long, of which nothing is left over. The clocks are at 6 and 83. A host's read
-    /// at 1 ends at 9, plus (83 - 1) mod 80 = 2.
+    /// the program 80 long, of which nothing is left over. The clocks are at 6 and 83. A host's
+    /// read at 1 ends at 9, plus (83 - 1) mod 80 = 2.
     #[test]
     fn the_drain_before_the_run_is_no_chain() {
         let mut nand = nand();

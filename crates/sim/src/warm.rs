@@ -95,8 +95,8 @@ impl<S: SimulatedThread> Simulation<S> {
         Ok(())
     }
 
-    /// Up to `turn` instructions of a thread, fewer if it has to wait; says how many there were, and
-    /// whether it is at its end.
+    /// Up to `turn` instructions of a thread, fewer if it has to wait; says how many there were,
+    /// and whether it is at its end.
     fn warm_turn(
         &mut self,
         thread: usize,

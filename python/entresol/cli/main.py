@@ -20,6 +20,7 @@ import typer
 
 from entresol import core
 from entresol.cli import (
+    assumptions,
     config,
     crash_app,
     device,
@@ -66,6 +67,7 @@ for module in (
     run,
     replay,
     explain_gain,
+    assumptions,
     timeline,
     why,
     figure,

@@ -152,7 +152,8 @@ def _bound(panel: Panel, best: Run) -> str:
 
 
 def _bottlenecks(panel: Panel, best: Run) -> str:
-    shown = [run for run in dict.fromkeys((panel.reference, best)) if run.bottleneck]
+    both = [panel.reference, *(run for run in [best] if run is not panel.reference)]
+    shown = [run for run in both if run.bottleneck]
     words = [f"{escape(run.design)}: {escape(run.bottleneck)}" for run in shown]
     return f"What most of the time goes to: {'; '.join(words)}." if words else ""
 

@@ -18,15 +18,15 @@ units::parameters! {
         /// Which loads and stores of warm-up reach device and host DRAM: those that miss the CPU's
         /// caches (`misses`), or all, past the caches, which stay cold (`all`).
         warm_accesses: WarmAccesses, "misses or all", "decision D5 (misses); SkyByte's artifact: all";
-        /// Whether the accesses that warm-up has counted of each page in the device's DRAM, by which
-        /// pages are offered to the host, count on (`kept`) or are forgotten when measurement starts
-        /// (`forgotten`).
+        /// Whether the accesses that warm-up has counted of each page in the device's DRAM, by
+        /// which pages are offered to the host, count on (`kept`) or are forgotten when measurement
+        /// starts (`forgotten`).
         warm_counts: WarmCounts, "kept or forgotten",
             "decision D5 (kept); SkyByte's artifact: forgotten, its snapshot has pages only";
         /// How many accesses of a thread may wait for flash in warm-up before the thread waits. An
         /// instruction then takes a cycle and flash its time, a page is on its way until it has
-        /// come, and an access to a page on its way is no hit of the cache. 0: nothing takes time in
-        /// warm-up, and a page is there at once.
+        /// come, and an access to a page on its way is no hit of the cache. 0: nothing takes time
+        /// in warm-up, and a page is there at once.
         warm_waits: u32, "0 to 1024", "decision D5 (0); SkyByte's artifact: 64";
         /// Whether what the measured run leaves in the write log is brought to flash from its start
         /// on, and counted; what warm-up has left goes to flash before, uncounted. If not, what

@@ -3,7 +3,8 @@
 use super::{View, milli};
 use crate::config::MemoryKind;
 use host::SimulatedThread;
-use nand::Kind;
+use host::os::WakePolicy;
+use nand::{Kind, Parallelism};
 use serde_json::{Value, json};
 use units::Picos;
 
@@ -15,8 +16,8 @@ struct Part {
 }
 
 impl<S: SimulatedThread> View<'_, S> {
-    /// The largest part of the time of all cores: its name, its share in thousandths, and what shows
-    /// it. What is bound by memory is divided as the average access is (SkyByte §VI-D).
+    /// The largest part of the time of all cores: its name, its share in thousandths, and what
+    /// shows it. What is bound by memory is divided as the average access is (SkyByte §VI-D).
     pub(super) fn bottleneck(&self) -> Value {
         let cores = u64::from(self.config.cpu.cores);
         let whole = self.end.as_picos().saturating_mul(cores);
@@ -79,6 +80,7 @@ impl<S: SimulatedThread> View<'_, S> {
         let migration = charged.work + charged.shootdowns;
         let compute = active.saturating_sub(memory);
         let (switching, idle) = self.off_thread();
+        let whole = Picos::new(self.end.as_picos()) * u64::from(self.config.cpu.cores);
         let switches = &self.simulation.switches;
         let placement = self.simulation.fabric.placement.stats();
         let moved = placement.promotions + placement.demotions + placement.drops;
@@ -106,6 +108,12 @@ impl<S: SimulatedThread> View<'_, S> {
                 time: compute.saturating_sub(migration),
                 evidence: format!("{} instructions", self.totals.cores.executed()),
             },
+            // What is none of these: cores that are kept for a thread whose page is on its way.
+            Part {
+                what: "threads that wait on their cores",
+                time: whole.saturating_sub(active + switching + idle),
+                evidence: format!("os.wake = {}", self.wake()),
+            },
             Part {
                 what: "idle cores",
                 time: idle,
@@ -114,18 +122,31 @@ impl<S: SimulatedThread> View<'_, S> {
         ]
     }
 
+    fn wake(&self) -> &'static str {
+        match self.config.os.wake {
+            WakePolicy::HoldCore => "hold_core",
+            WakePolicy::OnData => "on_data",
+            WakePolicy::Requeue => "requeue",
+        }
+    }
+
     fn of_flash(&self) -> String {
         let Some(device) = &self.simulation.fabric.device else {
             return String::new();
         };
         let nand = &device.resources.nand;
         let reads = nand.stats().of(Kind::Read);
-        let dies = nand.geometry().die_count();
-        let mean = Picos::new(reads.latency.get() / reads.completed.max(1));
+        let geometry = nand.geometry();
+        let (units, name) = match self.config.nand.parallelism {
+            Parallelism::Die => (geometry.die_count(), "die"),
+            Parallelism::Channel => (geometry.channel_count, "channel"),
+        };
+        let mean = reads.latency.get() / reads.completed.max(1);
+        let mean = format!("{}.{} us", mean / 1_000_000, mean / 100_000 % 10);
         format!(
-            "a read takes {mean}, of it {} behind other work of its die; dies busy {}{}",
+            "a read takes {mean}, of it {} behind other work of its {name}; {name}s busy {}{}",
             percent(reads.wait.get(), reads.latency.get()),
-            self.busy(nand.stats().die_busy, dies),
+            self.busy(nand.stats().die_busy, units),
             self.of_misses_if_short()
         )
     }

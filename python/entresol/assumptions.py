@@ -1,0 +1,217 @@
+"""What a result hangs on that no paper says: each such number halved and doubled.
+
+A parameter is *ours* if its source says so. Those that the design does not read, or whose mechanism
+did not act in the run, are left out: nothing can move there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from entresol import core
+from entresol.core import ConfigError, Parameter, Setup
+from entresol.derived import BASE, Run
+from entresol.execution.point import Point
+from entresol.result_types import RunResult
+from entresol.study import Capture, Study
+
+_OURS = re.compile(r"\b(our choice|ours|gives none|no value in the paper)\b")
+_NUMBER = re.compile(r"(\d+)(?:\.(\d+))?(\D*)")
+_FINER = {"s": "ms", "ms": "us", "us": "ns", "ns": "ps", "GB/s": "MB/s", "MB/s": "kB/s"}
+_ACTED = (
+    ("ssd.log.", "activity", "log_fills"),
+    ("ssd.compaction.", "activity", "log_fills"),
+    ("ssd.promotion.", "activity", "promotions"),
+    ("ssd.prefetch.", "activity", "prefetches"),
+    ("host.", "activity", "promotions"),
+    ("tpp.", "activity", "hint_scans"),
+    ("astriflash.", "activity", "host_cache_fills"),
+    ("numa.", "activity", "page_moves"),
+    ("ftl.gc", "activity", "gc_invocations"),
+    ("ftl.reserve", "activity", "gc_invocations"),
+    ("ftl.wear", "activity", "gc_invocations"),
+    ("os.time_slice", "os", "switches_slice"),
+    ("os.syscall", "os", "syscalls"),
+)
+"""By the beginning of a key: the statistic that says whether its mechanism acted."""
+SAME = 0.001
+"""Who changes neither time nor speedup by more (0.1 %) moves nothing."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A parameter at half or twice its value."""
+
+    key: str
+    value: str
+    changed: str
+    is_doubled: bool
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A change that is no valid configuration."""
+
+    change: Change
+    why: str
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a change does: factors of the design's time and of its speedup over Base-CSSD."""
+
+    change: Change
+    time: float
+    speedup: float
+
+    @property
+    def weight(self) -> float:
+        """By how much it moves the speedup or, where that stays, the time."""
+        return max(abs(math.log(self.time)), abs(math.log(self.speedup)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every change that can be tried, each on Base-CSSD and on the design."""
+
+    changes: tuple[Change, ...]
+    refused: tuple[Refused, ...]
+    points: tuple[Point, ...]
+
+
+def parameters_of(setup: Setup, run: Run) -> list[tuple[Parameter, str]]:
+    """The numbers that are ours and acted in this run, each with its value."""
+    config = core.effective_config(setup, run.design)
+    ours = [each for each in core.parameters() if _OURS.search(each.source)]
+    unread = _unread(setup, run.design, [each.key for each in ours])
+    found = []
+    for each in ours:
+        section, _, name = each.key.rpartition(".")
+        value = config[section][name]
+        is_number = _NUMBER.fullmatch(value) is not None and each.key != "run.seed"
+        if is_number and each.key not in unread and acted(run, each.key):
+            found.append((each, value))
+    return found
+
+
+def _unread(setup: Setup, design: str, names: Sequence[str]) -> set[str]:
+    """Which of these the design does not read."""
+    config = core.effective_config(setup, design)
+
+    def as_it_is(key: str) -> str:
+        section, _, name = key.rpartition(".")
+        return f"{key}={config[section][name]}"
+
+    chosen = replace(setup, overrides=(*setup.overrides, *map(as_it_is, names)))
+    return set(core.unread_keys(chosen, design))
+
+
+def acted(run: Run, key: str) -> bool:
+    """Whether the mechanism that a parameter is of did anything in the run."""
+    found = next((each for each in _ACTED if key.startswith(each[0])), None)
+    return found is None or run.count(found[1], found[2]) > 0
+
+
+def scaled(value: str, is_doubled: bool) -> str | None:
+    """Half or twice a value with its unit; nothing if that is the same or no such value."""
+    match = _NUMBER.fullmatch(value)
+    if match is None:
+        return None
+    whole, part, unit = int(match[1]), match[2] or "", match[3]
+    digits = int(f"{whole}{part}") * (2 if is_doubled else 1)
+    if is_doubled:
+        return None if digits == 0 else _text(digits, len(part), unit)
+    if digits % 2 == 0:
+        return None if digits == 0 else _text(digits // 2, len(part), unit)
+    finer = _FINER.get(unit)
+    if finer is not None:
+        return _text(digits * 500, len(part), finer)
+    return None if digits == 1 or part else _text(digits // 2, 0, unit)
+
+
+def _text(digits: int, point: int, unit: str) -> str:
+    if point == 0:
+        return f"{digits}{unit}"
+    text = str(digits).rjust(point + 1, "0")
+    whole, part = text[:-point], text[-point:].rstrip("0")
+    return f"{whole}.{part}{unit}" if part else f"{whole}{unit}"
+
+
+def plan(wanted: Study, run: Run) -> Plan:
+    """Every change is checked; nothing has run when this returns."""
+    (capture,) = wanted.captures
+    changes, refused, points = [], [], []
+    for parameter, value in parameters_of(wanted.setup, run):
+        for is_doubled in (False, True):
+            changed = scaled(value, is_doubled)
+            if changed is None:
+                continue
+            change = Change(parameter.key, value, changed, is_doubled)
+            setup = _with(wanted.setup, change)
+            try:
+                for design in (BASE, run.design):
+                    core.effective_config(setup, design)
+            except ConfigError as error:
+                refused.append(Refused(change, str(error)))
+                continue
+            changes.append(change)
+            points += _points(capture, wanted, setup, run.design)
+    return Plan(tuple(changes), tuple(refused), tuple(points))
+
+
+def _with(setup: Setup, change: Change) -> Setup:
+    return replace(setup, overrides=(*setup.overrides, f"{change.key}={change.changed}"))
+
+
+def _points(capture: Capture, wanted: Study, setup: Setup, design: str) -> list[Point]:
+    designs = (BASE, design)
+    return [Point(capture, each, setup, wanted.threads, wanted.audit) for each in designs]
+
+
+def first_points(wanted: Study, design: str) -> list[Point]:
+    """Base-CSSD and the design as they are."""
+    (capture,) = wanted.captures
+    return _points(capture, wanted, wanted.setup, design)
+
+
+def moved(found: Plan, first: Sequence[RunResult], results: Sequence[RunResult]) -> list[Moved]:
+    """What each change does, the largest first."""
+    base, design = (_time(result) for result in first)
+    pairs = zip(found.changes, results[::2], results[1::2], strict=True)
+    all_moved = [
+        Moved(
+            change,
+            _time(of_design) / design,
+            _time(of_base) / _time(of_design) / (base / design),
+        )
+        for change, of_base, of_design in pairs
+    ]
+    return sorted(all_moved, key=lambda each: (-each.weight, each.change.key))
+
+
+def _time(result: Mapping[str, object] | RunResult) -> int:
+    time = result["execution_time_ps"]
+    assert isinstance(time, int), "a result has its time"
+    return max(time, 1)
+
+
+def headline(first: Sequence[RunResult], all_moved: Sequence[Moved]) -> str:
+    """The speedup, and first of all what overturns it."""
+    base, design = (_time(result) for result in first)
+    speedup, name = base / design, first[1]["design"]
+    word = "faster" if speedup >= 1 else "slower"
+    overturning = [each for each in all_moved if (speedup * each.speedup >= 1) != (speedup >= 1)]
+    if overturning:
+        each = overturning[0]
+        return (
+            f"{each.change.key}, whose value is ours, decides: {name} is {word} than {BASE} "
+            f"({speedup:.3g} times as fast) at {each.change.value}, and not at "
+            f"{each.change.changed} ({speedup * each.speedup:.3g})."
+        )
+    return (
+        f"{name} is {speedup:.3g} times as fast as {BASE}, {word} whichever of the values that are "
+        f"ours is halved or doubled."
+    )

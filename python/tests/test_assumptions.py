@@ -1,0 +1,90 @@
+"""`entresol assumptions`: values that are ours, halved and doubled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from conftest import Entresol
+
+from entresol import assumptions
+from entresol.assumptions import Change, Moved
+from entresol.derived import Run
+from entresol.result_types import RunResult
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "double"),
+    [
+        ("64", "32", "128"),
+        ("7", "3", "14"),
+        ("1", None, "2"),
+        ("0", None, None),
+        ("0ps", None, None),
+        ("40cycles", "20cycles", "80cycles"),
+        ("1us", "500ns", "2us"),
+        ("2.4GB/s", "1.2GB/s", "4.8GB/s"),
+        ("12.5%", None, "25%"),
+        ("unlimited", None, None),
+    ],
+)
+def test_values_are_halved_and_doubled_with_their_units(
+    value: str, half: str | None, double: str | None
+) -> None:
+    assert assumptions.scaled(value, False) == half
+    assert assumptions.scaled(value, True) == double
+
+
+def _moved(key: str, time: float, speedup: float) -> Moved:
+    return Moved(Change(key, "16", "32", True), time, speedup)
+
+
+def _times(base: int, design: int) -> list[RunResult]:
+    names = {"base-cssd": base, "skybyte-p": design}
+    results = [{"design": name, "execution_time_ps": time} for name, time in names.items()]
+    return cast(list[RunResult], results)
+
+
+def test_what_overturns_the_headline_is_said_first() -> None:
+    first = _times(100, 80)
+    still = _moved("ssd.buffers", 1.1, 0.9)
+    assert "1.25 times as fast" in assumptions.headline(first, [still])
+    turned = replace(still, speedup=0.5)
+    said = assumptions.headline(first, [turned, still])
+    assert said.startswith("ssd.buffers, whose value is ours, decides") and "at 32" in said
+
+
+def test_changes_are_sorted_by_what_they_move() -> None:
+    changes = [Change(key, "16", "32", True) for key in ("a", "b", "c")]
+    plan = assumptions.Plan(tuple(changes), (), ())
+    results = [*_times(100, 81), *_times(100, 40), *_times(50, 80)]
+    moved = assumptions.moved(plan, _times(100, 80), results)
+    assert [each.change.key for each in moved] == ["b", "c", "a"]
+    assert (moved[0].time, moved[0].speedup) == (0.5, 2.0)
+    assert moved[1].speedup == 0.5
+
+
+def test_a_mechanism_that_did_not_act_moves_nothing() -> None:
+    activity = {"promotions": 0, "log_fills": 3}
+    found: Any = {"statistics": {"activity": activity}}
+    run = Run(found)
+    assert not assumptions.acted(run, "ssd.promotion.threshold")
+    assert assumptions.acted(run, "ssd.compaction.batch")
+    assert assumptions.acted(run, "nand.channel_bandwidth")
+
+
+def test_the_planted_bus_is_found(entresol_command: Entresol, captured: Path) -> None:
+    """Channels so slow that a page takes 80 us, whose speed no paper gives."""
+    planted = ("--set", "nand.channel_bandwidth=50MB/s")
+    words = ("--machine", "demo", "--design", "skybyte-w", "--mode", "fast", "--threads", "2")
+    outcome = entresol_command("assumptions", captured, *words, *planted, "--json")
+    assert outcome.code == 0, outcome.err
+    told = json.loads(outcome.out)
+    first = told["moved"][0]
+    assert (first["parameter"], first["changed"]) == ("nand.channel_bandwidth", "25MB/s")
+    assert first["time_micro"] > 1_500_000
+    named = {each["parameter"] for each in told["moved"]}
+    assert "ssd.promotion.threshold" not in named and "tpp.fault_cost" not in named
