@@ -325,13 +325,16 @@ fn everybody_finds_what_he_wrote() {
     }
 }
 
+/// A file of a file system.
+type Found = (Rc<Fs>, Ino);
+
 /// Reads a file while its pages are punched out, from this long after the punch has begun on; says
 /// whether bytes that were punched out are read afterwards.
 fn reads_what_was_punched(later: Picos) -> bool {
     const SIZE: u64 = 8 * 4096;
     let mut machine = Machine::new(engine(), 2);
     let (device, clocks) = (machine.device(), [machine.clock(), machine.clock()]);
-    let fs: Rc<RefCell<Option<(Rc<Fs>, Ino)>>> = Rc::default();
+    let fs: Rc<RefCell<Option<Found>>> = Rc::default();
     let place = Rc::clone(&fs);
     machine.spawn("file", async move {
         let [first, second] = clocks;

@@ -273,8 +273,8 @@ fn a_drained_log_costs_a_read_and_a_program_for_each_page_in_it() {
     }
 }
 
-/// Lines of eight pages lie in both halves, of which one is being compacted when the log is drained:
-/// each page is programmed once for both, but for what had begun, and what a page takes is newest.
+/// Lines of eight pages lie in both halves, of which one is being compacted when the log is
+/// drained: each page is programmed once for both, but for what had begun, with its newest lines.
 #[test]
 fn a_drain_programs_pages_of_both_halves_once() {
     let mut config = config(16);
