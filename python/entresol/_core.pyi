@@ -77,6 +77,14 @@ def effective_config(
     files: list[tuple[str, str]],
     overrides: list[str],
 ) -> str: ...
+def unread_keys(
+    machine: str,
+    design: str,
+    nand: str | None,
+    fidelity: str,
+    files: list[tuple[str, str]],
+    overrides: list[str],
+) -> list[str]: ...
 def device_serve(
     image: str,
     ports: str,

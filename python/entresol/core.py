@@ -537,6 +537,18 @@ def effective_config(setup: Setup, design: str) -> Config:
     )
 
 
+def unread_keys(setup: Setup, design: str) -> list[str]:
+    """The parameters that files and `--set` give and the design does not read."""
+    return _core.unread_keys(
+        setup.machine,
+        design,
+        setup.nand,
+        setup.fidelity,
+        list(setup.files),
+        list(setup.overrides),
+    )
+
+
 def device_serve(
     image: Path, ports: Json, listening: Listening, stopped: Callable[[str], None]
 ) -> Json:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
+from entresol import quantity
 from entresol.result_types import Program, RunResult, Summary
 
 BASE = "base-cssd"
@@ -89,6 +90,16 @@ class Run:
     def warnings(self) -> list[str]:
         """Reasons to doubt this run (D5)."""
         return self.json["warnings"]
+
+    @property
+    def bottleneck(self) -> str:
+        """What most of the core time goes to, with what shows it; nothing if that is unknown."""
+        found = self.json.get("bottleneck")
+        if found is None:
+            return ""
+        share = quantity.percent(found["share_milli"] / 1000)
+        evidence = f" ({found['evidence']})" if found["evidence"] else ""
+        return f"{found['what']}: {share} of core time{evidence}"
 
     @property
     def is_device(self) -> bool:

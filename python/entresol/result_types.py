@@ -200,6 +200,14 @@ class Program(TypedDict):
     slowdown_milli: NotRequired[int]
 
 
+class Bottleneck(TypedDict):
+    """The largest part of the time of all cores, and what shows it."""
+
+    what: str
+    share_milli: int
+    evidence: str
+
+
 class Measured(TypedDict):
     """What a run and a window have in common."""
 
@@ -215,6 +223,7 @@ class Measured(TypedDict):
     warmup_instructions: int
     execution_time_ps: int
     warnings: list[str]
+    bottleneck: Bottleneck | None
     statistics: Statistics
     config: Config
 

@@ -21,7 +21,7 @@ SCHEMA = 1
 
 def assemble(study: Study, runs: Sequence[RunResult]) -> Summary:
     """The object of `--json` and of `summary.json`."""
-    runs = [_with_slowdowns(run, runs) for run in runs]
+    runs = [_with_unread(study, _with_slowdowns(run, runs)) for run in runs]
     return {
         "schema": SCHEMA,
         "provenance": {
@@ -40,6 +40,16 @@ def assemble(study: Study, runs: Sequence[RunResult]) -> Summary:
         },
         "runs": runs,
     }
+
+
+def _with_unread(study: Study, run: RunResult) -> RunResult:
+    """A design that does not read what was set says so. The result alone does not know: it is that
+    of all settings with these values."""
+    unread = core.unread_keys(study.setup, run["design"])
+    if not unread:
+        return run
+    sentence = f"set, and not read by this design: {', '.join(unread)}"
+    return {**run, "warnings": [*run["warnings"], sentence]}
 
 
 def _with_slowdowns(run: RunResult, runs: Sequence[RunResult]) -> RunResult:

@@ -79,6 +79,9 @@ def print_results(summary: Summary) -> None:
         print_table(console, _table(panel))
         if len(panel.runs[0].programs) > 1:
             print_table(console, _programs(panel))
+        for run in panel.runs:
+            if run.bottleneck:
+                console.print(Text(f"  {run.design} · {run.bottleneck}", style="dim"))
         for warning, designs in warnings(panel).items():
             console.print(Text(f"  {warning} ({', '.join(designs)})", style="yellow"))
 

@@ -228,6 +228,19 @@ def effective_config(
     return json.dumps(config)
 
 
+def unread_keys(
+    machine: str,
+    design: str,
+    nand: str | None,
+    fidelity: str,
+    files: list[tuple[str, str]],
+    overrides: list[str],
+) -> list[str]:
+    effective_config(machine, design, nand, fidelity, files, overrides)
+    keys = [override.partition("=")[0] for override in overrides]
+    return [key for key in keys if design == "dram-only" and key.startswith("nand.")]
+
+
 class DeviceWatch:
     """Looking at a device has no stand-in either."""
 

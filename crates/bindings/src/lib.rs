@@ -268,6 +268,31 @@ fn log_index() -> String {
     .to_string()
 }
 
+/// The keys that files and `--set` give and the design does not read.
+#[pyfunction]
+fn unread_keys(
+    machine: String,
+    design: String,
+    nand: Option<String>,
+    fidelity: &str,
+    files: Vec<(String, String)>,
+    overrides: Vec<String>,
+) -> PyResult<Vec<String>> {
+    let spec = RunSpec {
+        trace: String::new(),
+        machine,
+        design,
+        nand,
+        fidelity: fidelity.parse().map_err(to_python)?,
+        files,
+        overrides,
+        threads: None,
+        is_audited: false,
+        mode: Mode::Detailed,
+    };
+    spec.unread_keys().map_err(to_python)
+}
+
 /// The effective configuration as JSON: section → key → text.
 #[pyfunction]
 fn effective_config(
@@ -479,6 +504,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fidelity_names, module)?)?;
     module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(renamed_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(unread_keys, module)?)?;
     module.add_function(wrap_pyfunction!(effective_config, module)?)?;
     module.add_function(wrap_pyfunction!(log_index, module)?)?;
     module.add_class::<replay::Replay>()?;

@@ -233,7 +233,10 @@ impl Tx<'_> {
 
     /// Gives a directory a page of zeroes.
     fn add_page(&mut self, ino: Ino, dir: &mut Inode, page: u64) -> Done<BlockNo> {
-        let block = self.take_fresh(true)?;
+        let before = page.checked_sub(1).zip(Some(self.extents(ino, dir)?));
+        let before = before.and_then(|(page, extents)| Some(extents.find(page)?.block_of(page)));
+        let goal = before.map(|block| BlockNo(block.0 + 1));
+        let block = self.take_fresh_for(goal, page >= OVERFLOW)?;
         self.state.own(ino, block);
         let extent = Extent {
             page,

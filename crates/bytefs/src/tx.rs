@@ -199,7 +199,22 @@ impl<'s> Tx<'s> {
 
     /// A block of zeroes for metadata, or for lines of data.
     pub fn take_fresh(&mut self, is_metadata: bool) -> Done<BlockNo> {
-        let Some(block) = self.state.fresh.pop_front() else {
+        self.take_fresh_at(0, is_metadata)
+    }
+
+    /// A block of zeroes for a page of a directory: the one that goes on where the page before it
+    /// ends, if it is ready. Blocks behind full buckets begin apart from the buckets, so that both
+    /// are runs: the fewer extents a large directory has, the sooner its first name is found.
+    pub fn take_fresh_for(&mut self, goal: Option<BlockNo>, is_behind: bool) -> Done<BlockNo> {
+        let ready = &self.state.fresh;
+        let next = goal.and_then(|goal| ready.iter().position(|block| *block == goal));
+        let apart = if is_behind { ready.len() / 2 } else { 0 };
+        self.take_fresh_at(next.unwrap_or(apart), true)
+    }
+
+    /// The block at a place among those that are ready.
+    fn take_fresh_at(&mut self, place: usize, is_metadata: bool) -> Done<BlockNo> {
+        let Some(block) = self.state.fresh.remove(place) else {
             let taken = self
                 .undo
                 .iter()

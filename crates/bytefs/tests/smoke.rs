@@ -259,3 +259,37 @@ fn everything_once_in_virtual_time() {
         machine.run().unwrap();
     }
 }
+
+/// A directory's blocks are few runs, buckets and what is behind them apart, though both grow by
+/// turns: whoever looks for its first name reads all extents.
+#[test]
+fn a_large_directory_has_few_extents() {
+    let idle = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
+    run(&idle, async {
+        let ram = Ram::new(Bytes::from_mib(128), Bytes::from_kib(4));
+        let options = FormatOptions {
+            inodes: Some(20_000),
+            ..FormatOptions::new(Personality::ByteFsDual)
+        };
+        FileSystem::<Ram, NoClock>::format(&ram, &options)
+            .await
+            .unwrap();
+        let fs = FileSystem::mount(ram, NoClock, MountOptions::default());
+        let fs = fs.await.unwrap();
+        let me = caller();
+        let dir = fs.mkdir(&me, Ino::ROOT, b"large", 0o755).await.unwrap().ino;
+        for number in 0..16_000 {
+            let name = format!("{number:07}");
+            fs.create(&me, dir, name.as_bytes(), 0o644).await.unwrap();
+        }
+        let extents = fs.map(dir).await.unwrap();
+        let blocks: u32 = extents.iter().map(|extent| extent.count).sum();
+        assert!(blocks > 250, "{blocks}");
+        assert!(
+            extents.len() * 10 < blocks as usize,
+            "{blocks} in {} runs",
+            extents.len()
+        );
+        fs.unmount().await.unwrap();
+    });
+}

@@ -182,6 +182,11 @@ impl Cache {
         self.pages.cool(frame);
     }
 
+    /// Starts counting accesses of all pages anew.
+    pub(crate) fn forget_accesses(&mut self) {
+        self.pages.forget_accesses();
+    }
+
     // ---- Pages in flight ----
 
     /// Whether another page may be fetched.

@@ -224,8 +224,16 @@ impl ControllerConfig {
                 Bytes::ZERO => String::new(),
                 size => format!(" and ssd.log.tx_log ({size})"),
             };
+            let log = match ssd.log.size {
+                Bytes::ZERO => String::new(),
+                _ => format!(
+                    ": set ssd.log.size with it, an eighth of ssd.dram ({}) as in SkyByte",
+                    Bytes::new(ssd.dram.get() / 8)
+                ),
+            };
             problems.push(format!(
-                "ssd.dram ({}) has no room for a page of {page} beside ssd.log.size ({}){tx_log}",
+                "ssd.dram ({}) has no room for a page of {page} beside ssd.log.size \
+                 ({}){tx_log}{log}",
                 ssd.dram, ssd.log.size
             ));
         }

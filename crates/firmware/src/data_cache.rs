@@ -255,6 +255,11 @@ impl DataCache {
         self.states[frame.index()] &= !OFFERED;
     }
 
+    /// Starts counting accesses of all pages anew.
+    pub fn forget_accesses(&mut self) {
+        self.accesses.fill(0);
+    }
+
     /// Marks the page as offered to the host; says whether it was not.
     #[inline]
     pub fn offer(&mut self, frame: FrameId) -> bool {

@@ -37,6 +37,8 @@ pub struct WriteLog<I = TwoLevelHash> {
     is_ring: bool,
     /// What is in the log goes to flash although it is not full.
     is_draining: bool,
+    /// Until the active half is sealed, compaction takes a page's lines of both halves.
+    is_merging: bool,
 }
 
 /// A ring that is being compacted counts as empty when it holds less than this part of its lines.
@@ -64,6 +66,7 @@ impl<I: LogIndex> WriteLog<I> {
             stride,
             is_ring,
             is_draining: false,
+            is_merging: false,
         }
     }
 
@@ -105,6 +108,23 @@ impl<I: LogIndex> WriteLog<I> {
         self.is_draining = self.active().used > 0;
     }
 
+    /// Until the active half is sealed, a page of the sealed half takes its lines of both with it:
+    /// as all are to go to flash, each page that both halves have is programmed once less.
+    pub fn merge_halves(&mut self) {
+        self.is_merging = !self.is_ring && self.is_draining && self.is_compacting();
+    }
+
+    /// Whether it is so.
+    pub fn is_merging(&self) -> bool {
+        self.is_merging
+    }
+
+    /// The slot that the next line of the active half gets.
+    pub fn next_slot(&self) -> LogSlot {
+        let half = self.active();
+        LogSlot::new(half.first_slot + half.used * self.stride)
+    }
+
     /// Appends a line to the active half and indexes it (W1, W3). Returns its slot and the one that
     /// it replaces in the same half.
     ///
@@ -115,8 +135,8 @@ impl<I: LogIndex> WriteLog<I> {
             self.has_room(),
             "a line is appended only where there is room"
         );
+        let slot = self.next_slot();
         let half = &mut self.halves[self.active];
-        let slot = LogSlot::new(half.first_slot + half.used * self.stride);
         half.used += 1;
         let replaced = half.index.insert(lpa, line, slot);
         (slot, replaced)
@@ -219,6 +239,7 @@ impl<I: LogIndex> WriteLog<I> {
         assert!(self.should_seal(), "a half is sealed when it is full");
         self.active = 1 - self.active;
         self.is_draining &= self.is_ring;
+        self.is_merging = false;
     }
 
     /// Whether compaction of a page takes its lines of both halves, at once.
@@ -227,13 +248,28 @@ impl<I: LogIndex> WriteLog<I> {
         self.is_ring
     }
 
-    /// The lines that compaction of a page takes: those of the sealed half; of a ring, the newest
-    /// of all.
-    pub fn lines_to_compact(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        let active = self.is_ring.then(|| &self.active().index);
+    /// The lines that compaction of a page takes: those of the sealed half, and if `before` is not
+    /// none, newer ones of the active half in slots before it.
+    pub fn lines_to_compact(
+        &self,
+        lpa: Lpa,
+        before: Option<LogSlot>,
+    ) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
+        let active = before.map(|before| (before, &self.active().index));
+        let newer = move |line| {
+            let (before, index) = active?;
+            index.find(lpa, line).filter(|slot| *slot < before)
+        };
         self.sealed_lines(lpa)
-            .filter(move |(line, _)| active.is_none_or(|active| active.find(lpa, *line).is_none()))
-            .chain(active.into_iter().flat_map(move |active| active.lines(lpa)))
+            .filter(move |(line, _)| newer(*line).is_none())
+            .chain(active.into_iter().flat_map(move |(before, index)| {
+                index.lines(lpa).filter(move |(_, slot)| *slot < before)
+            }))
+    }
+
+    /// Forgets a line of the active half, because it is on flash.
+    pub fn drop_active_line(&mut self, lpa: Lpa, line: LineInPage) {
+        self.halves[self.active].index.remove_line(lpa, line);
     }
 
     /// The next page of the sealed half, in the order of first logging (L1).
@@ -388,7 +424,9 @@ mod tests {
             assert_eq!(log.append(Lpa::new(7), B).0, LogSlot::new(slot));
         }
         log.append(Lpa::new(8), A);
-        let taken: Vec<_> = log.lines_to_compact(Lpa::new(7)).collect();
+        let taken: Vec<_> = log
+            .lines_to_compact(Lpa::new(7), Some(log.next_slot()))
+            .collect();
         assert_eq!(taken, [(A, LogSlot::new(0)), (B, LogSlot::new(7))]);
         log.audit();
         assert!(log.drop_page(Lpa::new(7)));
@@ -409,6 +447,34 @@ mod tests {
         log.drop_sealed_page(Lpa::new(7));
         log.release_sealed();
         assert!(!log.should_seal());
+    }
+
+    #[test]
+    fn a_page_takes_its_lines_of_both_halves_until_the_drained_half_is_sealed() {
+        let mut log = WriteLog::<TwoLevelHash>::new(2, PageSize::KIB_4, LogMode::Halves);
+        let page = Lpa::new(7);
+        log.append(page, A);
+        log.append(page, B);
+        log.seal();
+        log.merge_halves();
+        assert!(!log.is_merging(), "nothing is drained");
+        let newer = log.append(page, A).0;
+        log.drain();
+        log.merge_halves();
+        assert!(log.is_merging());
+        let before = log.next_slot();
+        assert!(before > newer);
+        let newest = log.append(page, B).0;
+        let mut lines: Vec<_> = log.lines_to_compact(page, Some(before)).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, [(A, newer), (B, LogSlot::new(1))]);
+        log.drop_sealed_page(page);
+        log.drop_active_line(page, A);
+        assert_eq!((log.find(page, A), log.find(page, B)), (None, Some(newest)));
+        log.release_sealed();
+        log.seal();
+        assert!(!log.is_merging());
+        log.audit();
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! `core_speed [l1|l2|memory] [instructions]` prints the cycles it took; host instructions per
 //! simulated instruction are callgrind's total divided by the instructions, less a run of none.
 
-use host::config::{BranchStart, BranchTargets, CodeFetch, L2Victims, MemoryIssue, StorePolicy};
+use host::config::{
+    BranchStart, BranchTargets, CodeFetch, L2Victims, LoadOperands, MemoryIssue, StorePolicy,
+};
 use host::{
     Access, Core, CpuConfig, HostLine, InstructionSource, MissKind, MissSlot, Pause, Program, Step,
     Uncore,
@@ -176,6 +178,7 @@ fn config() -> CpuConfig {
         page_size: host::MappedPage::Kib4,
         stores: StorePolicy::Posted,
         memory_issue: MemoryIssue::OutOfOrder,
+        load_operands: LoadOperands::Address,
         branch_targets: BranchTargets::Predicted,
         l2_victims: L2Victims::Written,
         l2_tlb_latency: Cycles::new(7),

@@ -25,6 +25,16 @@ pub enum MemoryIssue {
     InOrder,
 }
 
+/// What a load waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadOperands {
+    /// The registers that form its address.
+    Address,
+    /// Every register that its instruction reads.
+    All,
+}
+
 /// What the front end knows of the targets of indirect branches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -191,6 +201,11 @@ units::parameters! {
         /// or not before the last store before them is complete (`in_order`).
         memory_issue: MemoryIssue, "out_of_order or in_order",
             "our choice: out_of_order, as on Skylake; SkyByte's artifact: mem_ooo_stores 0";
+        /// What a load waits for: the registers that form its address (`address`), or every
+        /// register that its instruction reads (`all`). `add rax, [rbx]` reads both; its load needs
+        /// `rbx` alone.
+        load_operands: LoadOperands, "address or all",
+            "our choice: address, as on x86, where the load is an operation of its own; SkyByte's artifact: all";
         /// Whether atomics, fences and system calls wait for everything older to retire and be
         /// written, and hold back everything younger.
         serialising: bool, "true or false", "our choice: true, as on x86; SkyByte's artifact: false";

@@ -1,6 +1,6 @@
 //! Static instructions, prepared for the core: ports, latencies and padded register lists.
 
-use crate::config::{BranchTargets, CodeFetch, CpuConfig, MemoryIssue};
+use crate::config::{BranchTargets, CodeFetch, CpuConfig, LoadOperands, MemoryIssue};
 use crate::port::HostLine;
 use trace::{Inst, OpClass, Reg};
 
@@ -62,6 +62,8 @@ impl Op {
     pub(crate) const UNPIPELINED: u8 = 16;
     /// Writes a line back, which its load names.
     pub(crate) const WRITES_BACK: u8 = 32;
+    /// Its load waits for everything that it reads.
+    pub(crate) const LOADS_LAST: u8 = 64;
     /// Is not dispatched as others are.
     pub(crate) const HELD: u8 = Self::SERIALISES | Self::WRITES_BACK;
     /// Any of the flags that take an instruction off the straight path.
@@ -177,6 +179,9 @@ impl Program {
             }
             if !config.serialising {
                 op.flags &= !Op::SERIALISES;
+            }
+            if config.load_operands == LoadOperands::All && inst.loads() {
+                op.flags |= Op::LOADS_LAST;
             }
             if config.memory_issue == MemoryIssue::InOrder {
                 *op = op.in_order(inst);

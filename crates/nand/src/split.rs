@@ -9,7 +9,8 @@
 //! What compaction submits at one instant is one chain: each command is booked where the last read
 //! of the chain ends, ahead of time, so that a later read of the host's may wait for a coalescing
 //! read that lies in the future. To compaction itself everything is done at once: the artifact's
-//! helper thread is outside simulated time.
+//! helper thread is outside simulated time. What is submitted at time zero is no chain: that is the
+//! drain of a log before the run (`run.drain_log`), all of which the artifact books at zero.
 
 use crate::{Kind, Nand, Operation};
 use units::{Picos, Time};
@@ -35,6 +36,9 @@ pub(crate) struct Chain {
 impl Chain {
     /// When a command that is submitted at `at` is booked.
     fn booked(&mut self, at: Time) -> Time {
+        if at == Time::ZERO {
+            return at;
+        }
         if at > self.ordered {
             *self = Self {
                 ordered: at,
@@ -156,20 +160,35 @@ mod tests {
         nand.audit();
     }
 
-    /// Compaction orders at 0 a coalescing read, a program, another read. The first read is booked
-    /// at 0 and ends at 3, where the program is booked: compaction's clock is at 83. So the second
-    /// read is booked at 3, takes 3 and (83 - 3) mod 80 = 0, ends at 6, and moves that clock to 86.
-    /// A host's read at 1 waits for 6 and ends at 9, plus (86 - 1) mod 80 = 5: 14. The next order,
-    /// at 2, begins at 2 again: its read waits for 9, takes 3 and (89 - 2) mod 80 = 7.
+    /// Compaction orders at 1000 a coalescing read, a program, another read. The first read is booked
+    /// at 1000 and ends at 1003, where the program is booked: compaction's clock is at 1083. So the
+    /// second read is booked at 1003, takes 3 and (1083 - 1003) mod 80 = 0, ends at 1006, and moves
+    /// that clock to 1086. A host's read at 1001 waits for 1006 and ends at 1009, plus (1086 - 1001)
+    /// mod 80 = 5: 1014. The next order, at 1002, begins at 1002 again: its read waits for 1009,
+    /// takes 3 and (1089 - 1002) mod 80 = 7.
     #[test]
     fn what_compaction_orders_at_once_is_booked_ahead() {
         let mut nand = nand();
         for operation in [READ, PROGRAM, READ] {
+            let end = nand.submit_split(at(1000), operation, true);
+            assert_eq!(end, at(1000));
+        }
+        assert_eq!(nand.submit_split(at(1001), READ, false), at(1014));
+        assert_eq!(nand.submit_split(at(1002), READ, true), at(1002));
+        assert_eq!(nand.chain.end, at(1019));
+        nand.audit();
+    }
+
+    /// A read, a program and another read at 0: both reads are booked there, and the second finds
+    /// the program 80 long, of which nothing is left over. The clocks are at 6 and 83. A host's read
+    /// at 1 ends at 9, plus (83 - 1) mod 80 = 2.
+    #[test]
+    fn the_drain_before_the_run_is_no_chain() {
+        let mut nand = nand();
+        for operation in [READ, PROGRAM, READ] {
             assert_eq!(nand.submit_split(at(0), operation, true), at(0));
         }
-        assert_eq!(nand.submit_split(at(1), READ, false), at(14));
-        assert_eq!(nand.submit_split(at(2), READ, true), at(2));
-        assert_eq!(nand.chain.end, at(19));
+        assert_eq!(nand.submit_split(at(1), READ, false), at(11));
         nand.audit();
     }
 }

@@ -11,9 +11,10 @@ pub mod presets;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 pub use fidelity::Fidelity;
-pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses};
+pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses, WarmCounts};
 pub use settings::{Layer, values};
 
 use crate::error::SimError;

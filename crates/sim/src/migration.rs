@@ -170,10 +170,12 @@ impl<S: SimulatedThread> Simulation<S> {
     fn charge_core(&mut self, now: Time, lpa: Lpa, cost: Picos) {
         let core = self.fabric.placement.number_of(lpa) % self.host_cores.len();
         self.host_cores[core].core.interrupt(now, cost);
+        self.charged.work += cost;
     }
 
     /// Every core loses time and its translation of the page.
     fn shoot_down(&mut self, now: Time, lpa: Lpa) {
+        self.charged.shootdowns += self.costs.shootdown * self.host_cores.len() as u64;
         for host_core in &mut self.host_cores {
             host_core.core.shoot_down(now, lpa, self.costs.shootdown);
         }

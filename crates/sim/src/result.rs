@@ -3,19 +3,21 @@
 //! Integers only, with the unit in the name (`_ps`, `_bytes`, `_milli` = thousandths), so that
 //! equal runs are equal files. No time of day, host name or path.
 
+mod bottleneck;
 mod shared;
+mod warnings;
 
 pub use shared::milli;
 pub(crate) use shared::{FlashWork, config_texts, flash, latency_cdf, mean};
 
-use crate::config::{Config, Migration};
+use crate::config::Config;
 use crate::run::Prepared;
 use crate::simulation::{Pace, Simulation};
 use firmware::{ControllerStats, FtlStats, Served};
 use host::core::CoreStats;
 use host::placement::SamplerStats;
 use host::placement::page_cache::PageCacheStats;
-use host::{Balancing, CoreModel, SimulatedThread};
+use host::{CoreModel, SimulatedThread};
 use nand::Kind;
 use serde_json::{Value, json};
 use units::{Picos, Time};
@@ -44,7 +46,9 @@ impl RunResult {
             totals,
             end,
         };
-        let mut warnings = view.warnings();
+        let mut warnings = view.idle_mechanisms();
+        warnings.extend(view.lonely_threads(run.thread_count()));
+        warnings.extend(warnings::small_programs(run.config(), run.page_count()));
         warnings.extend(run.mode().warning());
         let json = json!({
             "trace": run.trace_name(),
@@ -59,6 +63,7 @@ impl RunResult {
             "warmup_instructions": warmed,
             "execution_time_ps": end.as_picos(),
             "warnings": warnings,
+            "bottleneck": view.bottleneck(),
             "programs": view.programs(run),
             "statistics": {
                 "cores": view.cores(),
@@ -156,12 +161,19 @@ impl<S: SimulatedThread> View<'_, S> {
             .expect("a validated clock has a period")
     }
 
-    fn cores(&self) -> Value {
+    /// Time of all cores that is bound by memory, and with a thread on the core.
+    fn active(&self) -> (Picos, Picos) {
         let c = &self.totals.cores;
         // A retry in closed form is a core that waits for memory.
         let retries = self.simulation.lanes.time;
-        let memory = self.period() * c.memory_bound_cycles + retries;
-        let active = self.period() * c.active_cycles + retries;
+        (
+            self.period() * c.memory_bound_cycles + retries,
+            self.period() * c.active_cycles + retries,
+        )
+    }
+
+    /// Time of all cores that went to switches, and without a thread.
+    fn off_thread(&self) -> (Picos, Picos) {
         let times = self.simulation.host_cores.iter().map(|host_core| {
             self.simulation
                 .scheduler
@@ -172,6 +184,13 @@ impl<S: SimulatedThread> View<'_, S> {
             switching += core.switching;
             idle += core.idle;
         }
+        (switching, idle)
+    }
+
+    fn cores(&self) -> Value {
+        let c = &self.totals.cores;
+        let (memory, active) = self.active();
+        let (switching, idle) = self.off_thread();
         json!({
             "instructions": c.executed(),
             "loads": c.loads,
@@ -392,59 +411,5 @@ impl<S: SimulatedThread> View<'_, S> {
                 })
             })
             .collect()
-    }
-
-    /// What the reader must know before believing a difference (D5).
-    fn warnings(&self) -> Vec<String> {
-        let design = self.config.mechanisms();
-        let c = &self.totals.controller;
-        let placement = self.simulation.fabric.placement.stats();
-        let mut warnings = Vec::new();
-        let mut warn = |applies: bool, text: &str| {
-            if applies {
-                warnings.push(text.to_string());
-            }
-        };
-        let is_ssd = self.simulation.fabric.device.is_some();
-        warn(
-            is_ssd && design.write_log && c.log_fills == 0,
-            "the write log never filled: its effect on flash writes is not visible in this run",
-        );
-        warn(
-            is_ssd && self.totals.ftl.gc_victims == 0,
-            "garbage collection never ran: its effect is not visible in this run",
-        );
-        warn(
-            is_ssd && design.migration == Migration::Tpp && self.hints().scans == 0,
-            "the operating system never scanned, so TPP found no hot page: the run is shorter than \
-             tpp.scan_period, or tpp.scan_pages is 0",
-        );
-        warn(
-            is_ssd && design.migration == Migration::HostCache && self.host_cache().fills == 0,
-            "no page came to the page cache in host DRAM: its effect is not visible in this run",
-        );
-        warn(
-            is_ssd && self.simulation.fabric.stats.persisted_in_host > 0,
-            "cache lines were written back to pages in host DRAM, which a loss of power takes away: \
-             pin those pages to the device (host.pinned)",
-        );
-        let is_promoting = matches!(design.migration, Migration::Adaptive | Migration::Tpp);
-        warn(
-            is_ssd && is_promoting && placement.promotions == 0,
-            "no page was promoted: the effect of page migration is not visible in this run",
-        );
-        warn(
-            self.config.numa.balancing != Balancing::None && placement.moves == 0,
-            "no page moved between nodes: the effect of numa.balancing is not visible in this run",
-        );
-        warn(
-            is_ssd && design.context_switch && self.simulation.switches.long_delay == 0,
-            "no coordinated context switch happened: its effect is not visible in this run",
-        );
-        warn(
-            is_ssd && self.cold_miss_share_milli() > 500,
-            "more than half of the flash fetches were first touches, which no cache could serve",
-        );
-        warnings
     }
 }

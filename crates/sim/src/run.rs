@@ -67,6 +67,25 @@ impl RunSpec {
         Config::of_device(&self.layers()?)
     }
 
+    /// The keys that files and `--set` give and the design does not read, in order.
+    ///
+    /// # Errors
+    /// As [`RunSpec::config`].
+    pub fn unread_keys(&self) -> Result<Vec<String>, SimError> {
+        let config = self.config()?;
+        let mut chosen: Vec<String> = Vec::new();
+        for (_, text) in &self.files {
+            let table: toml::Table = text.parse().unwrap_or_default();
+            chosen.extend(settings::values(&table).into_iter().map(|(key, _)| key));
+        }
+        let keys = self.overrides.iter().filter_map(|set| set.split_once('='));
+        chosen.extend(keys.map(|(key, _)| key.trim().to_string()));
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen.retain(|key| !config.reads(key));
+        Ok(chosen)
+    }
+
     fn layers(&self) -> Result<Vec<Layer>, SimError> {
         let mut layers = presets::layers(&self.machine, self.nand.as_deref(), &self.design)?;
         layers.extend(self.fidelity.layers(self.nand.as_deref()));

@@ -9,12 +9,13 @@ mod switching;
 
 pub use pace::Pace;
 
-use crate::config::{Config, Migration, WarmAccesses};
+use crate::config::{Config, Migration, WarmAccesses, WarmCounts};
 use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
 use crate::migration::Scans;
 use crate::retry::Lanes;
+use crate::warm::{self, WarmFlash};
 use delay::DelayPolicy;
 use host::core::CoreStats;
 use host::os::{Scheduler, SyncEngine, ThreadOrigin};
@@ -132,6 +133,8 @@ pub struct Simulation<S: SimulatedThread> {
     sync: SyncEngine,
     resumed: Vec<ThreadId>,
     pub(crate) costs: MigrationCosts,
+    /// What migration has taken from the cores.
+    pub(crate) charged: Charged,
     /// Scans of the operating system, if it samples pages.
     pub(crate) scans: Option<Box<Scans>>,
     pub(crate) switches: SwitchCounts,
@@ -148,8 +151,21 @@ pub struct Simulation<S: SimulatedThread> {
     pub(crate) numbers: Option<PageNumbers>,
     /// Whether warm-up goes past the CPU's caches.
     pub(crate) warms_memory_only: bool,
+    /// Whether how often pages were used in warm-up is forgotten after it.
+    pub(crate) forgets_warm_counts: bool,
+    /// The flash of warm-up, if it takes its time.
+    pub(crate) warm_flash: Option<WarmFlash>,
     /// Events handled so far: what a run costs beside its instructions.
     pub events: u64,
+}
+
+/// What migration has taken from the cores.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Charged {
+    /// From one core each: handler and page table.
+    pub work: Picos,
+    /// From all cores.
+    pub shootdowns: Picos,
 }
 
 /// What migration costs the host, and how it goes.
@@ -232,7 +248,10 @@ impl<S: SimulatedThread> Simulation<S> {
             moves_wait: false,
             is_audited,
             numbers: None,
+            charged: Charged::default(),
             warms_memory_only: config.run.warm_accesses == WarmAccesses::All,
+            forgets_warm_counts: config.run.warm_counts == WarmCounts::Forgotten,
+            warm_flash: warm::flash_of(config, thread_count as usize, page_count),
             events: 0,
         }
     }

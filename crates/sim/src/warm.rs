@@ -5,20 +5,43 @@
 //! the very same code would have reached, not an imitation of it.
 
 mod fabric;
+mod flash;
 
+use crate::config::{Config, MemoryKind};
 use crate::error::SimError;
 use crate::fabric::device_line;
 use crate::simulation::{Progress, Simulation};
 use fabric::{InstantPlatform, WarmFabric};
 use firmware::RequestOp;
+pub(crate) use flash::WarmFlash;
 use host::llc::SharedCache;
 use host::placement::Location;
 use host::{CoreModel, SimulatedThread};
+use nand::Nand;
 use trace::SyncEvent;
 use units::{LineInPage, Lpa, Ratio, Time};
 
 /// Instructions of one thread before the next one takes its turn.
 const TURN: u64 = 1_000;
+
+/// Flash that takes its time in warm-up, if it is to, for so many threads of so many pages.
+pub(crate) fn flash_of(config: &Config, thread_count: usize, page_count: u64) -> Option<WarmFlash> {
+    let is_ssd = config.design.memory == MemoryKind::Ssd;
+    if config.run.warm_waits == 0 || !is_ssd {
+        return None;
+    }
+    let nand = Nand::new(&config.nand, config.ftl.mapping_unit);
+    // Threads share the cores evenly.
+    let turns = (thread_count as u64).div_ceil(u64::from(config.cpu.cores));
+    let instruction = config.cpu.period() * turns.max(1);
+    Some(WarmFlash::new(
+        nand,
+        config.run.warm_waits,
+        instruction,
+        thread_count,
+        page_count,
+    ))
+}
 
 impl<S: SimulatedThread> Simulation<S> {
     /// Executes functionally until each thread has done as many instructions as its target says,
@@ -35,18 +58,29 @@ impl<S: SimulatedThread> Simulation<S> {
         let left = targets.iter().zip(&*done);
         let mut left: Vec<u64> = left.map(|(to, from)| to.saturating_sub(*from)).collect();
         let mut platform = InstantPlatform::default();
+        platform.flash = self.warm_flash.take();
         while left.iter().any(|left| *left > 0) {
-            for (thread, left) in left.iter_mut().enumerate() {
+            // Threads that have times of their own: whoever is least far.
+            let next = platform
+                .flash
+                .as_ref()
+                .map(|flash| flash.next_thread(&left));
+            let turns = match next {
+                Some(Some(thread)) => thread..thread + 1,
+                _ => 0..left.len(),
+            };
+            for thread in turns {
+                let left = &mut left[thread];
                 let turn = TURN.min(*left);
                 if turn == 0 || !self.host_threads[thread].is_present {
                     *left = 0;
                     continue;
                 }
                 let reads = platform.reads;
-                let executed = self.warm_turn(thread, turn, &mut platform);
+                let (executed, is_at_end) = self.warm_turn(thread, turn, &mut platform);
                 self.warm_scans(executed, platform.reads - reads);
                 done[thread] += executed;
-                *left = if executed < turn { 0 } else { *left - turn };
+                *left = if is_at_end { 0 } else { *left - executed };
             }
             let goes_on = observe(Progress {
                 is_measured: false,
@@ -57,17 +91,27 @@ impl<S: SimulatedThread> Simulation<S> {
                 return Err(SimError::Interrupted);
             }
         }
+        self.warm_flash = platform.flash;
         Ok(())
     }
 
-    /// Up to `turn` instructions of a thread; says how many there were.
-    fn warm_turn(&mut self, thread: usize, turn: u64, platform: &mut InstantPlatform) -> u64 {
+    /// Up to `turn` instructions of a thread, fewer if it has to wait; says how many there were, and
+    /// whether it is at its end.
+    fn warm_turn(
+        &mut self,
+        thread: usize,
+        turn: u64,
+        platform: &mut InstantPlatform,
+    ) -> (u64, bool) {
         let host_core_index = thread % self.host_cores.len();
         let mut executed = 0;
+        if let Some(flash) = &mut platform.flash {
+            flash.switch_to(thread);
+        }
         while executed < turn {
             let host_thread = &mut self.host_threads[thread];
             let Some(step) = host_thread.source.peek() else {
-                break;
+                return (executed, true);
             };
             if step.has_sync {
                 self.warm_sync(thread);
@@ -93,10 +137,20 @@ impl<S: SimulatedThread> Simulation<S> {
                 source.advance();
                 executed += u64::from(step.counts);
             } else {
-                executed += core.warm(source, &mut uncore, turn - executed);
+                let most = match uncore.platform.flash {
+                    Some(_) => 1,
+                    None => turn - executed,
+                };
+                executed += core.warm(source, &mut uncore, most);
+            }
+            if let Some(flash) = &mut platform.flash
+                && step.counts
+                && flash.step()
+            {
+                break;
             }
         }
-        executed
+        (executed, false)
     }
 
     /// Replays what other threads may wait for; nobody waits during warm-up.
@@ -154,6 +208,11 @@ impl<S: SimulatedThread> Simulation<S> {
                 self.fabric.llc.number_pages(numbers);
             }
         }
+        if self.forgets_warm_counts
+            && let Some(device) = &mut self.fabric.device
+        {
+            device.controller.forget_accesses();
+        }
         for host_core in &mut self.host_cores {
             host_core.core.reset_stats();
         }
@@ -202,10 +261,13 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
             rehearse(&mut rehearsal)?;
             let device = rehearsal.fabric.device.as_ref();
             let left = &device.expect("a device has the log").controller;
-            let lines = left.logged_lines();
-            let pages = lines.iter().map(|(lpa, _)| *lpa);
-            let cached = pages.filter(|lpa| left.has_cached(*lpa));
-            let at_hand: Vec<Lpa> = cached.collect();
+            let mut lines = left.logged_lines();
+            let mut at_hand: Vec<Lpa> = lines.iter().map(|(lpa, _)| *lpa).collect();
+            at_hand.dedup();
+            at_hand.retain(|lpa| left.compacts_without_read(*lpa));
+            // What has to be read is read and programmed first: pages are compacted in the order
+            // in which they were logged.
+            lines.sort_by_key(|(lpa, _)| at_hand.binary_search(lpa).is_ok());
             self.drain_these(lines, at_hand);
         }
         Ok(())

@@ -25,5 +25,6 @@ mod smoke;
 mod switching;
 mod switching_artifact;
 mod threads;
+mod told;
 mod tpp;
 mod windows;

@@ -82,6 +82,7 @@ fn what_the_fast_mode_cannot_do_is_refused_in_a_sentence() {
         "cpu.stores=waited",
         "os.squash=runs_on",
         "run.warm_caches=false",
+        "run.warm_waits=64",
     ] {
         let text = refused(fast("skybyte-full", &[setting]));
         let key = setting.split('=').next().expect("a setting has a key");

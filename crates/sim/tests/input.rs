@@ -102,7 +102,7 @@ fn settings_that_are_unknown_malformed_or_out_of_range_are_refused_by_name() {
         ("cpu.cores=-1", "cores"),
         ("cpu.rob=100000", "cpu.rob"),
         ("os.scheduler=fair", "scheduler"),
-        ("run.warmup=95%", "run.warmup"),
+        ("run.warmup=100%", "run.warmup"),
         ("ssd.log.size=1TiB", "ssd.log.size"),
         ("ssd.dram=1KiB", "ssd.dram"),
         ("ftl.over_provisioning=0%", "ftl.over_provisioning"),
@@ -161,4 +161,37 @@ fn an_observer_that_says_no_ends_the_run_without_a_result() {
         Some("interrupted")
     );
     assert_eq!(calls, 3);
+}
+
+/// Less than all of a thread leaves it an instruction; all of it leaves none.
+#[test]
+fn warm_up_may_be_all_but_the_last_instruction() {
+    let trace = mixed(2, 100, 1_000, 3);
+    for share in ["100%", "250%"] {
+        let text = refusal(&trace, |spec| {
+            spec.overrides = vec![format!("run.warmup={share}")];
+        });
+        assert_says(
+            &text,
+            &["run.warmup", share, "nothing to measure", "below 100%"],
+        );
+    }
+    let mut spec = spec();
+    spec.overrides = vec!["run.warmup=99.999%".to_string()];
+    let prepared = Prepared::with_trace(spec, trace).expect("it can run");
+    let result = prepared.execute(&mut |_| true).expect("the run ends");
+    let instructions = result.json().pointer("/statistics/cores/instructions");
+    assert_eq!(instructions.and_then(serde_json::Value::as_u64), Some(2));
+}
+
+/// A smaller device DRAM needs a smaller log, which nobody else chooses.
+#[test]
+fn a_log_that_fills_the_device_dram_is_told_its_share() {
+    let trace = mixed(1, 10, 100, 3);
+    let text = refusal(&trace, |spec| {
+        spec.machine = "table2".to_string();
+        spec.overrides = vec!["ssd.dram=4MiB".to_string()];
+    });
+    let said = ["ssd.dram (4MiB)", "set ssd.log.size", "(512KiB)"];
+    assert_says(&text, &said);
 }

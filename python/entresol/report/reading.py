@@ -27,6 +27,7 @@ def paragraph(panel: Panel) -> str:
         _mechanisms(panel, best),
         _access(panel, best),
         _bound(panel, best),
+        _bottlenecks(panel, best),
         _writes(panel, best),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
@@ -148,6 +149,12 @@ def _bound(panel: Panel, best: Run) -> str:
     if best is not panel.reference:
         text += f" and {quantity.percent(after)} on {escape(best.design)}"
     return text + "."
+
+
+def _bottlenecks(panel: Panel, best: Run) -> str:
+    shown = [run for run in dict.fromkeys((panel.reference, best)) if run.bottleneck]
+    words = [f"{escape(run.design)}: {escape(run.bottleneck)}" for run in shown]
+    return f"What most of the time goes to: {'; '.join(words)}." if words else ""
 
 
 def _writes(panel: Panel, best: Run) -> str:

@@ -34,8 +34,11 @@ use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{ByteAddr, Bytes, Picos};
 
-/// Blocks that are made to read as zeroes at a time.
-const FRESH_AT_A_TIME: u32 = 16;
+/// Blocks that are made to read as zeroes at a time: few where little is free, since not every
+/// request can be served from them.
+const FRESH_AT_A_TIME: core::ops::RangeInclusive<u32> = 16..=64;
+/// Of what is free, so small a part in between.
+const FRESH_SHARE: u32 = 256;
 
 /// Blocks that contents and names leave for what says where contents are.
 pub(crate) const MARGIN: u32 = 24;
@@ -299,7 +302,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 let can = state.space.free().saturating_sub(kept);
                 match can {
                     0 => None,
-                    can => state.space.take_run(None, 0, FRESH_AT_A_TIME.min(can)),
+                    can => {
+                        let (few, many) = FRESH_AT_A_TIME.into_inner();
+                        let count = (can / FRESH_SHARE).clamp(few, many).min(can);
+                        state.space.take_run(None, 0, count)
+                    }
                 }
             };
             if let Some(run) = run {

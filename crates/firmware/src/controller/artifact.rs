@@ -30,7 +30,7 @@ impl<I: LogIndex> Controller<I> {
 
     /// As [`Controller::drain_log`] for SkyByte's artifact, which drains what another run has left,
     /// with that run's data cache: of the pages `at_hand`, in ascending order, no older copy is
-    /// read from flash. If that is all that is logged, each program passes a die.
+    /// read from flash, and each of their programs passes a die.
     pub fn drain_log_at_hand<P: Platform>(
         &mut self,
         now: Time,
@@ -44,9 +44,43 @@ impl<I: LogIndex> Controller<I> {
         self.settle(now, platform);
     }
 
-    /// Whether a page is in the data cache.
-    pub fn has_cached(&self, lpa: Lpa) -> bool {
+    /// Whether compaction of all that is logged would read nothing of the page: it is in the data
+    /// cache, or every line of it is logged.
+    pub fn compacts_without_read(&self, lpa: Lpa) -> bool {
+        let mut lines = self.constants.all_lines.iter();
         self.cache.find_resident(lpa).is_some()
+            || lines.all(|line| self.find_in_log(lpa, line).is_some())
+    }
+
+    /// The device's page that a line is of.
+    pub fn page_of(&self, line: LineAddr) -> Lpa {
+        self.split(line).0
+    }
+
+    /// Whether the page of a line is in the data cache.
+    pub fn has_cached(&self, line: LineAddr) -> bool {
+        self.cache.find_resident(self.split(line).0).is_some()
+    }
+
+    /// Whether the log serves a request of a line without its page.
+    pub fn is_served_by_log(&self, line: LineAddr, op: RequestOp) -> bool {
+        let (lpa, in_page) = self.split(line);
+        self.has_log() && op == RequestOp::Write || self.find_in_log(lpa, in_page).is_some()
+    }
+
+    /// The page has not come yet, so what was counted of it are no hits. Where all accesses count,
+    /// they are counted.
+    pub fn forget_hits(&mut self, lpa: Lpa) {
+        if self.hot_pages.counts_hits()
+            && let Some(frame) = self.cache.find(lpa)
+        {
+            self.cache.cool(frame);
+        }
+    }
+
+    /// No page in the data cache has been accessed so far, as far as promotion goes.
+    pub fn forget_accesses(&mut self) {
+        self.cache.forget_accesses();
     }
 
     /// As [`Controller::on_promotion_done`] for a host that takes no notice of newer bytes

@@ -99,10 +99,11 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         let lpa = self.back_end.page_of(buffer);
-        let log = self.log.as_ref().expect("only a log is compacted");
+        let log = self.log.as_mut().expect("only a log is compacted");
         if !log.has_sealed(lpa) {
             return self.give_up_page(at, buffer, platform);
         }
+        log.begin_to_collect(lpa);
         let taken = log.mask_to_compact(lpa);
         if let Some(frame) = self.cache.find_resident(lpa) {
             self.stats.compacted_cached_pages += 1;
@@ -137,19 +138,21 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         let lpa = self.back_end.page_of(buffer);
-        let log = self.log.as_ref().expect("only a log is compacted");
+        let log = self.log.as_mut().expect("only a log is compacted");
         if !log.has_sealed(lpa) {
             return self.give_up_page(now, buffer, platform);
         }
+        log.begin_to_collect(lpa);
         let page = (lpa, log.mask_to_compact(lpa));
         self.merge(now, page, PagePlace::Register(tag), buffer, platform);
     }
 
     /// The page went to the host or was given up meanwhile: nothing is left to program.
     fn give_up_page<P: Platform>(&mut self, now: Time, buffer: BufferId, platform: &mut P) {
+        let lpa = self.back_end.page_of(buffer);
         self.back_end.release_buffer(buffer);
         if let Some(log) = self.log.as_mut() {
-            log.give_up_page();
+            log.give_up_page(lpa);
         }
         self.turn_log(now, platform);
         self.resume_misses(now, platform);
@@ -194,7 +197,7 @@ impl<I: LogIndex> Controller<I> {
         if self.log.as_ref().map(Log::mode) == Some(LogMode::Halves) {
             self.merge_into_fetch(lpa, platform);
             let log = self.log.as_mut().expect("only a log is compacted");
-            log.drop_sealed_page(lpa, platform);
+            log.drop_compacted_page(lpa, platform);
         }
         let log = self.log.as_mut().expect("only a log is compacted");
         log.end_page(&mut self.stats);

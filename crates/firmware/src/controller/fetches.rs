@@ -122,7 +122,7 @@ impl<I: LogIndex> Controller<I> {
     /// Programs the page in a buffer, which now holds its newest bytes.
     pub(super) fn submit<P: Platform>(&mut self, at: Time, buffer: BufferId, platform: &mut P) {
         let log = self.log.as_ref();
-        let passes_die = |lpa| log.is_some_and(|log| log.passes_die(lpa));
+        let passes_die = |lpa| log.is_some_and(|log| log.is_at_hand(lpa));
         self.back_end.submit(at, buffer, passes_die, platform);
     }
 

@@ -4,6 +4,7 @@
 use super::Log;
 use crate::config::LogMode;
 use crate::durable::{Record, WriteOrder};
+use crate::flight_map::{FlightMap, Leaves};
 use crate::log_index::{IndexCursor, LogIndex};
 use crate::platform::Platform;
 use crate::policies::at_hand::AtHand;
@@ -21,6 +22,8 @@ pub(super) struct Compaction {
     batch_pages: u32,
     /// Pages that may be in flight at one time.
     batch: u32,
+    /// Of pages in flight that lines of the active half go with: the slots before this one.
+    merged: FlightMap<Lpa, LogSlot>,
 }
 
 impl Compaction {
@@ -31,15 +34,15 @@ impl Compaction {
             in_flight: 0,
             batch_pages: 0,
             batch,
+            merged: FlightMap::new(),
         }
     }
 
     /// A half has been sealed.
     pub(super) fn begin(&mut self, now: Time) {
-        *self = Self {
-            started: now,
-            ..Self::new(self.batch)
-        };
+        self.cursor = IndexCursor::default();
+        self.started = now;
+        (self.in_flight, self.batch_pages) = (0, 0);
     }
 
     pub(super) fn pages_in_flight(&self) -> u32 {
@@ -108,16 +111,16 @@ impl<I: LogIndex> Log<I> {
         self.compaction.pages_in_flight()
     }
 
-    /// Everything that is logged now is to go to flash, full or not.
+    /// Everything that is logged now is to go to flash, full or not: each page once.
     pub(crate) fn drain(&mut self) {
         self.at_hand = AtHand::default();
         self.lines.drain();
+        self.lines.merge_halves();
     }
 
     /// As [`Log::drain`]; of the pages `at_hand`, in ascending order, no older copy is needed.
     pub(crate) fn drain_at_hand(&mut self, at_hand: Vec<Lpa>) {
-        let logged = self.lines.lines().into_iter().map(|(lpa, _)| lpa);
-        self.at_hand = AtHand::new(at_hand, logged);
+        self.at_hand = AtHand::new(at_hand);
         self.lines.drain();
     }
 
@@ -158,6 +161,10 @@ impl<I: LogIndex> Log<I> {
             return;
         }
         self.lines.release_sealed();
+        if !self.lines.is_draining() {
+            // What was to be drained is.
+            self.at_hand = AtHand::default();
+        }
         if let Some(transactions) = self.transactions.as_mut() {
             transactions.release(platform);
         }
@@ -175,7 +182,8 @@ impl<I: LogIndex> Log<I> {
     }
 
     /// A page that was taken up went to the host or was given up meanwhile.
-    pub(crate) fn give_up_page(&mut self) {
+    pub(crate) fn give_up_page(&mut self, lpa: Lpa) {
+        self.compaction.merged.change_any(lpa, |_| Leaves::Yes);
         self.compaction.give_up_page();
     }
 
@@ -184,32 +192,41 @@ impl<I: LogIndex> Log<I> {
         self.lines.sealed_lines(lpa).next().is_some()
     }
 
+    /// A page of the sealed half is about to be collected: whether newer lines of the active half
+    /// go with it is decided now. Which of them are gone when it is on flash, their slots tell.
+    /// None go where one is open: its transaction may go back to the one before.
+    pub(crate) fn begin_to_collect(&mut self, lpa: Lpa) {
+        if self.lines.is_merging() && !self.has_open(lpa) {
+            *self.compaction.merged.entry(lpa) = self.lines.next_slot();
+        }
+    }
+
+    /// Where the lines of the active half end that go with the page.
+    fn merged_before(&self, lpa: Lpa) -> Option<LogSlot> {
+        match self.lines.is_ring() {
+            true => Some(self.lines.next_slot()),
+            false => self.compaction.merged.get(lpa).copied(),
+        }
+    }
+
     /// The lines that compaction of a page takes.
     pub(crate) fn lines_to_compact(
         &self,
         lpa: Lpa,
     ) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        self.lines.lines_to_compact(lpa)
+        let before = self.merged_before(lpa);
+        self.lines.lines_to_compact(lpa, before)
     }
 
     /// Which lines these are.
     pub(crate) fn mask_to_compact(&self, lpa: Lpa) -> LineMask {
-        self.lines
-            .lines_to_compact(lpa)
-            .map(|(line, _)| line)
-            .collect()
+        self.lines_to_compact(lpa).map(|(line, _)| line).collect()
     }
 
-    /// Whether compaction of a page needs no older copy of it.
+    /// Whether compaction of a page needs no older copy of it. Its program goes past a die then.
     #[inline]
     pub(crate) fn is_at_hand(&self, lpa: Lpa) -> bool {
         self.at_hand.has(lpa)
-    }
-
-    /// Whether the program of a page that is compacted goes past a die.
-    #[inline]
-    pub(crate) fn passes_die(&self, lpa: Lpa) -> bool {
-        self.at_hand.passes_die(lpa)
     }
 
     /// When the lines of a page that is compacted leave the log.
@@ -221,12 +238,25 @@ impl<I: LogIndex> Log<I> {
         }
     }
 
-    /// A page of the sealed half is on flash: its lines leave the half.
-    pub(crate) fn drop_sealed_page<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+    /// A page of the sealed half is on flash: its lines leave the half, and then those of the
+    /// active half that went with it. The older ones go first, so that no cut brings them back.
+    pub(crate) fn drop_compacted_page<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
         for (_, slot) in self.lines.sealed_lines(lpa) {
             platform.record(Record::Dropped(slot));
         }
         self.lines.drop_sealed_page(lpa);
+        let merged = self.merged_before(lpa);
+        if merged.is_none() {
+            return;
+        }
+        let gone = self.mask_to_compact(lpa);
+        for (_, slot) in self.lines.lines_to_compact(lpa, merged) {
+            platform.record(Record::Dropped(slot));
+        }
+        for line in gone.iter() {
+            self.lines.drop_active_line(lpa, line);
+        }
+        self.compaction.merged.change(lpa, |_| Leaves::Yes);
     }
 
     /// A page that was taken up is on flash and its lines have left.

@@ -43,6 +43,11 @@ impl HotPages {
         }
     }
 
+    /// Whether only hits of the data cache count.
+    pub(crate) fn counts_hits(&self) -> bool {
+        self.counts == PromotionCounts::CacheHits
+    }
+
     /// Notes an offer; says whether the host has none of the page.
     pub(crate) fn offer(&mut self, lpa: Lpa) -> bool {
         let is_new = !self.offered.contains(&lpa);

@@ -20,6 +20,8 @@ use units::{CoreId, LineAddr, LineInPage, PageSize, Picos, RequestId, Stream, Ti
 
 /// Requests that may be outstanding together.
 const REQUESTS: usize = 48;
+/// At one timer in so many the log is drained instead.
+const DRAINED_EVERY: u64 = 32;
 /// Pages in host DRAM or on their way there.
 const HOST_PAGES: usize = 6;
 
@@ -159,9 +161,13 @@ impl<I: LogIndex> Lab<I> {
         } else if is_drawn(mix.transactions) {
             self.access_transaction()
         } else {
-            // One choice beyond the dies: the oldest timer rings.
+            // One choice beyond the dies: the oldest timer rings. Rarely, the log is drained.
             let choice = self.random.below(self.die_count as u64 + 1) as usize;
-            if choice == self.die_count {
+            if choice == self.die_count && self.random.below(DRAINED_EVERY) == 0 {
+                self.controller.drain_log(self.now, &mut self.bench);
+                self.take_answers();
+                true
+            } else if choice == self.die_count {
                 self.ring_oldest()
             } else {
                 let tag = self.bench.finish_oldest(choice);

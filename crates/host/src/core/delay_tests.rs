@@ -4,8 +4,8 @@
 use super::testing::*;
 use super::*;
 use crate::config::StorePolicy;
-use crate::port::Squash;
-use trace::Inst;
+use crate::port::{Squash, Step};
+use trace::{Inst, OpClass};
 
 type Piece = (
     Inst,
@@ -204,6 +204,33 @@ fn what_a_store_computes_is_there_before_its_line() {
     cycles(&mut ready(&config), &mut source, &mut memory);
     let asked: Vec<u64> = memory.reads.iter().map(|read| read.0).collect();
     assert_eq!(asked[1] - asked[0], 1, "{asked:?}");
+}
+
+/// `mul r1` is done in cycle 4; `add r1, [r2]` needs r1 for its sum, and r2 for its load.
+#[test]
+fn a_load_waits_for_its_address_or_for_all_that_is_read() {
+    use crate::config::LoadOperands;
+    let multiply = Inst::new(OpClass::IntMul, 0, 4).writing(&[reg(1)]);
+    let sum = add(1, &[1]).addressing(&[reg(2)]).with_memory(true, false);
+    let insts = [multiply, sum];
+    let steps = vec![step(0, None, None), step(1, at(0), None)];
+    let issue = |load_operands, rest: &[Step]| {
+        let config = CpuConfig {
+            load_operands,
+            ..config()
+        };
+        let steps = [&steps, rest].concat();
+        let mut source = Script::new(&insts, steps).for_cores(&insts, &config);
+        let mut memory = Memory::new(1000);
+        cycles(&mut ready(&config), &mut source, &mut memory);
+        memory.reads.last().expect("the load has missed").0
+    };
+    assert_eq!(issue(LoadOperands::Address, &[]), 1 + 14);
+    assert_eq!(issue(LoadOperands::All, &[]), 4 + 14);
+    // A second one finds the first parked: its own sum is known a cycle after the first line.
+    let second = [step(1, at(4096), None)];
+    assert_eq!(issue(LoadOperands::Address, &second), 1 + 14);
+    assert_eq!(issue(LoadOperands::All, &second), 4 + 14 + 1000 + 1 + 14);
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl Core {
         let floor = at + 1;
         let mut since = floor;
         let mut ready = floor.max(self.window.data_ready(op));
-        let mut address = floor.max(self.window.address_ready(op));
+        let mut address = floor.max(self.window.address_ready(op, ready));
         if let Some(schedulers) = &mut self.schedulers {
             let (memory, execution, turns) = schedulers.enter(step, op, floor);
             if turns != 0 {

@@ -83,7 +83,7 @@ impl Core {
         let floor = at + 1;
         let ready = floor
             .max(self.window.data_ready(op))
-            .max(self.window.address_ready(op));
+            .max(self.window.address_ready(op, 0));
         let step = Step {
             load: None,
             store: step.load,

@@ -1,7 +1,8 @@
 //! Synthetic instructions and a memory of fixed latency, for tests.
 
 use crate::config::{
-    BranchStart, BranchTargets, CodeFetch, CpuConfig, L2Victims, MemoryIssue, StorePolicy,
+    BranchStart, BranchTargets, CodeFetch, CpuConfig, L2Victims, LoadOperands, MemoryIssue,
+    StorePolicy,
 };
 use crate::core::Core;
 use crate::pages::MappedPage;
@@ -65,6 +66,7 @@ pub(crate) fn config() -> CpuConfig {
         page_size: MappedPage::Kib4,
         stores: StorePolicy::Posted,
         memory_issue: MemoryIssue::OutOfOrder,
+        load_operands: LoadOperands::Address,
         branch_targets: BranchTargets::Predicted,
         l2_victims: L2Victims::Written,
         l2_tlb_latency: Cycles::new(7),

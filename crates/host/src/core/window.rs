@@ -99,6 +99,15 @@ impl Parked {
             links: [NIL; LINKS as usize],
         }
     }
+    /// Whether the address of its load waits for the source with this link.
+    #[inline]
+    fn addresses_by(&self, link: u16) -> bool {
+        let first = match self.op.is(Op::LOADS_LAST) {
+            true => 0,
+            false => FIRST_ADDRESS_LINK,
+        };
+        (first..FORWARD_LINK).contains(&link)
+    }
 }
 
 /// Places of the rings: at least the largest `cpu.rob`. Fixed, so that no access needs a check.
@@ -152,12 +161,17 @@ impl Window {
         let [a, b, c, d] = op.reads;
         reg(a).max(reg(b)).max(reg(c).max(reg(d)))
     }
-    /// When the address sources of `op` are there, or at least [`PENDING`].
+    /// When the address sources of `op`, whose data sources are there at `data`, are there, or at
+    /// least [`PENDING`].
     #[inline]
-    pub(crate) fn address_ready(&self, op: &Op) -> u64 {
+    pub(crate) fn address_ready(&self, op: &Op, data: u64) -> u64 {
         let reg = |number: u8| self.regs[usize::from(number)];
         let [a, b, c] = op.address;
-        reg(a).max(reg(b)).max(reg(c))
+        let address = reg(a).max(reg(b)).max(reg(c));
+        match op.is(Op::LOADS_LAST) {
+            true => address.max(data),
+            false => address,
+        }
     }
     /// Sets what `op` writes to `value`.
     #[inline]
@@ -172,7 +186,7 @@ impl Window {
         let sources = piece.op.reads.into_iter().chain(piece.op.address);
         for (link, number) in (0..).zip(sources) {
             let ready = self.regs[usize::from(number)];
-            let is_address = loads && link >= FIRST_ADDRESS_LINK;
+            let is_address = loads && piece.addresses_by(link);
             if ready < PENDING {
                 let known = if is_address {
                     &mut piece.ready_address
@@ -221,7 +235,7 @@ impl Window {
             let (waiter, link) = (usize::from(at / LINKS), at % LINKS);
             let piece = &mut self.parked[waiter];
             at = piece.links[usize::from(link)];
-            let is_address = piece.phase == Phase::Address && (4..7).contains(&link);
+            let is_address = piece.phase == Phase::Address && piece.addresses_by(link);
             let is_ready = if is_address {
                 piece.ready_address = piece.ready_address.max(done);
                 piece.waits_address -= 1;
@@ -258,7 +272,7 @@ impl Window {
             let next = piece.links[usize::from(link)];
             if link == FORWARD_LINK {
                 piece.links[usize::from(link)] = std::mem::replace(&mut kept, at);
-            } else if piece.phase == Phase::Address && link >= FIRST_ADDRESS_LINK {
+            } else if piece.phase == Phase::Address && piece.addresses_by(link) {
                 piece.ready_address = piece.ready_address.max(done);
                 piece.waits_address -= 1;
                 if piece.waits_address == 0 {

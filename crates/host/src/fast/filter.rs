@@ -384,6 +384,9 @@ impl Filter {
             Some(load) => {
                 let mut loaded = Origin::at(at + 1);
                 self.join_registers(&mut loaded, &op.address);
+                if op.is(Op::LOADS_LAST) {
+                    self.join_registers(&mut loaded, &op.reads);
+                }
                 let issue = self.calendar.book(Port::Load, loaded.ready);
                 loaded.delay_to(issue, 0);
                 self.load(load, &mut loaded);

@@ -10,7 +10,7 @@ units::parameters! {
         seed: u64, "any", "our choice: 1";
         /// First part of each thread's instructions, executed functionally to warm caches, TLBs,
         /// branch predictors, device DRAM, write log and host pages before measurement starts.
-        warmup: Ratio, "0% up to 90%", "decision D5; SkyByte §VI-A warms with the traces";
+        warmup: Ratio, "0% to below 100%", "decision D5; SkyByte §VI-A warms with the traces";
         /// Whether caches, TLBs and branch predictors are warm when measurement starts. If not,
         /// they are emptied after warm-up, and dirty lines are lost; device and host pages stay
         /// warm.
@@ -18,6 +18,16 @@ units::parameters! {
         /// Which loads and stores of warm-up reach device and host DRAM: those that miss the CPU's
         /// caches (`misses`), or all, past the caches, which stay cold (`all`).
         warm_accesses: WarmAccesses, "misses or all", "decision D5 (misses); SkyByte's artifact: all";
+        /// Whether the accesses that warm-up has counted of each page in the device's DRAM, by which
+        /// pages are offered to the host, count on (`kept`) or are forgotten when measurement starts
+        /// (`forgotten`).
+        warm_counts: WarmCounts, "kept or forgotten",
+            "decision D5 (kept); SkyByte's artifact: forgotten, its snapshot has pages only";
+        /// How many accesses of a thread may wait for flash in warm-up before the thread waits. An
+        /// instruction then takes a cycle and flash its time, a page is on its way until it has
+        /// come, and an access to a page on its way is no hit of the cache. 0: nothing takes time in
+        /// warm-up, and a page is there at once.
+        warm_waits: u32, "0 to 1024", "decision D5 (0); SkyByte's artifact: 64";
         /// Whether what the measured run leaves in the write log is brought to flash from its start
         /// on, and counted; what warm-up has left goes to flash before, uncounted. If not, what
         /// warm-up has left stays in the log.
@@ -35,11 +45,29 @@ pub enum WarmAccesses {
     All,
 }
 
+/// What becomes of the accesses that warm-up has counted of each page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarmCounts {
+    /// They count on.
+    Kept,
+    /// They are forgotten when measurement starts.
+    Forgotten,
+}
+
 impl RunConfig {
     /// Range problems, as sentences.
     pub fn validate(&self) -> Vec<String> {
-        if Ratio::percent(90).is_exceeded_by(self.warmup.numerator(), self.warmup.denominator()) {
-            return vec![format!("run.warmup = {} is more than 90%", self.warmup)];
+        // Less than all of a thread leaves it an instruction that is measured.
+        if self.warmup.numerator() >= self.warmup.denominator() {
+            return vec![format!(
+                "run.warmup = {} leaves nothing to measure; it must be below 100%",
+                self.warmup
+            )];
+        }
+        if self.warm_waits > 1024 {
+            let waits = self.warm_waits;
+            return vec![format!("run.warm_waits {waits} is not between 0 and 1024")];
         }
         Vec::new()
     }

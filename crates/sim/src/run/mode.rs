@@ -130,5 +130,6 @@ fn obstacles(run: &Prepared) -> Vec<(bool, &'static str)> {
             warm.warm_accesses != WarmAccesses::Misses,
             "run.warm_accesses = all",
         ),
+        (warm.warm_waits > 0, "run.warm_waits above 0"),
     ]
 }

@@ -1,5 +1,6 @@
 //! What warm-up runs on: a platform and a fabric where nothing takes time.
 
+use super::WarmFlash;
 use crate::fabric::promotion::hand_over;
 use crate::fabric::{Fabric, device_line};
 use firmware::{
@@ -26,6 +27,8 @@ pub(super) struct InstantPlatform {
     pub(super) reads: u64,
     /// Hint faults that are to be served.
     faults: VecDeque<(CoreId, Lpa)>,
+    /// When pages would come, if that is of interest.
+    pub(super) flash: Option<WarmFlash>,
 }
 
 impl Platform for InstantPlatform {
@@ -41,6 +44,9 @@ impl Platform for InstantPlatform {
 
     fn nand(&mut self, _at: Time, command: NandCommand) {
         self.reads += u64::from(matches!(command.op, NandOp::Read { .. }));
+        if let Some(flash) = &mut self.flash {
+            flash.take(command);
+        }
         self.nand.push_back(command.tag);
     }
     fn respond(&mut self, _response: Response) {}
@@ -52,7 +58,31 @@ impl Platform for InstantPlatform {
     }
 }
 
+/// A request, as it was when it was made.
+struct Asked {
+    lpa: Lpa,
+    is_cached: bool,
+    /// No page is needed.
+    is_by_log: bool,
+    is_waited_for: bool,
+}
+
 impl InstantPlatform {
+    /// To the firmware the page is there; in the time of the flash it may be on its way.
+    fn wait_for(&mut self, asked: Asked, controller: &mut Controller) {
+        let Some(flash) = &mut self.flash else {
+            return;
+        };
+        if !asked.is_cached && !asked.is_by_log {
+            flash.missed(asked.lpa);
+        }
+        if flash.awaits(asked.lpa) {
+            controller.forget_hits(asked.lpa);
+            if asked.is_waited_for && !asked.is_by_log {
+                flash.wait_for(asked.lpa);
+            }
+        }
+    }
     /// Lets the firmware finish everything it has begun.
     fn settle(&mut self, controller: &mut Controller) {
         loop {
@@ -87,10 +117,22 @@ impl WarmFabric<'_> {
             line,
             source,
         };
-        device
-            .controller
-            .on_request(Time::ZERO, request, self.platform);
-        self.platform.settle(&mut device.controller);
+        let controller = &mut device.controller;
+        let timed = self.platform.flash.as_mut();
+        let asked = timed.map(|flash| {
+            flash.begin();
+            Asked {
+                lpa: controller.page_of(line),
+                is_cached: controller.has_cached(line),
+                is_by_log: controller.is_served_by_log(line, op),
+                is_waited_for: source.is_some(),
+            }
+        });
+        controller.on_request(Time::ZERO, request, self.platform);
+        self.platform.settle(controller);
+        if let Some(asked) = asked {
+            self.platform.wait_for(asked, controller);
+        }
     }
 
     /// A load or store that no cache is asked for.

@@ -1,7 +1,7 @@
 //! The switches of the cores and their caches.
 
 use super::lab::{CYCLE, HIT, Lab, MISS, ORDERED, added, counts, one_thread, saved};
-use crate::common::{LINE, PAGE, Program};
+use crate::common::{DATA, LINE, PAGE, Program};
 use cxl::MessageClass;
 use trace::{Inst, OpClass, Reg, TraceFile};
 use units::{Lpa, ThreadId};
@@ -113,6 +113,28 @@ fn known_targets(lab: &Lab) {
     let both = lab.both(&trace, "base-cssd", &[]);
     assert_eq!(counts(&both, "cores/mispredicts"), (10, 0));
     assert_eq!(saved(&both), CYCLE * (170 - 4));
+}
+
+/// `add r1, [page]` of three pages. In the paper the three loads go at once, two in the first cycle
+/// and one in the next, and the additions follow the first line, a cycle each. In the artifact a
+/// load waits for the addition before it.
+pub fn loads_wait_for_all_sources(lab: &Lab) {
+    let trace = one_thread(|program, thread| {
+        let sum = Reg::general(1);
+        let adds = Inst::new(OpClass::IntAlu, 0, 4)
+            .addressing(&[Reg::general(4)])
+            .reading(&[sum])
+            .writing(&[sum])
+            .with_memory(true, false);
+        let adds = program.writer.define(adds);
+        for page in 0..3 {
+            let load = Some((DATA + page * PAGE, 8));
+            program.writer.execute(thread, adds, load, None);
+        }
+    });
+    let both = lab.both(&trace, "base-cssd", &[]);
+    assert_eq!(counts(&both, "flash/read_pages"), (3, 3));
+    assert_eq!(added(&both), MISS * 2);
 }
 
 /// Cycles by which a load that leaves the core takes longer: 3 + 7 + 395 + 225 instead of

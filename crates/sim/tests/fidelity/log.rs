@@ -3,7 +3,7 @@
 use super::lab::{BIG_CACHES, Lab, ORDERED, added, counts, nanos, one_thread, saved};
 use crate::common::{LINE, PAGE, Program};
 use trace::TraceFile;
-use units::Picos;
+use units::{Lpa, Picos};
 
 /// A store that waits for its line, which the log takes: 13.5 ns in the core, 40 ns link, 72 ns
 /// lookup, 46 ns DRAM, and the cycle in which the next one begins.
@@ -92,6 +92,31 @@ pub fn warmup_residue_counted(lab: &Lab) {
     let both = lab.both(&trace, "skybyte-w", &settings(&["run.warmup=0%"]));
     assert_eq!(counts(&both, "flash/host_program_pages"), (0, 1));
     assert_eq!(counts(&both, "flash/coalescing_read_pages"), (0, 0));
+
+    // Pages 0 and 2 are cached, page 1 is not: it is read and programmed first, and each of the
+    // others passes one of eight channels.
+    let trace = one_thread(|program, thread| {
+        program.chase(thread, LINE);
+        program.chase(thread, 2 * PAGE + LINE);
+        (0..3).for_each(|page| program.store(thread, page * PAGE));
+        program.alu(thread, 500_000);
+    });
+    let eight = [
+        "run.warmup=0%",
+        "ssd.compaction.batch=1",
+        "nand.channels=8",
+        "nand.chips_per_channel=1",
+        "nand.dies_per_chip=1",
+        "nand.t_prog=1us",
+    ];
+    let [_, run] = lab.both(&trace, "skybyte-w", &settings(&eight));
+    assert_eq!(run.stat("flash/coalescing_read_pages"), 1);
+    let [zero, one, two] = [0, 1, 2].map(|page| {
+        let die = run.controller().die_of(Lpa::new(page));
+        die.expect("the page is on flash").index()
+    });
+    let passed = [zero + 8 - one, two + 8 - zero].map(|dies| dies % 8);
+    assert_eq!(passed, [2, 2]);
 }
 
 /// Two frames. Warm-up loads pages 0 and 1 and the line of page 0 again, which its cache has: of

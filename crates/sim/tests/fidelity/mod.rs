@@ -38,8 +38,9 @@ scenarios! {
         exact_delay_estimate, program_80us, erase_853us, no_preconditioning;
     log: log_entries_72_bytes, log_seven_eighths, single_ring_log, compaction_free_of_charge,
         warmup_residue_counted, warmup_past_caches, no_log_merge_on_fill;
-    device: constant_device_latencies, link_without_bandwidth, promotion_on_7th_hit;
-    core: macsim_core, macsim_caches, no_tlb, l2_victims_lost, write_back_echo,
+    device: constant_device_latencies, link_without_bandwidth, promotion_on_7th_hit,
+        warmup_counts_forgotten, warmup_waits_for_flash;
+    core: macsim_core, loads_wait_for_all_sources, macsim_caches, no_tlb, l2_victims_lost, write_back_echo,
         store_misses_are_writes, cold_cpu_caches;
     switching: switch_cost_1300ns, round_robin, no_time_slices, threads_wait_on_core,
         lowest_core_first, switch_at_response, delayed_lines_delivered, squashed_work_goes_on, stores_switch,

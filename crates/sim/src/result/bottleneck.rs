@@ -1,0 +1,194 @@
+//! What most of a run's core time goes to, with the numbers that show it.
+
+use super::{View, milli};
+use crate::config::MemoryKind;
+use host::SimulatedThread;
+use nand::Kind;
+use serde_json::{Value, json};
+use units::Picos;
+
+/// A part of the core time.
+struct Part {
+    what: &'static str,
+    time: Picos,
+    evidence: String,
+}
+
+impl<S: SimulatedThread> View<'_, S> {
+    /// The largest part of the time of all cores: its name, its share in thousandths, and what shows
+    /// it. What is bound by memory is divided as the average access is (SkyByte §VI-D).
+    pub(super) fn bottleneck(&self) -> Value {
+        let cores = u64::from(self.config.cpu.cores);
+        let whole = self.end.as_picos().saturating_mul(cores);
+        let mut parts = self.memory_parts();
+        parts.extend(self.core_parts());
+        // Of equal parts the first, which is nearest to memory.
+        let largest = parts.into_iter().rev().max_by_key(|part| part.time);
+        let Some(part) = largest.filter(|part| part.time > Picos::ZERO) else {
+            return Value::Null;
+        };
+        json!({
+            "what": part.what,
+            "share_milli": milli(part.time.get(), whole),
+            "evidence": part.evidence,
+        })
+    }
+
+    /// How much of the measured time `busy` is, over so many equal resources.
+    fn busy(&self, busy: Picos, count: u32) -> String {
+        let whole = self.end.as_picos().saturating_mul(u64::from(count));
+        percent(busy.get(), whole)
+    }
+
+    fn memory_parts(&self) -> Vec<Part> {
+        let (memory, _) = self.active();
+        let stats = &self.simulation.fabric.stats;
+        let device = &stats.device;
+        let times = [
+            ("flash", device.flash, self.of_flash()),
+            ("device DRAM", device.dram, self.of_device_dram()),
+            ("room on the device", device.stall, self.of_room()),
+            ("write credits", stats.credit_wait, self.of_room()),
+            ("the link", stats.link, self.of_link()),
+            ("index lookup", device.index, self.of_link()),
+            (
+                "the way between sockets",
+                stats.inter_socket,
+                self.of_link(),
+            ),
+            ("host DRAM", stats.host_dram, self.of_misses()),
+        ];
+        let total: u64 = times.iter().map(|(_, time, _)| time.get()).sum();
+        let share = |time: Picos| {
+            let part = u128::from(memory.get()) * u128::from(time.get());
+            Picos::new((part / u128::from(total.max(1))) as u64)
+        };
+        times
+            .into_iter()
+            .map(|(what, time, evidence)| Part {
+                what,
+                time: share(time),
+                evidence,
+            })
+            .collect()
+    }
+
+    fn core_parts(&self) -> Vec<Part> {
+        let (memory, active) = self.active();
+        let charged = self.simulation.charged;
+        let migration = charged.work + charged.shootdowns;
+        let compute = active.saturating_sub(memory);
+        let (switching, idle) = self.off_thread();
+        let switches = &self.simulation.switches;
+        let placement = self.simulation.fabric.placement.stats();
+        let moved = placement.promotions + placement.demotions + placement.drops;
+        let threads = self.simulation.host_threads.iter();
+        let present = threads.filter(|thread| thread.is_present).count();
+        vec![
+            Part {
+                what: "page migration",
+                time: migration.min(compute),
+                evidence: format!(
+                    "{moved} pages moved; shootdowns took {} of it from all cores",
+                    percent(charged.shootdowns.get(), migration.get())
+                ),
+            },
+            Part {
+                what: "thread switches",
+                time: switching,
+                evidence: format!(
+                    "{} coordinated switches, {} of threads that came back too early",
+                    switches.long_delay, switches.retries
+                ),
+            },
+            Part {
+                what: "computing",
+                time: compute.saturating_sub(migration),
+                evidence: format!("{} instructions", self.totals.cores.executed()),
+            },
+            Part {
+                what: "idle cores",
+                time: idle,
+                evidence: format!("{present} threads on {} cores", self.config.cpu.cores),
+            },
+        ]
+    }
+
+    fn of_flash(&self) -> String {
+        let Some(device) = &self.simulation.fabric.device else {
+            return String::new();
+        };
+        let nand = &device.resources.nand;
+        let reads = nand.stats().of(Kind::Read);
+        let dies = nand.geometry().die_count();
+        let mean = Picos::new(reads.latency.get() / reads.completed.max(1));
+        format!(
+            "a read takes {mean}, of it {} behind other work of its die; dies busy {}{}",
+            percent(reads.wait.get(), reads.latency.get()),
+            self.busy(nand.stats().die_busy, dies),
+            self.of_misses_if_short()
+        )
+    }
+
+    fn of_device_dram(&self) -> String {
+        let Some(device) = &self.simulation.fabric.device else {
+            return String::new();
+        };
+        let dram = device.resources.dram.stats();
+        let channels = self.config.ssd_dram.channels;
+        format!(
+            "its buses are busy {}; lines waited {} of it for banks and buses{}",
+            self.busy(dram.busy, channels),
+            percent(
+                dram.wait.get(),
+                dram.wait.get().saturating_add(dram.busy.get())
+            ),
+            self.of_misses_if_short()
+        )
+    }
+
+    fn of_room(&self) -> String {
+        let c = &self.totals.controller;
+        format!(
+            "the log filled {} times and was being compacted {} of the time, at most {} pages at \
+             once (ssd.compaction.batch)",
+            c.log_fills,
+            self.busy(c.compaction_time, 1),
+            self.config.ssd.compaction.batch
+        )
+    }
+
+    fn of_link(&self) -> String {
+        let link = self.simulation.fabric.link.stats();
+        format!(
+            "busy {} to the device and {} to the host",
+            self.busy(link.to_device.busy, 1),
+            self.busy(link.to_host.busy, 1)
+        )
+    }
+
+    fn of_misses(&self) -> String {
+        let c = &self.totals.cores;
+        format!(
+            "{} of the misses of L1D found every MSHR taken",
+            percent(c.mshr_waits, c.l1d_misses)
+        )
+    }
+
+    /// That cores are short of MSHRs, if they are.
+    fn of_misses_if_short(&self) -> String {
+        let c = &self.totals.cores;
+        match c.mshr_waits * 10 > c.l1d_misses && self.config.design.memory == MemoryKind::Ssd {
+            true => format!("; {}", self.of_misses()),
+            false => String::new(),
+        }
+    }
+}
+
+/// A share as text: with a tenth of a percent below ten.
+fn percent(part: u64, whole: u64) -> String {
+    match milli(part, whole) {
+        small @ 0..100 => format!("{}.{} %", small / 10, small % 10),
+        milli => format!("{} %", (milli + 5) / 10),
+    }
+}
