@@ -1,7 +1,7 @@
 //! Data journaling: what it asks of a file system, what it writes, and what damage of it is.
 
 use bytefs::{
-    Caller, DataMode, FileSystem, FormatOptions, FsStats, Ino, MountError, MountOptions,
+    Caller, CpuCosts, DataMode, FileSystem, FormatOptions, FsStats, Ino, MountError, MountOptions,
     Personality, Timestamp, WriteOptions, check,
 };
 use device::config::Layer;
@@ -9,7 +9,7 @@ use device::{DeviceConfig, DeviceEngine, Pace};
 use port::{Acknowledge, Device};
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{ByteAddr, Bytes};
+use units::{ByteAddr, Bytes, Picos};
 use vtime::{Machine, VirtualClock, VirtualDevice};
 
 const CALLER: Caller = Caller {
@@ -26,25 +26,42 @@ const CLOSING: ByteAddr = ByteAddr::new(2 * PAGE as u64);
 type Drive = VirtualDevice<DeviceEngine>;
 type Fs = FileSystem<Drive, VirtualClock<DeviceEngine>>;
 
-fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
+fn machine(sets: &[&str]) -> Machine<DeviceEngine> {
     let sets = [
-        "nand.blocks_per_plane=64",
-        "ssd.dram=8MiB",
-        "ssd.log.size=1MiB",
+        &[
+            "nand.blocks_per_plane=64",
+            "ssd.dram=8MiB",
+            "ssd.log.size=1MiB",
+        ],
+        sets,
     ];
-    let layers = sets.map(|set| Layer::assignment(set).unwrap());
+    let layers: Vec<Layer> = sets
+        .concat()
+        .iter()
+        .map(|set| Layer::assignment(set).unwrap())
+        .collect();
     let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
-    let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
-    let mut machine = Machine::new(engine, 1);
+    Machine::new(DeviceEngine::in_memory(&config, Pace::None).unwrap(), 2)
+}
+
+fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
+    let mut machine = machine(&[]);
+    run(&mut machine, test);
+}
+
+fn run<T: 'static>(
+    machine: &mut Machine<DeviceEngine>,
+    test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) -> T + 'static,
+) -> T {
     let (device, clock) = (machine.device(), machine.clock());
-    let is_over = Rc::new(RefCell::new(false));
-    let over = Rc::clone(&is_over);
+    let result = Rc::new(RefCell::new(None));
+    let place = Rc::clone(&result);
     machine.spawn("test", async move {
-        test(device, clock).await;
-        *over.borrow_mut() = true;
+        let done = test(device, clock).await;
+        place.replace(Some(done));
     });
     machine.run().unwrap();
-    assert!(*is_over.borrow());
+    result.take().unwrap()
 }
 
 async fn format(device: &Drive, personality: Personality, journal: Option<Bytes>) {
@@ -140,6 +157,68 @@ fn what_overwrites_is_written_twice_and_nothing_else() {
         let fs = mount(&device, &clock, DataMode::Ordered).await.unwrap();
         assert!(fs.read(ino, 0, 3 * MIB, false).await.unwrap() == wanted);
         fs.unmount().await.unwrap();
+    });
+}
+
+/// The device maps units of four blocks. What overwrites a block of such a unit waits for an open
+/// transaction that has a line in it, so none of the next batch may be open meanwhile.
+#[test]
+fn batches_do_not_wait_for_each_other_where_the_device_maps_larger_units() {
+    const PAGES: usize = 32;
+    let mut machine = machine(&[
+        "nand.pages_per_block=64",
+        "nand.page_size=16KiB",
+        "ftl.mapping_unit=16KiB",
+        "device.block=4KiB",
+    ]);
+    let plain = WriteOptions::default();
+    let (fs, files) = run(&mut machine, async move |device, clock| {
+        format(&device, Personality::ByteFs, Some(Bytes::from_mib(1))).await;
+        // Time for the next batch between a commit and the writes behind it.
+        let costs = CpuCosts {
+            request: Picos::from_micros(1),
+            ..CpuCosts::default()
+        };
+        let options = MountOptions {
+            costs,
+            data: DataMode::Journal,
+            ..MountOptions::default()
+        };
+        let fs = Fs::mount(device, clock, options).await.unwrap();
+        let mut files = Vec::new();
+        for name in [b"foo", b"bar"] {
+            let made = fs.create(&CALLER, Ino::ROOT, name, 0o600).await;
+            files.push(made.unwrap().ino);
+        }
+        // Their blocks lie between each other's, so that many requests overwrite those of one.
+        for at in (0..PAGES).map(|page| page * PAGE) {
+            for ino in &files {
+                let page = [8; PAGE];
+                let done = fs.write(&CALLER, *ino, at as u64, &page, plain).await;
+                done.unwrap();
+                fs.fsync(*ino, false).await.unwrap();
+            }
+        }
+        (Rc::new(fs), files)
+    });
+    for (ino, size, rounds) in [(files[0], PAGES * PAGE, 20), (files[1], 64, 208)] {
+        let fs = Rc::clone(&fs);
+        machine.spawn(format!("writer of {size}"), async move {
+            for round in 0..rounds {
+                let bytes = vec![(round % 201) as u8; size];
+                fs.write(&CALLER, ino, 0, &bytes, plain).await.unwrap();
+                fs.fsync(ino, false).await.unwrap();
+            }
+        });
+    }
+    machine.run().unwrap();
+    run(&mut machine, async move |device, _| {
+        let read = fs.read(files[0], 0, PAGES * PAGE, false).await.unwrap();
+        assert!(read == [19; PAGES * PAGE]);
+        let read = fs.read(files[1], 0, PAGE, false).await.unwrap();
+        assert!(read == [vec![6; 64], vec![8; PAGE - 64]].concat());
+        fs.unmount().await.unwrap();
+        assert!(check(&device, false).await.unwrap().is_clean());
     });
 }
 

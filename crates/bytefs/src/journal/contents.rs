@@ -65,6 +65,11 @@ impl ContentRecords {
             .min(BLOCK / NUMBER)
     }
 
+    /// Whether the last batch that was sealed has a record.
+    pub fn counts(&self) -> bool {
+        self.counts
+    }
+
     fn part_blocks(&self) -> u32 {
         (self.area.len() as u32).saturating_sub(1) / PARTS
     }
