@@ -1,15 +1,22 @@
 //! Data journaling: what it asks of a file system, what it writes, and what damage of it is.
 
+use bytefs::layout::Superblock;
 use bytefs::{
-    Caller, DataMode, FileSystem, FormatOptions, FsStats, Ino, MountError, MountOptions,
+    Caller, CpuCosts, DataMode, FileSystem, FormatOptions, FsStats, Ino, MountError, MountOptions,
     Personality, Timestamp, WriteOptions, check,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
-use port::{Acknowledge, Device};
+use port::{
+    Acknowledge, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload,
+    Shape,
+};
 use std::cell::RefCell;
+use std::ops::Range;
+use std::pin::Pin;
 use std::rc::Rc;
-use units::{ByteAddr, Bytes};
+use std::task::{Context, Poll};
+use units::{ByteAddr, Bytes, Picos, TxId};
 use vtime::{Machine, VirtualClock, VirtualDevice};
 
 const CALLER: Caller = Caller {
@@ -26,25 +33,42 @@ const CLOSING: ByteAddr = ByteAddr::new(2 * PAGE as u64);
 type Drive = VirtualDevice<DeviceEngine>;
 type Fs = FileSystem<Drive, VirtualClock<DeviceEngine>>;
 
-fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
+fn machine(sets: &[&str]) -> Machine<DeviceEngine> {
     let sets = [
-        "nand.blocks_per_plane=64",
-        "ssd.dram=8MiB",
-        "ssd.log.size=1MiB",
+        &[
+            "nand.blocks_per_plane=64",
+            "ssd.dram=8MiB",
+            "ssd.log.size=1MiB",
+        ],
+        sets,
     ];
-    let layers = sets.map(|set| Layer::assignment(set).unwrap());
+    let layers: Vec<Layer> = sets
+        .concat()
+        .iter()
+        .map(|set| Layer::assignment(set).unwrap())
+        .collect();
     let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
-    let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
-    let mut machine = Machine::new(engine, 1);
+    Machine::new(DeviceEngine::in_memory(&config, Pace::None).unwrap(), 2)
+}
+
+fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
+    let mut machine = machine(&[]);
+    run(&mut machine, test);
+}
+
+fn run<T: 'static>(
+    machine: &mut Machine<DeviceEngine>,
+    test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) -> T + 'static,
+) -> T {
     let (device, clock) = (machine.device(), machine.clock());
-    let is_over = Rc::new(RefCell::new(false));
-    let over = Rc::clone(&is_over);
+    let result = Rc::new(RefCell::new(None));
+    let place = Rc::clone(&result);
     machine.spawn("test", async move {
-        test(device, clock).await;
-        *over.borrow_mut() = true;
+        let done = test(device, clock).await;
+        place.replace(Some(done));
     });
     machine.run().unwrap();
-    assert!(*is_over.borrow());
+    result.take().unwrap()
 }
 
 async fn format(device: &Drive, personality: Personality, journal: Option<Bytes>) {
@@ -143,6 +167,68 @@ fn what_overwrites_is_written_twice_and_nothing_else() {
     });
 }
 
+/// The device maps units of four blocks. What overwrites a block of such a unit waits for an open
+/// transaction that has a line in it, so none of the next batch may be open meanwhile.
+#[test]
+fn batches_do_not_wait_for_each_other_where_the_device_maps_larger_units() {
+    const PAGES: usize = 32;
+    let mut machine = machine(&[
+        "nand.pages_per_block=64",
+        "nand.page_size=16KiB",
+        "ftl.mapping_unit=16KiB",
+        "device.block=4KiB",
+    ]);
+    let plain = WriteOptions::default();
+    let (fs, files) = run(&mut machine, async move |device, clock| {
+        format(&device, Personality::ByteFs, Some(Bytes::from_mib(1))).await;
+        // Time for the next batch between a commit and the writes behind it.
+        let costs = CpuCosts {
+            request: Picos::from_micros(1),
+            ..CpuCosts::default()
+        };
+        let options = MountOptions {
+            costs,
+            data: DataMode::Journal,
+            ..MountOptions::default()
+        };
+        let fs = Fs::mount(device, clock, options).await.unwrap();
+        let mut files = Vec::new();
+        for name in [b"foo", b"bar"] {
+            let made = fs.create(&CALLER, Ino::ROOT, name, 0o600).await;
+            files.push(made.unwrap().ino);
+        }
+        // Their blocks lie between each other's, so that many requests overwrite those of one.
+        for at in (0..PAGES).map(|page| page * PAGE) {
+            for ino in &files {
+                let page = [8; PAGE];
+                let done = fs.write(&CALLER, *ino, at as u64, &page, plain).await;
+                done.unwrap();
+                fs.fsync(*ino, false).await.unwrap();
+            }
+        }
+        (Rc::new(fs), files)
+    });
+    for (ino, size, rounds) in [(files[0], PAGES * PAGE, 20), (files[1], 64, 208)] {
+        let fs = Rc::clone(&fs);
+        machine.spawn(format!("writer of {size}"), async move {
+            for round in 0..rounds {
+                let bytes = vec![(round % 201) as u8; size];
+                fs.write(&CALLER, ino, 0, &bytes, plain).await.unwrap();
+                fs.fsync(ino, false).await.unwrap();
+            }
+        });
+    }
+    machine.run().unwrap();
+    run(&mut machine, async move |device, _| {
+        let read = fs.read(files[0], 0, PAGES * PAGE, false).await.unwrap();
+        assert!(read == [19; PAGES * PAGE]);
+        let read = fs.read(files[1], 0, PAGE, false).await.unwrap();
+        assert!(read == [vec![6; 64], vec![8; PAGE - 64]].concat());
+        fs.unmount().await.unwrap();
+        assert!(check(&device, false).await.unwrap().is_clean());
+    });
+}
+
 /// The file system is given up when an fsync was answered: its record counts until the next batch.
 async fn left_with_a_record(device: &Drive, clock: &VirtualClock<DeviceEngine>) -> Ino {
     format(device, Personality::ByteFs, Some(Bytes::from_mib(1))).await;
@@ -186,11 +272,9 @@ fn damage_of_a_record_is_told_and_repaired() {
         on_device(async move |device, clock| {
             left_with_a_record(&device, &clock).await;
             let mut block = vec![0; PAGE];
-            device.read_blocks(CLOSING, &mut block).await.unwrap();
-            let part = u64::from(u32::from_le_bytes(block[4..8].try_into().unwrap()));
             // Of the closing line, or of the second page of the record.
             let at = match at {
-                0 => CLOSING.get() + (1 + part * 85 + 2) * PAGE as u64,
+                0 => place_of_record(&device).await + 2 * PAGE as u64,
                 at => at,
             };
             let at = ByteAddr::new(at);
@@ -222,4 +306,161 @@ fn damage_of_a_record_is_told_and_repaired() {
             fs.unmount().await.unwrap();
         });
     }
+}
+
+/// A device that has lost blocks, and takes no writes of others.
+struct Faulty {
+    inner: Drive,
+    /// Until they are written anew.
+    lost: RefCell<Range<u64>>,
+    refused: Range<u64>,
+}
+
+enum Pending<'a> {
+    Inner(<Drive as Device>::Pending<'a>),
+    Failed(DeviceError),
+}
+
+impl Future for Pending<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        match &mut *self {
+            Self::Inner(inner) => Pin::new(inner).poll(context),
+            Self::Failed(error) => Poll::Ready(Err(error.clone())),
+        }
+    }
+}
+
+impl Device for Faulty {
+    type Pending<'a> = Pending<'a>;
+
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+
+    fn request<'a>(
+        &'a self,
+        command: Command,
+        at: ByteAddr,
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Pending<'a> {
+        let begin = at.get();
+        let end = begin + payload.size().get();
+        let meets = |range: &Range<u64>| begin < range.end && range.start < end;
+        match &payload {
+            Payload::In(_) if meets(&self.lost.borrow()) => {
+                let at = ByteAddr::new(self.lost.borrow().start);
+                return Pending::Failed(DeviceError::Lost { at });
+            }
+            Payload::Out(_) if meets(&self.refused) => {
+                return Pending::Failed(DeviceError::ReadOnly);
+            }
+            Payload::Out(_) if meets(&self.lost.borrow()) => {
+                self.lost.replace(0..0);
+            }
+            _ => {}
+        }
+        Pending::Inner(self.inner.request(command, at, payload, conflict))
+    }
+
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.inner.open(may_split)
+    }
+
+    fn poll_open(
+        &self,
+        may_split: bool,
+        asked: &mut Option<Opening>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<TxId, DeviceError>> {
+        self.inner.poll_open(may_split, asked, context)
+    }
+
+    fn give_up_open(&self, asked: Opening) {
+        self.inner.give_up_open(asked);
+    }
+
+    fn abandon(&self, tx: TxId) {
+        self.inner.abandon(tx);
+    }
+
+    fn stats(&self) -> DeviceStats {
+        self.inner.stats()
+    }
+}
+
+#[test]
+fn a_record_that_the_flash_has_lost_is_given_up() {
+    for is_closing_line in [true, false] {
+        on_device(async move |device, clock| {
+            left_with_a_record(&device, &clock).await;
+            let lost = match is_closing_line {
+                true => CLOSING.get(),
+                false => place_of_record(&device).await + PAGE as u64,
+            };
+            let faulty = Faulty {
+                inner: device.clone(),
+                lost: RefCell::new(lost..lost + PAGE as u64),
+                refused: 0..0,
+            };
+            let told = check(&faulty, false).await.unwrap();
+            let what = format!("has lost the block at byte {lost}");
+            let what = told.problems[0].what.contains(&what);
+            assert!(what && told.problems[0].repaired.is_none(), "{told:?}");
+            let mended = check(&faulty, true).await.unwrap();
+            assert!(mended.problems.iter().all(|one| one.repaired.is_some()));
+            assert!(check(&faulty, false).await.unwrap().is_clean());
+            let fs = mount(&device, &clock, DataMode::Journal).await.unwrap();
+            fs.unmount().await.unwrap();
+        });
+    }
+}
+
+/// The blocks of a record cannot go to their places, and something else is to be mended. Behind
+/// the repair those places may be somebody else's.
+#[test]
+fn no_record_counts_behind_a_repair() {
+    on_device(async move |device, clock| {
+        left_with_a_record(&device, &clock).await;
+        let mut block = vec![0; PAGE];
+        device
+            .read_blocks(ByteAddr::new(0), &mut block)
+            .await
+            .unwrap();
+        let geometry = Superblock::decode(&block).unwrap().geometry().unwrap();
+        let bytes = |block: u32| u64::from(block) * PAGE as u64;
+        let damaged = ByteAddr::new(bytes(geometry.block_bitmap.start));
+        let zeroes = vec![0; PAGE];
+        let durable = Acknowledge::Durable;
+        device
+            .write_blocks(damaged, &zeroes, durable)
+            .await
+            .unwrap();
+        let faulty = Faulty {
+            inner: device.clone(),
+            lost: RefCell::new(0..0),
+            refused: bytes(geometry.files.start)..bytes(geometry.files.end),
+        };
+        let mended = check(&faulty, true).await.unwrap();
+        let given_up = &mended.problems[0];
+        assert!(given_up.what.contains("can only be read"), "{mended:?}");
+        assert!(
+            mended.problems.iter().all(|one| one.repaired.is_some()),
+            "{mended:?}"
+        );
+        device.read_blocks(CLOSING, &mut block).await.unwrap();
+        assert!(block == zeroes, "no record counts");
+        assert!(check(&device, false).await.unwrap().is_clean());
+    });
+}
+
+/// The first byte of the record that counts.
+async fn place_of_record(device: &Drive) -> u64 {
+    let mut block = vec![0; PAGE];
+    device.read_blocks(CLOSING, &mut block).await.unwrap();
+    let part = u64::from(u32::from_le_bytes(block[4..8].try_into().unwrap()));
+    // A third of what is behind the block of the line: of 1 MiB.
+    CLOSING.get() + (1 + part * 85) * PAGE as u64
 }

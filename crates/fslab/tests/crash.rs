@@ -71,19 +71,18 @@ fn check_other(personality: Personality, device: DeviceConfig) {
 /// With data journaling each write is whole behind every cut.
 #[test]
 fn journaled_data_survives_every_cut() {
-    let mut all = other(Personality::ByteFs, small_device().unwrap(), u64::MAX);
-    all.options.data = DataMode::Journal;
-    all.options.recovery_every = 4;
-    check(&all);
-    all.personality = Personality::ByteFsLog;
-    all.sequences = 8;
-    check(&all);
-    let lab = all.lab().unwrap();
     let mut tally = Tally::default();
-    for text in JOURNALED {
-        let sequence = Sequence::parse(text).unwrap();
-        if let Err(finding) = lab.run(&sequence, &mut tally) {
-            panic!("{finding}");
+    for (personality, sequences) in [(Personality::ByteFs, u64::MAX), (Personality::ByteFsLog, 8)] {
+        let mut all = other(personality, small_device().unwrap(), sequences);
+        all.options.data = DataMode::Journal;
+        all.options.recovery_every = 8;
+        check(&all);
+        let lab = all.lab().unwrap();
+        for text in JOURNALED {
+            let sequence = Sequence::parse(text).unwrap();
+            if let Err(finding) = lab.run(&sequence, &mut tally) {
+                panic!("{finding}");
+            }
         }
     }
     println!("journaled: {tally}");
@@ -91,8 +90,8 @@ fn journaled_data_survives_every_cut() {
 
 /// Overwritten pages by blocks and lines in one batch; records in a row, and one that has just gone
 /// to its place; a file with more dirty pages than a batch takes; blocks of a record that are freed
-/// and given to another file.
-const JOURNALED: [&str; 4] = [
+/// and given to another file; lines of a page of which the batch has the block.
+const JOURNALED: [&str; 5] = [
     "create foo\nwrite foo 0 20480 1\n---\nwrite foo 100 12000 2\nwrite foo 16384 64 3\nfsync foo\n\
      write foo 0 20480 4\nfsync foo\nwrite foo 64 64 5\nfdatasync foo\n",
     "create foo\nwrite foo 0 81920 1\n---\nwrite foo 0 40960 2\nwrite foo 32768 49152 3\nfsync foo\n",
@@ -100,6 +99,8 @@ const JOURNALED: [&str; 4] = [
      create bar\nwrite bar 0 16384 3\nfsync bar\nwrite bar 0 8192 4\nfsync bar\n",
     "create foo\nwrite foo 0 16384 1\n---\nwrite foo 0 12288 2\nflush-old\ntruncate foo 5000\n\
      write foo 4000 9000 3\nfallocate foo punch 100 8000\nfsync foo\n",
+    "create foo\nwrite foo 0 16384 1\n---\nwrite foo 0 8192 2 direct\nwrite foo 64 64 3\nfsync foo\n\
+     write foo 4096 8192 4 direct\nwrite foo 4200 64 5\nfdatasync foo\n",
 ];
 
 #[test]

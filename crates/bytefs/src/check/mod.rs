@@ -86,7 +86,7 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
     let mut superblock = superblock(device, repair, &mut report).await?;
     let shared = Shared(device);
     if !superblock.is_clean {
-        if let Some(left) = leave_record(device, &superblock, repair).await? {
+        if let Some(left) = leave_record(device, &superblock, repair, None).await? {
             report.problems.push(left);
             if !repair {
                 return Ok(report);
@@ -122,7 +122,11 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
                     return Ok(report);
                 }
             }
-            Err(_) => {}
+            // Nothing may bring the record to its places once these are somebody else's.
+            Err(error) => {
+                let left = leave_record(device, &superblock, repair, Some(&error)).await?;
+                report.problems.extend(left);
+            }
         }
     }
     let mut walk = Walk::new(device, superblock).await?;
@@ -137,19 +141,28 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
     Ok(report)
 }
 
-/// Contents that were about to overwrite others and are damaged are given up, if that is to be
-/// repaired: what they were to overwrite may be half of each.
+/// Contents that were about to overwrite others are given up, if that is to be repaired, where they
+/// are damaged or could not be brought to their places: what they were to overwrite may be half of
+/// each.
 async fn leave_record<D: Device>(
     device: &D,
     superblock: &Superblock,
     repair: bool,
+    not_mounted: Option<&MountError>,
 ) -> Result<Option<Problem>, MountError> {
     let geometry = superblock.geometry().ok_or(MountError::Damaged {
         what: "the superblock".into(),
     })?;
+    let damaged;
     let error = match contents::read_record(device, superblock, &geometry).await {
-        Ok(_) => return Ok(None),
-        Err(error @ MountError::Damaged { .. }) => error,
+        Ok(record) => match not_mounted.filter(|_| !record.is_empty()) {
+            Some(error) => error,
+            None => return Ok(None),
+        },
+        Err(error @ MountError::Damaged { .. }) => {
+            damaged = error;
+            &damaged
+        }
         Err(error) => return Err(error),
     };
     let mut repaired = None;

@@ -65,6 +65,11 @@ impl ContentRecords {
             .min(BLOCK / NUMBER)
     }
 
+    /// Whether the last batch that was sealed has a record.
+    pub fn counts(&self) -> bool {
+        self.counts
+    }
+
     fn part_blocks(&self) -> u32 {
         (self.area.len() as u32).saturating_sub(1) / PARTS
     }
@@ -120,7 +125,7 @@ fn record_of(contents: &[Content]) -> Vec<u8> {
 /// The record that counts, on a device that was not unmounted; nothing if none does.
 ///
 /// # Errors
-/// It is damaged; the device fails.
+/// It is damaged, or the flash has lost some of it; the device fails.
 pub(crate) async fn read_record<D: Device>(
     device: &D,
     superblock: &Superblock,
@@ -129,9 +134,19 @@ pub(crate) async fn read_record<D: Device>(
     let Some(records) = ContentRecords::of(superblock, geometry) else {
         return Ok(Vec::new());
     };
-    let mut line = [0; LINE];
-    device.read(records.end(), &mut line).await?;
     let damaged = |what: &str| MountError::Damaged { what: what.into() };
+    // What the flash has lost comes back by no second try.
+    let failed = |error: DeviceError| match error {
+        DeviceError::Lost { at } => MountError::Damaged {
+            what: format!(
+                "the journal of contents, of which the flash has lost the block at byte {at},"
+            ),
+        },
+        other => other.into(),
+    };
+    let mut line = [0; LINE];
+    let read = device.read(records.end(), &mut line).await;
+    read.map_err(failed)?;
     let (count, part) = (get_u32(&line, 0) as usize, get_u32(&line, 4));
     if !is_sealed(&line) || count > records.room() || part >= PARTS {
         return Err(damaged("the line that closes the journal of contents"));
@@ -140,7 +155,8 @@ pub(crate) async fn read_record<D: Device>(
         return Ok(Vec::new());
     }
     let mut record = vec![0; (count + 1) * BLOCK];
-    device.read_blocks(records.place(part), &mut record).await?;
+    let read = device.read_blocks(records.place(part), &mut record).await;
+    read.map_err(failed)?;
     let numbers = (0..count).map(|index| BlockNo(get_u32(&record, index * NUMBER)));
     let numbers: Vec<BlockNo> = numbers.collect();
     let are_of_files = numbers

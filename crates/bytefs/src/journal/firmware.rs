@@ -52,12 +52,22 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     may_split: false,
                     ..TxOptions::default()
                 };
+                // The batch before writes blocks once it is committed. Where the device maps larger
+                // units they would wait for lines of this one beside them, and it for that batch.
+                let order = match batch.follows_contents {
+                    true => Some(self.order_gate.pass().await),
+                    false => None,
+                };
                 let written = async {
                     let tx = Transaction::begin(&self.device, options).await?;
                     self.write_batch(batch, line, tx.id()).await?;
                     Ok(Written(Some(tx)))
                 };
-                (written.await, self.order_gate.pass().await)
+                let written = written.await;
+                match order {
+                    Some(order) => (written, order),
+                    None => (written, self.order_gate.pass().await),
+                }
             }
         }
     }

@@ -7,7 +7,7 @@
 use super::State;
 use super::blocks::line_of;
 use crate::BlockNo;
-use crate::journal::contents::{Closing, Content};
+use crate::journal::contents::{Closing, Content, ContentRecords};
 use crate::layout::{BLOCK, LINE};
 use units::ByteAddr;
 
@@ -116,6 +116,8 @@ pub(crate) struct Sealed {
     pub data: Vec<(ByteAddr, [u8; LINE])>,
     /// Blocks of files that overwrite others, in ascending order.
     pub contents: Vec<Content>,
+    /// Those of the batch before go to their places until that one is over.
+    pub follows_contents: bool,
     /// What it says of records of these.
     pub closing: Option<Closing>,
     /// Blocks that the lines of metadata are of, whole, for who writes blocks.
@@ -139,6 +141,7 @@ impl State {
         let mut batch = core::mem::replace(&mut self.batch, next);
         batch.blocks.sort_unstable();
         batch.contents.sort_unstable_by_key(|(block, _)| *block);
+        let follows_contents = self.records.as_ref().is_some_and(ContentRecords::counts);
         let records = self.records.as_mut();
         let closing = records.and_then(|records| records.seal(!batch.contents.is_empty()));
         let mut sealed = Sealed {
@@ -146,6 +149,7 @@ impl State {
             lines: Vec::with_capacity(batch.lines),
             data: batch.data,
             contents: batch.contents,
+            follows_contents,
             closing,
             blocks: Vec::new(),
             before: batch.before,
