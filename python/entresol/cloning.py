@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from entresol.errors import Failed, UserError
 FILES = ("media.bin", "dram.bin")
 SNAPSHOTS = "snapshots"
 """Where an image has clones of itself: a directory in its own."""
+_MADE = "made"
+"""A file of a snapshot: the time when it was made. Its directory's changes with what is in it."""
 _FICLONE = 0x40049409
 """The request of ioctl_ficlone(2), the same on all of Linux but alpha, mips, parisc, ppc, sparc."""
 _PIECE = 1 << 20
@@ -33,10 +36,11 @@ class Cloned:
     """That were copied: holes are not, and nothing is of what is shared."""
 
 
-def clone(image: Path, new: Path) -> Cloned:
+def clone(image: Path, new: Path, *, made: float | None = None) -> Cloned:
     """Makes an image with what another holds, which nobody may be using meanwhile.
 
-    Made under another name and renamed: there is a whole image or none.
+    Made under another name and renamed: there is a whole image or none. A snapshot keeps when it
+    was `made`.
     """
     core.device_info(image)
     if new.exists() or new.is_symlink():
@@ -46,6 +50,8 @@ def clone(image: Path, new: Path) -> Cloned:
         unfinished.mkdir()
         with _alone(image):
             copied = [_copy(image / name, unfinished / name) for name in FILES]
+        if made is not None:
+            (unfinished / _MADE).write_text(f"{made}\n")
         unfinished.rename(new)
     except OSError as error:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -76,12 +82,39 @@ def snapshot(image: Path, name: str) -> tuple[Path, Cloned]:
     place = image / SNAPSHOTS
     try:
         place.mkdir(exist_ok=True)
-        return place / name, clone(image, place / name)
+        _remove_unfinished(place)
+        return place / name, clone(image, place / name, made=time.time())
     except OSError as error:
         raise Failed(f"{place}: {error.strerror}.") from None
     finally:
         with suppress(OSError):  # Others are in it.
             place.rmdir()
+
+
+def _remove_unfinished(place: Path) -> None:
+    """Removes what copies have left that were killed: nobody goes on with them."""
+    for left in place.glob(".*.unfinished-*"):
+        number = left.name.rpartition("-")[2]
+        if number.isdecimal() and not _lives(int(number)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # It is somebody else's.
+        return True
+    return True
+
+
+def _made(snapshot: Path) -> float:
+    """When it was made; of one that does not say, when its directory was changed."""
+    try:
+        return float((snapshot / _MADE).read_text())
+    except (OSError, ValueError):
+        return snapshot.stat().st_mtime
 
 
 def snapshots(image: Path) -> list[Snapshot]:
@@ -90,7 +123,7 @@ def snapshots(image: Path) -> list[Snapshot]:
     place = image / SNAPSHOTS
     names = [entry.name for entry in place.iterdir()] if place.is_dir() else []
     found = [
-        Snapshot(name, place / name, (place / name).stat().st_mtime)
+        Snapshot(name, place / name, _made(place / name))
         for name in names
         if not name.startswith(".")
     ]

@@ -81,4 +81,4 @@ def test_what_cannot_be_is_one_sentence(
     refused = entresol_command("mount", ssd, place, "-o", "data=journal")
     assert "bytefs-dual uses none" in one_line(refused)
     much = entresol_command("mkfs", ssd, "--force", "--journal", "1TiB")
-    assert "is too small for a file system" in one_line(much)
+    assert "--journal is 1TiB" in one_line(much)

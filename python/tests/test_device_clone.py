@@ -87,6 +87,21 @@ def test_a_snapshot_is_kept_with_its_image_and_cloned_back(
     assert entresol_command("fsck", image).code == entresol_command("fsck", back).code == 0
 
 
+def test_a_snapshot_keeps_its_time_and_removes_what_a_killed_one_left(image: Path) -> None:
+    left = image / "snapshots" / f".old.unfinished-{2**22 + 1}"
+    alive = image / "snapshots" / f".old.unfinished-{os.getppid()}"
+    for each in (left, alive):
+        each.mkdir(parents=True)
+        (each / "media.bin").write_bytes(b"half")
+    place, _ = cloning.snapshot(image, "first")
+    assert not left.exists() and alive.exists()
+    (made,) = [each.made for each in cloning.snapshots(image)]
+    os.utime(place, (1, 1))
+    cloning.snapshot(place, "inner")
+    assert [each.made for each in cloning.snapshots(image)] == [made]
+    assert [each.name for each in cloning.snapshots(place)] == ["inner"]
+
+
 def test_what_is_no_snapshot_is_one_sentence(
     entresol_command: Entresol, image: Path, tmp_path: Path
 ) -> None:

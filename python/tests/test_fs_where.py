@@ -104,6 +104,14 @@ def test_a_picture_has_a_bar_for_each_part_as_long_as_its_time() -> None:
     assert draw("nothing", []).axes[0].get_xlim()[1] > 0
 
 
+def test_a_name_with_signs_of_formulas_or_no_text_is_drawn(tmp_path: Path) -> None:
+    file = Path(os.fsdecode(b"a$b^$\xff"))
+    title = f"fsync of {fs_why.shown(file)}"
+    assert title == "fsync of a$b^$\ufffd"
+    fs_why._draw(tmp_path / "why.svg", title, [fs_why.Part("flash", 5, "")])
+    assert (tmp_path / "why.svg").read_text().startswith("<?xml")
+
+
 def test_the_device_has_what_its_clock_says_whatever_its_operations_add_up_to() -> None:
     account = {"took_ps": 1001, "waiting_ps": 3, "memory_ps": 0, "flash_ps": 5000, "link_ps": 900}
     told = {"server_ns": 10, "device_code_ns": 4, "device": account}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,13 +71,23 @@ def why_fsync(
     told, took_ns = there.told_sync(number)
     parts = split(told, took_ns * 1000, is_paced=there.stats()["real_pace"])
     whole = sum(part.time_ps for part in parts)
-    if output is not None:
-        _draw(output, f"fsync of {file}: {quantity.duration(whole)}", parts)
+    title = f"fsync of {shown(file)}: {quantity.duration(whole)}"
     if as_json:
         sys.stdout.write(to_text({"whole_ps": whole, "parts": [vars(part) for part in parts]}))
-        return
+    else:
+        _print(title, parts, whole)
+    if output is not None:
+        _draw(output, title, parts)
+
+
+def shown(file: Path) -> str:
+    """A name as it can be printed and drawn, though it be no UTF-8."""
+    return os.fsencode(file).decode(errors="replace")
+
+
+def _print(title: str, parts: Sequence[Part], whole: int) -> None:
     console = wide_console()
-    console.print(f"fsync of {file}: {quantity.duration(whole)}", highlight=False, markup=False)
+    console.print(title, highlight=False, markup=False)
     table = Table(box=None, pad_edge=False)
     for title in ("where", "time", "share", "", "what"):
         right = title in ("time", "share")

@@ -57,7 +57,8 @@ def draw(title: str, rows: Sequence[Row]) -> Figure:
         axes.set_xlabel("µs")
         axes.tick_params(axis="y", length=0)
         axes.grid(True, axis="x", which="major")
-        axes.set_title(title, loc="left")
+        # A title is what it says: names of files have no formulas.
+        axes.set_title(title, loc="left", parse_math=False)
         if len(clocks) > 1:
             drawn.legend(loc="outside lower center", ncols=len(clocks))
     return drawn

@@ -2,10 +2,11 @@
 
 use super::mount::check_device;
 use super::{FileSystem, address};
-use crate::journal;
+use crate::journal::{self, contents};
 use crate::layout::{
     self, BITS_PER_BLOCK, BLOCK, Geometry, Inode, LINE, Mode, Personality, Superblock, bit_place,
 };
+use crate::logs::Area;
 use crate::segments::Segments;
 use crate::{BlockNo, FileKind, Ino, MountError, Timestamp};
 use port::{Acknowledge, Clock, Device};
@@ -18,6 +19,10 @@ const BYTES_PER_INODE: u64 = 16 << 10;
 const JOURNAL_SHARE: u32 = 32;
 const JOURNAL_MOST: u32 = (128 << 20) / BLOCK as u32;
 const JOURNAL_LEAST: u32 = 256;
+/// The least that may be asked for: the record of any operation fits. Blocks hold 160 of an
+/// operation's (`tx::MOST_BLOCKS`) and what is around them; lines are a 64th of that.
+const BLOCKS_LEAST: u32 = 256;
+const LINES_LEAST: u32 = 64;
 /// The share of the device that logs of inodes have: a page for each file of 32 KiB.
 const LOGS_SHARE: u32 = 8;
 
@@ -52,18 +57,51 @@ impl FormatOptions {
         }
     }
 
+    /// The fewest blocks that a journal may have; it may also be none at all with ByteFS, whose
+    /// metadata needs none.
+    fn journal_least(&self, inodes: u32) -> u32 {
+        match self.personality {
+            Personality::ByteFs | Personality::ByteFsLog => contents::BLOCKS_LEAST,
+            Personality::ByteFsDual | Personality::PmfsLike => LINES_LEAST,
+            Personality::Ext4Like => BLOCKS_LEAST,
+            Personality::NovaLike => Area::least(inodes),
+            Personality::F2fsLike => 0,
+        }
+    }
+
+    /// Blocks of the journal that is asked for.
+    fn journal_blocks(&self, size: Bytes, inodes: u32, blocks: u32) -> Result<u32, MountError> {
+        let least = self.journal_least(inodes);
+        let may_be_none = self.personality.needs_transactions() && size == Bytes::ZERO;
+        let asked = u32::try_from(size.get() / BLOCK as u64).ok();
+        match asked.filter(|asked| *asked < blocks && (*asked >= least || may_be_none)) {
+            Some(asked) => Ok(asked),
+            None => Err(MountError::Device(format!(
+                "--journal is {size}; with {} and {inodes} inodes it must be at least {}{} and less                  than the device, which has {}",
+                self.personality,
+                Bytes::new(u64::from(least) * BLOCK as u64),
+                match self.personality.needs_transactions() {
+                    true => " (or 0B, for none)",
+                    false => "",
+                },
+                Bytes::new(u64::from(blocks) * BLOCK as u64),
+            ))),
+        }
+    }
+
     fn superblock(&self, blocks: u32) -> Result<Superblock, MountError> {
+        let inodes = u64::from(blocks) * BLOCK as u64 / BYTES_PER_INODE;
+        let inodes = self.inodes.unwrap_or(inodes.max(16) as u32);
         let journal = match (self.journal, self.personality) {
             (_, Personality::F2fsLike) => 0,
-            (Some(size), _) => (size.get() / BLOCK as u64) as u32,
+            (Some(size), _) => self.journal_blocks(size, inodes, blocks)?,
             (None, Personality::ByteFs | Personality::ByteFsLog) => 0,
             (None, Personality::NovaLike) => (blocks / LOGS_SHARE).max(JOURNAL_LEAST),
             (None, _) => (blocks / JOURNAL_SHARE).clamp(JOURNAL_LEAST, JOURNAL_MOST),
         };
-        let inodes = u64::from(blocks) * BLOCK as u64 / BYTES_PER_INODE;
         let superblock = Superblock {
             blocks,
-            inodes: self.inodes.unwrap_or(inodes.max(16) as u32),
+            inodes,
             journal,
             personality: self.personality,
             is_clean: true,

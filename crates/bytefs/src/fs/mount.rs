@@ -181,6 +181,14 @@ fn dirty_most(
     let most = (ATOMIC_PAGES + BESIDE)
         .min(room.saturating_sub(BESIDE))
         .min(batch_most.saturating_sub(OVERHEAD_LINES) / of_lines);
+    if batch_most < OVERHEAD_LINES + of_lines * (BESIDE + 1) {
+        return refused(format!(
+            "data=journal needs room for {} lines in a batch, and the device's log leaves {}; make \
+             the device with a larger ssd.log.size",
+            OVERHEAD_LINES + of_lines * (BESIDE + 1),
+            batch_most
+        ));
+    }
     if most <= BESIDE {
         return refused(format!(
             "data=journal needs a journal, and the file system has one of {}; make it anew with \

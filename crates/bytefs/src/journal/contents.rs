@@ -22,6 +22,9 @@ use port::{Acknowledge, Clock, Device, DeviceError};
 use units::{ByteAddr, TxId};
 
 const PARTS: u32 = 3;
+/// Blocks of an area that is of use: each part has room for a page beside those that the ends of a
+/// write take (`FileSystem::mount` looks).
+pub(crate) const BLOCKS_LEAST: u32 = 1 + PARTS * 6;
 /// Bytes of a number.
 const NUMBER: usize = 4;
 

@@ -42,6 +42,15 @@ pub(crate) enum Journal {
 impl Journal {
     /// None if the file system has no room for it.
     pub fn new(superblock: &Superblock, geometry: &Geometry) -> Option<Self> {
+        // Records of blocks go round behind the first one.
+        let least = match superblock.personality {
+            Personality::ByteFsDual | Personality::PmfsLike => 1,
+            Personality::Ext4Like => 2,
+            _ => 0,
+        };
+        if geometry.journal.len() < least {
+            return None;
+        }
         Some(match superblock.personality {
             Personality::ByteFs | Personality::ByteFsLog => Self::Firmware,
             Personality::ByteFsDual => Self::Lines(LineJournal::new(geometry, false)),

@@ -47,8 +47,8 @@ impl Area {
     pub fn of(geometry: &Geometry) -> Option<Self> {
         let blocks = geometry.journal.len() as u32;
         let numbers = geometry.inodes.checked_add(1)?;
-        let record = (blocks / 16).clamp(1, RECORD_MOST);
-        let table = numbers.div_ceil((BLOCK / ENTRY) as u32);
+        let record = Self::record_blocks(blocks);
+        let table = Self::table_blocks(numbers);
         let pages = blocks.checked_sub(record.checked_add(table)?)?;
         // So that a tail is a number of 32 bits.
         let is_small = pages < u32::MAX / (BLOCK as u32 / STEP);
@@ -59,6 +59,21 @@ impl Area {
             pages,
             numbers,
         })
+    }
+
+    fn record_blocks(blocks: u32) -> u32 {
+        (blocks / 16).clamp(1, RECORD_MOST)
+    }
+
+    fn table_blocks(numbers: u32) -> u32 {
+        numbers.div_ceil((BLOCK / ENTRY) as u32)
+    }
+
+    /// Blocks that must be there for the logs of so many inodes.
+    pub fn least(inodes: u32) -> u32 {
+        let pages = PAGES_LEAST + Self::table_blocks(inodes.saturating_add(1));
+        let enough = (1..=RECORD_MOST).find(|more| Self::record_blocks(pages + more) <= *more);
+        pages + enough.unwrap_or(RECORD_MOST)
     }
 
     /// Lines of a batch, so that the logs and the record have room for it.
