@@ -77,7 +77,9 @@ impl FormatOptions {
         match asked.filter(|asked| *asked < blocks && (*asked >= least || may_be_none)) {
             Some(asked) => Ok(asked),
             None => Err(MountError::Device(format!(
-                "--journal is {size}; with {} and {inodes} inodes it must be at least {}{} and less                  than the device, which has {}",
+                "--journal is {size}; with {} and {inodes} inodes it must be at least {}{} and \
+                 less than the device, \
+                 which has {}",
                 self.personality,
                 Bytes::new(u64::from(least) * BLOCK as u64),
                 match self.personality.needs_transactions() {
