@@ -36,6 +36,7 @@ type Fs = FileSystem<Drive, VirtualClock<DeviceEngine>>;
 fn machine(sets: &[&str]) -> Machine<DeviceEngine> {
     let sets = [
         &[
+            "nand.channels=2",
             "nand.blocks_per_plane=64",
             "ssd.dram=8MiB",
             "ssd.log.size=1MiB",

@@ -24,6 +24,7 @@ const CALLER: Caller = Caller {
 
 fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
     let sets = [
+        "nand.channels=2",
         "nand.blocks_per_plane=64",
         "ssd.dram=8MiB",
         "ssd.log.size=1MiB",

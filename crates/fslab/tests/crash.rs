@@ -72,7 +72,7 @@ fn check_other(personality: Personality, device: DeviceConfig) {
 #[test]
 fn journaled_data_survives_every_cut() {
     let mut tally = Tally::default();
-    for (personality, sequences) in [(Personality::ByteFs, u64::MAX), (Personality::ByteFsLog, 8)] {
+    for (personality, sequences) in [(Personality::ByteFs, 30), (Personality::ByteFsLog, 4)] {
         let mut all = other(personality, small_device().unwrap(), sequences);
         all.options.data = DataMode::Journal;
         all.options.recovery_every = 8;
@@ -86,6 +86,16 @@ fn journaled_data_survives_every_cut() {
         }
     }
     println!("journaled: {tally}");
+}
+
+/// The same with two tasks at a time, whose batches follow each other closely.
+#[test]
+fn journaled_data_of_two_tasks_survives_every_cut() {
+    let mut two = campaign(2, 12);
+    two.is_concurrent = true;
+    two.options.data = DataMode::Journal;
+    two.options.recovery_every = 64;
+    check(&two);
 }
 
 /// Overwritten pages by blocks and lines in one batch; records in a row, and one that has just gone
