@@ -1,26 +1,34 @@
-//! What `scripts/planted-bugs` plants must have a place: a bug whose text has gone from the
-//! firmware proves nothing. The script takes minutes, this test reads files.
+//! What `scripts/planted-bugs` and `scripts/planted-fs-bugs` plant must have a place: a bug whose
+//! text has gone proves nothing. The scripts take minutes, this test reads files.
 
 use toml::Table;
 use xtask::{Source, sources};
 
 const FIRMWARE: &str = "crates/firmware/";
+/// Whose tests list bugs, and what they are planted in.
+const PLANTED: [(&str, &str); 2] = [(FIRMWARE, FIRMWARE), ("crates/fslab/", "crates/bytefs/")];
 
 /// What is wrong with the tables of these files, a sentence each, and how many bugs were looked at.
 fn complaints(sources: &[Source]) -> (Vec<String>, usize) {
-    let is_table = |source: &&Source| {
-        let name = source.name.strip_prefix(FIRMWARE);
-        name.and_then(|name| name.strip_prefix("tests/planted_bugs"))
-            .is_some_and(|rest| rest.ends_with(".toml"))
+    let planted_in = |source: &Source| {
+        let (_, place) = PLANTED.into_iter().find(|(tests, _)| {
+            let name = source.name.strip_prefix(tests);
+            name.and_then(|name| name.strip_prefix("tests/planted_bugs"))
+                .is_some_and(|rest| rest.ends_with(".toml"))
+        })?;
+        Some(place)
     };
     let (mut wrong, mut names) = (Vec::new(), Vec::<String>::new());
-    for table in sources.iter().filter(is_table) {
+    let tables = sources
+        .iter()
+        .filter_map(|source| Some((source, planted_in(source)?)));
+    for (table, place) in tables {
         let content: Table = table.text.parse().expect("a table of bugs is TOML");
         let bugs = content["bug"].as_array().expect("it lists bugs");
         for bug in bugs {
             let text = |key: &str| bug[key].as_str().expect("keys of a bug are texts");
             let name = text("name");
-            let complaint = misplacement(sources, text("file"), text("find"))
+            let complaint = misplacement(sources, (place, text("file")), text("find"))
                 .or_else(|| (text("find") == text("replace")).then(|| "changes nothing".into()))
                 .or_else(|| {
                     names
@@ -35,8 +43,8 @@ fn complaints(sources: &[Source]) -> (Vec<String>, usize) {
 }
 
 /// Why a bug cannot be planted, or nothing.
-fn misplacement(sources: &[Source], file: &str, find: &str) -> Option<String> {
-    let Some(source) = (sources.iter()).find(|source| source.name == format!("{FIRMWARE}{file}"))
+fn misplacement(sources: &[Source], (place, file): (&str, &str), find: &str) -> Option<String> {
+    let Some(source) = (sources.iter()).find(|source| source.name == format!("{place}{file}"))
     else {
         return Some(format!("is in {file}, which is not there"));
     };
