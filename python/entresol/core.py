@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from entresol import _core
 from entresol.errors import UserError
@@ -192,6 +192,11 @@ class Run:
             setup.mode,
         )
 
+    @property
+    def native(self) -> _core.Run:
+        """What the core knows it by."""
+        return self._run
+
     def execute(self) -> RunResult:
         """Simulates, with the interpreter lock released.
 
@@ -232,6 +237,64 @@ class Run:
     def cancel(self) -> None:
         """Makes `execute`, running or to come, raise `Interrupted` soon."""
         self._run.cancel()
+
+
+class SteadyMeasure(Protocol):
+    """What `execute_steady` is to do; `execution.point.Steady` says what its fields are."""
+
+    @property
+    def misses(self) -> str: ...
+    @property
+    def looks(self) -> int: ...
+    @property
+    def begin(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def offset_milli(self) -> int: ...
+    @property
+    def lead(self) -> int: ...
+    @property
+    def instructions(self) -> int: ...
+
+
+STEADY_PARTS: int = _core.STEADY_PARTS
+"""Parts of a file of misses."""
+
+
+def misses_key(run: Run) -> str:
+    """The name of a run's file of misses: a digest of all that decides it."""
+    return _core.misses_key(run.native)
+
+
+def check_steady(run: Run) -> None:
+    """Raises `ConfigError` if the run can reach no steady state."""
+    _core.check_steady(run.native)
+
+
+def write_misses(run: Run, path: Path) -> None:
+    """Writes a run's file of misses; raises as `execute`, and `TraceError` if it cannot be."""
+
+    def write() -> str:
+        _core.write_misses(run.native, str(path))
+        return ""
+
+    _guarded(write)
+
+
+def execute_steady(run: Run, measure: SteadyMeasure) -> Json:
+    """Lives through a file of misses and measures windows on the way; raises as `execute`."""
+    windows = (
+        measure.begin,
+        measure.count,
+        measure.offset_milli,
+        measure.lead,
+        measure.instructions,
+    )
+    text = _guarded(
+        lambda: _core.execute_steady(run.native, measure.misses, measure.looks, windows)
+    )
+    return _object(text)
 
 
 class Replay:

@@ -70,6 +70,12 @@ def write_samples(output: OutputDirectory, result: Samples) -> None:
     output.commit()
 
 
+def write_steady(output: OutputDirectory, result: Json) -> None:
+    """The file of `steady`."""
+    output.write("steady.json", summary.to_text(result))
+    output.commit()
+
+
 def write_replay(output: OutputDirectory, result: Json, command: str) -> None:
     """The files of `replay`: a row a design."""
     output.write(SUMMARY, summary.to_text(result))

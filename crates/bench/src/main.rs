@@ -3,6 +3,8 @@
 //! `bench [OPTION…] run TRACE MACHINE DESIGN [SETTING…]` runs one capture;
 //! `bench [OPTION…] replay MACHINE DESIGN [NAME=VALUE…] [SETTING…]` runs a device alone, the names
 //! being those of `entresol replay`;
+//! `bench [OPTION…] steady TRACE MISSES MACHINE DESIGN [SETTING…]` lives through a capture's file of
+//! misses on a device (`steady.rs`);
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
 //! `bench [OPTION…] device PRESET DIRECTORY [NAME=VALUE…]` persists lines on a device
@@ -32,6 +34,7 @@ mod nbd;
 mod passthrough;
 mod replay;
 mod shm;
+mod steady;
 mod vtime;
 
 use nix::time::{ClockId, clock_gettime};
@@ -63,6 +66,12 @@ fn main() -> ExitCode {
         ["replay", machine, design, words @ ..] => {
             replay::measure(spec("replay", machine, design, &[]), words, &options)
         }
+        ["steady", trace, misses, machine, design, settings @ ..] => {
+            let mut spec = spec(trace, machine, design, settings);
+            spec.threads = options.threads;
+            let prepared = Prepared::new(spec).map_err(text)?;
+            steady::measure(&prepared, misses, &options)
+        }
         ["device", preset, directory, words @ ..] => {
             device::measure(preset, directory, words, &options)
         }
@@ -93,6 +102,7 @@ fn main() -> ExitCode {
         _ => Err("usage: bench [--json] [--limit N] [--count] \
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
+                  steady TRACE MISSES MACHINE DESIGN [SETTING…] | \
                   log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | shm PRESET DIRECTORY [NAME=VALUE…] | \
                   write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE | files DIR… [NAME=VALUE…] | \
                   passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"

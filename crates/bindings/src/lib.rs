@@ -15,6 +15,7 @@ mod recovery_time;
 mod replay;
 mod serve;
 mod shared;
+mod steady;
 mod watch;
 
 use pyo3::exceptions::PyException;
@@ -463,6 +464,11 @@ impl Run {
 }
 
 impl Run {
+    /// Notes that the run is done.
+    fn finished(&self) {
+        self.phase.store(3, Ordering::Relaxed);
+    }
+
     /// Notes how far the run is; says whether it is to go on.
     fn note(&self, progress: Progress) -> bool {
         self.phase
@@ -507,6 +513,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(unread_keys, module)?)?;
     module.add_function(wrap_pyfunction!(effective_config, module)?)?;
     module.add_function(wrap_pyfunction!(log_index, module)?)?;
+    steady::add(module)?;
     module.add_class::<replay::Replay>()?;
     module.add_class::<Run>()
 }

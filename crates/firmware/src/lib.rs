@@ -37,7 +37,7 @@ pub use config::{
     Cost, DramAccess, LogConfig, LogIndexKind, LogMode, PowerLossProtection, PrefetchConfig,
     PrefetcherKind, PromotionConfig, PromotionCounts, RENAMED, SsdConfig, VictimOrder,
 };
-pub use controller::{Controller, Copies, Fullness, UnsoundState, check_tables};
+pub use controller::{Controller, Copies, Fullness, Owed, UnsoundState, check_tables};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
 pub use ftl::{
     EstimatorKind, Failures, FirstWrite, Ftl, FtlConfig, FtlStats, GcKind, UnsoundTables,

@@ -429,6 +429,11 @@ impl Placement {
     pub fn reset_stats(&mut self) {
         self.stats = PlacementStats::default();
     }
+    /// Pages in host DRAM that are newer than the device's copies, without those on their way.
+    /// Looks at all.
+    pub fn dirty_count(&self) -> usize {
+        self.lists.dirty_len()
+    }
     /// Pages in host DRAM, without those on their way.
     pub fn resident_count(&self) -> usize {
         self.lists.len()

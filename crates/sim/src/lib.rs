@@ -21,6 +21,7 @@ pub mod recorder;
 pub mod request;
 mod retry;
 pub mod simulation;
+pub mod steady;
 mod warm;
 
 pub use config::Config;

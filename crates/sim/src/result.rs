@@ -4,6 +4,7 @@
 //! equal runs are equal files. No time of day, host name or path.
 
 mod bottleneck;
+pub(crate) mod measured;
 mod shared;
 mod warnings;
 

@@ -4,12 +4,14 @@ mod filters;
 mod guest;
 mod mode;
 mod recorded;
+mod steady;
 mod windows;
 
 pub use filters::Filters;
 pub use guest::Guest;
 use guest::{split_co_run, trace_name};
 pub use mode::Mode;
+pub use steady::SteadyWindows;
 pub use windows::Windows;
 
 use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};

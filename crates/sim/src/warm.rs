@@ -11,7 +11,7 @@ use crate::config::{Config, MemoryKind};
 use crate::error::SimError;
 use crate::fabric::device_line;
 use crate::simulation::{Progress, Simulation};
-use fabric::{InstantPlatform, WarmFabric};
+pub(crate) use fabric::{InstantPlatform, WarmFabric};
 use firmware::RequestOp;
 pub(crate) use flash::WarmFlash;
 use host::llc::SharedCache;

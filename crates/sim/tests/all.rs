@@ -22,6 +22,7 @@ mod pinned;
 mod recorded;
 mod replay;
 mod smoke;
+mod steady;
 mod switching;
 mod switching_artifact;
 mod threads;

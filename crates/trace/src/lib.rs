@@ -20,6 +20,7 @@ pub mod file;
 pub mod foreign;
 pub mod info;
 pub mod inst;
+pub mod misses;
 pub mod provenance;
 pub mod writer;
 

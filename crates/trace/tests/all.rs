@@ -8,5 +8,6 @@ mod foreign_readers;
 mod forged;
 mod forged_foreign;
 mod golden;
+mod misses;
 mod round_trip;
 mod shipped;

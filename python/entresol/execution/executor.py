@@ -20,7 +20,15 @@ from entresol.core import Json
 from entresol.errors import Failed, InternalError, UserError
 from entresol.execution import worker
 from entresol.execution.backend import Advanced, Backend, Event, Finished, Kind, Stopped
-from entresol.execution.point import Point, Recording, Windows, inputs_of, label_of, named
+from entresol.execution.point import (
+    Point,
+    Recording,
+    Steady,
+    Windows,
+    inputs_of,
+    label_of,
+    named,
+)
 from entresol.execution.processes import Processes
 from entresol.interruption import POLL_SECONDS, Interruption
 from entresol.result_types import Recorded, RunResult, WindowResult
@@ -43,6 +51,8 @@ class Outcome:
     """Of a point that measures windows."""
     recorded: Recorded | None = None
     """Of a point that records."""
+    steady: Json | None = None
+    """Of a point that measures in the steady state."""
 
 
 @dataclass(frozen=True)
@@ -289,6 +299,8 @@ class _Execution:
             return Outcome(point, key, None, windows=found["windows"])
         if isinstance(point.measure, Recording):
             return Outcome(point, key, None, recorded=cast(Recorded, found))
+        if isinstance(point.measure, Steady):
+            return Outcome(point, key, None, steady=found)
         result = named(cast(RunResult, found), point.trace)
         return Outcome(point, key, result, None, key in self._stored)
 

@@ -37,7 +37,26 @@ class Recording:
     """How many of the slowest reads are wanted as well."""
 
 
-Measure = Windows | Recording | None
+@dataclass(frozen=True)
+class Steady:
+    """The way through a file of misses, and windows from the steady state on: the result is what
+    `core.execute_steady` gives."""
+
+    misses: str
+    """The file."""
+    looks: int
+    """How often it is said on the way what has happened."""
+    begin: int
+    """The part of the file before which the first window begins."""
+    count: int
+    offset_milli: int
+    """By what share of their distance the windows begin later, in thousandths."""
+    lead: int
+    """Instructions in detail before each window, which are not measured."""
+    instructions: int
+
+
+Measure = Windows | Recording | Steady | None
 """What is measured; none: the whole capture, whose result is kept in the store."""
 
 
@@ -112,7 +131,10 @@ def measure_from_json(text: Json | None) -> Measure:
     if text is None:
         return None
     fields: dict[str, Any] = {name: value for name, value in text.items() if name != "kind"}
-    return Windows(**fields) if text["kind"] == "windows" else Recording(**fields)
+    return _MEASURES[text["kind"]](**fields)
+
+
+_MEASURES = {kind.__name__.lower(): kind for kind in (Windows, Recording, Steady)}
 
 
 def label_of(point: Point) -> Json:

@@ -28,6 +28,7 @@ from entresol.execution.point import (
     Measure,
     Point,
     Recording,
+    Steady,
     Windows,
     measure_as_json,
     measure_from_json,
@@ -81,6 +82,8 @@ def _measured(run: core.Run, measure: Measure) -> Json:
     if isinstance(measure, Recording):
         span = (measure.from_ps, measure.to_ps)
         return cast(Json, run.execute_recorded(span, measure.limit, measure.slowest))
+    if isinstance(measure, Steady):
+        return core.execute_steady(run, measure)
     return cast(Json, run.execute())
 
 

@@ -198,6 +198,12 @@ impl ReclaimLists {
         self.len() == 0
     }
 
+    /// Pages in both lists that are newer than the device's copies.
+    pub fn dirty_len(&self) -> usize {
+        let listed = self.nodes.iter().filter(|n| n.place != Place::Nowhere);
+        listed.filter(|node| node.is_dirty).count()
+    }
+
     /// Host pages the lists are made for.
     pub fn capacity(&self) -> usize {
         self.nodes.len()

@@ -69,11 +69,32 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
         quotas: &[u64],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<(Time, Vec<Pace>), SimError> {
-        let sources = self
-            .host_threads
-            .iter()
-            .map(|host_thread| host_thread.source.clone());
-        let starts: Vec<S> = sources.collect();
+        self.wake_resumed(Time::ZERO);
+        self.start_scans();
+        self.go_on_window(quotas, observe)
+    }
+
+    /// As [`Simulation::run_window`], from where the window before has ended, with everything under
+    /// way that is.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub(crate) fn go_on_window(
+        &mut self,
+        quotas: &[u64],
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(Time, Vec<Pace>), SimError> {
+        let mut in_flight = vec![0; self.host_threads.len()];
+        self.count_in_flight(&mut in_flight);
+        let sources = self.host_threads.iter().zip(&in_flight);
+        let starts: Vec<S> = sources
+            .map(|(host_thread, in_flight)| {
+                let mut source = host_thread.source.clone();
+                let position = source.position();
+                source.rewind_to(position.saturating_sub(*in_flight));
+                source
+            })
+            .collect();
         let mut paces: Vec<Pace> = quotas
             .iter()
             .zip(&starts)
@@ -84,7 +105,8 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
                 ..Pace::default()
             })
             .collect();
-        let end = self.run_paces(&mut paces, observe)?;
+        let from: Vec<u64> = starts.iter().map(S::position).collect();
+        let end = self.run_paces(&from, &mut paces, observe)?;
         for (pace, start) in paces.iter_mut().zip(starts) {
             pace.executed = instructions_in(start, pace.pieces);
         }
@@ -93,18 +115,12 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
 
     fn run_paces(
         &mut self,
+        from: &[u64],
         paces: &mut [Pace],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Time, SimError> {
-        let from: Vec<u64> = self
-            .host_threads
-            .iter()
-            .map(|host_thread| host_thread.retired)
-            .collect();
         let mut in_flight = vec![0; self.host_threads.len()];
-        self.wake_resumed(Time::ZERO);
-        self.start_scans();
-        let mut last = Time::ZERO;
+        let mut last = self.fabric.queue.now();
         while !self.sync.is_done() {
             self.step(observe)?;
             if !self.events.is_multiple_of(LOOK_EVENTS) {
@@ -112,7 +128,7 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
             }
             let now = self.fabric.queue.now();
             self.count_in_flight(&mut in_flight);
-            if self.look(now - last, &from, &in_flight, paces) {
+            if self.look(now - last, from, &in_flight, paces) {
                 return Ok(now);
             }
             last = now;
@@ -123,7 +139,7 @@ impl<S: SimulatedThread + Clone> Simulation<S> {
             .filter_map(|host_thread| host_thread.finished);
         let end = ends.max().unwrap_or(Time::ZERO);
         self.count_in_flight(&mut in_flight);
-        self.look(end.saturating_since(last), &from, &in_flight, paces);
+        self.look(end.saturating_since(last), from, &in_flight, paces);
         Ok(end)
     }
 

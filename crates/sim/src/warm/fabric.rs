@@ -19,7 +19,7 @@ const LINE: u64 = units::address::LINE_BYTES.get();
 
 /// A platform where nothing takes time and there are no bytes.
 #[derive(Debug, Default)]
-pub(super) struct InstantPlatform {
+pub(crate) struct InstantPlatform {
     nand: VecDeque<NandTag>,
     timers: VecDeque<Timer>,
     offers: VecDeque<Lpa>,
@@ -98,10 +98,10 @@ impl InstantPlatform {
 }
 
 /// The fabric without time.
-pub(super) struct WarmFabric<'a> {
-    pub(super) fabric: &'a mut Fabric,
-    pub(super) platform: &'a mut InstantPlatform,
-    pub(super) migration: MigrationKind,
+pub(crate) struct WarmFabric<'a> {
+    pub(crate) fabric: &'a mut Fabric,
+    pub(crate) platform: &'a mut InstantPlatform,
+    pub(crate) migration: MigrationKind,
 }
 
 impl WarmFabric<'_> {
@@ -168,14 +168,30 @@ impl WarmFabric<'_> {
         self.platform.settle(&mut device.controller);
     }
 
+    /// A data line that L3 does not have is read where its page is.
+    #[inline]
+    pub(crate) fn fetch(&mut self, core: CoreId, place: (Lpa, LineInPage), kind: MissKind) {
+        let (lpa, in_page) = place;
+        if !self.warm_page(lpa, false) && self.fabric.placement.read(lpa, in_page) == Target::Device
+        {
+            let op = self.fabric.patient_op(kind);
+            self.request(op, device_line(lpa, in_page), Some(core));
+        }
+    }
+
     fn evict(&mut self, victim: Option<Victim>) {
-        let Some(Victim {
+        if let Some(Victim {
             line,
             is_dirty: true,
         }) = victim
-        else {
-            return;
-        };
+        {
+            self.write(line);
+        }
+    }
+
+    /// A dirty line leaves L3 for where its page is.
+    #[inline]
+    pub(crate) fn write(&mut self, line: HostLine) {
         if let Region::Data(lpa, in_page) = line.region()
             && !self.warm_page(lpa, true)
             && self.fabric.placement.write(lpa, in_page) == Target::Device
@@ -184,7 +200,9 @@ impl WarmFabric<'_> {
         }
     }
 
-    fn promote_offered(&mut self) {
+    /// Pages that the device has offered go to the host.
+    #[inline]
+    pub(crate) fn promote_offered(&mut self) {
         while let Some(lpa) = self.platform.offers.pop_front() {
             if !self.fabric.placement.is_pinned(lpa) {
                 self.make_room(lpa);
@@ -343,12 +361,7 @@ impl WarmUncore for WarmFabric<'_> {
         }
         if let Region::Data(lpa, in_page) = line.region() {
             self.fabric.touch(lpa);
-            if !self.warm_page(lpa, false)
-                && self.fabric.placement.read(lpa, in_page) == Target::Device
-            {
-                let op = self.fabric.patient_op(kind);
-                self.request(op, device_line(lpa, in_page), Some(core));
-            }
+            self.fetch(core, (lpa, in_page), kind);
         }
         self.promote_offered();
     }

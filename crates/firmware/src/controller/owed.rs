@@ -1,0 +1,47 @@
+//! What the device still owes the flash: writes that it has acknowledged and not programmed.
+
+use super::Controller;
+use crate::log_index::LogIndex;
+use alloc::vec::Vec;
+use units::{FrameId, Lpa};
+
+/// What is in device DRAM and nowhere else, and what it would take to bring it to flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Owed {
+    /// Frames of the data cache that are newer than flash and log.
+    pub dirty_frames: u64,
+    /// Lines in the write log, of each its newest copy.
+    pub log_lines: u64,
+    /// Pages of both, each once: so many programs.
+    pub pages: u64,
+    /// Of these, pages that would have to be read first: logged in part, and not cached.
+    pub reads: u64,
+}
+
+impl<I: LogIndex> Controller<I> {
+    /// What is owed. Looks at every frame and every logged line.
+    pub fn owed(&self) -> Owed {
+        let mut owed = Owed::default();
+        for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {
+            let is_dirty = self.cache.page_in(frame).is_some() && self.cache.is_dirty(frame);
+            owed.dirty_frames += u64::from(is_dirty);
+        }
+        let mut logged: Vec<Lpa> = Vec::new();
+        if let Some(log) = &self.log {
+            logged.extend(log.lines().into_iter().map(|(lpa, _)| lpa));
+        }
+        owed.log_lines = logged.len() as u64;
+        logged.sort_unstable();
+        logged.dedup();
+        owed.pages = owed.dirty_frames;
+        for lpa in logged {
+            let frame = self.cache.find(lpa);
+            if frame.is_some_and(|frame| self.cache.is_dirty(frame)) {
+                continue;
+            }
+            owed.pages += 1;
+            owed.reads += u64::from(!self.compacts_without_read(lpa));
+        }
+        owed
+    }
+}

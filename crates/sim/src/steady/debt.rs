@@ -1,0 +1,73 @@
+//! What a design owes: bytes that are dirty, and what it would take to bring them to flash.
+
+use crate::config::Config;
+use crate::fabric::Fabric;
+use firmware::Owed;
+use nand::config::Parallelism;
+use serde_json::{Value, json};
+use units::address::LINE_BYTES;
+use units::{PageSize, Picos};
+
+/// What is dirty at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Debt {
+    device: Owed,
+    /// Pages of host DRAM that are newer than the device's.
+    host_pages: u64,
+}
+
+impl Debt {
+    /// What is dirty now.
+    pub(crate) fn of(fabric: &Fabric) -> Self {
+        let device = fabric.device.as_ref();
+        let on_device = device.map(|device| device.controller.owed());
+        Self {
+            device: on_device.unwrap_or_default(),
+            host_pages: match device {
+                // Without a device nothing is ever to be written anywhere.
+                None => 0,
+                Some(_) => fabric.placement.dirty_count() as u64,
+            },
+        }
+    }
+
+    /// As JSON; `amplified` is how many pages are programmed for so many of the controller's.
+    pub(crate) fn json(&self, config: &Config, amplified: (u64, u64)) -> Value {
+        let page = config.ftl.mapping_unit.bytes().get();
+        let host_page = PageSize::KIB_4.bytes().get();
+        let device = self.device;
+        json!({
+            "frame_bytes": device.dirty_frames * page,
+            "log_bytes": device.log_lines * LINE_BYTES.get(),
+            "host_bytes": self.host_pages * host_page,
+            "program_pages": device.pages,
+            "read_pages": device.reads,
+            "host_program_pages": self.host_pages * host_page / page,
+            "pay_ps": pay(config, device.pages, device.reads, amplified).get(),
+            "host_pay_ps": pay(config, self.host_pages * host_page / page, 0, amplified).get(),
+        })
+    }
+}
+
+/// The time that so many programs and reads take when every die is busy with its share and every
+/// channel moves its share: a lower bound.
+fn pay(config: &Config, pages: u64, reads: u64, amplified: (u64, u64)) -> Picos {
+    let nand = &config.nand;
+    let geometry = config.geometry();
+    let (programs, of) = amplified;
+    let programmed = (pages * programs).checked_div(of).unwrap_or(pages);
+    // What GC programs it has read before.
+    let read = reads + programmed.saturating_sub(pages);
+    let units = u64::from(geometry.units_per_page);
+    let per_block = u64::from(geometry.units_per_block);
+    let dies = match nand.parallelism {
+        Parallelism::Die => u64::from(geometry.die_count()),
+        Parallelism::Channel => u64::from(nand.channels),
+    };
+    let cells = nand.t_prog * programmed.div_ceil(units)
+        + nand.t_r * read
+        + nand.t_bers * programmed.div_ceil(per_block);
+    let transfer = nand.transfer_time_of(config.ftl.mapping_unit);
+    let buses = transfer * (programmed + read);
+    (cells / dies).max(buses / u64::from(nand.channels))
+}

@@ -1,0 +1,193 @@
+"""The steady state: marks, debts, and the command from a capture to its file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Entresol
+
+from entresol import steadiness, steady
+from entresol.core import STEADY_PARTS
+
+
+def _way(**grows: int) -> dict[str, Any]:
+    """A pass in which each count grows evenly, to what is said."""
+    looks = []
+    for part in range(0, STEADY_PARTS + 1, STEADY_PARTS // 8):
+        look = {"part": part}
+        for name in (
+            "cache_fills",
+            "log_fills",
+            "erased_blocks",
+            "promotions",
+            "demotions",
+            "first_touches",
+            "page_fetches",
+        ):
+            look[name] = grows.get(name, 0) * part // STEADY_PARTS
+        looks.append(look)
+    machine = {
+        "frames": 100,
+        "half_lines": 64,
+        "dies": 10,
+        "host_pages": 1_000,
+        "device_dram_bytes": 400 * 4096,
+    }
+    return {
+        "trace": "t",
+        "design": "d",
+        "instructions": 1_000_000,
+        "machine": machine,
+        "pass": looks,
+    }
+
+
+STEADY = {
+    "cache_fills": 800,
+    "log_fills": 16,
+    "erased_blocks": 40,
+    "promotions": 500,
+    "demotions": 450,
+    "first_touches": 4_000,
+    "page_fetches": 40_000,
+}
+
+
+def test_a_design_is_steady_from_where_its_last_mark_is_met() -> None:
+    # 3 turnovers are 300 of 800 fills, 6 of 16 halves as many eighths, 10 of 40 erases fewer.
+    way = _way(**STEADY)
+    assert steadiness.steady_from(way) == STEADY_PARTS * 3 // 8
+    found = steadiness.at(way, STEADY_PARTS // 2)
+    assert found.is_steady and not found.unmet
+    assert found.touched == pytest.approx(2_000 / 400)
+    assert found.first_touches == pytest.approx(0.1)
+    assert steadiness.missing(way, STEADY_PARTS // 2) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "words", "times"),
+    [
+        ({"cache_fills": 200}, "1.50 of 3 turnovers of the data cache", "2.0 times as long"),
+        ({"log_fills": 4}, "3.00 of 6 fills of log halves", "2.0 times as long"),
+        ({"erased_blocks": 12}, "0.900 of 1 erases a die", "1.1 times as long"),
+        ({"erased_blocks": 0}, "0 of 1 erases a die", "never happens"),
+        ({"demotions": 300}, "125 promotions against 75 demotions", "is not known"),
+    ],
+)
+def test_what_is_missing_is_one_sentence(changed: dict[str, int], words: str, times: str) -> None:
+    way = _way(**(STEADY | changed))
+    assert steadiness.steady_from(way) is None
+    begin = steadiness.begin_of([way, _way(**STEADY)])
+    assert begin == steadiness.LATEST
+    sentence = steadiness.missing(way, begin)
+    assert sentence is not None and words in sentence and times in sentence, sentence
+
+
+def test_few_promotions_are_balanced_whatever_their_share() -> None:
+    way = _way(**(STEADY | {"promotions": 8, "demotions": 0}))
+    assert steadiness.steady_from(way) is not None
+
+
+def _run(design: str, times: list[int], owed: tuple[int, int]) -> dict[str, Any]:
+    """Windows of one thread of a thousand instructions, with what is owed at both ends."""
+
+    def debt(pay: int) -> dict[str, int]:
+        return {
+            "frame_bytes": pay,
+            "log_bytes": 0,
+            "host_bytes": 0,
+            "program_pages": pay,
+            "host_program_pages": 0,
+            "pay_ps": pay,
+            "host_pay_ps": 0,
+        }
+
+    windows = [
+        {
+            "window": index,
+            "pace": [{"thread": 0, "instructions": 9, "executed": 1_000, "active_ps": time}],
+            "counts": {
+                "time_ps": time,
+                "instructions": 1_000,
+                "program_pages": 5,
+                "reads": 10,
+                "read_ps": 1_000,
+            },
+            "debt": {"begin": debt(owed[0]), "end": debt(owed[1])},
+        }
+        for index, time in enumerate(times)
+    ]
+    return {"design": design, "windows": windows}
+
+
+def test_a_design_that_is_faster_because_it_owes_more_is_marked() -> None:
+    runs = [
+        _run("base-cssd", [1_000, 1_010, 990], (0, 0)),
+        _run("skybyte-w", [900, 909, 891], (0, 200)),
+        _run("skybyte-full", [500, 505, 495], (100, 100)),
+    ]
+    base, log, full = steady.rows(runs)
+    assert (base.ratio.value, base.owes_to) == (1.0, ())
+    assert log.ratio.value == pytest.approx(0.9)
+    assert log.paid_ratio == pytest.approx(1.1)
+    assert log.owes_to == ("base-cssd",)
+    assert full.paid_ratio == pytest.approx(0.5) and full.owes_to == ()
+    assert log.json()["is_marked"] and not full.json()["is_marked"]
+    assert log.json()["debt"]["pay_ps"] == [0, 200]
+
+
+def test_a_design_that_owes_nothing_is_not_marked_for_what_others_pay() -> None:
+    runs = [
+        _run("base-cssd", [1_000, 1_010, 990], (0, 0)),
+        _run("skybyte-full", [500, 505, 495], (900, 700)),
+        _run("dram-only", [490, 495, 485], (0, 0)),
+    ]
+    assert [row.owes_to for row in steady.rows(runs)] == [(), (), ()]
+
+
+def test_a_debt_within_the_interval_is_not_marked() -> None:
+    runs = [
+        _run("base-cssd", [1_000, 1_200, 800], (0, 0)),
+        _run("skybyte-w", [700, 900, 800], (0, 10)),
+    ]
+    log = steady.rows(runs)[1]
+    assert log.paid_ratio > log.ratio.value and log.owes_to == ()
+
+
+def test_a_capture_to_its_windows_and_again_from_the_store(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    words = ["steady", ROOT / "traces" / "sort.etr", "--machine", "demo", "--store", tmp_path / "s"]
+    words += ["--design", "base-cssd,skybyte-w", "--windows", "3", "--window", "20000"]
+    first = entresol_command(*words, "-o", tmp_path / "one")
+    assert first.code == 0, first.err
+    assert "time ÷ base-cssd" in first.out and "erases a die" in first.out
+    written = json.loads((tmp_path / "one" / "steady.json").read_text())
+    (trace,) = written["traces"]
+    assert [row["design"] for row in trace["estimates"]] == ["base-cssd", "skybyte-w"]
+    assert trace["estimates"][0]["ratio_milli"] == 1000
+    assert all(len(run["windows"]) == 3 for run in trace["runs"])
+    assert len(trace["missing"]) == 2 - sum(row["is_steady"] for row in trace["marks"])
+    kept = sorted((tmp_path / "s").rglob("*.json")) + sorted((tmp_path / "s").rglob("*.misses"))
+    before = [path.stat().st_mtime_ns for path in kept]
+    assert len(kept) == 5
+    again = entresol_command(*words, "-o", tmp_path / "two")
+    assert again.code == 0, again.err
+    assert (tmp_path / "two" / "steady.json").read_bytes() == (
+        tmp_path / "one" / "steady.json"
+    ).read_bytes()
+    assert [path.stat().st_mtime_ns for path in kept] == before
+
+
+def test_what_has_no_steady_state_is_refused(entresol_command: Entresol, tmp_path: Path) -> None:
+    trace = ROOT / "traces" / "sort.etr"
+    common = ["--machine", "demo", "--store", tmp_path]
+    outcome = entresol_command("steady", trace, "--design", "skybyte-ct", *common)
+    assert outcome.code == 2 and "samples pages" in outcome.err
+    outcome = entresol_command(
+        "steady", trace, "--design", "base-cssd", "--window", "90000000", *common
+    )
+    assert outcome.code == 2 and "do not fit" in outcome.err
