@@ -236,7 +236,8 @@ impl Tx<'_> {
         let before = page.checked_sub(1).zip(Some(self.extents(ino, dir)?));
         let before = before.and_then(|(page, extents)| Some(extents.find(page)?.block_of(page)));
         let goal = before.map(|block| BlockNo(block.0 + 1));
-        let block = self.take_fresh_for(goal, page >= OVERFLOW)?;
+        let pages = (dir.buckets + dir.overflows) as usize;
+        let block = self.take_fresh_for(goal, page >= OVERFLOW, pages)?;
         self.state.own(ino, block);
         let extent = Extent {
             page,

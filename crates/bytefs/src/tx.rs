@@ -20,8 +20,8 @@ use std::ops::Range;
 pub(crate) enum Stop {
     /// It needs this block of metadata.
     Miss(BlockNo),
-    /// It needs so many blocks that read as zeroes.
-    Fresh(usize),
+    /// It needs `least` blocks that read as zeroes; better are `many`, behind each other.
+    Fresh { least: usize, many: usize },
     /// The running batch is full.
     Full,
     /// It is refused.
@@ -46,6 +46,11 @@ enum Undo {
     GaveInode(u32),
     Orphans(Vec<Ino>),
 }
+
+/// Blocks that are made ready at a time, unless a directory asks for more.
+pub(crate) const USUAL_FRESH: usize = 64;
+/// A directory asks for such a part of its pages.
+const RUNS_OF_DIRECTORY: usize = 4;
 
 /// Blocks of metadata that one operation changes at most.
 pub(crate) const MOST_BLOCKS: usize = 160;
@@ -197,29 +202,42 @@ impl<'s> Tx<'s> {
         Ok(())
     }
 
-    /// A block of zeroes for metadata, or for lines of data.
+    /// A block of zeroes for metadata, or for lines of data. Where more are ready than usual a
+    /// directory has asked for them: they are taken from their end, so as not to break its runs.
     pub fn take_fresh(&mut self, is_metadata: bool) -> Done<BlockNo> {
-        self.take_fresh_at(0, is_metadata)
+        let ready = self.state.fresh.len();
+        let place = if ready > USUAL_FRESH { ready - 1 } else { 0 };
+        self.take_fresh_at(place, is_metadata, 0)
     }
 
-    /// A block of zeroes for a page of a directory: the one that goes on where the page before it
-    /// ends, if it is ready. Blocks behind full buckets begin apart from the buckets, so that both
-    /// are runs: the fewer extents a large directory has, the sooner its first name is found.
-    pub fn take_fresh_for(&mut self, goal: Option<BlockNo>, is_behind: bool) -> Done<BlockNo> {
+    /// A block of zeroes for a page of a directory of so many pages: the one that goes on where the
+    /// page before it ends, if it is ready. Blocks behind full buckets begin apart from the
+    /// buckets, so that both are runs; and as many are made ready at a time as are a quarter of the
+    /// directory, so that a large one has few runs: all extents are read before the first name is
+    /// found.
+    pub fn take_fresh_for(
+        &mut self,
+        goal: Option<BlockNo>,
+        is_behind: bool,
+        pages: usize,
+    ) -> Done<BlockNo> {
         let ready = &self.state.fresh;
         let next = goal.and_then(|goal| ready.iter().position(|block| *block == goal));
         let apart = if is_behind { ready.len() / 2 } else { 0 };
-        self.take_fresh_at(next.unwrap_or(apart), true)
+        self.take_fresh_at(next.unwrap_or(apart), true, pages / RUNS_OF_DIRECTORY)
     }
 
-    /// The block at a place among those that are ready.
-    fn take_fresh_at(&mut self, place: usize, is_metadata: bool) -> Done<BlockNo> {
+    /// The block at a place among those that are ready; where none is, `many` are made ready.
+    fn take_fresh_at(&mut self, place: usize, is_metadata: bool, many: usize) -> Done<BlockNo> {
         let Some(block) = self.state.fresh.remove(place) else {
             let taken = self
                 .undo
                 .iter()
                 .filter(|step| matches!(step, Undo::TookFresh(_)));
-            return Err(Stop::Fresh(taken.count() + 1));
+            return Err(Stop::Fresh {
+                least: taken.count() + 1,
+                many,
+            });
         };
         self.undo.push(Undo::TookFresh(block));
         if is_metadata {

@@ -216,16 +216,54 @@ impl Data {
 
     /// Programs a unit of a flash page from a place.
     fn program(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
-        if let PagePlace::Buffer(buffer) = from {
-            let page = self
-                .tables
-                .buffer(buffer, LineInPage::new(0), self.page_bytes);
-            return self.media.program(ppa, lpa, page);
+        let size = self.page_bytes;
+        match from {
+            PagePlace::Buffer(buffer) => {
+                let page = self.tables.buffer(buffer, LineInPage::new(0), size);
+                self.media.program(ppa, lpa, page);
+            }
+            PagePlace::Frame(frame) => {
+                let at = self.frame(frame);
+                self.media.program(ppa, lpa, &self.frames[at..at + size]);
+            }
+            _ => {
+                let mut bounce = std::mem::take(&mut self.bounce);
+                bounce.copy_from_slice(self.page(from));
+                self.media.program(ppa, lpa, &bounce);
+                self.bounce = bounce;
+            }
         }
-        let mut bounce = std::mem::take(&mut self.bounce);
-        bounce.copy_from_slice(self.page(from));
-        self.media.program(ppa, lpa, &bounce);
-        self.bounce = bounce;
+    }
+
+    /// Copies some bytes of a page to the same ones of another page: at once where they are in
+    /// different memories.
+    fn copy_part(&mut self, from: PagePlace, to: PagePlace, line: LineInPage, size: usize) {
+        let begin = line.index() * LINE;
+        let part = begin..begin + size;
+        match (from, to) {
+            (PagePlace::Zero, _) => self.page_mut(to)[part].fill(0),
+            // A block write on its way in.
+            (PagePlace::Host(id), PagePlace::Buffer(buffer)) => {
+                let bytes = self.payloads.bytes(id, begin, size);
+                let target = self.tables.buffer_mut(buffer, line, size);
+                target.copy_from_slice(bytes);
+            }
+            // What compaction puts lines into.
+            (PagePlace::Register(tag), PagePlace::Buffer(buffer)) => {
+                let bytes = match self.fetched(tag) {
+                    Fetched::Page(ppa) => self.media.page(ppa),
+                    Fetched::Poison => &self.poison,
+                };
+                let target = self.tables.buffer_mut(buffer, line, size);
+                target.copy_from_slice(&bytes[part]);
+            }
+            _ => {
+                let mut bounce = std::mem::take(&mut self.bounce);
+                bounce[..size].copy_from_slice(&self.page(from)[part.clone()]);
+                self.page_mut(to)[part].copy_from_slice(&bounce[..size]);
+                self.bounce = bounce;
+            }
+        }
     }
 
     #[inline]
@@ -283,27 +321,12 @@ impl DataPlane for Data {
     }
 
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
-        if lines != self.all_lines {
-            for line in lines.iter() {
-                self.copy_line(Cell::Page(from, line), Cell::Page(to, line));
-            }
-            return;
+        if lines == self.all_lines {
+            return self.copy_part(from, to, LineInPage::new(0), self.page_bytes);
         }
-        if from == PagePlace::Zero {
-            self.page_mut(to).fill(0);
-            return;
+        for (line, count) in runs(lines) {
+            self.copy_part(from, to, line, count * LINE);
         }
-        // A block write on its way in: in different memories, so nothing lies between.
-        if let (PagePlace::Host(id), PagePlace::Buffer(buffer)) = (from, to) {
-            let page = self.payloads.bytes(id, 0, self.page_bytes);
-            let size = page.len();
-            let target = self.tables.buffer_mut(buffer, LineInPage::new(0), size);
-            return target.copy_from_slice(page);
-        }
-        let mut bounce = std::mem::take(&mut self.bounce);
-        bounce.copy_from_slice(self.page(from));
-        self.page_mut(to).copy_from_slice(&bounce);
-        self.bounce = bounce;
     }
 
     fn load_unit(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
@@ -431,6 +454,22 @@ impl DataPlane for Data {
     fn buffer(&mut self, command: usize) -> Option<&mut [u8]> {
         Some(&mut self.payloads.buffers[command])
     }
+}
+
+/// Lines that follow each other: the first of them, and how many.
+fn runs(lines: LineMask) -> impl Iterator<Item = (LineInPage, usize)> {
+    let mut lines = lines.iter().peekable();
+    std::iter::from_fn(move || {
+        let first = lines.next()?;
+        let mut count = 1;
+        while lines
+            .next_if(|line| line.index() == first.index() + count)
+            .is_some()
+        {
+            count += 1;
+        }
+        Some((first, count))
+    })
 }
 
 /// The line that means poison in this image.

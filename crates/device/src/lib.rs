@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 pub mod activity;
+mod ahead;
 pub mod config;
 mod counters;
 mod data;

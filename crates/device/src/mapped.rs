@@ -12,10 +12,11 @@
 //! other devices away.
 #![allow(unsafe_code)]
 
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 /// Bytes that are looked at at once when memory is copied: zeroes are left out.
@@ -24,8 +25,22 @@ const COPIED: usize = 64 << 10;
 /// A file in memory, shared with nobody; or memory alone.
 #[derive(Debug)]
 pub struct Mapped {
-    map: MmapMut,
+    map: Arc<MmapRaw>,
     file: Option<File>,
+}
+
+/// Has the kernel make pages of a mapping ready to be stored into, from any thread: no byte changes.
+#[derive(Clone, Debug)]
+pub struct Readier(Arc<MmapRaw>);
+
+impl Readier {
+    /// Some pages, all at once, where each would have taken a fault of its own.
+    ///
+    /// # Errors
+    /// A kernel that cannot (Linux before 5.14); above all, that there is no room for them.
+    pub fn make_ready(&self, at: usize, size: usize) -> io::Result<()> {
+        self.0.advise_range(Advice::PopulateWrite, at, size)
+    }
 }
 
 impl Mapped {
@@ -37,7 +52,7 @@ impl Mapped {
         // SAFETY: the file is locked, so no other device stores into it; a process that does so in
         // spite of the lock changes bytes under references to `u8`, whose every value is valid.
         let map = unsafe { MmapOptions::new().map_mut(file)? };
-        let file = Some(file.try_clone()?);
+        let (map, file) = (Arc::new(map.into()), Some(file.try_clone()?));
         Ok(Self { map, file })
     }
 
@@ -48,7 +63,7 @@ impl Mapped {
     pub fn anonymous(size: usize) -> io::Result<Self> {
         let mut options = MmapOptions::new();
         options.len(size).no_reserve_swap();
-        let map = options.map_anon()?;
+        let map = Arc::new(options.map_anon()?.into());
         Ok(Self { map, file: None })
     }
 
@@ -58,7 +73,8 @@ impl Mapped {
     /// As [`Mapped::anonymous`].
     pub fn snapshot(&self) -> io::Result<Self> {
         let mut copy = Self::anonymous(self.len())?;
-        let pieces = copy.map.chunks_mut(COPIED).zip(self.map.chunks(COPIED));
+        let pieces = copy.all_mut().chunks_mut(COPIED);
+        let pieces = pieces.zip(self.all().chunks(COPIED));
         for (to, from) in pieces {
             if from.iter().any(|byte| *byte != 0) {
                 to.copy_from_slice(from);
@@ -84,7 +100,7 @@ impl Mapped {
         options.no_reserve_swap();
         // SAFETY: as in `new`.
         let map = unsafe { options.map_copy(file)? };
-        let file = Some(file.try_clone()?);
+        let (map, file) = (Arc::new(map.into()), Some(file.try_clone()?));
         Ok(Self { map, file })
     }
 
@@ -93,38 +109,47 @@ impl Mapped {
         self.map.len()
     }
 
+    #[inline]
+    fn all(&self) -> &[u8] {
+        // SAFETY: the mapping is that long and stays as long as `self`. Stores go through
+        // `&mut self` alone; a `Readier` changes nothing.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr(), self.map.len()) }
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `all`; `&mut self` excludes other references to it.
+        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr(), self.map.len()) }
+    }
+
+    /// What makes its pages ready from another thread.
+    pub fn readier(&self) -> Readier {
+        Readier(Arc::clone(&self.map))
+    }
+
     /// Some bytes.
     #[inline]
     pub fn bytes(&self, at: usize, size: usize) -> &[u8] {
-        &self.map[at..at + size]
+        &self.all()[at..at + size]
     }
 
     /// Some bytes, to be changed.
     #[inline]
     pub fn bytes_mut(&mut self, at: usize, size: usize) -> &mut [u8] {
-        &mut self.map[at..at + size]
-    }
-
-    /// Has the kernel make some of the file's pages ready to be stored into: all at once, where
-    /// each would have taken a fault of its own.
-    ///
-    /// # Errors
-    /// A kernel that cannot (Linux before 5.14); above all, that there is no room for them.
-    pub fn make_ready(&self, at: usize, size: usize) -> io::Result<()> {
-        self.map.advise_range(Advice::PopulateWrite, at, size)
+        &mut self.all_mut()[at..at + size]
     }
 
     /// Copies bytes from one place to another.
     #[inline]
     pub fn copy(&mut self, from: usize, to: usize, size: usize) {
-        self.map.copy_within(from..from + size, to);
+        self.all_mut().copy_within(from..from + size, to);
     }
 
     /// Stores eight bytes at once: after everything before, before everything after.
     #[inline]
     pub fn store(&mut self, at: usize, word: u64) {
         assert!(at.is_multiple_of(8), "a word is aligned");
-        let place = self.map[at..at + 8].as_mut_ptr().cast::<u64>();
+        let place = self.all_mut()[at..at + 8].as_mut_ptr().cast::<u64>();
         compiler_fence(Ordering::SeqCst);
         // SAFETY: the place is within the mapping, which begins at a page, and aligned; `&mut self`
         // excludes other references to it.
@@ -136,7 +161,7 @@ impl Mapped {
     #[inline]
     pub fn store_half(&mut self, at: usize, word: u32) {
         assert!(at.is_multiple_of(4), "half a word is aligned");
-        let place = self.map[at..at + 4].as_mut_ptr().cast::<u32>();
+        let place = self.all_mut()[at..at + 4].as_mut_ptr().cast::<u32>();
         compiler_fence(Ordering::SeqCst);
         // SAFETY: as in `store`.
         unsafe { AtomicU32::from_ptr(place) }.store(word.to_le(), Ordering::Release);
@@ -147,7 +172,7 @@ impl Mapped {
     #[inline]
     pub fn load(&self, at: usize) -> u64 {
         assert!(at.is_multiple_of(8), "a word is aligned");
-        let place = self.map[at..at + 8].as_ptr().cast::<u64>().cast_mut();
+        let place = self.all()[at..at + 8].as_ptr().cast::<u64>().cast_mut();
         // SAFETY: the place is within the mapping and aligned, and nothing is stored through it;
         // another mapping of the file stores whole words ([`Mapped::store`]).
         u64::from_le(unsafe { AtomicU64::from_ptr(place) }.load(Ordering::Relaxed))
@@ -157,7 +182,7 @@ impl Mapped {
     #[inline]
     pub fn load_half(&self, at: usize) -> u32 {
         assert!(at.is_multiple_of(4), "half a word is aligned");
-        let place = self.map[at..at + 4].as_ptr().cast::<u32>().cast_mut();
+        let place = self.all()[at..at + 4].as_ptr().cast::<u32>().cast_mut();
         // SAFETY: as in `load`.
         u32::from_le(unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed))
     }

@@ -5,6 +5,7 @@
 //! lost or put elsewhere is known for what it is. A block takes room on the disk from its first
 //! program on.
 
+use crate::ahead::{Ahead, Pieces};
 use crate::layout::{HEADER_BYTES, Layout};
 use crate::mapped::Mapped;
 use nix::errno::Errno;
@@ -26,8 +27,9 @@ pub struct Media {
     is_on_tmpfs: bool,
     map: Mapped,
     layout: Layout,
-    /// By block: its pages have room on the disk.
-    has_room: Vec<bool>,
+    pieces: Pieces,
+    /// Once something of a file in memory is programmed.
+    ahead: Option<Ahead>,
 }
 
 /// What is wrong with a page.
@@ -52,7 +54,8 @@ impl Media {
             is_on_tmpfs,
             map,
             layout,
-            has_room: vec![false; layout.blocks],
+            pieces: Pieces::new(&layout, false),
+            ahead: None,
         }
     }
 
@@ -64,7 +67,8 @@ impl Media {
             is_on_tmpfs: false,
             map,
             layout,
-            has_room: vec![true; layout.blocks],
+            pieces: Pieces::new(&layout, true),
+            ahead: None,
         }
     }
 
@@ -76,34 +80,35 @@ impl Media {
         Ok(Self::in_memory(self.map.snapshot()?, self.layout))
     }
 
-    /// Takes room on the disk for the pages of the block of this one.
+    /// Takes room for this page: on the disk for its block.
     ///
     /// # Errors
     /// What the operating system says: above all, that the disk is full.
     #[inline]
     pub fn make_room(&mut self, ppa: Ppa) -> io::Result<()> {
-        let (block, _) = self.layout.begun(ppa);
-        if self.has_room[block.index()] {
+        let (piece, is_first) = self.pieces.of(&self.layout, ppa);
+        if self.pieces.has_room(piece) && !is_first {
             return Ok(());
         }
-        self.allocate(block)
+        self.begin(piece)
     }
 
+    /// A piece of a block is begun.
     #[cold]
-    fn allocate(&mut self, block: BlockAddr) -> io::Result<()> {
-        let Some(file) = &self.file else {
+    fn begin(&mut self, piece: usize) -> io::Result<()> {
+        if self.is_on_tmpfs {
+            self.begin_on_tmpfs(piece);
+        }
+        let Some(file) = self.file.as_ref().filter(|_| !self.pieces.has_room(piece)) else {
             return Ok(());
         };
-        let (first, count) = (self.layout.first_page(block), self.layout.block_pages);
+        let block = self.pieces.of_same_block(piece);
+        let first = self.pieces.first_page(&self.layout, block.start);
+        let count = self.layout.block_pages;
         let areas = [
             (self.layout.spare(first), count * HEADER_BYTES),
             (self.layout.physical_page(first), count * self.layout.page),
         ];
-        let is_ready = |(at, size)| self.map.make_ready(at, size).is_ok();
-        if self.is_on_tmpfs && areas.into_iter().all(is_ready) {
-            self.has_room[block.index()] = true;
-            return Ok(());
-        }
         for (at, size) in areas {
             let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
             fallocate(
@@ -123,8 +128,22 @@ impl Media {
                 count * self.layout.page,
             )?;
         }
-        self.has_room[block.index()] = true;
+        block.for_each(|piece| self.pieces.note_room(piece));
         Ok(())
+    }
+
+    /// Makes a piece ready if nobody has, and asks for the one behind it.
+    fn begin_on_tmpfs(&mut self, piece: usize) {
+        let start = || Ahead::start(self.layout, self.map.readier(), self.pieces.clone());
+        let ahead = self.ahead.get_or_insert_with(start);
+        if let Some(next) = self.pieces.behind(piece) {
+            ahead.ask(next);
+        }
+        let pieces = &self.pieces;
+        let make_ready = || pieces.make_ready(&self.layout, &self.map.readier(), piece);
+        if !pieces.has_room(piece) && make_ready().is_ok() {
+            pieces.note_room(piece);
+        }
     }
 
     /// Programs a unit, whose block has room.

@@ -30,6 +30,15 @@ DATA_MODES = ("ordered", "journal")
 END_SECONDS = 600
 """Within which a server has written everything, or something is wrong with it."""
 
+LEAST_CACHE = 256 << 20
+CACHE_SHARE = 16
+"""Of the memory, so small a part: a quarter of that may be dirty before writers wait."""
+MEMORY_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""What a control group may have, in both versions."""
+
 DirectoryArgument = Annotated[
     # Not whether it may be read: of a killed server's mount that is no answer.
     Path,
@@ -69,7 +78,11 @@ def mount_command(
     ] = None,
     cache: Annotated[
         str | None,
-        typer.Option("--cache", metavar="SIZE", help="Pages of files kept in memory, else 256MiB."),
+        typer.Option(
+            "--cache",
+            metavar="SIZE",
+            help="Pages of files kept in memory, else a sixteenth of it, at least 256MiB.",
+        ),
     ] = None,
     blocks_from: Annotated[
         str | None,
@@ -98,7 +111,7 @@ def mount_command(
     wanted = _read_options(options or ())
     wanted |= {
         "real_pace": pace is Pace.REAL,
-        "cache_bytes": None if cache is None else units.size_of(cache, "--cache"),
+        "cache_bytes": usual_cache(_memory()) if cache is None else units.size_of(cache, "--cache"),
         "blocks_from": None
         if blocks_from is None
         else units.share_of(blocks_from, "--blocks-from"),
@@ -116,6 +129,22 @@ def mount_command(
         if served["is_open"]:
             still = f"{directory}: files were still open; whoever has them open gets errors now"
             typer.echo(still, err=True)
+
+
+def usual_cache(memory: int) -> int:
+    """Bytes of files' pages that a server keeps unless told."""
+    return max(LEAST_CACHE, memory // CACHE_SHARE)
+
+
+def _memory() -> int:
+    """Bytes that this process may have: the machine's, or fewer in a control group."""
+    bytes_of = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for limit in MEMORY_LIMITS:
+        try:
+            bytes_of.append(int(limit.read_text()))
+        except (OSError, ValueError):  # There is no such limit, or it is "max".
+            continue
+    return min(bytes_of)
 
 
 def _new_record(path: Path) -> Path:

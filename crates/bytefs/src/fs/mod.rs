@@ -26,7 +26,7 @@ use crate::shortcuts::Shortcuts;
 use crate::state::State;
 use crate::stats::FsStats;
 use crate::structures::Structure;
-use crate::tx::{Done, Stop, Tx};
+use crate::tx::{Done, Stop, Tx, USUAL_FRESH};
 use crate::{BlockNo, FsError, Ino, Usage};
 use core::ops::Range;
 use port::{Clock, Device, PersistenceDomain, Shape};
@@ -36,9 +36,12 @@ use units::{ByteAddr, Bytes, Picos};
 
 /// Blocks that are made to read as zeroes at a time: few where little is free, since not every
 /// request can be served from them.
-const FRESH_AT_A_TIME: core::ops::RangeInclusive<u32> = 16..=64;
+const FRESH_AT_A_TIME: core::ops::RangeInclusive<u32> = 16..=USUAL_FRESH as u32;
 /// Of what is free, so small a part in between.
 const FRESH_SHARE: u32 = 256;
+/// Of what is free so small a part, and so many at most, for a large directory.
+const FRESH_SHARE_OF_RUN: u32 = 64;
+const FRESH_RUN_MOST: u32 = 4096;
 
 /// Blocks that contents and names leave for what says where contents are.
 pub(crate) const MARGIN: u32 = 24;
@@ -202,7 +205,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             };
             match stop {
                 Stop::Miss(block) => self.load(block).await?,
-                Stop::Fresh(count) => self.refill(count, margin).await?,
+                Stop::Fresh { least, many } => self.refill(least, many, margin).await?,
                 Stop::Full => self.commit_full().await?,
                 Stop::Error(error) => return Err(error),
                 Stop::Damaged(what) => {
@@ -289,13 +292,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         result
     }
 
-    /// Makes free blocks read as zeroes, so that lines of them can be written: so many at least.
-    async fn refill(&self, count: usize, margin: u32) -> Result<(), FsError> {
+    /// Makes free blocks read as zeroes, so that lines of them can be written: so many at least,
+    /// and `many` behind each other if that is a small part of what is free.
+    async fn refill(&self, least: usize, many: usize, margin: u32) -> Result<(), FsError> {
         let _passed = self.fresh_gate.pass().await;
         loop {
             let run = {
                 let mut state = self.state();
-                if state.fresh.len() >= count {
+                if state.fresh.len() >= least {
                     return Ok(());
                 }
                 let kept = state.reserved + margin + state.node_blocks();
@@ -303,9 +307,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 match can {
                     0 => None,
                     can => {
-                        let (few, many) = FRESH_AT_A_TIME.into_inner();
-                        let count = (can / FRESH_SHARE).clamp(few, many).min(can);
-                        state.space.take_run(None, 0, count)
+                        let (few, usual) = FRESH_AT_A_TIME.into_inner();
+                        let count = (can / FRESH_SHARE).clamp(few, usual).min(can);
+                        let many = u32::try_from(many).unwrap_or(u32::MAX);
+                        let many = many.min(can / FRESH_SHARE_OF_RUN).min(FRESH_RUN_MOST);
+                        state.space.take_run(None, 0, count.max(many))
                     }
                 }
             };
