@@ -9,6 +9,8 @@ use crate::{BlockNo, DirEntry, FileKind, FsError, Ino};
 
 /// The page of the first block behind a full bucket: above every bucket.
 pub(crate) const OVERFLOW: u64 = 1 << 32;
+/// Pages of a directory that is read as a whole.
+const PAGES_AHEAD: u32 = 8;
 /// Buckets of a directory: no file of ours needs more, and numbers stay within 32 bits.
 const MOST_BUCKETS: u32 = 1 << 30;
 /// "." and ".." come first.
@@ -84,12 +86,26 @@ impl Tx<'_> {
         layout::hash(self.state.hash_seed, name)
     }
 
-    /// The block that holds a page of a directory.
+    /// The block that holds a page of a directory. A directory of a few pages is read as a whole.
     fn dir_block(&mut self, ino: Ino, dir: &Inode, page: u64) -> Done<BlockNo> {
         let extent = self.extents(ino, dir)?.find(page);
         let extent = extent.ok_or_else(|| Stop::Damaged(format!("directory {ino}")))?;
         let block = extent.block_of(page);
         self.state.own(ino, block);
+        if self.state.reads_ahead && !self.state.blocks.contains(block) {
+            let files = self.state.geometry.files.clone();
+            let space = &self.state.space;
+            let around = self.around(block);
+            // Blocks of metadata are given out side by side.
+            let around = around.filter(|block| files.contains(block) && space.is_taken(*block));
+            let mut others: Vec<BlockNo> = around.map(BlockNo).collect();
+            if dir.buckets + dir.overflows <= PAGES_AHEAD {
+                let extents = self.extents(ino, dir)?.iter();
+                let own = extents.flat_map(|extent| extent.block.0..extent.block.0 + extent.count);
+                others.extend(own.take(PAGES_AHEAD as usize).map(BlockNo));
+            }
+            return Err(Stop::Miss(block, others));
+        }
         Ok(block)
     }
 

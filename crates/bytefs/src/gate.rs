@@ -28,6 +28,16 @@ impl Gate {
         }
     }
 
+    /// Passes if nobody else has.
+    pub fn try_pass(&self) -> Option<Passed> {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return None;
+        }
+        queue.is_closed = true;
+        Some(Passed(self.clone()))
+    }
+
     /// Whether it is the same gate.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -30,7 +30,7 @@ pub use costs::CpuCosts;
 pub use error::{FsError, MountError};
 pub use fs::{CachedPages, DataMode, FileSystem, FormatOptions, MappedExtent, MountOptions};
 pub use layout::Personality;
-pub use shortcuts::{Batches, Contents, HostContents, Shortcuts};
+pub use shortcuts::{Batches, Contents, HostBlocks, Metadata, Shortcuts};
 pub use stats::{Class, FsStats, Moved, Traffic};
 pub use structures::Structure;
 pub use types::{

@@ -18,8 +18,8 @@ use std::ops::Range;
 /// Why an operation did not come to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
-    /// It needs this block of metadata.
-    Miss(BlockNo),
+    /// It needs a block of metadata; others are likely to be needed soon, and may come along.
+    Miss(BlockNo, Vec<BlockNo>),
     /// It needs `least` blocks that read as zeroes; better are `many`, behind each other.
     Fresh { least: usize, many: usize },
     /// The running batch is full.
@@ -51,6 +51,12 @@ enum Undo {
 pub(crate) const USUAL_FRESH: usize = 64;
 /// A directory asks for such a part of its pages.
 const RUNS_OF_DIRECTORY: usize = 4;
+
+/// Blocks of metadata beside each other that are read together: as many as Ext4 reads of its table
+/// of inodes (`inode_readahead_blks`).
+const WINDOW: u32 = 32;
+/// So many of them are there before the others are read.
+const WANTED: usize = 2;
 
 /// Blocks of metadata that one operation changes at most.
 pub(crate) const MOST_BLOCKS: usize = 160;
@@ -130,7 +136,30 @@ impl<'s> Tx<'s> {
     pub fn block(&mut self, block: BlockNo) -> Done<&[u8; BLOCK]> {
         match self.state.blocks.get(block) {
             Some(buffer) => Ok(&buffer.data),
-            None => Err(Stop::Miss(block)),
+            None => Err(Stop::Miss(block, Vec::new())),
+        }
+    }
+
+    /// A block of the table of inodes.
+    fn inode_block(&mut self, block: BlockNo) -> Done<&[u8; BLOCK]> {
+        if self.state.blocks.contains(block) {
+            return self.block(block);
+        }
+        let table = &self.state.geometry.inode_table;
+        let around = self.around(block).filter(|block| table.contains(block));
+        Err(Stop::Miss(block, around.map(BlockNo).collect()))
+    }
+
+    /// Blocks around a missing one that are likely to be wanted: all of its window if some of them
+    /// were. Who asks for one here and one there gets no more than that.
+    pub fn around(&self, block: BlockNo) -> Range<u32> {
+        let first = block.0 / WINDOW * WINDOW;
+        let window = first..first.saturating_add(WINDOW);
+        let is_here = |other: &u32| self.state.blocks.contains(BlockNo(*other));
+        let wanted = || window.clone().filter(is_here).take(WANTED).count();
+        match self.state.reads_ahead && wanted() == WANTED {
+            true => window,
+            false => first..first,
         }
     }
 
@@ -139,7 +168,7 @@ impl<'s> Tx<'s> {
         debug_assert!(at.is_multiple_of(LINE) && bytes.len().is_multiple_of(LINE));
         let batch = self.state.batch.id;
         let Some(buffer) = self.state.blocks.get_mut(block) else {
-            return Err(Stop::Miss(block));
+            return Err(Stop::Miss(block, Vec::new()));
         };
         for (line, new) in (at / LINE..).zip(bytes.chunks_exact(LINE)) {
             let old = line_of(&buffer.data, line);
@@ -255,7 +284,7 @@ impl<'s> Tx<'s> {
             return Err(FsError::Stale.into());
         }
         let (block, at) = self.geometry().inode_place(ino);
-        match Inode::decode(&self.block(block)?[at..at + INODE_BYTES]) {
+        match Inode::decode(&self.inode_block(block)?[at..at + INODE_BYTES]) {
             Ok(Some(inode)) => Ok(inode),
             Ok(None) => Err(FsError::Stale.into()),
             Err(Torn) => Err(Stop::Damaged(ino.to_string())),
@@ -294,7 +323,7 @@ impl<'s> Tx<'s> {
                 self.state.generation = self.state.generation.wrapping_add(1);
                 self.state.generation
             }
-            None => Inode::generation_of(&self.block(block)?[at..at + INODE_BYTES]),
+            None => Inode::generation_of(&self.inode_block(block)?[at..at + INODE_BYTES]),
         };
         let area = self.geometry().inode_bitmap.start;
         self.set_bits(area, run, true)?;

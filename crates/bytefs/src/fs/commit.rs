@@ -124,10 +124,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 kept.write_line(at, &line);
             }
         }
+        if let Some(kept) = self.shortcuts.kept_metadata() {
+            sealed.lines.clear();
+            for (block, data) in &sealed.blocks {
+                kept.write(*block, &data[..]);
+            }
+        }
         let is_of_firmware = self.state().superblock.personality.needs_transactions();
         let order;
         let given_up = GivenUp(Some(self));
-        self.spend(self.costs.commit).await;
+        if !(sealed.is_empty() && self.shortcuts.kept_metadata().is_some()) {
+            self.spend(self.costs.commit).await;
+        }
         let done = if is_of_firmware {
             let (written, in_order) = self.write_transaction(&sealed).await;
             order = in_order;

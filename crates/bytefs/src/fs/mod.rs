@@ -5,6 +5,7 @@ mod commit;
 mod data;
 mod direct;
 mod format;
+mod load;
 mod mount;
 mod names;
 mod places;
@@ -25,7 +26,6 @@ use crate::layout::BLOCK;
 use crate::shortcuts::Shortcuts;
 use crate::state::State;
 use crate::stats::FsStats;
-use crate::structures::Structure;
 use crate::tx::{Done, Stop, Tx, USUAL_FRESH};
 use crate::{BlockNo, FsError, Ino, Usage};
 use core::ops::Range;
@@ -79,6 +79,7 @@ pub struct FileSystem<D, C> {
     progress: Bell,
     fresh_gate: Gate,
     cleaning_gate: Gate,
+    /// Blocks of metadata that are being read, and where to wait for them.
     loading: Mutex<FxHashMap<BlockNo, Gate>>,
 }
 
@@ -204,7 +205,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 }
             };
             match stop {
-                Stop::Miss(block) => self.load(block).await?,
+                Stop::Miss(block, others) => self.load(block, others).await?,
                 Stop::Fresh { least, many } => self.refill(least, many, margin).await?,
                 Stop::Full => self.commit_full().await?,
                 Stop::Error(error) => return Err(error),
@@ -236,60 +237,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.commit().await?;
         }
         Ok(value)
-    }
-
-    /// Reads a block of metadata.
-    pub(crate) async fn load(&self, block: BlockNo) -> Result<(), FsError> {
-        if block.0 >= self.state().geometry.blocks {
-            let reason =
-                format!("a pointer to {block} is damaged; run `entresol fsck` on the image");
-            return Err(self.fail(&reason));
-        }
-        let gate = {
-            let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-            loading.entry(block).or_default().clone()
-        };
-        let passed = gate.pass().await;
-        let known = {
-            let mut state = self.state();
-            let committed = state.committed.0;
-            // Its place on the device may be older than the journal.
-            let waiting = state.checkpoint.get(&block).cloned();
-            if let Some(data) = waiting
-                && !state.blocks.contains(block)
-            {
-                state.blocks.insert(block, data, false, committed);
-            }
-            state.blocks.contains(block)
-        };
-        let mut result = Ok(());
-        if !known {
-            let mut data = Box::new([0; BLOCK]);
-            self.spend(self.costs.request).await;
-            let read = self.read_numbers(block, &mut data[..]).await;
-            self.spend(self.costs.switch).await;
-            match read {
-                Ok(()) => {
-                    let mut state = self.state();
-                    if let Some(segments) = &state.segments {
-                        segments.trim_node(block, &mut data[..]);
-                    }
-                    let committed = state.committed.0;
-                    let of = Structure::of(&state.geometry, block, Some(&data));
-                    state.counters.metadata_read(of, BLOCK as u64);
-                    if !state.blocks.contains(block) {
-                        state.blocks.insert(block, data, false, committed);
-                    }
-                }
-                Err(error) => result = Err(FsError::from(error)),
-            }
-        }
-        drop(passed);
-        let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if !gate.is_closed() {
-            loading.remove(&block);
-        }
-        result
     }
 
     /// Makes free blocks read as zeroes, so that lines of them can be written: so many at least,
@@ -338,8 +285,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.spend(self.costs.request + self.costs.switch).await;
         let done = self.device.trim(address(BlockNo(run.start)), size).await;
         done.map_err(|error| self.fail(&error.to_string()))?;
-        if let Some(kept) = self.shortcuts.kept() {
-            kept.forget(run.clone());
+        for kept in [self.shortcuts.kept(), self.shortcuts.kept_metadata()] {
+            if let Some(kept) = kept {
+                kept.forget(run.clone());
+            }
         }
         self.state().counters.0.trims += u64::from(run.end - run.start);
         Ok(())

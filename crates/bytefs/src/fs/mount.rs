@@ -13,7 +13,7 @@ use crate::layout::{
     is_sealed,
 };
 use crate::segments;
-use crate::shortcuts::Shortcuts;
+use crate::shortcuts::{HostBlocks, Shortcuts};
 use crate::state::State;
 use crate::state::batch::{Batch, BatchId};
 use crate::state::blocks::Blocks;
@@ -55,6 +55,9 @@ pub struct MountOptions {
     pub blocks_from: Ratio,
     /// What is durable as a whole.
     pub data: DataMode,
+    /// Whether blocks of metadata are read before anybody needs them; None: as the personality has
+    /// it.
+    pub reads_ahead: Option<bool>,
     /// What a simulated run saves.
     pub shortcuts: Shortcuts,
 }
@@ -100,6 +103,7 @@ impl Default for MountOptions {
             costs: CpuCosts::default(),
             blocks_from: Ratio::new(1, 8),
             data: DataMode::Ordered,
+            reads_ahead: None,
             shortcuts: Shortcuts::default(),
         }
     }
@@ -171,8 +175,8 @@ fn dirty_most(
     }
     if !options.shortcuts.is_none() {
         return refused(
-            "fs.data is journal, and fs.contents or fs.batches saves what it needs; leave these at \
-             their defaults"
+            "fs.data is journal, and fs.contents, fs.batches or fs.metadata saves what it needs; \
+             leave these at their defaults"
                 .into(),
         );
     }
@@ -233,6 +237,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                  device; leave it at device"
             )));
         }
+        if options.shortcuts.keeps_metadata() && !personality.needs_transactions() {
+            return Err(MountError::Device(format!(
+                "fs.metadata is not device, and {personality} writes more for its metadata than \
+                 ByteFS; leave it at device, or take bytefs or bytefs-log"
+            )));
+        }
         let limit = shape
             .transactions
             .map_or(usize::MAX, |limits| limits.lines as usize / 2);
@@ -284,6 +294,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             counters: Counters::default(),
             batch_most,
             writes_blocks: !personality.writes_bytes(),
+            reads_ahead: options.reads_ahead.unwrap_or(personality.reads_ahead()),
+            keeps_blocks: options.shortcuts.keeps_metadata(),
             block_lines,
             superblock,
             geometry,
@@ -333,6 +345,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 journal.open(self, &superblock).await?;
             }
             *self.journal() = Some(journal);
+        }
+        if let Some(kept) = self.shortcuts.free_metadata() {
+            self.keep_table(kept).await?;
         }
         for area in [&geometry.block_bitmap, &geometry.inode_bitmap] {
             self.pin(area.clone()).await?;
@@ -385,7 +400,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         while next < blocks.end {
             let count = (READ / BLOCK).min((blocks.end - next) as usize);
             let bytes = &mut buffer[..count * BLOCK];
-            self.read_numbers(BlockNo(next), bytes).await?;
+            self.read_kept(BlockNo(next), bytes).await?;
             let mut state = self.state();
             let of = Structure::of(&state.geometry, BlockNo(next), None);
             state.counters.metadata_read(of, bytes.len() as u64);
@@ -396,6 +411,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
             next += count as u32;
         }
+        Ok(())
+    }
+
+    /// Has the table of inodes on the host, of which no block is made anew when it is used.
+    async fn keep_table(&self, kept: &HostBlocks) -> Result<(), MountError> {
+        let table = self.state().geometry.inode_table.clone();
+        let mut bytes = vec![0; table.len() * BLOCK];
+        self.read_numbers(BlockNo(table.start), &mut bytes).await?;
+        kept.overlay(BlockNo(table.start), &mut bytes);
+        kept.write(BlockNo(table.start), &bytes);
         Ok(())
     }
 

@@ -63,6 +63,13 @@ impl Personality {
         matches!(self, Self::ByteFs | Self::ByteFsLog)
     }
 
+    /// Whether blocks of metadata are read before anybody needs them, as Ext4 does with inodes
+    /// (`inode_readahead_blks`). Where an inode has a block for itself, as in F2FS, neighbours are
+    /// nobody's business.
+    pub const fn reads_ahead(self) -> bool {
+        !matches!(self, Self::F2fsLike)
+    }
+
     /// Whether a thread of its own makes batches durable, as JBD2's does.
     pub const fn commits_by_thread(self) -> bool {
         matches!(self, Self::Ext4Like)

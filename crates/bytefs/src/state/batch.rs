@@ -129,10 +129,17 @@ pub(crate) struct Sealed {
     pub freed: Vec<BlockNo>,
 }
 
+impl Sealed {
+    /// Whether there is nothing to be written.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.data.is_empty() && self.contents.is_empty()
+    }
+}
+
 impl State {
     /// Ends the running batch and begins the next one.
     pub fn seal_batch(&mut self) -> Sealed {
-        let whole_blocks = self.writes_blocks || self.owners.is_some();
+        let whole_blocks = self.writes_blocks || self.keeps_blocks || self.owners.is_some();
         let next = Batch {
             id: BatchId(self.batch.id.0 + 1),
             keeps_before: self.batch.keeps_before,

@@ -2,7 +2,7 @@
 
 use crate::BlockNo;
 use crate::layout::{BLOCK, LINE};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
 /// A block of metadata.
@@ -23,6 +23,8 @@ pub(crate) struct Blocks {
     /// Those that may go, in the order of the clock's hand.
     clock: VecDeque<BlockNo>,
     most: usize,
+    /// Those that are on their way from the device.
+    coming: FxHashSet<BlockNo>,
 }
 
 impl Blocks {
@@ -32,6 +34,7 @@ impl Blocks {
             map: FxHashMap::default(),
             clock: VecDeque::new(),
             most,
+            coming: FxHashSet::default(),
         }
     }
 
@@ -58,6 +61,7 @@ impl Blocks {
             is_referenced: true,
             is_pinned: pin,
         };
+        self.coming.remove(&block);
         if self.map.insert(block, buffer).is_none() && !pin {
             self.clock.push_back(block);
             self.shrink(committed);
@@ -66,7 +70,25 @@ impl Blocks {
 
     /// Forgets a block that is none of the file system's any more.
     pub fn forget(&mut self, block: BlockNo) {
+        self.coming.remove(&block);
         self.map.remove(&block);
+    }
+
+    /// A block is asked for from the device.
+    pub fn expect(&mut self, block: BlockNo) {
+        self.coming.insert(block);
+    }
+
+    /// The block has come. Of one that was forgotten or made anew meanwhile it is too old.
+    pub fn arrive(&mut self, block: BlockNo, data: Box<[u8; BLOCK]>, committed: u64) {
+        if self.coming.remove(&block) && !self.contains(block) {
+            self.insert(block, data, false, committed);
+        }
+    }
+
+    /// The block does not come.
+    pub fn give_up(&mut self, block: BlockNo) {
+        self.coming.remove(&block);
     }
 
     fn shrink(&mut self, committed: u64) {

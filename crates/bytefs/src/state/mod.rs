@@ -65,6 +65,10 @@ pub(crate) struct State {
     pub batch_most: usize,
     /// Whole blocks of metadata are written.
     pub writes_blocks: bool,
+    /// Blocks of metadata are read before anybody needs them.
+    pub reads_ahead: bool,
+    /// Blocks of metadata go to the host's memory, as only simulated runs may have it.
+    pub keeps_blocks: bool,
     /// Changed lines from which a page goes by blocks.
     pub block_lines: u32,
 }

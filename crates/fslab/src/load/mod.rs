@@ -22,7 +22,7 @@ mod ycsb;
 pub use error::LoadError;
 pub use hardware::{Scale, scaled};
 pub use measure::Latency;
-pub use options::{BatchesAs, ContentsAt, FsConfig, FsOptions};
+pub use options::{BatchesAs, ContentsAt, FsConfig, FsOptions, MetadataAt, ReadAhead};
 pub use replay::replay;
 pub use result::{Conditions, LoadResult};
 pub use runner::{Setup, run};

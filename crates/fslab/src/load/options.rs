@@ -1,7 +1,7 @@
 //! What the file system of a run can be told: section `fs` of the run's parameters.
 
 use super::error::LoadError;
-use bytefs::{Batches, Contents, DataMode, HostContents, MountOptions, Shortcuts};
+use bytefs::{Batches, Contents, DataMode, HostBlocks, Metadata, MountOptions, Shortcuts};
 use serde::{Deserialize, Serialize};
 use settings::{Known, Layer};
 use std::sync::Arc;
@@ -37,6 +37,31 @@ pub enum BatchesAs {
     Lines,
 }
 
+/// Where metadata are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetadataAt {
+    /// On the device.
+    Device,
+    /// On the device until the run begins, which then keeps what it writes in the host's memory,
+    /// at no cost.
+    Unwritten,
+    /// In the host's memory, at no cost: the device hears nothing of them.
+    Host,
+}
+
+/// Whether blocks of metadata are read before anybody needs them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadAhead {
+    /// As the personality has it.
+    Own,
+    /// They are.
+    On,
+    /// They are not.
+    Off,
+}
+
 units::parameters! {
     /// The file system of a run in virtual time.
     pub struct FsConfig: "fs" {
@@ -49,6 +74,14 @@ units::parameters! {
         /// How batches go to a device with transactions: as these, or as lines without COMMIT,
         /// reservation and wait, of which a power cut leaves any part.
         batches: BatchesAs, "transactions or lines", "ByteFS 4.7 (transactions); its artifact: lines";
+        /// Where metadata are: on the device; there as far as they were made before the run, which
+        /// writes its own to the host's memory at no cost (`unwritten`); or all in the host's
+        /// memory (`host`). Of `bytefs` and `bytefs-log` alone, which cannot be ahead of it.
+        metadata: MetadataAt, "device, unwritten or host", "ours: a bound";
+        /// Whether blocks of metadata are read before anybody needs them: as the personality has it
+        /// (`own`: all but `f2fs-like`, whose inodes have blocks for themselves), or in any case,
+        /// or not.
+        read_ahead: ReadAhead, "own, on or off", "Ext4: inode_readahead_blks";
         /// What of contents is durable as a whole: lines and pages, or each write, of `bytefs` and
         /// `bytefs-log`, which journal overwritten blocks then.
         data: DataAs, "ordered or journal", "ByteFS 4.6 (both; ordered unless asked)";
@@ -63,10 +96,17 @@ struct Sections {
 
 const KNOWN: Known = settings::known! { "fs": FsConfig };
 const DEFAULTS: &str = "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n\
-     data = \"ordered\"\n";
+     metadata = \"device\"\nread_ahead = \"own\"\ndata = \"ordered\"\n";
 
 /// The journal of contents of file systems that have one: three records of the most blocks.
 const DATA_JOURNAL: Bytes = Bytes::from_mib(16);
+
+/// What the host has of all mounts of a run instead of the device.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Kept {
+    contents: Arc<HostBlocks>,
+    pub metadata: Arc<HostBlocks>,
+}
 
 /// What a file system of a run is told.
 #[derive(Clone, PartialEq, Debug)]
@@ -111,21 +151,31 @@ impl FsOptions {
         }
     }
 
-    /// The same for a mount; `kept` has the contents of all mounts of a run.
-    pub(crate) fn put_into(&self, options: &mut MountOptions, kept: &Arc<HostContents>) {
+    /// The same for a mount.
+    pub(crate) fn put_into(&self, options: &mut MountOptions, kept: &Kept) {
         options.blocks_from = self.0.blocks_from;
         options.data = match self.0.data {
             DataAs::Ordered => DataMode::Ordered,
             DataAs::Journal => DataMode::Journal,
         };
+        options.reads_ahead = match self.0.read_ahead {
+            ReadAhead::Own => None,
+            ReadAhead::On => Some(true),
+            ReadAhead::Off => Some(false),
+        };
         options.shortcuts = Shortcuts {
             contents: match self.0.contents {
                 ContentsAt::Device => Contents::Device,
-                ContentsAt::Host => Contents::Host(Arc::clone(kept)),
+                ContentsAt::Host => Contents::Host(Arc::clone(&kept.contents)),
             },
             batches: match self.0.batches {
                 BatchesAs::Transactions => Batches::Transactions,
                 BatchesAs::Lines => Batches::Lines,
+            },
+            metadata: match self.0.metadata {
+                MetadataAt::Device => Metadata::Device,
+                MetadataAt::Unwritten => Metadata::Unwritten(Arc::clone(&kept.metadata)),
+                MetadataAt::Host => Metadata::Host(Arc::clone(&kept.metadata)),
             },
         };
     }
@@ -143,6 +193,7 @@ mod tests {
         for (assignment, part) in [
             ("fs.contents=disk", "fs.contents"),
             ("fs.data=none", "fs.data"),
+            ("fs.metadata=disk", "fs.metadata"),
             ("fs.colour=red", "unknown key fs.colour"),
             ("fs.blocks_from=many", "fs.blocks_from"),
         ] {

@@ -7,6 +7,7 @@
 
 use super::error::LoadError;
 use super::hardware::scaled;
+use super::options::Kept;
 use super::result::{Conditions, LoadResult};
 use super::runner::{Bench, Files, Setup};
 use super::spec::{Load, ThreadsSpec};
@@ -19,7 +20,6 @@ use port::Clock;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use units::Picos;
 use vtime::{Machine, VirtualClock};
 
@@ -42,7 +42,7 @@ pub fn replay(
     let mut bench = Bench {
         machine: Machine::new(engine, setup.cores as usize),
         setup: setup.clone(),
-        kept: Arc::default(),
+        kept: Kept::default(),
         made: None,
     };
     let load = described(name, recording);

@@ -9,20 +9,19 @@ use super::error::LoadError;
 use super::files::FileSet;
 use super::flow::Flow;
 use super::hardware::{Scale, scaled};
-use super::options::FsOptions;
+use super::options::{FsOptions, Kept};
 use super::result::{Conditions, LoadResult, Totals};
 use super::spec::{Load, StoreSpec};
 use super::stage::Stage;
 use super::store::{Options, Store};
 use super::vfs::caller;
 use super::ycsb::{Ycsb, of_store};
-use bytefs::{CpuCosts, FileSystem, FormatOptions, HostContents, MountOptions, Personality};
+use bytefs::{CpuCosts, FileSystem, FormatOptions, MountOptions, Personality};
 use device::config::Layer;
 use device::{DeviceEngine, Pace};
 use port::{Clock, Device};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use units::{Bytes, Picos};
 use vtime::{Machine, VirtualClock, VirtualDevice};
 
@@ -126,7 +125,7 @@ pub fn run(name: &str, load: &Load, setup: &Setup) -> Result<LoadResult, LoadErr
     let bench = Bench {
         machine: Machine::new(engine, setup.cores as usize),
         setup: setup.clone(),
-        kept: Arc::default(),
+        kept: Kept::default(),
         made: None,
     };
     let conditions = Conditions::new(name, &load, setup, setup.preset(), &texts);
@@ -165,8 +164,8 @@ fn set_threads(load: &mut Load, threads: Option<u32>) -> Result<(), LoadError> {
 pub(super) struct Bench {
     pub machine: Machine<DeviceEngine>,
     pub setup: Setup,
-    /// Contents that the device has not.
-    pub kept: Arc<HostContents>,
+    /// What the device has not.
+    pub kept: Kept,
     /// What was counted until what is to exist was there.
     pub made: Option<Totals>,
 }
@@ -230,6 +229,7 @@ impl Bench {
         self.task("sync", synced)?;
         self.made = Some(self.totals(&files));
         let files = if is_cold { self.mount()? } else { files };
+        self.kept.metadata.begin();
         self.machine.settle();
         Ok(files)
     }
