@@ -168,7 +168,7 @@ def test_a_capture_to_its_windows_and_again_from_the_store(
     written = json.loads((tmp_path / "one" / "steady.json").read_text())
     (trace,) = written["traces"]
     assert [row["design"] for row in trace["estimates"]] == ["base-cssd", "skybyte-w"]
-    assert trace["estimates"][0]["ratio_milli"] == 1000
+    assert trace["estimates"][0]["ratio_micro"] == 1_000_000
     assert all(len(run["windows"]) == 3 for run in trace["runs"])
     assert len(trace["missing"]) == 2 - sum(row["is_steady"] for row in trace["marks"])
     kept = sorted((tmp_path / "s").rglob("*.json")) + sorted((tmp_path / "s").rglob("*.misses"))

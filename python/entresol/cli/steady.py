@@ -182,8 +182,8 @@ def _times(part: Json, provenance: Json) -> Table:
         owed = [a + b for a, b in zip(debt["device_bytes"], debt["host_bytes"], strict=True)]
         table.add_row(
             row["design"],
-            _interval(row["ratio_milli"], row["ratio_half_width_milli"]),
-            quantity.milli(row["paid_ratio_milli"]),
+            _interval(row["ratio_micro"], row["ratio_half_width_micro"]),
+            quantity.micro(row["paid_ratio_micro"]),
             quantity.duration(row["amat_ps"]),
             quantity.milli(row["program_pages_per_million_milli"]),
             quantity.size(owed[0]),
@@ -232,5 +232,5 @@ def _mark(mark: Json | None) -> str:
 
 
 def _interval(value: int, half_width: int | None) -> str:
-    text = quantity.milli(value)
-    return text if half_width is None else f"{text} ± {quantity.significant(half_width / 1000, 2)}"
+    text = quantity.micro(value)
+    return text if half_width is None else f"{text} ± {quantity.significant(half_width / 1e6, 2)}"
