@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from entresol import quantity
-from entresol.core import STEADY_PARTS, Json
+from entresol.core import Json
 
+PARTS = 1024
+"""Parts of a file of misses, as `crates/sim/src/steady.rs` has it."""
 TURNOVERS = 3.0
 """Pages that came into the data cache, in frames."""
 HALF_FILLS = 6.0
@@ -23,7 +25,7 @@ STILL = 0.01
 """Or promoted pages change by so much of what host DRAM holds of them."""
 TOUCHED = 3.0
 """Touched pages, in device DRAM."""
-LATEST = STEADY_PARTS * 3 // 4
+LATEST = PARTS * 3 // 4
 """Where windows begin at the latest, so that a quarter of the program is left to them."""
 
 

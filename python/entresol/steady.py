@@ -57,7 +57,7 @@ def run(wanted: Study, plan: Plan, store: Path, execute: Execute, say: Say) -> J
             "machine": wanted.setup.machine,
             "overrides": list(wanted.setup.overrides),
             "audit": wanted.audit,
-            "parts": core.STEADY_PARTS,
+            "parts": steadiness.PARTS,
             "windows": plan.windows,
             "window_instructions": plan.instructions,
             "lead_instructions": plan.lead,

@@ -10,13 +10,13 @@ import pytest
 from conftest import ROOT, Entresol
 
 from entresol import steadiness, steady
-from entresol.core import STEADY_PARTS
+from entresol.steadiness import PARTS
 
 
 def _way(**grows: int) -> dict[str, Any]:
     """A pass in which each count grows evenly, to what is said."""
     looks = []
-    for part in range(0, STEADY_PARTS + 1, STEADY_PARTS // 8):
+    for part in range(0, PARTS + 1, PARTS // 8):
         look = {"part": part}
         for name in (
             "cache_fills",
@@ -27,7 +27,7 @@ def _way(**grows: int) -> dict[str, Any]:
             "first_touches",
             "page_fetches",
         ):
-            look[name] = grows.get(name, 0) * part // STEADY_PARTS
+            look[name] = grows.get(name, 0) * part // PARTS
         looks.append(look)
     machine = {
         "frames": 100,
@@ -59,12 +59,12 @@ STEADY = {
 def test_a_design_is_steady_from_where_its_last_mark_is_met() -> None:
     # 3 turnovers are 300 of 800 fills, 6 of 16 halves as many eighths, 10 of 40 erases fewer.
     way = _way(**STEADY)
-    assert steadiness.steady_from(way) == STEADY_PARTS * 3 // 8
-    found = steadiness.at(way, STEADY_PARTS // 2)
+    assert steadiness.steady_from(way) == PARTS * 3 // 8
+    found = steadiness.at(way, PARTS // 2)
     assert found.is_steady and not found.unmet
     assert found.touched == pytest.approx(2_000 / 400)
     assert found.first_touches == pytest.approx(0.1)
-    assert steadiness.missing(way, STEADY_PARTS // 2) is None
+    assert steadiness.missing(way, PARTS // 2) is None
 
 
 @pytest.mark.parametrize(
@@ -170,6 +170,7 @@ def test_a_capture_to_its_windows_and_again_from_the_store(
     assert [row["design"] for row in trace["estimates"]] == ["base-cssd", "skybyte-w"]
     assert trace["estimates"][0]["ratio_micro"] == 1_000_000
     assert all(len(run["windows"]) == 3 for run in trace["runs"])
+    assert all(run["pass"][-1]["part"] == PARTS for run in trace["runs"])
     assert len(trace["missing"]) == 2 - sum(row["is_steady"] for row in trace["marks"])
     kept = sorted((tmp_path / "s").rglob("*.json")) + sorted((tmp_path / "s").rglob("*.misses"))
     before = [path.stat().st_mtime_ns for path in kept]

@@ -29,9 +29,10 @@ from entresol.cli.options import (
     ThreadsOption,
     TracesArgument,
 )
-from entresol.core import STEADY_PARTS, Json
+from entresol.core import Json
 from entresol.execution.executor import Outcome
 from entresol.execution.point import Point
+from entresol.steadiness import PARTS
 from entresol.store.location import store_directory
 
 SAMPLED = ("skybyte-ct", "skybyte-wct")
@@ -119,7 +120,7 @@ def steady_command(
         round(shift * 10),
         tuple(range(first_seed, first_seed + seeds)),
         tuple(range(placements)),
-        None if begin is None else round(begin * STEADY_PARTS / 100),
+        None if begin is None else round(begin * PARTS / 100),
     )
 
     def execute(points: Sequence[Point]) -> list[Outcome]:
@@ -196,7 +197,7 @@ def _times(part: Json, provenance: Json) -> Table:
 
 
 def _marks(part: Json) -> Table:
-    share = quantity.percent(part["begin_part"] / STEADY_PARTS)
+    share = quantity.percent(part["begin_part"] / PARTS)
     table = _table(
         f"{part['trace']}: how steady, where windows begin ({share} of the program)",
         (
