@@ -26,6 +26,8 @@ def _way(**grows: int) -> dict[str, Any]:
             "demotions",
             "first_touches",
             "page_fetches",
+            "reads",
+            "writes",
         ):
             look[name] = grows.get(name, 0) * part // PARTS
         looks.append(look)
@@ -53,6 +55,8 @@ STEADY = {
     "demotions": 450,
     "first_touches": 4_000,
     "page_fetches": 40_000,
+    "reads": 70_000,
+    "writes": 30_000,
 }
 
 
@@ -89,6 +93,19 @@ def test_what_is_missing_is_one_sentence(changed: dict[str, int], words: str, ti
 def test_few_promotions_are_balanced_whatever_their_share() -> None:
     way = _way(**(STEADY | {"promotions": 8, "demotions": 0}))
     assert steadiness.steady_from(way) is not None
+
+
+def test_a_program_that_stops_writing_is_in_another_phase() -> None:
+    way = _way(**STEADY)
+    for look in way["pass"]:
+        look["writes"] = min(look["writes"], 15_000)
+    found = steadiness.at(way, PARTS // 2)
+    assert not found.is_one_phase and not found.is_steady
+    assert found.unmet == [
+        "another phase: 30\u00a0% of all requests were writes before, 0\u00a0% are"
+    ]
+    # From an earlier part on there is writing on both sides.
+    assert steadiness.at(way, PARTS // 4).write_shares == pytest.approx((0.3, 7_500 / 60_000))
 
 
 def _run(design: str, times: list[int], owed: tuple[int, int]) -> dict[str, Any]:
