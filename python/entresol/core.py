@@ -10,12 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from entresol import _core
 from entresol.errors import UserError
 from entresol.result_types import Config as Config
 from entresol.result_types import Recorded, RunResult, WindowResult
+from entresol.trace_types import SLOWDOWN_MILLI as SLOWDOWN_MILLI
+from entresol.trace_types import ForeignPart as ForeignPart
+from entresol.trace_types import ForeignReading as ForeignReading
+from entresol.trace_types import TraceFormat as TraceFormat
 
 EntresolError = _core.EntresolError
 TraceError = _core.TraceError
@@ -138,48 +142,13 @@ class Progress:
     simulated_ps: int
 
 
-@dataclass(frozen=True)
-class TraceFormat:
-    """A format of traces."""
-
-    name: str
-    summary: str
-    imports: bool
-    exports: bool
-    recognised: bool
-    """Whether content tells it; otherwise it has to be named."""
-
-
-SLOWDOWN_MILLI = 55_000
-"""By how much the tool behind SkyByte's warm-up traces slows a program down, in thousandths."""
-
-
-@dataclass(frozen=True)
-class ForeignReading:
-    """How to read a foreign trace."""
-
-    format: str | None = None
-    dependencies: str = "none"
-    slowdown_milli: int = SLOWDOWN_MILLI
-
-
-@dataclass(frozen=True)
-class ForeignPart:
-    """Which part of each thread to write: instructions, or a share such as `25%`."""
-
-    skip: str = "0"
-    limit: str | None = None
-    thread: int | None = None
-    slowdown_milli: int = SLOWDOWN_MILLI
-
-
 class Run:
     """One capture on one design. Making it checks everything; nothing runs before `execute`."""
 
     def __init__(
         self, trace: Path, setup: Setup, design: str, threads: int | None, audit: bool
     ) -> None:
-        self._run = _core.Run(
+        self.native = self._run = _core.Run(
             str(trace),
             setup.machine,
             design,
@@ -191,11 +160,6 @@ class Run:
             audit,
             setup.mode,
         )
-
-    @property
-    def native(self) -> _core.Run:
-        """What the core knows it by."""
-        return self._run
 
     def execute(self) -> RunResult:
         """Simulates, with the interpreter lock released.
@@ -239,29 +203,6 @@ class Run:
         self._run.cancel()
 
 
-class SteadyMeasure(Protocol):
-    """What `execute_steady` is to do; `execution.point.Steady` says what its fields are."""
-
-    @property
-    def misses(self) -> str: ...
-    @property
-    def looks(self) -> int: ...
-    @property
-    def begin(self) -> int: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def offset_milli(self) -> int: ...
-    @property
-    def lead(self) -> int: ...
-    @property
-    def instructions(self) -> int: ...
-
-
-STEADY_PARTS: int = _core.STEADY_PARTS
-"""Parts of a file of misses."""
-
-
 def misses_key(run: Run) -> str:
     """The name of a run's file of misses: a digest of all that decides it."""
     return _core.misses_key(run.native)
@@ -282,19 +223,12 @@ def write_misses(run: Run, path: Path) -> None:
     _guarded(write)
 
 
-def execute_steady(run: Run, measure: SteadyMeasure) -> Json:
-    """Lives through a file of misses and measures windows on the way; raises as `execute`."""
-    windows = (
-        measure.begin,
-        measure.count,
-        measure.offset_milli,
-        measure.lead,
-        measure.instructions,
-    )
-    text = _guarded(
-        lambda: _core.execute_steady(run.native, measure.misses, measure.looks, windows)
-    )
-    return _object(text)
+def execute_steady(
+    run: Run, misses: str, looks: int, windows: tuple[int, int, int, int, int]
+) -> Json:
+    """Lives through a file of misses and measures windows on the way: where they begin, how many,
+    by which thousandths later, instructions before and in each. Raises as `execute`."""
+    return _executed(lambda: _core.execute_steady(run.native, misses, looks, windows))
 
 
 class Replay:

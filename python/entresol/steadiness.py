@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from entresol import quantity
-from entresol.core import STEADY_PARTS, Json
+from entresol.core import Json
 
+PARTS = 1024
+"""Parts of a file of misses, as `crates/sim/src/steady.rs` has it."""
 TURNOVERS = 3.0
 """Pages that came into the data cache, in frames."""
 HALF_FILLS = 6.0
@@ -21,9 +23,9 @@ IMBALANCE = 0.2
 """Promotions and demotions differ by so much of the larger one at most."""
 STILL = 0.01
 """Or promoted pages change by so much of what host DRAM holds of them."""
-TOUCHED = 3.0
-"""Touched pages, in device DRAM."""
-LATEST = STEADY_PARTS * 3 // 4
+PHASE = 2.0
+"""Writes of all requests before and from there on differ by at most such a factor."""
+LATEST = PARTS * 3 // 4
 """Where windows begin at the latest, so that a quarter of the program is left to them."""
 
 
@@ -56,6 +58,14 @@ class Steadiness:
     """Touched pages by the beginning, in device DRAM."""
     first_touches: float
     """Pages first touched from there on ÷ pages fetched on demand from there on."""
+    write_shares: tuple[float, float]
+    """Writes ÷ requests before the beginning, and from there on."""
+
+    @property
+    def is_one_phase(self) -> bool:
+        """Whether the program writes from there on about as much as what filled the device."""
+        before, after = self.write_shares
+        return before <= PHASE * after and after <= PHASE * before
 
     @property
     def marks(self) -> list[Mark]:
@@ -72,6 +82,9 @@ class Steadiness:
         ]
         if not self.is_balanced:
             words.append(f"{self.promotions:,} promotions against {self.demotions:,} demotions")
+        if not self.is_one_phase:
+            before, after = map(quantity.percent, self.write_shares)
+            words.append(f"another phase: {before} of all requests were writes before, {after} are")
         return words
 
     @property
@@ -92,6 +105,8 @@ class Steadiness:
             "is_balanced": self.is_balanced,
             "touched_milli": round(self.touched * 1000),
             "first_touches_milli": round(self.first_touches * 1000),
+            "is_one_phase": self.is_one_phase,
+            "write_shares_milli": [round(share * 1000) for share in self.write_shares],
         }
 
 
@@ -132,6 +147,10 @@ def at(run: Json, begin: int) -> Steadiness:
         apart <= IMBALANCE * most or still,
         look["first_touches"] * 4096 / dram if dram else 0.0,
         since("first_touches") / (since("page_fetches") or 1) if dram else 0.0,
+        (
+            look["writes"] / (look["writes"] + look["reads"] or 1),
+            since("writes") / (since("writes") + since("reads") or 1),
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from entresol import atomic, core, estimate, locks, sampling, steadiness
+from entresol import atomic, core, estimate, locks, steadiness
 from entresol.core import Json, Setup
 from entresol.derived import BASE
 from entresol.errors import UserError
@@ -57,7 +57,7 @@ def run(wanted: Study, plan: Plan, store: Path, execute: Execute, say: Say) -> J
             "machine": wanted.setup.machine,
             "overrides": list(wanted.setup.overrides),
             "audit": wanted.audit,
-            "parts": core.STEADY_PARTS,
+            "parts": steadiness.PARTS,
             "windows": plan.windows,
             "window_instructions": plan.instructions,
             "lead_instructions": plan.lead,
@@ -76,9 +76,8 @@ def _of_capture(
     keeper = _Kept(store / "steady", execute)
 
     def points(begin: int, count: int) -> list[Point]:
-        measure = Steady(
-            str(misses), LOOKS, begin, count, plan.shift_milli, plan.lead, plan.instructions
-        )
+        where = (begin, count, plan.shift_milli, plan.lead, plan.instructions)
+        measure = Steady(str(misses), LOOKS, *(where if count else (0, 0, 0, 0, 0)))
         variants = plan.variants if count else plan.variants[:1]
         return [
             Point(capture, design, _chosen(wanted, *variant), wanted.threads, wanted.audit, measure)
@@ -86,9 +85,11 @@ def _of_capture(
             for design in wanted.designs
         ]
 
-    ways = keeper.results(points(0, 0))
-    begin = steadiness.begin_of(ways) if plan.begin is None else plan.begin
-    runs = keeper.results(points(begin, plan.windows)) if plan.windows else ways
+    begin = plan.begin
+    if begin is None:
+        begin = steadiness.begin_of(keeper.results(points(0, 0)))
+    runs = keeper.results(points(begin, plan.windows))
+    ways = runs[: len(wanted.designs)]
     return {
         "trace": capture.name,
         "begin_part": begin,
@@ -106,14 +107,11 @@ def _chosen(wanted: Study, seed: int, placement: int) -> Setup:
 
 def misses_of(wanted: Study, capture: Capture, store: Path, say: Say) -> Path:
     """The file of misses of a capture, made if it is not there."""
-    runs = [
-        core.Run(capture.path, wanted.setup, design, wanted.threads, wanted.audit)
-        for design in wanted.designs
-    ]
-    for each in runs:
-        core.check_steady(each)
+    # What misses is the same for all designs; opening a large capture for each takes its time.
+    own = core.Run(capture.path, wanted.setup, wanted.designs[0], wanted.threads, wanted.audit)
+    core.check_steady(own)
     place = store / "misses"
-    path = place / f"{core.misses_key(runs[0])}.misses"
+    path = place / f"{core.misses_key(own)}.misses"
     try:
         place.mkdir(parents=True, exist_ok=True)
         with locks.alone(place / f".{path.stem}.lock"):
@@ -121,7 +119,7 @@ def misses_of(wanted: Study, capture: Capture, store: Path, say: Say) -> Path:
                 say(f"{capture.name}: passes through the caches of {wanted.setup.machine} …")
                 temporary = place / f".new-{path.name}-{os.getpid()}"
                 try:
-                    core.write_misses(runs[0], temporary)
+                    core.write_misses(own, temporary)
                     atomic.move(temporary, path)
                 finally:
                     temporary.unlink(missing_ok=True)
@@ -201,9 +199,9 @@ class Row:
             "reference": self.reference,
             "instruction_fs": _milli(self.time.value),
             "instruction_half_width_fs": _milli(self.time.half_width),
-            "ratio_milli": _milli(self.ratio.value),
-            "ratio_half_width_milli": _milli(self.ratio.half_width),
-            "paid_ratio_milli": _milli(self.paid_ratio),
+            "ratio_micro": _micro(self.ratio.value),
+            "ratio_half_width_micro": _micro(self.ratio.half_width),
+            "paid_ratio_micro": _micro(self.paid_ratio),
             "program_pages_per_million_milli": _milli(self.programs),
             "amat_ps": round(self.amat_ps),
             "debt": {
@@ -218,6 +216,10 @@ class Row:
             "is_marked": bool(self.owes_to),
             "owes_to": list(self.owes_to),
         }
+
+
+def _micro(value: float | None) -> int | None:
+    return None if value is None else round(value * 1_000_000)
 
 
 def _milli(value: float | None) -> int | None:
@@ -280,8 +282,13 @@ def _row(design: str, reference: str, windows: dict[str, list[Window]]) -> Row:
 
 
 def pace(windows: Sequence[Window]) -> float:
-    """Picoseconds per instruction of the program, as `sampling.pace`."""
-    return sampling.pace(windows)  # type: ignore[arg-type]
+    """Picoseconds per instruction: the time of the windows over what all threads executed in them.
+
+    Threads that have done their quota go on, so that this is the machine's throughput.
+    """
+    each = [window["counts"] for same in windows for window in same]
+    time = sum(counts["time_ps"] for counts in each)
+    return float(time / (sum(counts["instructions"] for counts in each) or 1))
 
 
 def _ratio(pairs: Sequence[tuple[Window, Window]]) -> float:

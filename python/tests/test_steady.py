@@ -10,13 +10,13 @@ import pytest
 from conftest import ROOT, Entresol
 
 from entresol import steadiness, steady
-from entresol.core import STEADY_PARTS
+from entresol.steadiness import PARTS
 
 
 def _way(**grows: int) -> dict[str, Any]:
     """A pass in which each count grows evenly, to what is said."""
     looks = []
-    for part in range(0, STEADY_PARTS + 1, STEADY_PARTS // 8):
+    for part in range(0, PARTS + 1, PARTS // 8):
         look = {"part": part}
         for name in (
             "cache_fills",
@@ -26,8 +26,10 @@ def _way(**grows: int) -> dict[str, Any]:
             "demotions",
             "first_touches",
             "page_fetches",
+            "reads",
+            "writes",
         ):
-            look[name] = grows.get(name, 0) * part // STEADY_PARTS
+            look[name] = grows.get(name, 0) * part // PARTS
         looks.append(look)
     machine = {
         "frames": 100,
@@ -53,18 +55,20 @@ STEADY = {
     "demotions": 450,
     "first_touches": 4_000,
     "page_fetches": 40_000,
+    "reads": 70_000,
+    "writes": 30_000,
 }
 
 
 def test_a_design_is_steady_from_where_its_last_mark_is_met() -> None:
     # 3 turnovers are 300 of 800 fills, 6 of 16 halves as many eighths, 10 of 40 erases fewer.
     way = _way(**STEADY)
-    assert steadiness.steady_from(way) == STEADY_PARTS * 3 // 8
-    found = steadiness.at(way, STEADY_PARTS // 2)
+    assert steadiness.steady_from(way) == PARTS * 3 // 8
+    found = steadiness.at(way, PARTS // 2)
     assert found.is_steady and not found.unmet
     assert found.touched == pytest.approx(2_000 / 400)
     assert found.first_touches == pytest.approx(0.1)
-    assert steadiness.missing(way, STEADY_PARTS // 2) is None
+    assert steadiness.missing(way, PARTS // 2) is None
 
 
 @pytest.mark.parametrize(
@@ -89,6 +93,19 @@ def test_what_is_missing_is_one_sentence(changed: dict[str, int], words: str, ti
 def test_few_promotions_are_balanced_whatever_their_share() -> None:
     way = _way(**(STEADY | {"promotions": 8, "demotions": 0}))
     assert steadiness.steady_from(way) is not None
+
+
+def test_a_program_that_stops_writing_is_in_another_phase() -> None:
+    way = _way(**STEADY)
+    for look in way["pass"]:
+        look["writes"] = min(look["writes"], 15_000)
+    found = steadiness.at(way, PARTS // 2)
+    assert not found.is_one_phase and not found.is_steady
+    assert found.unmet == [
+        "another phase: 30\u00a0% of all requests were writes before, 0\u00a0% are"
+    ]
+    # From an earlier part on there is writing on both sides.
+    assert steadiness.at(way, PARTS // 4).write_shares == pytest.approx((0.3, 7_500 / 60_000))
 
 
 def _run(design: str, times: list[int], owed: tuple[int, int]) -> dict[str, Any]:
@@ -168,8 +185,9 @@ def test_a_capture_to_its_windows_and_again_from_the_store(
     written = json.loads((tmp_path / "one" / "steady.json").read_text())
     (trace,) = written["traces"]
     assert [row["design"] for row in trace["estimates"]] == ["base-cssd", "skybyte-w"]
-    assert trace["estimates"][0]["ratio_milli"] == 1000
+    assert trace["estimates"][0]["ratio_micro"] == 1_000_000
     assert all(len(run["windows"]) == 3 for run in trace["runs"])
+    assert all(run["pass"][-1]["part"] == PARTS for run in trace["runs"])
     assert len(trace["missing"]) == 2 - sum(row["is_steady"] for row in trace["marks"])
     kept = sorted((tmp_path / "s").rglob("*.json")) + sorted((tmp_path / "s").rglob("*.misses"))
     before = [path.stat().st_mtime_ns for path in kept]

@@ -59,6 +59,5 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(misses_key, module)?)?;
     module.add_function(wrap_pyfunction!(check_steady, module)?)?;
     module.add_function(wrap_pyfunction!(write_misses, module)?)?;
-    module.add_function(wrap_pyfunction!(execute_steady, module)?)?;
-    module.add("STEADY_PARTS", sim::steady::PARTS)
+    module.add_function(wrap_pyfunction!(execute_steady, module)?)
 }

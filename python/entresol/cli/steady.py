@@ -29,9 +29,10 @@ from entresol.cli.options import (
     ThreadsOption,
     TracesArgument,
 )
-from entresol.core import STEADY_PARTS, Json
+from entresol.core import Json
 from entresol.execution.executor import Outcome
 from entresol.execution.point import Point
+from entresol.steadiness import PARTS
 from entresol.store.location import store_directory
 
 SAMPLED = ("skybyte-ct", "skybyte-wct")
@@ -119,7 +120,7 @@ def steady_command(
         round(shift * 10),
         tuple(range(first_seed, first_seed + seeds)),
         tuple(range(placements)),
-        None if begin is None else round(begin * STEADY_PARTS / 100),
+        None if begin is None else round(begin * PARTS / 100),
     )
 
     def execute(points: Sequence[Point]) -> list[Outcome]:
@@ -182,8 +183,8 @@ def _times(part: Json, provenance: Json) -> Table:
         owed = [a + b for a, b in zip(debt["device_bytes"], debt["host_bytes"], strict=True)]
         table.add_row(
             row["design"],
-            _interval(row["ratio_milli"], row["ratio_half_width_milli"]),
-            quantity.milli(row["paid_ratio_milli"]),
+            _interval(row["ratio_micro"], row["ratio_half_width_micro"]),
+            quantity.micro(row["paid_ratio_micro"]),
             quantity.duration(row["amat_ps"]),
             quantity.milli(row["program_pages_per_million_milli"]),
             quantity.size(owed[0]),
@@ -196,7 +197,7 @@ def _times(part: Json, provenance: Json) -> Table:
 
 
 def _marks(part: Json) -> Table:
-    share = quantity.percent(part["begin_part"] / STEADY_PARTS)
+    share = quantity.percent(part["begin_part"] / PARTS)
     table = _table(
         f"{part['trace']}: how steady, where windows begin ({share} of the program)",
         (
@@ -232,5 +233,5 @@ def _mark(mark: Json | None) -> str:
 
 
 def _interval(value: int, half_width: int | None) -> str:
-    text = quantity.milli(value)
-    return text if half_width is None else f"{text} ± {quantity.significant(half_width / 1000, 2)}"
+    text = quantity.micro(value)
+    return text if half_width is None else f"{text} ± {quantity.significant(half_width / 1e6, 2)}"

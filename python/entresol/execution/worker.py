@@ -83,7 +83,14 @@ def _measured(run: core.Run, measure: Measure) -> Json:
         span = (measure.from_ps, measure.to_ps)
         return cast(Json, run.execute_recorded(span, measure.limit, measure.slowest))
     if isinstance(measure, Steady):
-        return core.execute_steady(run, measure)
+        windows = (
+            measure.begin,
+            measure.count,
+            measure.offset_milli,
+            measure.lead,
+            measure.instructions,
+        )
+        return core.execute_steady(run, measure.misses, measure.looks, windows)
     return cast(Json, run.execute())
 
 
