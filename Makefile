@@ -1,5 +1,5 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build demo figures reproduction test bench nbd-bench lint planted-bugs crashlab fs-crashlab \
+.PHONY: build core command demo figures reproduction test bench nbd-bench lint planted-bugs crashlab fs-crashlab \
 	killlab mount-killlab endurance e2e posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -7,10 +7,15 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 build: ## .venv/bin/entresol, the capture plugin and the programs
 	@scripts/setup
-	cargo build --quiet --release -p tracer -p workloads
-	. .venv/bin/activate && maturin develop --quiet --release >/dev/null
-	cp $(TARGET)/release/libtracer.so python/entresol/libtracer.so
-	cp $(TARGET)/release/entresol-workloads python/entresol/entresol-workloads
+	@$(MAKE) --no-print-directory core command
+
+# Both of build, which make test runs beside other things. One run of cargo: in several a crate
+# would be built anew for each choice of features.
+core:
+	cargo build --quiet --release -p tracer -p workloads -p bindings --features bindings/extension-module
+
+command:
+	.venv/bin/python scripts/install $(TARGET)/release
 
 demo: build ## the shipped captures on all designs; ends with the path of the report
 	.venv/bin/entresol run traces/*.etr --design all --machine demo -o demo
@@ -22,8 +27,8 @@ reproduction: build ## docs/reproduction*.md: the numbers of the papers' texts b
 	.venv/bin/entresol reproduction skybyte -o docs/reproduction.md
 	.venv/bin/entresol reproduction bytefs -o docs/reproduction-bytefs.md
 
-test: build ## everything that must hold
-	@scripts/setup test
+test: ## everything that must hold; it builds what build builds
+	@scripts/setup begin
 	.venv/bin/python scripts/test
 
 lint: build

@@ -48,6 +48,16 @@ def fs_replay(
     cache: str | None,
     thinks: bool,
 ) -> str: ...
+def fs_bench_memory(
+    load: str,
+    text: str | None,
+    personality: str,
+    device: str | None,
+    files: list[tuple[str, str]],
+    overrides: list[str],
+    scale: int,
+    cache: str | None,
+) -> int: ...
 def fs_bench(
     load: str,
     text: str | None,

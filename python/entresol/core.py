@@ -361,6 +361,22 @@ def fs_bench(
         cache)))  # fmt: skip
 
 
+def fs_bench_memory(
+    load: str,
+    personality: str,
+    *,
+    text: str | None = None,
+    device: str | None = None,
+    files: Sequence[tuple[str, str]] = (),
+    overrides: Sequence[str] = (),
+    scale: int = 64,
+    cache: str | None = None,
+) -> int:
+    """About the most memory, in bytes, that `fs_bench` takes. Raises `ConfigError`."""
+    return _core.fs_bench_memory(load, text, personality, device, list(files), list(overrides),
+                                 scale, cache)  # fmt: skip
+
+
 def fs_replay(
     name: str,
     text: str,

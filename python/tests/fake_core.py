@@ -275,6 +275,10 @@ def fs_bench(load: str, *_rest: object) -> str:
     raise SimulationError(f"{load!r} is run by the real core only")
 
 
+def fs_bench_memory(*_rest: object) -> int:
+    return 1 << 20
+
+
 def fs_replay(name: str, *_rest: object) -> str:
     raise SimulationError(f"{name!r} is played by the real core only")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,14 @@ import pytest
 import synthetic_figures
 from conftest import Entresol, one_line
 
-from entresol import core
+from entresol import core, memory
 from entresol.core import Json
 from entresol.errors import UserError
 from entresol.figures import benches, frames, reproduction, simulate, tables, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Bench, Results, Scale
 from entresol.papers.bytefs import PAPER, claims, runs, switches
+from entresol.store.result_store import Store
 
 FEW = PAPER.settings(workloads=["create", "varmail", "oltp", "ycsb-a"])
 
@@ -275,3 +277,62 @@ def test_loads_are_listed(entresol_command: Entresol) -> None:
         load.name for load in core.fs_loads()
     ]
     assert Bench("varmail", "bytefs") in simulate.plan([_of("6")], PAPER.settings()).benches
+
+
+def test_a_load_is_kept_when_it_is_over_and_the_next_command_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    items = [Bench(load, "bytefs", "") for load in ("create", "delete", "mkdir")]
+    asked: list[str] = []
+
+    def once(load: str, *_rest: object, **_more: object) -> Json:
+        asked.append(load)
+        if load == "delete" and asked.count(load) == 1:
+            raise KeyboardInterrupt
+        return {"operations_per_second": 1.0}
+
+    monkeypatch.setattr(core, "fs_bench", once)
+    store = Store(tmp_path / "store")
+    with pytest.raises(KeyboardInterrupt):
+        benches.run(items, PAPER.settings(), store, 1, print)
+    begun = list(asked)
+    assert begun[:2] == ["create", "delete"]
+    found = benches.run(items, PAPER.settings(), store, 1, print)
+    assert list(found) == items and not any(isinstance(each, str) for each in found.values())
+    assert "create" not in asked[len(begun) :] and "delete" in asked[len(begun) :]
+
+
+def test_what_has_no_room_is_refused_before_anything_begins(
+    monkeypatch: pytest.MonkeyPatch, entresol_command: Entresol, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 1 << 30)
+    asked: list[str] = []
+    monkeypatch.setattr(core, "fs_bench", lambda load, *_rest, **_more: asked.append(load))
+    words = ("figure", "bytefs", "6", "--scale", "paper", "--workloads", "create")
+    refused = entresol_command(*words, "--store", tmp_path / "store", "-o", tmp_path / "out")
+    said = refused.err.splitlines()[-1]
+    assert refused.code == 2 and "create on ext4-like at scale 1 needs about " in said, refused.err
+    assert "GiB of memory and this machine has 1.0 to give" in said and asked == []
+    bench = entresol_command("fs", "bench", "create", "--scale", "1")
+    assert bench.code == 2 and "create on bytefs at --scale 1 needs about" in one_line(bench)
+
+
+def test_runs_begin_when_there_is_room_beside_others() -> None:
+    budget = memory.Budget(10)
+    begun, done = threading.Event(), threading.Event()
+
+    def second() -> None:
+        with budget.taken(6):
+            begun.set()
+        with budget.taken(20):  # More than there is: alone.
+            done.set()
+
+    with budget.taken(4), budget.taken(1):
+        other = threading.Thread(target=second)
+        with budget.taken(1):
+            other.start()
+            assert not begun.wait(0.05)
+        # Four and one and six are still too many.
+        assert not begun.wait(0.05)
+    assert done.wait(30)
+    other.join()

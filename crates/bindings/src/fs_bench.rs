@@ -2,7 +2,9 @@
 
 use crate::{ConfigError, SimulationError};
 use device::config::Layer;
-use fslab::load::{FsOptions, LOADS, Load, LoadError, Scale, Setup, replay, run, shipped};
+use fslab::load::{
+    FsOptions, LOADS, Load, LoadError, Scale, Setup, memory, replay, run, shipped,
+};
 use fslab::recording::Recording;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -12,6 +14,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fs_loads, module)?)?;
     module.add_function(wrap_pyfunction!(fs_personalities, module)?)?;
     module.add_function(wrap_pyfunction!(fs_replay, module)?)?;
+    module.add_function(wrap_pyfunction!(fs_bench_memory, module)?)?;
     module.add_function(wrap_pyfunction!(fs_bench, module)?)
 }
 
@@ -73,12 +76,7 @@ fn fs_bench(
     threads: Option<u32>,
     cache: Option<&str>,
 ) -> PyResult<String> {
-    let sets: Vec<&str> = of_section(&overrides, "load.").collect();
-    let parsed = match text {
-        Some(text) => Load::parse_with(load, text, &sets),
-        None => shipped(load).and_then(|shipped| shipped.load_with(&sets)),
-    };
-    let parsed = parsed.map_err(to_python)?;
+    let parsed = load_of(load, text, &overrides)?;
     let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
     setup.seed = seed;
     setup.cores = cores;
@@ -87,6 +85,37 @@ fn fs_bench(
         .detach(|| run(load, &parsed, &setup))
         .map_err(to_python)?;
     Ok(result.json().to_string())
+}
+
+/// About the most memory, in bytes, that a run of a load takes.
+#[pyfunction]
+#[pyo3(signature = (load, text, personality, device, files, overrides, scale, cache))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument for each thing a run is made of"
+)]
+fn fs_bench_memory(
+    load: &str,
+    text: Option<&str>,
+    personality: &str,
+    device: Option<String>,
+    files: Vec<(String, String)>,
+    overrides: Vec<String>,
+    scale: u64,
+    cache: Option<&str>,
+) -> PyResult<u64> {
+    let parsed = load_of(load, text, &overrides)?;
+    let setup = setup_of(personality, device, files, &overrides, scale, cache)?;
+    Ok(memory(&parsed, &setup).map_err(to_python)?.get())
+}
+
+fn load_of(name: &str, text: Option<&str>, overrides: &[String]) -> PyResult<Load> {
+    let sets: Vec<&str> = of_section(overrides, "load.").collect();
+    let parsed = match text {
+        Some(text) => Load::parse_with(name, text, &sets),
+        None => shipped(name).and_then(|shipped| shipped.load_with(&sets)),
+    };
+    parsed.map_err(to_python)
 }
 
 /// Plays a recording, whose text is given and whose file is `name`, and gives the result as JSON.

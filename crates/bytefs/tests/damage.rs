@@ -1,26 +1,15 @@
 //! Damaged metadata: told, never a panic, and mended by fsck such that what is whole stays.
 
+use crate::common::NoClock;
 use bytefs::layout::{BLOCK, Superblock};
 use bytefs::{
     Caller, FileKind, FileSystem, FormatOptions, FsError, Ino, MountError, MountOptions,
     Personality, SetXattr, Timestamp, WriteOptions, check,
 };
 use device::Ram;
-use port::{Clock, Device, block_on};
+use port::{Device, block_on};
 use std::collections::BTreeMap;
-use units::{ByteAddr, Bytes, Picos, Stream, Time, TxId};
-
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
+use units::{ByteAddr, Bytes, Stream, TxId};
 
 const CALLER: Caller = Caller {
     uid: 0,

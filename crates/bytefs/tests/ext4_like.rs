@@ -1,24 +1,13 @@
 //! What Ext4 asks of a device and the Ext4-like asks too, as `make e2e` has counted it.
 
+use crate::common::NoClock;
 use bytefs::{
     Caller, FileSystem, FormatOptions, FsStats, Ino, MountOptions, Personality, Timestamp,
     WriteOptions,
 };
 use device::Ram;
-use port::{Clock, block_on};
-use units::{Bytes, Picos, Time};
-
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
+use port::block_on;
+use units::Bytes;
 
 const CALLER: Caller = Caller {
     uid: 0,

@@ -1,26 +1,15 @@
 //! Logs of inodes: operations are durable when they are answered, at a known price, and logs that
 //! are full of what counts no more are written anew or emptied.
 
+use crate::common::NoClock;
 use bytefs::{
     Caller, FileSystem, FormatOptions, FsError, FsStats, Ino, MountError, MountOptions,
     Personality, Rename, SetAttr, SetXattr, Timestamp, WriteOptions, check,
 };
 use device::Ram;
-use port::{Clock, Device, block_on};
+use port::{Device, block_on};
 use std::collections::BTreeMap;
-use units::{ByteAddr, Bytes, Picos, Stream, Time, TxId};
-
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
+use units::{ByteAddr, Bytes, Stream, TxId};
 
 const CALLER: Caller = Caller {
     uid: 0,

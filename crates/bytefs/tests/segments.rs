@@ -1,24 +1,13 @@
 //! Logs of segments: cleaned while they are full, and recovered to the last sync.
 
+use crate::common::NoClock;
 use bytefs::{
     Caller, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality, Timestamp,
     WriteOptions, check,
 };
 use device::Ram;
-use port::{Clock, block_on};
-use units::{Bytes, Picos, Stream, Time};
-
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
+use port::block_on;
+use units::{Bytes, Stream};
 
 const CALLER: Caller = Caller {
     uid: 0,

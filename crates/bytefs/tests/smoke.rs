@@ -1,5 +1,6 @@
 //! Every kind of operation once, on every personality, and again after a mount.
 
+use crate::common::NoClock;
 use bytefs::{
     Allocate, Caller, FileKind, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality,
     Rename, Seek, SetAttr, SetXattr, Timestamp, WriteOptions,
@@ -8,23 +9,11 @@ use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace, Ram};
 use port::{Clock, Device, block_on};
 use std::future::Future;
-use units::{Bytes, Picos, Time};
+use units::Bytes;
 use vtime::Machine;
 
 /// Bytes of the largest file.
 const MOST: u64 = 1 << 60;
-
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
 
 fn caller() -> Caller {
     Caller {

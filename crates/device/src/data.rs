@@ -364,6 +364,7 @@ impl DataPlane for Data {
         let in_flight = in_flight.expect("an operation is kept until it is done");
         match in_flight.op {
             NandOp::Read { ppa } => {
+                self.media.fetch(ppa);
                 let is_sound = in_flight.is_in_place && self.is_sound(ppa);
                 let is_lost = fault.is_some() || !is_sound;
                 let fetched = match is_lost {

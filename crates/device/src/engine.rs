@@ -81,6 +81,15 @@ impl DeviceEngine {
         Self::of_image(Image::in_memory(config)?, pace)
     }
 
+    /// The same, whose flash takes little memory where it holds what simulated programs write
+    /// ([`units::filling`]). Reads and programs cost more to simulate.
+    ///
+    /// # Errors
+    /// As [`DeviceEngine::in_memory`].
+    pub fn packed(config: &DeviceConfig, pace: Pace) -> Result<Self, DeviceFileError> {
+        Self::of_image(Image::packed(config)?, pace)
+    }
+
     pub(crate) fn of_image(image: Image, pace: Pace) -> Result<Self, DeviceFileError> {
         let config = image.config.clone();
         let no_transactions = config.lacks_for_transactions();

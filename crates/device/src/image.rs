@@ -107,15 +107,31 @@ impl Image {
     /// # Errors
     /// Its flash has no room for it; the system has not so much memory.
     pub fn in_memory(config: &DeviceConfig) -> Result<Self, DeviceFileError> {
+        Self::without_files(config, Layout::new(config).media_bytes, Media::in_memory)
+    }
+
+    /// The same, with pages that take as little memory as what they hold can.
+    ///
+    /// # Errors
+    /// As [`Image::in_memory`].
+    pub fn packed(config: &DeviceConfig) -> Result<Self, DeviceFileError> {
+        Self::without_files(config, Layout::new(config).spares_end(), Media::packed)
+    }
+
+    fn without_files(
+        config: &DeviceConfig,
+        media_bytes: usize,
+        media: impl FnOnce(Mapped, Layout) -> Media,
+    ) -> Result<Self, DeviceFileError> {
         failing::check_room(config)?;
         let layout = Layout::new(config);
         let no_memory = |error| DeviceFileError::NoMemory {
             path: PathBuf::new(),
-            wanted: Bytes::new((layout.dram_bytes + layout.media_bytes) as u64),
+            wanted: Bytes::new((layout.dram_bytes + media_bytes) as u64),
             error,
         };
         let dram = Mapped::anonymous(layout.dram_bytes).map_err(no_memory)?;
-        let media = Mapped::anonymous(layout.media_bytes).map_err(no_memory)?;
+        let pages = Mapped::anonymous(media_bytes).map_err(no_memory)?;
         let mut tables = Tables::new(dram, layout);
         failing::note_factory(config, &mut tables);
         Ok(Self {
@@ -125,7 +141,7 @@ impl Image {
             layout,
             view: tables.snapshot().map_err(no_memory)?,
             tables,
-            media: Media::in_memory(media, layout),
+            media: media(pages, layout),
             was_cut_off: false,
         })
     }

@@ -174,6 +174,10 @@ impl Layout {
     pub fn spare(&self, ppa: Ppa) -> usize {
         SUPERBLOCK_BYTES + index(ppa.get()) * HEADER_BYTES
     }
+    /// Where the spare areas end, and the pages begin.
+    pub const fn spares_end(&self) -> usize {
+        self.pages_at
+    }
     /// A physical page.
     #[inline]
     pub fn physical_page(&self, ppa: Ppa) -> usize {

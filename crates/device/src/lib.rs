@@ -26,6 +26,7 @@ mod mapped;
 mod media;
 pub mod metrics;
 mod pace;
+mod packed;
 mod places;
 mod power_cycle;
 mod ram;

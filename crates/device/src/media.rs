@@ -6,8 +6,9 @@
 //! program on.
 
 use crate::ahead::{Ahead, Pieces};
-use crate::layout::{HEADER_BYTES, Layout};
+use crate::layout::{HEADER_BYTES, Layout, index};
 use crate::mapped::Mapped;
+use crate::packed::Packed;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
@@ -25,11 +26,23 @@ pub struct Media {
     file: Option<File>,
     /// The file is on tmpfs: in memory, where a page that is there costs nothing to store into.
     is_on_tmpfs: bool,
+    /// Spare areas, and behind them the pages.
     map: Mapped,
+    /// The pages, instead of in the map.
+    packed: Option<Fetching>,
     layout: Layout,
     pieces: Pieces,
     /// Once something of a file in memory is programmed.
     ahead: Option<Ahead>,
+}
+
+/// Pages that are packed, and the one that is looked at.
+#[derive(Clone, Debug)]
+struct Fetching {
+    pages: Packed,
+    /// Whose bytes these are.
+    of: Option<Ppa>,
+    bytes: Vec<u8>,
 }
 
 /// What is wrong with a page.
@@ -53,6 +66,7 @@ impl Media {
             file: Some(file),
             is_on_tmpfs,
             map,
+            packed: None,
             layout,
             pieces: Pieces::new(&layout, false),
             ahead: None,
@@ -66,6 +80,26 @@ impl Media {
             file: None,
             is_on_tmpfs: false,
             map,
+            packed: None,
+            layout,
+            pieces: Pieces::new(&layout, true),
+            ahead: None,
+        }
+    }
+
+    /// Erased flash in memory alone, whose pages take as little of it as what they hold can. The
+    /// memory has room for the spare areas only. A page is looked at when it was fetched.
+    pub fn packed(map: Mapped, layout: Layout) -> Self {
+        assert_eq!(map.len(), layout.spares_end(), "as long as the layout says");
+        Self {
+            file: None,
+            is_on_tmpfs: false,
+            map,
+            packed: Some(Fetching {
+                pages: Packed::new(layout.blocks * layout.block_pages),
+                of: None,
+                bytes: vec![0; layout.page],
+            }),
             layout,
             pieces: Pieces::new(&layout, true),
             ahead: None,
@@ -77,7 +111,15 @@ impl Media {
     /// # Errors
     /// The system has not so much memory.
     pub fn snapshot(&self) -> io::Result<Self> {
-        Ok(Self::in_memory(self.map.snapshot()?, self.layout))
+        Ok(Self {
+            file: None,
+            is_on_tmpfs: false,
+            map: self.map.snapshot()?,
+            packed: self.packed.clone(),
+            layout: self.layout,
+            pieces: Pieces::new(&self.layout, true),
+            ahead: None,
+        })
     }
 
     /// Takes room for this page: on the disk for its block.
@@ -154,8 +196,12 @@ impl Media {
         assert_eq!(bytes.len(), self.layout.page, "a page is programmed whole");
         let spare = self.layout.spare(ppa);
         assert_eq!(self.map.load(spare), 0, "{ppa} is programmed twice");
-        let page = self.layout.physical_page(ppa);
-        self.map.bytes_mut(page, bytes.len()).copy_from_slice(bytes);
+        if let Some(packed) = &mut self.packed {
+            packed.pages.put(index(ppa.get()), bytes);
+        } else {
+            let page = self.layout.physical_page(ppa);
+            self.map.bytes_mut(page, bytes.len()).copy_from_slice(bytes);
+        }
         self.map.store(spare, holder(lpa));
         let sum = u64::from(checksum(lpa, bytes));
         self.map.store(spare + 8, sum);
@@ -220,18 +266,41 @@ impl Media {
         found
     }
 
+    /// Makes ready for a page to be looked at, until the next one is.
+    #[inline]
+    pub fn fetch(&mut self, ppa: Ppa) {
+        if let Some(packed) = &mut self.packed {
+            packed.pages.get(index(ppa.get()), &mut packed.bytes);
+            packed.of = Some(ppa);
+        }
+    }
+
     /// The bytes of a page.
+    ///
+    /// # Panics
+    /// If the pages are packed and this is not the one that was fetched last.
     #[inline]
     pub fn page(&self, ppa: Ppa) -> &[u8] {
-        self.map
-            .bytes(self.layout.physical_page(ppa), self.layout.page)
+        match &self.packed {
+            None => self
+                .map
+                .bytes(self.layout.physical_page(ppa), self.layout.page),
+            Some(packed) => {
+                assert_eq!(packed.of, Some(ppa), "a packed page is fetched first");
+                &packed.bytes
+            }
+        }
     }
 
     /// Erases a block: its pages can be programmed again.
     pub fn erase(&mut self, block: BlockAddr) {
-        let spare = self.layout.spare(self.layout.first_page(block));
+        let first = self.layout.first_page(block);
         let size = self.layout.block_pages * HEADER_BYTES;
-        self.map.bytes_mut(spare, size).fill(0);
+        self.map.bytes_mut(self.layout.spare(first), size).fill(0);
+        if let Some(packed) = &mut self.packed {
+            let first = index(first.get());
+            packed.pages.drop(first..first + self.layout.block_pages);
+        }
     }
 
     /// Whether the file was removed.

@@ -1,8 +1,6 @@
 //! Whatever is wrong with an image is one sentence, and the image stays as it is.
 
-mod common;
-
-use common::{Place, made, small_log};
+use crate::common::{Place, made, small_log};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, DeviceFileError, Image, Pace, Purpose, fsck};
 use nix::sys::stat::Mode;

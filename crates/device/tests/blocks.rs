@@ -1,8 +1,6 @@
 //! Blocks smaller than a mapping unit: the device puts the parts together.
 
-mod common;
-
-use common::{Place, made, small};
+use crate::common::{Place, made, small};
 use device::{DeviceConfig, DeviceEngine, Pace, fsck};
 use port::{Acknowledge, Command, DeviceError, Ticket};
 use units::{ByteAddr, Bytes, Stream, TxId};

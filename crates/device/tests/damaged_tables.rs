@@ -1,8 +1,6 @@
 //! Opening refuses damaged tables, changes nothing then, and says what a check says.
 
-mod common;
-
-use common::{Place, made, small, small_log};
+use crate::common::{Place, made, small, small_log};
 use device::{DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
 use firmware::{BufferId, Durable};
 use port::Command;

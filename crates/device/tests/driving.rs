@@ -1,8 +1,6 @@
 //! Who asks a device does not move it; who turns it wakes those whose requests are done.
 
-mod common;
-
-use common::{Place, small_log};
+use crate::common::{Place, small_log};
 use device::{Image, Pace, RealDevice};
 use port::{Device, Drive, Turned};
 use std::future::Future;

@@ -1,9 +1,7 @@
 //! Every parameter at the ends of its range and of its type, in every preset: a sentence or a
 //! device that takes a few requests, and opens again.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use device::config::{Layer, PRESETS, SECTIONS};
 use device::{DeviceConfig, Image, Pace, RealDevice};
 use forge::extremes;

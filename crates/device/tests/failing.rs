@@ -1,8 +1,6 @@
 //! Flash whose blocks fail: bad ones are never used, and nothing acknowledged is lost.
 
-mod common;
-
-use common::{Place, made, small};
+use crate::common::{Place, made, small};
 use device::activity::{ACTIVITY, HEALTH};
 use device::{Counters, DeviceConfig, DeviceEngine, Image, Pace, fsck};
 use port::Command;

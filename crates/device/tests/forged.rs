@@ -1,8 +1,6 @@
 //! Layers of configuration and superblocks that have the form of good ones: a sentence, or taken.
 
-mod common;
-
-use common::{Place, small_log};
+use crate::common::{Place, small_log};
 use device::config::{Layer, PRESETS};
 use device::{DeviceConfig, DeviceEngine, Image, Pace};
 use forge::image::set_config_of;

@@ -1,8 +1,6 @@
 //! An image is checked against itself.
 
-mod common;
-
-use common::{Place, made, small_log};
+use crate::common::{Place, made, small_log};
 use device::{DeviceEngine, fsck};
 use port::Command;
 use port::DeviceError;

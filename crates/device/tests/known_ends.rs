@@ -1,10 +1,7 @@
 //! An end that the host knows when it submits is told then, and not behind what happens next.
 
-mod bare;
-mod common;
-
-use bare::host;
-use common::small_log;
+use crate::bare::host;
+use crate::common::small_log;
 use port::{Command, Conflict, Ticket};
 use soc::{Engine, NoBytes, Resources};
 use units::{ByteAddr, Bytes, Time};

@@ -1,8 +1,6 @@
 //! Flash that loses pages: an error or the right bytes, never others.
 
-mod common;
-
-use common::{Place, made, small};
+use crate::common::{Place, made, small};
 use device::activity::ACTIVITY;
 use device::latency::Kind;
 use device::{DeviceConfig, DeviceEngine, Image, Pace, fsck};

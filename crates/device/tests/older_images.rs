@@ -1,8 +1,6 @@
 //! Images whose configuration was written when parameters had other names.
 
-mod common;
-
-use common::{Place, small};
+use crate::common::{Place, small};
 use device::{DeviceConfig, DeviceEngine, Image, Pace};
 use firmware::RENAMED;
 use forge::image::set_config_of;

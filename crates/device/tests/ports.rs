@@ -1,8 +1,6 @@
 //! Both ports against a plain array of bytes, on devices so small that everything happens.
 
-mod common;
-
-use common::{Place, made, small, small_log};
+use crate::common::{Place, made, small, small_log};
 use device::{DeviceConfig, DeviceEngine};
 use port::Command;
 use port::{Acknowledge, DeviceError};

@@ -1,8 +1,6 @@
 //! A power cut of a device in memory leaves what a killed process leaves of an image.
 
-mod common;
-
-use common::{Place, small, small_log};
+use crate::common::{Place, small, small_log};
 use device::{DeviceConfig, DeviceEngine, Image, Pace};
 use port::{Acknowledge, Command};
 use units::{ByteAddr, Bytes, Stream, TxId};

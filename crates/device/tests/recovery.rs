@@ -3,9 +3,7 @@
 //! Dropping an engine without closing it is what a kill is to the image: stores that were made are
 //! in it, and nothing else happens.
 
-mod common;
-
-use common::{Place, made, small, small_log};
+use crate::common::{Place, made, small, small_log};
 use device::{DeviceConfig, DeviceEngine, Pace, fsck};
 use port::Command;
 use port::Ticket;

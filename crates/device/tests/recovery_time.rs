@@ -1,8 +1,6 @@
 //! What recovery takes, in accounted time.
 
-mod common;
-
-use common::{Place, small};
+use crate::common::{Place, small};
 use device::DeviceConfig;
 use device::recovery_time::{Failed, Filling, measure};
 use units::{Bytes, Picos};

@@ -1,11 +1,8 @@
 //! The same requests end at the same picosecond whether there are no bytes, bytes in memory, or
 //! bytes in files; and a device is as quick as its parts say.
 
-mod bare;
-mod common;
-
-use bare::host;
-use common::{Place, small};
+use crate::bare::host;
+use crate::common::{Place, small};
 use device::activity::ACTIVITY;
 use device::{DeviceConfig, DeviceEngine, Image, Pace};
 use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine};

@@ -1,8 +1,6 @@
 //! Generic code that spawns: its futures are `Send` where the device is `Sync`.
 
-mod common;
-
-use common::{Place, small_log};
+use crate::common::{Place, small_log};
 use device::{Image, Pace, RealDevice};
 use port::{Device, DeviceError, Drive, Transaction, Turned, TxOptions};
 use std::pin::pin;

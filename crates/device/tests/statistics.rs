@@ -1,8 +1,6 @@
 //! What a device says of itself: while it works, to others, and after it was killed.
 
-mod common;
-
-use common::{Place, made, small, small_log};
+use crate::common::{Place, made, small, small_log};
 use device::activity::{ACTIVITY, STANDING};
 use device::latency::Kind;
 use device::{Counters, DeviceEngine, Image, Pace};

@@ -1,9 +1,7 @@
 //! Transactions and everything beside them against a plain array of bytes that knows who has
 //! written what, on devices so small that logs fill, lines move and commits wait.
 
-mod common;
-
-use common::{Place, made, small};
+use crate::common::{Place, made, small};
 use device::{DeviceConfig, DeviceEngine};
 use port::Command;
 use port::{Acknowledge, Atomicity, Conflict, DeviceError};

@@ -1,8 +1,7 @@
 //! Transactions of the byte port, with real bytes and kills.
 
-mod common;
-
-use common::{Place, made, small_log};
+use crate::common;
+use crate::common::{Place, made, small_log};
 use device::{DeviceConfig, DeviceEngine, Pace, Step, fsck};
 use port::Command;
 use port::DeviceError;

@@ -2,9 +2,7 @@
 //!
 //! Dropping an engine without closing it is what a kill is to the image.
 
-mod common;
-
-use common::{Place, made, small};
+use crate::common::{Place, made, small};
 use device::latency::Kind;
 use device::{DeviceConfig, DeviceEngine, Image, Pace, fsck};
 use port::Command;

@@ -1,12 +1,7 @@
 //! What the fidelity switches of the device do, one by one, on a few requests each: the paper's
 //! way and the artifact's side by side.
 
-mod common;
-
-#[path = "common/device.rs"]
-mod device;
-
-use device::*;
+use crate::device::*;
 use firmware::{
     Answer, CleanVictims, Controller, ControllerConfig, Cost, LogMode, PromotionCounts, RequestOp,
     Served,

@@ -1,11 +1,6 @@
 //! The byte port and what goes with it: runs of lines, trim, flush, and what is refused.
 
-mod common;
-
-#[path = "common/device.rs"]
-mod device;
-
-use device::*;
+use crate::device::*;
 use firmware::{
     Answer, Breakdown, PagePlace, PowerLossProtection, Refusal, RequestOp, Response, Served,
 };

@@ -5,17 +5,11 @@
 //! A failure names its seed; `MODEL_SEED=<seed> cargo test -p entresol-firmware --test
 //! device_model` repeats that run alone.
 
-mod common;
-#[path = "common/lab.rs"]
-mod lab;
-#[path = "common/random.rs"]
-mod random;
-
-use common::FaultRates;
+use crate::common::FaultRates;
+use crate::lab::{Lab, Mix};
+use crate::random::{fill_flash_pages, has_skip_list, pick, random_config, random_mix};
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{CachePolicy, ControllerStats, FtlStats, PrefetcherKind, VictimOrder};
-use lab::{Lab, Mix};
-use random::{fill_flash_pages, has_skip_list, pick, random_config, random_mix};
 use units::{Ratio, Stream};
 
 /// Operations that were done; those that could not be are not counted.

@@ -1,11 +1,6 @@
 //! The block port: what page requests cost, and how they meet log, data cache and buffers.
 
-mod common;
-
-#[path = "common/device.rs"]
-mod device;
-
-use device::*;
+use crate::device::*;
 use firmware::{BlockWriteAck, Breakdown, PagePlace, RequestOp, Response, Served};
 use units::{Picos, RequestId};
 

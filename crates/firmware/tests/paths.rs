@@ -1,11 +1,6 @@
 //! What each path through the controller costs, and what it does to the flash: closed formulas.
 
-mod common;
-
-#[path = "common/device.rs"]
-mod device;
-
-use device::*;
+use crate::device::*;
 use firmware::*;
 use units::*;
 

@@ -1,11 +1,7 @@
 //! What is fetched ahead, when, and how it is counted. Pages 0 to half of the logical space are
 //! mapped; there are 8 frames, one set.
 
-mod common;
-#[path = "common/device.rs"]
-mod device;
-
-use device::{CACHE_LOOKUP, Device, LINE, PAGE, READ, config};
+use crate::device::{CACHE_LOOKUP, Device, LINE, PAGE, READ, config};
 use firmware::{ControllerConfig, RequestOp, Served};
 use units::{LineAddr, Picos};
 

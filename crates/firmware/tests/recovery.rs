@@ -1,18 +1,12 @@
 //! Power cuts: small devices of random shape lose power at random moments and recover; every line
 //! is then what was acknowledged last, or of one of the writes that had no answer.
 //!
-//! `MODEL_SEED=<seed> cargo test -p entresol-firmware --test recovery` repeats one run alone.
+//! `MODEL_SEED=<seed> cargo test -p entresol-firmware --test all recovery` repeats one run alone.
 
-mod common;
-#[path = "common/lab.rs"]
-mod lab;
-#[path = "common/random.rs"]
-mod random;
-
+use crate::lab::{Lab, Mix};
+use crate::random::{fill_flash_pages, has_skip_list, pick, random_config};
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{CachePolicy, ControllerConfig, LogMode, PrefetcherKind};
-use lab::{Lab, Mix};
-use random::{fill_flash_pages, has_skip_list, pick, random_config};
 use units::{Bytes, Ratio, Stream};
 
 const RUNS: u64 = 150;

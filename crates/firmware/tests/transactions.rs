@@ -1,13 +1,8 @@
 //! Transactions on a device that does one thing at a time: who sees what when, what is refused, and
 //! how commits, aborts and the log meet.
 
-mod common;
-
-#[path = "common/device.rs"]
-mod device;
-
-use common::FaultRates;
-use device::*;
+use crate::common::FaultRates;
+use crate::device::*;
 use firmware::{Answer, ControllerConfig, PagePlace, Refusal, RequestOp, Response};
 use units::{Bytes, Picos, Ratio, RequestId, Stream, TxId};
 

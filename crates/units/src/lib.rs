@@ -11,6 +11,7 @@
 extern crate alloc;
 
 pub mod address;
+pub mod filling;
 pub mod flash;
 pub mod id;
 pub mod line_mask;

@@ -1,8 +1,6 @@
 //! Tasks over a device in memory: times, order, and what ends in an error.
 
-mod common;
-
-use common::{Notes, device, often};
+use crate::common::{Notes, device, often};
 use device::DeviceEngine;
 use port::{Acknowledge, Clock, Command, Conflict, Device, Engine, TxOptions};
 use std::future::poll_fn;

@@ -1,9 +1,7 @@
 //! Numbers of transactions, which open lines migrate in the order of, hang on time, task and
 //! sequence: not on the order of polls, and not on polls that nobody needs.
 
-mod common;
-
-use common::{Notes, device, device_with, often};
+use crate::common::{Notes, device, device_with, often};
 use device::DeviceEngine;
 use device::activity::ACTIVITY;
 use port::{Clock, Device, DeviceError, Transaction, TxOptions};

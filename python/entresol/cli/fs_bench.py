@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import core, study
+from entresol import core, memory, study
 from entresol.cli.fs_tables import latencies, overview
 from entresol.cli.options import ConfigOption, JsonOption, SetOption
 from entresol.errors import UserError, did_you_mean
@@ -78,6 +78,11 @@ def bench(
             raise UserError(f"unknown personality {name}.{hint}")
     text = _text_of(load)
     files = study.read_config_files(config or ())
+    for name in chosen:
+        needed = core.fs_bench_memory(load, name, text=text, device=device, files=files,
+                                      overrides=tuple(overrides or ()), scale=scale,
+                                      cache=cache)  # fmt: skip
+        memory.require(needed, f"{load} on {name} at --scale {scale}", memory.available())
     results = [
         interruptible(partial(core.fs_bench, load, name, text=text, device=device, files=files,
                               overrides=tuple(overrides or ()), scale=scale, seed=seed, cores=cores,

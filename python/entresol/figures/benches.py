@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
-from entresol import core, papers
+from entresol import core, memory, papers
 from entresol.core import Json
 from entresol.digest import core_digest
 from entresol.errors import UserError
@@ -40,7 +41,9 @@ def run(
     """A result for each load, or a sentence that says why there is none.
 
     Each is one thread of the core, which holds no lock of the interpreter. What has ended when the
-    command is interrupted is in the store.
+    command is interrupted is in the store, and the next command finds it there. Raises `UserError`
+    before the first begins if one that is not stored needs more memory than there is; what runs
+    beside each other fits together.
     """
     if not wanted:
         return {}
@@ -57,13 +60,44 @@ def _run_all(
     say: Callable[[str], None],
 ) -> dict[Bench, Json | str]:
     found: dict[Bench, Json | str] = {}
-    with ThreadPoolExecutor(workers) as pool:
-        results = pool.map(partial(_one, settings=settings, store=store), wanted)
-        for number, (item, result) in enumerate(zip(wanted, results, strict=True), start=1):
-            found[item] = result
-            if number % max(len(wanted) // 10, 1) == 0:
-                say(f"{number} of {len(wanted)} loads")
+    room = memory.available()
+    runs = [_Run.of(item, settings) for item in wanted]
+    for each in runs:
+        if each.stored(store) is None:
+            memory.require(each.memory(), each.sentence(), room)
+    budget = memory.Budget(room)
+    results = _beside_each_other([partial(_one, run, store, budget) for run in runs], workers)
+    for number, (item, result) in enumerate(zip(wanted, results, strict=True), start=1):
+        found[item] = result.result()
+        if number % max(len(wanted) // 10, 1) == 0:
+            say(f"{number} of {len(wanted)} loads")
     return found
+
+
+def _beside_each_other(
+    all_work: Sequence[Callable[[], Json | str]], workers: int
+) -> list[Future[Json | str]]:
+    """Does work in threads that end with the process: who interrupts a command does not wait for
+    loads that run, and those that wait do not begin. (An executor's threads are waited for.)"""
+    futures: list[Future[Json | str]] = [Future() for _ in all_work]
+    left = iter(list(zip(all_work, futures, strict=True)))
+    taking = threading.Lock()
+
+    def labour() -> None:
+        while True:
+            with taking:
+                work, future = next(left, (None, None))
+            if work is None or future is None:
+                return
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+                return
+
+    for _ in range(min(workers, len(all_work))):
+        threading.Thread(target=labour, daemon=True).start()
+    return futures
 
 
 @dataclass(frozen=True)
@@ -121,37 +155,74 @@ def loads_of(paper: str, table: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _one(item: Bench, settings: Settings, store: Store | None) -> Json | str:
-    told = conditions(item, settings)
-    inputs: Json = {
-        "core": core_digest(core.library()),
-        "load": item.workload,
-        "personality": item.personality,
-        "device": item.device,
-        "overrides": list(told.overrides),
-        "scale": told.scale,
-    }
-    options = {"threads": told.threads, "cores": told.cores, "cache": told.cache}
-    chosen: dict[str, Any] = {name: value for name, value in options.items()
-                              if value is not None}  # fmt: skip
-    inputs |= chosen
-    if item.workload == RECOVERY:
-        inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE, "both_halves": True}
-    if store is not None and (stored := store.find(key_of(inputs))) is not None:
-        return _counted(cast(Json, stored), told.counts)
-    try:
+@dataclass(frozen=True)
+class _Run:
+    """A load, and what its result is stored under."""
+
+    item: Bench
+    told: Conditions
+    chosen: dict[str, Any]
+    inputs: Json
+
+    @classmethod
+    def of(cls, item: Bench, settings: Settings) -> _Run:
+        told = conditions(item, settings)
+        inputs: Json = {
+            "core": core_digest(core.library()),
+            "load": item.workload,
+            "personality": item.personality,
+            "device": item.device,
+            "overrides": list(told.overrides),
+            "scale": told.scale,
+        }
+        options = {"threads": told.threads, "cores": told.cores, "cache": told.cache}
+        chosen = {name: value for name, value in options.items() if value is not None}
+        inputs |= chosen
         if item.workload == RECOVERY:
-            result = _recover(item, told)
-        else:
-            result = core.fs_bench(item.workload, item.personality, device=item.device or None,
-                                   overrides=told.overrides, scale=told.scale,
-                                   **chosen)  # fmt: skip
+            inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE, "both_halves": True}
+        return cls(item, told, chosen, inputs)
+
+    def sentence(self) -> str:
+        """What it is."""
+        return f"{self.item.workload} on {self.item.personality} at scale {self.told.scale}"
+
+    def stored(self, store: Store | None) -> Json | None:
+        """Its result, if there is one."""
+        return None if store is None else cast(Json | None, store.find(key_of(self.inputs)))
+
+    def memory(self) -> int:
+        """Bytes that it needs, about; none if it cannot be, which running it says."""
+        if self.item.workload == RECOVERY:
+            return 0  # Its device is a file.
+        try:
+            return core.fs_bench_memory(
+                self.item.workload, self.item.personality, device=self.item.device or None,
+                overrides=self.told.overrides, scale=self.told.scale, cache=self.told.cache,
+            )  # fmt: skip
+        except core.EntresolError:
+            return 0
+
+    def result(self) -> Json:
+        """Runs it."""
+        if self.item.workload == RECOVERY:
+            return _recover(self.item, self.told)
+        return core.fs_bench(self.item.workload, self.item.personality,
+                             device=self.item.device or None, overrides=self.told.overrides,
+                             scale=self.told.scale, **self.chosen)  # fmt: skip
+
+
+def _one(run: _Run, store: Store | None, budget: memory.Budget) -> Json | str:
+    if (stored := run.stored(store)) is not None:
+        return _counted(stored, run.told.counts)
+    try:
+        with budget.taken(run.memory()):
+            result = run.result()
     except core.EntresolError as error:
         return worker.sentence(error)
     if store is not None:
-        label = {"load": item.workload, "personality": item.personality}
-        store.keep(inputs, label, cast(RunResult, result))
-    return _counted(result, told.counts)
+        label = {"load": run.item.workload, "personality": run.item.personality}
+        store.keep(run.inputs, label, cast(RunResult, result))
+    return _counted(result, run.told.counts)
 
 
 def _recover(item: Bench, told: Conditions) -> Json:

@@ -150,23 +150,6 @@ fn weight(first: u64, width: u64, theta: f64) -> f64 {
     (libm::pow(to, rest) - libm::pow(from, rest)) / rest
 }
 
-/// Spreads numbers over all 64 bits, no two to the same (the finaliser of SplitMix64).
-pub(crate) fn spread(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
-}
-
-/// Bytes that no other number gives: what files are filled with, so that data differ from what they
-/// replace in every line.
-pub(crate) fn filling(number: u64, into: &mut [u8]) {
-    for (place, part) in into.chunks_mut(8).enumerate() {
-        let word = spread(number ^ (place as u64) << 40).to_le_bytes();
-        part.copy_from_slice(&word[..part.len()]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,14 +200,5 @@ mod tests {
             let exact = sum(bound) / sum(100_000);
             assert!((found - exact).abs() < 0.006, "{bound}: {found} {exact}");
         }
-    }
-
-    #[test]
-    fn data_differ_in_every_line() {
-        let (mut one, mut other) = ([0; 4096], [0; 4096]);
-        filling(1, &mut one);
-        filling(2, &mut other);
-        let lines = one.chunks(64).zip(other.chunks(64));
-        assert!(lines.clone().all(|(one, other)| one != other));
     }
 }

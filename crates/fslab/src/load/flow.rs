@@ -1,6 +1,5 @@
 //! Threads that repeat a flow of steps.
 
-use super::draw::filling;
 use super::error::LoadError;
 use super::files::FileSet;
 use super::spec::{Load, SLOTS, Step};
@@ -12,6 +11,7 @@ use port::Clock;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use units::filling::fill;
 use units::{Bytes, Stream};
 
 /// A file that a thread has open.
@@ -331,7 +331,7 @@ impl Flow {
 
     fn fill(&self, bytes: &mut [u8]) {
         self.filled.set(self.filled.get() + 1);
-        filling(self.filled.get(), bytes);
+        fill(self.filled.get(), bytes);
     }
 
     /// Writes a range of a file in requests of at most so many bytes.

@@ -5,6 +5,7 @@ mod files;
 mod flow;
 mod hardware;
 mod measure;
+mod memory;
 mod options;
 #[cfg(test)]
 mod plain;
@@ -22,6 +23,7 @@ mod ycsb;
 pub use error::LoadError;
 pub use hardware::{Scale, scaled};
 pub use measure::Latency;
+pub use memory::memory;
 pub use options::{BatchesAs, ContentsAt, FsConfig, FsOptions, MetadataAt, ReadAhead};
 pub use replay::replay;
 pub use result::{Conditions, LoadResult};

@@ -143,6 +143,11 @@ impl FsOptions {
         keys.collect()
     }
 
+    /// Whether the host keeps all contents.
+    pub(crate) fn keeps_contents_on_the_host(&self) -> bool {
+        self.0.contents == ContentsAt::Host
+    }
+
     /// The journal of contents that the file system is to have.
     pub(crate) fn journal(&self) -> Option<Bytes> {
         match self.0.data {

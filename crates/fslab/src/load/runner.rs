@@ -121,7 +121,7 @@ pub fn run(name: &str, load: &Load, setup: &Setup) -> Result<LoadResult, LoadErr
     set_threads(&mut load, setup.threads)?;
     let config = scaled(setup.preset(), setup.scale, &setup.layers)?;
     let texts = config.texts();
-    let engine = DeviceEngine::in_memory(&config, Pace::None)?;
+    let engine = DeviceEngine::packed(&config, Pace::None)?;
     let bench = Bench {
         machine: Machine::new(engine, setup.cores as usize),
         setup: setup.clone(),

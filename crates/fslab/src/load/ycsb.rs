@@ -1,6 +1,6 @@
 //! YCSB on the store of keys: who asks for what.
 
-use super::draw::{Zipf, filling, spread};
+use super::draw::Zipf;
 use super::error::LoadError;
 use super::spec::{Distribution, StoreSpec};
 use super::stage::Stage;
@@ -8,6 +8,7 @@ use super::store::{Error, Store};
 use super::vfs::Vfs;
 use port::Clock;
 use std::cell::Cell;
+use units::filling::{fill, spread};
 use units::{Ratio, Stream};
 
 /// Items among which YCSB's scrambled law draws before it spreads them over those that there are.
@@ -88,7 +89,7 @@ impl Ycsb {
         let version = self.versions.get() + 1;
         self.versions.set(version);
         let mut value = vec![0; self.spec.value.get() as usize];
-        filling(version ^ (number << 20), &mut value);
+        fill(version ^ (number << 20), &mut value);
         value[..8].copy_from_slice(&number.to_le_bytes());
         value
     }

@@ -1,6 +1,6 @@
 //! Many tasks with transactions by chance, against a plain model.
 
-use crate::{Dev, Notes, Wall, at, config, line_of, lines, sleep};
+use super::{Dev, Notes, Wall, at, config, line_of, lines, sleep};
 use device::{DeviceEngine, Pace};
 use port::{Atomicity, Conflict, Device, DeviceError, Transaction, TxOptions};
 use proptest::prelude::*;

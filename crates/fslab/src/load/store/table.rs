@@ -2,9 +2,9 @@
 //! filter behind them, which stay in memory while the table is open.
 
 use super::{Entry, Error, Shared};
-use crate::load::draw::spread;
 use crate::load::vfs::Vfs;
 use bytefs::Ino;
+use units::filling::spread;
 
 /// Bytes of a block, about: it ends with the first record that reaches them.
 const BLOCK: usize = 4096;

@@ -3,6 +3,7 @@
 //! Alone in its file: a process that starts others beside threads that open images would hand them
 //! the images' locks for a moment.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use common::{Place, made, small};

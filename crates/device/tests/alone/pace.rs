@@ -4,6 +4,7 @@
     reason = "here the wall clock is what is tested"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use common::{Place, with_slow_flash};

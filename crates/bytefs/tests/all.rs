@@ -1,0 +1,13 @@
+//! The file system's tests, in one program: it is linked once, and its tests share the cores.
+
+mod commits;
+mod common;
+mod concurrent;
+mod damage;
+mod data_journal;
+mod ext4_like;
+mod format;
+mod logs;
+mod segments;
+mod shortcuts;
+mod smoke;
