@@ -2,9 +2,7 @@
 
 use crate::{ConfigError, SimulationError};
 use device::config::Layer;
-use fslab::load::{
-    FsOptions, LOADS, Load, LoadError, Scale, Setup, memory, replay, run, shipped,
-};
+use fslab::load::{FsOptions, LOADS, Load, LoadError, Scale, Setup, memory, replay, run, shipped};
 use fslab::recording::Recording;
 use pyo3::prelude::*;
 use serde_json::{Value, json};

@@ -31,7 +31,10 @@ pub fn memory(load: &Load, setup: &Setup) -> Result<Bytes, LoadError> {
     let files: u64 = (load.files.iter())
         .map(|files| of(files.entries, files.least))
         .sum();
-    let records = load.store.as_ref().map_or(0, |store| of(store.records, 256));
+    let records = load
+        .store
+        .as_ref()
+        .map_or(0, |store| of(store.records, 256));
     let page = match records {
         0 => FLASH_PAGE,
         _ => STORE_PAGE,
@@ -41,7 +44,10 @@ pub fn memory(load: &Load, setup: &Setup) -> Result<Bytes, LoadError> {
     let mut sum = flash + config.ssd.dram.get() + cache.get() + files * FILE + records * RECORD;
     if let Some(store) = &load.store {
         // One that is filled and one that is written, as bytes and as records.
-        sum += 4 * setup.scale.of_bytes(store.memtable, Bytes::from_kib(16)).get();
+        sum += 4 * setup
+            .scale
+            .of_bytes(store.memtable, Bytes::from_kib(16))
+            .get();
     }
     if setup.fs.keeps_contents_on_the_host() {
         let size = |files: &super::spec::FilesSpec| {
