@@ -24,11 +24,17 @@ from kill_lab import make_image
 from mounted import LOGGED, NOBODY, as_nobody, entresol, fails_with
 
 from entresol import mounts
+from entresol.cli.mount import usual_cache
 
 WITHOUT = without_fuse()
 pytestmark = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
 
 BLOCK = 4096
+
+
+def test_a_server_keeps_more_pages_on_a_larger_machine() -> None:
+    assert usual_cache(1 << 30) == 256 << 20
+    assert usual_cache(64 << 30) == 4 << 30
 
 
 def test_a_full_file_system_says_so_and_lives_on(mount: Mounting, folder: Path) -> None:

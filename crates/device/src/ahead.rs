@@ -146,6 +146,10 @@ fn make_ready(
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it is waited for a thread that says nothing when it is done"
+)]
 mod tests {
     use crate::DeviceConfig;
     use crate::layout::Layout;

@@ -29,7 +29,8 @@ pub struct Mapped {
     file: Option<File>,
 }
 
-/// Has the kernel make pages of a mapping ready to be stored into, from any thread: no byte changes.
+/// Has the kernel make pages of a mapping ready to be stored into, from any thread. No byte
+/// changes.
 #[derive(Clone, Debug)]
 pub struct Readier(Arc<MmapRaw>);
 
