@@ -4,10 +4,11 @@ use crate::flash::Flash;
 use crate::media::Media;
 use crate::tables::Tables;
 use firmware::{
-    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, Controller,
-    ControllerConfig, Cost, DramAccess, EstimatorKind, FirstWrite, FtlConfig, GcKind, LogConfig,
-    LogIndexKind, LogMode, PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig,
-    PromotionCounts, SsdConfig, VictimOrder,
+    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
+    CompactionTakes, Controller, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind,
+    FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
+    PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts,
+    SsdConfig, Throttle, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream, Timing};
@@ -299,6 +300,8 @@ impl Device {
             delay_answer_cost: Picos::ZERO,
             dram_access: DramAccess::Timed,
             dram_latency: Picos::from_nanos(46),
+            dram_order: DramOrder::InTurn,
+            miss_answer: MissAnswer::Frame,
             read_rate: BytesPerSec::UNLIMITED,
             write_rate: BytesPerSec::UNLIMITED,
             buffers: self.buffers,
@@ -326,6 +329,8 @@ impl Device {
                 write_updates_cache: true,
                 write_lookup: Cost::Charged,
                 merge_on_fill: Cost::Charged,
+                takes: LogTakes::All,
+                sparse: 16,
                 lookup: Picos::from_nanos(72),
             },
             cache: CacheConfig {
@@ -341,6 +346,8 @@ impl Device {
             },
             compaction: CompactionConfig {
                 copies: Cost::Charged,
+                takes: CompactionTakes::SealedHalf,
+                launch: CompactionLaunch::AtOnce,
                 page_cost: Picos::from_nanos(500),
                 batch: self.batch,
             },
@@ -355,6 +362,7 @@ impl Device {
                 reserve: 0,
                 streams: 1,
                 regions: 1,
+                throttle: Throttle::Off,
             },
         }
     }

@@ -223,6 +223,7 @@ impl DeviceConfig {
             dram: self.ssd_dram.spec(),
             dram_latency: is_constant.then_some(self.ssd.dram_latency),
             work: WorkCosts::new(&self.ssd, &self.ftl),
+            lines_first: self.ssd.dram_order == firmware::DramOrder::LinesFirst,
             firmware_cores: self.ssd.firmware_cores,
             // Nobody is interrupted: no page is offered, none is waited for.
             interrupt_latency: Picos::ZERO,
@@ -296,6 +297,13 @@ impl DeviceConfig {
                     .to_owned(),
             );
         }
+        if self.ssd.log.takes == firmware::LogTakes::Absent {
+            problems.push(
+                "ssd.log.takes is absent, which leaves written lines in frames that no battery \
+                 keeps and is for simulation alone; it must be all"
+                    .to_owned(),
+            );
+        }
         if self.nand.scheduling == nand::Scheduling::Split {
             problems.push(
                 "nand.scheduling is split, an artifact's order for simulation alone; it must be \
@@ -305,7 +313,7 @@ impl DeviceConfig {
         }
         if self.ftl.estimator == firmware::EstimatorKind::Exact {
             problems.push(
-                "ftl.estimator is exact, which nobody asks here; it must be channel or die"
+                "ftl.estimator is exact, which nobody asks here; it must be channel, die or reads"
                     .to_owned(),
             );
         }

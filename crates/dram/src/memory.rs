@@ -55,6 +55,8 @@ pub struct Dram {
     banks: Vec<Bank>,
     /// When each channel's data bus is free.
     bus_free: Vec<Time>,
+    /// When each channel would be through with what goes behind, if nothing more went ahead.
+    behind_free: Vec<Time>,
     stats: DramStats,
     map: Map,
     timing: Timing,
@@ -112,6 +114,7 @@ impl Dram {
                 bank_count
             ],
             bus_free: vec![Time::ZERO; spec.channels as usize],
+            behind_free: vec![Time::ZERO; spec.channels as usize],
             stats: DramStats::default(),
             map: Map {
                 channel_bits: spec.channels.trailing_zeros(),
@@ -193,6 +196,112 @@ impl Dram {
         done
     }
 
+    /// As [`Dram::access`], ahead of what was put behind: of that, at most the burst on the bus is
+    /// waited for, and the rest is done as much later as this takes the bus, and longer by what it
+    /// takes to open a row again.
+    #[inline]
+    pub fn access_ahead(&mut self, at: Time, line: DramLine, access: Access) -> Time {
+        self.count(access, 1);
+        let run = match self.map.mapping {
+            Mapping::Lines => self.map.run(line.0, 1),
+            Mapping::Rows => self.map.run_in_rows(line.0, 1),
+        };
+        let Timing { burst, rp, rcd, .. } = self.timing;
+        let behind = self.behind_free[run.channel];
+        let is_behind = behind > at;
+        if is_behind {
+            let bus_free = &mut self.bus_free[run.channel];
+            *bus_free = (*bus_free).max(at + burst.min(behind - at));
+        }
+        let conflicts = self.stats.row_conflicts;
+        let done = self.run(
+            at,
+            Run {
+                line_count: 1,
+                ..run
+            },
+        );
+        if is_behind {
+            let reopens = match self.stats.row_conflicts > conflicts {
+                true => rp + rcd,
+                false => Picos::ZERO,
+            };
+            self.behind_free[run.channel] = behind + burst + reopens;
+        }
+        done
+    }
+
+    /// As [`Dram::bulk`], behind everything that goes ahead: the buses carry it while nothing else
+    /// is there for them. Gives the time at which it is done if nothing more goes ahead of it.
+    pub fn bulk_behind(
+        &mut self,
+        at: Time,
+        first: DramLine,
+        line_count: u64,
+        access: Access,
+    ) -> Time {
+        self.count(access, line_count);
+        let end = first.0 + line_count;
+        let channels = self.bus_free.len() as u64;
+        let mut done = at;
+        for start in first.0..end.min(first.0 + channels) {
+            let mut line = start;
+            while line < end {
+                let (run, next) = match self.map.mapping {
+                    Mapping::Lines => {
+                        let left = (end - line + channels - 1) >> self.map.channel_bits;
+                        let run = self.map.run(line, left);
+                        (run, line + run.line_count * channels)
+                    }
+                    Mapping::Rows => {
+                        let run = self.map.run_in_rows(line, end - line);
+                        (run, line + run.line_count)
+                    }
+                };
+                done = done.max(self.run_behind(at, run));
+                line = next;
+            }
+            if self.map.mapping == Mapping::Rows {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Puts a run behind: its row is open from now on, its bank takes commands all the while.
+    fn run_behind(&mut self, at: Time, run: Run) -> Time {
+        let Timing {
+            cl,
+            rcd,
+            rp,
+            burst,
+            gap,
+        } = self.timing;
+        let bank = &mut self.banks[run.bank];
+        let opening = if bank.open_row == run.row {
+            self.stats.row_hits += run.line_count;
+            Picos::ZERO
+        } else {
+            match bank.open_row {
+                NO_ROW => self.stats.row_misses += 1,
+                _ => self.stats.row_conflicts += 1,
+            }
+            self.stats.row_hits += run.line_count - 1;
+            match bank.open_row {
+                NO_ROW => rcd,
+                _ => rp + rcd,
+            }
+        };
+        bank.open_row = run.row;
+        let free = self.behind_free[run.channel].max(self.bus_free[run.channel]);
+        let data = (at + cl + opening).max(free);
+        let done = data + (burst + gap) * run.line_count;
+        self.stats.busy += burst * run.line_count;
+        self.stats.wait += done - (at + cl + opening + burst);
+        self.behind_free[run.channel] = done;
+        done
+    }
+
     /// Checks the invariants of `docs/dram.md` that counters can show (architecture B6); panics at
     /// the first that does not hold.
     pub fn audit(&self) {
@@ -207,7 +316,10 @@ impl Dram {
             self.timing.burst * stats.accesses(),
             "each access is one burst"
         );
-        let passed: Picos = self.bus_free.iter().map(|free| *free - Time::ZERO).sum();
+        let ends = self.bus_free.iter().zip(&self.behind_free);
+        let passed: Picos = ends
+            .map(|(free, behind)| *free.max(behind) - Time::ZERO)
+            .sum();
         assert!(stats.busy <= passed, "a bus carries one line at a time");
     }
 

@@ -193,3 +193,41 @@ fn all_problems_of_a_section_are_reported() {
     assert!(ssd_config().validate().is_empty());
     assert_eq!(HostDramConfig::PARAMETERS[0].key, "host_dram.data_rate");
 }
+
+#[test]
+fn a_line_goes_ahead_of_a_page_that_was_put_behind() {
+    let page = |row| ssd_line(row, 0, 0, 0);
+    let mut memory = Dram::new(&ssd());
+    let alone = memory.bulk_behind(later(1), page(0), 64, Access::Write);
+    assert_eq!(
+        alone,
+        later(1) + ssd().unloaded_closed() + ssd().burst() * 31
+    );
+    // Of another bank, so that it opens a row of its own; a burst of the page is on its bus.
+    let at = later(1) + ssd().burst() * 8;
+    let done = memory.access_ahead(at, ssd_line(0, 3, 0, 0), Access::Read);
+    assert_eq!(done, at + ssd().unloaded_closed());
+    let hit = memory.access_ahead(done, ssd_line(0, 3, 1, 0), Access::Read);
+    assert_eq!(
+        hit,
+        done + ssd().burst() * 2,
+        "behind one burst of the page, not all"
+    );
+    memory.audit();
+}
+
+#[test]
+fn what_is_behind_ends_as_much_later_as_others_went_ahead() {
+    let ends = |ahead: u64| {
+        let mut memory = Dram::new(&ssd());
+        memory.bulk_behind(later(1), ssd_line(0, 0, 0, 0), 64, Access::Write);
+        for column in 0..ahead {
+            // Hits in one row, all on the first channel.
+            memory.access_ahead(later(1), ssd_line(0, 3, column, 0), Access::Read);
+        }
+        let end = memory.bulk_behind(later(1), ssd_line(0, 5, 0, 0), 64, Access::Write);
+        memory.audit();
+        end
+    };
+    assert_eq!(ends(5) - ends(0), ssd().burst() * 5);
+}

@@ -7,7 +7,7 @@
 mod page_buffers;
 
 use crate::cache::{MshrId, Pending};
-use crate::config::{ControllerConfig, PowerLossProtection};
+use crate::config::{CompactionLaunch, ControllerConfig, PowerLossProtection};
 use crate::durable::{BufferedPage, Record, WriteOrder};
 use crate::ftl::{Done, Estimate, Ftl, Owner};
 use crate::platform::{BufferId, NandFault, NandTag, PagePlace, Platform};
@@ -97,6 +97,8 @@ pub(crate) struct BackEnd {
     is_protected: bool,
     /// Reads of a page in a buffer are served from there.
     serves_reads: bool,
+    /// Pages are programmed where nothing is to be done, if anywhere.
+    prefers_idle_dies: bool,
 }
 
 impl BackEnd {
@@ -111,6 +113,8 @@ impl BackEnd {
             writers_waiting: 0,
             is_protected: ssd.power_loss_protection == PowerLossProtection::Battery,
             serves_reads: ssd.buffer_hits,
+            prefers_idle_dies: ssd.compaction.launch == CompactionLaunch::IdleDies
+                && ssd.log.half_slot_count() > 0,
         }
     }
 
@@ -262,12 +266,15 @@ impl BackEnd {
         self.buffers.publish(buffer);
         self.programs += 1;
         let (lpa, job) = self.buffers.job(buffer);
-        self.writes_in_flight += u32::from(job == Job::BlockWrite);
+        self.writes_in_flight += u32::from(job != Job::Compaction);
         let from = PagePlace::Buffer(buffer);
         let owner = Owner::new(buffer.get());
         let is_compaction = job == Job::Compaction;
         if is_compaction && passes_die(lpa) {
             self.ftl.pass_die();
+        }
+        if self.prefers_idle_dies {
+            self.ftl.go_to_idle_die();
         }
         self.ftl
             .program_for(at, lpa, from, owner, is_compaction, platform);
@@ -337,7 +344,7 @@ impl BackEnd {
         if let Some(covered) = self.buffers.finish(buffer) {
             platform.record(Record::Unbuffered(covered));
         }
-        self.writes_in_flight -= u32::from(job == Job::BlockWrite);
+        self.writes_in_flight -= u32::from(job != Job::Compaction);
         self.programs -= 1;
         (lpa, job)
     }

@@ -5,6 +5,7 @@
 //! log nor flash.
 
 mod mshr;
+mod throttle;
 
 use crate::config::{CacheConfig, PrefetchConfig};
 use crate::data_cache::DataCache;
@@ -13,6 +14,7 @@ use crate::ftl::Estimate;
 use crate::prefetch::{AnyPrefetcher, Plan, Prefetcher, Trigger};
 use mshr::MshrFile;
 pub(crate) use mshr::{Arrived, Pending, Waiter};
+use throttle::UseOfAhead;
 use units::{CoreId, FrameId, LineInPage, LineMask, Lpa, Time};
 
 /// Where a page can go, and what is there.
@@ -36,19 +38,30 @@ pub(crate) struct Cache {
     chains: bool,
     /// MSHRs that are left to demand misses.
     reserve: usize,
+    use_of_ahead: UseOfAhead,
 }
 
 impl Cache {
     /// An empty cache of some frames. The configuration is valid.
-    pub(crate) fn new(frames: u64, cache: &CacheConfig, prefetch: &PrefetchConfig) -> Self {
+    pub(crate) fn new(
+        frames: u64,
+        knows_lines: bool,
+        cache: &CacheConfig,
+        prefetch: &PrefetchConfig,
+    ) -> Self {
         let frames = u32::try_from(frames).expect("validated");
+        let pages = DataCache::new(frames, cache.ways, cache.policy);
         Self {
-            pages: DataCache::new(frames, cache.ways, cache.policy),
+            pages: match knows_lines {
+                true => pages.with_dirty_lines(),
+                false => pages,
+            },
             mshrs: MshrFile::new(cache.mshr_count),
             prefetcher: AnyPrefetcher::new(prefetch),
             ahead: prefetch.pages,
             chains: prefetch.on_first_use,
             reserve: prefetch.reserve as usize,
+            use_of_ahead: UseOfAhead::new(prefetch.throttle),
         }
     }
 
@@ -120,6 +133,18 @@ impl Cache {
         self.pages.mark_dirty(frame);
     }
 
+    /// A line of the page is newer than log, flash and every buffer from now on.
+    #[inline]
+    pub(crate) fn mark_line_dirty(&mut self, frame: FrameId, line: LineInPage) {
+        self.pages.mark_line_dirty(frame, line);
+    }
+
+    /// The lines of a page that are.
+    #[inline]
+    pub(crate) fn dirty_lines(&self, frame: FrameId) -> LineMask {
+        self.pages.dirty_lines(frame)
+    }
+
     /// The page is equal to what is on flash or in the newest buffer from now on.
     #[inline]
     pub(crate) fn mark_clean(&mut self, frame: FrameId) {
@@ -143,6 +168,9 @@ impl Cache {
     #[inline]
     pub(crate) fn evict(&mut self, frame: FrameId) -> bool {
         let was_useless = self.pages.is_prefetched(frame);
+        if was_useless {
+            self.use_of_ahead.judge(false);
+        }
         self.pages.evict(frame);
         was_useless
     }
@@ -326,12 +354,16 @@ impl Cache {
             source,
             is_miss,
         });
-        (plan, self.ahead)
+        match self.use_of_ahead.is_followed() {
+            true => (plan, self.ahead),
+            false => (Plan::Nothing, 0),
+        }
     }
 
     /// A page fetched ahead is asked for, for the first time. What is to be fetched ahead, if that
     /// is a reason, and how many pages at most.
     pub(crate) fn on_first_use(&mut self, lpa: Lpa, source: Option<CoreId>) -> (Plan, u32) {
+        self.use_of_ahead.judge(true);
         let is_miss = false;
         let plan = self.prefetcher.learn(Trigger {
             lpa,

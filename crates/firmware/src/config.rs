@@ -10,9 +10,9 @@ mod promotion;
 mod renamed;
 
 pub use cache::{CacheConfig, CachePolicy, CleanVictims, VictimOrder};
-pub use compaction::CompactionConfig;
-pub use log::{LogConfig, LogIndexKind, LogMode};
-pub use prefetch::{PrefetchConfig, PrefetcherKind};
+pub use compaction::{CompactionConfig, CompactionLaunch, CompactionTakes};
+pub use log::{LogConfig, LogIndexKind, LogMode, LogTakes};
+pub use prefetch::{PrefetchConfig, PrefetcherKind, Throttle};
 pub use promotion::{PromotionConfig, PromotionCounts};
 pub use renamed::RENAMED;
 
@@ -63,6 +63,26 @@ pub enum DramAccess {
     Constant,
 }
 
+/// In which order device DRAM serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DramOrder {
+    /// In the order of the calls.
+    InTurn,
+    /// Copies of pages and merged lines give way to lines that the host waits for.
+    LinesFirst,
+}
+
+/// Where a read that waited for its page gets its line from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissAnswer {
+    /// From device DRAM, when the whole page is there.
+    Frame,
+    /// From the channel's side, when the line has come from flash.
+    Register,
+}
+
 units::parameters! {
     /// The SSD controller: its DRAM, the mechanisms that live in it, and what they cost.
     pub struct SsdConfig: "ssd" {
@@ -72,6 +92,12 @@ units::parameters! {
         dram_access: DramAccess, "timed or constant", "SkyByte Table II (timed); its artifact: constant";
         /// Time of an access to device DRAM if dram_access is constant.
         dram_latency: Picos, "at most 1ms", "SkyByte's artifact: 46ns";
+        /// In which order device DRAM serves: all in turn, or copies of pages and lines that are merged
+        /// into them behind the lines that the host waits for.
+        dram_order: DramOrder, "in_turn or lines_first", "ours (in_turn): the papers give none";
+        /// When a read that waited for its page is answered: when the page is in device DRAM
+        /// (`frame`), or when its line has come from flash (`register`).
+        miss_answer: MissAnswer, "frame or register", "SkyByte III-B, R3 (frame); register is ours";
         /// Rate at which the pipelined lookups accept reads, one line each.
         read_rate: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "SkyByte V, FPGA prototype: 11.93 GB/s";
         /// Rate at which the pipelined lookups accept writes, one line each.
@@ -178,6 +204,19 @@ impl SsdConfig {
             problems.push(
                 "ssd.cache.policy is none, so nothing can be fetched ahead: set ssd.prefetch.kind \
                  to none"
+                    .into(),
+            );
+        }
+        if self.log.takes == LogTakes::Absent
+            && has_log
+            && (self.log.mode == LogMode::Ring
+                || self.log.tx_log > Bytes::ZERO
+                || !self.buffer_hits
+                || self.cache.policy == CachePolicy::None)
+        {
+            problems.push(
+                "ssd.log.takes is absent, which needs ssd.log.mode = halves, ssd.log.tx_log = 0B, \
+                 ssd.buffer_hits = true and an ssd.cache.policy"
                     .into(),
             );
         }

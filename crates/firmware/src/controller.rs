@@ -50,7 +50,7 @@ use crate::policies::victims::VictimPolicy;
 use crate::stats::ControllerStats;
 use crate::work::Work;
 use alloc::collections::VecDeque;
-use constants::Constants;
+use constants::{Constants, takes_writes};
 use flush::Flushes;
 pub use fullness::Fullness;
 pub use owed::Owed;
@@ -126,7 +126,7 @@ impl<I: LogIndex> Controller<I> {
         Self {
             constants: Constants::new(config),
             log: Log::new(&ssd.log, &ssd.compaction, page),
-            cache: Cache::new(frames, &ssd.cache, &ssd.prefetch),
+            cache: Cache::new(frames, takes_writes(config), &ssd.cache, &ssd.prefetch),
             back_end,
             charges: Charges::new(&ssd.log, &ssd.compaction),
             delay: DelayPolicy::new(config),

@@ -25,7 +25,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use policy::{EvictionPolicy, FullSet, PageTag, Policy, Shape};
-use units::{FrameId, Lpa};
+use units::{FrameId, LineInPage, LineMask, Lpa};
 
 units::ids! {
     /// A miss status holding register: a page on its way into its frame.
@@ -47,6 +47,8 @@ pub struct DataCache {
     states: Vec<u32>,
     /// By frame: accesses since the page came.
     accesses: Vec<u32>,
+    /// By frame, if anybody asks: the lines that are dirty.
+    dirty_lines: Vec<LineMask>,
     /// Frames without a page.
     free_count: usize,
     policy: Policy,
@@ -96,11 +98,22 @@ impl DataCache {
             tags: vec![0; frames],
             states: vec![0; frames],
             accesses: vec![0; frames],
+            dirty_lines: Vec::new(),
             free_count: frames,
             policy: Policy::new(policy, shape),
             set_share: (u64::MAX / u64::from(shape.set_count)).wrapping_add(1),
             shape,
             sets: Vec::new(),
+        }
+    }
+
+    /// The same, which knows of each dirty page which of its lines are.
+    #[must_use]
+    pub fn with_dirty_lines(self) -> Self {
+        let dirty_lines = vec![LineMask::EMPTY; self.tags.len()];
+        Self {
+            dirty_lines,
+            ..self
         }
     }
 
@@ -224,6 +237,7 @@ impl DataCache {
             "a page in flight is not evicted"
         );
         assert!(self.tags[frame.index()] != 0, "a page leaves once");
+        self.mark_clean(frame);
         self.tags[frame.index()] = 0;
         self.free_count += 1;
         self.states[frame.index()] = 0;
@@ -274,6 +288,22 @@ impl DataCache {
     /// Marks the page as equal to what is on flash or in the newest buffer.
     pub fn mark_clean(&mut self, frame: FrameId) {
         self.states[frame.index()] &= !DIRTY;
+        if let Some(lines) = self.dirty_lines.get_mut(frame.index()) {
+            *lines = LineMask::EMPTY;
+        }
+    }
+
+    /// Marks a line as newer than log, flash and every buffer, in a cache that knows lines.
+    #[inline]
+    pub fn mark_line_dirty(&mut self, frame: FrameId, line: LineInPage) {
+        self.dirty_lines[frame.index()].insert(line);
+        self.mark_dirty(frame);
+    }
+
+    /// The lines of a page that are.
+    #[inline]
+    pub fn dirty_lines(&self, frame: FrameId) -> LineMask {
+        self.dirty_lines[frame.index()]
     }
 
     /// Whether the page is newer than flash and than every buffer.

@@ -230,6 +230,17 @@ impl<M: Mapping> Ftl<M> {
             .map(|page| self.geometry.die_of_unit(page))
     }
 
+    /// Whether there is a die with nothing to do.
+    #[inline]
+    pub fn has_idle_die(&self) -> bool {
+        self.estimator.has_idle_die()
+    }
+
+    /// The next program goes to a die with nothing to do, if one has room.
+    pub fn go_to_idle_die(&mut self) {
+        self.allocator.go_to_one_of(self.estimator.idle_dies());
+    }
+
     /// Fetches a mapped page.
     pub fn read<P: Platform>(
         &mut self,

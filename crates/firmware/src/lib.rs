@@ -33,9 +33,10 @@ mod work;
 pub mod write_log;
 
 pub use config::{
-    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, ControllerConfig,
-    Cost, DramAccess, LogConfig, LogIndexKind, LogMode, PowerLossProtection, PrefetchConfig,
-    PrefetcherKind, PromotionConfig, PromotionCounts, RENAMED, SsdConfig, VictimOrder,
+    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
+    CompactionTakes, ControllerConfig, Cost, DramAccess, DramOrder, LogConfig, LogIndexKind,
+    LogMode, LogTakes, MissAnswer, PowerLossProtection, PrefetchConfig, PrefetcherKind,
+    PromotionConfig, PromotionCounts, RENAMED, SsdConfig, Throttle, VictimOrder,
 };
 pub use controller::{Controller, Copies, Fullness, Owed, UnsoundState, check_tables};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};

@@ -12,7 +12,7 @@ mod transactions;
 mod tx_log;
 mod waiting;
 
-use crate::config::{CompactionConfig, LogConfig};
+use crate::config::{CompactionConfig, CompactionTakes, LogConfig};
 use crate::durable::{LoggedLine, Record};
 use crate::log_index::LogIndex;
 use crate::platform::{Cell, Platform, Refusal, Request};
@@ -79,7 +79,9 @@ impl<I: LogIndex> Log<I> {
         let seal_slots = in_32_bits(log.seal_slot_count());
         let commits = in_32_bits(log.tx_log / TX_LOG_ENTRY);
         Some(Self {
-            lines: WriteLog::new(half_slots, page, log.mode).sealed_at(seal_slots),
+            lines: WriteLog::new(half_slots, page, log.mode)
+                .sealed_at(seal_slots)
+                .merging_always(compaction.takes == CompactionTakes::BothHalves),
             transactions: (commits > 0).then(|| Box::new(Transactions::new(commits, seal_slots))),
             compaction: Compaction::new(compaction.batch),
             waiting: WaitingWrites::default(),
@@ -94,6 +96,11 @@ impl<I: LogIndex> Log<I> {
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.lines.has_room()
+    }
+
+    /// How many lines the active half takes.
+    pub(crate) fn room(&self) -> u32 {
+        self.lines.room()
     }
 
     /// The slot with the newest copy of a line.

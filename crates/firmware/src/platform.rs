@@ -331,6 +331,14 @@ pub trait Platform {
     /// device's DRAM), starting at `at` or when the DRAM is free. Returns when they have moved.
     fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time;
 
+    /// As [`Platform::dram`], for copies that nobody waits for: a page on its way between flash,
+    /// frame and buffer, and lines that go with it. Accesses of [`Platform::dram`] may go ahead of
+    /// it (`ssd.dram_order`); what it returns is then when it is done if none does.
+    #[inline]
+    fn dram_behind(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
+        self.dram(at, address, size, is_write)
+    }
+
     /// Data plane only: copies one line. Takes no time of its own.
     fn copy_line(&mut self, from: Cell, to: Cell);
 

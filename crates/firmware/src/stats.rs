@@ -75,6 +75,8 @@ pub struct ControllerStats {
     pub commit_stalls: u64,
     /// Transactions that were to be aborted.
     pub aborts: u64,
+    /// Dirty lines of pages that left the data cache and went to the log.
+    pub evicted_lines_logged: u64,
     /// Lines of open transactions that moved to the other half of the log.
     pub migrated_lines: u64,
     /// Requests that were refused.

@@ -39,6 +39,8 @@ pub struct WriteLog<I = TwoLevelHash> {
     is_draining: bool,
     /// Until the active half is sealed, compaction takes a page's lines of both halves.
     is_merging: bool,
+    /// Compaction always does.
+    always_merges: bool,
 }
 
 /// A ring that is being compacted counts as empty when it holds less than this part of its lines.
@@ -67,6 +69,16 @@ impl<I: LogIndex> WriteLog<I> {
             is_ring,
             is_draining: false,
             is_merging: false,
+            always_merges: false,
+        }
+    }
+
+    /// The same, of which compaction always takes a page's lines of both halves.
+    #[must_use]
+    pub fn merging_always(self, always_merges: bool) -> Self {
+        Self {
+            always_merges: always_merges && !self.is_ring,
+            ..self
         }
     }
 
@@ -95,6 +107,11 @@ impl<I: LogIndex> WriteLog<I> {
         self.active().used < self.most_slots
     }
 
+    /// How many lines the active half takes.
+    pub fn room(&self) -> u32 {
+        self.most_slots - self.active().used
+    }
+
     /// Whether it is time to seal the active half: it is full, a ring is half full, or the log is
     /// being drained; and no half is sealed.
     #[inline]
@@ -116,7 +133,7 @@ impl<I: LogIndex> WriteLog<I> {
 
     /// Whether it is so.
     pub fn is_merging(&self) -> bool {
-        self.is_merging
+        self.is_merging || self.always_merges
     }
 
     /// The slot that the next line of the active half gets.

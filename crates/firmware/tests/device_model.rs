@@ -9,7 +9,9 @@ use crate::common::FaultRates;
 use crate::lab::{Lab, Mix};
 use crate::random::{fill_flash_pages, has_skip_list, pick, random_config, random_mix};
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
-use firmware::{CachePolicy, ControllerStats, FtlStats, PrefetcherKind, VictimOrder};
+use firmware::{
+    CachePolicy, ControllerStats, FtlStats, LogMode, LogTakes, PrefetcherKind, VictimOrder,
+};
 use units::{Ratio, Stream};
 
 /// Operations that were done; those that could not be are not counted.
@@ -46,6 +48,12 @@ fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
     if seed.is_multiple_of(5) && config.ssd.log.half_slot_count() > 0 {
         config.ssd.cache.policy = CachePolicy::None;
         config.ssd.prefetch.kind = PrefetcherKind::None;
+    }
+    let has_halves = config.ssd.log.half_slot_count() > 0
+        && config.ssd.log.mode == LogMode::Halves
+        && config.ssd.buffer_hits;
+    if seed % 3 > 0 && has_halves && config.ssd.cache.policy != CachePolicy::None {
+        config.ssd.log.takes = LogTakes::Absent;
     }
     println!("MODEL_SEED={seed}: {config:?}");
     assert_eq!(config.validate(), Vec::<String>::new());
@@ -182,6 +190,10 @@ fn ten_million_random_operations_agree_with_a_map() {
         ),
         ("clean evictions", activity.sum(|s| s.evictions_clean)),
         ("dirty evictions", activity.sum(|s| s.evictions_dirty)),
+        (
+            "lines logged at evictions",
+            activity.sum(|s| s.evicted_lines_logged),
+        ),
         ("useful prefetches", activity.sum(|s| s.prefetches_useful)),
         ("log stalls", activity.sum(|s| s.log_stalls)),
         ("miss stalls", activity.sum(|s| s.miss_stalls)),

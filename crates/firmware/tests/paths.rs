@@ -354,3 +354,69 @@ fn a_line_written_to_a_cached_page_is_in_log_and_frame() {
         7
     );
 }
+
+#[test]
+fn a_cached_page_takes_its_writes_alone_and_leaves_few_lines_to_the_log() {
+    let mut config = config(16);
+    config.ssd.dram = config.ssd.log.size + Bytes::from_kib(4);
+    config.ssd.log.takes = LogTakes::Absent;
+    config.ssd.log.sparse = 2;
+    let mut device = Device::new(&config);
+    let (first, second) = (LineAddr::new(64 + 5), LineAddr::new(64 + 6));
+    device.fetch(1);
+    let written = device.send(7, RequestOp::Write, 1, 5);
+    let breakdown = parts(Picos::ZERO, CACHE_LOOKUP, LINE, Picos::ZERO);
+    check(&written[0], Answer::Written, Served::Write, breakdown);
+    assert_eq!(device.controller.copies_of(first).log, None);
+    // Its frame is the only one: another page drives it out.
+    device.fetch(2);
+    let slot = device
+        .controller
+        .copies_of(first)
+        .log
+        .expect("one line is few");
+    assert_eq!(device.bench.peek(Cell::Log(slot)), 7);
+    assert_eq!(device.controller.copies_of(second).log, None);
+    assert_eq!(device.controller.ftl_stats().host_programs, 0);
+    let read = device.send(8, READ, 1, 5);
+    assert_eq!((read[0].served, device.bench.host[8]), (Served::LogHit, 7));
+    device.controller.audit();
+}
+
+#[test]
+fn a_page_with_more_dirty_lines_is_programmed_and_leaves_the_log() {
+    let mut config = config(16);
+    config.ssd.dram = config.ssd.log.size + Bytes::from_kib(4);
+    config.ssd.log.takes = LogTakes::Absent;
+    config.ssd.log.sparse = 2;
+    let mut device = Device::new(&config);
+    let logged = LineAddr::new(64 + 5);
+    // The page is absent: its line goes to the log.
+    device.send(7, RequestOp::Write, 1, 5);
+    assert!(device.controller.copies_of(logged).log.is_some());
+    device.fetch(1);
+    for (id, line) in [(9, 6), (10, 7), (11, 8)] {
+        device.send(id, RequestOp::Write, 1, line);
+    }
+    device.fetch(2);
+    assert_eq!(device.controller.ftl_stats().host_programs, 1);
+    assert_eq!(device.controller.copies_of(logged).log, None);
+    device.fetch(1);
+    for (id, line, expected) in [(1, 5, 7), (2, 6, 9), (3, 8, 11)] {
+        device.send(id, READ, 1, line);
+        assert_eq!(device.bench.host[id as usize], expected);
+    }
+    device.controller.audit();
+}
+
+#[test]
+fn a_miss_that_is_answered_from_the_register_does_not_wait_for_its_frame() {
+    let mut config = config(16);
+    config.ssd.miss_answer = MissAnswer::Register;
+    let mut device = Device::new(&config);
+    assert!(device.send(1, READ, 1, 5).is_empty());
+    let answers = device.settle(Picos::from_micros(3) + LOG_LOOKUP);
+    let flash = Picos::from_micros(3);
+    let breakdown = parts(Picos::ZERO, LOG_LOOKUP, Picos::ZERO, flash);
+    check(&answers[0], Answer::Data, Served::Flash, breakdown);
+}

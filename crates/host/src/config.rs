@@ -155,6 +155,11 @@ units::parameters! {
         l2_latency: Cycles, "1 to 1000cycles", "our choice: 10 cycles after L1's 4, as on Skylake";
         /// MSHRs of L2.
         l2_mshrs: u32, "1 to 1024", "SkyByte Table II: 128";
+        /// Lines of the device that a core's retired stores may own before their data have come, in
+        /// merge buffers: the host keeps the coherence of the device's memory, so L3 grants what no
+        /// cache has. Such a store is done, and its miss holds an MSHR of L2 but none of L1D. 0: a
+        /// store waits for its line.
+        store_grants: u32, "0 to 1024", "SkyByte Table II (0: 8 MSHRs of L1D and nothing else); more is ours";
         /// L3, shared by all cores.
         l3: Bytes, "ways × 64B × a power of two, at most 4GiB", "SkyByte Table II: 16 MB";
         /// Ways of L3.
@@ -288,6 +293,7 @@ impl CpuConfig {
             ("l1d_mshrs", self.l1d_mshrs, 1, 1024),
             ("l2_mshrs", self.l2_mshrs, 1, 1024),
             ("l3_mshrs", self.l3_mshrs, 1, 65_536),
+            ("store_grants", self.store_grants, 0, 1024),
         ] {
             if value < low || value > high {
                 problems.push(format!("cpu.{key} {value} is not between {low} and {high}"));

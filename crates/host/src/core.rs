@@ -151,7 +151,7 @@ impl Core {
             store_stall: 0,
             calendar: Calendar::new(config),
             caches: Caches::new(config),
-            misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
+            misses: Misses::new(config.l1d_mshrs, config.l2_mshrs, config.store_grants),
             queue: VecDeque::with_capacity(config.rob.next_power_of_two() as usize + 1),
             persists: Persists::default(),
             predictor: BranchPredictor::new(config.history_bits, config.branch_start),

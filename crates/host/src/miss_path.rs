@@ -75,6 +75,10 @@ pub(crate) trait MissPath {
     fn should_run(&self) -> bool;
     /// Flags the loads of a list of waiters, from this one on.
     fn flag_delayed(&mut self, first: u16);
+    /// Whether a write-back waits for the line with the store that fetches it.
+    fn write_back_waits(&self, line: HostLine) -> bool;
+    /// The stores that wait for the line are written, into a merge buffer, at `cycle`.
+    fn take_grant(&mut self, line: HostLine, cycle: u64);
 
     /// The first cycle that begins at `at` or later.
     #[inline]
@@ -96,6 +100,9 @@ pub(crate) trait MissPath {
         if let Some(number) = parts.misses.find(line) {
             parts.stats.l1d_misses += 1;
             parts.stats.l2_merged += 1;
+            if kind == MissKind::Ownership && parts.misses.is_granted(number) {
+                return Access::Done(at + parts.timing.l1d);
+            }
             return Access::Miss(number);
         }
         let Ok((l1_slot, at)) = parts.misses.l1_slot(at) else {
@@ -172,6 +179,29 @@ pub(crate) trait MissPath {
         };
         let cycle = self.cycle_from(now);
         self.take_fill(number, cycle, uncore);
+        self.go_on(cycle, uncore);
+        self.should_run()
+    }
+
+    /// The core owns the line of `slot`, whose data are on their way: a retired store that waits
+    /// for it is written into a merge buffer, if one is free. True if `run` should be called now.
+    fn ownership_granted<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> bool {
+        let parts = self.parts();
+        let Some(number) = parts.misses.get(slot) else {
+            return false;
+        };
+        let line = parts.misses.line(number);
+        let is_store = parts.misses.peek(number).store_waits;
+        if !is_store || self.write_back_waits(line) {
+            return false;
+        }
+        let cycle = self.cycle_from(now);
+        let parts = self.parts();
+        *parts.now = now;
+        if !parts.misses.grant(number, cycle) {
+            return false;
+        }
+        self.take_grant(line, cycle);
         self.go_on(cycle, uncore);
         self.should_run()
     }

@@ -56,6 +56,7 @@ pub trait CoreModel<S>: Clone {
         uncore: &mut U,
     ) -> bool;
     fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed;
+    fn on_grant<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> bool;
     fn complete_sync(&mut self, at: Time, source: &mut S);
     fn squash<U: Uncore>(&mut self, now: Time, source: &mut S, uncore: &mut U) -> Squashed;
     fn interrupt(&mut self, now: Time, cost: Picos);
@@ -178,6 +179,10 @@ impl<S: InstructionSource> CoreModel<S> for Core {
     #[inline]
     fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
         Core::on_delay(self, now, slot, uncore)
+    }
+    #[inline]
+    fn on_grant<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> bool {
+        self.ownership_granted(now, slot, uncore)
     }
     #[inline]
     fn complete_sync(&mut self, at: Time, source: &mut S) {
@@ -312,6 +317,9 @@ impl CoreModel<FilteredThread> for FastCore {
     }
     fn on_delay<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> Delayed {
         self.access_delayed(now, slot, uncore)
+    }
+    fn on_grant<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> bool {
+        self.ownership_granted(now, slot, uncore)
     }
     fn complete_sync(&mut self, at: Time, source: &mut FilteredThread) {
         FastCore::complete_sync(self, at, source)

@@ -17,6 +17,8 @@ pub(crate) struct Miss {
     pub(crate) store_waits: bool,
     /// Answered by SkyByte-Delay.
     pub(crate) is_delayed: bool,
+    /// The core owns the line, whose data are on their way: stores go into a merge buffer.
+    pub(crate) is_granted: bool,
 }
 
 /// Why there is no MSHR.
@@ -33,10 +35,13 @@ pub(crate) struct Misses {
     pub(crate) in_use: usize,
     /// When each L1D MSHR is free; [`PENDING`] if that is not known.
     l1_free: Vec<u64>,
+    /// Merge buffers, and those in use: their misses hold no MSHR of L1D.
+    grants: usize,
+    granted: usize,
 }
 
 impl Misses {
-    pub(crate) fn new(l1_count: u32, l2_count: u32) -> Self {
+    pub(crate) fn new(l1_count: u32, l2_count: u32, grants: u32) -> Self {
         let miss = Miss {
             generation: 0,
             kind: MissKind::Load,
@@ -44,6 +49,7 @@ impl Misses {
             l1_slot: NIL,
             store_waits: false,
             is_delayed: false,
+            is_granted: false,
         };
         Self {
             lines: vec![HostLine::NONE; l2_count as usize],
@@ -51,7 +57,29 @@ impl Misses {
             top: 0,
             in_use: 0,
             l1_free: vec![0; l1_count as usize],
+            grants: grants as usize,
+            granted: 0,
         }
+    }
+    /// Lets a retired store's miss wait in a merge buffer instead of L1D's MSHR, which is free from
+    /// `cycle` on; says whether there was one.
+    pub(crate) fn grant(&mut self, number: usize, cycle: u64) -> bool {
+        if self.granted == self.grants || self.misses[number].is_granted {
+            return false;
+        }
+        self.granted += 1;
+        let miss = &mut self.misses[number];
+        miss.is_granted = true;
+        let l1_slot = std::mem::replace(&mut miss.l1_slot, NIL);
+        if l1_slot != NIL {
+            self.hold_l1(l1_slot, cycle);
+        }
+        true
+    }
+    /// Whether a store of a line in flight goes into a merge buffer.
+    #[inline]
+    pub(crate) fn is_granted(&self, number: usize) -> bool {
+        self.misses[number].is_granted
     }
     /// What MSHR `number` waits for.
     pub(crate) fn peek(&self, number: usize) -> &Miss {
@@ -112,6 +140,7 @@ impl Misses {
             l1_slot,
             store_waits: false,
             is_delayed: false,
+            is_granted: false,
         };
         Ok(free)
     }
@@ -120,6 +149,7 @@ impl Misses {
         let miss = &mut self.misses[number];
         // The slot's name has 22 bits for it.
         miss.generation = (miss.generation + 1) & 0x3f_ffff;
+        self.granted -= usize::from(std::mem::take(&mut miss.is_granted));
         let l1_slot = std::mem::replace(&mut miss.l1_slot, NIL);
         if l1_slot != NIL {
             self.hold_l1(l1_slot, cycle);

@@ -20,9 +20,10 @@ units::parameters! {
         scheduler: SchedulerPolicy, "round_robin, random or cfs", "SkyByte III-A (cfs)";
         /// When a thread that yielded at a Long Delay Exception is runnable again: at once
         /// (`requeue`), at once but keeping a core that takes it idle until its page is in device
-        /// DRAM (`hold_core`), or when that is so (`on_data`).
-        wake: WakePolicy, "requeue, hold_core or on_data",
-            "SkyByte III-A (requeue); its artifact: hold_core; on_data is ours (D11)";
+        /// DRAM (`hold_core`), when that is so (`on_data`), or a switch before it is expected to be
+        /// (`on_arrival`): the answer then carries that time.
+        wake: WakePolicy, "requeue, hold_core, on_data or on_arrival",
+            "SkyByte III-A (requeue); its artifact: hold_core; on_data and on_arrival are ours (D11)";
         /// What starts without a switch: the first thread of each core (`core`) or the first time
         /// of each thread (`thread`).
         free_start: FreeStart, "core or thread", "our choice (core); SkyByte's artifact: thread";
@@ -84,6 +85,8 @@ pub enum WakePolicy {
     HoldCore,
     /// When its data has arrived in device DRAM.
     OnData,
+    /// When its data will arrive in the time that a switch takes.
+    OnArrival,
 }
 
 /// Which free core a runnable thread goes to.

@@ -1,7 +1,7 @@
 //! The simulated device: the controller of `soc` without bytes, as a configuration describes it.
 
 use crate::config::Config;
-use firmware::{Controller, DramAccess, EstimatorKind, FirstWrite, WorkCosts};
+use firmware::{Controller, DramAccess, DramOrder, EstimatorKind, FirstWrite, WorkCosts};
 use host::os::WakePolicy;
 use soc::{NoBytes, ResourceConfig, Soc};
 use units::{Lpa, PageSize, Time};
@@ -28,6 +28,7 @@ pub fn resources(config: &Config) -> Resources {
         dram: config.ssd_dram.spec(),
         dram_latency: (config.ssd.dram_access == DramAccess::Constant)
             .then_some(config.ssd.dram_latency),
+        lines_first: config.ssd.dram_order == DramOrder::LinesFirst,
         firmware_cores: config.ssd.firmware_cores,
         work: WorkCosts::new(&config.ssd, &config.ftl),
         interrupt_latency: config.host.interrupt_latency,

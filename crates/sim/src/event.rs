@@ -3,7 +3,7 @@
 use crate::request::MissRef;
 use host::{HostLine, MissKind, MissSlot};
 use soc::DeviceEvent;
-use units::{CoreId, Lpa, RequestId};
+use units::{CoreId, Lpa, RequestId, ThreadId};
 
 /// An event; what it means is in the handler of the same name.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,13 @@ pub enum Event {
     Persisted(CoreId),
     /// A dirty line that left an L2 arrives at L3.
     L3WriteBack(HostLine),
+    /// L3 grants a line whose data are on their way.
+    Grant {
+        /// Whom.
+        core: CoreId,
+        /// Its MSHR.
+        slot: MissSlot,
+    },
     /// A line reaches a core.
     Fill {
         /// Whose.
@@ -66,6 +73,8 @@ pub enum Event {
     HostArrive(RequestId),
     /// Something of the device's own.
     Device(DeviceEvent),
+    /// The data of a thread that sleeps are due.
+    DataDue(ThreadId),
     /// The notice that a page is in device DRAM reaches the host.
     PageArrived(Lpa),
     /// The MSI-X that offers a page reaches the host.

@@ -117,6 +117,8 @@ pub struct Fabric {
     /// The log is brought to flash when measurement starts.
     drains_log: bool,
     stores_switch: bool,
+    /// Stores own lines of the device before they come.
+    grants: bool,
     delivers_delayed: bool,
     loses_l2_victims: bool,
     write_echo: bool,
@@ -178,6 +180,7 @@ impl Fabric {
             may_switch: design.context_switch || design.migration == Migration::HostCache,
             drains_log: is_ssd && config.design.write_log && config.run.drain_log,
             stores_switch: stores_switch(config),
+            grants: is_ssd && config.cpu.store_grants > 0,
             delivers_delayed: config.os.delayed_line == DelayedLine::Delivered,
             loses_l2_victims: config.cpu.l2_victims == L2Victims::Lost,
             write_echo: is_ssd && config.link.write_echo,
@@ -249,12 +252,17 @@ impl Fabric {
                 self.queue.push(at, Event::Fill { core, slot });
             }
             L3Access::Merged(_) => {}
-            L3Access::Miss(slot) => {
+            L3Access::Miss(l3_slot) => {
                 let miss = MissRef {
-                    slot,
-                    epoch: self.epochs[slot.index()],
+                    slot: l3_slot,
+                    epoch: self.epochs[l3_slot.index()],
                 };
                 self.start_miss(now, line, miss, kind);
+                if self.grants && kind == MissKind::Ownership && line.is_data() {
+                    // The turn at L3 is the miss's own.
+                    let at = self.l3_free.max(now) + self.l3_latency;
+                    self.queue.push(at, Event::Grant { core, slot });
+                }
             }
             L3Access::Full => self.blocked.push_back((core, slot, line, kind)),
         }

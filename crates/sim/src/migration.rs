@@ -5,8 +5,10 @@
 //! other way, through the link and into the log or the data cache like any write.
 
 mod balance;
+mod batch;
 mod tpp;
 
+pub(crate) use batch::Batches;
 pub(crate) use tpp::Scans;
 
 use crate::event::Event;
@@ -38,6 +40,7 @@ impl<S: SimulatedThread> Simulation<S> {
             }
             Ok(_) => {
                 let begins = now + self.costs.handler;
+                self.batches.begin(Direction::Promotion);
                 self.fabric.queue.push(begins, Event::MigrationStart(lpa));
             }
             Err(_) => {
@@ -54,6 +57,12 @@ impl<S: SimulatedThread> Simulation<S> {
     /// Takes cold pages out of host DRAM, while fewer are free than the reserve, for the promotion
     /// of a page.
     fn make_room(&mut self, now: Time, promoted: Lpa) {
+        if !self.fabric.placement.wants_reclaim(promoted) {
+            return;
+        }
+        if self.batches.is_used() {
+            return self.reclaim_batch(now, promoted);
+        }
         while self.fabric.placement.wants_reclaim(promoted) {
             match self.fabric.placement.reclaim(promoted) {
                 Reclaimed::Dropped(lpa) => self.unmap(now, lpa),
@@ -65,6 +74,26 @@ impl<S: SimulatedThread> Simulation<S> {
                 Reclaimed::PlbFull | Reclaimed::Nothing => break,
             }
         }
+    }
+
+    /// Takes as many cold pages as make a batch, so that those which are dropped share a shootdown.
+    /// Dirty ones are copied no sooner than room is wanted: their lines take the link.
+    fn reclaim_batch(&mut self, now: Time, promoted: Lpa) {
+        let mut dropped = Vec::new();
+        for _ in 0..self.batches.most() {
+            match self.fabric.placement.reclaim(promoted) {
+                Reclaimed::Dropped(lpa) => dropped.push(lpa),
+                Reclaimed::Copying(lpa) => {
+                    self.batches.begin(Direction::Demotion);
+                    self.copy_lines(now, lpa, Purpose::Demotion);
+                    if !self.fabric.placement.wants_reclaim(promoted) {
+                        break;
+                    }
+                }
+                Reclaimed::PlbFull | Reclaimed::Nothing => break,
+            }
+        }
+        self.unmap_all(now, &dropped);
     }
 
     /// The host begins to copy a page: all of its lines are asked for, one after the other.
@@ -109,14 +138,24 @@ impl<S: SimulatedThread> Simulation<S> {
             Copied::Again | Copied::ChunkDone => self.copy_lines(now, lpa, Purpose::Promotion),
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done if self.fabric.placement.is_locking() => self.locked_page_copied(now, lpa),
-            Copied::Done => {
-                self.charge_core(now, lpa, self.costs.page_table);
-                let committed = now + self.costs.page_table;
-                self.fabric
-                    .queue
-                    .push(committed, Event::MigrationCommit(lpa));
-            }
+            Copied::Done => self.commit_copied(now, lpa),
         }
+    }
+
+    /// All lines of a page have been copied to host DRAM: it is remapped, with others of its batch.
+    fn commit_copied(&mut self, now: Time, lpa: Lpa) {
+        let pages = self.batches.copied(lpa, Direction::Promotion);
+        let Some((last, others)) = pages.split_last() else {
+            return;
+        };
+        let all = self.costs.page_table * pages.len() as u64;
+        self.charge_core(now, *last, all);
+        let committed = now + all;
+        let with_last = others.iter().map(|page| (*last, *page));
+        self.batches.committing.extend(with_last);
+        self.fabric
+            .queue
+            .push(committed, Event::MigrationCommit(*last));
     }
 
     /// A line of a page under demotion has arrived on the device.
@@ -131,8 +170,11 @@ impl<S: SimulatedThread> Simulation<S> {
             Copied::Done if !self.fabric.placement.is_copied(lpa) => {}
             Copied::Done if self.fabric.placement.is_locking() => self.locked_page_copied(now, lpa),
             Copied::Done => {
-                self.fabric.placement.finish_demotion(lpa);
-                self.unmap(now, lpa);
+                let pages = self.batches.copied(lpa, Direction::Demotion);
+                for page in &pages {
+                    self.fabric.placement.finish_demotion(*page);
+                }
+                self.unmap_all(now, &pages);
             }
         }
     }
@@ -145,9 +187,12 @@ impl<S: SimulatedThread> Simulation<S> {
         if self.fabric.placement.is_locking() {
             return self.finish_locked(now, lpa);
         }
-        self.shoot_down(now, lpa);
-        let told = self.fabric.link.send(now, MessageClass::MemRd);
-        self.fabric.queue.push(told, Event::PromotionDone(lpa));
+        let pages = self.batches.take_committing(lpa);
+        self.shoot_down_all(now, &pages);
+        for page in pages {
+            let told = self.fabric.link.send(now, MessageClass::MemRd);
+            self.fabric.queue.push(told, Event::PromotionDone(page));
+        }
     }
 
     /// The device drops its copies.
@@ -163,6 +208,28 @@ impl<S: SimulatedThread> Simulation<S> {
     fn unmap(&mut self, now: Time, lpa: Lpa) {
         self.charge_core(now, lpa, self.costs.page_table);
         self.shoot_down(now, lpa);
+    }
+
+    /// As [`Self::unmap`], of several pages with one shootdown.
+    fn unmap_all(&mut self, now: Time, pages: &[Lpa]) {
+        let Some(first) = pages.first() else { return };
+        self.charge_core(now, *first, self.costs.page_table * pages.len() as u64);
+        self.shoot_down_all(now, pages);
+    }
+
+    /// Every core loses its translations of some pages by one shootdown.
+    fn shoot_down_all(&mut self, now: Time, pages: &[Lpa]) {
+        let Some((first, others)) = pages.split_first() else {
+            return;
+        };
+        let cost = self.costs.shootdown + self.batches.further * others.len() as u64;
+        self.charged.shootdowns += cost * self.host_cores.len() as u64;
+        for host_core in &mut self.host_cores {
+            host_core.core.shoot_down(now, *first, cost);
+            for page in others {
+                host_core.core.forget_page(*page);
+            }
+        }
     }
 
     /// The core that works on a page's migration loses time. Interrupts are spread over the cores

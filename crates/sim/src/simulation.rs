@@ -13,7 +13,7 @@ use crate::config::{Config, Migration, WarmAccesses, WarmCounts};
 use crate::error::SimError;
 use crate::event::Event;
 use crate::fabric::{Arrived, Fabric};
-use crate::migration::Scans;
+use crate::migration::{Batches, Scans};
 use crate::retry::Lanes;
 use crate::warm::{self, WarmFlash};
 use delay::DelayPolicy;
@@ -133,6 +133,8 @@ pub struct Simulation<S: SimulatedThread> {
     sync: SyncEngine,
     resumed: Vec<ThreadId>,
     pub(crate) costs: MigrationCosts,
+    /// Pages that migrate together.
+    pub(crate) batches: Batches,
     /// What migration has taken from the cores.
     pub(crate) charged: Charged,
     /// Scans of the operating system, if it samples pages.
@@ -240,6 +242,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 isolation: config.tpp.migration_cost,
                 kind: config.host.migration,
             },
+            batches: Batches::new(config),
             scans: Scans::of(config),
             sleepers: Vec::new(),
             switches: SwitchCounts::default(),
@@ -397,6 +400,7 @@ impl<S: SimulatedThread> Simulation<S> {
             } => self.write_line_back(now, core, line, is_dirty),
             Event::Persisted(core) => self.persisted(now, core),
             Event::L3WriteBack(line) => self.fabric.l3_write_back(now, line),
+            Event::Grant { core, slot } => self.grant(now, core, slot),
             Event::Fill { core, slot } => self.fill_core(now, core, slot),
             Event::HostDramDone(mshr) => {
                 self.fabric.host_dram_done(now, mshr);
@@ -406,6 +410,7 @@ impl<S: SimulatedThread> Simulation<S> {
             Event::DeviceSend(id) => self.fabric.device_send(now, id),
             Event::HostArrive(id) => self.host_arrive(now, id),
             Event::Device(event) => self.fabric.device_event(now, event),
+            Event::DataDue(thread) => self.wake(now, thread),
             Event::PageArrived(lpa) => self.page_arrived(now, lpa),
             Event::Msix(lpa) => self.promotion_offered(now, lpa),
             Event::MigrationStart(lpa) => self.migration_start(now, lpa),
@@ -479,6 +484,17 @@ impl<S: SimulatedThread> Simulation<S> {
             self.fill_core(now, waiter.core, waiter.slot);
         }
         self.fabric.fills = fills;
+    }
+
+    /// A core owns a line before it comes: what has waited for the store goes on.
+    fn grant(&mut self, now: Time, core: CoreId, slot: MissSlot) {
+        let host_core = &mut self.host_cores[core.index()];
+        if host_core.core.on_grant(now, slot, &mut self.fabric) {
+            self.run_core(now, core);
+        } else if host_core.state == CoreState::Draining {
+            self.start_if_drained(now, core);
+        }
+        self.start_moved(now);
     }
 
     fn fill_core(&mut self, now: Time, core: CoreId, slot: MissSlot) {

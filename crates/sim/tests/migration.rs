@@ -197,3 +197,29 @@ fn a_page_that_warm_up_promotes_dirty_is_dirty() {
         host::placement::Reclaimed::Copying(units::Lpa::new(0))
     );
 }
+
+#[test]
+fn pages_of_a_batch_share_their_shootdown() {
+    let hot = [
+        "ssd.promotion.threshold=4",
+        "host.reserve=0",
+        "cpu.l3=64KiB",
+    ];
+    let trace = mixed(4, 200, 8_000, 22);
+    let finished = |more: &[&str]| finished(&trace, "skybyte-p", &[&hot[..], more].concat());
+    let promotions = |batch: &str| finished(&[batch]).fabric.placement.stats().promotions;
+    assert!(promotions("host.migration_batch=8") > 8);
+    // What a shootdown costs more, cores lose for each of them.
+    let lost = |batch: &str| {
+        let time = |cost: &str| {
+            let settings = [&hot[..], &[batch, cost]].concat();
+            crate::common::time(&run(&trace, "demo", "skybyte-p", &settings))
+        };
+        time("host.shootdown_cost=1ms").saturating_sub(time("host.shootdown_cost=0ns"))
+    };
+    let (alone, together) = (
+        lost("host.migration_batch=1"),
+        lost("host.migration_batch=8"),
+    );
+    assert!(3 * together < alone, "{together} and {alone} ps");
+}

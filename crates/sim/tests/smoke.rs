@@ -43,7 +43,17 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         ("ssd.cache.ways", &["1", "4", "16"]),
         ("ssd.prefetch.pages", &["0", "1", "4"]),
         ("ssd.promotion.threshold", &["1", "4", "16"]),
-        ("ftl.estimator", &["channel", "die"]),
+        ("ssd.log.takes", &["all", "absent"]),
+        ("ssd.log.sparse", &["0", "16", "64"]),
+        ("ssd.compaction.takes", &["sealed_half", "both_halves"]),
+        ("ssd.compaction.launch", &["at_once", "idle_dies"]),
+        ("ssd.dram_order", &["in_turn", "lines_first"]),
+        ("ssd.miss_answer", &["frame", "register"]),
+        ("ssd.prefetch.throttle", &["off", "by_use"]),
+        ("cpu.store_grants", &["0", "1", "64"]),
+        ("host.migration_batch", &["1"]),
+        ("nand.suspend", &["false"]),
+        ("ftl.estimator", &["channel", "die", "reads"]),
         ("ftl.fill", &["0%", "50%", "80%"]),
         ("nand.scheduling", &["fifo", "read_priority"]),
         ("nand.t_r", &["3us", "50us"]),
@@ -56,7 +66,10 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         ("cpu.memory_issue", &["out_of_order", "in_order"]),
         ("cpu.load_operands", &["address", "all"]),
         ("cpu.l2_victims", &["written", "written", "lost"]),
-        ("os.wake", &["requeue", "hold_core"]),
+        (
+            "os.wake",
+            &["requeue", "hold_core", "on_data", "on_arrival"],
+        ),
         ("os.free_start", &["core", "thread"]),
         ("os.core_choice", &["last", "lowest"]),
         ("cpu.code_fetch", &["each_line", "in_groups"]),
@@ -79,6 +92,18 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         .iter()
         .map(|(key, choices)| format!("{key}={}", pick(stream, choices)))
         .collect();
+    // What goes with some values of others only.
+    let has = |setting: &str| settings.iter().any(|it| it == setting);
+    let (is_wide, reads_first) = (has("host.plb=64"), has("nand.scheduling=read_priority"));
+    if is_wide {
+        settings.push(format!(
+            "host.migration_batch={}",
+            pick(stream, &["1", "4", "16"])
+        ));
+    }
+    if reads_first {
+        settings.push(format!("nand.suspend={}", pick(stream, &["true", "false"])));
+    }
     settings.push("host.reserve=0".to_string());
     // As many echoes as there are credits keep driving each other out, and reads wait behind them.
     // 256 of them on a device that has no room for them take the run's time a thousandfold.

@@ -230,3 +230,41 @@ fn threads_that_sleep_leave_the_core_to_others_and_retry_only_what_was_lost() {
     let instructions = |result| stat(result, "cores/instructions");
     assert_eq!(instructions(&on_data), instructions(&requeue));
 }
+
+#[test]
+fn a_thread_that_is_woken_for_the_arrival_comes_back_once_and_in_time() {
+    let trace = loads(1, 1);
+    let settings = |wake: &'static str| [wake, "ftl.estimator=die"];
+    let requeue = on_one_core(&trace, "skybyte-c", &settings("os.wake=requeue"));
+    let arrival = on_one_core(&trace, "skybyte-c", &settings("os.wake=on_arrival"));
+    assert_eq!(stat(&arrival, "os/switches_long_delay"), 1);
+    assert_eq!(stat(&arrival, "os/data_wakes"), 0, "nobody is told");
+    assert!(stat(&requeue, "os/switches_long_delay") > 0);
+    assert!(time(&arrival) <= time(&requeue));
+}
+
+#[test]
+fn retired_stores_that_own_their_lines_leave_the_mshrs_to_loads() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for page in 0..64 {
+        program.store(thread, page * PAGE);
+        program.load(thread, (100 + page) * PAGE);
+    }
+    let trace = program.finish();
+    let with = |grants: &'static str| {
+        let settings = [grants, "cpu.l1d_mshrs=2", "cpu.store_queue=4"];
+        on_one_core(&trace, "skybyte-w", &settings)
+    };
+    let (waiting, granted) = (with("cpu.store_grants=0"), with("cpu.store_grants=64"));
+    assert!(2 * time(&granted) < time(&waiting));
+    for statistic in ["flash/read_pages", "requests/ssd_misses"] {
+        assert_eq!(
+            stat(&granted, statistic),
+            stat(&waiting, statistic),
+            "{statistic}"
+        );
+    }
+    let few = with("cpu.store_grants=1");
+    assert!(time(&granted) < time(&few) && time(&few) <= time(&waiting));
+}

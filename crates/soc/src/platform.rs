@@ -143,6 +143,12 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
     }
 
     #[inline]
+    fn dram_behind(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
+        self.resources
+            .access_dram_behind(at, address, size, is_write)
+    }
+
+    #[inline]
     fn copy_line(&mut self, from: Cell, to: Cell) {
         self.resources.bytes.copy_line(from, to);
     }

@@ -22,6 +22,8 @@ pub struct ResourceConfig<'a> {
     pub dram: DramSpec,
     /// What every access to it takes instead, if `ssd.dram_access` is constant.
     pub dram_latency: Option<Picos>,
+    /// Copies that nobody waits for give way there (`ssd.dram_order`).
+    pub lines_first: bool,
     /// Firmware cores (`ssd.firmware_cores`).
     pub firmware_cores: u32,
     /// What the firmware's own work takes.
@@ -48,6 +50,7 @@ pub struct Resources<B> {
     /// The bytes.
     pub bytes: B,
     dram_latency: Option<Picos>,
+    lines_first: bool,
     work: WorkCosts,
     /// When the lookup pipelines take their next request: log, cache.
     pipelines: [Time; 2],
@@ -79,6 +82,7 @@ impl<B: DataPlane> Resources<B> {
             dram: Dram::new(&config.dram),
             bytes,
             dram_latency: config.dram_latency,
+            lines_first: config.lines_first,
             work: config.work,
             pipelines: [config.now; 2],
             firmware_cores: vec![config.now; config.firmware_cores as usize],
@@ -98,6 +102,7 @@ impl<B: DataPlane> Resources<B> {
             dram: self.dram.clone(),
             bytes,
             dram_latency: self.dram_latency,
+            lines_first: self.lines_first,
             work: self.work,
             pipelines: self.pipelines,
             firmware_cores: self.firmware_cores.clone(),
@@ -156,11 +161,33 @@ impl<B: DataPlane> Resources<B> {
         };
         let line = DramLine::at(address);
         let lines = size.get().div_ceil(LINE_BYTES.get());
-        if lines == 1 {
-            self.dram.access(at, line, access)
-        } else {
+        if lines > 1 {
             self.dram.bulk(at, line, lines, access)
+        } else if self.lines_first {
+            self.dram.access_ahead(at, line, access)
+        } else {
+            self.dram.access(at, line, access)
         }
+    }
+
+    /// As [`Resources::access_dram`], for what gives way to others if anything does.
+    pub(crate) fn access_dram_behind(
+        &mut self,
+        at: Time,
+        address: Bytes,
+        size: Bytes,
+        is_write: bool,
+    ) -> Time {
+        if !self.lines_first || self.dram_latency.is_some() {
+            return self.access_dram(at, address, size, is_write);
+        }
+        let access = match is_write {
+            true => Access::Write,
+            false => Access::Read,
+        };
+        let lines = size.get().div_ceil(LINE_BYTES.get());
+        self.dram
+            .bulk_behind(at, DramLine::at(address), lines, access)
     }
 
     /// Takes a command of the firmware, which starts at `at` or now.

@@ -152,6 +152,11 @@ impl Arrived {
             false => all.without(self.0.written),
         }
     }
+    /// The lines that the frame has in a newer version than flash.
+    #[inline]
+    pub(crate) fn written(&self) -> LineMask {
+        self.0.written
+    }
     /// Whether it leaves when its waiters are answered.
     #[inline]
     pub(crate) fn only_passes(&self) -> bool {

@@ -2,7 +2,28 @@
 
 use super::{Cost, check};
 use alloc::string::String;
+use serde::{Deserialize, Serialize};
 use units::Picos;
+
+/// Which lines of a page compaction takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionTakes {
+    /// Those of the sealed half.
+    SealedHalf,
+    /// Those of both halves: a page that both have is programmed once.
+    BothHalves,
+}
+
+/// When compaction takes up a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionLaunch {
+    /// As soon as the batch and the buffers have room.
+    AtOnce,
+    /// When there is also a die with nothing to do, which takes its program.
+    IdleDies,
+}
 
 units::parameters! {
     /// Compaction of the write log.
@@ -13,6 +34,12 @@ units::parameters! {
         copies: Cost, "charged or free", "SkyByte III-B (charged); its artifact: free";
         /// Pages that compaction may have in flight at one time.
         batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
+        /// Which lines of a page it takes: those of the half that is being compacted, or newer ones
+        /// of the other half too, so that the page need not be programmed again for them.
+        takes: CompactionTakes, "sealed_half or both_halves", "SkyByte III-B (sealed_half); both_halves is ours";
+        /// When it takes a page up: as soon as batch and buffers have room, or when a die has
+        /// nothing to do besides, where it is programmed then.
+        launch: CompactionLaunch, "at_once or idle_dies", "SkyByte III-B (at_once); idle_dies is ours";
     }
 }
 

@@ -29,6 +29,17 @@ pub enum LogMode {
     Ring,
 }
 
+/// Which writes of lines go to the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogTakes {
+    /// All; a page that is cached takes them too.
+    All,
+    /// Those whose page is not in the data cache. A cached page takes its writes alone and is dirty;
+    /// when it leaves, what is dirty of it goes to the log if it is little.
+    Absent,
+}
+
 units::parameters! {
     /// The write log, with its transactions.
     pub struct LogConfig: "ssd.log" {
@@ -42,6 +53,14 @@ units::parameters! {
         /// lines (33 million in each half): ssd.log.size only says when it is compacted. So it is
         /// for simulation alone.
         mode: LogMode, "halves or ring", "SkyByte III-B (halves); its artifact: ring";
+        /// Which writes of lines go to the log: all, or those whose page is not in the data cache.
+        /// A page that is there is then dirty, as without a log, and lost with the power unless it
+        /// was flushed; when it leaves, its dirty lines go to the log or the page to flash (sparse).
+        takes: LogTakes, "all or absent; absent with mode = halves, without tx_log",
+            "SkyByte III-B, W2 (all); absent is ours";
+        /// Dirty lines of a page that leaves the data cache up to which they go to the log, with
+        /// takes = absent; a page with more is programmed.
+        sparse: u32, "0 to 64", "ours: 16, a quarter of a page of 4KiB";
         /// Share of a half of the log after which it is compacted, if the other half is free: what
         /// lies beyond is room for writes while that is busy.
         seal_at: Ratio, "above 0%, at most 100%", "SkyByte III-B (100%); ByteFS 4.3 (85%)";
@@ -79,6 +98,7 @@ impl LogConfig {
             check::work("ssd.log.lookup", self.lookup),
             check::share("ssd.log.design_share", self.design_share),
             check::share("ssd.log.seal_at", self.seal_at),
+            check::number("ssd.log.sparse", self.sparse, 0, 64),
         ]
         .into_iter()
         .flatten()

@@ -20,6 +20,16 @@ pub enum PrefetcherKind {
     Spatial,
 }
 
+/// Whether fetching ahead depends on what comes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Throttle {
+    /// It does not.
+    Off,
+    /// Fewer pages are fetched ahead while few of them are asked for.
+    ByUse,
+}
+
 units::parameters! {
     /// Which pages are fetched ahead, when and how many.
     pub struct PrefetchConfig: "ssd.prefetch" {
@@ -30,6 +40,9 @@ units::parameters! {
         pages: u32, "0 to 64", "SkyByte VI-A, Base-CSSD's prefetcher; depth ours (D7)";
         /// Whether the first use of a page fetched ahead fetches ahead too, as a miss does.
         on_first_use: bool, "true or false", "ours: off, next-N on misses only";
+        /// Whether pages are fetched ahead whatever comes of it (`off`), or only one trigger in 16
+        /// is followed while fewer than a quarter of the last 256 such pages were asked for (`by_use`).
+        throttle: Throttle, "off or by_use", "ours: off";
         /// MSHRs that are left to demand misses: a page is fetched ahead if more are free.
         reserve: u32, "0 to 65535", "ours: 1";
         /// Streams of each core that the stride prefetcher tells apart.

@@ -11,6 +11,8 @@ fn ssd() -> SsdConfig {
         delay_answer_cost: Picos::ZERO,
         dram_access: DramAccess::Timed,
         dram_latency: Picos::from_nanos(46),
+        dram_order: DramOrder::InTurn,
+        miss_answer: MissAnswer::Frame,
         read_rate: BytesPerSec::new(11_930_000_000),
         write_rate: BytesPerSec::new(9_370_000_000),
         buffers: 256,
@@ -29,6 +31,8 @@ fn ssd() -> SsdConfig {
             write_updates_cache: true,
             write_lookup: Cost::Charged,
             merge_on_fill: Cost::Charged,
+            takes: LogTakes::All,
+            sparse: 16,
             lookup: Picos::from_nanos(72),
         },
         cache: CacheConfig {
@@ -41,6 +45,8 @@ fn ssd() -> SsdConfig {
         },
         compaction: CompactionConfig {
             copies: Cost::Charged,
+            takes: CompactionTakes::SealedHalf,
+            launch: CompactionLaunch::AtOnce,
             page_cost: Picos::from_nanos(500),
             batch: 256,
         },
@@ -55,6 +61,7 @@ fn ssd() -> SsdConfig {
             reserve: 0,
             streams: 8,
             regions: 4096,
+            throttle: Throttle::Off,
         },
     }
 }

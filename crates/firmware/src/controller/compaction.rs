@@ -13,13 +13,16 @@
 
 use super::{Controller, slot_address};
 use crate::back_end::{Job, Reader};
-use crate::config::LogMode;
+use crate::config::{CompactionLaunch, LogMode};
 use crate::log::Log;
 use crate::log_index::LogIndex;
 use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer};
 use crate::work::Work;
 use units::address::LINE_BYTES;
 use units::{LineMask, Lpa, Time};
+
+/// Pages that are compacted at a time although every die is busy.
+const ALWAYS_LAUNCHED: u32 = 16;
 
 impl<I: LogIndex> Controller<I> {
     /// Does what the log asks for: seals a full half, launches pages, frees a half that is done,
@@ -71,7 +74,7 @@ impl<I: LogIndex> Controller<I> {
     /// its part: device DRAM must not be booked for a time that lies far ahead, or it would keep
     /// the host's accesses of the meantime waiting.
     fn launch_pages<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        while self.back_end.has_free_buffer() {
+        while self.back_end.has_free_buffer() && self.may_launch() {
             let Some(lpa) = self.log.as_mut().and_then(Log::take_up_page) else {
                 return;
             };
@@ -79,6 +82,18 @@ impl<I: LogIndex> Controller<I> {
             let buffer = self.back_end.take_buffer(lpa, Job::Compaction);
             platform.wake_at(at, Timer::new(buffer.get()));
         }
+    }
+
+    /// Whether a die waits for a page, if one has to. A few are always on their way: with the end
+    /// of each of them this is asked again.
+    #[inline]
+    fn may_launch(&self) -> bool {
+        self.constants.launch == CompactionLaunch::AtOnce
+            || self.back_end.ftl().has_idle_die()
+            || self
+                .log
+                .as_ref()
+                .is_some_and(|log| log.pages_in_flight() < ALWAYS_LAUNCHED)
     }
 
     /// Starts to bring everything that is logged to flash, full or not; only new lines are logged
@@ -110,6 +125,13 @@ impl<I: LogIndex> Controller<I> {
             self.stats.compacted_lines += u64::from(taken.count());
             let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
             platform.copy_page(from, to, self.constants.all_lines);
+            if self.cache.is_dirty(frame) {
+                // It has lines that the log has not: the buffer is the page from here on.
+                let order = &mut self.write_order;
+                self.back_end.record_buffer((lpa, buffer), order, platform);
+                self.drop_logged(lpa, platform);
+                self.cache.mark_clean(frame);
+            }
             let moved = (self.frame_address(frame), self.constants.page.bytes());
             let copied = self.charges.compaction(at, moved, platform);
             self.take_when_collected(lpa, platform);

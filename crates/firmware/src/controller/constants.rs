@@ -1,6 +1,9 @@
 //! What the controller takes from its configuration once.
 
-use crate::config::{BlockWriteAck, CachePolicy, ControllerConfig, PowerLossProtection};
+use crate::config::{
+    BlockWriteAck, CachePolicy, CompactionLaunch, ControllerConfig, LogTakes, MissAnswer,
+    PowerLossProtection,
+};
 use units::{Bytes, LineMask, PageSize, Picos};
 
 /// What does not change in a run, taken from the configuration.
@@ -15,6 +18,13 @@ pub(super) struct Constants {
     /// Pages only pass through the data cache.
     pub(super) keeps_nothing: bool,
     pub(super) block_write_ack: BlockWriteAck,
+    /// A cached page takes its writes alone: the log has those of absent pages, and lines of pages
+    /// that left.
+    pub(super) frames_take_writes: bool,
+    /// Most dirty lines of a page that go to the log when it leaves.
+    pub(super) sparse: u32,
+    pub(super) miss_answer: MissAnswer,
+    pub(super) launch: CompactionLaunch,
     /// What a flush takes beyond what it waits for.
     pub(super) flush_cost: Picos,
 }
@@ -29,10 +39,19 @@ impl Constants {
             tx_log_base: ssd.log.size,
             keeps_nothing: ssd.cache.policy == CachePolicy::None,
             block_write_ack: ssd.block_write_ack,
+            frames_take_writes: takes_writes(config),
+            sparse: ssd.log.sparse,
+            miss_answer: ssd.miss_answer,
+            launch: ssd.compaction.launch,
             flush_cost: match ssd.power_loss_protection {
                 PowerLossProtection::Battery => Picos::ZERO,
                 PowerLossProtection::None => ssd.flush_cost,
             },
         }
     }
+}
+
+/// Whether frames of a device with a log take writes that the log then has not.
+pub(super) fn takes_writes(config: &ControllerConfig) -> bool {
+    config.ssd.log.takes == LogTakes::Absent && config.ssd.log.half_slot_count() > 0
 }

@@ -1,15 +1,18 @@
 //! Pages between flash and data cache: fetch, fill, eviction, prefetch.
 
-use super::Controller;
+use super::{Controller, slot_address};
 use crate::back_end::{Job, Reader};
 use crate::cache::{Arrived, MshrId, Waiter};
+use crate::config::MissAnswer;
+use crate::durable::LoggedLine;
 use crate::log_index::LogIndex;
 use crate::platform::{
     Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp,
 };
 use crate::policies::promotion::Use;
 use crate::prefetch::Plan;
-use units::{CoreId, FrameId, Lpa, Time};
+use units::address::LINE_BYTES;
+use units::{CoreId, FrameId, LineMask, Lpa, Time, TxId};
 
 impl<I: LogIndex> Controller<I> {
     /// Starts the fetch of a mapped page that is neither cached nor in a buffer; None if there is
@@ -74,7 +77,9 @@ impl<I: LogIndex> Controller<I> {
         let place = self.cache.place_for(lpa, self.back_end.has_free_buffer())?;
         let mut leaving = None;
         if let Some((old, is_dirty)) = place.leaves {
-            if self.victims.programs(is_dirty) {
+            if is_dirty && self.log_dirty_lines(at, old, place.frame, platform) {
+                // Nothing of it is newer than the log.
+            } else if self.victims.programs(is_dirty) {
                 if !is_dirty && !self.back_end.has_free_buffer() {
                     return None;
                 }
@@ -102,6 +107,47 @@ impl<I: LogIndex> Controller<I> {
         self.submit(copied, buffer, platform);
     }
 
+    /// What is dirty of a page that leaves goes to the log, if that takes such lines, has room and
+    /// they are few; says whether it went there.
+    fn log_dirty_lines<P: Platform>(
+        &mut self,
+        at: Time,
+        lpa: Lpa,
+        frame: FrameId,
+        platform: &mut P,
+    ) -> bool {
+        if !self.constants.frames_take_writes {
+            return false;
+        }
+        let lines = self.cache.dirty_lines(frame);
+        let count = lines.count();
+        let log = self
+            .log
+            .as_ref()
+            .expect("frames take what a log else takes");
+        if count > self.constants.sparse || count > log.room() {
+            return false;
+        }
+        for line in lines.iter() {
+            self.write_order = self.write_order.next();
+            let logged = LoggedLine {
+                lpa,
+                line,
+                tx: TxId::NONE,
+                order: self.write_order,
+            };
+            let from = Cell::Page(PagePlace::Frame(frame), line);
+            let log = self.log.as_mut().expect("looked at above");
+            let slot = log.append(logged, from, &mut self.stats, platform);
+            let read = platform.dram_behind(at, self.line_address(frame, line), LINE_BYTES, false);
+            platform.dram_behind(read, slot_address(slot), LINE_BYTES, true);
+        }
+        self.cache.mark_clean(frame);
+        self.stats.evicted_lines_logged += u64::from(count);
+        self.pump_halves(at, platform);
+        true
+    }
+
     /// Copies a page into a buffer, which is free; says when that is done.
     fn buffer_frame<P: Platform>(
         &mut self,
@@ -115,8 +161,12 @@ impl<I: LogIndex> Controller<I> {
         platform.copy_page(from, to, self.constants.all_lines);
         let order = &mut self.write_order;
         self.back_end.record_buffer((lpa, buffer), order, platform);
+        if self.constants.frames_take_writes {
+            // The buffer is the page, whatever the log has of it: its order says so.
+            self.drop_logged(lpa, platform);
+        }
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
-        (platform.dram(at, address, size, false), buffer)
+        (platform.dram_behind(at, address, size, false), buffer)
     }
 
     /// Programs the page in a buffer, which now holds its newest bytes.
@@ -135,6 +185,7 @@ impl<I: LogIndex> Controller<I> {
     ) {
         let (lpa, job) = self.back_end.end_program(buffer, platform);
         match job {
+            Job::WriteBack if self.log.is_some() => self.turn_log(now, platform),
             Job::WriteBack => {}
             Job::Compaction => self.finish_page(now, lpa, platform),
             Job::BlockWrite => self.finish_page_write(now, buffer, platform),
@@ -153,7 +204,7 @@ impl<I: LogIndex> Controller<I> {
         self.cache.install(frame, lpa);
         let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
         platform.copy_page(from, to, self.constants.all_lines);
-        self.complete_frame(at, lpa, frame, platform)
+        self.complete_frame(at, (lpa, frame), LineMask::EMPTY, platform)
     }
 
     /// Whether a page leaves its frame when those who wait for it are answered.
@@ -164,24 +215,28 @@ impl<I: LogIndex> Controller<I> {
 
     /// Merges the page's newest logged lines into a frame that has just been given the page's
     /// older bytes (§III-B, "merge all cache lines in the log"), and charges device DRAM for both.
+    /// Of the lines `written` the frame itself may be newer than the log.
     fn complete_frame<P: Platform>(
         &mut self,
         at: Time,
-        lpa: Lpa,
-        frame: FrameId,
+        (lpa, frame): (Lpa, FrameId),
+        written: LineMask,
         platform: &mut P,
     ) -> Time {
         self.stats.cache_fills += 1;
         let mut merged = at;
         if let Some(log) = &self.log {
             for (line, slot) in log.newest_lines(lpa) {
+                if self.constants.frames_take_writes && written.contains(line) {
+                    continue;
+                }
                 let to = Cell::Page(PagePlace::Frame(frame), line);
                 platform.copy_line(Cell::Log(slot), to);
                 merged = merged.max(self.charges.merge(at, slot, platform));
             }
         }
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
-        platform.dram(merged, address, size, true)
+        platform.dram_behind(merged, address, size, true)
     }
 
     /// The page of an MSHR has come: fill its frame and answer those who wait.
@@ -197,7 +252,8 @@ impl<I: LogIndex> Controller<I> {
         let older = arrived.older_lines(self.constants.all_lines);
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
-        let done = self.complete_frame(now, lpa, frame, platform);
+        let written = arrived.written();
+        let done = self.complete_frame(now, (lpa, frame), written, platform);
         if arrived.has_delayed() {
             platform.page_arrived(done, lpa);
         }
@@ -224,7 +280,10 @@ impl<I: LogIndex> Controller<I> {
         let pending = &waiter.pending;
         // A waiter that joined so late that its lookup ends after the page came waits for that.
         let from_flash = now.max(waiter.since);
-        let at = filled.max(waiter.since);
+        let at = match self.constants.miss_answer {
+            MissAnswer::Frame => filled.max(waiter.since),
+            MissAnswer::Register => from_flash,
+        };
         let breakdown = Breakdown {
             stall: waiter.since - pending.miss_ready(),
             index: pending.miss_ready() - pending.arrived,

@@ -91,8 +91,15 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         let Some(log) = &self.log else { return };
-        let mut written = LineMask::EMPTY;
+        let newer = match self.constants.frames_take_writes {
+            true => self.cache.written(mshr),
+            false => LineMask::EMPTY,
+        };
+        let mut written = newer;
         for (line, slot) in log.newest_lines(lpa) {
+            if newer.contains(line) {
+                continue;
+            }
             written.insert(line);
             platform.copy_line(Cell::Log(slot), Cell::Page(PagePlace::Frame(frame), line));
         }

@@ -81,6 +81,10 @@ impl<I: LogIndex> Controller<I> {
         }
         match pending.request.op {
             RequestOp::ReadPage => return false,
+            // A frame on its way may have some of the lines in a newer version.
+            RequestOp::ReadRun { .. } if self.constants.frames_take_writes && frame.is_some() => {
+                return false;
+            }
             RequestOp::ReadRun { .. } => return self.serve_run_from_log(now, pending, platform),
             _ => {}
         }

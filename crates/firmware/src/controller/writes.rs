@@ -24,6 +24,13 @@ impl<I: LogIndex> Controller<I> {
         if let Some(why) = self.conflict(request, TxId::NONE) {
             return self.refuse(now, request, why, platform);
         }
+        if self.constants.frames_take_writes {
+            let (lpa, _) = self.split(request.line);
+            if self.cache.find(lpa).is_some() {
+                self.write_to_frame(now, request, platform);
+                return self.pump_log(now, platform);
+            }
+        }
         if let Some(log) = self.log.as_mut() {
             if log.has_room() {
                 self.write_to_log(now, now, request, platform);
@@ -133,8 +140,8 @@ impl<I: LogIndex> Controller<I> {
         let done = platform.dram(at, address, size, true);
         if !self.copy_to_frame(frame, request, platform) {
             let kind = match self.log {
-                Some(_) => Use::Late,
-                None => Use::Hit,
+                Some(_) if !self.constants.frames_take_writes => Use::Late,
+                _ => Use::Hit,
             };
             self.use_frame(at, frame, request, kind, platform);
         }
@@ -178,7 +185,14 @@ impl<I: LogIndex> Controller<I> {
         let Some((frame, room_at)) = self.frame_for_write(at, pending.request, platform) else {
             return false;
         };
-        self.cache.mark_dirty(frame);
+        match self.constants.frames_take_writes {
+            true => {
+                for line in self.lines_of(pending.request) {
+                    self.cache.mark_line_dirty(frame, line);
+                }
+            }
+            false => self.cache.mark_dirty(frame),
+        }
         let done = self.update_frame(room_at, frame, pending.request, platform);
         let breakdown = Breakdown {
             stall: at - pending.cache_ready,

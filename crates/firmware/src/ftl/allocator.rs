@@ -337,8 +337,22 @@ impl Allocator {
         }
     }
 
+    /// The next program goes to the first of these dies that has room from the one on whose turn
+    /// it is; if none has, it goes there.
+    pub(super) fn go_to_one_of(&mut self, dies: &[u64]) {
+        if let Some(die) = self.next_ready_die_of(|word| dies[word]) {
+            self.next_die = die.get();
+        }
+    }
+
     /// The first die with room from `next_die` on, round the device.
     fn next_ready_die(&self) -> Option<DieId> {
+        self.next_ready_die_of(|_| u64::MAX)
+    }
+
+    /// The same, among those of which a word has a bit.
+    #[inline]
+    fn next_ready_die_of(&self, of_word: impl Fn(usize) -> u64) -> Option<DieId> {
         let (start, bit) = (self.next_die as usize / 64, self.next_die % 64);
         let words = self.ready.len();
         (0..=words).find_map(|step| {
@@ -349,7 +363,7 @@ impl Allocator {
                 _ if step == words => below,
                 _ => u64::MAX,
             };
-            let found = self.ready[word] & mask;
+            let found = self.ready[word] & mask & of_word(word);
             (found != 0).then(|| DieId::from_index(word * 64 + found.trailing_zeros() as usize))
         })
     }

@@ -27,6 +27,8 @@ pub enum EstimatorKind {
     Channel,
     /// The die's, which is what the page really waits for.
     Die,
+    /// The die's reads alone: for flash that lets reads go first and suspends what is under way.
+    Reads,
     /// None's: the flash says when the page will come, and a wait of just the threshold is too
     /// long as well. Where the flash cannot know, the channel's queue is added up.
     Exact,
@@ -86,7 +88,8 @@ units::parameters! {
         /// holds data, before that one is emptied for its sake; 0: however many.
         wear_spread: u32, "0, or 1 to 10000000", "ours: 0, since a run of milliseconds wears nothing out";
         /// Whose queue the delay estimate adds up.
-        estimator: EstimatorKind, "channel, die or exact", "SkyByte Algorithm 1; D14; its artifact: exact";
+        estimator: EstimatorKind, "channel, die, reads or exact",
+            "SkyByte Algorithm 1; D14; its artifact: exact; reads, of the die and nothing else, is ours";
     }
 }
 

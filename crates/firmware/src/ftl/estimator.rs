@@ -37,6 +37,11 @@ pub struct Estimator {
     geometry: FlashGeometry,
     timing: Timing,
     queues: Vec<Queue>,
+    /// By die: operations queued, the one being served included.
+    on_die: Vec<u32>,
+    /// A bit for each die with none, and how many have none.
+    idle: Vec<u64>,
+    idle_count: u32,
 }
 
 impl Estimator {
@@ -44,13 +49,19 @@ impl Estimator {
     pub fn new(kind: EstimatorKind, geometry: FlashGeometry, timing: Timing) -> Self {
         let queue_count = match kind {
             EstimatorKind::Channel | EstimatorKind::Exact => geometry.channel_count,
-            EstimatorKind::Die => geometry.die_count(),
+            EstimatorKind::Die | EstimatorKind::Reads => geometry.die_count(),
         };
+        let dies = geometry.die_count();
         Self {
             kind,
             geometry,
             timing,
             queues: vec![Queue::default(); queue_count as usize],
+            on_die: vec![0; dies as usize],
+            idle: (0..dies.div_ceil(64))
+                .map(|word| ones(dies - word * 64))
+                .collect(),
+            idle_count: dies,
         }
     }
 
@@ -59,6 +70,12 @@ impl Estimator {
         let queue = self.index(die);
         *self.queues[queue].count_mut(kind) += 1;
         self.queues[queue].gc_ops += u32::from(is_gc);
+        let on_die = &mut self.on_die[die.index()];
+        *on_die += 1;
+        if *on_die == 1 {
+            self.idle[die.index() / 64] &= !(1 << (die.get() % 64));
+            self.idle_count -= 1;
+        }
     }
 
     /// An operation of this kind is done.
@@ -66,11 +83,34 @@ impl Estimator {
         let queue = self.index(die);
         *self.queues[queue].count_mut(kind) -= 1;
         self.queues[queue].gc_ops -= u32::from(is_gc);
+        let on_die = &mut self.on_die[die.index()];
+        *on_die -= 1;
+        if *on_die == 0 {
+            self.idle[die.index() / 64] |= 1 << (die.get() % 64);
+            self.idle_count += 1;
+        }
+    }
+
+    /// The dies with nothing queued, a bit each.
+    pub fn idle_dies(&self) -> &[u64] {
+        &self.idle
+    }
+
+    /// Whether there is one.
+    #[inline]
+    pub fn has_idle_die(&self) -> bool {
+        self.idle_count > 0
     }
 
     /// Algorithm 1 for a read that joins the queue of the die now.
     pub fn estimate(&self, die: DieId) -> Estimate {
         let queue = &self.queues[self.index(die)];
+        if self.kind == EstimatorKind::Reads {
+            return Estimate {
+                latency: self.timing.expected(FlashOp::Read) * u64::from(queue.reads + 1),
+                gc_in_progress: false,
+            };
+        }
         Estimate {
             latency: self.timing.expected(FlashOp::Read) * u64::from(queue.reads + 1)
                 + self.timing.expected(FlashOp::Program) * u64::from(queue.programs)
@@ -87,8 +127,17 @@ impl Estimator {
     fn index(&self, die: DieId) -> usize {
         match self.kind {
             EstimatorKind::Channel | EstimatorKind::Exact => self.geometry.channel_of(die).index(),
-            EstimatorKind::Die => die.index(),
+            EstimatorKind::Die | EstimatorKind::Reads => die.index(),
         }
+    }
+}
+
+/// As many ones as there are, at most a word.
+const fn ones(count: u32) -> u64 {
+    if count >= 64 {
+        u64::MAX
+    } else {
+        (1 << count) - 1
     }
 }
 
@@ -140,6 +189,38 @@ mod tests {
                 gc_in_progress: false
             }
         );
+    }
+
+    #[test]
+    fn reads_that_go_first_wait_for_reads_only() {
+        let queued = [
+            (0, FlashOp::Read, false),
+            (0, FlashOp::Program, false),
+            (0, FlashOp::Erase, true),
+        ];
+        let reads = estimate_after(EstimatorKind::Reads, &queued, 0);
+        assert_eq!(
+            reads,
+            Estimate {
+                latency: testing::TIMING.expected(FlashOp::Read) * 2,
+                gc_in_progress: false
+            }
+        );
+    }
+
+    #[test]
+    fn a_die_is_idle_until_its_first_and_after_its_last_operation() {
+        let mut estimator =
+            Estimator::new(EstimatorKind::Channel, testing::GEOMETRY, testing::TIMING);
+        let all = ones(testing::GEOMETRY.die_count());
+        assert_eq!(estimator.idle_dies(), [all]);
+        estimator.enter(DieId::new(1), FlashOp::Read, false);
+        estimator.enter(DieId::new(1), FlashOp::Program, false);
+        estimator.leave(DieId::new(1), FlashOp::Read, false);
+        assert_eq!(estimator.idle_dies(), [all & !2]);
+        estimator.leave(DieId::new(1), FlashOp::Program, false);
+        assert_eq!(estimator.idle_dies(), [all]);
+        assert!(estimator.has_idle_die());
     }
 
     #[test]

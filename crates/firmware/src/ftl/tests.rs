@@ -274,12 +274,15 @@ impl<M: Mapping> Bench<M> {
         let channel = GEOMETRY.channel_of(die);
         let is_in_queue = |other: &DieId| match self.ftl.config.estimator {
             EstimatorKind::Channel | EstimatorKind::Exact => GEOMETRY.channel_of(*other) == channel,
-            EstimatorKind::Die => *other == die,
+            EstimatorKind::Die | EstimatorKind::Reads => *other == die,
         };
         let dies = (0..GEOMETRY.die_count())
             .map(DieId::new)
             .filter(is_in_queue);
         let queued = dies.flat_map(|die| self.flash.queue(die));
+        let reads_only = self.ftl.config.estimator == EstimatorKind::Reads;
+        let queued =
+            queued.filter(|command| !reads_only || matches!(command.op, NandOp::Read { .. }));
         let latency: Picos = queued
             .map(|command| match command.op {
                 NandOp::Read { .. } => TIMING.expected(FlashOp::Read),

@@ -48,7 +48,7 @@ impl Charges {
     #[inline]
     pub(crate) fn merge<P: Platform>(&self, at: Time, slot: LogSlot, platform: &mut P) -> Time {
         match self.merge {
-            Cost::Charged => platform.dram(at, slot_address(slot), LINE_BYTES, false),
+            Cost::Charged => platform.dram_behind(at, slot_address(slot), LINE_BYTES, false),
             Cost::Free => at,
         }
     }
@@ -62,7 +62,7 @@ impl Charges {
         platform: &mut P,
     ) -> Time {
         match self.compaction {
-            Cost::Charged => platform.dram(at, address, size, false),
+            Cost::Charged => platform.dram_behind(at, address, size, false),
             Cost::Free => at,
         }
     }

@@ -2,10 +2,11 @@
 
 use crate::common::{Bench, Costs};
 use firmware::{
-    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, Controller,
-    ControllerConfig, Cost, DramAccess, EstimatorKind, FirstWrite, FtlConfig, GcKind, LogConfig,
-    LogIndexKind, LogMode, PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig,
-    PromotionCounts, Request, RequestOp, Response, SsdConfig, VictimOrder,
+    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
+    CompactionTakes, Controller, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind,
+    FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
+    PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts, Request,
+    RequestOp, Response, SsdConfig, Throttle, VictimOrder,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -60,6 +61,8 @@ pub fn config(half: u64) -> ControllerConfig {
             delay_answer_cost: Picos::ZERO,
             dram_access: DramAccess::Timed,
             dram_latency: Picos::from_nanos(46),
+            dram_order: DramOrder::InTurn,
+            miss_answer: MissAnswer::Frame,
             read_rate: BytesPerSec::new(11_930_000_000),
             write_rate: BytesPerSec::new(9_370_000_000),
             buffers: 4,
@@ -78,6 +81,8 @@ pub fn config(half: u64) -> ControllerConfig {
                 write_updates_cache: true,
                 write_lookup: Cost::Charged,
                 merge_on_fill: Cost::Charged,
+                takes: LogTakes::All,
+                sparse: 16,
                 lookup: LOG_LOOKUP,
             },
             cache: CacheConfig {
@@ -90,6 +95,8 @@ pub fn config(half: u64) -> ControllerConfig {
             },
             compaction: CompactionConfig {
                 copies: Cost::Charged,
+                takes: CompactionTakes::SealedHalf,
+                launch: CompactionLaunch::AtOnce,
                 page_cost: Picos::from_nanos(500),
                 batch: 2,
             },
@@ -104,6 +111,7 @@ pub fn config(half: u64) -> ControllerConfig {
                 reserve: 0,
                 streams: 8,
                 regions: 16,
+                throttle: Throttle::Off,
             },
         },
         ftl: ftl(),

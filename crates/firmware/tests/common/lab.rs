@@ -12,8 +12,8 @@ mod transactions;
 use crate::common::{Bench, Costs, POISON, Token};
 use firmware::log_index::LogIndex;
 use firmware::{
-    Answer, Cell, Controller, ControllerConfig, NandTag, PagePlace, Refusal, Request, RequestOp,
-    Response,
+    Answer, Cell, Controller, ControllerConfig, LogTakes, NandTag, PagePlace, Refusal, Request,
+    RequestOp, Response,
 };
 use std::collections::BTreeMap;
 use units::{CoreId, LineAddr, LineInPage, PageSize, Picos, RequestId, Stream, Time};
@@ -76,6 +76,7 @@ pub struct Lab<I> {
     pub poisoned_reads: u64,
     pub refused_writes: u64,
     pub checked_run_reads: u64,
+    frames_take_writes: bool,
     page: PageSize,
     die_count: usize,
     now: Time,
@@ -115,6 +116,7 @@ impl<I: LogIndex> Lab<I> {
             poisoned_reads: 0,
             refused_writes: 0,
             checked_run_reads: 0,
+            frames_take_writes: config.ssd.log.takes == LogTakes::Absent,
             page,
             die_count: config.geometry.die_count() as usize,
             now: Time::ZERO,
@@ -459,8 +461,11 @@ impl<I: LogIndex> Lab<I> {
         );
     }
 
-    /// The copies in log and resident frame are equal (W2).
+    /// The copies in log and resident frame are equal (W2), unless frames take writes alone.
     fn compare_copies(&mut self, line: u64) {
+        if self.frames_take_writes {
+            return;
+        }
         let copies = self.controller.copies_of(LineAddr::new(line));
         if let (Some(slot), Some(frame)) = (copies.log, copies.frame) {
             let in_page = LineInPage::new(self.split(line).1 as u16);

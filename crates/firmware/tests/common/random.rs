@@ -2,10 +2,11 @@
 
 use crate::lab::Mix;
 use firmware::{
-    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, ControllerConfig,
-    Cost, DramAccess, EstimatorKind, FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind,
-    LogMode, PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts,
-    SsdConfig, VictimOrder,
+    BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
+    CompactionTakes, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind, FirstWrite,
+    FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer, PowerLossProtection,
+    PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts, SsdConfig, Throttle,
+    VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
@@ -35,7 +36,14 @@ fn random_ftl(random: &mut Stream, page: PageSize) -> FtlConfig {
         gc_threshold: Ratio::percent(80),
         gc_bulk_blocks: 8,
         wear_spread: pick(random, &[0, 2]),
-        estimator: pick(random, &[EstimatorKind::Channel, EstimatorKind::Die]),
+        estimator: pick(
+            random,
+            &[
+                EstimatorKind::Channel,
+                EstimatorKind::Die,
+                EstimatorKind::Reads,
+            ],
+        ),
     }
 }
 
@@ -59,6 +67,8 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         delay_answer_cost: pick(random, &[Picos::ZERO, Picos::from_nanos(46)]),
         dram_access: DramAccess::Timed,
         dram_latency: Picos::from_nanos(46),
+        dram_order: DramOrder::InTurn,
+        miss_answer: pick(random, &[MissAnswer::Frame, MissAnswer::Register]),
         log: LogConfig {
             size: write_log,
             lookup: Picos::from_nanos(72),
@@ -71,6 +81,8 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
             write_updates_cache: pick(random, &[true, true, false]),
             write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
             merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
+            takes: LogTakes::All,
+            sparse: pick(random, &[0, 1, 3, 64]),
         },
         cache: CacheConfig {
             ways: pick(random, &[1, 2, 4, 16]),
@@ -104,11 +116,20 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
             reserve: pick(random, &[0, 0, 1]),
             streams: pick(random, &[1, 4]),
             regions: pick(random, &[1, 8]),
+            throttle: pick(random, &[Throttle::Off, Throttle::ByUse]),
         },
         compaction: CompactionConfig {
             page_cost: Picos::from_micros(1),
             batch: pick(random, &[1, 3, 16]),
             copies: pick(random, &[Cost::Charged, Cost::Free]),
+            takes: pick(
+                random,
+                &[CompactionTakes::SealedHalf, CompactionTakes::BothHalves],
+            ),
+            launch: pick(
+                random,
+                &[CompactionLaunch::AtOnce, CompactionLaunch::IdleDies],
+            ),
         },
         promotion: PromotionConfig {
             threshold: pick(random, &[1, 5, 30]),

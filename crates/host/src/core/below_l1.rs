@@ -73,6 +73,15 @@ impl MissPath for Core {
         self.stop != Stop::None && (self.can_continue() || self.exception().is_some())
     }
 
+    fn write_back_waits(&self, line: HostLine) -> bool {
+        self.stores.write_back_waits(line)
+    }
+
+    fn take_grant(&mut self, line: HostLine, cycle: u64) {
+        let write_backs = self.stores.line_filled(line, cycle);
+        debug_assert_eq!(write_backs, 0, "no write-back waits");
+    }
+
     fn flag_delayed(&mut self, first: u16) {
         let mut at = first;
         while at != NIL {

@@ -252,6 +252,12 @@ impl StoreQueue {
         self.dispatched = left;
         self.words.fill((u64::MAX, NO_STORE));
     }
+    /// Whether a write-back waits for the line.
+    pub(crate) fn write_back_waits(&self, line: HostLine) -> bool {
+        (self.freed..self.dispatched.min(self.drained + 1))
+            .map(|number| &self.entries[(number & self.mask) as usize])
+            .any(|store| store.is_write_back && store.waits.contains(&line.get()))
+    }
     /// Lines that stores wait for.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = HostLine> + '_ {
         (self.freed..self.dispatched.min(self.drained + 1))

@@ -116,7 +116,7 @@ impl FastCore {
                 false => Tlb::perfect(config.page_size),
             },
             l2: CacheArray::new(config.l2, config.l2_ways),
-            misses: Misses::new(config.l1d_mshrs, config.l2_mshrs),
+            misses: Misses::new(config.l1d_mshrs, config.l2_mshrs, config.store_grants),
             mshrs: config.l2_mshrs as usize,
             stores: Stores::new(config.store_queue),
             stats: CoreStats::default(),

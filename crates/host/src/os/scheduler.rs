@@ -227,7 +227,9 @@ impl Scheduler {
         self.cores[core.index()].is_yielded = true;
         match self.wake {
             WakePolicy::Requeue | WakePolicy::HoldCore => self.enqueue(thread),
-            WakePolicy::OnData => self.set_state(thread, ThreadState::Blocked),
+            WakePolicy::OnData | WakePolicy::OnArrival => {
+                self.set_state(thread, ThreadState::Blocked);
+            }
         }
         self.wake
     }

@@ -80,6 +80,13 @@ units::parameters! {
         /// Time every core loses to a TLB shootdown: interrupt, invalidation, acknowledgement.
         shootdown_cost: Picos, "at most 1ms",
             "our choice, the paper gives none (D20): over 1000 cycles on the remote core (500ns)";
+        /// Pages that one shootdown remaps, at most, in either direction, and that reclaim takes at a
+        /// time. 1: each page has a shootdown of its own. A page that is copied waits for others that
+        /// are on their way. Only where the device offers pages, which are copied.
+        migration_batch: u32, "1 to 64; at most host.plb", "SkyByte III-C (1): page by page; more is ours";
+        /// What each further page of a batch adds to every core's shootdown.
+        batched_cost: Picos, "at most 1ms",
+            "ours (100ns): one more TLB entry; used only with migration_batch above 1";
         /// How a page comes to host DRAM: line by line through the link (`copied`), or in no time
         /// and past the link (`instant`). What the handler, the page table and the shootdown cost
         /// is charged either way.
@@ -152,6 +159,14 @@ impl HostConfig {
                 problems.push(format!("{key} is {value}; it must be from 1 to {most}."));
             }
         }
+        let most = self.plb.min(64);
+        if !(1..=most).contains(&self.migration_batch) {
+            let batch = self.migration_batch;
+            problems.push(format!(
+                "host.migration_batch is {batch}; it must be from 1 to {most}, of host.plb = {} at most.",
+                self.plb
+            ));
+        }
         let longest = Picos::from_micros(1_000);
         for (key, span) in [
             ("host.interrupt_latency", self.interrupt_latency),
@@ -159,6 +174,7 @@ impl HostConfig {
             ("host.page_table_cost", self.page_table_cost),
             ("host.shootdown_cost", self.shootdown_cost),
             ("host.page_latency", self.page_latency),
+            ("host.batched_cost", self.batched_cost),
         ] {
             if span > longest {
                 problems.push(format!("{key} is {span}; it must be at most {longest}."));
@@ -183,6 +199,8 @@ pub(crate) mod tests {
             handler_cost: Picos::from_nanos(1_000),
             page_table_cost: Picos::from_nanos(200),
             shootdown_cost: Picos::from_nanos(500),
+            migration_batch: 1,
+            batched_cost: Picos::from_nanos(100),
             migration: MigrationKind::Copied,
             promoted_dirt: PromotedDirt::Kept,
             demotion: DemotionKind::Written,

@@ -12,6 +12,8 @@ const OF_MIGRATION: &[&str] = &[
     "host.handler_cost",
     "host.page_table_cost",
     "host.shootdown_cost",
+    "host.migration_batch",
+    "host.batched_cost",
     "host.migration",
     "host.promoted_dirt",
     "host.demotion",
@@ -37,7 +39,15 @@ impl Config {
     pub fn reads(&self, key: &str) -> bool {
         let design = self.mechanisms();
         if design.memory == MemoryKind::Dram {
-            let of_device = ["ssd.", "ssd_dram.", "ftl.", "nand.", "tpp.", "astriflash."];
+            let of_device = [
+                "ssd.",
+                "ssd_dram.",
+                "ftl.",
+                "nand.",
+                "tpp.",
+                "astriflash.",
+                "cpu.store_grants",
+            ];
             let is_of_device = of_device.iter().any(|section| key.starts_with(section));
             return !is_of_device && !OF_MIGRATION.contains(&key) && !OF_SWITCHES.contains(&key);
         }

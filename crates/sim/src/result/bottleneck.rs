@@ -126,6 +126,7 @@ impl<S: SimulatedThread> View<'_, S> {
         match self.config.os.wake {
             WakePolicy::HoldCore => "hold_core",
             WakePolicy::OnData => "on_data",
+            WakePolicy::OnArrival => "on_arrival",
             WakePolicy::Requeue => "requeue",
         }
     }

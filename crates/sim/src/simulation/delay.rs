@@ -229,8 +229,14 @@ impl<S: SimulatedThread> Simulation<S> {
                 Squash::AtOnce | Squash::MissesRunOn => self.data_expected(thread),
             };
         }
-        if self.scheduler.yield_for_data(thread, now) == WakePolicy::OnData {
-            self.sleep_for_page(now, thread);
+        match self.scheduler.yield_for_data(thread, now) {
+            WakePolicy::OnData => self.sleep_for_page(now, thread),
+            WakePolicy::OnArrival => {
+                let due = self.data_expected(thread).as_picos();
+                let due = Time::from_picos(due.saturating_sub(self.delay.switch_cost.get()));
+                self.fabric.queue.push(due.max(now), Event::DataDue(thread));
+            }
+            WakePolicy::Requeue | WakePolicy::HoldCore => {}
         }
         self.dispatch(now, self.scheduler.core_after(core));
     }

@@ -55,10 +55,15 @@ impl<S: SimulatedThread> Simulation<S> {
                 continue;
             }
             self.sleepers.remove(at);
-            self.scheduler.ready(thread, now);
-            if let Some(core) = self.scheduler.free_core_for(thread) {
-                self.dispatch(now, core);
-            }
+            self.wake(now, thread);
+        }
+    }
+
+    /// A thread that sleeps becomes runnable and takes a free core.
+    pub(super) fn wake(&mut self, now: Time, thread: ThreadId) {
+        self.scheduler.ready(thread, now);
+        if let Some(core) = self.scheduler.free_core_for(thread) {
+            self.dispatch(now, core);
         }
     }
 

@@ -79,6 +79,14 @@ impl MissPath for FastCore {
         self.stop != Stop::None && (self.can_continue() || self.exception().is_some())
     }
 
+    fn write_back_waits(&self, _line: HostLine) -> bool {
+        false
+    }
+
+    fn take_grant(&mut self, line: HostLine, cycle: u64) {
+        self.stores.filled(line, cycle);
+    }
+
     fn flag_delayed(&mut self, first: u16) {
         let mut place = first;
         while place != NIL {
