@@ -52,7 +52,7 @@ fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
     let has_halves = config.ssd.log.half_slot_count() > 0
         && config.ssd.log.mode == LogMode::Halves
         && config.ssd.buffer_hits;
-    if seed % 3 > 0 && has_halves && config.ssd.cache.policy != CachePolicy::None {
+    if !seed.is_multiple_of(3) && has_halves && config.ssd.cache.policy != CachePolicy::None {
         config.ssd.log.takes = LogTakes::Absent;
     }
     println!("MODEL_SEED={seed}: {config:?}");

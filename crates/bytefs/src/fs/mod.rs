@@ -285,10 +285,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.spend(self.costs.request + self.costs.switch).await;
         let done = self.device.trim(address(BlockNo(run.start)), size).await;
         done.map_err(|error| self.fail(&error.to_string()))?;
-        for kept in [self.shortcuts.kept(), self.shortcuts.kept_metadata()] {
-            if let Some(kept) = kept {
-                kept.forget(run.clone());
-            }
+        let kept = [self.shortcuts.kept(), self.shortcuts.kept_metadata()];
+        for kept in kept.into_iter().flatten() {
+            kept.forget(run.clone());
         }
         self.state().counters.0.trims += u64::from(run.end - run.start);
         Ok(())

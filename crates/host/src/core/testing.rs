@@ -46,6 +46,7 @@ pub(crate) fn config() -> CpuConfig {
         l1d_ways: 8,
         l1d_latency: Cycles::new(4),
         l1d_mshrs: 8,
+        store_grants: 0,
         l2: Bytes::from_kib(512),
         l2_ways: 32,
         l2_latency: Cycles::new(10),
