@@ -93,11 +93,9 @@ impl Tx<'_> {
         let block = extent.block_of(page);
         self.state.own(ino, block);
         if self.state.reads_ahead && !self.state.blocks.contains(block) {
-            let files = self.state.geometry.files.clone();
-            let space = &self.state.space;
-            let around = self.around(block);
             // Blocks of metadata are given out side by side.
-            let around = around.filter(|block| files.contains(block) && space.is_taken(*block));
+            let space = &self.state.space;
+            let around = self.around(block).filter(|block| space.is_taken(*block));
             let mut others: Vec<BlockNo> = around.map(BlockNo).collect();
             if dir.buckets + dir.overflows <= PAGES_AHEAD {
                 let extents = self.extents(ino, dir)?.iter();

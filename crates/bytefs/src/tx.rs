@@ -145,16 +145,21 @@ impl<'s> Tx<'s> {
         if self.state.blocks.contains(block) {
             return self.block(block);
         }
-        let table = &self.state.geometry.inode_table;
-        let around = self.around(block).filter(|block| table.contains(block));
-        Err(Stop::Miss(block, around.map(BlockNo).collect()))
+        Err(Stop::Miss(block, self.around(block).map(BlockNo).collect()))
     }
 
     /// Blocks around a missing one that are likely to be wanted: all of its window if some of them
     /// were. Who asks for one here and one there gets no more than that.
     pub fn around(&self, block: BlockNo) -> Range<u32> {
-        let first = block.0 / WINDOW * WINDOW;
-        let window = first..first.saturating_add(WINDOW);
+        let Geometry {
+            inode_table, files, ..
+        } = &self.state.geometry;
+        let area = match files.contains(&block.0) {
+            true => files,
+            false => inode_table,
+        };
+        let first = block.0 - block.0.saturating_sub(area.start) % WINDOW;
+        let window = first..first.saturating_add(WINDOW).min(area.end);
         let is_here = |other: &u32| self.state.blocks.contains(BlockNo(*other));
         let wanted = || window.clone().filter(is_here).take(WANTED).count();
         match self.state.reads_ahead && wanted() == WANTED {

@@ -8,6 +8,7 @@ mod data_journal;
 mod ext4_like;
 mod format;
 mod logs;
+mod read_ahead;
 mod segments;
 mod shortcuts;
 mod smoke;

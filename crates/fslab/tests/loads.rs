@@ -179,6 +179,51 @@ fn contents_on_the_host_are_kept_and_no_device_hears_of_them() {
 }
 
 #[test]
+fn metadata_that_are_free_are_a_bound_and_all_there() {
+    // Names are found again after the mount anew, and a store reads back what it wrote.
+    for name in ["delete", "varmail", "ycsb-a"] {
+        let of = |sets: &[&str]| {
+            let result = told(name, Personality::ByteFs, sets);
+            let moved = |ways: [&str; 2]| {
+                let counted = ways.map(|way| result.synced[&format!("metadata_{way}")]);
+                counted.iter().sum::<u64>()
+            };
+            let written = moved(["written_by_bytes", "written_by_blocks"]);
+            let read = result.synced["metadata_read_by_blocks"];
+            (result.operations, result.virtual_time_ps, written, read)
+        };
+        let (operations, slow, written, _) = of(&[]);
+        let unwritten = of(&["fs.metadata=unwritten"]);
+        let free = of(&["fs.metadata=host"]);
+        assert_eq!((unwritten.0, free.0), (operations, operations), "{name}");
+        assert!(unwritten.1 < slow, "{name}");
+        assert!(written > 0 && unwritten.2 + free.2 == 0, "{name}");
+        if name == "delete" {
+            assert!(unwritten.3 > 0 && free.1 < unwritten.1);
+        }
+    }
+    let mut blocks = setup("mkdir", Personality::Ext4Like);
+    blocks.fs = FsOptions::of(&["fs.metadata=host"]).unwrap();
+    let load = shipped("mkdir").unwrap().load().unwrap();
+    let refused = run("mkdir", &load, &blocks).unwrap_err().to_string();
+    assert!(refused.contains("fs.metadata is not device"), "{refused}");
+}
+
+#[test]
+fn metadata_are_read_ahead_unless_the_run_says_otherwise() {
+    let reads = |sets: &[&str]| {
+        let result = told("delete", Personality::ByteFs, sets);
+        (
+            result.measured["device_block_port_reads"],
+            result.virtual_time_ps,
+        )
+    };
+    let (few, fast) = reads(&[]);
+    let (many, slow) = reads(&["fs.read_ahead=off"]);
+    assert!(few < many && fast < slow, "{few} and {many} reads");
+}
+
+#[test]
 fn batches_as_lines_ask_for_no_commit() {
     let commits = |sets: &[&str]| {
         let result = told("varmail", Personality::ByteFs, sets);

@@ -118,3 +118,24 @@ pub(crate) fn line_of(data: &[u8; BLOCK], line: usize) -> [u8; LINE] {
     out.copy_from_slice(&data[line * LINE..(line + 1) * LINE]);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forgotten_or_made_anew_on_its_way_is_too_old() {
+        const BLOCKS: [BlockNo; 3] = [BlockNo(7), BlockNo(8), BlockNo(9)];
+        let mut blocks = Blocks::new(8);
+        BLOCKS.map(|block| blocks.expect(block));
+        blocks.forget(BLOCKS[0]);
+        blocks.insert(BLOCKS[1], Box::new([1; BLOCK]), false, 0);
+        for block in BLOCKS {
+            blocks.arrive(block, Box::new([2; BLOCK]), 0);
+        }
+        let found = BLOCKS.map(|block| blocks.get(block).map(|buffer| buffer.data[0]));
+        assert_eq!(found, [None, Some(1), Some(2)]);
+        blocks.give_up(BLOCKS[2]);
+        assert!(blocks.contains(BLOCKS[2]), "it had come");
+    }
+}

@@ -1,0 +1,166 @@
+//! Blocks of metadata that come before anybody needs them.
+
+use bytefs::{
+    Caller, FileSystem, FormatOptions, Ino, MountOptions, Personality, Structure, Timestamp,
+};
+use core::cell::Cell;
+use core::future::{Future, ready};
+use core::pin::Pin;
+use device::Ram;
+use port::{
+    Clock, Command, Conflict, Device, DeviceError, DeviceStats, Outcome, Payload, Shape, block_on,
+};
+use units::{ByteAddr, Bytes, Picos, Time, TxId};
+
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    async fn sleep_until(&self, _: Time) {}
+
+    async fn spend(&self, _: Picos) {}
+}
+
+const CALLER: Caller = Caller {
+    uid: 0,
+    gid: 0,
+    core: 0,
+    now: Timestamp(5),
+};
+const BLOCK: u64 = 4096;
+/// Inodes of a block of the table.
+const INODES: u32 = 32;
+/// Blocks that come together.
+const WINDOW: u32 = 32;
+
+type Fs = FileSystem<Lossy, NoClock>;
+
+/// A device that has lost a block.
+struct Lossy {
+    ram: Ram,
+    lost: Cell<Option<u64>>,
+    /// Where it was read last.
+    read: Cell<u64>,
+}
+
+impl Device for Lossy {
+    type Pending<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
+    fn shape(&self) -> Shape {
+        self.ram.shape()
+    }
+
+    fn request<'a>(
+        &'a self,
+        command: Command,
+        at: ByteAddr,
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Self::Pending<'a> {
+        if command == Command::ReadBlocks {
+            let range = at.get()..at.get() + payload.size().get();
+            self.read.set(at.get());
+            if self.lost.get().is_some_and(|lost| range.contains(&lost)) {
+                let reason = "a block is lost".to_owned();
+                return Box::pin(ready(Err(DeviceError::Stopped { reason })));
+            }
+        }
+        Box::pin(self.ram.request(command, at, payload, conflict))
+    }
+
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.ram.open(may_split)
+    }
+
+    fn abandon(&self, tx: TxId) {
+        self.ram.abandon(tx);
+    }
+
+    fn stats(&self) -> DeviceStats {
+        self.ram.stats()
+    }
+}
+
+/// A file system with 2,500 files, mounted anew: nothing is on the host but bitmaps.
+fn run(personality: Personality, reads_ahead: Option<bool>, test: impl AsyncFnOnce(Fs)) {
+    let ram = Lossy {
+        ram: Ram::new(Bytes::from_mib(64), Bytes::from_kib(4)),
+        lost: Cell::new(None),
+        read: Cell::new(0),
+    };
+    let drive = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
+    block_on(&drive, async {
+        let mut options = FormatOptions::new(personality);
+        options.inodes = Some(4 * WINDOW * INODES);
+        Fs::format(&ram, &options).await.unwrap();
+        let options = MountOptions {
+            cores: 1,
+            reads_ahead,
+            ..MountOptions::default()
+        };
+        let fs = Fs::mount(ram, NoClock, options.clone()).await.unwrap();
+        for number in 0..2500 {
+            let name = format!("{number}");
+            let made = fs.create(&CALLER, Ino::ROOT, name.as_bytes(), 0o600).await;
+            fs.release(made.unwrap().ino).await.unwrap();
+        }
+        fs.unmount().await.unwrap();
+        let fs = Fs::mount(fs.into_device(), NoClock, options).await;
+        test(fs.unwrap()).await;
+    });
+}
+
+/// Blocks of the table of inodes that were read until the inode with a number was looked at.
+async fn read_for(fs: &Fs, ino: u32) -> u64 {
+    fs.getattr(Ino(ino)).await.unwrap();
+    fs.stats().of_structure(Structure::Inodes).read / BLOCK
+}
+
+#[test]
+fn a_window_comes_once_two_of_its_blocks_were_wanted() {
+    run(Personality::Ext4Like, None, async |fs| {
+        assert_eq!(read_for(&fs, 10 * INODES).await, 1);
+        // One here and one there.
+        assert_eq!(read_for(&fs, 50 * INODES).await, 2);
+        assert_eq!(read_for(&fs, 12 * INODES).await, 3);
+        let whole = read_for(&fs, 20 * INODES).await;
+        assert!(whole > 10, "{whole} blocks");
+        assert_eq!(read_for(&fs, 21 * INODES).await, whole);
+        assert_eq!(read_for(&fs, 70 * INODES).await, whole + 1);
+        let found = fs.lookup(Ino::ROOT, b"1234").await.unwrap();
+        assert!(found.ino.0 > 1);
+        assert!(fs.stats().of_structure(Structure::Entries).read > 0);
+    });
+}
+
+#[test]
+fn nothing_comes_where_the_mount_or_the_personality_does_not_want_it() {
+    for (personality, reads_ahead) in [
+        (Personality::Ext4Like, Some(false)),
+        (Personality::F2fsLike, None),
+    ] {
+        run(personality, reads_ahead, async |fs| {
+            for (count, block) in (1..).zip(8..24) {
+                assert_eq!(read_for(&fs, block * INODES).await, count, "{personality}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_block_that_comes_along_and_is_lost_takes_nothing_with_it() {
+    run(Personality::Ext4Like, None, async |fs| {
+        assert_eq!(read_for(&fs, 10 * INODES).await, 1);
+        let place = fs.device().read.get();
+        assert_eq!(read_for(&fs, 12 * INODES).await, 2);
+        fs.device().lost.set(Some(place + 4 * BLOCK));
+        assert_eq!(read_for(&fs, 20 * INODES).await, 3, "it alone");
+        let lost = fs.getattr(Ino(14 * INODES)).await.unwrap_err().to_string();
+        assert!(lost.contains("a block is lost"), "{lost}");
+        fs.device().lost.set(None);
+        assert!(read_for(&fs, 14 * INODES).await > 3);
+    });
+}
