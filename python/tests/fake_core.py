@@ -18,6 +18,7 @@ from entresol._core import (
     SharedDevice,
     SimulationError,
     TraceError,
+    check_steady,
     device_config,
     device_create,
     device_fsck,
@@ -26,6 +27,9 @@ from entresol._core import (
     device_presets,
     device_prometheus,
     device_recovery_time,
+    execute_steady,
+    misses_key,
+    write_misses,
 )
 
 __all__ = [
@@ -38,6 +42,7 @@ __all__ = [
     "SharedDevice",
     "SimulationError",
     "TraceError",
+    "check_steady",
     "device_config",
     "device_create",
     "device_fsck",
@@ -46,6 +51,9 @@ __all__ = [
     "device_presets",
     "device_prometheus",
     "device_recovery_time",
+    "execute_steady",
+    "misses_key",
+    "write_misses",
 ]
 MAGIC = b"\x89ETR"
 KEYS = {
