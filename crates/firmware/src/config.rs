@@ -92,8 +92,8 @@ units::parameters! {
         dram_access: DramAccess, "timed or constant", "SkyByte Table II (timed); its artifact: constant";
         /// Time of an access to device DRAM if dram_access is constant.
         dram_latency: Picos, "at most 1ms", "SkyByte's artifact: 46ns";
-        /// In which order device DRAM serves: all in turn, or copies of pages and lines that are merged
-        /// into them behind the lines that the host waits for.
+        /// In which order device DRAM serves: all in turn, or copies of pages and lines that are
+        /// merged into them behind the lines that the host waits for.
         dram_order: DramOrder, "in_turn or lines_first", "ours (in_turn): the papers give none";
         /// When a read that waited for its page is answered: when the page is in device DRAM
         /// (`frame`), or when its line has come from flash (`register`).

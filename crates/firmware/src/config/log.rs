@@ -35,8 +35,8 @@ pub enum LogMode {
 pub enum LogTakes {
     /// All; a page that is cached takes them too.
     All,
-    /// Those whose page is not in the data cache. A cached page takes its writes alone and is dirty;
-    /// when it leaves, what is dirty of it goes to the log if it is little.
+    /// Those whose page is not in the data cache. A cached page takes its writes alone and is
+    /// dirty; when it leaves, what is dirty of it goes to the log if it is little.
     Absent,
 }
 
@@ -55,7 +55,8 @@ units::parameters! {
         mode: LogMode, "halves or ring", "SkyByte III-B (halves); its artifact: ring";
         /// Which writes of lines go to the log: all, or those whose page is not in the data cache.
         /// A page that is there is then dirty, as without a log, and lost with the power unless it
-        /// was flushed; when it leaves, its dirty lines go to the log or the page to flash (sparse).
+        /// was flushed; when it leaves, its dirty lines go to the log or the page to flash
+        /// (sparse).
         takes: LogTakes, "all or absent; absent with mode = halves, without tx_log",
             "SkyByte III-B, W2 (all); absent is ours";
         /// Dirty lines of a page that leaves the data cache up to which they go to the log, with

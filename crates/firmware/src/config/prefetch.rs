@@ -41,7 +41,8 @@ units::parameters! {
         /// Whether the first use of a page fetched ahead fetches ahead too, as a miss does.
         on_first_use: bool, "true or false", "ours: off, next-N on misses only";
         /// Whether pages are fetched ahead whatever comes of it (`off`), or only one trigger in 16
-        /// is followed while fewer than a quarter of the last 256 such pages were asked for (`by_use`).
+        /// is followed while fewer than a quarter of the last 256 such pages were asked for
+        /// (`by_use`).
         throttle: Throttle, "off or by_use", "ours: off";
         /// MSHRs that are left to demand misses: a page is fetched ahead if more are free.
         reserve: u32, "0 to 65535", "ours: 1";

@@ -80,9 +80,9 @@ units::parameters! {
         /// Time every core loses to a TLB shootdown: interrupt, invalidation, acknowledgement.
         shootdown_cost: Picos, "at most 1ms",
             "our choice, the paper gives none (D20): over 1000 cycles on the remote core (500ns)";
-        /// Pages that one shootdown remaps, at most, in either direction, and that reclaim takes at a
-        /// time. 1: each page has a shootdown of its own. A page that is copied waits for others that
-        /// are on their way. Only where the device offers pages, which are copied.
+        /// Pages that one shootdown remaps, at most, in either direction, and that reclaim takes at
+        /// a time. 1: each page has a shootdown of its own. A page that is copied waits for others
+        /// that are on their way. Only where the device offers pages, which are copied.
         migration_batch: u32, "1 to 64; at most host.plb", "SkyByte III-C (1): page by page; more is ours";
         /// What each further page of a batch adds to every core's shootdown.
         batched_cost: Picos, "at most 1ms",
