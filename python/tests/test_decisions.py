@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from conftest import Entresol
 
-from entresol import decisions, papers, study
+from entresol import core, decisions, papers, study
 from entresol.core import ConfigError
 from entresol.decisions import Decision
 from entresol.errors import UserError
@@ -69,7 +69,7 @@ def test_the_design_of_our_own_is_skybyte_full_with_all_of_its_decisions() -> No
     wanted = _wanted("skybyte-full")
     found = decisions.plan(wanted, decisions.read("entresol"))
     everything = found.setup(found.sets()[1], "skybyte-full")
-    config = decisions.core.effective_config
+    config = core.effective_config
     assert config(everything, "skybyte-full") == config(wanted.setup, "entresol")
 
 

@@ -76,7 +76,7 @@ units::parameters! {
         batches: BatchesAs, "transactions or lines", "ByteFS 4.7 (transactions); its artifact: lines";
         /// Where metadata are: on the device; there as far as they were made before the run, which
         /// writes its own to the host's memory at no cost (`unwritten`); or all in the host's
-        /// memory (`host`). Of `bytefs` and `bytefs-log` alone, which cannot be ahead of it.
+        /// memory (`host`). Of `bytefs` and `bytefs-log` alone.
         metadata: MetadataAt, "device, unwritten or host", "ours: a bound";
         /// Whether blocks of metadata are read before anybody needs them: as the personality has it
         /// (`own`: all but `f2fs-like`, whose inodes have blocks for themselves), or in any case,

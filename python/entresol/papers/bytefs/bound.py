@@ -1,5 +1,4 @@
-"""What a file system of ByteFS's kind could reach at most: its contents as they are, its metadata at
-no cost."""
+"""What a file system of ByteFS's kind could reach at most: contents as they are, free metadata."""
 
 from __future__ import annotations
 
@@ -28,8 +27,11 @@ def _bench(load: str, design: str) -> Bench:
 
 def wants(settings: Settings) -> list[Bench]:
     """Ext4-like, ByteFS, and ByteFS with free metadata."""
-    return [item for load in runs.loads(settings, LOADS)
-            for item in (bench(load, EXT4), *(_bench(load, name) for name in (BYTEFS, *METADATA)))]  # fmt: skip
+    names = (BYTEFS, *METADATA)
+    loads = runs.loads(settings, LOADS)
+    return [
+        item for load in loads for item in (bench(load, EXT4), *(_bench(load, n) for n in names))
+    ]
 
 
 def bounds(results: Results) -> polars.DataFrame:
@@ -38,7 +40,9 @@ def bounds(results: Results) -> polars.DataFrame:
     for load in runs.loads(results.settings, LOADS):
         base = runs.throughput(results, bench(load, EXT4))
         for name in (BYTEFS, *METADATA):
-            rows.add(load, name, METRIC, quotient(runs.throughput(results, _bench(load, name)), base))
+            rows.add(
+                load, name, METRIC, quotient(runs.throughput(results, _bench(load, name)), base)
+            )
     return rows.frame(means=(frames.GEOMETRIC,))
 
 

@@ -72,7 +72,7 @@ FIGURES = (
     Figure("bound", "What free metadata would be worth",
            "Throughput over Ext4-like's: of ByteFS, of one whose metadata reach the device at no "
            "cost and are read from it all the same, and of one that does not read them either. "
-           "Contents go as they do. No file system with ByteFS's way for contents can be ahead of "
-           "the last. Not of the paper.", NO_MEAN,
+           "Contents go as they do. The last is about what a file system with ByteFS's way for "
+           "contents could reach at most. Not of the paper.", NO_MEAN,
            bound.bounds, bound.draw, benches=bound.wants, label="Bound"),
 )  # fmt: skip
