@@ -3,8 +3,8 @@
 //! `bench [OPTION…] run TRACE MACHINE DESIGN [SETTING…]` runs one capture;
 //! `bench [OPTION…] replay MACHINE DESIGN [NAME=VALUE…] [SETTING…]` runs a device alone, the names
 //! being those of `entresol replay`;
-//! `bench [OPTION…] steady TRACE MISSES MACHINE DESIGN [SETTING…]` lives through a capture's file of
-//! misses on a device (`steady.rs`);
+//! `bench [OPTION…] steady TRACE MISSES MACHINE DESIGN [SETTING…]` lives through a capture's file
+//! of misses on a device (`steady.rs`);
 //! `bench [OPTION…] loop INSTRUCTIONS` runs L1-resident code on Table II's 8 cores;
 //! `bench compare TRACE MACHINE DESIGN,… [SETTING…]` runs a capture in both modes (`fast.rs`);
 //! `bench [OPTION…] device PRESET DIRECTORY [NAME=VALUE…]` persists lines on a device

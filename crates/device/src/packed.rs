@@ -1,6 +1,6 @@
 //! Pages in memory, each as large as what it says: fillings of simulated programs are kept as what
-//! they are fillings with ([`units::filling`]), everything else byte by byte. What comes out is what
-//! went in, whatever it was.
+//! they are fillings with ([`units::filling`]), everything else byte by byte. What comes out is
+//! what went in, whatever it was.
 
 use units::filling::{Piece, pieces, refill};
 

@@ -2,8 +2,8 @@
 //! they stay, and windows in detail begin there (`docs/steady.md`).
 //!
 //! What a program's caches let through does not depend on the device. So it is kept once
-//! ([`caches`], [`trace::misses`]), and each design's firmware and placement live through it without
-//! time ([`pass`]).
+//! ([`caches`], [`trace::misses`]), and each design's firmware and placement live through it
+//! without time ([`pass`]).
 
 pub(crate) mod caches;
 pub(crate) mod debt;

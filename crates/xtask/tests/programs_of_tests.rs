@@ -1,6 +1,6 @@
 //! A crate whose tests are one program names them itself: a file that `tests/all.rs` does not name
-//! would be no test, and nobody would be told. Nor would an example in a comment be, of a crate that
-//! says that it has none: to look for them costs a run of the compiler for each crate.
+//! would be no test, and nobody would be told. Nor would an example in a comment be, of a crate
+//! that says that it has none: to look for them costs a run of the compiler for each crate.
 
 use xtask::{Source, sources};
 
