@@ -127,7 +127,7 @@ mod tests {
     fn what_was_forgotten_or_made_anew_on_its_way_is_too_old() {
         const BLOCKS: [BlockNo; 3] = [BlockNo(7), BlockNo(8), BlockNo(9)];
         let mut blocks = Blocks::new(8);
-        BLOCKS.map(|block| blocks.expect(block));
+        BLOCKS.iter().for_each(|block| blocks.expect(*block));
         blocks.forget(BLOCKS[0]);
         blocks.insert(BLOCKS[1], Box::new([1; BLOCK]), false, 0);
         for block in BLOCKS {
