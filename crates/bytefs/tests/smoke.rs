@@ -276,7 +276,7 @@ fn a_large_directory_has_few_extents() {
         let blocks: u32 = extents.iter().map(|extent| extent.count).sum();
         assert!(blocks > 1_000, "{blocks}");
         assert!(
-            extents.len() * 45 < blocks as usize,
+            extents.len() * 30 < blocks as usize,
             "{blocks} in {} runs",
             extents.len()
         );
