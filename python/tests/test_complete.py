@@ -37,7 +37,7 @@ def test_the_shell_completes_commands_words_and_names() -> None:
         (complete.machines, "de", ["demo"]),
         (complete.figures, "sk", ["skybyte"]),
         (complete.figures, "14,tab", ["14,table3", "14,table2"]),
-        (complete.rooms, "", ["skybyte", "bytefs"]),
+        (complete.rooms, "", ["skybyte", "bytefs", "entresol"]),
         (complete.parameters, "ssd.log.size", ["ssd.log.size="]),
         (complete.fidelity, "art", ["artifact"]),
         (complete.formats, "parq", ["parquet"]),

@@ -178,7 +178,12 @@ impl Media {
     fn begin_on_tmpfs(&mut self, piece: usize) {
         let start = || Ahead::start(self.layout, self.map.readier(), self.pieces.clone());
         let ahead = self.ahead.get_or_insert_with(start);
-        if let Some(next) = self.pieces.behind(piece) {
+        // What may never be written must not fill a file system that is nearly full.
+        let is_roomy =
+            |file| fstatfs(file).is_ok_and(|now| now.blocks_available() >= now.blocks() / 2);
+        if let Some(next) = self.pieces.behind(piece)
+            && is_roomy(&self.file)
+        {
             ahead.ask(next);
         }
         let pieces = &self.pieces;

@@ -147,6 +147,8 @@ impl Lab {
             let options = MountOptions {
                 metadata_cache,
                 cores: 4,
+                // Who reads ahead has blocks that the test wants gone.
+                reads_ahead: Some(false),
                 ..MountOptions::default()
             };
             let fs = Fs::mount(device, clock, options).await.unwrap();
