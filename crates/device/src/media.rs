@@ -182,7 +182,7 @@ impl Media {
         let is_roomy =
             |file| fstatfs(file).is_ok_and(|now| now.blocks_available() >= now.blocks() / 2);
         if let Some(next) = self.pieces.behind(piece)
-            && is_roomy(&self.file)
+            && self.file.as_ref().is_some_and(is_roomy)
         {
             ahead.ask(next);
         }
