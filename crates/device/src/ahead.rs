@@ -8,6 +8,8 @@
 
 use crate::layout::{HEADER_BYTES, Layout, index};
 use crate::mapped::Readier;
+use nix::sys::statfs::fstatfs;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -94,12 +96,12 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Without a thread nothing is made ready ahead, which is no error.
-    pub fn start(layout: Layout, map: Readier, pieces: Pieces) -> Self {
+    /// Of the image in this file. Without a thread nothing is made ready ahead, which is no error.
+    pub fn start(file: File, layout: Layout, map: Readier, pieces: Pieces) -> Self {
         let (asked, wanted) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_over);
-        let work = move || make_ready(&layout, &map, &pieces, &wanted, &ends);
+        let work = move || make_ready(&file, &layout, &map, &pieces, &wanted, &ends);
         let thread = Builder::new().name("ahead".to_owned()).spawn(work).ok();
         Self {
             asked: thread.is_some().then_some(asked),
@@ -127,7 +129,14 @@ impl Drop for Ahead {
     }
 }
 
+/// Whether what may never be written can have room: it must not fill a file system that is nearly
+/// full. Asked just before it takes that room, for many pieces may have been asked for meanwhile.
+fn is_roomy(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|now| now.blocks_available() >= now.blocks() / 2)
+}
+
 fn make_ready(
+    file: &File,
     layout: &Layout,
     map: &Readier,
     pieces: &Pieces,
@@ -139,7 +148,10 @@ fn make_ready(
             return;
         }
         // What cannot be made ready the device asks for itself, and says why it cannot go on.
-        if !pieces.has_room(piece) && pieces.make_ready(layout, map, piece).is_ok() {
+        if !pieces.has_room(piece)
+            && is_roomy(file)
+            && pieces.make_ready(layout, map, piece).is_ok()
+        {
             pieces.note_room(piece);
         }
     }

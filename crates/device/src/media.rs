@@ -176,13 +176,15 @@ impl Media {
 
     /// Makes a piece ready if nobody has, and asks for the one behind it.
     fn begin_on_tmpfs(&mut self, piece: usize) {
-        let start = || Ahead::start(self.layout, self.map.readier(), self.pieces.clone());
-        let ahead = self.ahead.get_or_insert_with(start);
-        // What may never be written must not fill a file system that is nearly full.
-        let is_roomy =
-            |file| fstatfs(file).is_ok_and(|now| now.blocks_available() >= now.blocks() / 2);
+        if self.ahead.is_none() {
+            // Without a handle of its own nothing is made ready ahead.
+            let file = self.file.as_ref().and_then(|file| file.try_clone().ok());
+            self.ahead = file.map(|file| {
+                Ahead::start(file, self.layout, self.map.readier(), self.pieces.clone())
+            });
+        }
         if let Some(next) = self.pieces.behind(piece)
-            && self.file.as_ref().is_some_and(is_roomy)
+            && let Some(ahead) = &self.ahead
         {
             ahead.ask(next);
         }
