@@ -129,10 +129,15 @@ impl Drop for Ahead {
     }
 }
 
-/// Whether what may never be written can have room: it must not fill a file system that is nearly
-/// full. Asked just before it takes that room, for many pieces may have been asked for meanwhile.
-fn is_roomy(file: &File) -> bool {
-    fstatfs(file).is_ok_and(|now| now.blocks_available() >= now.blocks() / 2)
+/// Whether what may never be written can have room: an eighth of the image's length must be free. Of
+/// that a block for each die, which is what can be ready in vain, is a small part, so that a file
+/// system that is nearly full is not filled by it. Asked just before the room is taken, for many
+/// pieces may have been asked for meanwhile.
+fn is_roomy(file: &File, layout: &Layout) -> bool {
+    fstatfs(file).is_ok_and(|now| {
+        let free = u128::from(now.blocks_available()) * now.block_size() as u128;
+        free >= layout.media_bytes as u128 / 8
+    })
 }
 
 fn make_ready(
@@ -149,7 +154,7 @@ fn make_ready(
         }
         // What cannot be made ready the device asks for itself, and says why it cannot go on.
         if !pieces.has_room(piece)
-            && is_roomy(file)
+            && is_roomy(file, layout)
             && pieces.make_ready(layout, map, piece).is_ok()
         {
             pieces.note_room(piece);
