@@ -9,10 +9,11 @@ build: ## .venv/bin/entresol, the capture plugin and the programs
 	@scripts/setup
 	@$(MAKE) --no-print-directory core command
 
-# Both of build, which make test runs beside other things. One run of cargo: in several a crate
-# would be built anew for each choice of features.
+# Both of build. One run of cargo: in several a crate would be built anew for each choice of
+# features. `make test` builds the core with PROFILE=dev, as the tests of Rust are.
+PROFILE ?= release
 core:
-	cargo build --quiet --release -p tracer -p workloads -p bindings --features bindings/extension-module
+	cargo build --quiet --profile $(PROFILE) -p tracer -p workloads -p bindings --features bindings/extension-module
 
 command:
 	.venv/bin/python scripts/install $(TARGET)/release

@@ -131,11 +131,9 @@ def _find_qemu() -> str:
 
 
 def _find_plugin() -> Path:
-    package = Path(__file__).resolve().parent
-    root = package.parent.parent
-    for place in (package / PLUGIN, root / "target" / "release" / PLUGIN):
-        if place.is_file():
-            return place
+    plugin = Path(__file__).parent / PLUGIN
+    if plugin.is_file():
+        return plugin.absolute()
     raise UserError(f"the capture plugin {PLUGIN} is not built; run make build.")
 
 

@@ -15,12 +15,14 @@ import pytest
 from conftest import ROOT, Entresol
 from kill_lab import Server, serve_command
 
+import entresol
+
 EXAMPLES = ROOT / "examples"
 SOON = 60.0
 
 
 def _run(*words: str | Path, cwd: Path) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    environment = {**os.environ, "PYTHONPATH": str(Path(entresol.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, *words],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False,

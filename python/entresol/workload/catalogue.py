@@ -32,11 +32,9 @@ class Program:
 
 def binary() -> Path:
     """Where the programs are."""
-    package = Path(__file__).resolve().parent.parent
-    root = package.parent.parent
-    for place in (package / BINARY, root / "target" / "release" / BINARY):
-        if place.is_file():
-            return place
+    program = Path(__file__).parent.parent / BINARY
+    if program.is_file():
+        return program.absolute()
     raise UserError(f"the programs {BINARY} are not built; run make build.")
 
 
