@@ -141,9 +141,10 @@ impl Operation {
             opcode::FLUSH => Self::Flush,
             opcode::DATASET => {
                 let ranges = (entry.dword(10) & 0xff) + 1;
-                return match entry.length() {
-                    length if length == ranges * RANGE_BYTES as u32 => Ok(Self::Trim { ranges }),
-                    _ => Err(Status::LENGTH),
+                // Linux sends room for all ranges that there may be.
+                return match entry.length() >= ranges * RANGE_BYTES as u32 {
+                    true => Ok(Self::Trim { ranges }),
+                    false => Err(Status::LENGTH),
                 };
             }
             opcode::READ | opcode::WRITE | opcode::COMPARE | opcode::WRITE_ZEROES => {
@@ -263,5 +264,7 @@ pub(super) fn ranges(
         return Ok(Vec::new());
     }
     let range = |bytes: &[u8]| blocks(u64_at(bytes, 8), u64::from(u32_at(bytes, 4)), subsystem);
-    data.chunks_exact(RANGE_BYTES).map(range).collect()
+    let count = (entry.dword(10) & 0xff) as usize + 1;
+    let ranges = data.chunks_exact(RANGE_BYTES).take(count);
+    ranges.map(range).collect()
 }
