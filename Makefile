@@ -1,5 +1,5 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build core command demo figures reproduction test bench nbd-bench lint planted-bugs crashlab fs-crashlab \
+.PHONY: build core command demo figures reproduction test bench nbd-bench nvme-bench lint planted-bugs crashlab fs-crashlab \
 	killlab mount-killlab endurance e2e posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -44,6 +44,10 @@ nbd-bench: build ## NBD servers side by side under fio; IMAGE=DIR for a device, 
 	@scripts/setup bench
 	scripts/nbd-bench $(IMAGE)
 
+nvme-bench: ## 4 KiB random reads over TCP: our NVMe target beside our NBD server
+	cargo build --quiet --release -p bench
+	$(TARGET)/release/bench over-tcp
+
 SECONDS_EACH ?= 60
 fuzz: ## libFuzzer on every format, SECONDS_EACH; TARGETS="captures nbd" for some
 	scripts/fuzz $(SECONDS_EACH) $(TARGETS)
@@ -63,8 +67,9 @@ endurance: build ## fio with verification on a served device, MINUTES long; OPTI
 posix: build ## POSIX suites that SUITES=DIR has, built, on a mount; OPTIONS="--only fsx --log FILE"
 	scripts/posix --suites "$(or $(SUITES),suites)" $(OPTIONS)
 
-e2e: build ## real ext4 and F2FS in a guest of QEMU beside our likenesses; KINDS=ext4 for one
+e2e: build ## real ext4 and F2FS in a guest of QEMU beside our likenesses (KINDS=ext4 for one), and NVMe/TCP
 	@scripts/setup e2e
+	.venv/bin/python python/tests/nvme_guest.py
 	scripts/e2e $(KINDS)
 
 planted-bugs: ## bugs inside firmware and file system, each of which their tests must find

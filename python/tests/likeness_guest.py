@@ -84,7 +84,7 @@ def why_no_kvm(path: Path = Path("/dev/kvm")) -> str | None:
 def why_no_fast_guest() -> str | None:
     """The same, tried: there are machines on which a guest is made and never gets on."""
     why = why_no_kvm()
-    if why is None and "Linux version" not in _said(_machine("kvm", ""), PROBE, "Linux version"):
+    if why is None and "Linux version" not in said(machine("kvm", ""), PROBE, "Linux version"):
         why = f"/dev/kvm makes a machine, which does not get on within {PROBE} s"
     return why
 
@@ -121,11 +121,19 @@ def libraries(program: str) -> list[Path]:
 
 def pack(folder: Path) -> Path:
     """The guest's initial file system."""
+    tools = [tool for tools in TOOLS.values() for tool in tools]
+    return pack_tree(folder, MODULES, tools, {"init": "init", "programs.sh": "programs.sh"})
+
+
+def pack_tree(
+    folder: Path, modules: Sequence[str], tools: Sequence[str], scripts: dict[str, str]
+) -> Path:
+    """An initial file system of modules, programs of this machine and scripts of ours."""
     tree = folder / "tree"
     busybox = find("busybox")
-    programs = [find(tool) for tools in TOOLS.values() for tool in tools]
+    programs = [find(tool) for tool in tools]
     (tree / "modules").mkdir(parents=True)
-    order = module_order(KERNEL / "lib" / "modules", MODULES)
+    order = module_order(KERNEL / "lib" / "modules", modules)
     for module in order:
         shutil.copy(module, tree / "modules")
     (tree / "modules" / "order").write_text("".join(f"{module.name}\n" for module in order))
@@ -137,8 +145,8 @@ def pack(folder: Path) -> Path:
     settings = Path("/etc/mke2fs.conf")
     if settings.exists():
         _copy(settings, tree / "etc" / "mke2fs.conf")
-    _copy(SCRIPTS / "init", tree / "init")
-    _copy(SCRIPTS / "programs.sh", tree / "programs.sh")
+    for name, script in scripts.items():
+        _copy(SCRIPTS / script, tree / name)
     (tree / "init").chmod(0o755)
     names = "".join(f"{path.relative_to(tree)}\n" for path in sorted(tree.rglob("*")))
     packed = folder / "initrd"
@@ -172,7 +180,7 @@ def run(kind: str, socket: Path, initrd: Path, results: Path, accelerator: str) 
         out.truncate(RESULTS)
     blocks = "logical_block_size=4096,physical_block_size=4096"
     command = (
-        *_machine(accelerator, f"likeness.fs={kind}"), "-initrd", str(initrd),
+        *machine(accelerator, f"likeness.fs={kind}"), "-initrd", str(initrd),
         "-drive", f"file=nbd+unix:///?socket={socket},format=raw,if=none,id=ours,cache=none",
         "-device", f"nvme,drive=ours,serial=ours,{blocks}",
         "-drive", f"file={disk},format=raw,if=none,id=results",
@@ -180,10 +188,10 @@ def run(kind: str, socket: Path, initrd: Path, results: Path, accelerator: str) 
     )  # fmt: skip
     started = time.monotonic()
     minutes = MINUTES[accelerator]
-    said = _said(command, 60 * minutes)
-    if "likeness: complete" not in said:
+    words = said(command, 60 * minutes)
+    if "likeness: complete" not in words:
         raise Missing(
-            f"the guest with {kind} did not get to its end within {minutes} min; {_last(said)}"
+            f"the guest with {kind} did not get to its end within {minutes} min; {last(words)}"
         )
     results.mkdir()
     with tarfile.open(disk, "r:") as packed:
@@ -193,7 +201,8 @@ def run(kind: str, socket: Path, initrd: Path, results: Path, accelerator: str) 
     return Machine(accelerator, release, time.monotonic() - started)
 
 
-def _machine(accelerator: str, words: str) -> tuple[str, ...]:
+def machine(accelerator: str, words: str) -> tuple[str, ...]:
+    """The command of a guest without disks and network."""
     return (
         find("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none",
         "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max",
@@ -203,7 +212,7 @@ def _machine(accelerator: str, words: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _said(command: Sequence[str], seconds: float, until: str | None = None) -> str:
+def said(command: Sequence[str], seconds: float, until: str | None = None) -> str:
     """What a guest writes to its console until it ends, says a word, or has had its time."""
     with tempfile.TemporaryFile() as log:
         guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -211,15 +220,16 @@ def _said(command: Sequence[str], seconds: float, until: str | None = None) -> s
         try:
             while True:
                 ended = guest.poll() is not None
-                said = os.pread(log.fileno(), 1 << 22, 0).decode(errors="replace")
-                if ended or time.monotonic() > deadline or (until is not None and until in said):
-                    return said
+                words = os.pread(log.fileno(), 1 << 22, 0).decode(errors="replace")
+                if ended or time.monotonic() > deadline or (until is not None and until in words):
+                    return words
                 time.sleep(0.1)
         finally:
             guest.kill()
             guest.wait()
 
 
-def _last(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def last(words: str) -> str:
+    """The end of what a guest has written."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
     return "it said: " + " | ".join(lines[-8:]) if lines else "it said nothing."

@@ -15,6 +15,7 @@
 //! `bench [--json] vtime [TASKS [EVENTS]]` runs tasks in virtual time (`vtime.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`);
+//! `bench over-tcp` puts NVMe/TCP beside NBD (`network.rs`);
 //! `bench [--json] files DIR… [NAME=VALUE…]` measures what programs do with files (`files.rs`);
 //! `bench passthrough DIR PLACE THREADS` serves a directory at a place over FUSE
 //! (`passthrough.rs`);
@@ -31,6 +32,7 @@ mod files;
 mod log;
 mod mounting;
 mod nbd;
+mod network;
 mod passthrough;
 mod replay;
 mod shm;
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         ["shm-serve", image, socket] => shm::serve(image, socket),
         ["shm-echo", memory] => shm::echo(memory),
         ["nbd-memory", place, size] => nbd::memory(place, size),
+        ["over-tcp", words @ ..] => network::measure(words, &options),
         ["files", words @ ..] => files::measure(words, &options),
         ["passthrough", below, place, threads] => {
             passthrough::serve(below, place, number(threads)?)
@@ -104,7 +107,7 @@ fn main() -> ExitCode {
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
                   steady TRACE MISSES MACHINE DESIGN [SETTING…] | \
                   log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | shm PRESET DIRECTORY [NAME=VALUE…] | \
-                  write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE | files DIR… [NAME=VALUE…] | \
+                  write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE | over-tcp [NAME=VALUE…] | files DIR… [NAME=VALUE…] | \
                   passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"
             .to_string()),
     });

@@ -2,18 +2,20 @@
 
 use crate::device::{ImageError, to_python};
 use crate::{ConfigError, EntresolError};
-use device::{Lag, Pace, RealDevice};
+use device::{Image, Lag, Pace, RealDevice};
 use port::Device;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use serve::image::{Ended, Manner, Mounted};
 use serve::nbd::{Export, Limits, Served, serve};
+use serve::nvme::{self, Subsystem};
 use serve::{Address, AddressError, Control, Listener, ServerError, shm};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// How long those who have the file open may go on when the server stops.
@@ -42,6 +44,7 @@ fn failed(error: impl core::fmt::Display) -> PyErr {
 /// Where a device is served, as the caller says it.
 struct Ports {
     nbd: Option<Address>,
+    nvme: Option<Address>,
     shm: Option<Address>,
     fuse: Option<String>,
     is_paced: bool,
@@ -52,11 +55,15 @@ impl Ports {
     fn read(text: &str) -> PyResult<Self> {
         let told: Value = serde_json::from_str(text).map_err(wrong)?;
         let is = |name: &str| told[name].as_bool().unwrap_or(false);
-        let nbd = told["nbd"].as_str();
-        let nbd = nbd.map(|text| Address::parse(text, is("allow_remote")));
+        let port = |name: &str| {
+            let text = told[name].as_str();
+            let address = text.map(|text| Address::parse(text, is("allow_remote")));
+            address.transpose().map_err(wrong_address)
+        };
         let shm = told["shm"].as_str().map(Address::parse_unix);
         Ok(Self {
-            nbd: nbd.transpose().map_err(wrong_address)?,
+            nbd: port("nbd")?,
+            nvme: port("nvme")?,
             shm: shm.transpose().map_err(wrong_address)?,
             fuse: told["fuse"].as_str().map(str::to_string),
             is_paced: is("real_pace"),
@@ -68,6 +75,7 @@ impl Ports {
 /// What is open to other programs.
 struct Doors {
     nbd: Option<(Listener, Export)>,
+    nvme: Option<(Listener, Subsystem)>,
     shm: Option<Listener>,
     fuse: Option<Mounted<RealDevice>>,
 }
@@ -75,10 +83,15 @@ struct Doors {
 impl Doors {
     fn open(image: &Path, device: &Arc<RealDevice>, ports: &Ports) -> PyResult<Self> {
         let bind = |address: &Address| Listener::bind(address).map_err(wrong_address);
+        let name = image.file_name().unwrap_or_default().to_string_lossy();
         let listen = |address: &Address| -> PyResult<_> {
-            let name = image.file_name().unwrap_or_default().to_string_lossy();
             let export = Export::new(&name, device.shape()).map_err(wrong)?;
             Ok((bind(address)?, export))
+        };
+        let attach = |address: &Address| -> PyResult<_> {
+            let id = Image::describe(image).map_err(to_python)?.id.0;
+            let subsystem = Subsystem::new(&name, id, device.shape()).map_err(wrong)?;
+            Ok((bind(address)?, subsystem))
         };
         let manner = Manner {
             for_others: ports.allow_other,
@@ -87,6 +100,7 @@ impl Doors {
         let mount = |place: &String| Mounted::new(device.clone(), Path::new(place), manner);
         Ok(Self {
             nbd: ports.nbd.as_ref().map(listen).transpose()?,
+            nvme: ports.nvme.as_ref().map(attach).transpose()?,
             shm: ports.shm.as_ref().map(bind).transpose()?,
             fuse: ports.fuse.as_ref().map(mount).transpose().map_err(wrong)?,
         })
@@ -95,6 +109,11 @@ impl Doors {
     fn told(&self, device: &RealDevice, ports: &Ports) -> String {
         let told = |listener: &Listener| json!({ "place": listener.place(), "audience": listener.audience() });
         let nbd = self.nbd.as_ref().map(|(listener, _)| told(listener));
+        let nvme = self.nvme.as_ref().map(|(listener, subsystem)| {
+            let mut said = told(listener);
+            said["name"] = subsystem.name().into();
+            said
+        });
         let shm = self.shm.as_ref().map(told);
         let fuse = self.fuse.as_ref().map(|mounted| {
             let audience = if ports.allow_other {
@@ -110,7 +129,10 @@ impl Doors {
         });
         let shape = device.shape();
         let (size, block) = (shape.capacity.get(), shape.block.get());
-        json!({ "size": size, "block": block, "nbd": nbd, "shm": shm, "fuse": fuse }).to_string()
+        json!({
+            "size": size, "block": block, "nbd": nbd, "nvme": nvme, "shm": shm, "fuse": fuse,
+        })
+        .to_string()
     }
 }
 
@@ -137,8 +159,7 @@ fn device_serve(
     let doors = py.detach(|| Doors::open(image, &device, &ports))?;
     listening.call1((doors.told(&device, &ports),))?;
     let stopped = stopped.clone().unbind();
-    let (served, file, interruption) = py.detach(|| run(&device, doors, &stopped));
-    let (served, shared) = served;
+    let outcome = py.detach(|| run(&device, doors, &stopped));
     let flushed = py.detach(|| device.block_on(device.flush()));
     let clock = device.stats().clock;
     let lag = ports.is_paced.then(|| device.engine().lag().clone());
@@ -146,30 +167,43 @@ fn device_serve(
     // A last flush that fails lets the end fail too, which says of which image; while the file is
     // open there is no end.
     closed.map_err(to_python)?;
-    let served = served.transpose().map_err(failed)?;
-    let shared = shared.transpose().map_err(failed)?;
+    let served = Done {
+        nbd: outcome.nbd.transpose().map_err(failed)?,
+        nvme: outcome.nvme.transpose().map_err(failed)?,
+        shm: outcome.shm.transpose().map_err(failed)?,
+        file: outcome.file,
+    };
     flushed.map_err(failed)?;
-    match interruption {
+    match outcome.interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
-        _ => Ok(report(served, shared, file, clock.as_picos(), lag.as_ref())),
+        _ => Ok(report(served, clock.as_picos(), lag.as_ref())),
     }
 }
 
-fn report(
-    served: Option<Served>,
-    shared: Option<shm::Served>,
+/// What came of each port.
+struct Done {
+    nbd: Option<Served>,
+    nvme: Option<nvme::Served>,
+    shm: Option<shm::Served>,
     file: Option<Ended>,
-    clock: u64,
-    lag: Option<&Lag>,
-) -> String {
-    let nbd = served.map(|served| {
+}
+
+fn report(done: Done, clock: u64, lag: Option<&Lag>) -> String {
+    let nbd = done.nbd.map(|served| {
         json!({
             "connections": served.connections,
             "requests": served.requests,
             "errors": served.errors,
         })
     });
-    let shm = shared.map(|served| {
+    let nvme = done.nvme.map(|served| {
+        json!({
+            "controllers": served.controllers,
+            "requests": served.requests,
+            "errors": served.errors,
+        })
+    });
+    let shm = done.shm.map(|served| {
         json!({
             "connections": served.clients,
             "requests": served.requests,
@@ -177,7 +211,7 @@ fn report(
             "breaches": served.breaches,
         })
     });
-    let fuse = file.map(|ended| {
+    let fuse = done.file.map(|ended| {
         json!({
             "requests": ended.served.requests,
             "errors": ended.served.errors,
@@ -193,6 +227,7 @@ fn report(
     });
     json!({
         "nbd": nbd,
+        "nvme": nvme,
         "shm": shm,
         "fuse": fuse,
         "device_clock_ps": clock,
@@ -201,14 +236,16 @@ fn report(
     .to_string()
 }
 
-type Outcome = (
-    (
-        Option<Result<Served, ServerError>>,
-        Option<Result<shm::Served, ServerError>>,
-    ),
-    Option<Ended>,
-    Option<PyErr>,
-);
+type Ending<T> = Option<Result<T, ServerError>>;
+
+/// What came of each port, and what ended it.
+struct Outcome {
+    nbd: Ending<Served>,
+    nvme: Ending<nvme::Served>,
+    shm: Ending<shm::Served>,
+    file: Option<Ended>,
+    interruption: Option<PyErr>,
+}
 
 /// Tells the others to stop when a server's thread ends, however it does.
 struct Ends<'a>(&'a AtomicBool);
@@ -219,23 +256,29 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Serves shared memory in a thread of its own until told to stop.
-fn share(
-    device: &RealDevice,
-    listener: &Listener,
-    stop: &AtomicBool,
-) -> Result<shm::Served, ServerError> {
-    let _ends = Ends(stop);
-    shm::serve(device, listener, || match stop.load(Ordering::Relaxed) {
+/// What a server in a thread of its own is told when it asks.
+fn told(stop: &AtomicBool) -> Control {
+    match stop.load(Ordering::Relaxed) {
         true => Control::Stop,
         false => Control::Continue,
-    })
+    }
+}
+
+/// Waits for a thread that serves, if there is one.
+fn joined<T>(thread: Option<ScopedJoinHandle<'_, T>>) -> Option<T> {
+    let end = thread.map(ScopedJoinHandle::join);
+    end.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
 /// Serves until a handler of Python's signals raises, or until nobody can come any more.
 /// `stopped` is told why the device has stopped, once.
 fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
-    let Doors { nbd, shm, fuse } = doors;
+    let Doors {
+        nbd,
+        nvme,
+        shm,
+        fuse,
+    } = doors;
     let stop = AtomicBool::new(false);
     let mut interruption = None;
     let mut was_told = false;
@@ -257,27 +300,43 @@ fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
         }
     };
     let is_mounted = || fuse.as_ref().is_some_and(|mounted| !mounted.is_over());
-    let served = std::thread::scope(|scope| {
-        let shared = shm.as_ref();
-        let shared = shared.map(|listener| scope.spawn(|| share(device, listener, &stop)));
+    let (nbd, nvme, shm) = std::thread::scope(|scope| {
+        let stop = &stop;
+        let shared = shm.as_ref().map(|listener| {
+            scope.spawn(move || {
+                let _ends = Ends(stop);
+                shm::serve(device, listener, || told(stop))
+            })
+        });
+        let attached = nvme.map(|(listener, subsystem)| {
+            scope.spawn(move || {
+                let _ends = Ends(stop);
+                let limits = nvme::Limits::default();
+                nvme::serve(device, listener, subsystem, limits, || told(stop))
+            })
+        });
+        let others = shared.is_some() || attached.is_some();
         let served = match nbd {
             Some((listener, export)) => {
                 Some(serve(device, listener, export, Limits::default(), turn))
             }
             None => {
-                while (shared.is_some() || is_mounted()) && turn() == Control::Continue {
+                while (others || is_mounted()) && turn() == Control::Continue {
                     pause();
                 }
                 None
             }
         };
         stop.store(true, Ordering::Relaxed);
-        let joined = shared.map(|thread| thread.join());
-        let joined = joined.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)));
-        (served, joined)
+        (served, joined(attached), joined(shared))
     });
-    let ended = fuse.map(|mounted| mounted.end(DRAIN));
-    (served, ended, interruption)
+    Outcome {
+        nbd,
+        nvme,
+        shm,
+        file: fuse.map(|mounted| mounted.end(DRAIN)),
+        interruption,
+    }
 }
 
 #[allow(

@@ -8,6 +8,10 @@ use units::{ByteAddr, Bytes};
 /// others get their turn. A multiple of every size of block.
 pub(crate) const PIECE: Bytes = Bytes::from_kib(256);
 
+pub(crate) static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+/// Zeroes are written so many at a time.
+pub(crate) const ZERO_PIECE: Bytes = Bytes::new(ZEROES.len() as u64);
+
 /// A range in pieces of at most this size, in order.
 pub(crate) fn pieces(
     at: ByteAddr,

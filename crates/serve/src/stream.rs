@@ -1,7 +1,7 @@
 //! A socket of a client.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -33,6 +33,14 @@ impl Stream {
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)
             }
+        }
+    }
+
+    /// Where the client has come, if that is a port.
+    pub fn local_place(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(stream) => stream.local_addr().ok(),
         }
     }
 

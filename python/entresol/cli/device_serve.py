@@ -1,4 +1,4 @@
-"""`entresol device serve`: an image for other programs: NBD, shared memory, a file."""
+"""`entresol device serve`: an image for other programs: NBD, NVMe/TCP, memory, a file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from entresol.cli import serving
 from entresol.core import Json
 from entresol.errors import UserError
 
+_PORT = "127.0.0.1:4420"
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command to `entresol device`."""
@@ -25,6 +27,12 @@ def serve_command(
     nbd: Annotated[
         str | None,
         typer.Option("--nbd", metavar="ADDRESS", help="unix:PATH or HOST:PORT, to listen at."),
+    ] = None,
+    nvme: Annotated[
+        str | None,
+        typer.Option(
+            "--nvme", metavar="HOST:PORT", help="Where NVMe/TCP hosts connect: nvme connect -t tcp."
+        ),
     ] = None,
     shm: Annotated[
         str | None,
@@ -52,19 +60,22 @@ def serve_command(
         bool, typer.Option("--allow-other", help="Let other users open the file.")
     ] = False,
 ) -> None:
-    """Serve a device to fio, qemu, loop devices and whatever else knows NBD or files.
+    """Serve a device to fio, qemu, kernels and whatever else knows NBD, NVMe/TCP or files.
 
     And through shared memory to programs that use the client library for Rust, C or Python. Until
     Ctrl-C, SIGTERM, or the end of its terminal.
     """
-    if nbd is None and shm is None and fuse is None:
+    if nbd is None and nvme is None and shm is None and fuse is None:
         raise UserError(
-            "nothing says where to serve; give --nbd ADDRESS, --shm unix:PATH or --fuse DIR."
+            "nothing says where to serve; give --nbd ADDRESS, --nvme HOST:PORT, --shm unix:PATH or "
+            "--fuse DIR."
         )
-    if nbd is not None and nbd == shm:
-        raise UserError(f"--nbd {nbd} --shm {shm}: two ports need two sockets; name another one.")
+    _check_distinct({"--nbd": nbd, "--nvme": nvme, "--shm": shm})
+    if nvme is not None and nvme.startswith("unix:"):
+        raise UserError(f"--nvme {nvme}: NVMe/TCP needs a port; write HOST:PORT, as in {_PORT}.")
     ports: Json = {
         "nbd": nbd,
+        "nvme": nvme,
         "shm": shm,
         "fuse": None if fuse is None else str(fuse),
         "allow_remote": allow_remote,
@@ -78,11 +89,27 @@ def serve_command(
         typer.echo(f"{fuse}/device was still open; whoever has it open gets errors now", err=True)
 
 
+def _check_distinct(places: dict[str, str | None]) -> None:
+    """Each port has a socket of its own; the system chooses another one for each port 0."""
+    taken: dict[str, str] = {}
+    for option, place in places.items():
+        if place is None or place.endswith(":0"):
+            continue
+        if (other := taken.get(place)) is not None:
+            raise UserError(
+                f"{other} {place} {option} {place}: two ports need two sockets; name another one."
+            )
+        taken[place] = option
+
+
 def _report(served: Json) -> str:
     parts = []
     if (nbd := served["nbd"]) is not None:
         clients = serving.many(nbd["connections"], "client")
         parts.append(f"{serving.many(nbd['requests'], 'request')} of {clients}")
+    if (nvme := served["nvme"]) is not None:
+        hosts = serving.many(nvme["controllers"], "controller")
+        parts.append(f"{serving.many(nvme['requests'], 'command')} of {hosts} over NVMe/TCP")
     expelled = ""
     if (shm := served["shm"]) is not None:
         clients = serving.many(shm["connections"], "client")
@@ -93,7 +120,7 @@ def _report(served: Json) -> str:
             expelled = f"; {serving.many(shm['breaches'], 'client')} broke the protocol"
     if (file := served["fuse"]) is not None:
         parts.append(f"{serving.many(file['requests'], 'request')} through the file")
-    errors = sum(port["errors"] for port in (nbd, shm, file) if port is not None)
+    errors = sum(port["errors"] for port in (nbd, nvme, shm, file) if port is not None)
     clock = quantity.duration(served["device_clock_ps"])
     return (
         f"served {' and '.join(parts)}; {errors:,} were refused or failed{expelled}; "
@@ -111,6 +138,11 @@ def _say(image: Path) -> core.Listening:
             typer.echo(f"{image}: {size} as {file['place']}, for {file['audience']}; Ctrl-C stops")
         if (nbd := told["nbd"]) is not None:
             typer.echo(f"{image}: {size} at {nbd['place']}, for {nbd['audience']}; Ctrl-C stops")
+        if (nvme := told["nvme"]) is not None:
+            typer.echo(
+                f"{image}: {size} over NVMe/TCP at {nvme['place']}, for {nvme['audience']}, as "
+                f"{nvme['name']}; Ctrl-C stops"
+            )
         if (shm := told["shm"]) is not None:
             typer.echo(
                 f"{image}: {size} through shared memory at {shm['place']}, for {shm['audience']}; "

@@ -4,14 +4,10 @@ use super::reply::ROOM;
 use super::request::{Command, Cookie, Refusal, Request};
 use super::wire::Errno;
 use crate::order::Extent;
-use crate::ranges::{PIECE, give_way, pieces};
+use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
 use crate::tasks::Job;
 use port::{Acknowledge, Device, DeviceError};
 use units::{ByteAddr, Bytes};
-
-static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
-/// Zeroes are written so many at a time.
-const ZERO_PIECE: Bytes = Bytes::new(ZEROES.len() as u64);
 
 /// A request of a client, for the device.
 pub(super) struct Submission {

@@ -1,12 +1,13 @@
 //! The server's clients: who comes, asks, is answered and goes. The loop is `crate::server`.
 
 use super::Export;
-use super::connection::{Buffers, Connection, Received};
+use super::connection::{Connection, Received};
 use super::perform::{Done, Submission};
 use super::request::{Cookie, Refusal};
 use super::wire::Errno;
 use crate::address::Listener;
 use crate::bell::Bell;
+use crate::output::Buffers;
 use crate::server::{Control, Protocol, Rhythm, ServerError, Sockets, now, run};
 use crate::tasks::Tasks;
 use nix::poll::PollFlags;

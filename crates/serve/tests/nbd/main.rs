@@ -2,6 +2,8 @@
 //! of the server is not compared with itself.
 
 mod client;
+#[path = "../common/probe.rs"]
+mod device;
 mod handshake;
 mod hostile;
 mod limits;

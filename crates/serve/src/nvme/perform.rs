@@ -1,0 +1,221 @@
+//! What the device does for a command.
+
+use super::io::Operation;
+use super::status::Status;
+use super::wire::{CommandId, MOST_PREFIX};
+use crate::order::Extent;
+use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
+use crate::tasks::Job;
+use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, TxOptions};
+use units::{ByteAddr, Bytes, TxId};
+
+/// Room in front of read bytes for the longest header.
+pub(super) const ROOM: usize = MOST_PREFIX;
+/// Above the picoseconds that a command took, its value says in how many parts it was committed.
+const PARTS_SHIFT: u32 = 48;
+
+/// A command of a host, for the device.
+pub(super) struct Submission {
+    /// Whose it is.
+    pub connection: usize,
+    pub command: CommandId,
+    pub operation: Operation,
+    /// Of [`Operation::Trim`].
+    pub ranges: Vec<(ByteAddr, Bytes)>,
+    /// Bytes from the host, or an empty buffer for what is read.
+    pub data: Vec<u8>,
+    /// What it counts for with its connection.
+    pub weight: usize,
+    /// The server asks, for a controller that is shut down.
+    pub is_shutdown: bool,
+}
+
+/// What has become of a command.
+pub(super) struct Done {
+    pub connection: usize,
+    pub command: CommandId,
+    pub operation: Operation,
+    pub outcome: Result<Answer, (Status, DeviceError)>,
+    /// Bytes that were read, behind room for the answer's head; else nobody needs it any more.
+    pub buffer: Vec<u8>,
+    pub weight: usize,
+    pub is_shutdown: bool,
+}
+
+/// How a command ended that was done.
+#[derive(Clone, Copy)]
+pub(super) enum Answer {
+    /// Bytes were read; the value of the completion.
+    Read(u64),
+    /// The value of the completion.
+    Done(u64),
+    /// A transaction is open.
+    Begun(TxId),
+    /// A compare has found other bytes.
+    Different,
+}
+
+impl Job for Submission {
+    type Done = Done;
+    /// What a compare reads.
+    type Memory = Vec<u8>;
+
+    async fn perform<D: Device>(mut self, device: &D, memory: &mut Vec<u8>) -> Done {
+        let outcome = perform(
+            device,
+            &self.operation,
+            &self.ranges,
+            &mut self.data,
+            memory,
+        )
+        .await;
+        let is_write = matches!(
+            self.operation,
+            Operation::Write { .. } | Operation::Store { .. }
+        );
+        Done {
+            connection: self.connection,
+            command: self.command,
+            operation: self.operation,
+            outcome: outcome.map_err(|error| (Status::of(&error, is_write), error)),
+            buffer: self.data,
+            weight: self.weight,
+            is_shutdown: self.is_shutdown,
+        }
+    }
+
+    fn extent(&self) -> Option<Extent> {
+        match &self.operation {
+            Operation::Read { at, size }
+            | Operation::Compare { at, size }
+            | Operation::Load { at, size } => Some(Extent::read(*at, *size)),
+            Operation::Write { at, size, .. } | Operation::Store { at, size, .. } => {
+                Some(Extent::write(*at, *size, 1))
+            }
+            Operation::Zero {
+                at,
+                size,
+                may_deallocate,
+                ..
+            } => {
+                let piece = if *may_deallocate { PIECE } else { ZERO_PIECE };
+                Some(Extent::write(*at, *size, size.get().div_ceil(piece.get())))
+            }
+            // From the first byte of them to the last.
+            Operation::Trim { .. } => {
+                let first = self.ranges.iter().map(|(at, _)| at.get()).min()?;
+                let ends = self.ranges.iter().map(|(at, size)| at.get() + size.get());
+                let size = Bytes::new(ends.max()? - first);
+                let count = |(_, size): &(_, Bytes)| size.get().div_ceil(PIECE.get());
+                let count = self.ranges.iter().map(count).sum();
+                Some(Extent::write(ByteAddr::new(first), size, count))
+            }
+            _ => None,
+        }
+    }
+}
+
+async fn perform(
+    device: &impl Device,
+    operation: &Operation,
+    ranges: &[(ByteAddr, Bytes)],
+    data: &mut Vec<u8>,
+    memory: &mut Vec<u8>,
+) -> Result<Answer, DeviceError> {
+    let took = |done: Completion| Answer::Done(done.took().get());
+    Ok(match *operation {
+        Operation::Read { at, size } => {
+            device.read_blocks(at, room(data, size)).await?;
+            Answer::Read(0)
+        }
+        Operation::Write { at, when, .. } => {
+            device.write_blocks(at, data, when).await?;
+            Answer::Done(0)
+        }
+        Operation::Compare { at, .. } => {
+            memory.resize(data.len(), 0);
+            device.read_blocks(at, memory).await?;
+            match memory == data {
+                true => Answer::Done(0),
+                false => Answer::Different,
+            }
+        }
+        Operation::Flush => {
+            device.flush().await?;
+            Answer::Done(0)
+        }
+        Operation::Zero {
+            at,
+            size,
+            when,
+            may_deallocate,
+        } => {
+            if may_deallocate {
+                forget(device, at, size).await?;
+            } else {
+                write_zeroes(device, at, size).await?;
+            }
+            if when == Acknowledge::Durable {
+                device.flush().await?;
+            }
+            Answer::Done(0)
+        }
+        Operation::Trim { .. } => {
+            for (at, size) in ranges {
+                forget(device, *at, *size).await?;
+            }
+            Answer::Done(0)
+        }
+        Operation::Load { at, size } => {
+            let done = device.read(at, room(data, size)).await?;
+            Answer::Read(done.took().get())
+        }
+        Operation::Store { at, tx, .. } => took(device.write(at, data, tx).await?),
+        Operation::Persist => took(device.persist().await?),
+        Operation::Recover => took(device.drain().await?),
+        Operation::Begin { lines, may_split } => {
+            let options = TxOptions {
+                lines,
+                may_split,
+                ..TxOptions::default()
+            };
+            Answer::Begun(device.begin(options).await?)
+        }
+        Operation::Commit(tx) => in_parts(device.commit(tx).await?),
+        Operation::Abort(tx) => in_parts(device.abort(tx).await?),
+    })
+}
+
+/// Room for so many bytes, behind that for the answer's head.
+fn room(data: &mut Vec<u8>, size: Bytes) -> &mut [u8] {
+    // Bounded by the most that a command moves.
+    data.resize(ROOM + size.get() as usize, 0);
+    &mut data[ROOM..]
+}
+
+fn in_parts((done, atomicity): (Completion, Atomicity)) -> Answer {
+    let parts = match atomicity {
+        Atomicity::Whole => 1,
+        Atomicity::Parts { count } => u64::from(count).min(0xffff),
+    };
+    let took = done.took().get().min((1 << PARTS_SHIFT) - 1);
+    Answer::Done(parts << PARTS_SHIFT | took)
+}
+
+async fn forget(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
+    for (at, size) in pieces(at, size, PIECE) {
+        device.trim(at, size).await?;
+        give_way().await;
+    }
+    Ok(())
+}
+
+async fn write_zeroes(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
+    for (at, size) in pieces(at, size, ZERO_PIECE) {
+        let zeroes = &ZEROES[..size.get() as usize];
+        let written = device.write_blocks(at, zeroes, Acknowledge::Accepted);
+        written.await?;
+        give_way().await;
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! How a server ends.
+
+use crate::probe::{Pace, Serving, status};
+use serve::nvme::Status;
+use serve::nvme::client::{ClientError, Command};
+
+#[test]
+fn a_server_that_stops_ends_what_it_has_and_flushes() {
+    let serving = Serving::new(Pace {
+        read_turns: 0,
+        write_turns: 200,
+    });
+    let mut client = serving.client();
+    for block in 0..20 {
+        client
+            .io
+            .send(Command::new(1).blocks(block, 1), vec![1; 4096]);
+    }
+    client.io.flush().expect("sent");
+    // It has them when it answers what came behind them.
+    client.io.send(client.reading(50, 1), Vec::new());
+    client.io.receive().expect("an answer");
+    serving.stop();
+    let mut done = 0;
+    loop {
+        match client.io.receive() {
+            Ok(answer) => {
+                assert_eq!(answer.completion.status, Status::SUCCESS);
+                done += 1;
+            }
+            Err(ClientError::Io(_)) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(done, 20);
+    let ended = serving.end();
+    assert_eq!(ended.served.requests, 21);
+    assert_eq!(ended.log.last().map(String::as_str), Some("flush"));
+}
+
+#[test]
+fn a_host_that_takes_its_leave_is_told_when_all_is_flushed() {
+    let serving = Serving::new(Pace {
+        read_turns: 0,
+        write_turns: 20,
+    });
+    let mut client = serving.client();
+    client.write(0, &[1; 4096], false).expect("written");
+    // CC: a normal shutdown.
+    let shutdown = Command::new(0x7f)
+        .of(0)
+        .with(11, 0x14)
+        .with(12, 0x0046_4001);
+    client.admin.ask(shutdown, Vec::new()).expect("taken");
+    let property = Command::new(0x7f).of(4).with(11, 0x1c);
+    let mut told = || {
+        client
+            .admin
+            .ask(property, Vec::new())
+            .expect("told")
+            .completion
+            .value
+    };
+    // CSTS: ready and shutting down, then shut down.
+    let last = std::iter::repeat_with(&mut told).find(|value| *value != 0b101);
+    assert_eq!(last, Some(0b1001));
+    assert_eq!(status(client.read(0, 1)), Status(0x400c));
+    let log = serving.end().log;
+    assert_eq!(log, ["write 0+4096 Accepted", "flush", "flush"]);
+}

@@ -1,0 +1,119 @@
+//! Lines and transactions, with the firmware and real bytes.
+
+use crate::probe::{Ended, Serving, served, status};
+use device::config::Layer;
+use device::{DeviceConfig, Image, Pace, RealDevice};
+use serve::nvme::client::{Client, Command};
+use serve::nvme::{Limits, Status};
+use std::path::PathBuf;
+
+const STORE: u8 = 0xc1;
+const LOAD: u8 = 0xc2;
+const PERSIST: u8 = 0xc4;
+const BEGIN: u8 = 0xc8;
+const COMMIT: u8 = 0xcc;
+const ABORT: u8 = 0xd0;
+const RECOVER: u8 = 0xd4;
+
+fn serving(name: &str) -> Serving {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    let small = [
+        "nand.channels=2",
+        "nand.chips_per_channel=2",
+        "nand.dies_per_chip=1",
+        "nand.blocks_per_plane=64",
+        "nand.pages_per_block=16",
+        "ftl.over_provisioning=25%",
+        "ssd.dram=4MiB",
+        "ssd.log.size=512KiB",
+    ];
+    let settings = small.map(|set| Layer::assignment(set).expect("a setting"));
+    let config = DeviceConfig::of_preset("bytefs", &settings).expect("a device");
+    Image::create(&folder, &config).expect("an image");
+    Serving::of(Limits::default(), move |listener, told| {
+        let device = RealDevice::open(&folder, Pace::None).expect("opens");
+        let served = served(&device, listener, Limits::default(), told)?;
+        Ok(Ended {
+            served,
+            log: Vec::new(),
+            most_under_way: 0,
+        })
+    })
+}
+
+fn value(client: &mut Client, command: Command, data: &[u8]) -> u64 {
+    let answer = client.io.ask(command, data.to_vec());
+    answer.expect("done").completion.value
+}
+
+fn load(client: &mut Client, at: u64, size: u32) -> Vec<u8> {
+    let command = Command::new(LOAD).bytes(at, size).giving(size);
+    let answer = client.io.ask(command, Vec::new()).expect("loaded");
+    assert!(answer.completion.value > 0, "a load takes device time");
+    answer.data
+}
+
+#[test]
+fn lines_are_stored_and_loaded_and_seen_by_the_block_port() {
+    let serving = serving("nvme-lines");
+    let mut client = serving.client();
+    let line: Vec<u8> = (0..64).collect();
+    let took = value(
+        &mut client,
+        Command::new(STORE).bytes(4096 + 128, 64),
+        &line,
+    );
+    assert!(took > 0 && took < 1_000_000_000, "{took} ps");
+    assert!(value(&mut client, Command::new(PERSIST), &[]) > 0);
+    assert!(load(&mut client, 4096 + 128, 64) == line);
+    assert!(load(&mut client, 4096 + 130, 4) == line[2..6]);
+    let block = client.read(1, 1).expect("read");
+    assert!(block[128..192] == line && block[..128] == [0; 128]);
+    value(&mut client, Command::new(RECOVER), &[]);
+    assert!(load(&mut client, 4096 + 128, 64) == line);
+    serving.end();
+}
+
+#[test]
+fn transactions_are_their_hosts_own_and_end_with_it() {
+    let serving = serving("nvme-transactions");
+    let mut client = serving.client();
+    let mut other = serving.client();
+    let begin = |client: &mut Client| value(client, Command::new(BEGIN).with(12, 4), &[]) as u32;
+    let store = |at: u64, tx: u32| Command::new(STORE).bytes(at, 64).with(13, tx);
+    let tx = begin(&mut client);
+    value(&mut client, store(0, tx), &[1; 64]);
+    value(&mut client, store(640, tx), &[2; 64]);
+    // Not another host's.
+    assert_eq!(
+        status(other.io.ask(store(0, tx), vec![9; 64])),
+        Status(0x47c2)
+    );
+    let commit = |tx| Command::new(COMMIT).with(13, tx);
+    assert_eq!(status(other.io.ask(commit(tx), Vec::new())), Status(0x47c2));
+    let done = value(&mut client, commit(tx), &[]);
+    assert_eq!(done >> 48, 1, "whole");
+    assert_eq!(
+        status(client.io.ask(commit(tx), Vec::new())),
+        Status(0x47c2)
+    );
+    let tx = begin(&mut client);
+    value(&mut client, store(0, tx), &[3; 64]);
+    value(&mut client, Command::new(ABORT).with(13, tx), &[]);
+    assert!(load(&mut client, 0, 64) == [1; 64]);
+    // More than it has reserved.
+    let tx = begin(&mut client);
+    for line in 0..4 {
+        value(&mut client, store(line * 64, tx), &[4; 64]);
+    }
+    assert_eq!(
+        status(client.io.ask(store(256, tx), vec![4; 64])),
+        Status(0x47c5)
+    );
+    drop(client);
+    // What it left open is taken back, and others need not wait for it for ever.
+    value(&mut other, Command::new(STORE).bytes(64, 64), &[5; 64]);
+    assert!(load(&mut other, 0, 128) == [[1; 64], [5; 64]].concat());
+    serving.end();
+}
