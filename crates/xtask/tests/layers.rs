@@ -28,7 +28,7 @@ const MAY_USE: [(&str, &[&str]); 28] = [
     ),
     ("fuse", &[]),
     ("serve", &["units", "port", "shm", "fuse", "device"]),
-    ("bytefs", &["units", "port", "fuse"]),
+    ("bytefs", &["units", "port", "dax", "fuse"]),
     (
         "fslab",
         &["units", "settings", "port", "vtime", "device", "bytefs"],
