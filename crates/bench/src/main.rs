@@ -13,6 +13,7 @@
 //! (`shm.rs`);
 //! `bench [OPTION…] log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench [--json] vtime [TASKS [EVENTS]]` runs tasks in virtual time (`vtime.rs`);
+//! `bench dax [WRITES]` counts writes for transparent DAX (`dax.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`);
 //! `bench over-tcp` puts NVMe/TCP beside NBD (`network.rs`);
@@ -26,6 +27,7 @@
 //! `scripts/bench` runs all of them and prints the table.
 
 mod capture;
+mod dax;
 mod device;
 mod fast;
 mod files;
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         }
         ["log", words @ ..] => log::measure(words, &options),
         ["vtime", words @ ..] => vtime::measure(words, &options),
+        ["dax", words @ ..] => dax::measure(words, &options),
         ["write", path, words @ ..] => capture::write(path, words),
         ["loop", instructions] => {
             let instructions = number(instructions)?;
@@ -106,8 +109,9 @@ fn main() -> ExitCode {
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
                   steady TRACE MISSES MACHINE DESIGN [SETTING…] | \
-                  log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | shm PRESET DIRECTORY [NAME=VALUE…] | \
-                  write FILE [NAME=VALUE…] | nbd-memory ADDRESS SIZE | over-tcp [NAME=VALUE…] | files DIR… [NAME=VALUE…] | \
+                  log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | dax [WRITES] | \
+                  shm PRESET DIRECTORY [NAME=VALUE…] | write FILE [NAME=VALUE…] | \
+                  nbd-memory ADDRESS SIZE | over-tcp [NAME=VALUE…] | files DIR… [NAME=VALUE…] | \
                   passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"
             .to_string()),
     });

@@ -28,9 +28,12 @@ mod types;
 pub use check::{CheckReport, Problem, check};
 pub use costs::CpuCosts;
 pub use error::{FsError, MountError};
-pub use fs::{CachedPages, DataMode, FileSystem, FormatOptions, MappedExtent, MountOptions};
+pub use fs::{
+    CachedPages, DataMode, DaxReport, FileSystem, FormatOptions, MappedExtent, MountOptions,
+};
 pub use layout::Personality;
 pub use shortcuts::{Batches, Contents, HostBlocks, Metadata, Shortcuts};
+pub use state::pmem::PmemStats;
 pub use stats::{Class, FsStats, Moved, Traffic};
 pub use structures::Structure;
 pub use types::{

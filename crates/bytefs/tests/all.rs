@@ -5,6 +5,7 @@ mod common;
 mod concurrent;
 mod damage;
 mod data_journal;
+mod dax;
 mod ext4_like;
 mod format;
 mod logs;

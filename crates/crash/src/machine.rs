@@ -184,8 +184,14 @@ impl Machine {
             Cell::Log(slot) => self.media.log[slot.index()],
             Cell::Page(PagePlace::Zero, _) => Token::ZERO,
             Cell::Page(place, line) => self.page_tokens(place)[line.index()],
+            Cell::Window(_) => no_window(),
         }
     }
+}
+
+/// No workload asks beyond the logical space.
+fn no_window() -> ! {
+    panic!("devices of the lab have no window")
 }
 
 /// What the end of a program or erase does to the media.
@@ -225,6 +231,7 @@ impl Platform for Machine {
             Cell::HostLine(request, line) => self.payload(request)[line.index()] = token,
             Cell::Log(slot) => self.media.log[slot.index()] = token,
             Cell::Page(place, line) => self.page_tokens(place)[line.index()] = token,
+            Cell::Window(_) => no_window(),
         }
     }
 
@@ -335,6 +342,7 @@ impl Cuttable for Machine {
                 media.buffer_mut(buffer.index())[line.index()] = Token::GARBAGE;
             }
             Cell::Page(..) | Cell::Host(_) | Cell::HostLine(..) => {}
+            Cell::Window(_) => no_window(),
         }
         Some(media)
     }

@@ -40,6 +40,10 @@ units::parameters! {
         /// The block of the block port, which takes any number of them. A write of a part of a
         /// mapping unit is put together with the rest in the device.
         block: PageSize, "a power of two from 64B to ftl.mapping_unit", "ours: 4KiB; 512B is the sector of older file systems";
+        /// The window: battery-backed memory that the byte port addresses behind the logical space,
+        /// beside ssd.dram. It survives a power cut without log and flush, and nobody but the host
+        /// brings its bytes to flash.
+        pmem: Bytes, "0B, or whole mapping units up to 64GiB", "ours (0B); Transparent DAX 6.1 has 256 GB, CMM-H 16 GB";
         /// Transactions that may be open at a time.
         transactions: u32, "1 to 1048576", "ours";
     }
@@ -273,6 +277,14 @@ impl DeviceConfig {
     /// What a device of real bytes cannot be.
     fn beyond_the_sections(&self) -> Vec<String> {
         let mut problems = Vec::new();
+        let (pmem, page) = (self.device.pmem, self.ftl.mapping_unit.bytes());
+        let most = Bytes::from_mib(64 << 10);
+        if !pmem.get().is_multiple_of(page.get()) || pmem > most {
+            problems.push(format!(
+                "device.pmem is {pmem}; it must be 0B, or a multiple of ftl.mapping_unit, which is \
+                 {page}, up to {most}"
+            ));
+        }
         let (block, unit) = (self.device.block, self.ftl.mapping_unit);
         if block.bytes() > unit.bytes() {
             problems.push(format!(

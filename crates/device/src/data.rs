@@ -188,6 +188,7 @@ impl Data {
             Cell::Host(id) => self.payloads.bytes(id, 0, LINE),
             Cell::HostLine(id, line) => self.payloads.bytes(id, line.index() * LINE, LINE),
             Cell::Log(slot) => self.tables.slot(slot),
+            Cell::Window(line) => self.tables.window(line),
             Cell::Page(PagePlace::Buffer(buffer), line) => self.tables.buffer(buffer, line, LINE),
             Cell::Page(PagePlace::Zero, _) => &[0; LINE],
             Cell::Page(place, line) => &self.page(place)[line.index() * LINE..][..LINE],
@@ -200,6 +201,7 @@ impl Data {
             Cell::Host(id) => self.payloads.bytes_mut(id, 0, LINE),
             Cell::HostLine(id, line) => self.payloads.bytes_mut(id, line.index() * LINE, LINE),
             Cell::Log(slot) => self.tables.slot_mut(slot),
+            Cell::Window(line) => self.tables.window_mut(line),
             Cell::Page(PagePlace::Buffer(buffer), line) => {
                 self.tables.buffer_mut(buffer, line, LINE)
             }

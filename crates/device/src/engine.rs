@@ -129,6 +129,7 @@ impl DeviceEngine {
             link: config.device.link(),
             page,
             capacity: config.capacity(),
+            pmem: config.device.pmem,
             has_log,
             has_battery: config.ssd.power_loss_protection == PowerLossProtection::Battery,
             transactions: config.device.transactions,

@@ -63,17 +63,6 @@ pub enum DeviceFileError {
         /// The newest one that is read.
         known: u32,
     },
-    /// A device with something that this release does not have.
-    #[error(
-        "{}: the device has {what}, which this Entresol does not know; use a newer Entresol",
-        .path.display()
-    )]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-        /// What it has.
-        what: &'static str,
-    },
     /// An earlier Entresol made it.
     #[error(
         "{}: the file has version {found}, and this Entresol reads version {known}; make the image \

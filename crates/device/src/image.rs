@@ -233,6 +233,7 @@ fn write_files(directory: &Path, config: &DeviceConfig) -> Result<ImageId, Devic
         .map_err(DeviceFileError::io(random, "read 16 random bytes"))?;
     let superblock = Superblock {
         id: ImageId(id),
+        pmem: config.device.pmem.get(),
         config: config.to_toml(),
     };
     for (role, size) in [
@@ -324,10 +325,6 @@ fn open_file(
             found,
             known: VERSION,
         },
-        SuperblockError::Unknown(what) => DeviceFileError::Unknown {
-            path: path.clone(),
-            what,
-        },
         SuperblockError::Damaged(what) => {
             DeviceFileError::damaged(&path, format!("the superblock is damaged: {what}"))
         }
@@ -353,6 +350,16 @@ fn checked(
             format!("its device is none that this Entresol makes ({error})"),
         )
     })?;
+    if superblock.pmem != config.device.pmem.get() {
+        let what = format!(
+            "the superblock says that its window has {} B, and the configuration {}",
+            superblock.pmem, config.device.pmem
+        );
+        return Err(DeviceFileError::damaged(
+            &file_path(path, Role::Media),
+            what,
+        ));
+    }
     let layout = Layout::new(&config);
     check_length(path, Role::Media, media, layout.media_bytes)?;
     check_length(path, Role::Dram, &dram, layout.dram_bytes)?;

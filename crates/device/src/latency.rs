@@ -80,7 +80,7 @@ impl Kind {
         Some(match command {
             Command::Read | Command::ReadLines => Self::ByteRead,
             Command::Write(_) | Command::WriteLines => Self::ByteWrite,
-            Command::Persist | Command::Drain => Self::Persist,
+            Command::Persist | Command::PersistPmem | Command::Drain => Self::Persist,
             Command::ReadBlocks => Self::BlockRead,
             Command::WriteBlocks(_) => Self::BlockWrite,
             Command::Trim => Self::Trim,

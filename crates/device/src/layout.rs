@@ -5,7 +5,7 @@ use crate::latency::LATENCY_BYTES;
 use crate::superblock::SUPERBLOCK_BYTES;
 use firmware::BufferId;
 use units::address::LINE_BYTES;
-use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa};
+use units::{BlockAddr, LineAddr, LineInPage, LogSlot, Lpa, Ppa};
 
 /// Bytes of an entry of the TxLog (ByteFS §4.3).
 const TX_ENTRY_BYTES: usize = 4;
@@ -46,6 +46,8 @@ pub struct Layout {
     blocks_at: usize,
     /// Of flash that ages.
     days_at: Option<usize>,
+    /// The window.
+    window_at: usize,
     /// Length of the DRAM file.
     pub dram_bytes: usize,
     pages_at: usize,
@@ -80,6 +82,7 @@ impl Layout {
         let mapping_at = region(logical_pages * 4);
         let blocks_at = region(blocks * 8);
         let days_at = (!config.faults.is_off()).then(|| region(blocks * 4));
+        let window_at = region(index(config.device.pmem.get()));
         let pages = blocks * block_pages;
         let pages_at = (SUPERBLOCK_BYTES + pages * HEADER_BYTES).next_multiple_of(ALIGNMENT);
         Self {
@@ -99,6 +102,7 @@ impl Layout {
             mapping_at,
             blocks_at,
             days_at,
+            window_at,
             dram_bytes: next,
             pages_at,
             media_bytes: pages_at + pages * page,
@@ -154,6 +158,11 @@ impl Layout {
     #[inline]
     pub fn day(&self, block: BlockAddr) -> Option<usize> {
         self.days_at.map(|at| at + block.index() * 4)
+    }
+    /// A line of the window, counted from its first.
+    #[inline]
+    pub fn window(&self, line: LineAddr) -> usize {
+        self.window_at + index(line.get()) * line_bytes()
     }
     /// The units of the flash page of a unit, in order.
     #[inline]

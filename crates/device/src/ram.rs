@@ -109,7 +109,7 @@ impl Ram {
                 self.bytes.borrow_mut()[range].fill(0);
                 Ok(NOW)
             }
-            Command::Persist | Command::Flush | Command::Drain => {
+            Command::Persist | Command::PersistPmem | Command::Flush | Command::Drain => {
                 Ok(self.count(|stats| stats.barriers += 1))
             }
             Command::Reserve(_) | Command::Commit(_) | Command::Abort(_) => Err(NO_LOG),

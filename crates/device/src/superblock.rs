@@ -11,8 +11,7 @@ use thiserror::Error;
 pub const VERSION: u32 = 2;
 /// Bytes at the start of each file that belong to it.
 pub const SUPERBLOCK_BYTES: usize = 64 * 1024;
-/// Bytes of a window of plain battery-backed memory, behind the last region of the DRAM file. No
-/// device has one: the place is kept so that one that has can be told from one that has none.
+/// Bytes of the window of battery-backed memory, which is the last region of the DRAM file.
 const PMEM_AT: usize = 40;
 /// Where the configuration begins.
 const TEXT_AT: usize = 64;
@@ -64,6 +63,8 @@ impl std::fmt::Display for ImageId {
 pub struct Superblock {
     /// Of which image.
     pub id: ImageId,
+    /// Bytes of the window.
+    pub pmem: u64,
     /// The effective configuration, as TOML.
     pub config: String,
 }
@@ -80,9 +81,6 @@ pub enum SuperblockError {
     /// It is of a version that is read no more.
     #[error("version {0} is read no more")]
     Older(u32),
-    /// Its device has what this program does not know.
-    #[error("it has {0}, which is not known")]
-    Unknown(&'static str),
     /// It is damaged.
     #[error("the superblock is damaged: {0}")]
     Damaged(&'static str),
@@ -101,6 +99,7 @@ impl Superblock {
         let length = u32::try_from(text.len()).expect("it fits, as was just seen");
         bytes[12..16].copy_from_slice(&length.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.id.0);
+        bytes[PMEM_AT..PMEM_AT + 8].copy_from_slice(&self.pmem.to_le_bytes());
         bytes[TEXT_AT..TEXT_AT + text.len()].copy_from_slice(text);
         let sum = checksum(&bytes);
         bytes[32..36].copy_from_slice(&sum.to_le_bytes());
@@ -133,10 +132,6 @@ impl Superblock {
         if word(32) != Some(checksum(bytes)) {
             return Err(SuperblockError::Damaged("its checksum is wrong"));
         }
-        if bytes[PMEM_AT..PMEM_AT + 8] != [0; 8] {
-            let what = "a window of persistent memory";
-            return Err(SuperblockError::Unknown(what));
-        }
         let length = word(12).and_then(|length| usize::try_from(length).ok());
         let text = length.and_then(|length| bytes.get(TEXT_AT..TEXT_AT.checked_add(length)?));
         let text = text.ok_or(SuperblockError::Damaged("its text is longer than itself"))?;
@@ -144,8 +139,11 @@ impl Superblock {
             .map_err(|_| SuperblockError::Damaged("its text is not UTF-8"))?;
         let mut id = [0; 16];
         id.copy_from_slice(&bytes[16..32]);
+        let mut pmem = [0; 8];
+        pmem.copy_from_slice(&bytes[PMEM_AT..PMEM_AT + 8]);
         Ok(Self {
             id: ImageId(id),
+            pmem: u64::from_le_bytes(pmem),
             config: config.to_owned(),
         })
     }
@@ -164,6 +162,7 @@ mod tests {
     fn sample() -> Superblock {
         Superblock {
             id: ImageId([7; 16]),
+            pmem: 0,
             config: "[nand]\nchannels = 8\n".to_owned(),
         }
     }
@@ -194,17 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_persistent_memory_is_not_overlooked() {
-        let mut bytes = sample().encode(Role::Dram).unwrap();
+    fn the_size_of_the_window_is_kept() {
+        let bytes = sample().encode(Role::Dram).unwrap();
         assert_eq!(bytes[36..TEXT_AT], [0; 28], "there is room for what comes");
-        bytes[PMEM_AT + 2] = 1;
-        let sum = checksum(&bytes);
-        bytes[32..36].copy_from_slice(&sum.to_le_bytes());
-        let error = Superblock::decode(&bytes, Role::Dram).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "it has a window of persistent memory, which is not known"
-        );
+        let with = Superblock {
+            pmem: 4096,
+            ..sample()
+        };
+        let bytes = with.encode(Role::Dram).unwrap();
+        assert_eq!(Superblock::decode(&bytes, Role::Dram), Ok(with));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::layout::{Layout, line_bytes};
 use crate::mapped::Mapped;
 use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
 use nand::Day;
-use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
+use units::{BlockAddr, LineAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
 
 /// Bit of the first word of a header: it counts.
 const COUNTS: u64 = 1;
@@ -66,6 +66,16 @@ impl Tables {
     #[inline]
     pub fn slot_mut(&mut self, slot: LogSlot) -> &mut [u8] {
         self.map.bytes_mut(self.layout.slot(slot), line_bytes())
+    }
+    /// A line of the window.
+    #[inline]
+    pub fn window(&self, line: LineAddr) -> &[u8] {
+        self.map.bytes(self.layout.window(line), line_bytes())
+    }
+    /// A line of the window, to be written.
+    #[inline]
+    pub fn window_mut(&mut self, line: LineAddr) -> &mut [u8] {
+        self.map.bytes_mut(self.layout.window(line), line_bytes())
     }
     /// Lines of a buffer, from `line` on.
     #[inline]

@@ -24,3 +24,4 @@ mod statistics;
 mod transaction_ports;
 mod transactions;
 mod unprotected;
+mod window;

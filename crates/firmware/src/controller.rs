@@ -30,6 +30,7 @@ mod runs;
 mod standstill;
 mod tables;
 mod transactions;
+mod window;
 mod writes;
 
 use crate::back_end::{BackEnd, Ended, Reader};

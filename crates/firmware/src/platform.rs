@@ -249,6 +249,8 @@ pub enum Cell {
     Log(LogSlot),
     /// A line of a page-sized place.
     Page(PagePlace, LineInPage),
+    /// A line of the window, counted from its first.
+    Window(LineAddr),
 }
 
 /// A place that holds one page.

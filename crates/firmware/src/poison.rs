@@ -79,10 +79,11 @@ impl PoisonMarks {
     }
 }
 
-/// Where a line is; a slot of the log is never poison, for it holds what the host has sent.
+/// Where a line is; a slot of the log and a line of the window are never poison, for they hold what
+/// the host has sent.
 fn line_of(cell: Cell) -> Option<(PagePlace, LineInPage)> {
     match cell {
-        Cell::Log(_) => None,
+        Cell::Log(_) | Cell::Window(_) => None,
         Cell::Host(request) => Some((PagePlace::Host(request), LineInPage::new(0))),
         Cell::HostLine(request, line) => Some((PagePlace::Host(request), line)),
         Cell::Page(place, line) => Some((place, line)),

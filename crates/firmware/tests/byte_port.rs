@@ -233,6 +233,25 @@ fn without_a_battery_only_a_page_that_is_written_through_waits_for_its_program()
 }
 
 #[test]
+fn a_run_behind_the_logical_space_is_of_the_window_and_of_nothing_else() {
+    for log in [0, 16] {
+        let mut device = Device::new(&config(log));
+        let end = device.controller.logical_page_count();
+        write_run(&mut device, 1, end + 1, 3, 2);
+        let (answer, tokens) = read_run(&mut device, 2, end + 1, 2, 4);
+        assert_eq!(answer.answer, Answer::Data);
+        let written = device.bench.window[64 + 3];
+        assert_ne!(written, 0);
+        assert_eq!(tokens, [0, written, device.bench.window[64 + 4], 0]);
+        let stored = device.bench.window.iter().filter(|token| **token != 0);
+        assert_eq!(stored.count(), 2);
+        device.settle(Picos::from_micros(200));
+        assert!(device.controller.is_idle());
+        assert_eq!(device.bench.last_program, None, "nothing goes to flash");
+    }
+}
+
+#[test]
 fn transactions_are_refused_by_a_device_that_has_none() {
     let mut device = Device::new(&config(16));
     let tx = TxId::new(1);

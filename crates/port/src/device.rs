@@ -273,6 +273,16 @@ pub trait Device {
         Plain(alone(self, Command::Persist))
     }
 
+    /// Byte port: waits until all writes to the window ([`Shape::pmem`]) that were answered before
+    /// are in it and survive a power cut. It is an ordering point: nothing is flushed, whatever the
+    /// persistence domains of the rest.
+    ///
+    /// # Errors
+    /// A device that has stopped.
+    fn persist_pmem(&self) -> Plain<Self::Pending<'_>> {
+        Plain(alone(self, Command::PersistPmem))
+    }
+
     /// Block port: reads whole blocks.
     ///
     /// **What is read may be of a transaction that is open**, as with [`Device::read`].

@@ -16,6 +16,8 @@ pub enum Command {
     Write(TxId),
     /// Byte port: what was posted before survives a power cut.
     Persist,
+    /// Byte port: what was posted to the window before survives a power cut. Flushes nothing.
+    PersistPmem,
     /// Line port (CXL.mem): every line by itself.
     ReadLines,
     /// Line port.

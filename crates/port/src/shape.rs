@@ -22,8 +22,10 @@ pub struct Shape {
     pub transactions: Option<TxLimits>,
     /// What the ports cost beside the device's own work.
     pub costs: PortCosts,
-    /// Battery-backed memory beside the log that is addressed by bytes and that the device writes
-    /// back to flash (D27). Zero: there is none, as on every device of today.
+    /// The window: battery-backed memory beside the log, which the byte port addresses behind
+    /// [`Shape::capacity`], under no transaction (D27). What is in it survives a power cut once it
+    /// is persisted ([`Device::persist_pmem`](crate::Device::persist_pmem)), whatever
+    /// [`Shape::byte_domain`] is; the host brings it to flash. Zero: there is none.
     pub pmem: Bytes,
 }
 

@@ -61,7 +61,7 @@ fn word_of(command: Command) -> &'static str {
     match command {
         Command::Read | Command::ReadLines => "a read",
         Command::Write(_) | Command::WriteLines => "a write",
-        Command::Persist => "a persist barrier",
+        Command::Persist | Command::PersistPmem => "a persist barrier",
         Command::ReadBlocks => "a block read",
         Command::WriteBlocks(_) => "a block write",
         Command::Trim => "a trim",

@@ -4,7 +4,7 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 27] = [
+const MAY_USE: [(&str, &[&str]); 28] = [
     ("units", &[]),
     ("settings", &["units"]),
     ("trace", &["units"]),
@@ -13,6 +13,7 @@ const MAY_USE: [(&str, &[&str]); 27] = [
     ("cxl", &["units"]),
     ("firmware", &["units"]),
     ("port", &["units"]),
+    ("dax", &["units"]),
     ("vtime", &["units", "port"]),
     ("soc", &["units", "nand", "dram", "firmware", "port"]),
     ("crash", &["units", "firmware"]),
@@ -27,7 +28,7 @@ const MAY_USE: [(&str, &[&str]); 27] = [
     ),
     ("fuse", &[]),
     ("serve", &["units", "port", "shm", "fuse", "device"]),
-    ("bytefs", &["units", "port", "fuse"]),
+    ("bytefs", &["units", "port", "dax", "fuse"]),
     (
         "fslab",
         &["units", "settings", "port", "vtime", "device", "bytefs"],

@@ -306,7 +306,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         most.map(|pages| (pages - 2) * BLOCK)
     }
 
-    async fn write_to_cache(
+    pub(super) async fn write_to_cache(
         &self,
         caller: &Caller,
         ino: Ino,
@@ -322,7 +322,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 let mut state = self.state();
                 match state.nodes.contains_key(&ino) {
                     false => Err(Lacks::Page),
-                    true => copy_in(&mut state, ino, at, data, caller),
+                    true => {
+                        let copied = copy_in(&mut state, ino, at, data, caller);
+                        if copied.is_ok() {
+                            state.note_written(ino, at, data.len() as u64, self.clock.now());
+                        }
+                        copied
+                    }
                 }
             };
             match need {

@@ -42,6 +42,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             None => return Ok(false),
         };
         let _passed = gate.pass().await;
+        let end = at + data.len() as u64;
+        self.leave_pmem(ino, at / PAGE..end.div_ceil(PAGE)).await?;
         let gate = Gate::default();
         let passed = gate.pass().await;
         let writing = Coming {

@@ -9,6 +9,7 @@ mod load;
 mod mount;
 mod names;
 mod places;
+mod pmem;
 mod sizes;
 mod sync;
 mod write_back;
@@ -17,6 +18,7 @@ pub use format::FormatOptions;
 pub(crate) use format::write_whole;
 pub(crate) use mount::read_superblock;
 pub use mount::{DataMode, MountOptions};
+pub use pmem::DaxReport;
 pub use sizes::MappedExtent;
 
 use crate::costs::CpuCosts;

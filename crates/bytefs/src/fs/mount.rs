@@ -18,13 +18,15 @@ use crate::state::State;
 use crate::state::batch::{Batch, BatchId};
 use crate::state::blocks::Blocks;
 use crate::state::pages::{Clock as PageClock, MANY_NODES};
+use crate::state::pmem::{Pmem, Window};
 use crate::state::space::FreeMap;
 use crate::stats::Counters;
 use crate::structures::Structure;
 use crate::{BlockNo, FsError, Ino, MountError};
 use core::ops::Range;
 use core::str::FromStr;
-use port::{Acknowledge, Clock, Device};
+use dax::Dax;
+use port::{Acknowledge, Clock, Device, Shape};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -55,6 +57,8 @@ pub struct MountOptions {
     pub blocks_from: Ratio,
     /// What is durable as a whole.
     pub data: DataMode,
+    /// Ranges of files that are synced often go to the device's persistent memory.
+    pub dax: Option<dax::Settings>,
     /// Whether blocks of metadata are read before anybody needs them; None: as the personality has
     /// it.
     pub reads_ahead: Option<bool>,
@@ -102,6 +106,7 @@ impl Default for MountOptions {
             cores: 4,
             costs: CpuCosts::default(),
             blocks_from: Ratio::new(1, 8),
+            dax: None,
             data: DataMode::Ordered,
             reads_ahead: None,
             shortcuts: Shortcuts::default(),
@@ -203,6 +208,46 @@ fn dirty_most(
     Ok(most)
 }
 
+/// What there is to be known of persistent memory, if it is to be used.
+fn pmem_of(
+    options: &MountOptions,
+    personality: layout::Personality,
+    shape: &Shape,
+) -> Result<Option<Pmem>, MountError> {
+    use layout::Personality::{ByteFs, ByteFsLog, Ext4Like};
+    let Some(settings) = &options.dax else {
+        return Ok(None);
+    };
+    let refused = |what: String| Err(MountError::Device(what));
+    if options.read_only {
+        return Ok(None);
+    }
+    if !matches!(personality, ByteFs | ByteFsLog | Ext4Like) {
+        return refused(format!(
+            "dax=auto is of bytefs, bytefs-log and ext4-like, and the file system is {personality}; \
+             mount it with dax=off"
+        ));
+    }
+    if options.data == DataMode::Journal || options.shortcuts.kept().is_some() {
+        return refused(
+            "dax=auto makes contents durable line by line, which neither data=journal nor \
+             fs.contents=host allows; take one or the other"
+                .into(),
+        );
+    }
+    let Some(window) = Window::of(shape) else {
+        return refused(format!(
+            "dax=auto needs a device with persistent memory, and this one has {}; make it with \
+             device.pmem=64MiB",
+            shape.pmem
+        ));
+    };
+    match Dax::new(settings) {
+        Ok(dax) => Ok(Some(Pmem::new(dax, window))),
+        Err(error) => refused(error.to_string()),
+    }
+}
+
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Mounts what is on a device, recovering what a power cut has left.
     ///
@@ -268,6 +313,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             )?),
             false => None,
         };
+        let pmem = pmem_of(&options, personality, &shape)?;
         let state = State {
             records,
             dirty_most,
@@ -289,6 +335,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             owners: personality.is_synchronous().then(FxHashMap::default),
             orphans: Vec::new(),
             clock: PageClock::new(pages(options.cache)),
+            pmem,
             barriers: (0, 0),
             failed: None,
             counters: Counters::default(),
@@ -373,7 +420,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.purge_orphans().await.map_err(|error| match error {
             FsError::Io(what) => MountError::Device(what),
             other => MountError::Device(format!("files without a name cannot be removed: {other}")),
-        })
+        })?;
+        match superblock.is_clean {
+            true => Ok(()),
+            false => self.replay_window().await,
+        }
     }
 
     pub(super) async fn write_superblock(&self) -> Result<(), MountError> {
@@ -530,6 +581,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 .map_err(|error| self.fail(&error.to_string()))?;
             *self.journal() = Some(journal);
         }
+        self.leave_pmem_for_good().await?;
         self.state().superblock.is_clean = true;
         let failed = |error: MountError| FsError::Io(error.to_string());
         self.write_superblock().await.map_err(failed)?;

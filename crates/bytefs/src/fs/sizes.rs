@@ -54,6 +54,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             dirty_tail(&mut self.state(), ino, now);
             self.write_back_within(ino).await?;
         } else {
+            self.leave_pmem(ino, size / PAGE..u64::MAX).await?;
+            if let Some(pmem) = &mut self.state().pmem {
+                pmem.truncate(ino, size.div_ceil(PAGE));
+            }
             // A size that the inode does not have yet is given to it with the bytes below it.
             self.settle_size(ino, size).await?;
             self.need_edges(ino, size, size).await?;
@@ -185,7 +189,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let mut inode = tx.inode(ino)?;
             tx.erase(ino, &mut inode)
         })
-        .await
+        .await?;
+        let mut state = self.state();
+        let batch = state.batch.id;
+        if let Some(pmem) = &mut state.pmem {
+            pmem.remove(ino, batch);
+        }
+        Ok(())
     }
 
     /// Makes bytes of cached pages zero: of pages that are there, or that the device has.
@@ -291,6 +301,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let _passed = gate.pass().await;
         self.need_regular(ino).await?;
         let (first, last) = (at.div_ceil(PAGE), end / PAGE);
+        self.leave_pmem(ino, at / PAGE..end.div_ceil(PAGE)).await?;
         // Pages that make the file longer are dropped below.
         self.settle_size(ino, u64::MAX).await?;
         let is_full = {

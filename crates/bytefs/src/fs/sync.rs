@@ -17,12 +17,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         self.writable()?;
         self.state().counters.0.syncs += 1;
+        if self.sync_to_pmem(ino, data_only).await? {
+            return self.move_ranges().await;
+        }
         self.write_back_synced(ino, data_only).await?;
         if !data_only {
             self.put_pending_times(ino).await?;
         }
         self.wish_sync(ino).await?;
         let asked = self.state().barriers.0;
+        let mark = self.write_backs();
         let posted = {
             let state = self.state();
             let node = state.nodes.get(&ino);
@@ -39,7 +43,21 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 node.persisted = node.persisted.max(posted);
             }
         }
-        self.flush_unless_since(asked).await
+        self.flush_unless_since(asked).await?;
+        self.settle_write_backs(Some(ino), mark);
+        self.move_ranges().await
+    }
+
+    /// How many write-backs there were, and that those of a file, or of all, up to a number are
+    /// durable.
+    fn write_backs(&self) -> u64 {
+        self.state().pmem.as_ref().map_or(0, |pmem| pmem.mark)
+    }
+
+    fn settle_write_backs(&self, ino: Option<Ino>, mark: u64) {
+        if let Some(pmem) = &mut self.state().pmem {
+            pmem.settle(ino, mark);
+        }
     }
 
     /// Waits until what the block port was answered for survives a power cut; a barrier of the
@@ -132,6 +150,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
         }
         let asked = self.state().barriers.0;
+        let mark = self.write_backs();
         if older_than.is_none() {
             self.checkpoint().await?;
         } else if !self.beat().await? {
@@ -143,6 +162,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             done.map_err(|error| self.fail(&error.to_string()))?;
         }
         self.flush_unless_since(asked).await?;
+        self.settle_write_backs(None, mark);
+        self.move_ranges().await?;
         match older_than {
             None => self.write_in_place().await,
             Some(_) => Ok(()),

@@ -65,6 +65,9 @@ enum Before {
     Plan(Plan),
     /// Lines of a page that goes by blocks now are in a batch that is not durable.
     Commit(BatchId),
+    /// Frames of these pages in persistent memory are older than the pages: they must not be when
+    /// the pages are on flash.
+    Frames,
     /// The extents were forgotten by an operation that was taken back.
     Extents,
     Nothing,
@@ -115,8 +118,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 // Its extents may have been forgotten by an operation that was taken back.
                 self.need_regular(ino).await?;
             }
-            let before = plan(&mut self.state(), ino);
+            let before = {
+                let mut state = self.state();
+                let before = plan(&mut state, ino);
+                if let (Before::Plan(plan), Some(pmem)) = (&before, &mut state.pmem) {
+                    pmem.begin_write_back(ino);
+                    pmem.take_pages(ino, &plan.chosen);
+                }
+                before
+            };
             match before {
+                Before::Frames => self.renew_frames(ino).await?,
                 Before::Nothing => return Ok(()),
                 Before::Extents => {}
                 Before::Commit(batch) => self.commit_through(batch).await?,
@@ -358,6 +370,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         fresh,
         segments,
         dirty_most,
+        pmem,
         ..
     } = state;
     let journals_data = dirty_most.is_some();
@@ -387,6 +400,11 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     let Some(last) = chosen.last() else {
         return Before::Nothing;
     };
+    if let Some(pmem) = pmem
+        && pmem.has_stale_frame(ino, &chosen)
+    {
+        return Before::Frames;
+    }
     // First only looked at: some must wait.
     let mut changes: Vec<u64> = Vec::with_capacity(chosen.len());
     for at in &chosen {

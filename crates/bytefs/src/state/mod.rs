@@ -6,6 +6,7 @@ pub(crate) mod blocks;
 pub(crate) mod extents;
 pub(crate) mod node;
 pub(crate) mod pages;
+pub(crate) mod pmem;
 pub(crate) mod space;
 
 use crate::journal::contents::ContentRecords;
@@ -17,6 +18,7 @@ use batch::{Batch, BatchId};
 use blocks::Blocks;
 use node::Node;
 use pages::Clock;
+use pmem::Pmem;
 use rustc_hash::FxHashMap;
 use space::FreeMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -56,6 +58,8 @@ pub(crate) struct State {
     /// Inodes without a name, as their list on the device is.
     pub orphans: Vec<Ino>,
     pub clock: Clock,
+    /// The device's persistent memory, where it is used.
+    pub pmem: Option<Pmem>,
     /// Barriers of the journal: how many were asked, and the last that was answered.
     pub barriers: (u64, u64),
     /// Why nothing more may be changed.

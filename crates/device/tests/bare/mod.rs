@@ -9,6 +9,7 @@ pub fn host(config: &DeviceConfig) -> EngineConfig {
         link: config.device.link(),
         page: config.page(),
         capacity: config.capacity(),
+        pmem: config.device.pmem,
         has_log: true,
         has_battery: true,
         transactions: config.device.transactions,

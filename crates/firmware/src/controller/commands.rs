@@ -20,6 +20,11 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         match request.op {
+            RequestOp::ReadRun { .. } | RequestOp::WriteRun { .. }
+                if self.is_of_window(request) =>
+            {
+                self.on_window(now, request, platform);
+            }
             RequestOp::ReadRun { .. } => self.on_run_read(now, request, platform),
             RequestOp::WriteRun { tx, .. } => self.on_run_write(now, request, tx, platform),
             RequestOp::Trim => self.on_trim(now, request, platform),

@@ -15,6 +15,8 @@ pub(super) struct Constants {
     pub(super) frames_base: Bytes,
     /// The TxLog lies between the two.
     pub(super) tx_log_base: Bytes,
+    /// The window lies behind everything else.
+    pub(super) window_base: Bytes,
     /// Pages only pass through the data cache.
     pub(super) keeps_nothing: bool,
     pub(super) block_write_ack: BlockWriteAck,
@@ -37,6 +39,7 @@ impl Constants {
             all_lines: LineMask::full(config.geometry.unit_size),
             frames_base: ssd.log.size + ssd.log.tx_log,
             tx_log_base: ssd.log.size,
+            window_base: ssd.dram,
             keeps_nothing: ssd.cache.policy == CachePolicy::None,
             block_write_ack: ssd.block_write_ack,
             frames_take_writes: takes_writes(config),

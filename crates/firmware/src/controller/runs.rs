@@ -81,7 +81,7 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
-    fn is_bad_run(&self, request: Request) -> bool {
+    pub(super) fn is_bad_run(&self, request: Request) -> bool {
         let (_, first) = self.split(request.line);
         let count = request.op.line_count(self.constants.page);
         count == 0 || first.get() + count > self.constants.page.line_count()

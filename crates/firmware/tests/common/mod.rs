@@ -57,6 +57,8 @@ pub struct Bench {
     /// Payloads of requests of pages and runs, by request.
     pub host_pages: Vec<Page>,
     log: Vec<Token>,
+    /// The window.
+    pub window: Vec<Token>,
     frames: Vec<Page>,
     buffers: Vec<Page>,
     registers: BTreeMap<u32, Page>,
@@ -99,6 +101,7 @@ impl Bench {
             host: vec![0; requests],
             host_pages: Vec::new(),
             log: Vec::new(),
+            window: vec![0; 128],
             frames: Vec::new(),
             buffers: Vec::new(),
             registers: BTreeMap::new(),
@@ -242,6 +245,7 @@ impl Bench {
             Cell::Log(slot) => self.log[slot.index()],
             Cell::Page(PagePlace::Zero, _) => 0,
             Cell::Page(place, line) => self.page(place)[line.index()],
+            Cell::Window(line) => self.window[line.get() as usize],
         }
     }
 
@@ -299,6 +303,7 @@ impl Platform for Bench {
                 self.log[slot.index()] = token;
             }
             Cell::Page(place, line) => self.page(place)[line.index()] = token,
+            Cell::Window(line) => self.window[line.get() as usize] = token,
         }
     }
 

@@ -44,7 +44,8 @@ impl Verb {
             Command::ReadBlocks => Self::ReadBlocks(at),
             Command::WriteBlocks(when) => Self::WriteBlocks(at, when),
             Command::Trim => Self::Alone(Request::Trim(at, size)),
-            Command::Persist => Self::Alone(Request::Persist),
+            // The protocol knows no window; the device has none then, or what persists more does.
+            Command::Persist | Command::PersistPmem => Self::Alone(Request::Persist),
             Command::Flush => Self::Alone(Request::Flush),
             Command::Drain => Self::Alone(Request::Drain),
             Command::Reserve(tx) => Self::Alone(Request::Reserve(tx, size)),

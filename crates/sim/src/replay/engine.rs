@@ -14,7 +14,7 @@ use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
 use port::{Acknowledge, Command, Conflict, Finished, Ticket};
 use soc::{EngineConfig, LinkConfig, NoBytes, Parts};
-use units::{ByteAddr, Time};
+use units::{ByteAddr, Bytes, Time};
 
 /// Ends and arrivals between two calls of the observer.
 const OBSERVED_STEPS: u64 = 1 << 13;
@@ -68,6 +68,7 @@ impl Engine {
             link: LinkConfig::DIRECT,
             page: config.ftl.mapping_unit,
             capacity: replay.capacity(),
+            pmem: Bytes::ZERO,
             has_battery: true,
             has_log: config.design.write_log,
             transactions: 0,

@@ -19,7 +19,7 @@ impl<B: DataPlane> Engine<B> {
                 self.commands[index as usize].finished = self.link.pushed(now);
                 self.send_alone(now, index, RequestOp::Flush);
             }
-            Command::Persist => {
+            Command::Persist | Command::PersistPmem => {
                 self.commands[index as usize].finished = self.link.pushed(now);
                 self.conclude(now, index);
             }
@@ -392,7 +392,9 @@ impl<B: DataPlane> Engine<B> {
                 port.writes += 1;
                 port.write_time = port.write_time.saturating_add(took);
             }
-            Command::Persist | Command::Flush | Command::Drain => stats.barriers += 1,
+            Command::Persist | Command::PersistPmem | Command::Flush | Command::Drain => {
+                stats.barriers += 1
+            }
             Command::Commit(_) => stats.commits += 1,
             Command::Abort(_) => stats.aborts += 1,
             Command::Reserve(_) => {}

@@ -54,6 +54,8 @@ pub struct EngineConfig {
     pub block: Option<PageSize>,
     /// Bytes of the logical space.
     pub capacity: Bytes,
+    /// Bytes of the window behind it: battery-backed memory for the byte port alone.
+    pub pmem: Bytes,
     /// Stores reach a write log, which survives a power cut.
     pub has_log: bool,
     /// Page buffers survive a power cut.
@@ -385,7 +387,7 @@ impl<B: DataPlane> Engine<B> {
             block_domain: domain(has_battery),
             transactions: has_transactions.then_some(limits),
             costs: self.config.link,
-            pmem: Bytes::ZERO,
+            pmem: self.config.pmem,
         }
     }
 

@@ -120,11 +120,22 @@ impl<B: DataPlane> Engine<B> {
     fn takes(&self, at: Time, command: Command, from: ByteAddr, size: Bytes) -> bool {
         let end = from.get().saturating_add(size.get());
         let is_reservation = || matches!(command, Command::Reserve(_));
-        (end <= self.config.capacity.get() || is_reservation())
+        (end <= self.config.capacity.get()
+            || self.is_in_window(command, from, end)
+            || is_reservation())
             && at <= LAST
             && self.stopped.is_none()
             && ((from.get() | size.get()) & self.rest_of_block == 0 || !command.is_block())
             && self.check_transaction(command, size).is_ok()
+    }
+
+    /// Whether a command of the byte port is of the window, all of it.
+    #[cold]
+    fn is_in_window(&self, command: Command, from: ByteAddr, end: u64) -> bool {
+        let begin = self.config.capacity.get();
+        matches!(command, Command::Read | Command::Write(TxId::NONE))
+            && (begin..=begin + self.config.pmem.get()).contains(&end)
+            && from.get() >= begin
     }
 
     #[inline]

@@ -1,0 +1,317 @@
+//! Syncs by the device's persistent memory, and pages that come there and leave it.
+
+use super::FileSystem;
+use crate::layout::{BLOCK, LINE};
+use crate::state::pmem::{Header, Stores, Window};
+use crate::{Caller, FsError, Ino, MountError, PmemStats, Timestamp};
+use core::ops::Range;
+use dax::{DaxStats, Footprint, Move};
+use port::{Clock, Device};
+use std::collections::BTreeMap;
+use units::{ByteAddr, TxId};
+
+const PAGE: u64 = BLOCK as u64;
+/// Headers of one read.
+const READ: u32 = 1024;
+
+/// What transparent DAX has done, and what it holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DaxReport {
+    /// Decisions and moves.
+    pub ranges: DaxStats,
+    /// The window's part in syncs.
+    pub pmem: PmemStats,
+    /// Frames of the window in use, and all of them.
+    pub frames: (u64, u64),
+    /// Memory of the tracker.
+    pub footprint: Footprint,
+}
+
+impl<D: Device, C: Clock> FileSystem<D, C> {
+    /// What transparent DAX has done; None without it.
+    pub fn dax_report(&self) -> Option<DaxReport> {
+        let state = self.state();
+        let pmem = state.pmem.as_ref()?;
+        Some(DaxReport {
+            ranges: pmem.dax.stats(),
+            pmem: pmem.stats,
+            frames: (pmem.used() as u64, pmem.window.frames.into()),
+            footprint: pmem.dax.footprint(),
+        })
+    }
+
+    /// Makes a file durable by stores to the window, if all that it takes is there; says whether
+    /// it did. Counts what is synced in any case.
+    pub(super) async fn sync_to_pmem(&self, ino: Ino, data_only: bool) -> Result<bool, FsError> {
+        let gate = {
+            let state = self.state();
+            let node = state.nodes.get(&ino).filter(|_| state.pmem.is_some());
+            match node {
+                Some(node) => node.gate.clone(),
+                None => return Ok(false),
+            }
+        };
+        let _passed = gate.pass().await;
+        let lacks_generation = {
+            let mut state = self.state();
+            state.note_synced(ino, self.clock.now());
+            let pmem = state.pmem.as_ref();
+            pmem.is_some_and(|pmem| pmem.lacks_generation(ino))
+        };
+        // Times are metadata, and go with a batch.
+        if !data_only {
+            return Ok(false);
+        }
+        if lacks_generation {
+            let generation = self.run(|tx| Ok(tx.inode(ino)?.generation)).await?;
+            if let Some(pmem) = &mut self.state().pmem {
+                pmem.set_generation(ino, generation);
+            }
+        }
+        self.free_frames(ino).await?;
+        let stores = self.state().stores_of_sync(ino);
+        match stores {
+            None => Ok(false),
+            Some(stores) => {
+                self.store(stores).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Brings frames of a file up to its pages, before these are written back.
+    pub(super) async fn renew_frames(&self, ino: Ino) -> Result<(), FsError> {
+        let stores = self.state().stores_of_frames(ino);
+        self.store(stores.unwrap_or_default()).await
+    }
+
+    /// Contents first: a header that says more than its frame has would show what was there before.
+    async fn store(&self, stores: Stores) -> Result<(), FsError> {
+        self.spend(self.costs.page * stores.pages).await;
+        let parts: Vec<_> = stores
+            .parts
+            .iter()
+            .map(|(at, bytes)| (*at, &bytes[..]))
+            .collect();
+        self.write_window(&parts).await?;
+        let headers: Vec<_> = stores
+            .headers
+            .iter()
+            .map(|(at, line)| (*at, &line[..]))
+            .collect();
+        self.write_window(&headers).await
+    }
+
+    async fn write_window(&self, parts: &[(ByteAddr, &[u8])]) -> Result<(), FsError> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let done = async {
+            self.device.write_vectored(parts, TxId::NONE).await?;
+            self.device.persist_pmem().await
+        };
+        let done: Result<_, port::DeviceError> = done.await;
+        done.map_err(|error| self.fail(&error.to_string()))?;
+        Ok(())
+    }
+
+    /// Says of frames that they are nobody's.
+    async fn give_frames(&self, window: Window, frames: Vec<u32>) -> Result<(), FsError> {
+        let parts: Vec<_> = frames
+            .iter()
+            .map(|frame| (window.header(*frame), &[0; LINE][..]))
+            .collect();
+        self.write_window(&parts).await?;
+        if let Some(pmem) = &mut self.state().pmem {
+            pmem.free.extend(frames);
+        }
+        Ok(())
+    }
+
+    /// Has frames free for the dirty pages of a file, if there can be any.
+    async fn free_frames(&self, ino: Ino) -> Result<(), FsError> {
+        let (window, frames) = {
+            let mut state = self.state();
+            let committed = state.committed;
+            let wanted = state.nodes.get(&ino).map_or(0, |node| node.dirty.len());
+            let Some(pmem) = &mut state.pmem else {
+                return Ok(());
+            };
+            if pmem.free.len() >= wanted {
+                return Ok(());
+            }
+            let (window, mut frames) = (pmem.window, pmem.take_dead(committed));
+            if frames.len() < wanted {
+                frames.extend(state.reclaim_frames(wanted));
+            }
+            (window, frames)
+        };
+        self.give_frames(window, frames).await
+    }
+
+    /// Has pages of a file be on flash alone. The caller has passed the file's gate.
+    pub(super) async fn leave_pmem(&self, ino: Ino, pages: Range<u64>) -> Result<(), FsError> {
+        {
+            let mut state = self.state();
+            let Some(pmem) = &mut state.pmem else {
+                return Ok(());
+            };
+            // What comes next changes pages of the file, and is no write.
+            pmem.begin_write_back(ino);
+            if !pmem.has_frames(ino, pages.clone()) {
+                return Ok(());
+            }
+        }
+        self.write_back_within(ino).await?;
+        self.commit().await?;
+        self.flush_blocks().await?;
+        let (window, frames) = {
+            let mut state = self.state();
+            let Some(pmem) = &mut state.pmem else {
+                return Ok(());
+            };
+            (pmem.window, pmem.take_frames(ino, pages))
+        };
+        self.give_frames(window, frames).await
+    }
+
+    /// All frames are nobody's: their pages are durable on flash.
+    pub(super) async fn leave_pmem_for_good(&self) -> Result<(), FsError> {
+        let (window, frames) = {
+            let mut state = self.state();
+            let Some(pmem) = &mut state.pmem else {
+                return Ok(());
+            };
+            (pmem.window, pmem.take_all())
+        };
+        self.give_frames(window, frames).await
+    }
+
+    /// Moves the ranges that the policy wants moved.
+    pub(super) async fn move_ranges(&self) -> Result<(), FsError> {
+        loop {
+            let (job, ino) = {
+                let mut state = self.state();
+                let Some(pmem) = &mut state.pmem else {
+                    return Ok(());
+                };
+                let Some(job) = pmem.dax.next_job(self.clock.now()) else {
+                    return Ok(());
+                };
+                let ino = pmem.name(job.file);
+                (job, ino)
+            };
+            let is_done = match (job.to, ino) {
+                (_, None) => false,
+                // Pages come to the window when they are synced.
+                (Move::Upgrade, Some(ino)) => {
+                    self.free_frames(ino).await?;
+                    let state = self.state();
+                    state
+                        .pmem
+                        .as_ref()
+                        .is_some_and(|pmem| !pmem.free.is_empty())
+                }
+                (Move::Downgrade, Some(ino)) => {
+                    let gate = self.state().nodes.get(&ino).map(|node| node.gate.clone());
+                    let _passed = match gate {
+                        Some(gate) => Some(gate.pass().await),
+                        None => None,
+                    };
+                    self.leave_pmem(ino, job.pages.clone()).await.is_ok()
+                }
+            };
+            if let Some(pmem) = &mut self.state().pmem {
+                pmem.dax.finish(job, is_done, self.clock.now());
+            }
+        }
+    }
+
+    /// Brings to their files the pages that a power cut has left in the window, and says of all
+    /// frames that they are nobody's.
+    pub(super) async fn replay_window(&self) -> Result<(), MountError> {
+        let Some(window) = Window::of(&self.shape) else {
+            return Ok(());
+        };
+        let seed = self.state().hash_seed;
+        let mut found: BTreeMap<(Ino, u64), (Header, u32)> = BTreeMap::new();
+        let mut frames = Vec::new();
+        for first in (0..window.frames).step_by(READ as usize) {
+            let count = READ.min(window.frames - first);
+            let mut lines = vec![0; count as usize * LINE];
+            self.device.read(window.header(first), &mut lines).await?;
+            for (frame, line) in (first..).zip(lines.chunks_exact(LINE)) {
+                let Some(header) = Header::decode(line, seed) else {
+                    continue;
+                };
+                frames.push(frame);
+                let place = found.entry((header.ino, header.page));
+                let newest = place.or_insert((header, frame));
+                if newest.0.number < header.number {
+                    *newest = (header, frame);
+                }
+            }
+        }
+        if frames.is_empty() {
+            return Ok(());
+        }
+        let failed = |error: FsError| match error {
+            FsError::Io(what) => MountError::Device(what),
+            other => MountError::Device(format!(
+                "what was synced to persistent memory cannot be written to its files: {other}"
+            )),
+        };
+        let mut recovered = 0;
+        for (header, frame) in found.into_values() {
+            recovered += u64::from(
+                self.replay_frame(&window, &header, frame)
+                    .await
+                    .map_err(failed)?,
+            );
+        }
+        self.sync().await.map_err(failed)?;
+        let parts: Vec<_> = frames
+            .iter()
+            .map(|frame| (window.header(*frame), &[0; LINE][..]))
+            .collect();
+        self.write_window(&parts).await.map_err(failed)?;
+        if let Some(pmem) = &mut self.state().pmem {
+            pmem.stats.recovered = recovered;
+        }
+        Ok(())
+    }
+
+    /// Writes a frame to its file, if that is there still; says whether it is.
+    async fn replay_frame(
+        &self,
+        window: &Window,
+        header: &Header,
+        frame: u32,
+    ) -> Result<bool, FsError> {
+        let inode = match self.run(|tx| tx.inode(header.ino)).await {
+            Ok(inode) => inode,
+            Err(FsError::Stale) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let is_same = inode.generation == header.generation;
+        if !is_same || inode.mode.kind != crate::FileKind::Regular {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; BLOCK];
+        self.device.read(window.frame(frame), &mut bytes).await?;
+        bytes.truncate(header.len as usize);
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let caller = Caller {
+            uid: 0,
+            gid: 0,
+            core: 0,
+            now: Timestamp(header.written as i64),
+        };
+        self.need_regular(header.ino).await?;
+        self.write_to_cache(&caller, header.ino, header.page * PAGE, &bytes)
+            .await?;
+        Ok(true)
+    }
+}

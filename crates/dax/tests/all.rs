@@ -1,0 +1,4 @@
+//! Tests of the whole against plain models.
+
+mod life;
+mod tracker;
