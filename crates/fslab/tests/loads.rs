@@ -196,10 +196,11 @@ fn metadata_that_are_free_are_a_bound_and_all_there() {
         let unwritten = of(&["fs.metadata=unwritten"]);
         let free = of(&["fs.metadata=host"]);
         assert_eq!((unwritten.0, free.0), (operations, operations), "{name}");
-        assert!(unwritten.1 < slow, "{name}");
+        // But for chance: writes at other times put blocks elsewhere.
+        assert!(unwritten.1 < slow + slow / 20, "{name}");
         assert!(written > 0 && unwritten.2 + free.2 == 0, "{name}");
         if name == "delete" {
-            assert!(unwritten.3 > 0 && free.1 < unwritten.1);
+            assert!(unwritten.3 > 0 && free.1 < unwritten.1 && unwritten.1 < slow);
         }
     }
     let mut blocks = setup("mkdir", Personality::Ext4Like);

@@ -159,7 +159,8 @@ impl HostConfig {
                 problems.push(format!("{key} is {value}; it must be from 1 to {most}."));
             }
         }
-        let most = self.plb.min(64);
+        // Of none is said above that there must be some.
+        let most = self.plb.clamp(1, 64);
         if !(1..=most).contains(&self.migration_batch) {
             let batch = self.migration_batch;
             problems.push(format!(
