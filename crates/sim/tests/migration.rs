@@ -212,7 +212,7 @@ fn pages_of_a_batch_share_their_shootdown() {
     // What a shootdown costs more, cores lose for each of them.
     let lost = |batch: &str| {
         let time = |cost: &str| {
-            let settings = [&hot[..], &[batch, cost]].concat();
+            let settings = [COLD, &hot[..], &[batch, cost]].concat();
             crate::common::time(&run(&trace, "demo", "skybyte-p", &settings))
         };
         time("host.shootdown_cost=1ms").saturating_sub(time("host.shootdown_cost=0ns"))

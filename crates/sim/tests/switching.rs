@@ -257,12 +257,14 @@ fn retired_stores_that_own_their_lines_leave_the_mshrs_to_loads() {
         on_one_core(&trace, "skybyte-w", &settings)
     };
     let (waiting, granted) = (with("cpu.store_grants=0"), with("cpu.store_grants=64"));
-    assert!(2 * time(&granted) < time(&waiting));
+    // Half as many misses have the two MSHRs; the first and the last ones meet nobody.
+    assert!(3 * time(&granted) < 2 * time(&waiting));
+    // But for the last stores, which may be on their way when the program ends.
     for statistic in ["flash/read_pages", "requests/ssd_misses"] {
-        assert_eq!(
-            stat(&granted, statistic),
-            stat(&waiting, statistic),
-            "{statistic}"
+        let (most, waited) = (stat(&granted, statistic), stat(&waiting, statistic));
+        assert!(
+            most.abs_diff(waited) <= 4,
+            "{statistic}: {most} and {waited}"
         );
     }
     let few = with("cpu.store_grants=1");
