@@ -58,6 +58,8 @@ pub(super) enum Reply {
     Later,
     /// The host takes its leave: what was acknowledged is to be flushed.
     Shutdown,
+    /// The controller is reset: these, which waited for events, wait no more.
+    Reset(Vec<CommandId>),
 }
 
 /// What a controller answers from.
@@ -181,7 +183,7 @@ impl Controller {
             self.is_ready = false;
             self.has_failed = false;
             self.shutdown = Shutdown::No;
-            self.events.clear();
+            return Ok(Reply::Reset(core::mem::take(&mut self.events)));
         }
         if field(self.configuration, 14, 2) != 0 && self.shutdown == Shutdown::No {
             self.shutdown = Shutdown::UnderWay;

@@ -500,6 +500,12 @@ impl Hosts {
             }
             // News may wait for it.
             Reply::Later => self.has_news = true,
+            Reply::Reset(waiting) => {
+                for command in waiting {
+                    self.finish(number, command, Err(Status::STOPPING));
+                }
+                self.finish(number, entry.command(), Ok(0));
+            }
             Reply::Shutdown => {
                 self.finish(number, entry.command(), Ok(0));
                 let Some(connection) = self.connection(number) else {

@@ -35,7 +35,7 @@ impl Status {
     pub const FIELD: Self = generic(0x02);
     /// The device has stopped.
     pub const INTERNAL: Self = generic(0x06);
-    /// The server stops. Another controller may do it.
+    /// The server stops, or the controller is reset. Another one may do it.
     pub const STOPPING: Self = Self(0x08);
     /// No such namespace.
     pub const NAMESPACE: Self = generic(0x0b);

@@ -101,6 +101,31 @@ fn a_host_that_is_silent_for_longer_than_it_said_has_gone() {
 }
 
 #[test]
+fn a_controller_that_is_reset_keeps_no_request_for_events() {
+    let serving = Serving::new(Pace::default());
+    let mut client = serving.client();
+    let events: Vec<_> = (0..4)
+        .map(|_| client.admin.send(Command::new(0x0c).of(0), Vec::new()))
+        .collect();
+    // One more than are kept, then CC: off and on.
+    let more = client.admin.ask(Command::new(0x0c).of(0), Vec::new());
+    assert_eq!(status(more), Status(0x4105));
+    let configure = |value| Command::new(0x7f).of(0).with(11, 0x14).with(12, value);
+    let off = client.admin.send(configure(0), Vec::new());
+    for expected in events {
+        let found = client.admin.receive().expect("an answer").completion;
+        assert_eq!((found.command, found.status), (expected, Status(8)));
+    }
+    let found = client.admin.receive().expect("an answer").completion;
+    assert_eq!((found.command, found.status), (off, Status::SUCCESS));
+    assert_eq!(status(client.read(0, 1)), Status(0x400c));
+    let on = configure(0x0046_0001);
+    client.admin.ask(on, Vec::new()).expect("on again");
+    client.read(0, 1).expect("read");
+    serving.end();
+}
+
+#[test]
 fn a_controller_ends_with_its_admin_queue_and_not_with_another() {
     let serving = Serving::new(Pace::default());
     let mut client = serving.client();
