@@ -6,8 +6,8 @@ use bytefs::fuse::{
     Account, Below, Ended, MountPoint, Mounted, Places, Served, Teller, Terms, Trust, WallClock,
 };
 use bytefs::{
-    CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Personality,
-    Timestamp,
+    CheckReport, DaxReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions,
+    Personality, Timestamp,
 };
 use device::{Image, Pace, RealDevice};
 use fslab::recording::Recorder;
@@ -212,6 +212,9 @@ impl Wanted {
         if let Some(mode) = told["data"].as_str() {
             options.data = mode.parse().map_err(|error| format!("-o {error}"))?;
         }
+        if told["dax"].is_object() {
+            options.dax = Some(dax_settings(&told["dax"]));
+        }
         Ok(Self {
             is_paced,
             is_recorded: told["record"].is_string(),
@@ -228,6 +231,47 @@ impl Wanted {
             options,
         })
     }
+}
+
+/// How ranges are judged: the defaults but for the numbers that are told.
+fn dax_settings(told: &Value) -> dax::Settings {
+    let mut settings = dax::Settings::default();
+    for (name, number) in [
+        ("upgrade", &mut settings.policy.upgrade_above),
+        ("downgrade", &mut settings.policy.downgrade_below),
+        ("after", &mut settings.policy.after_writes),
+        ("order", &mut settings.order),
+    ] {
+        let told = told[name]
+            .as_u64()
+            .and_then(|told| u32::try_from(told).ok());
+        *number = told.unwrap_or(*number);
+    }
+    settings
+}
+
+/// What transparent DAX has done, name by name; nothing where it is off.
+fn dax_counted(report: Option<DaxReport>) -> Value {
+    let Some(report) = report else {
+        return Value::Null;
+    };
+    let (ranges, pmem, footprint) = (report.ranges, report.pmem, report.footprint);
+    json!({
+        "tracked_ranges": footprint.ranges,
+        "tracker_bytes": footprint.held + footprint.index + footprint.decaying.1,
+        "wanted_upgrades": ranges.wanted_upgrades,
+        "wanted_downgrades": ranges.wanted_downgrades,
+        "upgrades": ranges.upgrades,
+        "downgrades": ranges.downgrades,
+        "failures": ranges.failures,
+        "withdrawn": ranges.withdrawn,
+        "light_syncs": pmem.light_syncs,
+        "syncs_without_room": pmem.without_room,
+        "stored_lines": pmem.lines,
+        "recovered_pages": pmem.recovered,
+        "frames_in_use": report.frames.0,
+        "frames": report.frames.1,
+    })
 }
 
 /// Mounts the file system of an image at a directory until Python is interrupted or somebody
@@ -402,6 +446,7 @@ impl Teller<Shared> for Telling {
                 "free_inodes": usage.free_inodes,
             },
             "file_system": counted(&files.stats()),
+            "dax": dax_counted(files.dax_report()),
             "device": device,
         });
         format!("{text:#}\n")

@@ -8,12 +8,83 @@ use bytefs::{
 use dax::{Ratio, Settings};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
-use std::cell::RefCell;
+use port::{Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape};
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
 use std::rc::Rc;
-use units::{Picos, Stream};
+use std::task::{Context, Poll};
+use units::{ByteAddr, Picos, Stream, TxId};
 use vtime::{Machine, VirtualClock, VirtualDevice};
 
-type Drive = VirtualDevice<DeviceEngine>;
+/// A device that does so many requests, and of the next ones nothing: as if the power had gone.
+#[derive(Clone)]
+struct Drive {
+    inner: VirtualDevice<DeviceEngine>,
+    left: Rc<Cell<u64>>,
+}
+
+struct Pending<'a> {
+    inner: <VirtualDevice<DeviceEngine> as Device>::Pending<'a>,
+    left: &'a Cell<u64>,
+    is_asked: bool,
+}
+
+impl Future for Pending<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        if !self.is_asked {
+            let Some(left) = self.left.get().checked_sub(1) else {
+                return Poll::Pending;
+            };
+            self.left.set(left);
+            self.is_asked = true;
+        }
+        Pin::new(&mut self.inner).poll(context)
+    }
+}
+
+impl Device for Drive {
+    type Pending<'a> = Pending<'a>;
+
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+    fn request<'a>(
+        &'a self,
+        command: Command,
+        at: ByteAddr,
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Pending<'a> {
+        Pending {
+            inner: self.inner.request(command, at, payload, conflict),
+            left: &self.left,
+            is_asked: false,
+        }
+    }
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.inner.open(may_split)
+    }
+    fn poll_open(
+        &self,
+        may_split: bool,
+        asked: &mut Option<Opening>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<TxId, DeviceError>> {
+        self.inner.poll_open(may_split, asked, context)
+    }
+    fn give_up_open(&self, asked: Opening) {
+        self.inner.give_up_open(asked);
+    }
+    fn abandon(&self, tx: TxId) {
+        self.inner.abandon(tx);
+    }
+    fn stats(&self) -> DeviceStats {
+        self.inner.stats()
+    }
+}
+
 type Clock = VirtualClock<DeviceEngine>;
 type Fs = FileSystem<Drive, Clock>;
 
@@ -35,6 +106,10 @@ const DIRECT: WriteOptions = WriteOptions {
 
 /// A small drive: `consumer-tlc` for the Ext4-like, `bytefs` for ByteFS.
 fn engine(personality: Personality, pmem: &str) -> DeviceEngine {
+    engine_with(personality, pmem, &[])
+}
+
+fn engine_with(personality: Personality, pmem: &str, sets: &[&str]) -> DeviceEngine {
     let preset = match personality.needs_transactions() {
         true => "bytefs",
         false => "consumer-tlc",
@@ -56,27 +131,42 @@ fn engine(personality: Personality, pmem: &str) -> DeviceEngine {
     let layers: Vec<Layer> = small
         .iter()
         .chain(log)
+        .chain(sets)
         .map(|set| Layer::assignment(set).expect("an assignment"))
         .collect();
     let config = DeviceConfig::of_preset(preset, &layers).expect("a good device");
     DeviceEngine::in_memory(&config, Pace::None).expect("memory for a small device")
 }
 
-fn run<T: 'static>(
+/// Runs something on a device that does so many requests; gives what it has ended with, unless it
+/// was cut off.
+fn run_for<T: 'static>(
+    requests: u64,
     engine: DeviceEngine,
     test: impl AsyncFnOnce(Drive, Clock) -> T + 'static,
-) -> (Machine<DeviceEngine>, T) {
+) -> (Machine<DeviceEngine>, Option<T>) {
     let mut machine = Machine::new(engine, 2);
-    let (device, clock) = (machine.device(), machine.clock());
+    let (inner, clock) = (machine.device(), machine.clock());
+    let left = Rc::new(Cell::new(requests));
+    let device = Drive { inner, left };
     let result = Rc::new(RefCell::new(None));
     let place = Rc::clone(&result);
     machine.spawn("test", async move {
         let done = test(device, clock).await;
         place.replace(Some(done));
     });
-    machine.run().expect("it goes on");
-    let done = result.take().expect("it has ended");
+    let ended = machine.run();
+    let done = result.take();
+    assert_eq!(ended.is_ok(), done.is_some(), "{ended:?}");
     (machine, done)
+}
+
+fn run<T: 'static>(
+    engine: DeviceEngine,
+    test: impl AsyncFnOnce(Drive, Clock) -> T + 'static,
+) -> (Machine<DeviceEngine>, T) {
+    let (machine, done) = run_for(u64::MAX, engine, test);
+    (machine, done.expect("it goes on"))
 }
 
 async fn formatted(device: &Drive, clock: &Clock, options: MountOptions, of: Personality) -> Fs {
@@ -122,24 +212,27 @@ async fn append(fs: &Fs, ino: Ino, at: u64, bytes: &[u8]) {
     assert_eq!(written, Ok(bytes.len()));
 }
 
-/// Appends of 200 bytes, each with an fdatasync: what all of them took, flushes of the last ones,
+/// Appends of 200 bytes, each with an fdatasync: what one of the last ones takes, flushes of them,
 /// and what was done.
-fn stream(of: Personality, dax: Option<Settings>) -> (Picos, u64, Option<DaxReport>) {
-    let (_, done) = run(engine(of, "2MiB"), async move |device, clock| {
+fn stream_on(
+    of: Personality,
+    sets: &[&str],
+    dax: Option<Settings>,
+) -> (Picos, u64, Option<DaxReport>) {
+    let (_, done) = run(engine_with(of, "2MiB", sets), async move |device, clock| {
         let fs = formatted(&device, &clock, with(dax), of).await;
         let ino = create(&fs, b"log").await;
         fs.sync().await.expect("a sync");
-        let begun = port::Clock::now(&clock);
-        let mut flushes = 0;
-        for nth in 0..400 {
+        let mut begun = (port::Clock::now(&clock), 0);
+        for nth in 0..420 {
             if nth == 20 {
-                flushes = fs.stats().flushes;
+                begun = (port::Clock::now(&clock), fs.stats().flushes);
             }
             append(&fs, ino, nth * 200, &[nth as u8; 200]).await;
             fs.fsync(ino, true).await.expect("a sync");
         }
-        let took = port::Clock::now(&clock) - begun;
-        let flushes = fs.stats().flushes - flushes;
+        let took = (port::Clock::now(&clock) - begun.0) / 400;
+        let flushes = fs.stats().flushes - begun.1;
         let report = fs.dax_report();
         fs.unmount().await.expect("an unmount");
         (took, flushes, report)
@@ -147,19 +240,42 @@ fn stream(of: Personality, dax: Option<Settings>) -> (Picos, u64, Option<DaxRepo
     done
 }
 
+fn stream(of: Personality, dax: Option<Settings>) -> (Picos, u64, Option<DaxReport>) {
+    stream_on(of, &[], dax)
+}
+
 #[test]
 fn an_append_stream_asks_for_no_flush_once_its_range_is_upgraded() {
     let (without, flushes, report) = stream(Personality::Ext4Like, None);
     assert_eq!(report, None);
-    assert!(flushes >= 380, "{flushes}");
+    assert!(flushes >= 400, "{flushes}");
     let (with, flushes, report) = stream(Personality::Ext4Like, Some(Settings::default()));
     let report = report.expect("it is on");
     assert_eq!(flushes, 0);
     assert_eq!(report.ranges.upgrades, 1);
-    assert!(report.pmem.light_syncs >= 390, "{report:?}");
+    assert!(report.pmem.light_syncs >= 410, "{report:?}");
     assert!(with.scale(20, 1) < without, "{with} beside {without}");
     let (.., report) = stream(Personality::ByteFs, Some(Settings::default()));
-    assert!(report.expect("it is on").pmem.light_syncs >= 390);
+    assert!(report.expect("it is on").pmem.light_syncs >= 410);
+}
+
+/// What a sync of 200 appended bytes takes with drives of different flush costs:
+/// `cargo test -p entresol-bytefs --test all dax::a_light -- --nocapture` prints it.
+#[test]
+fn a_light_sync_takes_what_it_takes_whatever_a_flush_costs() {
+    let mut light = Vec::new();
+    for cost in ["100us", "1ms", "3500us"] {
+        let each = [None, Some(Settings::default())].map(|dax| {
+            let flush = format!("ssd.flush_cost={cost}");
+            let (took, ..) = stream_on(Personality::Ext4Like, &[&flush], dax);
+            took
+        });
+        println!("flush {cost}: {} a sync, light {}", each[0], each[1]);
+        light.push(each[1]);
+        let flush: Picos = cost.parse().expect("a span");
+        assert!(each[0] > flush && each[1] < Picos::from_micros(20));
+    }
+    assert!(light.iter().all(|took| *took == light[0]), "{light:?}");
 }
 
 #[test]
@@ -199,6 +315,8 @@ struct Model {
     /// Since the last sync: smallest and largest size, and what was written where.
     sizes: (usize, usize),
     been: Vec<(usize, Vec<u8>)>,
+    /// It is being removed and made anew.
+    is_replaced: bool,
 }
 
 impl Model {
@@ -246,10 +364,14 @@ impl Model {
     }
 }
 
-/// Does something many times; gives what the files may be.
-async fn live(fs: &Fs, stream: &mut Stream, clock: &Clock, models: &mut [Model; FILES]) {
+type Models = RefCell<[Model; FILES]>;
+
+/// Does something many times. What the files may be is known whenever it is cut off: what is asked
+/// for is noted before, and what is answered for behind.
+async fn live(fs: &Fs, stream: &mut Stream, clock: &Clock, models: &Models) {
+    let sync_all = || models.borrow_mut().iter_mut().for_each(Model::sync);
     let mut inos = Vec::new();
-    for (nth, model) in models.iter_mut().enumerate() {
+    for nth in 0..FILES {
         let name = [b'a' + nth as u8];
         let ino = match fs.lookup(Ino::ROOT, &name).await {
             Ok(attr) => {
@@ -259,63 +381,64 @@ async fn live(fs: &Fs, stream: &mut Stream, clock: &Clock, models: &mut [Model; 
             Err(_) => create(fs, &name).await,
         };
         inos.push(ino);
-        model.sync();
     }
     fs.sync().await.expect("a sync");
+    sync_all();
     let steps = 20 + stream.below(100);
     for step in 0..steps {
         let nth = stream.below(FILES as u64) as usize;
-        let (ino, model) = (inos[nth], &mut models[nth]);
+        let ino = inos[nth];
+        let length = models.borrow()[nth].now.len();
         let byte = 1 + stream.below(255) as u8;
         let size = 1 + stream.below(600) as usize;
         match stream.below(32) {
             0..14 => {
                 let at = match stream.below(3) {
-                    0 => stream.below(model.now.len() as u64 + 1) as usize,
-                    _ => model.now.len(),
+                    0 => stream.below(length as u64 + 1) as usize,
+                    _ => length,
                 };
                 let at = at.min(MOST - 20_000);
+                models.borrow_mut()[nth].put(at, &vec![byte; size]);
                 append(fs, ino, at as u64, &vec![byte; size]).await;
-                model.put(at, &vec![byte; size]);
                 if stream.below(4) > 0 {
                     fs.fsync(ino, true).await.expect("a sync");
-                    model.sync();
+                    models.borrow_mut()[nth].sync();
                 }
             }
             14..20 => {
                 fs.fsync(ino, stream.below(4) > 0).await.expect("a sync");
-                model.sync();
+                models.borrow_mut()[nth].sync();
             }
             20 => {
-                let size = stream.below(model.now.len() as u64 + 3000) as usize;
+                let size = stream.below(length as u64 + 3000) as usize;
                 let size = size.min(MOST - 20_000);
+                models.borrow_mut()[nth].resize(size);
                 let set = SetAttr {
                     size: Some(size as u64),
                     ..SetAttr::default()
                 };
                 fs.setattr(&CALLER, ino, set).await.expect("a size");
-                model.resize(size);
             }
             21 => {
                 let at = stream.below(30_000);
                 let size = 1 + stream.below(9000);
+                let end = (at + size).min(length as u64);
+                if at < end {
+                    models.borrow_mut()[nth].put(at as usize, &vec![0; (end - at) as usize]);
+                }
                 let hole = fs.fallocate(&CALLER, ino, Allocate::PunchHole, at, size);
                 hole.await.expect("a hole");
-                let end = (at + size).min(model.now.len() as u64);
-                if at < end {
-                    model.put(at as usize, &vec![0; (end - at) as usize]);
-                }
             }
             22 => {
                 let at = stream.below(6) as usize * 4096;
                 let bytes = vec![byte; 4096];
+                models.borrow_mut()[nth].put(at, &bytes);
                 let written = fs.write(&CALLER, ino, at as u64, &bytes, DIRECT).await;
                 assert_eq!(written, Ok(4096));
-                model.put(at, &bytes);
             }
             23 => {
                 fs.sync().await.expect("a sync");
-                models.iter_mut().for_each(Model::sync);
+                sync_all();
             }
             24..28 => {
                 let old = Timestamp(i64::MAX);
@@ -323,14 +446,16 @@ async fn live(fs: &Fs, stream: &mut Stream, clock: &Clock, models: &mut [Model; 
             }
             28 => {
                 let name = [b'a' + nth as u8];
+                models.borrow_mut()[nth].is_replaced = true;
                 fs.unlink(&CALLER, Ino::ROOT, &name)
                     .await
                     .expect("it had a name");
                 fs.release(ino).await.expect("it was open");
                 inos[nth] = create(fs, &name).await;
-                models[nth].now.clear();
+                models.borrow_mut()[nth].now.clear();
                 fs.sync().await.expect("a sync");
-                models.iter_mut().for_each(Model::sync);
+                models.borrow_mut()[nth].is_replaced = false;
+                sync_all();
             }
             _ => {
                 let later = port::Clock::now(clock) + Picos::from_micros(stream.below(3_000_000));
@@ -339,77 +464,106 @@ async fn live(fs: &Fs, stream: &mut Stream, clock: &Clock, models: &mut [Model; 
         }
         let seen = fs.read(inos[nth], 0, MOST, false).await.expect("a read");
         assert!(
-            seen == models[nth].now,
+            seen == models.borrow()[nth].now,
             "step {step}: what is read is what was written"
         );
     }
 }
 
-async fn look(fs: &Fs, models: &[Model; FILES], what: &str) {
-    for (nth, model) in models.iter().enumerate() {
+async fn look(fs: &Fs, models: &Models, what: &str) {
+    for nth in 0..FILES {
         let name = [b'a' + nth as u8];
-        let attr = fs.lookup(Ino::ROOT, &name).await.expect("it was synced");
+        let found = fs.lookup(Ino::ROOT, &name).await;
+        if models.borrow()[nth].is_replaced {
+            // The old one, none, or the new one, which is empty.
+            continue;
+        }
+        let attr = found.expect("it was synced");
         let seen = fs.read(attr.ino, 0, MOST, false).await.expect("a read");
-        model.check(&seen, &format!("{what}, file {nth}"));
+        models.borrow()[nth].check(&seen, &format!("{what}, file {nth}"));
+    }
+    for nth in 0..FILES {
+        let name = [b'a' + nth as u8];
+        let seen = match fs.lookup(Ino::ROOT, &name).await {
+            Ok(attr) => fs.read(attr.ino, 0, MOST, false).await.expect("a read"),
+            Err(_) => Vec::new(),
+        };
+        let mut models = models.borrow_mut();
+        models[nth].is_replaced = false;
+        models[nth].now = seen;
     }
 }
 
-/// What one life of the file system leaves, by a seed.
+/// What one life of the file system leaves.
 struct Life {
-    models: [Model; FILES],
+    models: Rc<Models>,
     report: Option<DaxReport>,
     machine: Machine<DeviceEngine>,
+    /// It ended by itself.
+    has_ended: bool,
 }
 
-fn first_life(seed: u64, of: Personality) -> Life {
+/// Makes a file system and lives on it until it ends, or the power goes behind so many requests.
+fn first_life(seed: u64, of: Personality, requests: u64) -> Life {
     // Some windows have too few frames.
     let pmem = ["16KiB", "64KiB", "256KiB"][seed as usize % 3];
-    let (machine, (models, report)) = run(engine(of, pmem), async move |device, clock| {
+    let models: Rc<Models> = Rc::default();
+    let shared = Rc::clone(&models);
+    let (machine, report) = run_for(requests, engine(of, pmem), async move |device, clock| {
         let mut stream = Stream::new(seed, "dax");
         let fs = formatted(&device, &clock, with(Some(eager())), of).await;
-        let mut models: [Model; FILES] = Default::default();
-        live(&fs, &mut stream, &clock, &mut models).await;
-        (models, fs.dax_report())
+        live(&fs, &mut stream, &clock, &shared).await;
+        fs.dax_report()
     });
     Life {
         models,
-        report,
+        has_ended: report.is_some(),
+        report: report.flatten(),
         machine,
     }
 }
 
 /// Looks at what a power cut has left, and lives on.
-fn next_life(seed: u64, before: Life, dax: Option<Settings>) -> Life {
+fn next_life(seed: u64, before: Life, dax: Option<Settings>, requests: u64) -> Life {
     let left = before.machine.engine().power_cycled().expect("it recovers");
     let models = before.models;
-    let (machine, (models, report)) = run(left, async move |device, clock| {
+    let shared = Rc::clone(&models);
+    let (machine, report) = run_for(requests, left, async move |device, clock| {
         let mut stream = Stream::new(seed, "dax again");
         let fs = Fs::mount(device, clock.clone(), with(dax)).await;
         let fs = fs.expect("it is mounted");
-        look(&fs, &models, &format!("seed {seed}")).await;
-        let mut models = models;
-        for (nth, model) in models.iter_mut().enumerate() {
-            let name = [b'a' + nth as u8];
-            let attr = fs.lookup(Ino::ROOT, &name).await.expect("it is there");
-            model.now = fs.read(attr.ino, 0, MOST, false).await.expect("a read");
-        }
-        live(&fs, &mut stream, &clock, &mut models).await;
-        (models, fs.dax_report())
+        look(&fs, &shared, &format!("seed {seed}")).await;
+        live(&fs, &mut stream, &clock, &shared).await;
+        fs.dax_report()
     });
     Life {
         models,
-        report,
+        has_ended: report.is_some(),
+        report: report.flatten(),
         machine,
     }
+}
+
+/// The last power cut: fsck finds nothing, and the files are what they may be.
+fn last_look(seed: u64, life: Life) {
+    let left = life.machine.engine().power_cycled().expect("it recovers");
+    let models = life.models;
+    run(left, async move |device, clock| {
+        let report = check(&device, false).await.expect("it can be read");
+        assert!(report.problems.is_empty(), "seed {seed}: {report:?}");
+        let fs = Fs::mount(device, clock, with(None)).await;
+        let fs = fs.expect("it is mounted");
+        look(&fs, &models, &format!("seed {seed}, fsck")).await;
+    });
 }
 
 /// The power goes behind an operation; what was synced is there, whatever moved meanwhile.
 #[test]
 fn what_was_synced_is_there_after_a_power_cut_wherever_it_was() {
     let mut sums = [0; 5];
-    for seed in 0..16 {
+    for seed in 0..SEEDS {
         let of = [Personality::Ext4Like, Personality::ByteFs][seed as usize % 2];
-        let mut life = first_life(seed, of);
+        let mut life = first_life(seed, of, u64::MAX);
         // With and without persistent memory in use.
         for dax in [Some(eager()), (seed % 4 < 2).then(eager)] {
             if let Some(report) = life.report {
@@ -419,26 +573,45 @@ fn what_was_synced_is_there_after_a_power_cut_wherever_it_was() {
                 sums[3] += report.pmem.without_room;
                 sums[4] += report.pmem.recovered;
             }
-            life = next_life(seed, life, dax);
+            life = next_life(seed, life, dax, u64::MAX);
         }
-        let left = life.machine.engine().power_cycled().expect("it recovers");
-        let models = life.models;
-        run(left, async move |device, clock| {
-            let report = check(&device, false).await.expect("it can be read");
-            assert!(report.problems.is_empty(), "seed {seed}: {report:?}");
-            let fs = Fs::mount(device, clock, with(None)).await;
-            look(
-                &fs.expect("it is mounted"),
-                &models,
-                &format!("seed {seed}, fsck"),
-            )
-            .await;
-        });
+        last_look(seed, life);
     }
     let [light, upgrades, downgrades, without_room, recovered] = sums;
     assert!(
         light > 200 && upgrades > 50 && downgrades > 5 && without_room > 5 && recovered > 20,
         "{light} light syncs, {upgrades} upgrades, {downgrades} downgrades, {without_room} without \
          room, {recovered} pages recovered"
+    );
+}
+
+const SEEDS: u64 = 16;
+
+/// The power goes between any two requests, in the middle of syncs, moves and recoveries.
+#[test]
+fn what_was_synced_is_there_wherever_in_an_operation_the_power_goes() {
+    let mut cut_off = [0; 2];
+    for seed in 0..2 * SEEDS {
+        let of = [Personality::Ext4Like, Personality::ByteFs][seed as usize % 2];
+        let mut stream = Stream::new(seed, "cuts");
+        let life = first_life(seed, of, 60 + stream.below(600));
+        // Nothing was promised of a file system that is not made yet.
+        if life
+            .models
+            .borrow()
+            .iter()
+            .all(|model| model.synced.is_empty())
+        {
+            continue;
+        }
+        cut_off[0] += u64::from(!life.has_ended);
+        // Some recoveries are cut off too.
+        let life = next_life(seed, life, Some(eager()), 5 + stream.below(300));
+        cut_off[1] += u64::from(!life.has_ended);
+        last_look(seed, life);
+    }
+    assert!(
+        cut_off.iter().all(|count| *count > SEEDS / 4),
+        "{cut_off:?}"
     );
 }

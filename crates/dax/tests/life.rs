@@ -343,7 +343,7 @@ fn a_range_that_is_cut_off_while_it_moves_is_not_moved_again_before_that_has_end
     let mut dax = Dax::new(&settings()).expect("good settings");
     let file = dax.open();
     let now = Time::from_picos(0);
-    let mut sync = |dax: &mut Dax| {
+    let sync = |dax: &mut Dax| {
         for _ in 0..6 {
             dax.wrote(file, 0, 1, now);
             dax.wrote_back(file, 0, 1, now);

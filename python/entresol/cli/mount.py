@@ -27,6 +27,11 @@ OF_ROOT = ("dev", "suid")
 DATA = "data="
 DATA_MODES = ("ordered", "journal")
 """What survives as a whole: lines and pages, or each write."""
+DAX = "dax="
+DAX_MODES = ("off", "auto")
+"""Whether ranges of files that are synced often go to the device's persistent memory."""
+DAX_NUMBERS = ("dax_upgrade=", "dax_downgrade=", "dax_after=", "dax_order=")
+"""The thesis's U, D, F and G; the core says what they may be."""
 END_SECONDS = 600
 """Within which a server has written everything, or something is wrong with it."""
 
@@ -71,9 +76,10 @@ def mount_command(
         list[str] | None,
         typer.Option(
             "-o",
-            metavar="allow_other,writeback,ro,dev,suid,data=journal",
+            metavar="allow_other,writeback,ro,dev,suid,data=journal,dax=auto",
             help="Let other users in; let the kernel gather writes; change nothing; let device "
-            "files and set-ID bits count; have each write survive as a whole.",
+            "files and set-ID bits count; have each write survive as a whole; sync to the device's "
+            "persistent memory.",
         ),
     ] = None,
     cache: Annotated[
@@ -171,13 +177,24 @@ def _there(directory: Path) -> Iterator[None]:
 
 def _read_options(texts: Sequence[str]) -> Json:
     wanted: Json = {_told(word): False for word in OPTIONS}
-    known = (*OPTIONS, *(f"{DATA}{mode}" for mode in DATA_MODES))
+    known = (
+        *OPTIONS,
+        *(f"{DATA}{mode}" for mode in DATA_MODES),
+        *(f"{DAX}{mode}" for mode in DAX_MODES),
+    )
+    numbers: Json = {}
     for word in (word for text in texts for word in text.split(",")):
+        if number := next((name for name in DAX_NUMBERS if word.startswith(name)), None):
+            numbers[number.removeprefix("dax_").removesuffix("=")] = _number(word, number)
+            continue
         if word not in known:
             listed = f"known are {', '.join(known)}."
             raise UserError(f"-o {word}: is no option; {listed}{did_you_mean(word, known)}")
         if word.startswith(DATA):
             wanted["data"] = word.removeprefix(DATA)
+            continue
+        if word.startswith(DAX):
+            wanted["dax"] = numbers if word == "dax=auto" else None
             continue
         if word in OF_ROOT and os.geteuid() != 0:
             raise UserError(f"-o {word}: is for root; leave it out.")
@@ -186,7 +203,17 @@ def _read_options(texts: Sequence[str]) -> Json:
         raise UserError(
             "-o writeback,data=journal: the kernel would take writes apart; leave one of them out."
         )
+    if numbers and wanted.get("dax") is None:
+        raise UserError("-o dax_…: says how dax=auto decides; add dax=auto, or leave it out.")
     return wanted
+
+
+def _number(word: str, name: str) -> int:
+    """The number behind a name."""
+    text = word.removeprefix(name)
+    if not text.isdecimal() or len(text) > 9:
+        raise UserError(f"-o {word}: {name} takes a whole number, as in {name}5.")
+    return int(text)
 
 
 def _told(word: str) -> str:

@@ -57,7 +57,11 @@ impl Disk {
             next: 1,
         };
         Self {
-            shape,
+            // It has no window: what is in one is not modelled.
+            shape: Shape {
+                pmem: Bytes::ZERO,
+                ..shape
+            },
             state: Mutex::new(state),
             journal,
         }
@@ -139,7 +143,11 @@ impl Disk {
                 state.transactions.remove(&tx.get());
             }
             Command::Abort(tx) => state.undo(tx),
-            Command::Persist | Command::Flush | Command::Drain | Command::Reserve(_) => {}
+            Command::Persist
+            | Command::PersistPmem
+            | Command::Flush
+            | Command::Drain
+            | Command::Reserve(_) => {}
         }
         if let Some(journal) = &self.journal {
             let mut journal = journal.lock();
