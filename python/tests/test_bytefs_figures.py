@@ -142,6 +142,7 @@ SCENARIOS: dict[str, tuple[str, str, Callable[[Json], float], Callable[[float, f
                                  MORE),
     "erases_take_no_time": ("fileserver", "ext4-like", _rate, MORE),
     "half_the_page_cache": ("fileserver", "ext4-like", _total("data_read_by_blocks"), MORE),
+    "f2fs_keeps_its_caches": ("delete", "f2fs-like", _total("metadata_read_by_blocks"), LESS),
     "loads_of_the_artifact": ("varmail", "ext4-like",
                               lambda run: float(run["conditions"]["threads"]["user"]), MORE),
     "counts_from_the_beginning": ("delete", "ext4-like", _total("data_written_by_blocks"), MORE),

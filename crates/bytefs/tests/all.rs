@@ -13,3 +13,4 @@ mod read_ahead;
 mod segments;
 mod shortcuts;
 mod smoke;
+mod tails;

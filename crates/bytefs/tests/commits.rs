@@ -157,7 +157,7 @@ fn caller(core: u32) -> Caller {
     }
 }
 
-/// A file whose tail of a few lines lies elsewhere than the rest.
+/// A file whose tail of a few lines lies elsewhere than the rest, which was synced before.
 #[test]
 fn a_read_asks_for_all_pieces_before_it_waits() {
     let mut machine = formatted();
@@ -166,11 +166,12 @@ fn a_read_asks_for_all_pieces_before_it_waits() {
     machine.spawn("write", async move {
         let made = files.create(&caller(0), Ino::ROOT, b"file", 0o644).await;
         let (ino, data) = (made.unwrap().ino, [7; 4096 + 100]);
-        let options = WriteOptions::default();
-        files
-            .write(&caller(0), ino, 0, &data, options)
-            .await
-            .unwrap();
+        for (at, part) in [(0, &data[..4096]), (4096, &data[4096..])] {
+            let options = WriteOptions::default();
+            let written = files.write(&caller(0), ino, at, part, options).await;
+            assert_eq!(written, Ok(part.len()));
+            files.fsync(ino, false).await.unwrap();
+        }
         files.unmount().await.unwrap();
     });
     machine.run().unwrap();

@@ -62,6 +62,8 @@ pub struct MountOptions {
     /// Whether blocks of metadata are read before anybody needs them; None: as the personality has
     /// it.
     pub reads_ahead: Option<bool>,
+    /// Whether a new directory has a block of its own at once; None: as the personality has it.
+    pub first_blocks: Option<bool>,
     /// What a simulated run saves.
     pub shortcuts: Shortcuts,
 }
@@ -109,6 +111,7 @@ impl Default for MountOptions {
             dax: None,
             data: DataMode::Ordered,
             reads_ahead: None,
+            first_blocks: None,
             shortcuts: Shortcuts::default(),
         }
     }
@@ -342,6 +345,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             batch_most,
             writes_blocks: !personality.writes_bytes(),
             reads_ahead: options.reads_ahead.unwrap_or(personality.reads_ahead()),
+            first_blocks: options
+                .first_blocks
+                .unwrap_or(personality.has_first_blocks()),
             keeps_blocks: options.shortcuts.keeps_metadata(),
             block_lines,
             superblock,

@@ -2,7 +2,7 @@
 
 use super::FileSystem;
 use crate::dir::{Found, check_name};
-use crate::layout::{Extent, Inode, Mode, Personality};
+use crate::layout::{Extent, Inode, Mode};
 use crate::tx::{Done, Tx};
 use crate::{Attr, Caller, DirEntry, FileKind, FsError, Ino, Rename, Timestamp};
 use port::{Clock, Device};
@@ -102,9 +102,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.make(caller, parent, name, mode, |tx, ino, inode| {
             inode.links = 2;
             inode.parent = parent;
-            match tx.state.superblock.personality {
-                Personality::Ext4Like => tx.add_first_page(ino, inode),
-                _ => Ok(()),
+            match tx.state.first_blocks {
+                true => tx.add_first_page(ino, inode),
+                false => Ok(()),
             }
         })
         .await

@@ -450,7 +450,12 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         clock.duplicates -= usize::from(was_kept);
         page.is_known = true;
         let extent = extents.find(at);
-        plan.compared += u64::from(by_bytes && (was_kept || extent.is_none()));
+        // A tail goes with the blocks before it: in their request, and to the block behind them, so
+        // that the file is one piece when it is read. By bytes it would take a block elsewhere, a
+        // slot for it, and as many programs.
+        let follows = at > 0 && homeless.last() == Some(&(at - 1));
+        let may_be_sparse = extent.is_none() && !follows;
+        plan.compared += u64::from(by_bytes && (was_kept || may_be_sparse));
         match extent {
             Some(extent) if extent.is_written && spare > 0 => {
                 spare -= 1;
@@ -480,7 +485,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
                 plan.add_block(extent.block_of(at), &page.data, run);
             }
             None => {
-                let mask = match by_bytes {
+                let mask = match by_bytes && may_be_sparse {
                     true => nonzero(&page.data, block_lines),
                     false => u64::MAX,
                 };

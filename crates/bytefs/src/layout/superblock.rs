@@ -70,6 +70,11 @@ impl Personality {
         !matches!(self, Self::F2fsLike)
     }
 
+    /// Whether a new directory has a block of its own at once, as in Ext4.
+    pub const fn has_first_blocks(self) -> bool {
+        matches!(self, Self::Ext4Like)
+    }
+
     /// Whether a thread of its own makes batches durable, as JBD2's does.
     pub const fn commits_by_thread(self) -> bool {
         matches!(self, Self::Ext4Like)

@@ -71,6 +71,8 @@ pub(crate) struct State {
     pub writes_blocks: bool,
     /// Blocks of metadata are read before anybody needs them.
     pub reads_ahead: bool,
+    /// A new directory has a block of its own at once.
+    pub first_blocks: bool,
     /// Blocks of metadata go to the host's memory, as only simulated runs may have it.
     pub keeps_blocks: bool,
     /// Changed lines from which a page goes by blocks.

@@ -24,7 +24,7 @@ pub use error::LoadError;
 pub use hardware::{Scale, scaled};
 pub use measure::Latency;
 pub use memory::memory;
-pub use options::{BatchesAs, ContentsAt, FsConfig, FsOptions, MetadataAt, ReadAhead};
+pub use options::{BatchesAs, ContentsAt, Does, FsConfig, FsOptions, MetadataAt};
 pub use replay::replay;
 pub use result::{Conditions, LoadResult};
 pub use runner::{Setup, run};

@@ -50,16 +50,26 @@ pub enum MetadataAt {
     Host,
 }
 
-/// Whether blocks of metadata are read before anybody needs them.
+/// Whether the file system does something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReadAhead {
+pub enum Does {
     /// As the personality has it.
     Own,
-    /// They are.
+    /// In any case.
     On,
-    /// They are not.
+    /// Not.
     Off,
+}
+
+impl Does {
+    const fn asked(self) -> Option<bool> {
+        match self {
+            Self::Own => None,
+            Self::On => Some(true),
+            Self::Off => Some(false),
+        }
+    }
 }
 
 units::parameters! {
@@ -81,7 +91,11 @@ units::parameters! {
         /// Whether blocks of metadata are read before anybody needs them: as the personality has it
         /// (`own`: all but `f2fs-like`, whose inodes have blocks for themselves), or in any case,
         /// or not.
-        read_ahead: ReadAhead, "own, on or off", "Ext4: inode_readahead_blks";
+        read_ahead: Does, "own, on or off", "Ext4: inode_readahead_blks";
+        /// Whether a new directory has a block of its own at once, which costs a line in a page by
+        /// itself: as the personality has it (`own`: `ext4-like` alone), or in any case, or not,
+        /// but with its first entry.
+        first_blocks: Does, "own, on or off", "Ext4: on; ByteFS is based on Ext4 (4.9) and says nothing";
         /// What of contents is durable as a whole: lines and pages, or each write, of `bytefs` and
         /// `bytefs-log`, which journal overwritten blocks then.
         data: DataAs, "ordered or journal", "ByteFS 4.6 (both; ordered unless asked)";
@@ -96,7 +110,7 @@ struct Sections {
 
 const KNOWN: Known = settings::known! { "fs": FsConfig };
 const DEFAULTS: &str = "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n\
-     metadata = \"device\"\nread_ahead = \"own\"\ndata = \"ordered\"\n";
+     metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\ndata = \"ordered\"\n";
 
 /// The journal of contents of file systems that have one: three records of the most blocks.
 const DATA_JOURNAL: Bytes = Bytes::from_mib(16);
@@ -163,11 +177,8 @@ impl FsOptions {
             DataAs::Ordered => DataMode::Ordered,
             DataAs::Journal => DataMode::Journal,
         };
-        options.reads_ahead = match self.0.read_ahead {
-            ReadAhead::Own => None,
-            ReadAhead::On => Some(true),
-            ReadAhead::Off => Some(false),
-        };
+        options.reads_ahead = self.0.read_ahead.asked();
+        options.first_blocks = self.0.first_blocks.asked();
         options.shortcuts = Shortcuts {
             contents: match self.0.contents {
                 ContentsAt::Device => Contents::Device,
