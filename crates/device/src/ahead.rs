@@ -130,9 +130,9 @@ impl Drop for Ahead {
 }
 
 /// Whether what may never be written can have room: an eighth of the image's length must be free.
-/// Of that a block for each die, which is what can be ready in vain, is a small part, so that a file
-/// system that is nearly full is not filled by it. Asked just before the room is taken, for many
-/// pieces may have been asked for meanwhile.
+/// Of that a block for each die, which is what can be ready in vain, is a small part, so that a
+/// file system that is nearly full is not filled by it. Asked just before the room is taken, for
+/// many pieces may have been asked for meanwhile.
 fn is_roomy(file: &File, layout: &Layout) -> bool {
     fstatfs(file).is_ok_and(|now| {
         let free = u128::from(now.blocks_available()) * now.block_size() as u128;
