@@ -45,7 +45,7 @@ def server(image: Path, socket: Path) -> Iterator[Server]:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((".",), "give --nbd ADDRESS, --shm unix:PATH or --fuse DIR"),
+        ((".",), "give --nbd ADDRESS, --nvme HOST:PORT, --shm unix:PATH or --fuse DIR"),
         ((".", "--shm", "127.0.0.1:1"), "shared memory needs a unix socket; write unix:PATH"),
         (("nowhere", "--shm", "unix:/tmp/x"), "nowhere is not a device image"),
     ],
