@@ -20,7 +20,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn after_every_cut_the_host_finds_what_it_may_find() {
-    let points = number("CRASH_POINTS", 250_000);
+    let points = number("CRASH_POINTS", 100_000);
     let campaign = Campaign {
         seed: number("PROPTEST_RNG_SEED", 0),
         points,

@@ -65,14 +65,14 @@ fn other(personality: Personality, device: DeviceConfig, sequences: u64) -> Camp
 }
 
 fn check_other(personality: Personality, device: DeviceConfig) {
-    check(&other(personality, device, 8));
+    check(&other(personality, device, 4));
 }
 
 /// With data journaling each write is whole behind every cut.
 #[test]
 fn journaled_data_survives_every_cut() {
     let mut tally = Tally::default();
-    for (personality, sequences) in [(Personality::ByteFs, 30), (Personality::ByteFsLog, 4)] {
+    for (personality, sequences) in [(Personality::ByteFs, 15), (Personality::ByteFsLog, 2)] {
         let mut all = other(personality, small_device().unwrap(), sequences);
         all.options.data = DataMode::Journal;
         all.options.recovery_every = 8;
@@ -289,7 +289,7 @@ fn known_sequences_survive_every_cut() {
 /// Blocks that were freed are given out again within the sequence.
 #[test]
 fn a_nearly_full_file_system_survives_every_cut() {
-    for (length, sequences) in [(1, u64::MAX), (2, 80)] {
+    for (length, sequences) in [(1, u64::MAX), (2, 20)] {
         check(&Campaign {
             free_blocks: Some(FEW_BLOCKS),
             ..campaign(length, sequences)
@@ -299,18 +299,18 @@ fn a_nearly_full_file_system_survives_every_cut() {
 
 #[test]
 fn sequences_of_two_operations_survive_every_cut() {
-    check(&campaign(2, 150));
+    check(&campaign(2, 60));
 }
 
 #[test]
 fn sequences_of_three_operations_survive_every_cut() {
-    check(&campaign(3, 100));
+    check(&campaign(3, 40));
 }
 
 /// Two tasks at a time, an operation each, and two each.
 #[test]
 fn two_tasks_survive_every_cut() {
-    for (length, sequences) in [(2, 100), (4, 40)] {
+    for (length, sequences) in [(2, 40), (4, 16)] {
         check(&Campaign {
             is_concurrent: true,
             ..campaign(length, sequences)

@@ -8,7 +8,7 @@ use trace::{FutexId, SyncEvent, TraceFile, Wake};
 use units::{Stream, ThreadId};
 
 /// Machines and captures; the seed is part of every message.
-const ROUNDS: u64 = 60;
+const ROUNDS: u64 = 30;
 
 fn pick<'a>(stream: &mut Stream, choices: &[&'a str]) -> &'a str {
     choices[stream.below(choices.len() as u64) as usize]
