@@ -44,7 +44,7 @@ impl Verb {
             Command::ReadBlocks => Self::ReadBlocks(at),
             Command::WriteBlocks(when) => Self::WriteBlocks(at, when),
             Command::Trim => Self::Alone(Request::Trim(at, size)),
-            // The protocol knows no window; the device has none then, or what persists more does.
+            // The protocol has no word for the window alone: what persists all persists it too.
             Command::Persist | Command::PersistPmem => Self::Alone(Request::Persist),
             Command::Flush => Self::Alone(Request::Flush),
             Command::Drain => Self::Alone(Request::Drain),
