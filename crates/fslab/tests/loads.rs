@@ -80,6 +80,21 @@ fn every_load_runs_on_every_personality() {
 }
 
 #[test]
+fn a_drive_that_was_in_use_is_cleaned_from_the_first_write() {
+    for personality in [Personality::ByteFs, Personality::Ext4Like] {
+        let moved = |aged: &str| {
+            let mut setup = setup("create", personality);
+            setup.fs = FsOptions::of(&[&format!("fs.aged={aged}")]).unwrap();
+            let result = result("create", &setup);
+            check("create", personality, &result);
+            result.synced["device_gc_programmed_pages"]
+        };
+        assert_eq!(moved("0%"), 0, "{personality}: the flash is new");
+        assert!(moved("25%") > 0, "{personality}");
+    }
+}
+
+#[test]
 fn a_run_gives_the_same_bytes_again_and_another_seed_others() {
     for name in ["varmail", "ycsb-a"] {
         let mut setup = setup(name, Personality::ByteFs);

@@ -116,9 +116,13 @@ fn filled(bytes: &[u8], least: usize, at: usize) -> Option<(usize, Piece, usize)
         Some(gather(u64::from_le_bytes(bytes.try_into().ok()?)))
     };
     let (first, second) = (word_at(at)?, word_at(at + WORD)?);
-    // Of two words that follow each other only the places differ, by a carry.
+    // Of two words that follow each other only the places differ, by a carry; equal ones are no
+    // filling's.
     let carry = first ^ second;
-    if carry.trailing_zeros() < PLACE_AT || !((carry >> PLACE_AT) + 1).is_power_of_two() {
+    if carry == 0
+        || carry.trailing_zeros() < PLACE_AT
+        || !((carry >> PLACE_AT) + 1).is_power_of_two()
+    {
         return None;
     }
     let run = |beside: u64| {

@@ -1,4 +1,5 @@
 //! Loads of file systems: simulated threads that use one in virtual time.
+mod aging;
 mod draw;
 mod error;
 mod files;

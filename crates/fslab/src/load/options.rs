@@ -99,6 +99,11 @@ units::parameters! {
         /// What of contents is durable as a whole: lines and pages, or each write, of `bytefs` and
         /// `bytefs-log`, which journal overwritten blocks then.
         data: DataAs, "ordered or journal", "ByteFS 4.6 (both; ordered unless asked)";
+        /// How much a file that filled the file system was overwritten at random before the load,
+        /// in pages over its pages; then it was removed, and small files came and went. Nothing is
+        /// discarded, so the flash holds all of it, and has to be cleaned from the first writes on.
+        /// 0%: the flash is new.
+        aged: Ratio, "0% to 400%", "ByteFS says nothing of its SSD's state; SkyByte VI-A preconditions";
     }
 }
 
@@ -110,7 +115,7 @@ struct Sections {
 
 const KNOWN: Known = settings::known! { "fs": FsConfig };
 const DEFAULTS: &str = "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n\
-     metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\ndata = \"ordered\"\n";
+     metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\ndata = \"ordered\"\naged = \"0%\"\n";
 
 /// The journal of contents of file systems that have one: three records of the most blocks.
 const DATA_JOURNAL: Bytes = Bytes::from_mib(16);
@@ -144,7 +149,27 @@ impl FsOptions {
             layers.push(Layer::assignment(assignment).map_err(refused)?);
         }
         let sections: Sections = KNOWN.configuration(&layers).map_err(refused)?;
-        Ok(Self(sections.fs))
+        let options = Self(sections.fs);
+        match options.problem() {
+            Some(problem) => Err(LoadError::Setting(problem)),
+            None => Ok(options),
+        }
+    }
+
+    /// What cannot be.
+    fn problem(&self) -> Option<String> {
+        let aged = self.0.aged;
+        if u128::from(aged.numerator()) > u128::from(aged.denominator()) * 4 {
+            return Some(format!("fs.aged is {aged}; it must be 0% to 400%"));
+        }
+        (self.aged().is_some() && self.keeps_contents_on_the_host()).then(|| {
+            format!("fs.aged is {aged}, but with fs.contents=host no contents reach the flash")
+        })
+    }
+
+    /// How much a file was overwritten before the load; None: the flash is new.
+    pub(crate) fn aged(&self) -> Option<Ratio> {
+        (self.0.aged.numerator() > 0).then_some(self.0.aged)
     }
 
     /// Its parameters as text, by key.
@@ -212,9 +237,13 @@ mod tests {
             ("fs.metadata=disk", "fs.metadata"),
             ("fs.colour=red", "unknown key fs.colour"),
             ("fs.blocks_from=many", "fs.blocks_from"),
+            ("fs.aged=500%", "fs.aged is 500%; it must be 0% to 400%"),
         ] {
             let error = FsOptions::of(&[assignment]).unwrap_err().to_string();
             assert!(error.contains(part) && !error.contains('\n'), "{error}");
         }
+        let both = FsOptions::of(&["fs.aged=50%", "fs.contents=host"]).unwrap_err();
+        assert!(both.to_string().contains("no contents reach the flash"));
+        assert_eq!(FsOptions::default().aged(), None);
     }
 }

@@ -5,6 +5,7 @@
 //! (`cold`) mount it anew; the device comes to rest; warm-up; the measured part; everything is
 //! synced and the log drained, so that traffic can be told with what the run has left behind.
 
+use super::aging::age;
 use super::error::LoadError;
 use super::files::FileSet;
 use super::flow::Flow;
@@ -201,6 +202,17 @@ impl Bench {
         })
     }
 
+    /// The file system for the first time, on a drive that has been in use if it is to be.
+    fn first_mount(&mut self) -> Result<Rc<Files>, LoadError> {
+        let files = self.mount()?;
+        if let Some(share) = self.setup.fs.aged() {
+            let (to, clock, seed) = (Rc::clone(&files), self.machine.clock(), self.setup.seed);
+            self.task("aging", async move { age(&to, share, seed, &clock).await })?;
+            self.machine.settle();
+        }
+        Ok(files)
+    }
+
     pub fn mount(&mut self) -> Result<Rc<Files>, LoadError> {
         let (device, clock) = (self.machine.device(), self.machine.clock());
         let setup = &self.setup;
@@ -272,7 +284,7 @@ impl Bench {
             entries + 2 * entries / files.width.min(*entries).max(1) + 64
         };
         self.format(entries.iter().zip(&load.files).map(directories).sum())?;
-        let files = self.mount()?;
+        let files = self.first_mount()?;
         let (to, spec, by) = (
             Rc::clone(&files),
             load.clone(),
@@ -365,7 +377,7 @@ impl Bench {
         };
         // Tables come and go; more than these are never there at a time.
         self.format(65_536.max(scale.of(spec.records, 1) / 8))?;
-        let files = self.mount()?;
+        let files = self.first_mount()?;
         let records = scale.of(spec.records, 256);
         let ycsb = Rc::new(Ycsb::new(spec, records, self.setup.seed));
         // Filled without syncing each batch, as loading tools do.

@@ -65,6 +65,12 @@ FIGURES = (
            "it. Not of the paper.", NO_MEAN,
            throughput.logged, throughput.draw_steps, benches=throughput.logged_wants,
            label="Log device"),
+    Figure("used", "On a drive that has been in use",
+           "Throughput over Ext4-like's where a file that filled the drive was overwritten at "
+           "random and removed before, so that the flash has to be cleaned from the first write "
+           "on. Not of the paper, which does not say what its SSD held.", NO_MEAN,
+           throughput.used, throughput.draw_throughputs, benches=throughput.used_wants,
+           label="Used drive"),
     Figure("shortcuts", "What the artifact's shortcuts are worth",
            "Throughput of ByteFS over Ext4-like's: as the paper says, with each switch alone, and "
            "with all of them. Red: further ahead than as the paper says; blue: less.", NO_MEAN,

@@ -165,6 +165,26 @@ def logged(results: Results) -> polars.DataFrame:
     return rows.frame()
 
 
+USED = "100%"
+"""A file that filled the drive was overwritten once at random, and removed."""
+
+
+def used_wants(settings: Settings) -> list[Bench]:
+    """Everybody on a drive that has been in use."""
+    return [bench(load, name, fs__aged=USED) for load in runs.loads(settings, runs.LOADS)
+            for name in runs.systems()]  # fmt: skip
+
+
+def used(results: Results) -> polars.DataFrame:
+    """Throughput on a drive that has been in use, over Ext4-like's there."""
+    rows = Rows()
+    for item in used_wants(results.settings):
+        base = runs.throughput(results, bench(item.workload, EXT4, fs__aged=USED))
+        ours = quotient(runs.throughput(results, item), base)
+        rows.add(item.workload, item.personality, NORMALISED, ours)
+    return rows.frame(means=(frames.GEOMETRIC,))
+
+
 def draw_steps(frame: polars.DataFrame) -> Figure:
     """As Figure 6."""
     return _rows(frame, [frames.distinct(frame, "workload")], "Throughput ÷ Ext4-like")
