@@ -156,7 +156,7 @@ def test_a_small_run_of_valkey(entresol_command: Entresol, tmp_path: Path) -> No
         pytest.skip(str(error))
     done = entresol_command(
         "bench", "dax", "--quick", "--databases", "valkey", "--cases", "always, 1 client",
-        "--types", "hybrid", "--sweep", "", "--repeats", "1", "--operations", "300",
+        "--types", "hybrid", "--sweep", "", "--repeats", "1", "--operations", "300", "--no-record",
         "--work", tmp_path, "-o", tmp_path / "out",
     )  # fmt: skip
     assert done.code == 0, done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from dataclasses import replace
@@ -12,13 +13,14 @@ import typer
 
 from entresol import units
 from entresol.atomic import OutputDirectory
-from entresol.databases import cases, result, runs
+from entresol.databases import cases, replaying, result, runs
 from entresol.errors import UserError
 from entresol.summary import to_text
 from entresol.terminal import say
 
 FLUSH = "1ms"
 SWEPT = ("0.1ms", "3.5ms")
+RECORDINGS = 3
 REPEATS, QUICK_REPEATS, QUICK_SWEPT = 5, 3, 1
 
 app = typer.Typer(
@@ -31,7 +33,7 @@ app = typer.Typer(
 def register(parent: typer.Typer) -> None:
     """Adds the commands."""
     app.command("dax")(dax)
-    app.callback()(lambda: None)  # One command alone would have no name.
+    app.command("dax-replay")(dax_replay)
     parent.add_typer(app, name="bench")
 
 
@@ -71,6 +73,9 @@ def dax(
     kills: Annotated[
         bool, typer.Option("--kills/--no-kills", help="Kill the mount in the middle as well.")
     ] = True,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Keep recordings for dax-replay.")
+    ] = True,
     work: Annotated[
         Path | None,
         typer.Option("--work", metavar="DIR", help="Where drives are made, and thrown away."),
@@ -100,6 +105,7 @@ def dax(
         repeats or (QUICK_REPEATS if quick else REPEATS),
         min(repeats or REPEATS, QUICK_SWEPT if quick else REPEATS),
         kills,
+        RECORDINGS if record else 0,
     )
     plan = replace(plan, swept=tuple(span for span in plan.swept if span != plan.flush))
     if work is not None and not work.is_dir():
@@ -108,10 +114,37 @@ def dax(
         OutputDirectory(output) as results,
         tempfile.TemporaryDirectory(prefix="entresol-dax-", dir=work) as place,
     ):
-        found = result.summary(plan, runs.bench(plan, Path(place), say))
+        outcome = runs.bench(plan, Path(place), say)
+        for path, told in outcome.recordings:
+            shutil.copyfile(path, results.file(told["file"]))
+        found = result.summary(plan, outcome)
         text = result.page(found)
         results.write("results.json", to_text(found))
         results.write("table.md", text)
+        results.commit()
+    sys.stdout.write(text)
+
+
+def dax_replay(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What bench dax has written.")
+    ] = Path("bench-dax"),
+    databases: Annotated[
+        str | None,
+        typer.Option("--databases", metavar="NAME,…", help=f"Of {', '.join(cases.DATABASES)}."),
+    ] = None,
+) -> None:
+    """Play what bench dax has recorded in virtual time, with other flushes and thresholds.
+
+    Writes replay.json and replay.md beside the recordings.
+    """
+    names = cases.chosen(databases, cases.DATABASES, "--databases")
+    recordings, bench = replaying.read(folder, names)
+    with OutputDirectory(folder) as results:
+        found = replaying.sweep(recordings, bench, say)
+        text = replaying.page(found, result.published_of_swept)
+        results.write("replay.json", to_text(found))
+        results.write("replay.md", text)
         results.commit()
     sys.stdout.write(text)
 

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 
 from entresol.core import Json
-from entresol.databases.cases import DEFAULT, VALKEY, Case
+from entresol.databases.cases import DEFAULT, VALKEY, Case, quick
 from entresol.databases.drive import PERSONALITY, PMEM, PRESET, SIZE
 from entresol.databases.runs import Outcome, Plan, Run, medians
 
@@ -39,6 +39,12 @@ def published(case: Case) -> float | None:
     return None
 
 
+def published_of_swept(database: str) -> float | None:
+    """The same of the case of a database that is swept."""
+    swept = [case for case in quick() if case.database == database and case.is_swept]
+    return published(swept[0]) if swept else None
+
+
 def summary(plan: Plan, outcome: Outcome) -> Json:
     """Everything, for `results.json`."""
     rows = []
@@ -60,6 +66,7 @@ def summary(plan: Plan, outcome: Outcome) -> Json:
         },
         "cases": rows,
         "kills": outcome.kills,
+        "recordings": [told for _, told in outcome.recordings],
         "runs": [run.told() for run in outcome.runs],
     }  # fmt: skip
 
