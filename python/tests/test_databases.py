@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from file_server import without_fuse
 
 from entresol.databases import cases, parsing, result, runs
 from entresol.databases.postgresql import check_totals
+from entresol.databases.rocksdb import asking_for_logs
 from entresol.databases.valkey import Valkey
 from entresol.errors import Failed, UserError
 
@@ -102,6 +104,18 @@ def test_unknown_words_are_one_sentence() -> None:
     assert cases.chosen("rocksdb, valkey", cases.DATABASES, "") == ("valkey", "rocksdb")
 
 
+def test_logs_of_rocksdb_are_asked_for_as_they_appear(tmp_path: Path) -> None:
+    (tmp_path / "rocksdb").mkdir()
+    asked: list[Path] = []
+    with asking_for_logs(tmp_path, asked.append):
+        for name in ("000004.log", "LOG", "000009.log"):
+            (tmp_path / "rocksdb" / name).touch()
+        deadline = time.monotonic() + 10
+        while len(asked) < 2 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert sorted(path.name for path in asked) == ["000004.log", "000009.log"]
+
+
 def ran(kind: str, repeat: int, per_second: float, *, is_paced: bool = True) -> runs.Run:
     """A run of a thousand operations."""
     case = cases.quick()[0]
@@ -110,7 +124,7 @@ def ran(kind: str, repeat: int, per_second: float, *, is_paced: bool = True) -> 
 
 
 def test_ratios_are_of_runs_of_one_turn() -> None:
-    plan = runs.Plan(cases.quick()[:1], cases.TYPES, "1ms", (), 3, 1)
+    plan = runs.Plan(cases.quick()[:1], ("default", "hybrid"), "1ms", (), 3, 1)
     outcome = runs.Outcome(
         runs=[
             *(ran("default", turn, rate) for turn, rate in enumerate((100, 200, 50))),

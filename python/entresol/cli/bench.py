@@ -13,6 +13,7 @@ import typer
 
 from entresol import units
 from entresol.atomic import OutputDirectory
+from entresol.cli.mount import DAX_MODES
 from entresol.databases import cases, replaying, result, runs
 from entresol.errors import UserError
 from entresol.summary import to_text
@@ -22,6 +23,11 @@ FLUSH = "1ms"
 SWEPT = ("0.1ms", "3.5ms")
 RECORDINGS = 3
 REPEATS, QUICK_REPEATS, QUICK_SWEPT = 5, 3, 1
+
+KNOWN_TYPES = tuple(
+    kind for kind in cases.TYPES if cases.MOUNTED_WITH[kind].removeprefix("dax=") in DAX_MODES
+)
+"""Those that a mount can be of."""
 
 app = typer.Typer(
     help="Measure programs of others on what is ours.",
@@ -49,7 +55,7 @@ def dax(
         typer.Option("--databases", metavar="NAME,…", help=f"Of {', '.join(cases.DATABASES)}."),
     ] = None,
     types: Annotated[
-        str | None, typer.Option("--types", metavar="NAME,…", help=f"Of {', '.join(cases.TYPES)}.")
+        str | None, typer.Option("--types", metavar="NAME,…", help=f"Of {', '.join(KNOWN_TYPES)}.")
     ] = None,
     variants: Annotated[
         str | None,
@@ -86,7 +92,7 @@ def dax(
     Each run has a new drive, mount and server; programs wait for the device's time.
     """
     names = cases.chosen(databases, cases.DATABASES, "--databases")
-    kinds = cases.chosen(types, cases.TYPES, "--types")
+    kinds = cases.chosen(types, KNOWN_TYPES, "--types")
     all_cases = cases.quick() if quick else cases.full()
     chosen = [case for case in all_cases if case.database in names]
     if variants is not None:

@@ -9,10 +9,11 @@ from entresol.errors import UserError, did_you_mean
 
 VALKEY, POSTGRESQL, ROCKSDB = "valkey", "postgresql", "rocksdb"
 DATABASES = (VALKEY, POSTGRESQL, ROCKSDB)
-DEFAULT, HYBRID = "default", "hybrid"
-TYPES = (DEFAULT, HYBRID)
-"""The thesis's words: without DAX, and with ranges that the file system chooses."""
-MOUNTED_WITH = {DEFAULT: "dax=off", HYBRID: "dax=auto"}
+DEFAULT, HYBRID, EXPLICIT = "default", "hybrid", "explicit"
+TYPES = (DEFAULT, HYBRID, EXPLICIT)
+"""The thesis's words: without DAX, with ranges that the file system chooses, and with files that
+ask for it, which here are the database's logs."""
+MOUNTED_WITH = {DEFAULT: "dax=off", HYBRID: "dax=auto", EXPLICIT: "dax=explicit"}
 CLIENTS = (1, 2, 4, 8, 50)
 PIPELINES = (1, 10)
 SMALL_SCALE, LARGE_SCALE = 10, 70

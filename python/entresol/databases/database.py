@@ -26,8 +26,15 @@ STRIKE_AFTER = 1.0
 """Seconds of work before the server of the mount is killed."""
 
 Mark = Callable[[str], None]
+Ask = Callable[[Path], None]
+"""Asks for a file of a log to be in persistent memory, if the run is of type `explicit`."""
 BEGIN, END = "entresol-bench-begins", "entresol-bench-ends"
 """The names that are looked up where what is measured begins and ends."""
+
+
+def nothing(path: Path) -> None:
+    """Asks for nothing."""
+    del path
 
 
 class Database(ABC):
@@ -54,7 +61,7 @@ class Database(ABC):
         del folder, cases
 
     @abstractmethod
-    def run(self, folder: Path, case: Case, mark: Mark) -> tuple[Ran, object]:
+    def run(self, folder: Path, case: Case, mark: Mark, ask: Ask) -> tuple[Ran, object]:
         """Starts it, measures, and ends it; what is to be found again."""
 
     @abstractmethod
@@ -62,7 +69,7 @@ class Database(ABC):
         """Raises `Failed` if, in a new mount, not everything is there."""
 
     @abstractmethod
-    def strike(self, folder: Path, case: Case, kill: Callable[[], None]) -> int:
+    def strike(self, folder: Path, case: Case, kill: Callable[[], None], ask: Ask) -> int:
         """Writes until the mount's server is killed; how many writes were answered."""
 
     @abstractmethod
@@ -88,6 +95,12 @@ def output(words: Sequence[str | Path], *, user: str | None = None, mixed: bool 
         said = " ".join((done.stderr or done.stdout).split())[-300:]
         raise Failed(f"{Path(words[0]).name}: exit code {done.returncode}: {said}")
     return done.stdout + (done.stderr if mixed else "")
+
+
+def last_words(log: Path) -> str:
+    """The end of what a server wrote: the file goes when the bench ends."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return " ".join(text.split())[-300:] or "nothing"
 
 
 def as_user(user: str | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ FREE = 6 << 30
 """Bytes that images and their copies may take, with some to spare."""
 PATIENCE = 120.0
 LOOKUPS = 501
+ATTRIBUTE = "user.entresol.dax"
 
 
 def require(work: Path) -> None:
@@ -50,6 +51,11 @@ def make(image: Path, flush: str) -> None:
         "personality": PERSONALITY, "inodes": 65_536, "uuid": uuid.uuid4().hex,
         "now_ns": time.time_ns(), "uid": os.getuid(), "gid": os.getgid(), "force": False,
     })  # fmt: skip
+
+
+def ask_for(path: Path) -> None:
+    """Asks for a file to be in the drive's persistent memory."""
+    os.setxattr(path, ATTRIBUTE, b"all")
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,12 @@ from entresol.databases.database import (
     END,
     SET_UP,
     START,
+    Ask,
     Database,
     Mark,
     as_user,
     end,
+    last_words,
     later,
     output,
 )
@@ -108,12 +110,21 @@ class PostgreSql(Database):
             except Failed:
                 if server.has_ended() or time.monotonic() > deadline:
                     server.stop(signal.SIGQUIT)
-                    raise Failed(f"postgres does not start; it says why in {server.log}.") from None
+                    raise Failed(
+                        f"postgres does not start; it says: {last_words(server.log)}"
+                    ) from None
                 time.sleep(0.05)
             else:
                 return server
 
-    def run(self, folder: Path, case: Case, mark: Mark) -> tuple[Ran, object]:
+    def _ask_for_logs(self, folder: Path, case: Case, ask: Ask) -> None:
+        # Those that there are: new ones are old ones under another name, mostly.
+        for log in (self._cluster(folder, case.scale) / "pg_wal").iterdir():
+            if log.is_file():
+                ask(log)
+
+    def run(self, folder: Path, case: Case, mark: Mark, ask: Ask) -> tuple[Ran, object]:
+        self._ask_for_logs(folder, case, ask)
         server = self._started(self._cluster(folder, case.scale), SETTINGS[case.variant])
         try:
             mark(BEGIN)
@@ -133,7 +144,8 @@ class PostgreSql(Database):
             row = self._output("psql", *server.words, "-XqtA", "-c", _TOTALS, NAME)
         check_totals(row, ran.operations)
 
-    def strike(self, folder: Path, case: Case, kill: Callable[[], None]) -> int:
+    def strike(self, folder: Path, case: Case, kill: Callable[[], None], ask: Ask) -> int:
+        self._ask_for_logs(folder, case, ask)
         server = self._started(self._cluster(folder, case.scale), SETTINGS[case.variant])
         words = ("psql", *server.words, "-XqtA", NAME)
         self._output(*words, "-c", "create table answered (n integer primary key)")

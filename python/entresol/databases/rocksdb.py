@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from entresol.databases.cases import ROCKSDB, Case
@@ -13,10 +14,12 @@ from entresol.databases.database import (
     BEGIN,
     END,
     ENDS,
+    Ask,
     Database,
     Mark,
     end,
     later,
+    nothing,
     output,
     program,
 )
@@ -28,6 +31,7 @@ KEYS = 1_000_000
 """Of which `fillsync` uses one in a thousand."""
 ENDLESS = 10_000_000
 TOLD_EVERY = 20
+LOOKS_EVERY = 0.002
 
 
 class RocksDb(Database):
@@ -55,10 +59,11 @@ class RocksDb(Database):
         words += [f"-num={KEYS}", f"-writes={operations}"]
         return [*words, "-use_fsync=true"] if "use_fsync" in case.variant else words
 
-    def run(self, folder: Path, case: Case, mark: Mark) -> tuple[Ran, object]:
-        mark(BEGIN)
-        said = output(self._words(folder, case, case.operations))
-        mark(END)
+    def run(self, folder: Path, case: Case, mark: Mark, ask: Ask) -> tuple[Ran, object]:
+        with asking_for_logs(folder, ask):
+            mark(BEGIN)
+            said = output(self._words(folder, case, case.operations))
+            mark(END)
         return db_bench(said), None
 
     def verify(self, folder: Path, case: Case, ran: Ran, evidence: object) -> None:
@@ -67,10 +72,10 @@ class RocksDb(Database):
         if found != ran.operations:
             raise Failed(f"RocksDB: {found} of {ran.operations} writes are there.")
 
-    def strike(self, folder: Path, case: Case, kill: Callable[[], None]) -> int:
+    def strike(self, folder: Path, case: Case, kill: Callable[[], None], ask: Ask) -> int:
         words = [*self._words(folder, case, ENDLESS), f"-stats_interval={TOLD_EVERY}"]
         log = self.work / "db_bench.log"
-        with log.open("wb") as file:
+        with asking_for_logs(folder, ask), log.open("wb") as file:
             process = subprocess.Popen(words, stdout=file, stderr=file, cwd="/")
             later(kill).join()
             with suppress(subprocess.TimeoutExpired):  # Its next write fails, which ends it.
@@ -84,6 +89,31 @@ class RocksDb(Database):
         if found < answered:
             raise Failed(f"RocksDB: {answered - found} of {answered} answered writes are lost.")
         return found
+
+
+@contextmanager
+def asking_for_logs(folder: Path, ask: Ask) -> Iterator[None]:
+    """Asks for each log as soon as db_bench, which opens the database itself, has made it."""
+    is_over = threading.Event()
+
+    def look() -> None:
+        asked: set[Path] = set()
+        while not is_over.wait(LOOKS_EVERY):
+            with suppress(OSError):  # The mount may be killed, a log removed.
+                for log in set((folder / "rocksdb").glob("*.log")) - asked:
+                    ask(log)
+                    asked.add(log)
+
+    if ask is nothing:
+        yield
+        return
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def _records(folder: Path) -> int:

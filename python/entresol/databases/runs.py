@@ -17,7 +17,7 @@ from pathlib import Path
 from entresol.core import Json
 from entresol.databases import cases, drive
 from entresol.databases.cases import Case
-from entresol.databases.database import Database
+from entresol.databases.database import Ask, Database, nothing
 from entresol.databases.postgresql import PostgreSql
 from entresol.databases.rocksdb import RocksDb
 from entresol.databases.valkey import Valkey
@@ -220,7 +220,7 @@ class _Bed:
                 mount.mark(name)
                 moments.append(mount.stats())
 
-            ran, evidence = self.database.run(folder, case, mark)
+            ran, evidence = self.database.run(folder, case, mark, _asks(step.type))
         before, after = moments
         with drive.mounted(image, folder, "dax=off", is_paced=False):
             self.database.verify(folder, case, ran, evidence)
@@ -238,7 +238,7 @@ class _Bed:
         folder, image = self._folder(), self._copy(self.plan.flush)
         dax = cases.MOUNTED_WITH[kind]
         with drive.mounted(image, folder, dax, is_paced=True) as mount:
-            answered = self.database.strike(folder, case, mount.kill)
+            answered = self.database.strike(folder, case, mount.kill, _asks(kind))
         if answered == 0:
             raise Failed(f"{case.database}, {kind}: nothing was answered before the kill.")
         with drive.mounted(image, folder, "dax=off", is_paced=False):
@@ -247,6 +247,10 @@ class _Bed:
             "database": case.database, "variant": case.variant, "type": kind,
             "answered": answered, "found": found,
         }  # fmt: skip
+
+
+def _asks(kind: str) -> Ask:
+    return drive.ask_for if kind == cases.EXPLICIT else nothing
 
 
 def _machine() -> Json:

@@ -19,10 +19,12 @@ from entresol.databases.database import (
     END,
     SET_UP,
     START,
+    Ask,
     Database,
     Mark,
     end,
     free_port,
+    last_words,
     later,
     output,
     program,
@@ -76,9 +78,10 @@ class Valkey(Database):
         data.mkdir(exist_ok=True)
         return _Server(self._server(), data, self.work / "valkey.log", case.variant)
 
-    def run(self, folder: Path, case: Case, mark: Mark) -> tuple[Ran, object]:
+    def run(self, folder: Path, case: Case, mark: Mark, ask: Ask) -> tuple[Ran, object]:
         server = self._start(folder, case)
         try:
+            _ask_for_logs(folder, ask)
             mark(BEGIN)
             said = output((
                 self._tool(), "-h", "127.0.0.1", "-p", str(server.port), "-t", "set", "--csv",
@@ -102,8 +105,9 @@ class Valkey(Database):
         if found != evidence:
             raise Failed(f"Valkey: has {found} behind a new mount and had {evidence}.")
 
-    def strike(self, folder: Path, case: Case, kill: Callable[[], None]) -> int:
+    def strike(self, folder: Path, case: Case, kill: Callable[[], None], ask: Ask) -> int:
         server = self._start(folder, case)
+        _ask_for_logs(folder, ask)
         timer = later(kill)
         answered = 0
         try:
@@ -132,6 +136,11 @@ class Valkey(Database):
         return count
 
 
+def _ask_for_logs(folder: Path, ask: Ask) -> None:
+    for log in (folder / "valkey" / "appendonlydir").glob("*.incr.aof"):
+        ask(log)
+
+
 class _Server:
     """A process, and a connection to it."""
 
@@ -156,7 +165,7 @@ class _Server:
                 pass
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise Failed(f"valkey-server does not start; it says why in {log}.")
+                raise Failed(f"valkey-server does not start; it says: {last_words(log)}")
             time.sleep(0.01)
 
     def digest(self) -> str:
