@@ -54,9 +54,11 @@ def made_bench(tmp_path: Path) -> Path:
             "operations": COMMITS, "fuse_ns": THINKS_NS,
         }],
         "cases": [
-            {"case": case, "flush": "1ms", "type": "default", "per_second": {"median": 390.0}},
-            {"case": case, "flush": "1ms", "type": "hybrid", "per_second": {"median": 1.0}},
-            {"case": case, "flush": "7ms", "type": "hybrid", "per_second": {"median": 1.0}},
+            {"case": case, "flush": flush, "type": kind,
+             "per_second": {"median": 1.0, "most": most}}
+            for flush, kind, most in (
+                ("1ms", "default", 390.0), ("1ms", "hybrid", 1.0), ("7ms", "hybrid", 1.0),
+            )
         ],
     }  # fmt: skip
     (folder / "results.json").write_text(json.dumps(results))

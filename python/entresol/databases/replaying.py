@@ -136,7 +136,8 @@ def _policies() -> Iterator[Policy]:
 
 
 def predictions(recording: Recording, flush: Sequence[Json], bench: Json) -> list[Json]:
-    """What was measured with pace, beside what is played."""
+    """What was measured with pace, beside what is played: the quickest turn, as of recordings the
+    quickest is kept, for what else a machine does only adds; and the median."""
     found = []
     for row in bench["cases"]:
         if (row["case"]["database"], row["case"]["name"]) != (recording.database, recording.case):
@@ -144,10 +145,11 @@ def predictions(recording: Recording, flush: Sequence[Json], bench: Json) -> lis
         played = next((each for each in flush if each["flush"] == row["flush"]), None)
         if played is None or row["type"] not in played:
             continue
-        measured = row["per_second"]["median"]
+        measured = row["per_second"]["most"]
         missed = played[row["type"]] / measured - 1
         found.append({
             "flush": row["flush"], "type": row["type"], "measured": measured,
+            "measured_median": row["per_second"]["median"],
             "predicted": played[row["type"]], "missed_by": missed,
             "is_within": abs(missed) <= WITHIN,
         })  # fmt: skip
@@ -173,15 +175,16 @@ def page(found: Json, published: Callable[[str], float | None]) -> str:
             )
     lines += [
         "",
-        "| database | flush | type | measured/s | played/s | missed by |",
-        "|---|---|---|---:|---:|---|",
+        "| database | flush | type | median turn/s | quickest turn/s | played/s | missed by |",
+        "|---|---|---|---:|---:|---:|---|",
     ]
     for each in found["databases"]:
         for row in each["predictions"]:
             mark = "" if row["is_within"] else ": more than 15 %"
             lines.append(
                 f"| {each['database']} {each['case']} | {row['flush']} | {row['type']} "
-                f"| {row['measured']:,.0f} | {row['predicted']:,.0f} "
+                f"| {row['measured_median']:,.0f} | {row['measured']:,.0f} "
+                f"| {row['predicted']:,.0f} "
                 f"| {100 * row['missed_by']:+.0f} %{mark} |"
             )
     return "\n".join((*lines, "", *_grids(found)))
