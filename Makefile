@@ -48,7 +48,7 @@ nvme-bench: ## 4 KiB random reads over TCP: our NVMe target beside our NBD serve
 	cargo build --quiet --release -p bench
 	$(TARGET)/release/bench over-tcp
 
-bench-dax: build ## databases with transparent DAX on a mount; OPTIONS="--quick" for 15 minutes
+bench-dax: build ## databases with transparent DAX on a mount; OPTIONS="--quick" for some cases
 	@scripts/setup databases
 	.venv/bin/entresol bench dax $(OPTIONS)
 
