@@ -1,6 +1,6 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build core command demo figures reproduction test bench nbd-bench nvme-bench lint planted-bugs crashlab fs-crashlab \
-	killlab mount-killlab endurance e2e posix fuzz wheel clean
+.PHONY: build core command demo figures reproduction test bench nbd-bench nvme-bench bench-dax lint planted-bugs crashlab \
+	fs-crashlab killlab mount-killlab endurance e2e posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -47,6 +47,10 @@ nbd-bench: build ## NBD servers side by side under fio; IMAGE=DIR for a device, 
 nvme-bench: ## 4 KiB random reads over TCP: our NVMe target beside our NBD server
 	cargo build --quiet --release -p bench
 	$(TARGET)/release/bench over-tcp
+
+bench-dax: build ## databases with transparent DAX on a mount; OPTIONS="--quick" for some cases
+	@scripts/setup databases
+	.venv/bin/entresol bench dax $(OPTIONS)
 
 SECONDS_EACH ?= 60
 fuzz: ## libFuzzer on every format, SECONDS_EACH; TARGETS="captures nbd" for some

@@ -47,6 +47,8 @@ def fs_replay(
     cores: int,
     cache: str | None,
     thinks: bool,
+    less: str | None,
+    between: tuple[str, str] | None,
 ) -> str: ...
 def fs_bench_memory(
     load: str,

@@ -320,14 +320,18 @@ def fs_replay(
     cores: int = 28,
     cache: str | None = None,
     thinks: bool = False,
+    less: str | None = None,
+    between: tuple[str, str] | None = None,
 ) -> Json:
-    """Plays a recording, whose file has this name, in virtual time.
+    """Plays a recording, whose file has this name, in virtual time. With `thinks` threads take the
+    program's time between operations, but for `less` of each such time; `between` are two names,
+    and what was done between lookups of them is measured by itself.
 
     Raises `ConfigError`, and `SimulationError` where an operation has another outcome than it had.
     """
     return _object(_guarded(lambda: _core.fs_replay(
         name, text, personality, device, list(files), list(overrides), scale, cores, cache,
-        thinks)))  # fmt: skip
+        thinks, less, between)))  # fmt: skip
 
 
 def _executed(execute: Callable[[], str]) -> Json:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,3 +104,23 @@ def _read(path: Path) -> Json:
         raise Failed(f"{path}: {error.strerror}.") from None
     assert isinstance(value, dict), "the server promises an object"
     return value
+
+
+class Busy(UserError):
+    """Somebody has a file of the mount open."""
+
+
+def unmount(place: Path, *, lazy: bool) -> None:
+    """Takes a mount away, as the user who has made it; `Busy` if it is in use."""
+    if os.geteuid() == 0:
+        words = ["umount", *(["-l"] if lazy else []), "--", str(place)]
+    else:
+        if shutil.which("fusermount3") is None:
+            raise Failed(f"{place}: only root unmounts without fusermount3; install fuse3.")
+        words = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(place)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    if "busy" in done.stderr.lower():
+        raise Busy(f"{place}: is in use; close what is open in it, or give --lazy.")
+    raise Failed(f"{place}: cannot be unmounted: {done.stderr.strip()}")

@@ -2,10 +2,13 @@
 
 use crate::{ConfigError, SimulationError};
 use device::config::Layer;
-use fslab::load::{FsOptions, LOADS, Load, LoadError, Scale, Setup, memory, replay, run, shipped};
+use fslab::load::{
+    FsOptions, LOADS, Load, LoadError, Playing, Scale, Setup, memory, replay, run, shipped,
+};
 use fslab::recording::Recording;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use units::Picos;
 
 /// Adds what is in this file.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -117,10 +120,11 @@ fn load_of(name: &str, text: Option<&str>, overrides: &[String]) -> PyResult<Loa
 }
 
 /// Plays a recording, whose text is given and whose file is `name`, and gives the result as JSON.
-/// With `thinks`, threads take their time between operations.
+/// With `thinks`, threads take their time between operations, but for `less` of each such time;
+/// what was done `between` two names is measured by itself.
 #[pyfunction]
 #[pyo3(signature = (
-    name, text, personality, device, files, overrides, scale, cores, cache, thinks
+    name, text, personality, device, files, overrides, scale, cores, cache, thinks, less, between
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -138,6 +142,8 @@ fn fs_replay(
     cores: u32,
     cache: Option<&str>,
     thinks: bool,
+    less: Option<&str>,
+    between: Option<(String, String)>,
 ) -> PyResult<String> {
     let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
     setup.cores = cores;
@@ -146,10 +152,17 @@ fn fs_replay(
             "--set {set}: a recording is played as it was; leave it out"
         )));
     }
+    let less = less.map(str::parse::<Picos>).transpose();
+    let less = less.map_err(|error| ConfigError::new_err(format!("--less: {error}")))?;
+    let playing = Playing {
+        thinks,
+        less: less.unwrap_or_default(),
+        between,
+    };
     let played = py.detach(|| {
         let recording = Recording::parse(text)
             .map_err(|error| ConfigError::new_err(format!("{name}: {error}")))?;
-        replay(name, &recording, &setup, thinks).map_err(to_python)
+        replay(name, &recording, &setup, &playing).map_err(to_python)
     });
     Ok(played?.json().to_string())
 }

@@ -31,7 +31,9 @@ const MAY_USE: [(&str, &[&str]); 28] = [
     ("bytefs", &["units", "port", "dax", "fuse"]),
     (
         "fslab",
-        &["units", "settings", "port", "vtime", "device", "bytefs"],
+        &[
+            "units", "settings", "port", "dax", "vtime", "device", "bytefs",
+        ],
     ),
     ("capi", &["units", "port", "shm"]),
     ("bindings", &["*"]),

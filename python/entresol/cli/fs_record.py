@@ -15,14 +15,14 @@ from typing import Annotated
 
 import typer
 
-from entresol import cloning, core, study
+from entresol import cloning, core, quantity, study
 from entresol.cli import serving
 from entresol.cli.fs_tables import latencies, overview
-from entresol.cli.mount import Busy, unmount
 from entresol.cli.options import ConfigOption, JsonOption, SetOption
 from entresol.core import Json
 from entresol.errors import Failed, UserError, did_you_mean
 from entresol.interruption import interruptible
+from entresol.mounts import Busy, unmount
 from entresol.summary import to_text
 from entresol.terminal import print_table, wide_console
 
@@ -149,6 +149,22 @@ def replay(
     think: Annotated[
         bool, typer.Option("--think", help="Keep the program's own time between operations.")
     ] = False,
+    less: Annotated[
+        str | None,
+        typer.Option(
+            "--less",
+            metavar="SPAN",
+            help="What of each such time is not the program's, but FUSE's.",
+        ),
+    ] = None,
+    between: Annotated[
+        str | None,
+        typer.Option(
+            "--between",
+            metavar="NAME,NAME",
+            help="Measure what was done between lookups of two names by itself.",
+        ),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -180,12 +196,15 @@ def replay(
         if name not in known:
             hint = did_you_mean(name, known) or f" There are {', '.join(known)}, or all."
             raise UserError(f"unknown personality {name}.{hint}")
+    if less is not None and not think:
+        raise UserError("--less: is taken off the program's time; add --think, or leave it out.")
     text = _text_of(recording)
     files = study.read_config_files(config or ())
     results = [
         interruptible(partial(core.fs_replay, str(recording), text, name, device=device,
                               files=files, overrides=tuple(overrides or ()), scale=scale,
-                              cores=cores, cache=cache, thinks=think))
+                              cores=cores, cache=cache, thinks=think, less=less,
+                              between=_names(between)))
         for name in chosen
     ]  # fmt: skip
     _add_gains(results)
@@ -196,9 +215,27 @@ def replay(
     gains = [result["gain_over_ext4_like"] for result in results]
     print_table(console, overview(results, gains))
     for result in results:
+        if part := result.get("part"):
+            console.print(
+                f"{result['conditions']['personality']}, between {between}: "
+                f"{quantity.duration(part['virtual_time_ps'])}, recorded in "
+                f"{quantity.duration(part['recorded_time_ps'])}; {part['operations']:,} operations "
+                f"of {part['threads']} threads",
+                highlight=False,
+            )
         console.print()
         console.print(f"{result['conditions']['personality']}: operations", highlight=False)
         print_table(console, latencies(result))
+
+
+def _names(text: str | None) -> tuple[str, str] | None:
+    """The two names that an option says."""
+    if text is None:
+        return None
+    first, comma, second = text.partition(",")
+    if not (first and comma and second):
+        raise UserError(f"--between {text}: write two names with a comma between them.")
+    return first, second
 
 
 def _text_of(recording: Path) -> str:

@@ -21,6 +21,7 @@ import typer
 from entresol import core
 from entresol.cli import (
     assumptions,
+    bench,
     config,
     crash_app,
     decisions,
@@ -65,6 +66,7 @@ for module in (
     device,
     file_system,
     mount,
+    bench,
     crash_app,
     run,
     replay,

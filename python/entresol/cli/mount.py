@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -294,13 +293,13 @@ def umount_command(
     """Unmount a file system, and return when everything is in its image and that is free."""
     place = mounts.absolute(directory)
     if mounts.is_dead(place):
-        unmount(place, lazy=True)
+        mounts.unmount(place, lazy=True)
         typer.echo(f"{place}: a killed server's mount is taken away")
         return
     place = place.resolve()
     told = mounts.at(place).stats()
     server = _process(told["server_pid"])
-    unmount(place, lazy=lazy)
+    mounts.unmount(place, lazy=lazy)
     if lazy:
         typer.echo(f"{place}: its server ends when the last open file is closed")
         return
@@ -324,23 +323,3 @@ def _has_ended(process: int) -> bool:
     has_ended = bool(waiting.poll(END_SECONDS * 1000))
     os.close(process)
     return has_ended
-
-
-class Busy(UserError):
-    """Somebody has a file of the mount open."""
-
-
-def unmount(place: Path, *, lazy: bool) -> None:
-    """Takes a mount away, as the user who has made it; `Busy` if it is in use."""
-    if os.geteuid() == 0:
-        words = ["umount", *(["-l"] if lazy else []), "--", str(place)]
-    else:
-        if shutil.which("fusermount3") is None:
-            raise Failed(f"{place}: only root unmounts without fusermount3; install fuse3.")
-        words = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(place)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return
-    if "busy" in done.stderr.lower():
-        raise Busy(f"{place}: is in use; close what is open in it, or give --lazy.")
-    raise Failed(f"{place}: cannot be unmounted: {done.stderr.strip()}")

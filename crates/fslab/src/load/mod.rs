@@ -8,6 +8,7 @@ mod hardware;
 mod measure;
 mod memory;
 mod options;
+mod part;
 #[cfg(test)]
 mod plain;
 mod replay;
@@ -25,9 +26,10 @@ pub use error::LoadError;
 pub use hardware::{Scale, scaled};
 pub use measure::Latency;
 pub use memory::memory;
-pub use options::{BatchesAs, ContentsAt, Does, FsConfig, FsOptions, MetadataAt};
+pub use options::{BatchesAs, ContentsAt, DaxAs, Does, FsConfig, FsOptions, MetadataAt};
+pub use part::Playing;
 pub use replay::replay;
-pub use result::{Conditions, LoadResult};
+pub use result::{Conditions, LoadResult, Part};
 pub use runner::{Setup, run};
 pub use spec::{
     Distribution, FilesSpec, LOADS, Load, Shipped, Step, StoreSpec, ThreadsSpec, shipped,

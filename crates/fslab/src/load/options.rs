@@ -5,7 +5,7 @@ use bytefs::{Batches, Contents, DataMode, HostBlocks, Metadata, MountOptions, Sh
 use serde::{Deserialize, Serialize};
 use settings::{Known, Layer};
 use std::sync::Arc;
-use units::{Bytes, Ratio};
+use units::{Bytes, Picos, Ratio};
 
 /// Where contents of files are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -25,6 +25,16 @@ pub enum DataAs {
     Ordered,
     /// Each write: overwritten blocks go to a journal first.
     Journal,
+}
+
+/// Whether ranges of files that are synced often go to the device's persistent memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DaxAs {
+    /// None.
+    Off,
+    /// Those that the policy chooses.
+    Auto,
 }
 
 /// How batches of changes go to a device with transactions.
@@ -104,6 +114,20 @@ units::parameters! {
         /// discarded, so the flash holds all of it, and has to be cleaned from the first writes on.
         /// 0%: the flash is new.
         aged: Ratio, "0% to 400%", "ByteFS says nothing of its SSD's state; SkyByte VI-A preconditions";
+        /// Whether ranges that are synced often go to `device.pmem` (transparent DAX).
+        dax: DaxAs, "off or auto", "Transparent DAX (both)";
+        /// U: a range is upgraded above so many write-backs to 100 writes.
+        dax_upgrade: u32, "at least dax_downgrade", "Transparent DAX 6 (60)";
+        /// D: a range is downgraded below so many write-backs to 100 writes.
+        dax_downgrade: u32, "at most dax_upgrade", "Transparent DAX 6 (30)";
+        /// F: nothing is decided before so many writes.
+        dax_after: u32, "any", "Transparent DAX 6 (5)";
+        /// G: a range has two to the power of so many pages.
+        dax_order: u32, "at most 20", "Transparent DAX 6 (9)";
+        /// For how long a write counts.
+        dax_write_delay: Picos, "at least 1us", "ours: the thesis gives none";
+        /// For how long a write-back counts.
+        dax_write_back_delay: Picos, "at least 1us", "ours: the thesis gives none";
     }
 }
 
@@ -115,7 +139,9 @@ struct Sections {
 
 const KNOWN: Known = settings::known! { "fs": FsConfig };
 const DEFAULTS: &str = "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n\
-     metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\ndata = \"ordered\"\naged = \"0%\"\n";
+     metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\ndata = \"ordered\"\naged = \"0%\"\n\
+     dax = \"off\"\ndax_upgrade = 60\ndax_downgrade = 30\ndax_after = 5\ndax_order = 9\n\
+     dax_write_delay = \"20s\"\ndax_write_back_delay = \"10s\"\n";
 
 /// The journal of contents of file systems that have one: three records of the most blocks.
 const DATA_JOURNAL: Bytes = Bytes::from_mib(16);
@@ -195,12 +221,28 @@ impl FsOptions {
         }
     }
 
+    /// How ranges are judged.
+    fn ranges(&self) -> dax::Settings {
+        let mut settings = dax::Settings::default();
+        settings.policy.upgrade_above = self.0.dax_upgrade;
+        settings.policy.downgrade_below = self.0.dax_downgrade;
+        settings.policy.after_writes = self.0.dax_after;
+        settings.order = self.0.dax_order;
+        settings.write_delay = self.0.dax_write_delay;
+        settings.write_back_delay = self.0.dax_write_back_delay;
+        settings
+    }
+
     /// The same for a mount.
     pub(crate) fn put_into(&self, options: &mut MountOptions, kept: &Kept) {
         options.blocks_from = self.0.blocks_from;
         options.data = match self.0.data {
             DataAs::Ordered => DataMode::Ordered,
             DataAs::Journal => DataMode::Journal,
+        };
+        options.dax = match self.0.dax {
+            DaxAs::Off => None,
+            DaxAs::Auto => Some(self.ranges()),
         };
         options.reads_ahead = self.0.read_ahead.asked();
         options.first_blocks = self.0.first_blocks.asked();
@@ -225,6 +267,14 @@ impl FsOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_are_judged_as_on_a_mount_unless_told() {
+        assert_eq!(FsOptions::default().ranges(), dax::Settings::default());
+        let told = FsOptions::of(&["fs.dax_order=4", "fs.dax_write_delay=30s"]).unwrap();
+        assert_eq!(told.ranges().order, 4);
+        assert_eq!(told.ranges().write_delay, Picos::from_micros(30_000_000));
+    }
 
     #[test]
     fn parameters_are_known_and_what_cannot_be_is_one_sentence() {

@@ -3,11 +3,13 @@
 //! What was there before is made by one thread and synced. Then each thread of the recording does
 //! its operations, one behind the other, as soon as those of other threads are over that it must
 //! come behind ([`dependencies`]); with `thinks`, also not before the program's own time between
-//! two of them has passed. Each must have the outcome that was recorded.
+//! two of them has passed, and its first one not before it was recorded to begin. Each must have
+//! the outcome that was recorded.
 
 use super::error::LoadError;
 use super::hardware::scaled;
 use super::options::Kept;
+use super::part::{Playing, measured};
 use super::result::{Conditions, LoadResult};
 use super::runner::{Bench, Files, Setup};
 use super::spec::{Load, ThreadsSpec};
@@ -20,7 +22,7 @@ use port::Clock;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::Picos;
+use units::Time;
 use vtime::{Machine, VirtualClock};
 
 type OfRun = Stage<Files, VirtualClock<DeviceEngine>>;
@@ -33,7 +35,7 @@ pub fn replay(
     name: &str,
     recording: &Recording,
     setup: &Setup,
-    thinks: bool,
+    playing: &Playing,
 ) -> Result<LoadResult, LoadError> {
     setup.check()?;
     let config = scaled(setup.preset(), setup.scale, &setup.layers)?;
@@ -53,14 +55,19 @@ pub fn replay(
     let files = bench.mount()?;
     let numbers = Rc::new(RefCell::new(BTreeMap::from([(Ino::ROOT.0, Ino::ROOT)])));
     let first = bench.stage(&files, 1);
-    let before = Player::new(recording.before.clone(), &numbers, false);
+    let before = Player::new(recording.before.clone(), &numbers, Playing::default());
     play(&mut bench, &first, &Rc::new(before))?;
     let files = bench.rest(files, false)?;
     let totals = bench.totals(&files);
-    let player = Rc::new(Player::new(recording.entries.clone(), &numbers, thinks));
+    let player = Player::new(recording.entries.clone(), &numbers, playing.clone());
+    let player = Rc::new(player);
     let stage = bench.stage(&files, player.threads());
     play(&mut bench, &stage, &player)?;
-    bench.finish(&files, &stage, totals, conditions)
+    let mut result = bench.finish(&files, &stage, totals, conditions)?;
+    if let Some(between) = &playing.between {
+        result.part = Some(measured(between, &player.entries, &player.spans.borrow())?);
+    }
+    Ok(result)
 }
 
 /// A recording in the words of loads.
@@ -102,14 +109,15 @@ fn play(bench: &mut Bench, stage: &Rc<OfRun>, player: &Rc<Player>) -> Result<(),
 struct Player {
     entries: Vec<Entry>,
     wanted: Vec<Vec<usize>>,
-    over: RefCell<Vec<bool>>,
+    /// Begin and end of those that are over.
+    spans: RefCell<Vec<Option<(Time, Time)>>>,
     has_failed: Cell<bool>,
     changes: Changes,
     /// By the number that it had: an inode here.
     numbers: Rc<RefCell<BTreeMap<u32, Ino>>>,
     /// By thread and directory: where its last names ended.
     listed: RefCell<BTreeMap<(u32, u32), u64>>,
-    thinks: bool,
+    playing: Playing,
 }
 
 /// What an operation gave.
@@ -139,16 +147,20 @@ impl Gave {
 }
 
 impl Player {
-    fn new(entries: Vec<Entry>, numbers: &Rc<RefCell<BTreeMap<u32, Ino>>>, thinks: bool) -> Self {
+    fn new(
+        entries: Vec<Entry>,
+        numbers: &Rc<RefCell<BTreeMap<u32, Ino>>>,
+        playing: Playing,
+    ) -> Self {
         Self {
             wanted: dependencies(&entries),
-            over: RefCell::new(vec![false; entries.len()]),
+            spans: RefCell::new(vec![None; entries.len()]),
             has_failed: Cell::new(false),
             changes: Changes::default(),
             numbers: Rc::clone(numbers),
             listed: RefCell::default(),
             entries,
-            thinks,
+            playing,
         }
     }
 
@@ -164,27 +176,30 @@ impl Player {
 
     /// Does all operations of a thread.
     async fn thread(&self, stage: &OfRun, thread: u32) -> Result<(), LoadError> {
-        let mut ended_ns: Option<u64> = None;
+        let mut ended_ns = 0;
         for (number, entry) in self.entries.iter().enumerate() {
             if entry.thread != thread {
                 continue;
             }
-            let before = ended_ns.replace(entry.end_ns).filter(|_| self.thinks);
-            if let Some(span) = before.and_then(|before| entry.begin_ns.checked_sub(before)) {
-                let until = stage.clock.now() + Picos::from_nanos(span);
-                stage.clock.sleep_until(until).await;
+            let before = core::mem::replace(&mut ended_ns, entry.end_ns);
+            if self.playing.thinks {
+                let pause = self.playing.pause(entry.begin_ns.saturating_sub(before));
+                stage.clock.sleep_until(stage.clock.now() + pause).await;
             }
             let is_free = || {
-                let over = self.over.borrow();
-                let can = self.wanted[number].iter().all(|other| over[*other]);
+                let over = self.spans.borrow();
+                let can = self.wanted[number]
+                    .iter()
+                    .all(|other| over[*other].is_some());
                 (can || self.has_failed.get()).then_some(())
             };
             self.changes.until(is_free).await;
             if self.has_failed.get() {
                 return Ok(());
             }
+            let begun = stage.clock.now();
             self.operation(stage, number, entry).await?;
-            self.over.borrow_mut()[number] = true;
+            self.spans.borrow_mut()[number] = Some((begun, stage.clock.now()));
             self.changes.tell();
         }
         Ok(())
@@ -414,8 +429,9 @@ impl Player {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Scale;
+    use crate::load::{FsOptions, Scale};
     use bytefs::Personality;
+    use device::config::Layer;
 
     fn entry(thread: u32, op: Op, found: Option<u32>) -> Entry {
         Entry {
@@ -477,7 +493,7 @@ mod tests {
 
     fn played(personality: Personality, recording: &Recording) -> LoadResult {
         let setup = Setup::new(personality, Scale::new(256).unwrap());
-        replay("test", recording, &setup, false).unwrap()
+        replay("test", recording, &setup, &Playing::default()).unwrap()
     }
 
     #[test]
@@ -494,11 +510,49 @@ mod tests {
     }
 
     #[test]
+    fn syncs_of_a_recording_become_stores_with_dax() {
+        let mut recording = recording();
+        for entry in &mut recording.entries {
+            if let Op::Fsync { data_only, .. } = &mut entry.op {
+                *data_only = true;
+            }
+        }
+        recording.entries.insert(5, mark("from"));
+        recording.entries.push(mark("to"));
+        let mut setup = Setup::new(Personality::Ext4Like, Scale::new(256).unwrap());
+        setup.preset = Some("consumer-tlc".to_owned());
+        setup.layers = vec![Layer::assignment("device.pmem=1MiB").unwrap()];
+        let playing = Playing {
+            between: Some(("from".to_owned(), "to".to_owned())),
+            ..Playing::default()
+        };
+        let usual = replay("test", &recording, &setup, &playing).unwrap();
+        setup.fs = FsOptions::of(&["fs.dax=auto"]).unwrap();
+        let light = replay("test", &recording, &setup, &playing).unwrap();
+        let count = |result: &LoadResult| result.measured.get("dax_light_syncs").copied();
+        assert_eq!(count(&usual), None);
+        assert!(count(&light) > Some(20), "{:?}", count(&light));
+        let took = |result: &LoadResult| result.part.unwrap().virtual_time_ps;
+        assert!(took(&usual) > 2 * took(&light));
+    }
+
+    fn mark(name: &str) -> Entry {
+        let op = Op::Lookup {
+            parent: 1,
+            name: name.to_owned(),
+        };
+        Entry {
+            error: Some(FsError::NotFound.errno()),
+            ..entry(7, op, None)
+        }
+    }
+
+    #[test]
     fn another_outcome_than_the_recorded_one_is_an_error() {
         let mut recording = recording();
         recording.entries[3].error = None;
         let setup = Setup::new(Personality::ByteFs, Scale::new(256).unwrap());
-        let error = replay("test", &recording, &setup, false).unwrap_err();
+        let error = replay("test", &recording, &setup, &Playing::default()).unwrap_err();
         let error = error.to_string();
         assert!(
             error.contains("operation 4 of the recording, lookup"),

@@ -3,7 +3,7 @@
 use super::measure::{Latency, Recorder};
 use super::runner::Setup;
 use super::spec::Load;
-use bytefs::{Class, FsStats, Structure};
+use bytefs::{Class, DaxReport, FsStats, Structure};
 use device::Counters;
 use device::metrics::metrics;
 use serde::Serialize;
@@ -93,7 +93,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub fn of(files: &FsStats, device: &Counters) -> Self {
+    pub fn of(files: &FsStats, dax: Option<DaxReport>, device: &Counters) -> Self {
         let mut counters = BTreeMap::new();
         let mut standing = BTreeMap::new();
         for class in Class::ALL {
@@ -134,6 +134,18 @@ impl Totals {
             ("duplicate_pages", files.duplicate_pages),
         ] {
             standing.insert(format!("fs_{name}"), count);
+        }
+        if let Some(dax) = dax {
+            for (name, count) in [
+                ("upgrades", dax.ranges.upgrades),
+                ("downgrades", dax.ranges.downgrades),
+                ("light_syncs", dax.pmem.light_syncs),
+                ("syncs_without_room", dax.pmem.without_room),
+                ("stored_lines", dax.pmem.lines),
+            ] {
+                counters.insert(format!("dax_{name}"), count);
+            }
+            standing.insert("dax_frames_in_use".to_owned(), dax.frames.0);
         }
         for metric in metrics(device) {
             let of = match metric.grows {
@@ -182,6 +194,22 @@ pub struct LoadResult {
     pub synced: BTreeMap<String, u64>,
     /// What they have counted before: file system, files, and the sync behind them.
     pub made: BTreeMap<String, u64>,
+    /// Of a recording, a part that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+/// What came of a part of a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Part {
+    /// Threads that did most of it: each at least a quarter of what the busiest one did.
+    pub threads: u32,
+    /// Their operations.
+    pub operations: u64,
+    /// From the begin of their first operation to the end of their last one, in picoseconds.
+    pub virtual_time_ps: u64,
+    /// The same when it was recorded.
+    pub recorded_time_ps: u64,
 }
 
 impl LoadResult {
@@ -210,6 +238,7 @@ impl LoadResult {
             measured: after.since(before),
             synced: synced.since(before),
             made: made.map_or_else(BTreeMap::new, |made| made.counters.clone()),
+            part: None,
         }
     }
 

@@ -247,7 +247,8 @@ impl Bench {
     }
 
     pub fn totals(&self, files: &Files) -> Totals {
-        Totals::of(&files.stats(), &self.machine.engine().counters())
+        let counters = self.machine.engine().counters();
+        Totals::of(&files.stats(), files.dax_report(), &counters)
     }
 
     pub fn stage(

@@ -1,0 +1,140 @@
+"""The drive below a database: an image with a file system, copies of it, and mounts of those."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from entresol import cloning, core, mounts
+from entresol.core import Json
+from entresol.errors import Failed, UserError
+from entresol.mounts import Busy, unmount
+
+PRESET, PERSONALITY = "consumer-tlc", "ext4-like"
+SIZE = "nand.blocks_per_plane=72"
+"""4 GiB: the preset's dies and times, and room for the largest of the databases."""
+PMEM = "64MiB"
+FREE = 6 << 30
+"""Bytes that images and their copies may take, with some to spare."""
+PATIENCE = 120.0
+LOOKUPS = 501
+ATTRIBUTE = "user.entresol.dax"
+
+
+def require(work: Path) -> None:
+    """Raises `UserError` where nothing can be mounted, or nothing be kept."""
+    if not Path("/dev/fuse").exists():
+        raise UserError("/dev/fuse is not there: databases need a mount; see entresol doctor.")
+    if os.geteuid() != 0 and shutil.which("fusermount3") is None:
+        raise UserError("fusermount3 is not there: others than root mount with it; install fuse3.")
+    free = shutil.disk_usage(work).free
+    if free < FREE:
+        raise UserError(
+            f"{work}: has {free >> 20} MiB free, and copies of drives take up to {FREE >> 20} MiB; "
+            "make room, or name another directory with --work."
+        )
+
+
+def make(image: Path, flush: str) -> None:
+    """Makes a drive with persistent memory, whose flush costs so much, and a file system on it."""
+    settings = (SIZE, f"device.pmem={PMEM}", f"ssd.flush_cost={flush}")
+    core.device_create(image, PRESET, (), settings)
+    core.fs_make(image, {
+        "personality": PERSONALITY, "inodes": 65_536, "uuid": uuid.uuid4().hex,
+        "now_ns": time.time_ns(), "uid": os.getuid(), "gid": os.getgid(), "force": False,
+    })  # fmt: skip
+
+
+def ask_for(path: Path) -> None:
+    """Asks for a file to be in the drive's persistent memory."""
+    os.setxattr(path, ATTRIBUTE, b"all")
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A file system of ours, and the process that serves it."""
+
+    folder: Path
+    server: subprocess.Popen[str]
+
+    def stats(self) -> Json:
+        """What it and its device have done."""
+        return mounts.at(self.folder).stats()
+
+    def kill(self) -> None:
+        """Ends the server as a power cut would. The mount stays, and answers errors."""
+        self.server.kill()
+        self.server.wait(PATIENCE)
+
+    def fuse_ns(self) -> int:
+        """What FUSE takes of an operation: of lookups of names that are not there, one of the
+        quicker ones, for what else a machine does only adds."""
+        spans = []
+        for number in range(LOOKUPS):
+            path = str(self.folder / f"none-{number}")
+            begun = time.perf_counter_ns()
+            os.path.lexists(path)
+            spans.append(time.perf_counter_ns() - begun)
+        return sorted(spans)[LOOKUPS // 10]
+
+    def mark(self, name: str) -> None:
+        """Looks up a name that is not there: a recording then says when that was."""
+        (self.folder / name).exists()
+
+
+@contextmanager
+def mounted(
+    image: Path, folder: Path, dax: str, *, is_paced: bool, record: Path | None = None
+) -> Iterator[Mounted]:
+    """Mounts an image; unmounts it at the end, also if its server was killed."""
+    folder.mkdir(exist_ok=True)
+    options = [dax, *(["allow_other"] if os.geteuid() == 0 else [])]
+    words: list[str | Path] = ["mount", image, folder, "--pace", "real" if is_paced else "none"]
+    words += ["-o", ",".join(options)]
+    if record is not None:
+        words += ["--record", record]
+    with image.with_suffix(".log").open("w+") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "entresol", *map(str, words)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+        )  # fmt: skip
+        assert server.stdout is not None, "it is a pipe"
+        if not server.stdout.readline():  # It says where it has mounted.
+            server.wait(PATIENCE)
+            log.seek(0)
+            said = log.read().strip().removeprefix("entresol: ")
+            raise Failed(said or f"{folder}: cannot be mounted.")
+        try:
+            yield Mounted(folder, server)
+        finally:
+            _end(folder, server)
+
+
+def _end(folder: Path, server: subprocess.Popen[str]) -> None:
+    """Takes a mount away whatever its state is."""
+    deadline = time.monotonic() + PATIENCE / 2
+    while True:
+        try:
+            unmount(folder, lazy=server.poll() is not None or time.monotonic() > deadline)
+            break
+        except Busy:  # A process of a database may still end.
+            time.sleep(0.05)
+    try:
+        server.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait(PATIENCE)
+
+
+def copy(image: Path, to: Path) -> None:
+    """A copy that a run may change."""
+    shutil.rmtree(to, ignore_errors=True)
+    cloning.clone(image, to)

@@ -1,0 +1,185 @@
+"""`entresol bench dax`: what it reads of others' programs, and one small run of Valkey."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Entresol, one_line
+from file_server import without_fuse
+
+from entresol.databases import cases, parsing, result, runs
+from entresol.databases.postgresql import check_totals
+from entresol.databases.rocksdb import asking_for_logs
+from entresol.databases.valkey import Valkey
+from entresol.errors import Failed, UserError
+
+CSV = (
+    '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms",'
+    '"p99_latency_ms","max_latency_ms"\n'
+    '"SET","47961.63","0.204","0.024","0.039","0.079","7.087","16.207"\n'
+)
+PGBENCH = """pgbench (15.18 (Debian 15.18-0+deb12u1))
+transaction type: <builtin: TPC-B (sort of)>
+scaling factor: 10
+query mode: simple
+number of clients: 1
+number of threads: 1
+maximum number of tries: 1
+duration: 5 s
+number of transactions actually processed: 1872
+number of failed transactions: 0 (0.000%)
+latency average = 2.671 ms
+initial connection time = 3.017 ms
+tps = 374.365503 (without initial connection time)
+"""
+DB_BENCH = """Keys:       16 bytes each (+ 0 bytes user-defined timestamp)
+Initializing RocksDB Options from the specified file
+------------------------------------------------
+DB path: [/tmp/mnt/r]
+fillsync     :    3092.412 micros/op 323 ops/sec 6.185 seconds 2000 operations;    0.0 MB/s (2 ops)
+"""
+STATS = """2026/11/24-13:35:34  ... thread 0: (20,20) ops and (9000.0,9000.0) ops/second in (0,0) s
+2026/11/24-13:35:34  ... thread 0: (20,40) ops and (9100.0,9050.0) ops/second in (0,0) s
+put error: IO error: While fdatasync: mnt/rocksdb/000004.log: Transport endpoint is not connected
+"""
+WAL = """Sequence,Count,ByteSize,Physical Offset,Key(s)
+1,1,131,0,PUT(0) : 0x00000000000002BC3030303030303030
+2,2,131,138,PUT(0) : 0x00000000000003C43030303030303030
+4,1,131,276,PUT(0) : 0x00000000000001453030303030303030
+"""
+
+
+def test_what_tools_print_becomes_numbers() -> None:
+    assert parsing.redis_benchmark(CSV, 1000).per_second == pytest.approx(47961.63)
+    assert parsing.pgbench(PGBENCH).operations == 1872
+    assert parsing.pgbench(PGBENCH).per_second == pytest.approx(374.365503)
+    assert parsing.db_bench(DB_BENCH) == parsing.Ran(2000, 6.185)
+    assert parsing.db_bench_done(STATS) == 40
+    assert parsing.db_bench_done("put error") == 0
+    assert parsing.wal_records(WAL) == 4
+    assert parsing.keys("Keys in range: 951\n") == 951
+    assert parsing.version("Valkey server v=9.1.2 sha=00000000:1 malloc=libc") == "9.1.2"
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "said"),
+    [
+        (lambda text: parsing.redis_benchmark(text, 1), "Could not connect", "Could not connect"),
+        (parsing.pgbench, "pgbench: error: connection failed", "connection failed"),
+        (parsing.pgbench, PGBENCH.replace("transactions: 0", "transactions: 7"), "7 transactions"),
+        (parsing.db_bench, "open error: IO error", "open error"),
+        (parsing.wal_records, WAL.replace("\n2,2,", "\n2,1,"), "from write 2 to write 4"),
+        (parsing.keys, "", "nothing"),
+    ],
+)
+def test_what_tools_print_otherwise_is_an_error(
+    read: Callable[[str], object], text: str, said: str
+) -> None:
+    with pytest.raises(Failed, match=said):
+        read(text)
+
+
+def test_balances_say_whether_transactions_are_there() -> None:
+    check_totals("12|-5|-5|-5|-5\n", 12)
+    for row, said in (("11|3|3|3|3", "11 are there"), ("12|3|3|4|3", "do not agree"), ("", "no")):
+        with pytest.raises(Failed, match=said):
+            check_totals(row, 12)
+
+
+def test_every_case_has_its_published_value_or_says_none() -> None:
+    for case in (*cases.quick(), *cases.full()):
+        assert result.published(case) is not None, case.name
+    swept = [case.name for case in cases.quick() if case.is_swept]
+    assert swept == ["always, 1 client", "fdatasync, scale 10", "fillsync"]
+    assert len({(case.database, case.name) for case in cases.full()}) == len(cases.full())
+
+
+def test_unknown_words_are_one_sentence() -> None:
+    with pytest.raises(UserError, match=r"there are valkey, postgresql, rocksdb. Did you mean va"):
+        cases.chosen("valky", cases.DATABASES, "--databases")
+    assert cases.chosen("rocksdb, valkey", cases.DATABASES, "") == ("valkey", "rocksdb")
+
+
+def test_logs_of_rocksdb_are_asked_for_as_they_appear(tmp_path: Path) -> None:
+    (tmp_path / "rocksdb").mkdir()
+    asked: list[Path] = []
+    with asking_for_logs(tmp_path, asked.append):
+        for name in ("000004.log", "LOG", "000009.log"):
+            (tmp_path / "rocksdb" / name).touch()
+        deadline = time.monotonic() + 10
+        while len(asked) < 2 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert sorted(path.name for path in asked) == ["000004.log", "000009.log"]
+
+
+def ran(kind: str, repeat: int, per_second: float, *, is_paced: bool = True) -> runs.Run:
+    """A run of a thousand operations."""
+    case = cases.quick()[0]
+    seconds = 1000 / per_second
+    return runs.Run(case, kind, "1ms", repeat, is_paced, 1000, seconds, 10**9, 1000, {})
+
+
+def test_ratios_are_of_runs_of_one_turn() -> None:
+    plan = runs.Plan(cases.quick()[:1], ("default", "hybrid"), "1ms", (), 3, 1)
+    outcome = runs.Outcome(
+        runs=[
+            *(ran("default", turn, rate) for turn, rate in enumerate((100, 200, 50))),
+            *(ran("hybrid", turn, rate) for turn, rate in enumerate((700, 1000, 400))),
+            ran("hybrid", 3, 9000, is_paced=False),
+        ],
+        kills=[{"database": "valkey", "type": "hybrid", "answered": 7, "found": 8}],
+        versions={"valkey": {"server": "9.1.2"}},
+        machine={"processors": 2, "processor": "P", "load_at_begin": 0.1, "load_at_end": 0.2,
+                 "seconds": 90.0},
+    )  # fmt: skip
+    found = result.summary(plan, outcome)
+    default, hybrid = found["cases"]
+    assert default["per_second"] == {"median": 100, "least": 50, "most": 200}
+    assert hybrid["over_default"] == {"median": 7, "least": 5, "most": 8}
+    assert hybrid["published_over_default"] == 7.29
+    assert hybrid["device_ps_each"] == 10**6
+    page = result.page(json.loads(json.dumps(found)))
+    assert "| hybrid | 700 | 400 to 1,000 | 7.00 | 5.00 to 8.00 | 7.29 | 1.0 | 0 |" in page
+    assert "| valkey | hybrid | 7 | 8 |" in page
+
+
+def test_bad_input_is_one_line(entresol_command: Entresol, tmp_path: Path) -> None:
+    for words, said in (
+        (("--databases", "oracle"), "there are valkey, postgresql, rocksdb"),
+        (("--types", "fast"), "there are default, hybrid"),
+        (("--cases", "nothing"), "no case's name begins so"),
+        (("--flush", "soon"), "no span of time"),
+        (("--work", tmp_path / "none"), "is no directory"),
+    ):
+        done = entresol_command("bench", "dax", "--quick", *words, "-o", tmp_path / "out")
+        assert said in one_line(done)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_small_run_of_valkey(entresol_command: Entresol, tmp_path: Path) -> None:
+    """Paced and not, the data found again, and a kill of the mount in the middle."""
+    if WITHOUT is not None:
+        pytest.skip(f"FUSE: {WITHOUT}")
+    try:
+        Valkey(tmp_path).require()
+    except UserError as error:
+        pytest.skip(str(error))
+    done = entresol_command(
+        "bench", "dax", "--quick", "--databases", "valkey", "--cases", "always, 1 client",
+        "--types", "hybrid", "--sweep", "", "--repeats", "1", "--operations", "300", "--no-record",
+        "--work", tmp_path, "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    (hybrid,), (kill,) = found["cases"], found["kills"]
+    assert hybrid["light_syncs"] > 250
+    # A usual sync of this drive takes more than 2 ms of its time.
+    assert 0 < hybrid["device_ps_each"] < 200 * 10**6
+    assert kill["found"] >= kill["answered"] > 0 and kill["type"] == "hybrid"
+
+
+WITHOUT = without_fuse()
