@@ -2,7 +2,7 @@
 
 use super::FileSystem;
 use crate::layout::{BLOCK, LINE};
-use crate::state::pmem::{Header, Stores, Window};
+use crate::state::pmem::{Header, Reclaimed, Stores, Window};
 use crate::{Caller, FsError, Ino, MountError, PmemStats, Timestamp};
 use core::ops::Range;
 use dax::{DaxStats, Footprint, Move};
@@ -68,7 +68,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 pmem.set_generation(ino, generation);
             }
         }
-        self.free_frames(ino).await?;
+        self.free_frames(ino, true).await?;
         let stores = self.state().stores_of_sync(ino);
         match stores {
             None => Ok(false),
@@ -128,25 +128,44 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Has frames free for the dirty pages of a file, if there can be any.
-    async fn free_frames(&self, ino: Ino) -> Result<(), FsError> {
-        let (window, frames) = {
-            let mut state = self.state();
-            let committed = state.committed;
-            let wanted = state.nodes.get(&ino).map_or(0, |node| node.dirty.len());
-            let Some(pmem) = &mut state.pmem else {
-                return Ok(());
+    /// Has frames free for the dirty pages of a file, if there can be any. `has_passed`: the caller
+    /// has passed its gate.
+    async fn free_frames(&self, ino: Ino, has_passed: bool) -> Result<(), FsError> {
+        let mine = has_passed.then_some(ino);
+        for is_last in [false, true] {
+            let (window, reclaimed) = {
+                let mut state = self.state();
+                let committed = state.committed;
+                let wanted = state.nodes.get(&ino).map_or(0, |node| node.dirty.len());
+                let Some(pmem) = &mut state.pmem else {
+                    return Ok(());
+                };
+                if pmem.free.len() >= wanted {
+                    return Ok(());
+                }
+                let (window, dead) = (pmem.window, pmem.take_dead(committed));
+                let mut reclaimed = match dead.len() < wanted {
+                    true => state.reclaim_frames(wanted, mine),
+                    false => Reclaimed::default(),
+                };
+                reclaimed.frames.extend(dead);
+                (window, reclaimed)
             };
-            if pmem.free.len() >= wanted {
+            let given = self.give_frames(window, reclaimed.frames).await;
+            drop(reclaimed.passed);
+            given?;
+            if is_last || reclaimed.unknown.is_empty() {
                 return Ok(());
             }
-            let (window, mut frames) = (pmem.window, pmem.take_dead(committed));
-            if frames.len() < wanted {
-                frames.extend(state.reclaim_frames(wanted));
+            // They get a gate, and are asked once more.
+            for ino in reclaimed.unknown {
+                match self.need_regular(ino).await {
+                    Ok(()) | Err(FsError::Stale) => {}
+                    Err(error) => return Err(error),
+                }
             }
-            (window, frames)
-        };
-        self.give_frames(window, frames).await
+        }
+        Ok(())
     }
 
     /// Has pages of a file be on flash alone. The caller has passed the file's gate.
@@ -205,7 +224,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 (_, None) => false,
                 // Pages come to the window when they are synced.
                 (Move::Upgrade, Some(ino)) => {
-                    self.free_frames(ino).await?;
+                    self.free_frames(ino, false).await?;
                     let state = self.state();
                     state
                         .pmem

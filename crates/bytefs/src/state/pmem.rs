@@ -7,6 +7,7 @@
 
 use super::State;
 use crate::Ino;
+use crate::gate::Passed;
 use crate::layout::{BLOCK, LINE, LINES, get_u32, get_u64, is_sealed, put_u32, put_u64, seal};
 use crate::state::batch::BatchId;
 use core::ops::Range;
@@ -153,6 +154,16 @@ pub(crate) struct Stores {
     pub parts: Vec<(ByteAddr, Vec<u8>)>,
     pub headers: Vec<(ByteAddr, [u8; LINE])>,
     pub pages: u64,
+}
+
+/// Frames that were taken from clean pages.
+#[derive(Default)]
+pub(crate) struct Reclaimed {
+    pub frames: Vec<u32>,
+    /// Gates of their files.
+    pub passed: Vec<Passed>,
+    /// Files that have frames and of which nothing else is known: they have no gate.
+    pub unknown: BTreeSet<Ino>,
 }
 
 impl Pmem {
@@ -434,28 +445,48 @@ impl State {
         Some(stores)
     }
 
-    /// Takes frames of pages whose place has the same, so that others may have them.
-    pub fn reclaim_frames(&mut self, least: usize) -> Vec<u32> {
+    /// Takes frames of pages whose place has the same, so that others may have them. Who takes
+    /// frames of a file has passed its gate until their headers say so for good: a sync that came
+    /// meanwhile and went to flash would be answered for, and undone by the older frame. Files
+    /// whose gate another one has passed keep theirs; `mine` the caller has passed.
+    pub fn reclaim_frames(&mut self, least: usize, mine: Option<Ino>) -> Reclaimed {
+        let mut reclaimed = Reclaimed::default();
         let Some(pmem) = &mut self.pmem else {
-            return Vec::new();
+            return reclaimed;
         };
         let Pmem {
             framed, pending, ..
         } = pmem;
-        let nodes = &self.nodes;
-        let is_clean = |(ino, page): &(Ino, u64), framed: &Framed| {
-            let node = nodes.get(ino);
-            let is_dirty =
-                node.is_some_and(|node| node.dirty.contains(page) || node.gate.is_closed());
-            framed.lines == 0 && !is_dirty && !pending.contains_key(ino)
-        };
-        let found = framed.iter().filter(|(key, framed)| is_clean(key, framed));
-        let keys: Vec<_> = found
-            .take(least.max(RECLAIMED))
-            .map(|(key, _)| *key)
-            .collect();
+        let most = least.max(RECLAIMED);
+        let mut passed: FxHashMap<Ino, Option<Passed>> = FxHashMap::default();
+        let mut keys = Vec::new();
+        for ((ino, page), place) in &*framed {
+            if keys.len() == most {
+                break;
+            }
+            let Some(node) = self.nodes.get(ino) else {
+                reclaimed.unknown.insert(*ino);
+                continue;
+            };
+            let is_dirty = node.dirty.contains(page) || place.lines != 0;
+            if is_dirty || pending.contains_key(ino) {
+                continue;
+            }
+            let is_mine = mine == Some(*ino);
+            let mut pass = || {
+                passed
+                    .entry(*ino)
+                    .or_insert_with(|| node.gate.try_pass())
+                    .is_some()
+            };
+            if is_mine || pass() {
+                keys.push((*ino, *page));
+            }
+        }
         let taken = keys.into_iter().filter_map(|key| framed.remove(&key));
-        taken.map(|framed| framed.frame).collect()
+        reclaimed.frames = taken.map(|framed| framed.frame).collect();
+        reclaimed.passed = passed.into_values().flatten().collect();
+        reclaimed
     }
 }
 
