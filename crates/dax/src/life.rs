@@ -12,6 +12,7 @@ use crate::trace::{Decision, Trace, What};
 use crate::tracker::{FileId, Footprint, RangeId, Tracker};
 use ahead::Stream;
 use alloc::collections::VecDeque;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::ops::Range;
 use units::Time;
@@ -52,8 +53,12 @@ impl Dax {
         if key == "order" {
             return Err(BadSetting::Fixed { key: "order" });
         }
-        if key == "policy" && self.policy == AnyPolicy::Explicit {
-            return Err(BadSetting::Explicit);
+        let kind = self.settings.kind;
+        if !kind.judges() && key != "reserve" {
+            return Err(BadSetting::Nobody {
+                key: key.to_string(),
+                kind,
+            });
         }
         let mut settings = self.settings;
         settings.set(key, value)?;

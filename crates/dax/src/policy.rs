@@ -68,11 +68,18 @@ pub enum PolicyKind {
     Predict,
     /// None: only what programs ask for is in persistent memory.
     Explicit,
+    /// None: programs are taken to ask for everything.
+    Always,
 }
 
 impl PolicyKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Ratio, Self::Predict, Self::Explicit];
+    pub const ALL: [Self; 4] = [Self::Ratio, Self::Predict, Self::Explicit, Self::Always];
+
+    /// Whether ranges are judged.
+    pub const fn judges(self) -> bool {
+        matches!(self, Self::Ratio | Self::Predict)
+    }
 
     /// As users write it.
     pub const fn name(self) -> &'static str {
@@ -80,6 +87,7 @@ impl PolicyKind {
             Self::Ratio => "ratio",
             Self::Predict => "predict",
             Self::Explicit => "explicit",
+            Self::Always => "always",
         }
     }
 }
@@ -108,8 +116,8 @@ pub enum AnyPolicy {
     Ratio(Ratio),
     /// [`PolicyKind::Predict`].
     Predict(Predict),
-    /// [`PolicyKind::Explicit`].
-    Explicit,
+    /// [`PolicyKind::Explicit`] and [`PolicyKind::Always`].
+    Nobody,
 }
 
 impl AnyPolicy {
@@ -118,14 +126,14 @@ impl AnyPolicy {
         match kind {
             PolicyKind::Ratio => Self::Ratio(ratio),
             PolicyKind::Predict => Self::Predict(Predict { ratio }),
-            PolicyKind::Explicit => Self::Explicit,
+            PolicyKind::Explicit | PolicyKind::Always => Self::Nobody,
         }
     }
 
     fn ratio(&self) -> Option<&Ratio> {
         match self {
             Self::Ratio(ratio) | Self::Predict(Predict { ratio }) => Some(ratio),
-            Self::Explicit => None,
+            Self::Nobody => None,
         }
     }
 }

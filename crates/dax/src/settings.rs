@@ -100,8 +100,13 @@ pub enum BadSetting {
         value: String,
     },
     /// Nobody decides.
-    #[error("policy: nothing is decided in a mount with dax=explicit; mount with dax=auto")]
-    Explicit,
+    #[error("{key}: nothing is decided in a mount with dax={kind}; mount with dax=auto")]
+    Nobody {
+        /// Of which setting.
+        key: String,
+        /// How it is mounted.
+        kind: PolicyKind,
+    },
     /// It is the same for as long as the file system is mounted.
     #[error("{key}: is set when the file system is mounted, with -o dax_{key}=; mount it anew")]
     Fixed {
@@ -153,7 +158,7 @@ impl Settings {
             "policy" => {
                 let kind = value.parse().ok();
                 // That is another mount option, and no name of a policy there.
-                let kind = kind.filter(|kind| *kind != PolicyKind::Explicit);
+                let kind = kind.filter(|kind: &PolicyKind| kind.judges());
                 self.kind = kind.ok_or_else(|| BadSetting::Policy {
                     name: value.to_string(),
                 })?;

@@ -99,11 +99,14 @@ impl<P: Policy> Dax<P> {
             }
             self.tracker.settle(id);
         }
-        self.streams[file.0 as usize].predicted = first..last + 1;
+        self.streams[file.0 as usize].predicted = first..last.saturating_add(1);
     }
 
     /// What was to come does not come.
     fn give_up(&mut self, file: FileId, predicted: Range<u32>, now: Time) {
+        if predicted.is_empty() {
+            return;
+        }
         for (range, id) in self.tracker.ranges_from(file, predicted.start) {
             let counts = self.tracker.counts(id);
             if !predicted.contains(&range) || counts.writes + counts.write_backs > 0 {
@@ -121,6 +124,7 @@ impl<P: Policy> Dax<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PolicyKind, Settings};
 
     #[test]
     fn a_stream_goes_on_where_it_ended_whatever_is_synced_before_it() {
@@ -138,6 +142,37 @@ mod tests {
         for page in 0..MISSES {
             assert!(!stream.synced(page.into(), 1), "as pages of it are written");
         }
+    }
+
+    /// What is predicted is upgraded before its first write, and given up where the stream ends.
+    #[test]
+    fn a_range_is_upgraded_before_its_first_write() {
+        let settings = Settings {
+            kind: PolicyKind::Predict,
+            order: 2,
+            ..Settings::default()
+        };
+        let mut dax = Dax::new(&settings).expect("good settings");
+        let file = dax.open();
+        let now = Time::from_picos(0);
+        let put = |dax: &mut Dax, page| {
+            dax.wrote(file, page, 1, now);
+            dax.wrote_back(file, page, 1, now);
+            while let Some(job) = dax.next_job(now) {
+                let _ = dax.finish(job, true, now);
+            }
+        };
+        let is_there = |dax: &Dax, page| dax.spans(file).find(page).is_some();
+        for page in 0..40 {
+            assert!(page < 6 || is_there(&dax, page), "page {page}");
+            put(&mut dax, page);
+            assert!(!is_there(&dax, page + 6), "not further than that");
+        }
+        assert!(is_there(&dax, 40) && dax.stats().predicted > 5);
+        put(&mut dax, 1000);
+        assert!(!is_there(&dax, 40), "nobody comes");
+        assert!(is_there(&dax, 39), "it was written");
+        dax.audit(&[file]);
     }
 
     #[test]

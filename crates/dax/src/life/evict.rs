@@ -27,12 +27,13 @@ impl<P: Policy> Dax<P> {
         let span = self.spans[file.0 as usize].find(page);
         let is_requested = span.is_some_and(|span| span.is_requested);
         let mut weakest = None;
-        let mut limit = u32::MAX;
+        // One that is not tracked is the weakest itself.
+        let mut limit = if is_requested { u32::MAX } else { 0 };
         for (other, spans) in (0..).zip(&self.spans) {
             for (nth, id) in self.tracker.ranges_from(FileId(other), 0) {
                 let strength = self.tracker.counts(id).write_backs;
                 if FileId(other) == file && nth == range {
-                    limit = if is_requested { u32::MAX } else { strength };
+                    limit = limit.max(strength);
                     continue;
                 }
                 let pages = self.tracker.pages_of(nth);
