@@ -172,3 +172,38 @@ fn a_range_that_is_cut_off_while_it_moves_is_not_moved_again_before_that_has_end
     let new = dax.next_job(now).expect("now");
     assert_eq!(dax.finish(new, true, now), Ended::Moved);
 }
+
+#[test]
+fn the_weakest_range_is_evicted_and_none_for_one_that_is_weaker() {
+    let mut dax = Dax::new(&settings()).expect("good settings");
+    let file = dax.open();
+    let now = Time::from_picos(0);
+    let page = |range: u64| range << ORDER;
+    for (range, syncs) in [(0, 9), (1, 7), (2, 8)] {
+        for _ in 0..syncs {
+            dax.wrote(file, page(range), 1, now);
+            dax.wrote_back(file, page(range), 1, now);
+        }
+        let job = dax.next_job(now).expect("an upgrade");
+        assert_eq!(dax.finish(job, true, now), Ended::Moved);
+    }
+    let all = |_, _| true;
+    assert!(!dax.evict((file, page(1)), all, now), "it is the weakest");
+    assert!(
+        !dax.evict((file, page(9)), all, now),
+        "nothing is known of it"
+    );
+    for weakest in [1, 2] {
+        assert!(dax.evict((file, page(0)), all, now));
+        let job = dax.next_job(now).expect("a downgrade");
+        assert_eq!((job.pages.start, job.to), (page(weakest), Move::Downgrade));
+        assert_eq!(dax.finish(job, true, now), Ended::Moved);
+    }
+    assert!(!dax.evict((file, page(0)), all, now), "it is alone");
+    let none = |_, _| false;
+    assert!(!dax.evict((file, page(5)), none, now), "it holds no memory");
+    // What a program has asked for drives out what is stronger, and is not driven out.
+    dax.map(file, page(5)..page(6));
+    assert!(dax.evict((file, page(5)), all, now));
+    assert_eq!(dax.stats().evictions, 3);
+}

@@ -2,7 +2,7 @@
 
 use super::drive::{Fs, append, create, engine, engine_with, formatted, run, with};
 use bytefs::{DaxReport, FormatOptions, MountError, MountOptions, Personality};
-use dax::Settings;
+use dax::{PolicyKind, Settings};
 use units::Picos;
 
 /// Appends of 200 bytes, each with an fdatasync: what one of the last ones takes, flushes of them,
@@ -69,6 +69,57 @@ fn a_light_sync_takes_what_it_takes_whatever_a_flush_costs() {
         assert!(each[0] > flush && each[1] < Picos::from_micros(20));
     }
     assert!(light.iter().all(|took| *took == light[0]), "{light:?}");
+}
+
+/// Appends of `size` bytes, each synced: what all take, the syncs among them that the window has
+/// answered alone, and frames at the end.
+fn appended(kind: PolicyKind, order: u32, size: usize) -> (Picos, u64, u64) {
+    const SYNCS: u64 = 200;
+    let settings = Settings {
+        kind,
+        order,
+        ..Settings::default()
+    };
+    let of = Personality::Ext4Like;
+    let (_, done) = run(engine(of, "4MiB"), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(settings)), of).await;
+        let ino = create(&fs, b"log").await;
+        fs.sync().await.expect("a sync");
+        let begun = port::Clock::now(&clock);
+        for nth in 0..SYNCS {
+            append(&fs, ino, nth * size as u64, &vec![7; size]).await;
+            fs.fsync(ino, true).await.expect("a sync");
+        }
+        let took = port::Clock::now(&clock) - begun;
+        let report = fs.dax_report().expect("it is on");
+        (took, report.pmem.light_syncs, report.frames.0)
+    });
+    done
+}
+
+/// The thesis's policy beside the one that looks ahead, on append streams with ranges of 2^G pages:
+/// `cargo test -p entresol-bytefs --test all dax::costs::what_is_predicted -- --nocapture` prints
+/// it. The last two are pipelined: ten records of 512 B go with one write.
+#[test]
+fn what_is_predicted_is_light_from_its_first_sync() {
+    for (order, size, least) in [
+        (0, 4096, 20),
+        (4, 200, 1),
+        (4, 4096, 10),
+        (4, 5120, 10),
+        (9, 5120, 1),
+    ] {
+        let [ratio, predict] =
+            [PolicyKind::Ratio, PolicyKind::Predict].map(|kind| appended(kind, order, size));
+        println!(
+            "G = {order}, {size} B: ratio {} with {} light syncs of 200, predict {} with {}; {} \
+             and {} frames",
+            ratio.0, ratio.1, predict.0, predict.1, ratio.2, predict.2
+        );
+        assert!(predict.1 >= 192, "G = {order}, {size} B: {predict:?}");
+        let gain = ratio.0.get() / predict.0.get().max(1);
+        assert!(predict.0 <= ratio.0 && gain >= least, "{size} B: {gain}");
+    }
 }
 
 #[test]

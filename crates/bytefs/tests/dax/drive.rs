@@ -89,6 +89,17 @@ pub(super) struct Drive {
     posted: Rc<RefCell<Posted>>,
     /// How long the device lets a persist of the window wait.
     pub(super) hesitates: Rc<Cell<Picos>>,
+    /// What fails from now on.
+    pub(super) fails: Rc<Cell<Option<Fault>>>,
+}
+
+/// Requests that a device refuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// Stores to the window.
+    Window,
+    /// Writes of blocks.
+    Blocks,
 }
 
 /// What is to be known of a request.
@@ -140,6 +151,14 @@ impl Future for Pending<'_> {
                 }));
             }
             self.asked = Some(asked);
+        }
+        let fails = match self.drive.fails.get() {
+            Some(Fault::Window) => self.store.is_some(),
+            Some(Fault::Blocks) => matches!(self.command, Command::WriteBlocks(_)),
+            None => false,
+        };
+        if fails {
+            return Poll::Ready(Err(DeviceError::ReadOnly));
         }
         if let Some(delay) = &mut self.delay {
             match delay.as_mut().poll(context) {
@@ -305,6 +324,7 @@ pub(super) fn run_for<T: 'static>(
         left: Rc::new(Cell::new(requests)),
         posted: Rc::default(),
         hesitates: Rc::new(Cell::new(Picos::ZERO)),
+        fails: Rc::default(),
     };
     let posted = Rc::clone(&device.posted);
     let result = Rc::new(RefCell::new(None));

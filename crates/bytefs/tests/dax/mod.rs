@@ -3,5 +3,7 @@
 
 mod costs;
 mod drive;
+mod explicit;
 mod lives;
 mod lost;
+mod pressure;
