@@ -89,7 +89,7 @@ def set_command(
     mount: MountArgument,
     settings: Annotated[
         list[str],
-        typer.Argument(metavar="KEY=VALUE…", help="upgrade, downgrade, after, reserve, policy."),
+        typer.Argument(metavar="KEY=VALUE", help="upgrade, downgrade, after, reserve, policy."),
     ],
 ) -> None:
     """Change how persistent memory is given out, while the file system is mounted.
@@ -138,7 +138,7 @@ def _counters(told: Json) -> Text:
         f"syncs: {counters['light_syncs']:,} by stores alone, {counters['syncs_without_room']:,} "
         f"without room; moves: {counters['upgrades']:,} up, {counters['downgrades']:,} down, "
         f"{counters['failures']:,} failed, {counters['evictions']:,} evictions, "
-        f"{counters['predicted_upgrades']:,} predicted; tracker: "
+        f"{counters['predicted_upgrades']:,} predicted\ntracker: "
         f"{counters['tracked_ranges']:,} ranges, {quantity.size(counters['tracker_bytes'])}"
     )
 
