@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,31 @@ class FileSystem:
     def stats(self) -> Json:
         """What it and its device have done."""
         return _read(self.root / FOLDER / "stats")
+
+    def dax(self) -> Json:
+        """What is in persistent memory, and why. Raises `UserError` if it was mounted without."""
+        path = self.root / FOLDER / "dax"
+        try:
+            value: Any = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise Failed(f"{path}: {error.strerror}.") from None
+        if value is None:
+            raise UserError(f"{self.root}: dax is off; mount it with -o dax=auto.")
+        assert isinstance(value, dict), "the server promises an object"
+        return value
+
+    def set_dax(self, words: Sequence[str]) -> None:
+        """Changes settings, `key=value` each. Raises `UserError` if one is refused."""
+        file = os.open(self.root / FOLDER / "dax", os.O_RDWR)
+        try:
+            os.write(file, " ".join(words).encode())
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise Failed(f"{self.root}: {error.strerror}.") from None
+            why = os.pread(file, 4096, 0).decode()
+            raise UserError(f"{why}.") from None
+        finally:
+            os.close(file)
 
     def map(self, number: int) -> Json:
         """Where an inode's bytes are."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
+import struct
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +15,8 @@ from conftest import Entresol, one_line
 from file_server import without_fuse
 from kill_lab import make_image
 from mounted import Mount
+
+from entresol.core import Json
 
 WITHOUT = without_fuse()
 pytestmark = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
@@ -56,5 +61,87 @@ def test_bad_options_are_one_line(drive: Path, tmp_path: Path, entresol_command:
     assert "ranges would go back and forth" in one_line(wrong)
     make_image(plain, "consumer-tlc", ("nand.blocks_per_plane=32",))
     assert entresol_command("mkfs", plain, "--personality", "ext4-like").code == 0
+    never = entresol_command("mount", drive, folder, "-o", "dax=auto,dax_upgrade=900")
+    assert "the ratio is at most 600 %" in one_line(never)
+    alone = entresol_command("mount", drive, folder, "-o", "dax_policy=predict")
+    assert "add dax=auto" in one_line(alone)
     without = entresol_command("mount", plain, folder, "-o", "dax=auto")
     assert "device.pmem=64MiB" in one_line(without)
+
+
+def _dax(folder: Path) -> Json:
+    told: Json = json.loads((folder / ".entresol" / "dax").read_text())
+    return told
+
+
+def test_programs_ask_look_and_set_while_it_is_mounted(
+    drive: Path, tmp_path: Path, entresol_command: Entresol
+) -> None:
+    folder, trace = tmp_path / "mnt", tmp_path / "decisions.csv"
+    folder.mkdir()
+    options = ("-o", "dax=auto,dax_policy=predict,dax_reserve=10", "--dax-trace", str(trace))
+    mount = Mount(drive, folder, *options)
+    with ExitStack() as stack:
+        stack.callback(mount.clean)
+        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.setxattr(folder / "log", "user.entresol.dax", b"0-64KiB")
+        with pytest.raises(OSError, match="Invalid argument"):
+            os.setxattr(folder / "log", "user.entresol.dax", b"everything")
+        os.fsync(log)
+        for _ in range(20):
+            os.write(log, b"x" * RECORD)
+            os.fdatasync(log)
+        told = _dax(folder)
+        assert told["settings"]["policy"] == "predict" and told["settings"]["reserve"] == 10
+        assert told["counters"]["light_syncs"] == 20
+        assert told["memory"]["of_explicit"] == 1
+        file = next(file for file in told["files"] if file["explicit_pages"])
+        assert file["inode"] == os.fstat(log).st_ino and file["explicit_pages"] == [[0, 16]]
+        assert file["ranges"][0]["write_backs"] == 20
+        # Set by hand, and by the command.
+        (folder / ".entresol" / "dax").write_text("upgrade=70 after=4\n")
+        done = entresol_command("dax", "set", folder, "downgrade=20")
+        assert done.code == 0 and "upgrade=70 downgrade=20 after=4" in done.out
+        for wrong, why in (("upgrade=900", "at most 500 %"), ("order=3", "-o dax_order=")):
+            assert why in one_line(entresol_command("dax", "set", folder, wrong))
+        shown = entresol_command("dax", "top", folder, "--once")
+        assert shown.code == 0, shown.err
+        plain = shown.out.replace("\u00a0", " ")
+        assert "20 by stores alone" in plain and "mapped explicitly: 0 B to 64.0 KiB" in plain
+        as_json = entresol_command("dax", "top", folder, "--json")
+        assert json.loads(as_json.out)["settings"]["upgrade"] == 70
+        os.close(log)
+        mount.stop()
+    lines = trace.read_text().splitlines()
+    assert lines[0].startswith("time_us,inode,first_page,pages,event,")
+    judged = [line.split(",") for line in lines[1:] if ",judged," in line]
+    assert len(judged) >= 20 and judged[-1][4:7] == ["judged", "20", "20"]
+
+
+def test_the_flag_of_linux_is_the_attribute(drive: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mnt"
+    folder.mkdir()
+    with ExitStack() as stack:
+        stack.callback(Mount(drive, folder, "-o", "dax=explicit").clean)
+        file = os.open(folder / "log", os.O_RDWR | os.O_CREAT)
+        stack.callback(os.close, file)
+        if _flags(file) is None:
+            pytest.skip("this kernel does not pass flags of files on to FUSE")
+        fcntl.ioctl(file, SET_FLAGS, struct.pack("L", DAX_FLAG))
+        assert os.getxattr(folder / "log", "user.entresol.dax") == b"all"
+        assert _flags(file) == DAX_FLAG
+        fcntl.ioctl(file, SET_FLAGS, struct.pack("L", 0))
+        assert os.listxattr(folder / "log") == []
+
+
+GET_FLAGS, SET_FLAGS, DAX_FLAG = 0x80086601, 0x40086602, 0x02000000
+
+
+def _flags(file: int) -> int | None:
+    try:
+        told = fcntl.ioctl(file, GET_FLAGS, struct.pack("L", 0))
+    except OSError as error:
+        if error.errno == errno.ENOTTY:
+            return None
+        raise
+    return int(struct.unpack("L", told)[0]) & 0xFFFFFFFF

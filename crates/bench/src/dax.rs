@@ -1,7 +1,7 @@
 //! What the tracker of transparent DAX costs for a write that it counts.
 //!
-//! `bench [--json] [--count] dax [WRITES]`: an append stream that is synced behind each write, and
-//! writes all over 1,000 files of 64 ranges. Time goes on by 1 us a write, so that counts end too.
+//! `bench [--json] [--count] dax [WRITES [PATTERN]]`: `append`, an append stream that is synced behind each write, and
+//! `spread`, writes all over 1,000 files of 64 ranges. Time goes on by 1 us a write, so that counts end too.
 
 use crate::{Options, calibrate, cpu_seconds};
 use dax::{Dax, FileId, Settings};
@@ -17,7 +17,10 @@ pub fn measure(words: &[&str], options: &Options) -> Result<(), String> {
         .map_or(Ok(20_000_000), |word| crate::number(word))?;
     let steps = if options.is_counted { 0.0 } else { calibrate() };
     let mut found = Vec::new();
-    for (name, is_spread) in [("append", false), ("spread", true)] {
+    let wanted = words.get(1);
+    let patterns = [("append", false), ("spread", true)];
+    let patterns = patterns.into_iter();
+    for (name, is_spread) in patterns.filter(|(name, _)| wanted.is_none_or(|one| one == name)) {
         let settings = Settings {
             write_delay: Picos::from_micros(1_000_000),
             write_back_delay: Picos::from_micros(500_000),

@@ -13,7 +13,7 @@
 //! (`shm.rs`);
 //! `bench [OPTION…] log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench [--json] vtime [TASKS [EVENTS]]` runs tasks in virtual time (`vtime.rs`);
-//! `bench dax [WRITES]` counts writes for transparent DAX (`dax.rs`);
+//! `bench dax [WRITES [PATTERN]]` counts writes for transparent DAX (`dax.rs`);
 //! `bench write FILE [NAME=VALUE…]` writes a capture of a known shape (`capture.rs`).
 //! `bench nbd-memory ADDRESS SIZE` serves memory over NBD (`nbd.rs`);
 //! `bench over-tcp` puts NVMe/TCP beside NBD (`network.rs`);
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
                   run TRACE MACHINE DESIGN [SETTING…] | \
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
                   steady TRACE MISSES MACHINE DESIGN [SETTING…] | \
-                  log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | dax [WRITES] | \
+                  log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | dax [WRITES [PATTERN]] | \
                   shm PRESET DIRECTORY [NAME=VALUE…] | write FILE [NAME=VALUE…] | \
                   nbd-memory ADDRESS SIZE | over-tcp [NAME=VALUE…] | files DIR… [NAME=VALUE…] | \
                   passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"

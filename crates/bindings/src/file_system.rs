@@ -1,13 +1,14 @@
 //! File systems on devices: making, mounting and checking them.
 
 use crate::device::{ImageError, described, to_python};
+use crate::transparent_dax;
 use crate::{ConfigError, EntresolError};
 use bytefs::fuse::{
     Account, Below, Ended, MountPoint, Mounted, Places, Served, Teller, Terms, Trust, WallClock,
 };
 use bytefs::{
-    CheckReport, DaxReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions,
-    Personality, Timestamp,
+    CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Personality,
+    Timestamp,
 };
 use device::{Image, Pace, RealDevice};
 use fslab::recording::Recorder;
@@ -213,7 +214,7 @@ impl Wanted {
             options.data = mode.parse().map_err(|error| format!("-o {error}"))?;
         }
         if told["dax"].is_object() {
-            options.dax = Some(dax_settings(&told["dax"]));
+            options.dax = Some(transparent_dax::settings(&told["dax"])?);
         }
         Ok(Self {
             is_paced,
@@ -233,47 +234,6 @@ impl Wanted {
     }
 }
 
-/// How ranges are judged: the defaults but for the numbers that are told.
-fn dax_settings(told: &Value) -> dax::Settings {
-    let mut settings = dax::Settings::default();
-    for (name, number) in [
-        ("upgrade", &mut settings.policy.upgrade_above),
-        ("downgrade", &mut settings.policy.downgrade_below),
-        ("after", &mut settings.policy.after_writes),
-        ("order", &mut settings.order),
-    ] {
-        let told = told[name]
-            .as_u64()
-            .and_then(|told| u32::try_from(told).ok());
-        *number = told.unwrap_or(*number);
-    }
-    settings
-}
-
-/// What transparent DAX has done, name by name; nothing where it is off.
-fn dax_counted(report: Option<DaxReport>) -> Value {
-    let Some(report) = report else {
-        return Value::Null;
-    };
-    let (ranges, pmem, footprint) = (report.ranges, report.pmem, report.footprint);
-    json!({
-        "tracked_ranges": footprint.ranges,
-        "tracker_bytes": footprint.held + footprint.index + footprint.decaying.1,
-        "wanted_upgrades": ranges.wanted_upgrades,
-        "wanted_downgrades": ranges.wanted_downgrades,
-        "upgrades": ranges.upgrades,
-        "downgrades": ranges.downgrades,
-        "failures": ranges.failures,
-        "withdrawn": ranges.withdrawn,
-        "light_syncs": pmem.light_syncs,
-        "syncs_without_room": pmem.without_room,
-        "stored_lines": pmem.lines,
-        "recovered_pages": pmem.recovered,
-        "frames_in_use": report.frames.0,
-        "frames": report.frames.1,
-    })
-}
-
 /// Mounts the file system of an image at a directory until Python is interrupted or somebody
 /// unmounts it. `options`, as JSON, say how; `mounted` is told where, as JSON, and `stopped` why,
 /// if nothing can be written any more. What was done, as JSON.
@@ -289,12 +249,18 @@ fn fs_mount(
     let wanted = Wanted::read(options).map_err(|error| failed(&image, error))?;
     let is_paced = wanted.is_paced;
     let record = recording_of(options);
+    let mut trace = transparent_dax::Trace::of(options).map_err(|error| failed(&image, error))?;
     let (device, mount, recorder) = py.detach(|| start(&image, &directory, wanted))?;
+    if trace.is_some() {
+        mount.look(|fs| fs.keep_dax_trace());
+    }
     mounted.call1((told(&mount).to_string(),))?;
     let stopped = stopped.clone().unbind();
     let (ended, interruption) = py.detach(|| {
-        let interruption = watch(&device, &mount, &stopped);
-        (mount.end(DRAIN), interruption)
+        let interruption = watch(&device, &mount, &stopped, trace.as_mut());
+        let written = trace.as_mut().map_or(Ok(()), |trace| trace.write(&mount));
+        let failed = written.err().map(|error| failed(&image, error));
+        (mount.end(DRAIN), interruption.or(failed))
     });
     let clock = device.stats().clock;
     let lag = is_paced.then(|| device.engine().lag().clone());
@@ -446,10 +412,18 @@ impl Teller<Shared> for Telling {
                 "free_inodes": usage.free_inodes,
             },
             "file_system": counted(&files.stats()),
-            "dax": dax_counted(files.dax_report()),
+            "dax": files.dax_report().as_ref().map(transparent_dax::counted),
             "device": device,
         });
         format!("{text:#}\n")
+    }
+
+    fn dax(&self, files: &Below<Shared>) -> String {
+        let told = files
+            .dax_view()
+            .as_ref()
+            .map_or(Value::Null, transparent_dax::told);
+        format!("{told:#}\n")
     }
 
     fn places(&self, device: &Shared, at: ByteAddr, size: Bytes) -> Option<Places> {
@@ -507,13 +481,23 @@ fn counted(stats: &FsStats) -> Value {
 
 /// Waits until a handler of Python's signals raises, or until the mount has gone. `stopped` is told
 /// once why nothing can be written any more.
-fn watch(device: &Shared, mount: &Mounted<Shared>, stopped: &Py<PyAny>) -> Option<PyErr> {
+fn watch(
+    device: &Shared,
+    mount: &Mounted<Shared>,
+    stopped: &Py<PyAny>,
+    mut trace: Option<&mut transparent_dax::Trace>,
+) -> Option<PyErr> {
     let mut was_told = false;
     for look in 1_u32.. {
         if mount.is_over() {
             break;
         }
         pause();
+        if let Some(trace) = &mut trace
+            && let Err(error) = trace.write(mount)
+        {
+            return Some(EntresolError::new_err(error));
+        }
         if look.is_multiple_of(PUBLISH) {
             device.engine().publish();
         }

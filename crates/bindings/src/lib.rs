@@ -16,6 +16,7 @@ mod replay;
 mod serve;
 mod shared;
 mod steady;
+mod transparent_dax;
 mod watch;
 
 use pyo3::exceptions::PyException;

@@ -13,18 +13,22 @@
 
 extern crate alloc;
 
+mod job;
 mod life;
 mod policy;
 mod radix;
 mod settings;
 mod spans;
 mod stage;
+mod trace;
 mod tracker;
 mod wheel;
 
-pub use life::{Dax, DaxStats, Ended, Job, Move, RangeView};
-pub use policy::{Policy, Ratio, Verdict};
+pub use job::{DaxStats, Ended, Job, Move, RangeView};
+pub use life::Dax;
+pub use policy::{AnyPolicy, Appends, Policy, PolicyKind, Predict, Ratio, Verdict};
 pub use settings::{BadSetting, Settings};
 pub use spans::{By, Span, Spans};
 pub use stage::Stage;
+pub use trace::{Decision, What};
 pub use tracker::{Counts, FileId, Footprint};

@@ -1,100 +1,77 @@
 //! Ranges through their stages.
 
-use crate::policy::{Policy, Ratio, Verdict};
+mod ahead;
+mod evict;
+
+use crate::job::{DaxStats, Ended, Job, Move, RangeView};
+use crate::policy::{AnyPolicy, Policy, Verdict};
 use crate::settings::{BadSetting, Settings};
 use crate::spans::{By, Spans};
 use crate::stage::Stage;
-use crate::tracker::{Counts, FileId, Footprint, RangeId, Tracker};
+use crate::trace::{Decision, Trace, What};
+use crate::tracker::{FileId, Footprint, RangeId, Tracker};
+use ahead::Stream;
 use alloc::collections::VecDeque;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::ops::Range;
-use units::{Picos, Time};
-
-/// Where the pages of a range go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Move {
-    /// To the device's memory.
-    Upgrade,
-    /// To the host's.
-    Downgrade,
-}
-
-/// Work for whoever moves pages. It ends with [`Dax::finish`], once.
-#[must_use = "a job that does not end keeps its range"]
-#[derive(PartialEq, Eq, Debug)]
-pub struct Job {
-    /// Of which file.
-    pub file: FileId,
-    /// Which pages.
-    pub pages: Range<u64>,
-    /// Where to.
-    pub to: Move,
-    id: RangeId,
-    range: u32,
-}
-
-/// What has become of a range whose job has ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// It is where it was to go.
-    Moved,
-    /// It is where it was, and tried again later.
-    Again,
-    /// It was cut off meanwhile: nothing of it is to be kept in the device's memory.
-    Gone,
-}
-
-/// What has happened.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct DaxStats {
-    /// Ranges that the policy wanted upgraded.
-    pub wanted_upgrades: u64,
-    /// Ranges that the policy wanted downgraded.
-    pub wanted_downgrades: u64,
-    /// Ranges that were upgraded.
-    pub upgrades: u64,
-    /// Ranges that were downgraded.
-    pub downgrades: u64,
-    /// Jobs that failed.
-    pub failures: u64,
-    /// Decisions that were taken back before a worker began.
-    pub withdrawn: u64,
-    /// Jobs whose range was cut off meanwhile.
-    pub gone: u64,
-}
-
-/// A range, as it is told to users.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RangeView {
-    /// Its pages.
-    pub pages: Range<u64>,
-    /// What is counted.
-    pub counts: Counts,
-    /// Where it is.
-    pub stage: Stage,
-}
+use units::Time;
 
 /// Transparent DAX of one file system.
-pub struct Dax<P = Ratio> {
+pub struct Dax<P = AnyPolicy> {
     tracker: Tracker,
     policy: P,
-    retry: Picos,
+    settings: Settings,
     spans: Vec<Spans>,
+    /// How files are appended to, if the policy wants to know.
+    streams: Vec<Stream>,
+    looks_ahead: bool,
     queue: VecDeque<RangeId>,
     /// Ranges whose job failed, and when they are tried again.
     failed: VecDeque<(Time, RangeId)>,
     /// Ranges that workers have.
     taken: Vec<(FileId, u32)>,
     stats: DaxStats,
+    trace: Option<Trace>,
 }
 
-impl Dax<Ratio> {
-    /// With the thesis's policy.
+impl Dax {
+    /// With the policy of the settings.
     ///
     /// # Errors
     /// Settings that make no sense.
     pub fn new(settings: &Settings) -> Result<Self, BadSetting> {
-        Self::with_policy(settings, settings.policy)
+        Self::with_policy(settings, settings.chosen())
+    }
+
+    /// Changes a setting by its name, as users write it, while it is at work. What was decided
+    /// stays so until it is judged anew.
+    ///
+    /// # Errors
+    /// There is no such setting, it cannot be changed, or it makes no sense.
+    pub fn change(&mut self, key: &str, value: &str) -> Result<(), BadSetting> {
+        if key == "order" {
+            return Err(BadSetting::Fixed { key: "order" });
+        }
+        let kind = self.settings.kind;
+        if !kind.judges() && key != "reserve" {
+            return Err(BadSetting::Nobody {
+                key: key.to_string(),
+                kind,
+            });
+        }
+        let mut settings = self.settings;
+        settings.set(key, value)?;
+        settings.check()?;
+        self.settings = settings;
+        self.policy = settings.chosen();
+        self.looks_ahead = self.policy.looks_ahead();
+        if !self.looks_ahead {
+            self.streams
+                .iter_mut()
+                .for_each(|stream| *stream = Stream::default());
+        }
+        Ok(())
     }
 }
 
@@ -108,19 +85,53 @@ impl<P: Policy> Dax<P> {
         let (write, write_back) = (settings.write_delay, settings.write_back_delay);
         Ok(Self {
             tracker: Tracker::new(settings.order, write, write_back),
+            looks_ahead: policy.looks_ahead(),
             policy,
-            retry: settings.retry,
+            settings: *settings,
             spans: Vec::new(),
+            streams: Vec::new(),
             queue: VecDeque::new(),
             failed: VecDeque::new(),
             taken: Vec::new(),
             stats: DaxStats::default(),
+            trace: None,
         })
     }
 
-    /// The policy, whose thresholds may be changed while it is at work.
-    pub fn policy_mut(&mut self) -> &mut P {
-        &mut self.policy
+    /// What is set.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Keeps what is judged and decided from now on, for [`Dax::take_trace`].
+    pub fn keep_trace(&mut self) {
+        self.trace.get_or_insert_default();
+    }
+
+    /// What was judged and decided since it was asked for last, and how many of it are lost since
+    /// nobody has asked for so long.
+    pub fn take_trace(&mut self) -> (Vec<Decision>, u64) {
+        self.trace
+            .as_mut()
+            .map_or_else(Default::default, Trace::take)
+    }
+
+    fn tell(&mut self, id: RangeId, what: What, at: Time) {
+        let Some(trace) = &mut self.trace else {
+            return;
+        };
+        let Some((file, range)) = self.tracker.owner(id) else {
+            return;
+        };
+        let counts = self.tracker.counts(id);
+        trace.add(Decision {
+            at,
+            file,
+            pages: self.tracker.pages_of(range),
+            counts,
+            metric: self.policy.metric(counts),
+            what,
+        });
     }
 
     /// The policy.
@@ -134,6 +145,7 @@ impl<P: Policy> Dax<P> {
         let at = file.0 as usize;
         if at == self.spans.len() {
             self.spans.push(Spans::default());
+            self.streams.push(Stream::default());
         }
         file
     }
@@ -143,6 +155,7 @@ impl<P: Policy> Dax<P> {
     pub fn forget(&mut self, file: FileId) {
         self.cut(file, 0);
         self.spans[file.0 as usize] = Spans::default();
+        self.streams[file.0 as usize] = Stream::default();
         self.tracker.close(file);
     }
 
@@ -162,13 +175,19 @@ impl<P: Policy> Dax<P> {
                 self.tracker.count_writes(file, range, pages, now);
             }
         }
+        if self.looks_ahead {
+            self.streams[file.0 as usize].wrote(pages);
+        }
     }
 
     /// A sync writes pages of a file back. Those of a range in one call are judged once.
     pub fn wrote_back(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
         for (range, pages) in self.parts(page, pages) {
             let id = self.tracker.count_write_backs(file, range, pages, now);
-            self.judge(file, range, id);
+            self.judge(file, range, id, now);
+        }
+        if self.looks_ahead && pages > 0 {
+            self.look_ahead(file, page, pages, now);
         }
     }
 
@@ -186,26 +205,43 @@ impl<P: Policy> Dax<P> {
         })
     }
 
-    fn judge(&mut self, file: FileId, range: u32, id: RangeId) {
+    fn judge(&mut self, file: FileId, range: u32, id: RangeId, now: Time) {
         let verdict = self.policy.judge(self.tracker.counts(id));
-        let (stage, counted) = match (self.tracker.stage(id), verdict) {
+        if self.trace.is_some() {
+            self.tell(id, What::Judged, now);
+        }
+        let (stage, what) = match (self.tracker.stage(id), verdict) {
             (Stage::Plain, Verdict::Upgrade) => {
                 let pages = self.tracker.pages_of(range);
                 // They are there already.
                 if self.spans[file.0 as usize].has_all(pages, By::Request) {
                     return;
                 }
-                (Stage::ToUpgrade, &mut self.stats.wanted_upgrades)
+                (Stage::ToUpgrade, What::WantsUpgrade)
             }
-            (Stage::Upgraded, Verdict::Downgrade) => {
-                (Stage::ToDowngrade, &mut self.stats.wanted_downgrades)
-            }
-            (Stage::ToUpgrade, Verdict::Downgrade) => (Stage::Plain, &mut self.stats.withdrawn),
-            (Stage::ToDowngrade, Verdict::Upgrade) => (Stage::Upgraded, &mut self.stats.withdrawn),
+            (Stage::Upgraded, Verdict::Downgrade) => (Stage::ToDowngrade, What::WantsDowngrade),
+            (Stage::ToUpgrade, Verdict::Downgrade) => (Stage::Plain, What::Withdrawn),
+            (Stage::ToDowngrade, Verdict::Upgrade) => (Stage::Upgraded, What::Withdrawn),
             // Who has it finds it as it was.
             _ => return,
         };
-        *counted += 1;
+        self.decide(id, stage, what, now);
+    }
+
+    /// Sets the stage of a range that nobody has, and has it moved if it is to be.
+    fn decide(&mut self, id: RangeId, stage: Stage, what: What, now: Time) {
+        let stats = &mut self.stats;
+        match what {
+            What::WantsUpgrade => stats.wanted_upgrades += 1,
+            What::Predicted => {
+                stats.wanted_upgrades += 1;
+                stats.predicted += 1;
+            }
+            What::WantsDowngrade => stats.wanted_downgrades += 1,
+            What::Evicted => stats.evictions += 1,
+            _ => stats.withdrawn += 1,
+        }
+        self.tell(id, what, now);
         self.tracker.set_stage(id, stage);
         if matches!(stage, Stage::ToUpgrade | Stage::ToDowngrade) {
             self.enqueue(id);
@@ -234,8 +270,7 @@ impl<P: Policy> Dax<P> {
             if self.tracker.stage(id) == Stage::ToUpgrade
                 && self.policy.judge(counts) != Verdict::Upgrade
             {
-                self.tracker.set_stage(id, Stage::Plain);
-                self.stats.withdrawn += 1;
+                self.decide(id, Stage::Plain, What::Withdrawn, now);
             }
             self.queue.push_back(id);
         }
@@ -277,13 +312,17 @@ impl<P: Policy> Dax<P> {
     /// A job has ended, well or not.
     pub fn finish(&mut self, job: Job, is_done: bool, now: Time) -> Ended {
         let Job {
-            file, id, range, ..
+            file,
+            id,
+            range,
+            to,
+            ..
         } = job;
         self.tracker.advance(now);
         self.taken.retain(|taken| *taken != (file, range));
         self.tracker.set_taken(id, false);
         let spans = &mut self.spans[file.0 as usize];
-        let ended = match (self.tracker.owner(id), job.to, is_done) {
+        let ended = match (self.tracker.owner(id), to, is_done) {
             (None, ..) => {
                 self.stats.gone += 1;
                 Ended::Gone
@@ -307,11 +346,20 @@ impl<P: Policy> Dax<P> {
                 };
                 self.tracker.set_stage(id, stage);
                 self.tracker.set_queued(id, true);
-                self.failed.push_back((now + self.retry, id));
+                self.failed.push_back((now + self.settings.retry, id));
                 self.stats.failures += 1;
                 Ended::Again
             }
         };
+        self.tell(
+            id,
+            match (ended, to) {
+                (Ended::Moved, Move::Upgrade) => What::Upgraded,
+                (Ended::Moved, Move::Downgrade) => What::Downgraded,
+                _ => What::Failed,
+            },
+            now,
+        );
         self.tracker.settle(id);
         ended
     }
@@ -321,6 +369,7 @@ impl<P: Policy> Dax<P> {
         let length = self.tracker.pages_of(0).end;
         if let Ok(first) = u32::try_from(pages.div_ceil(length)) {
             self.cut(file, first);
+            self.streams[file.0 as usize].truncate(pages);
         }
     }
 
@@ -355,6 +404,7 @@ impl<P: Policy> Dax<P> {
             pages: self.tracker.pages_of(range),
             counts: self.tracker.counts(id),
             stage: self.tracker.stage(id),
+            metric: self.policy.metric(self.tracker.counts(id)),
         };
         ranges.map(view).collect()
     }

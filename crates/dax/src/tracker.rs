@@ -132,7 +132,7 @@ impl Tracker {
 
     /// The range, which is tracked from now on.
     #[inline]
-    fn range(&mut self, file: FileId, range: u32) -> RangeId {
+    pub fn range(&mut self, file: FileId, range: u32) -> RangeId {
         let owner = Owner {
             file: file.0,
             range,

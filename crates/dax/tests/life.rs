@@ -1,173 +1,16 @@
 //! The stages of ranges against a plain model, in random interleavings of everything that can
 //! happen.
 
-use dax::{By, Counts, Dax, Ended, FileId, Job, Move, Policy, Settings, Stage, Verdict};
-use std::collections::BTreeMap;
-use units::{Picos, Stream, Time};
-
-const ORDER: u32 = 2;
-const RANGES: u64 = 3;
-const FILES: usize = 2;
-const WRITE_DELAY: u64 = 6_400_000;
-const WRITE_BACK_DELAY: u64 = 3_200_000;
-const RETRY: u64 = 1_000_000;
-
-fn settings() -> Settings {
-    Settings {
-        order: ORDER,
-        write_delay: Picos::new(WRITE_DELAY),
-        write_back_delay: Picos::new(WRITE_BACK_DELAY),
-        retry: Picos::new(RETRY),
-        ..Settings::default()
-    }
-}
-
-/// One range of the model. Counts are lists of when each ends.
-#[derive(Clone, Default, Debug)]
-struct Modelled {
-    writes: Vec<u64>,
-    write_backs: Vec<u64>,
-    stage: Option<Stage>,
-    /// It failed: it is not looked at before.
-    not_before: Option<u64>,
-}
-
-impl Modelled {
-    fn stage(&self) -> Stage {
-        self.stage.unwrap_or(Stage::Plain)
-    }
-
-    fn counts(&self) -> Counts {
-        Counts {
-            writes: self.writes.len() as u32,
-            write_backs: self.write_backs.len() as u32,
-        }
-    }
-
-    fn is_known(&self) -> bool {
-        self.counts() != Counts::default() || self.stage() != Stage::Plain
-    }
-}
-
-/// A job of the model: whose, where to, and whether its range is there still.
-struct Running {
-    key: (usize, u64),
-    to: Move,
-    is_there: bool,
-}
-
-#[derive(Default)]
-struct Model {
-    ranges: BTreeMap<(usize, u64), Modelled>,
-    mapped: [[bool; (RANGES << ORDER) as usize]; FILES],
-    running: Vec<Running>,
-}
-
-/// When a count that is made now ends: with the slot that it is made in, a delay later.
-fn end(now: u64, delay: u64) -> u64 {
-    let slot = delay / 32;
-    (now / slot + 33) * slot
-}
-
-impl Model {
-    fn at(&mut self, now: u64) {
-        for range in self.ranges.values_mut() {
-            range.writes.retain(|end| now < *end);
-            range.write_backs.retain(|end| now < *end);
-        }
-    }
-
-    fn wrote(&mut self, file: usize, page: u64, pages: u64, now: u64) {
-        for page in page..page + pages {
-            let range = self.ranges.entry((file, page >> ORDER)).or_default();
-            range.writes.push(end(now, WRITE_DELAY));
-        }
-    }
-
-    fn wrote_back(&mut self, file: usize, page: u64, pages: u64, now: u64) {
-        let mut touched = Vec::new();
-        for page in page..page + pages {
-            let key = (file, page >> ORDER);
-            let range = self.ranges.entry(key).or_default();
-            range.write_backs.push(end(now, WRITE_BACK_DELAY));
-            if !touched.contains(&key) {
-                touched.push(key);
-            }
-        }
-        for key in touched {
-            let pages = (key.1 << ORDER) as usize..((key.1 + 1) << ORDER) as usize;
-            let is_mapped = self.mapped[file][pages].iter().all(|is| *is);
-            let Some(range) = self.ranges.get_mut(&key) else {
-                continue;
-            };
-            let verdict = settings().policy.judge(range.counts());
-            let next = match (range.stage(), verdict) {
-                (Stage::Plain, Verdict::Upgrade) if !is_mapped => Stage::ToUpgrade,
-                (Stage::Upgraded, Verdict::Downgrade) => Stage::ToDowngrade,
-                (Stage::ToUpgrade, Verdict::Downgrade) => Stage::Plain,
-                (Stage::ToDowngrade, Verdict::Upgrade) => Stage::Upgraded,
-                _ => continue,
-            };
-            range.stage = Some(next);
-        }
-    }
-
-    fn cut(&mut self, file: usize, first: u64) {
-        self.ranges.retain(|key, _| key.0 != file || key.1 < first);
-        for job in &mut self.running {
-            job.is_there &= job.key.0 != file || job.key.1 < first;
-        }
-    }
-
-    /// Ranges that may be moved now.
-    fn movable(&mut self, now: u64) -> Vec<((usize, u64), Move)> {
-        for range in self.ranges.values_mut() {
-            if range.not_before.is_some_and(|time| time <= now) {
-                range.not_before = None;
-                let verdict = settings().policy.judge(range.counts());
-                if range.stage() == Stage::ToUpgrade && verdict != Verdict::Upgrade {
-                    range.stage = Some(Stage::Plain);
-                }
-            }
-        }
-        let free = self.ranges.iter().filter(|(key, range)| {
-            range.not_before.is_none() && self.running.iter().all(|job| job.key != **key)
-        });
-        let movable = free.filter_map(|(key, range)| match range.stage() {
-            Stage::ToUpgrade => Some((*key, Move::Upgrade)),
-            Stage::ToDowngrade => Some((*key, Move::Downgrade)),
-            _ => None,
-        });
-        movable.collect()
-    }
-
-    fn finish(&mut self, at: usize, is_done: bool, now: u64) -> Ended {
-        let job = self.running.remove(at);
-        let range = self.ranges.get_mut(&job.key).filter(|_| job.is_there);
-        let Some(range) = range else {
-            return Ended::Gone;
-        };
-        let (there, back) = match job.to {
-            Move::Upgrade => (Stage::Upgraded, Stage::ToUpgrade),
-            Move::Downgrade => (Stage::Plain, Stage::ToDowngrade),
-        };
-        range.stage = Some(if is_done { there } else { back });
-        match is_done {
-            true => Ended::Moved,
-            false => {
-                range.not_before = Some(now + RETRY);
-                Ended::Again
-            }
-        }
-    }
-}
+use crate::model::{FILES, Model, ORDER, RANGES, Running, compare, settings};
+use dax::{By, Dax, Ended, FileId, Job, Move, Stage};
+use units::{Stream, Time};
 
 /// One run of many steps; gives how many jobs were seen, well ended, failed and cut off.
 fn run(seed: u64, steps: usize) -> [u64; 4] {
     let mut stream = Stream::new(seed, "life");
     let mut dax = Dax::new(&settings()).expect("good settings");
     let mut files: [FileId; FILES] = core::array::from_fn(|_| dax.open());
-    let mut model = Model::default();
+    let mut model = Model::new(&settings());
     let mut jobs: Vec<Job> = Vec::new();
     let mut now = 0;
     let mut seen = [0; 4];
@@ -258,36 +101,6 @@ fn run(seed: u64, steps: usize) -> [u64; 4] {
     seen
 }
 
-fn compare(dax: &mut Dax, model: &Model, files: &[FileId], time: Time, what: &str) {
-    dax.audit(files);
-    for (file, id) in files.iter().enumerate() {
-        let views = dax.ranges(*id, time);
-        let seen: Vec<_> = views
-            .iter()
-            .map(|view| (view.pages.start >> ORDER, view.counts, view.stage))
-            .collect();
-        let ranges = model.ranges.iter();
-        let of_file = ranges.filter(|(key, range)| key.0 == file && range.is_known());
-        let expected: Vec<_> = of_file
-            .map(|(key, range)| (key.1, range.counts(), range.stage()))
-            .collect();
-        // A range that failed, and is plain again, is known until its line has come.
-        let known = seen
-            .iter()
-            .filter(|(_, counts, stage)| *counts != Counts::default() || *stage != Stage::Plain);
-        assert_eq!(known.copied().collect::<Vec<_>>(), expected, "{what}");
-        for page in 0..RANGES << ORDER {
-            let range = model.ranges.get(&(file, page >> ORDER));
-            let is_upgraded = range.is_some_and(|range| range.stage().is_on_device());
-            let is_mapped = model.mapped[file][page as usize];
-            let span = dax.spans(*id).find(page);
-            let reasons = span.map(|span| (span.is_requested, span.is_upgraded));
-            let expected = Some((is_mapped, is_upgraded)).filter(|_| is_mapped || is_upgraded);
-            assert_eq!(reasons, expected, "{what}, page {page}");
-        }
-    }
-}
-
 #[test]
 fn stages_are_those_of_the_model_in_any_order_of_events() {
     let mut seen = [0; 4];
@@ -358,4 +171,39 @@ fn a_range_that_is_cut_off_while_it_moves_is_not_moved_again_before_that_has_end
     assert!(dax.spans(file).is_empty(), "nothing of the old ones counts");
     let new = dax.next_job(now).expect("now");
     assert_eq!(dax.finish(new, true, now), Ended::Moved);
+}
+
+#[test]
+fn the_weakest_range_is_evicted_and_none_for_one_that_is_weaker() {
+    let mut dax = Dax::new(&settings()).expect("good settings");
+    let file = dax.open();
+    let now = Time::from_picos(0);
+    let page = |range: u64| range << ORDER;
+    for (range, syncs) in [(0, 9), (1, 7), (2, 8)] {
+        for _ in 0..syncs {
+            dax.wrote(file, page(range), 1, now);
+            dax.wrote_back(file, page(range), 1, now);
+        }
+        let job = dax.next_job(now).expect("an upgrade");
+        assert_eq!(dax.finish(job, true, now), Ended::Moved);
+    }
+    let all = |_, _| true;
+    assert!(!dax.evict((file, page(1)), all, now), "it is the weakest");
+    assert!(
+        !dax.evict((file, page(9)), all, now),
+        "nothing is known of it"
+    );
+    for weakest in [1, 2] {
+        assert!(dax.evict((file, page(0)), all, now));
+        let job = dax.next_job(now).expect("a downgrade");
+        assert_eq!((job.pages.start, job.to), (page(weakest), Move::Downgrade));
+        assert_eq!(dax.finish(job, true, now), Ended::Moved);
+    }
+    assert!(!dax.evict((file, page(0)), all, now), "it is alone");
+    let none = |_, _| false;
+    assert!(!dax.evict((file, page(5)), none, now), "it holds no memory");
+    // What a program has asked for drives out what is stronger, and is not driven out.
+    dax.map(file, page(5)..page(6));
+    assert!(dax.evict((file, page(5)), all, now));
+    assert_eq!(dax.stats().evictions, 3);
 }

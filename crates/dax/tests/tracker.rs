@@ -116,6 +116,21 @@ fn a_range_takes_sixteen_bytes_and_an_index() {
     assert!(footprint.index < 21 << 16, "{} bytes", footprint.index);
 }
 
+/// A range takes one record for each slot, in blocks that were used before too.
+#[test]
+fn writes_of_a_range_within_a_slot_share_a_record() {
+    let mut dax = Dax::new(&settings(0)).expect("good settings");
+    let file = dax.open();
+    for round in 0..4 {
+        let now = Time::from_picos(round << 40);
+        for _ in 0..1000 {
+            dax.wrote(file, 7, 1, now);
+            dax.wrote(file, 8, 1, now);
+        }
+        assert_eq!(dax.footprint().decaying.0, 2, "round {round}");
+    }
+}
+
 /// Files that are closed leave counts under way, which are nobody's.
 #[test]
 fn counts_of_a_closed_file_are_not_those_of_the_next_one() {

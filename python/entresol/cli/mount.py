@@ -27,10 +27,13 @@ DATA = "data="
 DATA_MODES = ("ordered", "journal")
 """What survives as a whole: lines and pages, or each write."""
 DAX = "dax="
-DAX_MODES = ("off", "auto")
-"""Whether ranges of files that are synced often go to the device's persistent memory."""
-DAX_NUMBERS = ("dax_upgrade=", "dax_downgrade=", "dax_after=", "dax_order=")
-"""The thesis's U, D, F and G; the core says what they may be."""
+DAX_MODES = ("off", "auto", "explicit", "always")
+"""Which ranges of files go to the device's persistent memory when they are synced: none; those that
+are synced often, and those that programs ask for; these alone; all."""
+DAX_NUMBERS = ("dax_upgrade=", "dax_downgrade=", "dax_after=", "dax_order=", "dax_reserve=")
+"""The thesis's U, D, F and G, and a share of the memory; the core says what they may be."""
+DAX_POLICY = "dax_policy="
+DAX_POLICIES = ("ratio", "predict")
 END_SECONDS = 600
 """Within which a server has written everything, or something is wrong with it."""
 
@@ -107,6 +110,12 @@ def mount_command(
             "--record", metavar="FILE", help="Write down what programs ask for, for fs replay."
         ),
     ] = None,
+    dax_trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--dax-trace", metavar="FILE", help="Write down what dax=auto judges and decides."
+        ),
+    ] = None,
     background: Annotated[bool, typer.Option("--in-background", hidden=True)] = False,
 ) -> None:
     """Mount the file system on an image, in one process with the device, until it is unmounted.
@@ -121,8 +130,11 @@ def mount_command(
         if blocks_from is None
         else units.share_of(blocks_from, "--blocks-from"),
         "threads": threads,
-        "record": None if record is None else str(_new_record(record)),
+        "record": None if record is None else str(_new_record(record, "--record")),
+        "dax_trace": None if dax_trace is None else str(_new_record(dax_trace, "--dax-trace")),
     }
+    if dax_trace is not None and not wanted.get("dax"):
+        raise UserError("--dax-trace: there is nothing to be written down; add -o dax=auto.")
     if daemon:
         _start_daemon(sys.argv[1:])
         return
@@ -152,10 +164,10 @@ def _memory() -> int:
     return min(bytes_of)
 
 
-def _new_record(path: Path) -> Path:
+def _new_record(path: Path, name: str) -> Path:
     """Where a recording goes; from the root on, for a server in the background is elsewhere."""
     if path.exists() or not path.absolute().parent.is_dir():
-        raise UserError(f"--record {path}: is there, or cannot be; name a file that is not there.")
+        raise UserError(f"{name} {path}: is there, or cannot be; name a file that is not there.")
     return path.absolute()
 
 
@@ -180,11 +192,12 @@ def _read_options(texts: Sequence[str]) -> Json:
         *OPTIONS,
         *(f"{DATA}{mode}" for mode in DATA_MODES),
         *(f"{DAX}{mode}" for mode in DAX_MODES),
+        *(f"{DAX_POLICY}{name}" for name in DAX_POLICIES),
     )
-    numbers: Json = {}
+    settings: Json = {}
     for word in (word for text in texts for word in text.split(",")):
         if number := next((name for name in DAX_NUMBERS if word.startswith(name)), None):
-            numbers[number.removeprefix("dax_").removesuffix("=")] = _number(word, number)
+            settings[number.removeprefix("dax_").removesuffix("=")] = str(_number(word, number))
             continue
         if word not in known:
             listed = f"known are {', '.join(known)}."
@@ -192,8 +205,12 @@ def _read_options(texts: Sequence[str]) -> Json:
         if word.startswith(DATA):
             wanted["data"] = word.removeprefix(DATA)
             continue
+        if word.startswith(DAX_POLICY):
+            settings["policy"] = word.removeprefix(DAX_POLICY)
+            continue
         if word.startswith(DAX):
-            wanted["dax"] = numbers if word == "dax=auto" else None
+            mode = word.removeprefix(DAX)
+            wanted["dax"] = None if mode == "off" else {"mode": mode, "set": settings}
             continue
         if word in OF_ROOT and os.geteuid() != 0:
             raise UserError(f"-o {word}: is for root; leave it out.")
@@ -202,8 +219,11 @@ def _read_options(texts: Sequence[str]) -> Json:
         raise UserError(
             "-o writeback,data=journal: the kernel would take writes apart; leave one of them out."
         )
-    if numbers and wanted.get("dax") is None:
+    dax_mode = (wanted.get("dax") or {}).get("mode")
+    if settings.keys() - {"reserve"} and dax_mode != "auto":
         raise UserError("-o dax_…: says how dax=auto decides; add dax=auto, or leave it out.")
+    if settings and dax_mode is None:
+        raise UserError("-o dax_reserve: keeps memory of dax; add dax=auto, or leave it out.")
     return wanted
 
 

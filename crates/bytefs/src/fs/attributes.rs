@@ -3,6 +3,7 @@
 use super::FileSystem;
 use super::data::killed;
 use crate::layout::{self, BLOCK, Inode, Torn};
+use crate::state::pmem::{DAX_ATTRIBUTE, wanted_pages};
 use crate::tx::{Done, Tx};
 use crate::{Attr, BlockNo, Caller, FileKind, FsError, Ino, SetAttr, SetXattr};
 use port::{Clock, Device};
@@ -118,6 +119,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if name.is_empty() || name.len() > XATTR_NAME {
             return Err(FsError::Range);
         }
+        let maps = name == DAX_ATTRIBUTE;
+        if maps {
+            // What makes no sense is not kept either.
+            wanted_pages(value)?;
+        }
         self.change(80, |tx| {
             let mut inode = tx.inode(ino)?;
             let mut all = tx.xattrs(ino, &inode)?;
@@ -131,7 +137,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             inode.ctime = caller.now;
             tx.put_xattrs(ino, &mut inode, &all)
         })
-        .await
+        .await?;
+        match maps {
+            true => self.map_explicitly(ino, Some(value)).await,
+            false => Ok(()),
+        }
     }
 
     /// Removes an extended attribute.
@@ -156,12 +166,20 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             inode.ctime = caller.now;
             tx.put_xattrs(ino, &mut inode, &all)
         })
-        .await
+        .await?;
+        match name == DAX_ATTRIBUTE {
+            true => self.map_explicitly(ino, None).await,
+            false => Ok(()),
+        }
     }
 }
 
 impl Tx<'_> {
-    fn xattrs(&mut self, ino: Ino, inode: &Inode) -> Done<Vec<layout::xattr::Attribute>> {
+    pub(super) fn xattrs(
+        &mut self,
+        ino: Ino,
+        inode: &Inode,
+    ) -> Done<Vec<layout::xattr::Attribute>> {
         if inode.xattrs.0 == 0 {
             return Ok(Vec::new());
         }

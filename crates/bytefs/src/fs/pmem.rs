@@ -2,10 +2,13 @@
 
 use super::FileSystem;
 use crate::layout::{BLOCK, LINE};
-use crate::state::pmem::{Header, Stores, Window};
+use crate::state::pmem::{
+    DAX_ATTRIBUTE, DaxView, Header, Pmem, Reclaimed, Stores, Window, wanted_pages, whole_file,
+};
+use crate::tx::{Done, Tx};
 use crate::{Caller, FsError, Ino, MountError, PmemStats, Timestamp};
 use core::ops::Range;
-use dax::{DaxStats, Footprint, Move};
+use dax::{DaxStats, Decision, Footprint, Move, PolicyKind};
 use port::{Clock, Device};
 use std::collections::BTreeMap;
 use units::{ByteAddr, TxId};
@@ -30,14 +33,82 @@ pub struct DaxReport {
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// What transparent DAX has done; None without it.
     pub fn dax_report(&self) -> Option<DaxReport> {
-        let state = self.state();
-        let pmem = state.pmem.as_ref()?;
-        Some(DaxReport {
-            ranges: pmem.dax.stats(),
-            pmem: pmem.stats,
-            frames: (pmem.used() as u64, pmem.window.frames.into()),
-            footprint: pmem.dax.footprint(),
-        })
+        self.state().pmem.as_ref().map(Pmem::report)
+    }
+
+    /// All that is known of transparent DAX; None without it.
+    pub fn dax_view(&self) -> Option<DaxView> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        state.pmem.as_mut().map(|pmem| pmem.view(now))
+    }
+
+    /// Changes a setting of transparent DAX by its name.
+    ///
+    /// # Errors
+    /// It is off; there is no such setting; it makes no sense. One sentence.
+    pub fn change_dax(&self, key: &str, value: &str) -> Result<(), String> {
+        let mut state = self.state();
+        let Some(pmem) = &mut state.pmem else {
+            return Err("dax is off; mount with -o dax=auto".to_owned());
+        };
+        let changed = pmem.dax.change(key, value);
+        changed.map_err(|error| error.to_string())
+    }
+
+    /// Keeps what is judged and decided from now on, for [`FileSystem::take_dax_trace`].
+    pub fn keep_dax_trace(&self) {
+        if let Some(pmem) = &mut self.state().pmem {
+            pmem.dax.keep_trace();
+        }
+    }
+
+    /// What was judged and decided since this was asked for last, with the inodes of its files; and
+    /// how many are lost since it was not asked for.
+    pub fn take_dax_trace(&self) -> (Vec<(Option<Ino>, Decision)>, u64) {
+        let mut state = self.state();
+        let Some(pmem) = &mut state.pmem else {
+            return (Vec::new(), 0);
+        };
+        let (decisions, lost) = pmem.dax.take_trace();
+        let decisions = decisions.into_iter();
+        let named = decisions.map(|decision| (pmem.name(decision.file), decision));
+        (named.collect(), lost)
+    }
+
+    /// Has the pages that a value of `user.entresol.dax` asks for be in persistent memory when they
+    /// are synced, and no others that only programs have asked for. None: there is no such value.
+    pub(super) async fn map_explicitly(
+        &self,
+        ino: Ino,
+        value: Option<&[u8]>,
+    ) -> Result<(), FsError> {
+        let wanted = value.map_or(Ok(Vec::new()), wanted_pages)?;
+        let kind = {
+            let state = self.state();
+            state.pmem.as_ref().map(|pmem| pmem.dax.settings().kind)
+        };
+        if kind.is_none_or(|kind| kind == PolicyKind::Always) {
+            return Ok(());
+        }
+        match self.need_regular(ino).await {
+            Ok(()) => {}
+            // A directory has the attribute and no pages.
+            Err(FsError::IsDirectory | FsError::Invalid(_) | FsError::Stale) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let Some(gate) = self.state().nodes.get(&ino).map(|node| node.gate.clone()) else {
+            return Ok(());
+        };
+        let _passed = gate.pass().await;
+        let gone = match &mut self.state().pmem {
+            Some(pmem) => pmem.want_pages(ino, &wanted),
+            None => Vec::new(),
+        };
+        for pages in gone {
+            self.leave_pmem(ino, pages).await?;
+        }
+        Ok(())
     }
 
     /// Makes a file durable by stores to the window, if all that it takes is there; says whether
@@ -58,20 +129,29 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let pmem = state.pmem.as_ref();
             pmem.is_some_and(|pmem| pmem.lacks_generation(ino))
         };
+        if lacks_generation {
+            let (generation, mut wanted) = self.run(|tx| tx.dax_of(ino)).await?;
+            if let Some(pmem) = &mut self.state().pmem {
+                if pmem.dax.settings().kind == PolicyKind::Always {
+                    wanted = whole_file();
+                }
+                pmem.set_generation(ino, generation, &wanted);
+                // Nobody knows whether the inode is durable: the first sync takes the usual way.
+                pmem.begin_write_back(ino);
+            }
+        }
         // Times are metadata, and go with a batch.
         if !data_only {
             return Ok(false);
         }
-        if lacks_generation {
-            let generation = self.run(|tx| Ok(tx.inode(ino)?.generation)).await?;
-            if let Some(pmem) = &mut self.state().pmem {
-                pmem.set_generation(ino, generation);
-            }
-        }
-        self.free_frames(ino).await?;
-        let stores = self.state().stores_of_sync(ino);
+        self.free_frames(ino, true).await?;
+        let now = self.clock.now();
+        let stores = self.state().stores_of_sync(ino, now);
         match stores {
-            None => Ok(false),
+            None => {
+                self.state().evict_for(ino, now);
+                Ok(false)
+            }
             Some(stores) => {
                 self.store(stores).await?;
                 Ok(true)
@@ -128,25 +208,45 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Has frames free for the dirty pages of a file, if there can be any.
-    async fn free_frames(&self, ino: Ino) -> Result<(), FsError> {
-        let (window, frames) = {
-            let mut state = self.state();
-            let committed = state.committed;
-            let wanted = state.nodes.get(&ino).map_or(0, |node| node.dirty.len());
-            let Some(pmem) = &mut state.pmem else {
-                return Ok(());
+    /// Has frames free for the dirty pages of a file, if there can be any. `has_passed`: the caller
+    /// has passed its gate.
+    async fn free_frames(&self, ino: Ino, has_passed: bool) -> Result<(), FsError> {
+        let mine = has_passed.then_some(ino);
+        for is_last in [false, true] {
+            let (window, reclaimed) = {
+                let mut state = self.state();
+                let committed = state.committed;
+                let wanted = state.nodes.get(&ino).map_or(0, |node| node.dirty.len());
+                let Some(pmem) = &mut state.pmem else {
+                    return Ok(());
+                };
+                let wanted = pmem.wanted_frames(wanted);
+                if pmem.free.len() >= wanted {
+                    return Ok(());
+                }
+                let (window, dead) = (pmem.window, pmem.take_dead(committed));
+                let mut reclaimed = match dead.len() < wanted {
+                    true => state.reclaim_frames(wanted, mine),
+                    false => Reclaimed::default(),
+                };
+                reclaimed.frames.extend(dead);
+                (window, reclaimed)
             };
-            if pmem.free.len() >= wanted {
+            let given = self.give_frames(window, reclaimed.frames).await;
+            drop(reclaimed.passed);
+            given?;
+            if is_last || reclaimed.unknown.is_empty() {
                 return Ok(());
             }
-            let (window, mut frames) = (pmem.window, pmem.take_dead(committed));
-            if frames.len() < wanted {
-                frames.extend(state.reclaim_frames(wanted));
+            // They get a gate, and are asked once more.
+            for ino in reclaimed.unknown {
+                match self.need_regular(ino).await {
+                    Ok(()) | Err(FsError::Stale) => {}
+                    Err(error) => return Err(error),
+                }
             }
-            (window, frames)
-        };
-        self.give_frames(window, frames).await
+        }
+        Ok(())
     }
 
     /// Has pages of a file be on flash alone. The caller has passed the file's gate.
@@ -205,7 +305,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 (_, None) => false,
                 // Pages come to the window when they are synced.
                 (Move::Upgrade, Some(ino)) => {
-                    self.free_frames(ino).await?;
+                    self.free_frames(ino, false).await?;
                     let state = self.state();
                     state
                         .pmem
@@ -313,5 +413,19 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.write_to_cache(&caller, header.ino, header.page * PAGE, &bytes)
             .await?;
         Ok(true)
+    }
+}
+
+impl Tx<'_> {
+    /// The generation of an inode, and the pages that its attribute asks for. A value that is none
+    /// asks for nothing: it was set where nobody has looked at it.
+    fn dax_of(&mut self, ino: Ino) -> Done<(u32, Vec<Range<u64>>)> {
+        let inode = self.inode(ino)?;
+        let found = self.xattrs(ino, &inode)?.into_iter();
+        let mut values = found.filter(|(name, _)| name == DAX_ATTRIBUTE);
+        let wanted = values
+            .next()
+            .and_then(|(_, value)| wanted_pages(&value).ok());
+        Ok((inode.generation, wanted.unwrap_or_default()))
     }
 }

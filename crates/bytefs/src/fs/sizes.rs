@@ -51,6 +51,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if size > old {
             // The tail of the old last page is zeroes from now on, on the device too.
             self.need_edges(ino, size, size).await?;
+            if let Some(pmem) = &mut self.state().pmem {
+                // The size goes with a batch.
+                pmem.begin_write_back(ino);
+            }
             dirty_tail(&mut self.state(), ino, now);
             self.write_back_within(ino).await?;
         } else {

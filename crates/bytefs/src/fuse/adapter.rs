@@ -5,8 +5,8 @@
 )]
 
 use super::answers::{
-    DIRECT, FOR_EVER, NEVER, PLAIN, answer, answer_attributes, answer_entry, answer_xattr,
-    is_known, kept, manner, real,
+    DIRECT, FOR_EVER, NEVER, PLAIN, answer, answer_attributes, answer_entry, answer_written,
+    answer_xattr, how_to_set, is_known, kept, manner, real,
 };
 use super::below::Below;
 use super::convert::{
@@ -15,12 +15,12 @@ use super::convert::{
 use super::operations::{self, New, Place, Wanted, set_attributes};
 use super::server::Adapter;
 use super::special::Special;
-use crate::{Attr, DirEntry, FileKind, FsError, Seek, SetXattr, WriteOptions};
+use crate::{Attr, DirEntry, FileKind, FsError, Seek, WriteOptions};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
-    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use nix::unistd::Whence;
 use port::{Device, Drive};
@@ -34,8 +34,6 @@ use std::time::SystemTime;
 const MOST_BYTES: u32 = 1 << 20;
 /// Requests that the kernel lets wait of those that no program waits for.
 const MOST_WAITING: u16 = 64;
-const XATTR_CREATE: i32 = 1;
-const XATTR_REPLACE: i32 = 2;
 const NAME_MOST: u32 = 255;
 
 impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
@@ -123,6 +121,10 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        // Who opens it to write what it is to be cuts it first.
+        if Special::of(node) == Some(Special::Dax) && size.is_some() {
+            return reply.attr(&NEVER, &self.special_attributes(Special::Dax));
+        }
         let wanted = Wanted {
             mode,
             uid,
@@ -368,6 +370,10 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        if Special::of(node) == Some(Special::Dax) {
+            asked_by(request);
+            return answer_written(reply, self.change_dax(handle, data));
+        }
         let flags = Flags::new(flags);
         let is_cached = written.contains(WriteFlags::FUSE_WRITE_CACHE);
         let options = WriteOptions {
@@ -382,10 +388,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
                 async |fs: &Below<D>| operations::write(fs, &caller, ino, at, data, options).await;
             self.share.run(write)
         });
-        match done {
-            Ok(count) => reply.written(count as u32),
-            Err(error) => reply.error(error),
-        }
+        answer_written(reply, done.map(|count| count as u32));
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -545,14 +548,9 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         if !is_known(name) {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        let how = match flags & (XATTR_CREATE | XATTR_REPLACE) {
-            0 => SetXattr::Any,
-            XATTR_CREATE => SetXattr::Create,
-            XATTR_REPLACE => SetXattr::Replace,
-            _ => return reply.error(Errno::EINVAL),
-        };
         let (caller, name) = (caller(request), name.as_bytes());
         let done = real(node).and_then(|ino| {
+            let how = how_to_set(flags)?;
             let set = async |fs: &Below<D>| {
                 operations::set_xattr(fs, &caller, ino, name, value, how).await
             };
@@ -600,6 +598,23 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
                 .run(async |fs| fs.remove_xattr(&caller, ino, name).await)
         });
         answer(reply, done);
+    }
+
+    fn ioctl(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        command: u32,
+        data: &[u8],
+        _room: u32,
+        reply: ReplyIoctl,
+    ) {
+        match self.flags(&caller(request), node, command, data) {
+            Ok(told) => reply.ioctl(0, &told),
+            Err(error) => reply.error(error),
+        }
     }
 
     fn fallocate(
@@ -672,9 +687,6 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         );
         let caller = caller(request);
         let copy = async |fs: &Below<D>| operations::copy(fs, &caller, from, to, size).await;
-        match self.share.run(copy) {
-            Ok(count) => reply.written(count as u32),
-            Err(error) => reply.error(error),
-        }
+        answer_written(reply, self.share.run(copy).map(|count| count as u32));
     }
 }

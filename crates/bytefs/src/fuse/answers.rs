@@ -2,11 +2,11 @@
 
 use super::acl;
 use super::convert::{Flags, attributes, generation};
-use crate::{Attr, FileKind, Ino};
+use crate::{Attr, FileKind, Ino, SetXattr};
 use core::time::Duration;
 use fuser::{
     Errno, FileHandle, FopenFlags, INodeNo, OpenFlags, ReplyAttr, ReplyEmpty, ReplyEntry,
-    ReplyXattr,
+    ReplyWrite, ReplyXattr,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +29,25 @@ pub(super) fn kept(attr: &Attr) -> Duration {
 pub(super) const DIRECT: FileHandle = FileHandle(1);
 /// The handle of every other one.
 pub(super) const PLAIN: FileHandle = FileHandle(0);
+
+pub(super) fn answer_written(reply: ReplyWrite, done: Result<u32, Errno>) {
+    match done {
+        Ok(size) => reply.written(size),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// How an attribute is set, from the flags of setxattr(2).
+pub(super) fn how_to_set(flags: i32) -> Result<SetXattr, Errno> {
+    const CREATE: i32 = 1;
+    const REPLACE: i32 = 2;
+    match flags & (CREATE | REPLACE) {
+        0 => Ok(SetXattr::Any),
+        CREATE => Ok(SetXattr::Create),
+        REPLACE => Ok(SetXattr::Replace),
+        _ => Err(Errno::EINVAL),
+    }
+}
 
 /// An inode of the file system's own; those of the server cannot be changed.
 pub(super) fn real(node: INodeNo) -> Result<Ino, Errno> {

@@ -12,6 +12,7 @@ mod below;
 mod clock;
 mod convert;
 mod drive;
+mod flags;
 mod mount;
 mod open_specials;
 mod operations;

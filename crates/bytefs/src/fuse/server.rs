@@ -3,12 +3,13 @@
 use super::answers::real;
 use super::clock::{Stopwatch, now, system_time};
 use super::convert::{BLOCK, caller, file_type};
+use super::flags::AskedFlags;
 use super::open_specials::OpenSpecials;
 use super::operations::{self, New, make};
 use super::share::Share;
 use super::special::{FOLDER, Special};
 use super::teller::{Teller, Told};
-use crate::{Attr, FileKind, Ino, Timestamp};
+use crate::{Attr, Caller, FileKind, Ino, Timestamp};
 use fuser::{Errno, FileAttr, FileHandle, INodeNo, OpenAccMode, OpenFlags, Request};
 use port::{Device, Drive};
 use std::ffi::OsStr;
@@ -56,6 +57,7 @@ impl<D: Device + Drive> Adapter<D> {
         let kind = special.kind();
         let (permissions, links) = match kind {
             FileKind::Directory => (0o555, 2),
+            _ if special == Special::Dax => (0o644, 1),
             _ => (0o444, 1),
         };
         let time = system_time(self.since);
@@ -81,10 +83,16 @@ impl<D: Device + Drive> Adapter<D> {
 
     /// Opens a file of the server's own: it stays as it is now.
     pub fn open_special(&self, special: Special, flags: OpenFlags) -> Result<FileHandle, Errno> {
-        if flags.acc_mode() != OpenAccMode::O_RDONLY {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY && special != Special::Dax {
             return Err(Errno::EROFS);
         }
         let content = match special {
+            // Who writes only has nothing to read but why it was refused.
+            Special::Dax if flags.acc_mode() != OpenAccMode::O_RDONLY => String::new(),
+            Special::Dax => {
+                let told = self.share.look(|fs| self.teller.dax(fs));
+                told.ok_or(Errno::ENOTCONN)?
+            }
             Special::Folder | Special::Maps | Special::Fsyncs => return Err(Errno::EISDIR),
             Special::Sync | Special::Fsync(_) => String::new(),
             Special::Stats => {
@@ -123,6 +131,40 @@ impl<D: Device + Drive> Adapter<D> {
                 self.share.run(async |fs| fs.fsync(ino, data_only).await)
             }
         }
+    }
+
+    /// Changes settings of transparent DAX: `key=value`, several of them between white space. All
+    /// before one that is refused are changed; the handle says then why.
+    pub fn change_dax(&self, handle: FileHandle, data: &[u8]) -> Result<u32, Errno> {
+        let changed = self.share.look(|fs| {
+            let text = core::str::from_utf8(data).map_err(|_| "it is no text".to_owned())?;
+            text.split_whitespace().try_for_each(|word| {
+                let (key, value) = word
+                    .split_once('=')
+                    .ok_or_else(|| format!("{word}: is not as in upgrade=60"))?;
+                fs.change_dax(key, value)
+            })
+        });
+        match changed.ok_or(Errno::ENOTCONN)? {
+            Ok(()) => Ok(data.len() as u32),
+            Err(why) => {
+                self.specials.replace(handle, why);
+                Err(Errno::EINVAL)
+            }
+        }
+    }
+
+    /// Tells or sets flags of a file.
+    pub fn flags(
+        &self,
+        caller: &Caller,
+        node: INodeNo,
+        command: u32,
+        data: &[u8],
+    ) -> Result<Vec<u8>, Errno> {
+        let asked = AskedFlags::of(command, data)?;
+        let ino = real(node).map_err(|_| Errno::ENOTTY)?;
+        self.share.run(async |fs| asked.done(fs, caller, ino).await)
     }
 
     /// Syncs a file, and tells where the time went.

@@ -3,7 +3,8 @@
 //! A directory that is found by its name and not listed, so that whoever copies or removes a whole
 //! tree does not meet it. `stats`: what file system and device have done. `sync`: its fsync is that
 //! of the whole file system, for syncfs does not come through FUSE. `map/N`: where inode N is.
-//! `fsync/N`: its fsync is that of inode N, and it says then where the time went.
+//! `fsync/N`: its fsync is that of inode N, and it says then where the time went. `dax`: what is in
+//! persistent memory, and why; `key=value` that is written to it changes a setting.
 
 use crate::{FileKind, Ino};
 use fuser::INodeNo;
@@ -14,6 +15,7 @@ const MAP: &str = "map";
 const STATS: &str = "stats";
 const SYNC: &str = "sync";
 const FSYNC: &str = "fsync";
+const DAX: &str = "dax";
 
 /// Inodes of the file system are below it.
 const FIRST: u64 = 1 << 32;
@@ -32,6 +34,7 @@ pub(super) enum Special {
     Map(Ino),
     Fsyncs,
     Fsync(Ino),
+    Dax,
 }
 
 impl Special {
@@ -43,6 +46,7 @@ impl Special {
             2 => Self::Sync,
             3 => Self::Maps,
             4 => Self::Fsyncs,
+            5 => Self::Dax,
             _ if node.0 >= FIRST_FSYNC => {
                 Self::Fsync(Ino(u32::try_from(node.0 - FIRST_FSYNC).ok()?))
             }
@@ -59,6 +63,7 @@ impl Special {
             Self::Maps => FIRST + 3,
             Self::Map(ino) => FIRST_MAP + u64::from(ino.0),
             Self::Fsyncs => FIRST + 4,
+            Self::Dax => FIRST + 5,
             Self::Fsync(ino) => FIRST_FSYNC + u64::from(ino.0),
         })
     }
@@ -74,6 +79,7 @@ impl Special {
             (Self::Folder, SYNC) => Some(Self::Sync),
             (Self::Folder, MAP) => Some(Self::Maps),
             (Self::Folder, FSYNC) => Some(Self::Fsyncs),
+            (Self::Folder, DAX) => Some(Self::Dax),
             (folder @ (Self::Maps | Self::Fsyncs), number) => {
                 let ino = Ino(number.parse().ok()?);
                 // One name for each: 007 is none.
@@ -100,6 +106,7 @@ impl Special {
     pub fn entries(self) -> Vec<(Self, &'static str)> {
         match self {
             Self::Folder => vec![
+                (Self::Dax, DAX),
                 (Self::Fsyncs, FSYNC),
                 (Self::Maps, MAP),
                 (Self::Stats, STATS),
@@ -154,7 +161,7 @@ mod tests {
         for name in ["0", "007", "-1", "4294967296", "x", ""] {
             assert_eq!(Special::find(maps, name.as_bytes()), None, "{name}");
         }
-        for node in [0, 1, FIRST - 1, FIRST + 5, FIRST_MAP - 1, 4 << 32] {
+        for node in [0, 1, FIRST - 1, FIRST + 6, FIRST_MAP - 1, 4 << 32] {
             assert_eq!(Special::of(INodeNo(node)), None, "{node}");
         }
     }

@@ -36,6 +36,12 @@ pub trait Teller<D>: Send + Sync {
     /// What `stats` says.
     fn stats(&self, files: &Below<D>, served: Served) -> String;
 
+    /// What `dax` says.
+    fn dax(&self, files: &Below<D>) -> String {
+        let _ = files;
+        "null\n".to_owned()
+    }
+
     /// Where the bytes of a range are in the device; nothing if nobody knows.
     fn places(&self, device: &D, at: ByteAddr, size: Bytes) -> Option<Places> {
         let _ = (device, at, size);

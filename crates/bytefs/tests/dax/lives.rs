@@ -1,308 +1,14 @@
-//! Files whose syncs the device's persistent memory answers: what that costs, and what a power cut
-//! leaves.
+//! Random lives of a file system beside a plain model, cut off anywhere.
 
-use bytefs::{
-    Allocate, Caller, DaxReport, FileSystem, FormatOptions, Ino, MountError, MountOptions,
-    Personality, SetAttr, Timestamp, WriteOptions, check,
+use super::drive::{
+    CALLER, Clock, DIRECT, Fs, Left, Ran, append, create, eager, engine, formatted, run, run_for,
+    with,
 };
-use dax::{Ratio, Settings};
-use device::config::Layer;
-use device::{DeviceConfig, DeviceEngine, Pace};
-use port::{Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape};
-use std::cell::{Cell, RefCell};
-use std::pin::Pin;
+use bytefs::{Allocate, DaxReport, Ino, Personality, SetAttr, Timestamp, check};
+use dax::Settings;
+use std::cell::RefCell;
 use std::rc::Rc;
-use std::task::{Context, Poll};
-use units::{ByteAddr, Picos, Stream, TxId};
-use vtime::{Machine, VirtualClock, VirtualDevice};
-
-/// A device that does so many requests, and of the next ones nothing: as if the power had gone.
-#[derive(Clone)]
-struct Drive {
-    inner: VirtualDevice<DeviceEngine>,
-    left: Rc<Cell<u64>>,
-}
-
-struct Pending<'a> {
-    inner: <VirtualDevice<DeviceEngine> as Device>::Pending<'a>,
-    left: &'a Cell<u64>,
-    is_asked: bool,
-}
-
-impl Future for Pending<'_> {
-    type Output = Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        if !self.is_asked {
-            let Some(left) = self.left.get().checked_sub(1) else {
-                return Poll::Pending;
-            };
-            self.left.set(left);
-            self.is_asked = true;
-        }
-        Pin::new(&mut self.inner).poll(context)
-    }
-}
-
-impl Device for Drive {
-    type Pending<'a> = Pending<'a>;
-
-    fn shape(&self) -> Shape {
-        self.inner.shape()
-    }
-    fn request<'a>(
-        &'a self,
-        command: Command,
-        at: ByteAddr,
-        payload: Payload<'a>,
-        conflict: Conflict,
-    ) -> Pending<'a> {
-        Pending {
-            inner: self.inner.request(command, at, payload, conflict),
-            left: &self.left,
-            is_asked: false,
-        }
-    }
-    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
-        self.inner.open(may_split)
-    }
-    fn poll_open(
-        &self,
-        may_split: bool,
-        asked: &mut Option<Opening>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<TxId, DeviceError>> {
-        self.inner.poll_open(may_split, asked, context)
-    }
-    fn give_up_open(&self, asked: Opening) {
-        self.inner.give_up_open(asked);
-    }
-    fn abandon(&self, tx: TxId) {
-        self.inner.abandon(tx);
-    }
-    fn stats(&self) -> DeviceStats {
-        self.inner.stats()
-    }
-}
-
-type Clock = VirtualClock<DeviceEngine>;
-type Fs = FileSystem<Drive, Clock>;
-
-const CALLER: Caller = Caller {
-    uid: 0,
-    gid: 0,
-    core: 0,
-    now: Timestamp(5),
-};
-const PLAIN: WriteOptions = WriteOptions {
-    direct: false,
-    sync: false,
-    kill_privileges: false,
-};
-const DIRECT: WriteOptions = WriteOptions {
-    direct: true,
-    ..PLAIN
-};
-
-/// A small drive: `consumer-tlc` for the Ext4-like, `bytefs` for ByteFS.
-fn engine(personality: Personality, pmem: &str) -> DeviceEngine {
-    engine_with(personality, pmem, &[])
-}
-
-fn engine_with(personality: Personality, pmem: &str, sets: &[&str]) -> DeviceEngine {
-    let preset = match personality.needs_transactions() {
-        true => "bytefs",
-        false => "consumer-tlc",
-    };
-    let pmem = format!("device.pmem={pmem}");
-    let small = [
-        &pmem,
-        "nand.channels=2",
-        "nand.chips_per_channel=1",
-        "nand.dies_per_chip=1",
-        "nand.planes_per_die=1",
-        "nand.blocks_per_plane=96",
-        "nand.pages_per_block=32",
-        "ftl.over_provisioning=50%",
-        "ssd.dram=4MiB",
-    ];
-    let log = ["ssd.log.size=1MiB"];
-    let log = log.iter().filter(|_| personality.needs_transactions());
-    let layers: Vec<Layer> = small
-        .iter()
-        .chain(log)
-        .chain(sets)
-        .map(|set| Layer::assignment(set).expect("an assignment"))
-        .collect();
-    let config = DeviceConfig::of_preset(preset, &layers).expect("a good device");
-    DeviceEngine::in_memory(&config, Pace::None).expect("memory for a small device")
-}
-
-/// Runs something on a device that does so many requests; gives what it has ended with, unless it
-/// was cut off.
-fn run_for<T: 'static>(
-    requests: u64,
-    engine: DeviceEngine,
-    test: impl AsyncFnOnce(Drive, Clock) -> T + 'static,
-) -> (Machine<DeviceEngine>, Option<T>) {
-    let mut machine = Machine::new(engine, 2);
-    let (inner, clock) = (machine.device(), machine.clock());
-    let left = Rc::new(Cell::new(requests));
-    let device = Drive { inner, left };
-    let result = Rc::new(RefCell::new(None));
-    let place = Rc::clone(&result);
-    machine.spawn("test", async move {
-        let done = test(device, clock).await;
-        place.replace(Some(done));
-    });
-    let ended = machine.run();
-    let done = result.take();
-    assert_eq!(ended.is_ok(), done.is_some(), "{ended:?}");
-    (machine, done)
-}
-
-fn run<T: 'static>(
-    engine: DeviceEngine,
-    test: impl AsyncFnOnce(Drive, Clock) -> T + 'static,
-) -> (Machine<DeviceEngine>, T) {
-    let (machine, done) = run_for(u64::MAX, engine, test);
-    (machine, done.expect("it goes on"))
-}
-
-async fn formatted(device: &Drive, clock: &Clock, options: MountOptions, of: Personality) -> Fs {
-    let format = FormatOptions {
-        inodes: Some(64),
-        ..FormatOptions::new(of)
-    };
-    Fs::format(device, &format).await.expect("there is room");
-    let fs = Fs::mount(device.clone(), clock.clone(), options).await;
-    fs.expect("it is mounted")
-}
-
-fn with(dax: Option<Settings>) -> MountOptions {
-    MountOptions {
-        dax,
-        ..MountOptions::default()
-    }
-}
-
-/// Ranges of four pages, upgraded by the second synced write.
-fn eager() -> Settings {
-    Settings {
-        order: 2,
-        policy: Ratio {
-            upgrade_above: 60,
-            downgrade_below: 60,
-            after_writes: 1,
-        },
-        retry: Picos::from_micros(100),
-        ..Settings::default()
-    }
-}
-
-async fn create(fs: &Fs, name: &[u8]) -> Ino {
-    let made = fs.create(&CALLER, Ino::ROOT, name, 0o600).await;
-    let ino = made.expect("there is room").ino;
-    fs.open(ino).await.expect("it is there");
-    ino
-}
-
-async fn append(fs: &Fs, ino: Ino, at: u64, bytes: &[u8]) {
-    let written = fs.write(&CALLER, ino, at, bytes, PLAIN).await;
-    assert_eq!(written, Ok(bytes.len()));
-}
-
-/// Appends of 200 bytes, each with an fdatasync: what one of the last ones takes, flushes of them,
-/// and what was done.
-fn stream_on(
-    of: Personality,
-    sets: &[&str],
-    dax: Option<Settings>,
-) -> (Picos, u64, Option<DaxReport>) {
-    let (_, done) = run(engine_with(of, "2MiB", sets), async move |device, clock| {
-        let fs = formatted(&device, &clock, with(dax), of).await;
-        let ino = create(&fs, b"log").await;
-        fs.sync().await.expect("a sync");
-        let mut begun = (port::Clock::now(&clock), 0);
-        for nth in 0..420 {
-            if nth == 20 {
-                begun = (port::Clock::now(&clock), fs.stats().flushes);
-            }
-            append(&fs, ino, nth * 200, &[nth as u8; 200]).await;
-            fs.fsync(ino, true).await.expect("a sync");
-        }
-        let took = (port::Clock::now(&clock) - begun.0) / 400;
-        let flushes = fs.stats().flushes - begun.1;
-        let report = fs.dax_report();
-        fs.unmount().await.expect("an unmount");
-        (took, flushes, report)
-    });
-    done
-}
-
-fn stream(of: Personality, dax: Option<Settings>) -> (Picos, u64, Option<DaxReport>) {
-    stream_on(of, &[], dax)
-}
-
-#[test]
-fn an_append_stream_asks_for_no_flush_once_its_range_is_upgraded() {
-    let (without, flushes, report) = stream(Personality::Ext4Like, None);
-    assert_eq!(report, None);
-    assert!(flushes >= 400, "{flushes}");
-    let (with, flushes, report) = stream(Personality::Ext4Like, Some(Settings::default()));
-    let report = report.expect("it is on");
-    assert_eq!(flushes, 0);
-    assert_eq!(report.ranges.upgrades, 1);
-    assert!(report.pmem.light_syncs >= 410, "{report:?}");
-    assert!(with.scale(20, 1) < without, "{with} beside {without}");
-    let (.., report) = stream(Personality::ByteFs, Some(Settings::default()));
-    assert!(report.expect("it is on").pmem.light_syncs >= 410);
-}
-
-/// What a sync of 200 appended bytes takes with drives of different flush costs:
-/// `cargo test -p entresol-bytefs --test all dax::a_light -- --nocapture` prints it.
-#[test]
-fn a_light_sync_takes_what_it_takes_whatever_a_flush_costs() {
-    let mut light = Vec::new();
-    for cost in ["100us", "1ms", "3500us"] {
-        let each = [None, Some(Settings::default())].map(|dax| {
-            let flush = format!("ssd.flush_cost={cost}");
-            let (took, ..) = stream_on(Personality::Ext4Like, &[&flush], dax);
-            took
-        });
-        println!("flush {cost}: {} a sync, light {}", each[0], each[1]);
-        light.push(each[1]);
-        let flush: Picos = cost.parse().expect("a span");
-        assert!(each[0] > flush && each[1] < Picos::from_micros(20));
-    }
-    assert!(light.iter().all(|took| *took == light[0]), "{light:?}");
-}
-
-#[test]
-fn what_cannot_be_mounted_so_says_why() {
-    let refused = |of: Personality, pmem: &str, options: MountOptions| {
-        let (_, said) = run(engine(of, pmem), async move |device, clock| {
-            let format = FormatOptions {
-                inodes: Some(64),
-                ..FormatOptions::new(of)
-            };
-            Fs::format(&device, &format).await.expect("there is room");
-            let mounted = Fs::mount(device, clock, options).await;
-            let refused: Option<MountError> = mounted.err();
-            refused.expect("it is refused").to_string()
-        });
-        assert!(!said.contains('\n'), "{said}");
-        said
-    };
-    let auto = || with(Some(Settings::default()));
-    assert!(refused(Personality::Ext4Like, "0B", auto()).contains("device.pmem=64MiB"));
-    assert!(refused(Personality::Ext4Like, "4KiB", auto()).contains("this one has 4KiB"));
-    assert!(refused(Personality::F2fsLike, "1MiB", auto()).contains("f2fs-like"));
-    let mut crossed = Settings::default();
-    crossed.policy.upgrade_above = 10;
-    let said = refused(Personality::Ext4Like, "1MiB", with(Some(crossed)));
-    assert!(said.contains("back and forth"), "{said}");
-}
+use units::{Picos, Stream};
 
 const FILES: usize = 3;
 const MOST: usize = 60_000;
@@ -498,9 +204,18 @@ async fn look(fs: &Fs, models: &Models, what: &str) {
 struct Life {
     models: Rc<Models>,
     report: Option<DaxReport>,
-    machine: Machine<DeviceEngine>,
+    ran: Ran,
     /// It ended by itself.
     has_ended: bool,
+}
+
+impl Life {
+    /// The power goes; of stores to the window that are not persisted some are lost.
+    fn power_cycled(&self, seed: u64) -> Left {
+        let mut stream = Stream::new(seed, "lost stores");
+        let share = stream.below(3);
+        self.ran.power_cycled(|| stream.below(2) < share)
+    }
 }
 
 /// Makes a file system and lives on it until it ends, or the power goes behind so many requests.
@@ -509,7 +224,7 @@ fn first_life(seed: u64, of: Personality, requests: u64) -> Life {
     let pmem = ["16KiB", "64KiB", "256KiB"][seed as usize % 3];
     let models: Rc<Models> = Rc::default();
     let shared = Rc::clone(&models);
-    let (machine, report) = run_for(requests, engine(of, pmem), async move |device, clock| {
+    let (ran, report) = run_for(requests, engine(of, pmem), async move |device, clock| {
         let mut stream = Stream::new(seed, "dax");
         let fs = formatted(&device, &clock, with(Some(eager())), of).await;
         live(&fs, &mut stream, &clock, &shared).await;
@@ -519,16 +234,16 @@ fn first_life(seed: u64, of: Personality, requests: u64) -> Life {
         models,
         has_ended: report.is_some(),
         report: report.flatten(),
-        machine,
+        ran,
     }
 }
 
 /// Looks at what a power cut has left, and lives on.
 fn next_life(seed: u64, before: Life, dax: Option<Settings>, requests: u64) -> Life {
-    let left = before.machine.engine().power_cycled().expect("it recovers");
+    let left = before.power_cycled(seed);
     let models = before.models;
     let shared = Rc::clone(&models);
-    let (machine, report) = run_for(requests, left, async move |device, clock| {
+    let (ran, report) = run_for(requests, left, async move |device, clock| {
         let mut stream = Stream::new(seed, "dax again");
         let fs = Fs::mount(device, clock.clone(), with(dax)).await;
         let fs = fs.expect("it is mounted");
@@ -540,13 +255,13 @@ fn next_life(seed: u64, before: Life, dax: Option<Settings>, requests: u64) -> L
         models,
         has_ended: report.is_some(),
         report: report.flatten(),
-        machine,
+        ran,
     }
 }
 
 /// The last power cut: fsck finds nothing, and the files are what they may be.
 fn last_look(seed: u64, life: Life) {
-    let left = life.machine.engine().power_cycled().expect("it recovers");
+    let left = life.power_cycled(seed);
     let models = life.models;
     run(left, async move |device, clock| {
         let report = check(&device, false).await.expect("it can be read");

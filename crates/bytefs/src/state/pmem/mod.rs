@@ -5,98 +5,27 @@
 //! that is not newer. A header of one line says whose the frame is; a header of zeroes says that it
 //! is nobody's. The host's copy of the page stays in the page cache, and reads come from there.
 
+mod reclaim;
+mod view;
+mod wanted;
+mod window;
+
+pub(crate) use reclaim::Reclaimed;
+pub use view::{DaxFile, DaxView, Lacked};
+pub(crate) use wanted::{DAX_ATTRIBUTE, wanted_pages, whole_file};
+pub(crate) use window::{Header, Window};
+
 use super::State;
 use crate::Ino;
-use crate::layout::{BLOCK, LINE, LINES, get_u32, get_u64, is_sealed, put_u32, put_u64, seal};
+use crate::layout::{BLOCK, LINE, LINES};
 use crate::state::batch::BatchId;
 use core::ops::Range;
 use dax::{Dax, FileId};
-use port::Shape;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{ByteAddr, Time};
 
 const PAGE: u64 = BLOCK as u64;
-const MAGIC: u32 = u32::from_le_bytes(*b"ENPM");
-/// Frames that are made free at a time.
-const RECLAIMED: usize = 64;
-
-/// Where headers and frames are in the window: headers first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Window {
-    base: u64,
-    /// How many.
-    pub frames: u32,
-}
-
-impl Window {
-    /// That of a device; None if it has none, or one without room for a frame.
-    pub fn of(shape: &Shape) -> Option<Self> {
-        let room = shape.pmem.get().checked_sub(PAGE)?;
-        let frames = u32::try_from(room / (PAGE + LINE as u64)).ok()?;
-        let base = shape.capacity.get();
-        (frames > 0).then_some(Self { base, frames })
-    }
-
-    /// Where a header is.
-    pub fn header(&self, frame: u32) -> ByteAddr {
-        ByteAddr::new(self.base + u64::from(frame) * LINE as u64)
-    }
-
-    /// Where a frame is.
-    pub fn frame(&self, frame: u32) -> ByteAddr {
-        let headers = (u64::from(self.frames) * LINE as u64).next_multiple_of(PAGE);
-        ByteAddr::new(self.base + headers + u64::from(frame) * PAGE)
-    }
-}
-
-/// Whose a frame is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
-    /// Of which file system.
-    pub seed: u64,
-    pub ino: Ino,
-    pub generation: u32,
-    pub page: u64,
-    /// Bytes of the page that are the file's.
-    pub len: u32,
-    /// Of two headers of one page the later one counts.
-    pub number: u64,
-    /// When the file was written.
-    pub written: u64,
-}
-
-impl Header {
-    pub fn encode(&self) -> [u8; LINE] {
-        let mut line = [0; LINE];
-        put_u32(&mut line, 0, MAGIC);
-        put_u32(&mut line, 4, self.ino.0);
-        put_u32(&mut line, 8, self.generation);
-        put_u32(&mut line, 12, self.len);
-        put_u64(&mut line, 16, self.page);
-        put_u64(&mut line, 24, self.number);
-        put_u64(&mut line, 32, self.seed);
-        put_u64(&mut line, 40, self.written);
-        seal(&mut line);
-        line
-    }
-
-    /// None if it is no header of this file system.
-    pub fn decode(line: &[u8], seed: u64) -> Option<Self> {
-        let is_mine = is_sealed(line) && get_u32(line, 0) == MAGIC && get_u64(line, 32) == seed;
-        let header = Self {
-            seed,
-            ino: Ino(get_u32(line, 4)),
-            generation: get_u32(line, 8),
-            len: get_u32(line, 12),
-            page: get_u64(line, 16),
-            number: get_u64(line, 24),
-            written: get_u64(line, 40),
-        };
-        (is_mine && header.len as usize <= BLOCK).then_some(header)
-    }
-}
-
 /// A page that has a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framed {
@@ -105,12 +34,15 @@ pub(crate) struct Framed {
     pub lines: u64,
     /// What its header says of its bytes; none before there is one.
     pub len: Option<u32>,
+    /// A program has asked for the page when it got the frame.
+    pub is_requested: bool,
 }
 
 /// A file of which something is tracked.
 #[derive(Debug)]
 struct Tracked {
     id: FileId,
+    /// Known once its inode was looked at, and what its attribute asks for.
     generation: Option<u32>,
     /// Pages that were written and neither synced nor written back since.
     unsynced: BTreeSet<u64>,
@@ -144,6 +76,10 @@ pub(crate) struct Pmem {
     /// Write-backs so far.
     pub mark: u64,
     number: u64,
+    /// Frames of pages that programs have asked for.
+    requested: usize,
+    /// The last sync that found no frames.
+    lacked: Option<Lacked>,
     pub stats: PmemStats,
 }
 
@@ -168,6 +104,8 @@ impl Pmem {
             pending: FxHashMap::default(),
             mark: 0,
             number: 0,
+            requested: 0,
+            lacked: None,
             stats: PmemStats::default(),
         }
     }
@@ -192,16 +130,41 @@ impl Pmem {
         self.names.get(&file).copied()
     }
 
-    /// Whether it must be told the generation of an inode.
+    /// Whether it must be told the generation of an inode, and what its attribute asks for.
     pub fn lacks_generation(&self, ino: Ino) -> bool {
         let tracked = self.files.get(&ino);
         tracked.is_some_and(|tracked| tracked.generation.is_none())
     }
 
-    pub fn set_generation(&mut self, ino: Ino, generation: u32) {
+    /// An inode was looked at.
+    pub fn set_generation(&mut self, ino: Ino, generation: u32, wanted: &[Range<u64>]) {
         if let Some(tracked) = self.files.get_mut(&ino) {
             tracked.generation = Some(generation);
+            let id = tracked.id;
+            self.want(id, wanted);
         }
+    }
+
+    /// Programs ask for these pages of a file and for no others; gives those that nobody wants
+    /// there any more.
+    fn want(&mut self, file: FileId, wanted: &[Range<u64>]) -> Vec<Range<u64>> {
+        let gone = self.dax.unmap(file, 0..u64::MAX);
+        for pages in wanted {
+            self.dax.map(file, pages.clone());
+        }
+        let spans = self.dax.spans(file);
+        let is_wanted = |pages: &Range<u64>| {
+            spans
+                .iter()
+                .any(|span| span.pages.start <= pages.start && pages.end <= span.pages.end)
+        };
+        gone.into_iter().filter(|pages| !is_wanted(pages)).collect()
+    }
+
+    /// As [`Pmem::want`], of an inode.
+    pub fn want_pages(&mut self, ino: Ino, wanted: &[Range<u64>]) -> Vec<Range<u64>> {
+        let file = self.file(ino);
+        self.want(file, wanted)
     }
 
     /// Frames in use.
@@ -251,8 +214,16 @@ impl Pmem {
             .range((ino, pages.start)..(ino, pages.end))
             .map(|(key, _)| *key)
             .collect();
-        let taken = keys.into_iter().filter_map(|key| self.framed.remove(&key));
-        taken.map(|framed| framed.frame).collect()
+        keys.into_iter()
+            .filter_map(|key| self.unframe(key))
+            .collect()
+    }
+
+    /// Takes the frame of a page.
+    fn unframe(&mut self, key: (Ino, u64)) -> Option<u32> {
+        let framed = self.framed.remove(&key)?;
+        self.requested -= usize::from(framed.is_requested);
+        Some(framed.frame)
     }
 
     /// Whether a page of these has a frame.
@@ -289,6 +260,7 @@ impl Pmem {
     /// All frames in use.
     pub fn take_all(&mut self) -> Vec<u32> {
         let framed = core::mem::take(&mut self.framed);
+        self.requested = 0;
         let dying = self.dying.drain(..).map(|(_, frame)| frame);
         framed
             .into_values()
@@ -346,7 +318,7 @@ impl State {
     }
 
     /// What makes everything durable that was written to a file, if the window alone can.
-    pub fn stores_of_sync(&mut self, ino: Ino) -> Option<Stores> {
+    pub fn stores_of_sync(&mut self, ino: Ino, now: Time) -> Option<Stores> {
         let is_changed = |batch: BatchId| {
             let is_empty = batch == self.batch.id && self.batch.is_empty();
             batch > self.committed && !is_empty
@@ -361,21 +333,30 @@ impl State {
         let mut lacking = Vec::new();
         for page in &tracked.unsynced {
             if node.dirty.contains(page) && !pmem.framed.contains_key(&(ino, *page)) {
-                spans.find(*page)?;
-                lacking.push(*page);
+                let span = spans.find(*page)?;
+                lacking.push((*page, span.is_requested));
             }
         }
-        if lacking.len() > pmem.free.len() {
+        if !pmem.has_room(&lacking) {
             pmem.stats.without_room += 1;
+            pmem.lacked = Some(Lacked {
+                at: now,
+                ino,
+                page: lacking.first()?.0,
+                frames: lacking.len(),
+                free: pmem.free.len(),
+            });
             return None;
         }
-        for page in lacking {
+        for (page, is_requested) in lacking {
             let frame = pmem.free.pop()?;
             let framed = Framed {
                 frame,
                 lines: u64::MAX,
                 len: None,
+                is_requested,
             };
+            pmem.requested += usize::from(is_requested);
             pmem.framed.insert((ino, page), framed);
         }
         pmem.stats.light_syncs += 1;
@@ -433,80 +414,11 @@ impl State {
         }
         Some(stores)
     }
-
-    /// Takes frames of pages whose place has the same, so that others may have them.
-    pub fn reclaim_frames(&mut self, least: usize) -> Vec<u32> {
-        let Some(pmem) = &mut self.pmem else {
-            return Vec::new();
-        };
-        let Pmem {
-            framed, pending, ..
-        } = pmem;
-        let nodes = &self.nodes;
-        let is_clean = |(ino, page): &(Ino, u64), framed: &Framed| {
-            let node = nodes.get(ino);
-            let is_dirty =
-                node.is_some_and(|node| node.dirty.contains(page) || node.gate.is_closed());
-            framed.lines == 0 && !is_dirty && !pending.contains_key(ino)
-        };
-        let found = framed.iter().filter(|(key, framed)| is_clean(key, framed));
-        let keys: Vec<_> = found
-            .take(least.max(RECLAIMED))
-            .map(|(key, _)| *key)
-            .collect();
-        let taken = keys.into_iter().filter_map(|key| framed.remove(&key));
-        taken.map(|framed| framed.frame).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Bytes;
-
-    #[test]
-    fn headers_and_frames_fit_into_the_window_and_do_not_overlap() {
-        for kib in [0, 4, 8, 12, 64, 1000, 4096] {
-            let shape = Shape {
-                pmem: Bytes::from_kib(kib),
-                ..Shape::plain(Bytes::from_mib(1), Bytes::from_kib(4))
-            };
-            let Some(window) = Window::of(&shape) else {
-                assert!(kib <= 8, "{kib} KiB have room");
-                continue;
-            };
-            let last = window.frames - 1;
-            let begin = shape.capacity.get();
-            assert_eq!(window.header(0).get(), begin);
-            assert!(window.header(last).get() + 64 <= window.frame(0).get());
-            let end = window.frame(last).get() + PAGE;
-            assert!(end <= begin + shape.pmem.get(), "{kib} KiB");
-            assert!(
-                end + 2 * PAGE + 4096 > begin + shape.pmem.get(),
-                "{kib} KiB"
-            );
-        }
-    }
-
-    #[test]
-    fn a_header_is_read_back_by_its_file_system_alone() {
-        let header = Header {
-            seed: 7,
-            ino: Ino(12),
-            generation: 3,
-            page: 1 << 33,
-            len: 100,
-            number: 99,
-            written: 5,
-        };
-        let line = header.encode();
-        assert_eq!(Header::decode(&line, 7), Some(header));
-        assert_eq!(Header::decode(&line, 8), None);
-        assert_eq!(Header::decode(&[0; LINE], 0), None, "nobody's");
-        let mut torn = line;
-        torn[20] ^= 1;
-        assert_eq!(Header::decode(&torn, 7), None);
-    }
 
     #[test]
     fn lines_are_those_that_bytes_lie_in() {

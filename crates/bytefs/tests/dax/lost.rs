@@ -1,0 +1,86 @@
+//! Stores to the window that were not persisted are lost.
+
+use super::drive::{Fs, append, create, eager, engine, formatted, run, with};
+use bytefs::{Ino, Personality};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use units::Picos;
+
+/// Pages of the file whose frames are taken.
+const PAGES: u64 = 8;
+
+/// Writes the first byte of pages and syncs them one by one: they have frames then.
+async fn frame(fs: &Fs, ino: Ino, pages: u64) {
+    for page in 0..pages {
+        for byte in 0..3 {
+            append(fs, ino, page * 4096, &[byte; 4096]).await;
+            fs.fsync(ino, true).await.expect("a sync");
+        }
+    }
+}
+
+/// Runs one until it ends, and another one beside it for as long.
+async fn beside(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let mut is_over = false;
+    poll_fn(|context| {
+        is_over = is_over || other.as_mut().poll(context).is_ready();
+        one.as_mut().poll(context)
+    })
+    .await;
+}
+
+/// Two tasks: one syncs a file for which there are no frames, so that those of the other file are
+/// taken, whose pages are clean; the other one writes these anew and syncs them the usual way. The
+/// device answers that sync while the persist of the zeroes waits, and then the power goes.
+#[test]
+fn a_frame_that_is_being_taken_does_not_come_back_over_what_was_synced_meanwhile() {
+    let seen: Rc<RefCell<Vec<u8>>> = Rc::default();
+    let (ran, report) = run(
+        engine(Personality::Ext4Like, "64KiB"),
+        async move |device, clock| {
+            let options = with(Some(eager()));
+            let fs = formatted(&device, &clock, options, Personality::Ext4Like).await;
+            let fs = Rc::new(fs);
+            let (old, new) = (create(&fs, b"old").await, create(&fs, b"new").await);
+            fs.sync().await.expect("a sync");
+            frame(&fs, old, PAGES).await;
+            // Written back and durable: the frames are those of clean pages.
+            fs.sync().await.expect("a sync");
+            let before = fs.dax_report().expect("it is on").frames;
+            assert!(before.0 >= PAGES, "{before:?}");
+            frame(&fs, new, 3).await;
+            for page in 3..before.1 {
+                append(&fs, new, page * 4096, &[9; 4096]).await;
+            }
+            device.hesitates.set(Picos::from_micros(1_000_000));
+            let taking = async {
+                fs.fsync(new, true).await.expect("a sync");
+            };
+            let syncing = async {
+                // Behind the frames' being taken.
+                let soon = port::Clock::now(&clock) + Picos::from_micros(50);
+                port::Clock::sleep_until(&clock, soon).await;
+                for page in 0..PAGES {
+                    append(&fs, old, page * 4096, &[77; 4096]).await;
+                }
+                fs.fsync(old, false).await.expect("a sync");
+            };
+            beside(syncing, taking).await;
+            fs.dax_report().expect("it is on")
+        },
+    );
+    assert!(report.pmem.light_syncs > 0, "{report:?}");
+    let left = ran.power_cycled(|| false);
+    let place = Rc::clone(&seen);
+    run(left, async move |device, clock| {
+        let fs = Fs::mount(device, clock, with(None)).await.expect("mounts");
+        let found = fs.lookup(Ino::ROOT, b"old").await.expect("it was synced");
+        let bytes = fs.read(found.ino, 0, 1 << 20, false).await.expect("a read");
+        place.replace(bytes);
+    });
+    let wrong = seen.borrow().iter().position(|byte| *byte != 77);
+    assert_eq!(wrong, None, "of {} bytes", seen.borrow().len());
+}

@@ -1,0 +1,9 @@
+//! Files whose syncs the device's persistent memory answers: what that costs, and what a power cut
+//! leaves.
+
+mod costs;
+mod drive;
+mod explicit;
+mod lives;
+mod lost;
+mod pressure;

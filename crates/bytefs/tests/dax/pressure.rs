@@ -1,0 +1,191 @@
+//! Too little persistent memory, and devices that fail while ranges move.
+
+use super::drive::{CALLER, Fault, Fs, Ran, append, create, eager, engine, formatted, run, with};
+use bytefs::{Ino, Personality, SetXattr};
+use dax::Settings;
+
+const OF: Personality = Personality::Ext4Like;
+/// 14 frames.
+const SMALL: &str = "64KiB";
+
+/// Writes a page and syncs the file, and says whether the window alone has answered.
+async fn put(fs: &Fs, ino: Ino, page: u64, byte: u8) -> bool {
+    let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
+    let before = light();
+    append(fs, ino, page * 4096, &[byte; 4096]).await;
+    fs.fsync(ino, true).await.expect("a sync");
+    light() > before
+}
+
+/// Upgrades the first ranges of a file, each of four pages.
+async fn upgrade(fs: &Fs, ino: Ino, ranges: u64) {
+    for range in 0..ranges {
+        for byte in 1..3 {
+            assert!(!put(fs, ino, 4 * range, byte).await, "it is not upgraded");
+        }
+    }
+}
+
+/// The power goes, all that is not persisted with it; pages of files are as they are to be.
+fn look(ran: &Ran, wanted: &'static [(&'static str, u64, u8)]) {
+    run(ran.power_cycled(|| false), async move |device, clock| {
+        let fs = Fs::mount(device, clock, with(None)).await.expect("mounts");
+        for (name, page, byte) in wanted {
+            let found = fs.lookup(Ino::ROOT, name.as_bytes()).await;
+            let ino = found.expect("it was synced").ino;
+            let seen = fs.read(ino, page * 4096, 4096, false).await;
+            let seen = seen.expect("a read");
+            assert!(
+                seen.len() == 4096 && seen.iter().all(|seen| seen == byte),
+                "{name}, page {page}: {:?}, not {byte}",
+                seen.first()
+            );
+        }
+    });
+}
+
+#[test]
+fn what_is_kept_for_explicit_mappings_is_there_for_nobody_else() {
+    let settings = Settings {
+        reserve: 50,
+        ..eager()
+    };
+    let (_, ()) = run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(settings)), OF).await;
+        let (auto, asked) = (create(&fs, b"auto").await, create(&fs, b"asked").await);
+        fs.set_xattr(&CALLER, asked, b"user.entresol.dax", b"all", SetXattr::Any)
+            .await
+            .expect("it takes it");
+        assert!(!put(&fs, asked, 0, 1).await, "its inode is not durable");
+        upgrade(&fs, auto, 4).await;
+        for page in 0..14 {
+            put(&fs, auto, page, 4).await;
+        }
+        let view = fs.dax_view().expect("it is on");
+        let (frames, reserved) = (view.report.frames.1 as usize, view.reserved);
+        assert_eq!((frames, reserved, view.requested), (14, 7, 0));
+        assert!(view.free >= reserved, "{} are free", view.free);
+        assert!(view.report.pmem.without_room > 0);
+        for page in 0..7 {
+            assert!(put(&fs, asked, page, 9).await, "page {page} has room");
+        }
+        assert_eq!(fs.dax_view().expect("it is on").requested, 7);
+        // The clock writes them back: what is clean goes to others, and no error comes of it.
+        fs.sync().await.expect("a sync");
+        assert_eq!(fs.failed(), None);
+    });
+}
+
+#[test]
+fn the_weakest_range_leaves_when_there_are_no_frames() {
+    let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let (weak, strong) = (create(&fs, b"weak").await, create(&fs, b"strong").await);
+        fs.sync().await.expect("a sync");
+        // Twelve of fourteen frames, in three ranges; the first is the weakest.
+        upgrade(&fs, weak, 3).await;
+        for page in 0..12 {
+            for byte in 1..=3 + page as u8 / 4 {
+                put(&fs, weak, page, byte).await;
+            }
+        }
+        assert_eq!(fs.dax_report().expect("it is on").frames.0, 12);
+        // A range that is synced more often needs four.
+        let mut light = 0;
+        for byte in 1..=20 {
+            for page in 0..4 {
+                light += u32::from(put(&fs, strong, page, byte).await);
+            }
+        }
+        let view = fs.dax_view().expect("it is on");
+        let report = &view.report;
+        assert!(report.ranges.evictions >= 1, "{report:?}");
+        assert!(report.pmem.without_room >= 1, "{report:?}");
+        assert!(light > 40, "{light} of 80");
+        let why = view.lacked.expect("a sync found none");
+        assert_eq!(why.ino, strong);
+    });
+    look(
+        &ran,
+        &[
+            ("weak", 0, 3),
+            ("weak", 3, 3),
+            ("weak", 4, 4),
+            ("weak", 11, 5),
+            ("strong", 0, 20),
+            ("strong", 3, 20),
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_finds_no_memory_is_right_and_the_reason_can_be_seen() {
+    let (ran, ()) = run(engine(OF, "16KiB"), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let log = create(&fs, b"log").await;
+        fs.sync().await.expect("a sync");
+        // One sync of more pages than there are frames.
+        for byte in 1..=5 {
+            for page in 0..4 {
+                append(&fs, log, page * 4096, &[byte; 4096]).await;
+            }
+            fs.fsync(log, true).await.expect("a sync");
+        }
+        let view = fs.dax_view().expect("it is on");
+        let why = view.lacked.expect("a sync found none");
+        assert_eq!((why.ino, why.frames), (log, 4));
+        assert!(why.free < 4 && view.report.pmem.without_room > 0);
+    });
+    look(&ran, &[("log", 0, 5), ("log", 3, 5)]);
+}
+
+/// A window that takes no stores any more: the sync that meets it fails, and says why.
+#[test]
+fn a_window_that_fails_stops_the_file_system_and_loses_nothing() {
+    let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let log = create(&fs, b"log").await;
+        fs.sync().await.expect("a sync");
+        for byte in 1..=5 {
+            put(&fs, log, 0, byte).await;
+        }
+        device.fails.set(Some(Fault::Window));
+        append(&fs, log, 4096, &[6; 4096]).await;
+        let failed = fs.fsync(log, true).await.expect_err("it is not durable");
+        assert!(failed.to_string().contains("can only be read"), "{failed}");
+        let why = fs.failed().expect("nothing can be changed any more");
+        assert!(why.contains("can only be read"), "{why}");
+        let write = fs.write(&CALLER, log, 0, &[1], super::drive::PLAIN).await;
+        assert!(write.is_err());
+    });
+    look(&ran, &[("log", 0, 5)]);
+}
+
+/// Flash that takes no blocks any more while a range is brought back to it.
+#[test]
+fn flash_that_fails_under_a_downgrade_leaves_what_was_synced() {
+    let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let log = create(&fs, b"log").await;
+        fs.sync().await.expect("a sync");
+        for byte in 1..=5 {
+            put(&fs, log, 0, byte).await;
+        }
+        // Written much and synced seldom: it is to leave.
+        for _ in 0..20 {
+            append(&fs, log, 4096, &[6; 4096]).await;
+        }
+        device.fails.set(Some(Fault::Blocks));
+        let synced = fs.fsync(log, true).await;
+        let report = fs.dax_report().expect("it is on");
+        assert_eq!(report.ranges.wanted_downgrades, 1, "{report:?}");
+        assert_eq!((report.ranges.failures, report.ranges.downgrades), (1, 0));
+        // The sync itself needs no flash; what failed is behind it.
+        assert_eq!(synced, Ok(()));
+        assert!(
+            fs.failed()
+                .is_some_and(|why| why.contains("can only be read"))
+        );
+    });
+    look(&ran, &[("log", 0, 5), ("log", 1, 6)]);
+}

@@ -1,0 +1,187 @@
+//! Append streams, and the ranges that they come to next.
+
+use super::Dax;
+use crate::policy::{Appends, Policy};
+use crate::spans::By;
+use crate::stage::Stage;
+use crate::trace::What;
+use crate::tracker::FileId;
+use core::ops::Range;
+use units::Time;
+
+/// Pages written since when older ones count for half.
+const MANY: u32 = 128;
+/// Syncs in a row of what lies before the end of a stream, after which it is none.
+const MISSES: u32 = 8;
+
+/// How a file is appended to.
+#[derive(Clone, Default)]
+pub(super) struct Stream {
+    appends: Appends,
+    /// Syncs of what lies before the end, since it went on.
+    misses: u32,
+    /// Ranges that were upgraded before anything of them was written.
+    predicted: Range<u32>,
+}
+
+impl Stream {
+    /// Pages of the file are written.
+    pub fn wrote(&mut self, pages: u32) {
+        let counts = &mut self.appends.counts;
+        counts.writes = counts.writes.saturating_add(pages);
+        if counts.writes >= MANY {
+            counts.writes /= 2;
+            counts.write_backs /= 2;
+        }
+    }
+
+    /// Pages of it are synced. Says whether it is another stream from now on.
+    fn synced(&mut self, page: u64, pages: u32) -> bool {
+        let Appends {
+            end,
+            steps,
+            reach,
+            counts,
+        } = &mut self.appends;
+        counts.write_backs = counts.write_backs.saturating_add(pages);
+        let behind = page + u64::from(pages);
+        // The page that it ends in is written again.
+        if *steps > 0 && (page == *end || page + 1 == *end) {
+            *steps = steps.saturating_add(1);
+            *reach = pages.max(*reach - *reach / 8);
+            *end = behind;
+            self.misses = 0;
+            return false;
+        }
+        // Something else is synced beside the stream, as the first page of a file.
+        if *steps > 0 && behind < *end && self.misses < MISSES {
+            self.misses += 1;
+            return false;
+        }
+        (*end, *steps, *reach) = (behind, 1, pages);
+        self.misses = 0;
+        true
+    }
+
+    /// The file ends at a page now.
+    pub fn truncate(&mut self, pages: u64) {
+        self.appends.end = self.appends.end.min(pages);
+    }
+}
+
+impl<P: Policy> Dax<P> {
+    /// Pages of a file are synced: what an append stream comes to next is to be upgraded.
+    pub(super) fn look_ahead(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
+        let stream = &mut self.streams[file.0 as usize];
+        let is_another = stream.synced(page, pages);
+        let appends = stream.appends;
+        if is_another {
+            let predicted = core::mem::take(&mut stream.predicted);
+            self.give_up(file, predicted, now);
+        }
+        let ahead = self.policy.ahead(&appends);
+        let last = appends.end.saturating_add(ahead).saturating_sub(1);
+        let (Some(first), Some(last)) = (
+            self.tracker.range_of(appends.end),
+            self.tracker.range_of(last),
+        ) else {
+            return;
+        };
+        if ahead == 0 {
+            return;
+        }
+        for range in first..=last {
+            let id = self.tracker.range(file, range);
+            let spans = &self.spans[file.0 as usize];
+            let is_mapped = spans.has_all(self.tracker.pages_of(range), By::Request);
+            if self.tracker.stage(id) == Stage::Plain && !is_mapped {
+                self.decide(id, Stage::ToUpgrade, What::Predicted, now);
+            }
+            self.tracker.settle(id);
+        }
+        self.streams[file.0 as usize].predicted = first..last.saturating_add(1);
+    }
+
+    /// What was to come does not come.
+    fn give_up(&mut self, file: FileId, predicted: Range<u32>, now: Time) {
+        if predicted.is_empty() {
+            return;
+        }
+        for (range, id) in self.tracker.ranges_from(file, predicted.start) {
+            let counts = self.tracker.counts(id);
+            if !predicted.contains(&range) || counts.writes + counts.write_backs > 0 {
+                continue;
+            }
+            match self.tracker.stage(id) {
+                Stage::ToUpgrade => self.decide(id, Stage::Plain, What::Withdrawn, now),
+                Stage::Upgraded => self.decide(id, Stage::ToDowngrade, What::WantsDowngrade, now),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PolicyKind, Settings};
+
+    #[test]
+    fn a_stream_goes_on_where_it_ended_whatever_is_synced_before_it() {
+        let mut stream = Stream::default();
+        assert!(stream.synced(0, 1), "it begins");
+        for page in 0..100 {
+            assert!(!stream.synced(page, 2), "the last page again, and one more");
+            assert!(!stream.synced(0, 1) || page < 2, "page {page}");
+        }
+        assert_eq!(stream.appends.end, 101);
+        assert!(stream.appends.steps >= 100);
+        assert!(stream.synced(200, 1), "it begins anew further on");
+        stream.truncate(0);
+        assert!(!stream.synced(0, 1), "a log that is emptied goes on");
+        for page in 0..MISSES {
+            assert!(!stream.synced(page.into(), 1), "as pages of it are written");
+        }
+    }
+
+    /// What is predicted is upgraded before its first write, and given up where the stream ends.
+    #[test]
+    fn a_range_is_upgraded_before_its_first_write() {
+        let settings = Settings {
+            kind: PolicyKind::Predict,
+            order: 2,
+            ..Settings::default()
+        };
+        let mut dax = Dax::new(&settings).expect("good settings");
+        let file = dax.open();
+        let now = Time::from_picos(0);
+        let put = |dax: &mut Dax, page| {
+            dax.wrote(file, page, 1, now);
+            dax.wrote_back(file, page, 1, now);
+            while let Some(job) = dax.next_job(now) {
+                let _ = dax.finish(job, true, now);
+            }
+        };
+        let is_there = |dax: &Dax, page| dax.spans(file).find(page).is_some();
+        for page in 0..40 {
+            assert!(page < 6 || is_there(&dax, page), "page {page}");
+            put(&mut dax, page);
+            assert!(!is_there(&dax, page + 6), "not further than that");
+        }
+        assert!(is_there(&dax, 40) && dax.stats().predicted > 5);
+        put(&mut dax, 1000);
+        assert!(!is_there(&dax, 40), "nobody comes");
+        assert!(is_there(&dax, 39), "it was written");
+        dax.audit(&[file]);
+    }
+
+    #[test]
+    fn pages_that_are_written_anywhere_are_no_stream() {
+        let mut pages = units::Stream::new(3, "anywhere");
+        let mut stream = Stream::default();
+        for _ in 0..1000 {
+            stream.synced(pages.below(1 << 20), 1);
+            assert!(stream.appends.steps < 5);
+        }
+    }
+}

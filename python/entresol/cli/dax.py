@@ -1,0 +1,177 @@
+"""`entresol dax`: what of a mounted file system is in persistent memory, and why it is."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from entresol import mounts, quantity
+from entresol.cli.options import JsonOption
+from entresol.core import Json
+from entresol.interruption import Interruption
+
+PAGE = 4096
+WITHOUT_TERMINAL = 120
+"""Columns of a table that goes into a pipe or a file."""
+SLICE = 0.05
+"""Seconds in which Ctrl-C is noticed."""
+SHOWN = 20
+"""Ranges of a table, unless told."""
+
+MountArgument = Annotated[
+    Path, typer.Argument(metavar="MOUNT", help="Where the file system is mounted.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    group = typer.Typer(help="Persistent memory of a mounted file system.", no_args_is_help=True)
+    group.command("top")(top)
+    group.command("set")(set_command)
+    app.add_typer(group, name="dax")
+
+
+def top(
+    mount: MountArgument,
+    once: Annotated[bool, typer.Option("--once", help="Print one table and end.")] = False,
+    as_json: JsonOption = False,
+    interval: Annotated[
+        float,
+        typer.Option("--interval", metavar="SECONDS", min=0.05, max=3600, help="Between looks."),
+    ] = 1.0,
+    ranges: Annotated[
+        int, typer.Option("--ranges", metavar="N", min=1, help="Ranges that are shown at most.")
+    ] = SHOWN,
+) -> None:
+    """Show which ranges of files are in persistent memory, and why, until Ctrl-C.
+
+    In a pipe it prints table after table. With --json it prints all that is known, once.
+    """
+    file_system = mounts.at(mounts.absolute(mount).resolve())
+    if as_json:
+        typer.echo(json.dumps(file_system.dax(), indent=2))
+        return
+    is_terminal = sys.stdout.isatty()
+    console = Console(width=None if is_terminal else WITHOUT_TERMINAL, highlight=False)
+    if once:
+        console.print(frame(file_system.dax(), ranges))
+        return
+    with Interruption() as interruption:
+        if not is_terminal:
+            while not interruption.requested:
+                console.print(frame(file_system.dax(), ranges))
+                sys.stdout.flush()
+                _wait(interruption, interval)
+            return
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while not interruption.requested:
+                live.update(frame(file_system.dax(), ranges), refresh=True)
+                _wait(interruption, interval)
+
+
+def _wait(interruption: Interruption, interval: float) -> None:
+    due = time.monotonic() + interval
+    while time.monotonic() < due and not interruption.requested:
+        time.sleep(min(SLICE, interval))
+
+
+def set_command(
+    mount: MountArgument,
+    settings: Annotated[
+        list[str],
+        typer.Argument(metavar="KEY=VALUE", help="upgrade, downgrade, after, reserve, policy."),
+    ],
+) -> None:
+    """Change how persistent memory is given out, while the file system is mounted.
+
+    It writes to .entresol/dax of the mount, as `echo upgrade=50 > MOUNT/.entresol/dax` does.
+    """
+    file_system = mounts.at(mounts.absolute(mount).resolve())
+    file_system.dax()
+    file_system.set_dax(settings)
+    now = file_system.dax()["settings"]
+    words = (f"{key}={now[key]}" for key in ("policy", "upgrade", "downgrade", "after", "reserve"))
+    typer.echo(f"{mount}: {' '.join(words)}")
+
+
+def frame(told: Json, most: int) -> RenderableType:
+    """Memory, counters, and the ranges with the most memory."""
+    parts: list[RenderableType] = [_memory(told), _counters(told)]
+    if told["lacked"] is not None:
+        parts.append(Text(told["lacked"]["why"], style="yellow"))
+    rows = [(file, part) for file in told["files"] for part in file["ranges"]]
+    rows.sort(key=lambda row: (-row[1]["frames"], -row[1]["write_backs"]))
+    parts.append(_ranges(rows[:most]))
+    if len(rows) > most:
+        parts.append(Text(f"{len(rows) - most:,} ranges more; --ranges shows them"))
+    mapped = [file for file in told["files"] if file["explicit_pages"]]
+    parts.extend(_mapped(file) for file in mapped)
+    return Group(*parts)
+
+
+def _memory(told: Json) -> Text:
+    memory, settings = told["memory"], told["settings"]
+    used, all_of = memory["in_use"] * PAGE, memory["frames"] * PAGE
+    return Text(
+        f"policy {settings['policy']}: upgrade above {settings['upgrade']} %, downgrade below "
+        f"{settings['downgrade']} %, after {settings['after']} writes; ranges of "
+        f"{quantity.size(PAGE << settings['order'])}\n"
+        f"memory: {quantity.size(used)} of {quantity.size(all_of)} in use, of it "
+        f"{quantity.size(memory['of_explicit'] * PAGE)} by explicit mappings, for which "
+        f"{quantity.size(memory['reserved'] * PAGE)} are kept"
+    )
+
+
+def _counters(told: Json) -> Text:
+    counters = told["counters"]
+    return Text(
+        f"syncs: {counters['light_syncs']:,} by stores alone, {counters['syncs_without_room']:,} "
+        f"without room; moves: {counters['upgrades']:,} up, {counters['downgrades']:,} down, "
+        f"{counters['failures']:,} failed, {counters['evictions']:,} evictions, "
+        f"{counters['predicted_upgrades']:,} predicted\ntracker: "
+        f"{counters['tracked_ranges']:,} ranges, {quantity.size(counters['tracker_bytes'])}"
+    )
+
+
+def _ranges(rows: list[tuple[Json, Json]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in ("inode", "from", "size"):
+        table.add_column(name, justify="right")
+    table.add_column("stage")
+    for name in ("writes", "synced", "ratio", "memory"):
+        table.add_column(name, justify="right")
+    for file, part in rows:
+        ratio = part["ratio_percent"]
+        table.add_row(
+            str(file["inode"]),
+            quantity.size(part["first_page"] * PAGE),
+            quantity.size(part["pages"] * PAGE),
+            part["stage"],
+            f"{part['writes']:,}",
+            f"{part['write_backs']:,}",
+            quantity.NOTHING if ratio is None else f"{ratio} %",
+            quantity.size(part["frames"] * PAGE),
+        )
+    return table
+
+
+def _mapped(file: Json) -> Text:
+    spans = (
+        "all" if span == [0, None] else f"{quantity.size(span[0] * PAGE)} to {_end(span[1])}"
+        for span in file["explicit_pages"]
+    )
+    return Text(f"inode {file['inode']} is mapped explicitly: {', '.join(spans)}")
+
+
+def _end(page: int | None) -> str:
+    return "the end" if page is None else quantity.size(page * PAGE)
