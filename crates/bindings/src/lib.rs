@@ -67,7 +67,7 @@ fn to_python(error: SimError) -> PyErr {
     match error {
         SimError::Config(_) => ConfigError::new_err(text),
         SimError::Trace(_) | SimError::Mismatch(_) => TraceError::new_err(text),
-        SimError::Deadlock { .. } => SimulationError::new_err(text),
+        SimError::Deadlock { .. } | SimError::Loop(_) => SimulationError::new_err(text),
         SimError::Interrupted => Interrupted::new_err(text),
     }
 }
