@@ -78,6 +78,9 @@ impl Tape {
         if found != VERSION {
             return Err(TapeError::Version { found });
         }
+        if word(8) >> 32 != 0 {
+            return Err(TapeError::Damaged { at: 12 });
+        }
         let (body, rest) = bytes[HEADER..].as_chunks::<8>();
         if body.len() as u64 != word(32) || !rest.is_empty() {
             return Err(TapeError::Damaged { at: bytes.len() });
@@ -132,7 +135,7 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= 1_u8 << bit;
             let found = Tape::from_bytes(&bytes);
-            let is_name = (12..32).contains(&at);
+            let is_name = (16..32).contains(&at);
             prop_assert!(is_name || found.is_err(), "byte {at}");
             bytes[at] ^= 1_u8 << bit;
             bytes.truncate(at);

@@ -8,9 +8,11 @@
 //! process ([`DeviceSource::Recorded`]). See `docs/loop.md`.
 
 mod bytes;
+mod driver;
 mod firmware_process;
 mod values;
 
+pub use driver::Driver;
 pub use firmware_process::{Fate, Mangle, Served, serve};
 
 use crate::config::{Config, MemoryKind};
@@ -106,15 +108,8 @@ impl Attached {
         what: impl FnOnce(&mut InLoop) -> What,
         device: &mut Device,
     ) {
-        let Some(in_loop) = self.get() else {
-            return;
-        };
-        let what = what(in_loop);
-        let times = in_loop.ask(now, what);
-        if let Some(given) = device.resources.given_times() {
-            times
-                .iter()
-                .for_each(|(work, time)| given.give(*work, *time));
+        if let Some(in_loop) = self.get() {
+            in_loop.precede(now, what, device);
         }
     }
 
@@ -174,8 +169,41 @@ impl InLoop {
         }
     }
 
+    /// The firmware process does something first; the device takes its times.
+    pub(crate) fn precede(
+        &mut self,
+        now: Time,
+        what: impl FnOnce(&mut InLoop) -> What,
+        device: &mut Device,
+    ) {
+        let what = what(self);
+        let times = self.ask(now, what);
+        if let Some(given) = device.resources.given_times() {
+            times
+                .iter()
+                .for_each(|(work, time)| given.give(*work, *time));
+        }
+    }
+
+    /// Why there is no going on, if so.
+    pub(crate) fn failure(&self) -> Option<SimError> {
+        let failure = self.failure.as_ref()?;
+        Some(SimError::Loop(failure.to_string()))
+    }
+
+    /// The run is over.
+    pub(crate) fn end(&mut self) -> Result<(), SimError> {
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None => self
+                .host
+                .ask(Time::ZERO, What::End, &mut self.reaction)
+                .map_err(failed),
+        }
+    }
+
     /// Has the firmware process do it; gives what its work took.
-    pub(crate) fn ask(&mut self, at: Time, what: What) -> &[(Work, Picos)] {
+    fn ask(&mut self, at: Time, what: What) -> &[(Work, Picos)] {
         self.seen.answered.clear();
         self.seen.offered.clear();
         self.seen.arrived.clear();
@@ -244,66 +272,15 @@ impl Fabric {
         let Some(device) = self.device.as_mut() else {
             return Ok(());
         };
-        match source {
-            DeviceSource::Modelled => {}
-            DeviceSource::Recorded(tape) => {
-                let digest = config.digest();
-                if tape.config_digest != *digest.as_bytes() {
-                    let found = String::from_utf8_lossy(&tape.config_digest).into_owned();
-                    return Err(SimError::Loop(format!(
-                        "the recording is of a run with configuration {found} and this one has \
-                         {digest}; run what was recorded"
-                    )));
-                }
-                device.resources.take_given_times();
-                let given = device.resources.given_times();
-                let given = given.expect("times are given from now on");
-                (tape.times.iter()).for_each(|(work, time)| given.give(*work, *time));
-            }
-            DeviceSource::Loop {
-                socket,
-                processor,
-                patience,
-            } => {
-                let hello = Hello {
-                    pages,
-                    config: config.to_toml(),
-                    processor: processor.to_toml(),
-                };
-                let host = Host::connect(socket, &hello, *patience).map_err(failed)?;
-                device.resources.take_given_times();
-                let mut in_loop = InLoop {
-                    host,
-                    reaction: Reaction::default(),
-                    seen: Seen::default(),
-                    values: Values::new(config),
-                    times: Vec::new(),
-                    failure: None,
-                };
-                for some in numbers.chunks(4) {
-                    let mut four = [0; 4];
-                    four[..some.len()].copy_from_slice(some);
-                    let what = What::Numbers {
-                        count: some.len() as u8,
-                        numbers: four,
-                    };
-                    in_loop.post(Time::ZERO, what);
-                }
-                if !numbers.is_empty() {
-                    in_loop.post(Time::ZERO, What::NumbersEnd);
-                }
-                self.in_loop = Attached(Some(Box::new(in_loop)));
-            }
-        }
+        let in_loop = attach_to(device, config, pages, numbers, source)?;
+        self.in_loop = Attached(in_loop);
         Ok(())
     }
 
     /// Why the device is none to go on with, if so.
     pub(crate) fn device_failure(&mut self) -> Option<SimError> {
-        if let Some(in_loop) = self.in_loop.get()
-            && let Some(failure) = &in_loop.failure
-        {
-            return Some(SimError::Loop(failure.to_string()));
+        if let Some(failure) = self.in_loop.get().and_then(|it| it.failure()) {
+            return Some(failure);
         }
         let given = self.device.as_mut()?.resources.given_times()?;
         let failure = given.failure()?;
@@ -331,15 +308,74 @@ impl Fabric {
                 ))),
             };
         };
-        in_loop
-            .host
-            .ask(Time::ZERO, What::End, &mut in_loop.reaction)
-            .map_err(failed)?;
+        in_loop.end()?;
         let digest = config.digest();
         Ok(Some(Tape {
             config_digest: digest.as_bytes().try_into().expect("sixteen digits"),
             times: std::mem::take(&mut in_loop.times),
         }))
+    }
+}
+
+/// Makes the device be that of a source.
+pub(crate) fn attach_to(
+    device: &mut Device,
+    config: &Config,
+    pages: u64,
+    numbers: &[u64],
+    source: &DeviceSource,
+) -> Result<Option<Box<InLoop>>, SimError> {
+    match source {
+        DeviceSource::Modelled => Ok(None),
+        DeviceSource::Recorded(tape) => {
+            let digest = config.digest();
+            if tape.config_digest != *digest.as_bytes() {
+                let found = String::from_utf8_lossy(&tape.config_digest).into_owned();
+                return Err(SimError::Loop(format!(
+                    "the recording is of a run with configuration {found} and this one has \
+                         {digest}; run what was recorded"
+                )));
+            }
+            device.resources.take_given_times();
+            let given = device.resources.given_times();
+            let given = given.expect("times are given from now on");
+            (tape.times.iter()).for_each(|(work, time)| given.give(*work, *time));
+            Ok(None)
+        }
+        DeviceSource::Loop {
+            socket,
+            processor,
+            patience,
+        } => {
+            let hello = Hello {
+                pages,
+                config: config.to_toml(),
+                processor: processor.to_toml(),
+            };
+            let host = Host::connect(socket, &hello, *patience).map_err(failed)?;
+            device.resources.take_given_times();
+            let mut in_loop = InLoop {
+                host,
+                reaction: Reaction::default(),
+                seen: Seen::default(),
+                values: Values::new(config),
+                times: Vec::new(),
+                failure: None,
+            };
+            for some in numbers.chunks(4) {
+                let mut four = [0; 4];
+                four[..some.len()].copy_from_slice(some);
+                let what = What::Numbers {
+                    count: some.len() as u8,
+                    numbers: four,
+                };
+                in_loop.post(Time::ZERO, what);
+            }
+            if !numbers.is_empty() {
+                in_loop.post(Time::ZERO, What::NumbersEnd);
+            }
+            Ok(Some(Box::new(in_loop)))
+        }
     }
 }
 
