@@ -1,10 +1,11 @@
 //! Requests to a firmware process, one at a time: what the loop costs in real time.
 //!
 //! `bench [--json] in-loop DIRECTORY [NAME=VALUE…] [SETTING…]` starts a firmware process that
-//! listens in the directory, and sends it lines of each kind in turn. Names: `rounds`, `requests` (of each kind in a round). Of each kind the fastest
-//! window of 1,000 requests counts: other work on the machine only makes windows slower, and one
-//! in which it takes a processor away from either process says nothing of the loop. A request is sent, answered,
-//! given to the simulated device and compared, as in a run; values of lines are checked.
+//! listens in the directory, and sends it lines of each kind in turn. Names: `rounds`, `requests`
+//! (of each kind in a round). Of each kind the fastest window of 1,000 requests counts: other work
+//! on the machine only makes windows slower, and one in which it takes a processor away from either
+//! process says nothing of the loop. A request is sent, answered, given to the simulated device and
+//! compared, as in a run; values of lines are checked.
 #![allow(
     clippy::disallowed_methods,
     reason = "what is measured is time on the wall"

@@ -189,8 +189,8 @@ impl Prepared {
         }
     }
 
-    /// As [`Prepared::execute`], on a device whose answers come from elsewhere: also gives the times
-    /// of its work if they were measured.
+    /// As [`Prepared::execute`], on a device whose answers come from elsewhere: also gives the
+    /// times of its work if they were measured.
     ///
     /// # Errors
     /// As [`Prepared::execute`]; the device cannot be used, or there is no going on with it.
