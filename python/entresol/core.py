@@ -100,6 +100,25 @@ class Run:
         """
         return cast(RunResult, _executed(self._run.execute))
 
+    def execute_in_loop(
+        self, socket: Path, processor: str, patience: float
+    ) -> tuple[RunResult, bytes]:
+        """As `execute`, with a firmware process as the device, which has `patience` seconds for an
+        answer; also the recording of its times. Raises `SimulationError` if it misbehaves."""
+        recording = b""
+
+        def execute() -> str:
+            nonlocal recording
+            milliseconds = max(1, round(patience * 1000))
+            text, recording = _core.execute_in_loop(self._run, str(socket), processor, milliseconds)
+            return text
+
+        return cast(RunResult, _executed(execute)), recording
+
+    def execute_fed(self, recording: bytes) -> RunResult:
+        """As `execute`, with the recorded times of a run in the loop."""
+        return cast(RunResult, _executed(lambda: _core.execute_fed(self._run, recording)))
+
     def check_windows(self, count: int, instructions: int) -> None:
         """Raises `TraceError` if so many windows of such a length do not fit in the capture."""
         self._run.check_windows(count, instructions)
@@ -132,6 +151,17 @@ class Run:
     def cancel(self) -> None:
         """Makes `execute`, running or to come, raise `Interrupted` soon."""
         self._run.cancel()
+
+
+def processors() -> list[str]:
+    """Names of the processors that firmware in the loop can be timed for."""
+    return _core.processors()
+
+
+def serve_firmware(socket: Path, runs: int | None, tell: Listening) -> None:
+    """Is the device of runs in the loop, one after the other; `tell` hears that it listens, and
+    what each run was given. Raises `SimulationError` if it cannot listen there."""
+    _core.serve_firmware(str(socket), runs, lambda report: tell(json.loads(report)))
 
 
 def misses_key(run: Run) -> str:

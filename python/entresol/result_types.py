@@ -228,10 +228,30 @@ class Measured(TypedDict):
     config: Config
 
 
+class DeviceWork(TypedDict):
+    """What one kind of the firmware's work took."""
+
+    work: str
+    count: int
+    mean_ps: int
+    p50_ps: int
+    p99_ps: int
+
+
+class MeasuredDevice(TypedDict):
+    """A device whose firmware was measured."""
+
+    source: str
+    work: list[DeviceWork]
+    clock: NotRequired[str]
+    cycles: NotRequired[str]
+
+
 class RunResult(Measured):
     """One capture on one design: an element of `runs`."""
 
     programs: list[Program]
+    device: NotRequired[MeasuredDevice]
 
 
 class Pace(TypedDict):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from entresol import quantity
+from entresol import core, quantity
 from entresol.derived import Panel, Run, panels, warnings
 from entresol.errors import Stopped
 from entresol.execution import executor
@@ -55,6 +56,24 @@ def execute(
                 f"interrupted; {kept} of {state.total} points are in the store, and the same "
                 "command goes on from there."
             ) from error
+
+
+class Notes:
+    """How far a run is that no worker does, once a second, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._last = time.monotonic()
+
+    def watch(self, point: Point, progress: core.Progress) -> None:
+        """A line that the next one replaces."""
+        now = time.monotonic()
+        if not self._console.is_terminal or now - self._last < 1.0:
+            return
+        self._last = now
+        done = quantity.count(progress.instructions)
+        text = f"{name_of(point)}: {progress.phase}, {done} instructions"
+        self._console.print(f"{text:70}", end="\r", highlight=False, markup=False)
 
 
 def results(outcomes: Sequence[Outcome]) -> list[RunResult]:

@@ -27,8 +27,12 @@ from entresol._core import (
     device_presets,
     device_prometheus,
     device_recovery_time,
+    execute_fed,
+    execute_in_loop,
     execute_steady,
     misses_key,
+    processors,
+    serve_firmware,
     write_misses,
 )
 
@@ -51,8 +55,12 @@ __all__ = [
     "device_presets",
     "device_prometheus",
     "device_recovery_time",
+    "execute_fed",
+    "execute_in_loop",
     "execute_steady",
     "misses_key",
+    "processors",
+    "serve_firmware",
     "write_misses",
 ]
 MAGIC = b"\x89ETR"

@@ -11,6 +11,8 @@
 //! (`device.rs`);
 //! `bench [OPTION…] shm PRESET DIRECTORY [NAME=VALUE…]` sends lines through shared memory
 //! (`shm.rs`);
+//! `bench [--json] in-loop DIRECTORY [NAME=VALUE…] [SETTING…]` sends lines to a firmware process
+//! (`in_loop.rs`);
 //! `bench [OPTION…] log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench [--json] vtime [TASKS [EVENTS]]` runs tasks in virtual time (`vtime.rs`);
 //! `bench dax [WRITES [PATTERN]]` counts writes for transparent DAX (`dax.rs`);
@@ -31,6 +33,7 @@ mod dax;
 mod device;
 mod fast;
 mod files;
+mod in_loop;
 mod log;
 mod mounting;
 mod nbd;
@@ -86,6 +89,8 @@ fn main() -> ExitCode {
         ["shm", preset, directory, words @ ..] => shm::measure(preset, directory, words, &options),
         ["shm-serve", image, socket] => shm::serve(image, socket),
         ["shm-echo", memory] => shm::echo(memory),
+        ["in-loop", directory, words @ ..] => in_loop::measure(directory, words, &options),
+        ["in-loop-firmware", socket] => in_loop::firmware(socket),
         ["nbd-memory", place, size] => nbd::memory(place, size),
         ["over-tcp", words @ ..] => network::measure(words, &options),
         ["files", words @ ..] => files::measure(words, &options),
@@ -110,7 +115,8 @@ fn main() -> ExitCode {
                   replay MACHINE DESIGN [NAME=VALUE…] [SETTING…] | loop N | \
                   steady TRACE MISSES MACHINE DESIGN [SETTING…] | \
                   log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | dax [WRITES [PATTERN]] | \
-                  shm PRESET DIRECTORY [NAME=VALUE…] | write FILE [NAME=VALUE…] | \
+                  shm PRESET DIRECTORY [NAME=VALUE…] | \
+                  in-loop DIRECTORY [NAME=VALUE…] [SETTING…] | write FILE [NAME=VALUE…] | \
                   nbd-memory ADDRESS SIZE | over-tcp [NAME=VALUE…] | files DIR… [NAME=VALUE…] | \
                   passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"
             .to_string()),

@@ -65,10 +65,10 @@ impl Best {
 }
 
 /// A process that goes when it is no longer needed.
-struct Helper(Child);
+pub(crate) struct Helper(Child);
 
 impl Helper {
-    fn start(words: &[&str]) -> Result<Self, String> {
+    pub(crate) fn start(words: &[&str]) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let child = Command::new(program)
             .args(words)
@@ -87,7 +87,7 @@ impl Drop for Helper {
 }
 
 /// Ends this process when the one that started it does, which holds the other end of its input.
-fn end_with_parent() {
+pub(crate) fn end_with_parent() {
     std::thread::spawn(|| {
         // Nothing comes but the end.
         let _ = std::io::stdin().read(&mut [0]);

@@ -11,6 +11,7 @@ mod file_system;
 mod foreign;
 mod fs_bench;
 mod fs_crash;
+mod in_loop;
 mod recovery_time;
 mod replay;
 mod serve;
@@ -68,7 +69,7 @@ fn to_python(error: SimError) -> PyErr {
     match error {
         SimError::Config(_) => ConfigError::new_err(text),
         SimError::Trace(_) | SimError::Mismatch(_) => TraceError::new_err(text),
-        SimError::Deadlock { .. } => SimulationError::new_err(text),
+        SimError::Deadlock { .. } | SimError::Loop(_) => SimulationError::new_err(text),
         SimError::Interrupted => Interrupted::new_err(text),
     }
 }
@@ -514,6 +515,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(unread_keys, module)?)?;
     module.add_function(wrap_pyfunction!(effective_config, module)?)?;
     module.add_function(wrap_pyfunction!(log_index, module)?)?;
+    in_loop::add(module)?;
     steady::add(module)?;
     module.add_class::<replay::Replay>()?;
     module.add_class::<Run>()

@@ -216,7 +216,7 @@ fn tear(media: &mut Media, queued: &Queued) -> Result<(), String> {
 
 impl Platform for Machine {
     fn charge(&mut self, at: Time, work: Work) -> Time {
-        at + self.work.of(work).latency
+        self.work.of(work).map_or(at, |charge| at + charge.latency)
     }
 
     fn dram(&mut self, at: Time, _address: Bytes, _size: Bytes, _is_write: bool) -> Time {

@@ -298,6 +298,7 @@ impl<I: LogIndex> Controller<I> {
         is_write: bool,
         platform: &mut P,
     ) -> Pending {
+        self.time_look_up(request, platform);
         let cache_ready = platform.charge(now, Work::CacheLookup { is_write });
         let log_ready = match self.log {
             Some(_) => platform.charge(now, Work::LogLookup { is_write }),
@@ -308,6 +309,24 @@ impl<I: LogIndex> Controller<I> {
             arrived: now,
             cache_ready,
             log_ready,
+        }
+    }
+
+    /// What looking up takes where it is measured: the data cache is asked first, the log only if
+    /// that is in vain.
+    #[inline(always)]
+    fn time_look_up<P: Platform>(&self, request: Request, platform: &mut P) {
+        if !platform.measures() {
+            return;
+        }
+        let (lpa, line) = self.split(request.line);
+        let is_write = false;
+        let frame = platform.timed(Work::CacheLookup { is_write }, |_| self.cache.find(lpa));
+        if !frame.is_some_and(|frame| self.holds(frame, line, request.op)) {
+            let slot = platform.timed(Work::LogLookup { is_write }, |_| {
+                self.find_in_log(lpa, line)
+            });
+            core::hint::black_box(slot);
         }
     }
 

@@ -329,6 +329,30 @@ pub trait Platform {
     /// done. What it takes is the platform's to know ([`crate::WorkCosts`]).
     fn charge(&mut self, at: Time, work: Work) -> Time;
 
+    /// Does work that is charged next. A platform that measures takes the time of `act` for what
+    /// that charge costs; any other one just has it done.
+    #[inline(always)]
+    fn timed<R>(&mut self, work: Work, act: impl FnOnce(&mut Self) -> R) -> R
+    where
+        Self: Sized,
+    {
+        let _ = work;
+        act(self)
+    }
+
+    /// Whether what work takes is measured. The firmware then looks up once more what it looks up
+    /// in several places, and times that.
+    #[inline(always)]
+    fn measures(&self) -> bool {
+        false
+    }
+
+    /// What the work that is charged next took, where that is measured.
+    #[inline(always)]
+    fn took(&mut self, work: Work, time: Picos) {
+        let _ = (work, time);
+    }
+
     /// Moves `size` bytes to (`is_write`) or from device DRAM at `address` (an offset in the
     /// device's DRAM), starting at `at` or when the DRAM is free. Returns when they have moved.
     fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time;

@@ -36,6 +36,81 @@ pub enum Work {
     CompactionStep,
     /// Garbage collection moves a page.
     RelocationStep,
+    /// A line is appended to the log and its index. Costs nothing but where it is measured: its
+    /// device DRAM is charged as such, as it is for the next two.
+    LogAppend,
+    /// A frame is found for a page, and the page that was there leaves.
+    CacheInsert,
+    /// Compaction puts the lines of a page together.
+    CompactionMerge,
+}
+
+/// A piece of work by its number in messages and files.
+const BY_CODE: [Work; 7] = [
+    Work::LogLookup { is_write: false },
+    Work::CacheLookup { is_write: false },
+    Work::CompactionStep,
+    Work::RelocationStep,
+    Work::LogAppend,
+    Work::CacheInsert,
+    Work::CompactionMerge,
+];
+
+impl Work {
+    /// How many kinds there are.
+    pub const KINDS: usize = BY_CODE.len();
+
+    /// Its number in messages and files.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::LogLookup { .. } => 0,
+            Self::CacheLookup { .. } => 1,
+            Self::CompactionStep => 2,
+            Self::RelocationStep => 3,
+            Self::LogAppend => 4,
+            Self::CacheInsert => 5,
+            Self::CompactionMerge => 6,
+        }
+    }
+
+    /// The work of a number, of a request that reads where that matters.
+    pub fn of_code(code: u8) -> Option<Self> {
+        BY_CODE.get(usize::from(code)).copied()
+    }
+
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LogLookup { .. } => "check log",
+            Self::CacheLookup { .. } => "check cache",
+            Self::CompactionStep => "compaction step",
+            Self::RelocationStep => "relocation step",
+            Self::LogAppend => "append",
+            Self::CacheInsert => "insert",
+            Self::CompactionMerge => "compaction merge",
+        }
+    }
+
+    /// What it costs where one controller core does the requests' work and the others the rest, and
+    /// a core does one thing at a time.
+    #[inline]
+    pub const fn as_software(self, time: Picos) -> Charge {
+        let unit = match self {
+            Self::LogLookup { .. }
+            | Self::CacheLookup { .. }
+            | Self::LogAppend
+            | Self::CacheInsert => Unit::CacheLookup,
+            Self::CompactionStep | Self::RelocationStep | Self::CompactionMerge => {
+                Unit::FirmwareCore
+            }
+        };
+        Charge {
+            unit,
+            latency: time,
+            occupancy: time,
+        }
+    }
 }
 
 /// What a piece of work takes.
@@ -74,9 +149,9 @@ impl WorkCosts {
         }
     }
 
-    /// What this takes.
+    /// What this takes, if anything.
     #[inline]
-    pub fn of(&self, work: Work) -> Charge {
+    pub fn of(&self, work: Work) -> Option<Charge> {
         let lookup = |unit, latency, is_write| Charge {
             unit,
             latency,
@@ -90,13 +165,14 @@ impl WorkCosts {
             latency: cost,
             occupancy: cost,
         };
-        match work {
+        Some(match work {
             Work::LogLookup { is_write } => lookup(Unit::LogLookup, self.log_lookup, is_write),
             Work::CacheLookup { is_write } => {
                 lookup(Unit::CacheLookup, self.cache_lookup, is_write)
             }
             Work::CompactionStep => step(self.compaction_step),
             Work::RelocationStep => step(self.relocation_step),
-        }
+            Work::LogAppend | Work::CacheInsert | Work::CompactionMerge => return None,
+        })
     }
 }

@@ -124,7 +124,7 @@ pub fn refuse(socket: impl AsFd, text: &str) -> io::Result<()> {
 
 /// What a server has answered to a hello.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// The memory.
     Memory(File),
     /// Why not.
@@ -136,7 +136,10 @@ pub(crate) enum Reply {
 }
 
 /// Waits for the server's answer, as long as the socket allows.
-pub(crate) fn reply(socket: impl AsFd) -> io::Result<Reply> {
+///
+/// # Errors
+/// What the operating system says.
+pub fn reply(socket: impl AsFd) -> io::Result<Reply> {
     let mut bytes = [0; WELCOME_BYTES];
     let mut file = None;
     let mut have = 0;

@@ -23,6 +23,9 @@ pub enum SimError {
         /// Which threads wait for what.
         explanation: String,
     },
+    /// The firmware process of a run in the loop, or what is recorded of one.
+    #[error("{0}")]
+    Loop(String),
     /// The observer asked to stop.
     #[error("interrupted")]
     Interrupted,

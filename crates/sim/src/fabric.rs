@@ -23,6 +23,7 @@ use crate::amat::AccessStats;
 use crate::config::{Config, MemoryKind, Migration};
 use crate::device::{self, Device};
 use crate::event::Event;
+use crate::in_loop::{Attached, InLoop};
 use crate::line_order::LineOrder;
 use crate::recorder::Recorder;
 use crate::request::{MissRef, Pending, Purpose, Requests};
@@ -36,6 +37,7 @@ use host::llc::{L3Access, SharedCache, Waiter};
 use host::os::DelayedLine;
 use host::placement::{DemotionKind, Location, MigrationKind, PageAccess, Placement, PromotedDirt};
 use host::{HostLine, MissKind, MissSlot, Nodes, PageNumbers, Region};
+use inloop::What;
 pub(crate) use memory::Missed;
 use memory::Waiting;
 use nand::Completion;
@@ -75,6 +77,8 @@ pub struct Fabric {
     pub placement: Placement,
     /// The device; none in DRAM-Only.
     pub device: Option<Device>,
+    /// The firmware process that does the device's work, if the device is in the loop.
+    pub(crate) in_loop: Attached,
     /// Requests in flight.
     pub requests: Requests,
     /// The shared cache.
@@ -156,6 +160,7 @@ impl Fabric {
             queue: EventQueue::new(),
             placement: promotion::placement_of(config, page_count),
             device: is_ssd.then(|| device::for_pages(config, page_count)),
+            in_loop: Attached::default(),
             requests: Requests::default(),
             llc: SharedCache::new(&config.cpu),
             host_dram: HostMemory::new(config),
@@ -404,7 +409,8 @@ impl Fabric {
             line: pending.line,
             source: pending.source,
         };
-        self.on_device("requests go to a device", |device, host| {
+        let what = |in_loop: &mut InLoop| in_loop.request(request);
+        self.on_device("requests go to a device", now, what, |device, host| {
             device.with(host, |controller, platform| {
                 controller.on_request(now, request, platform);
             });
@@ -413,25 +419,44 @@ impl Fabric {
 
     /// Something of the device's own ends or starts.
     pub fn device_event(&mut self, now: Time, event: DeviceEvent) {
-        self.on_device("device events come from a device", |device, host| {
-            device.on_event(now, event, host);
-        });
+        let what = |_: &mut InLoop| What::Event;
+        self.on_device(
+            "device events come from a device",
+            now,
+            what,
+            |device, host| {
+                device.on_event(now, event, host);
+            },
+        );
     }
 
-    /// Lets the device act, which there is because of `why`.
+    /// Lets the device act, which there is because of `why`. In the loop the firmware process does
+    /// it first: `what`.
     #[inline]
     fn on_device<R>(
         &mut self,
         why: &str,
+        now: Time,
+        what: impl FnOnce(&mut InLoop) -> What,
         act: impl FnOnce(&mut Device, &mut HostSide<'_>) -> R,
     ) -> R {
+        let device = self.device.as_mut().expect(why);
+        let is_in_loop = self.in_loop.get().is_some();
+        if is_in_loop {
+            self.in_loop.precede(now, what, device);
+        }
         let mut host = HostSide {
             queue: &mut self.queue,
             requests: &mut self.requests,
             notices: &mut self.notices,
             recorder: &mut self.recorder,
+            in_loop: &mut self.in_loop,
         };
-        act(self.device.as_mut().expect(why), &mut host)
+        let result = act(device, &mut host);
+        if is_in_loop {
+            self.in_loop.follow(now);
+        }
+        result
     }
 
     /// The answer to a request leaves the device.
@@ -482,6 +507,7 @@ struct HostSide<'a> {
     requests: &'a mut Requests,
     notices: &'a mut Vec<Lpa>,
     recorder: &'a mut Option<Box<Recorder>>,
+    in_loop: &'a mut Attached,
 }
 
 impl Harness for HostSide<'_> {
@@ -492,14 +518,23 @@ impl Harness for HostSide<'_> {
         self.queue.push(at, Event::Device(event));
     }
     fn respond(&mut self, response: Response) {
+        if let Some(in_loop) = self.in_loop.get() {
+            in_loop.note_response(&response);
+        }
         self.requests.answer(response);
         self.queue
             .push(response.at, Event::DeviceSend(response.request));
     }
     fn offer_page(&mut self, at: Time, lpa: Lpa) {
+        if let Some(in_loop) = self.in_loop.get() {
+            in_loop.seen.offered.push((lpa, at));
+        }
         self.queue.push(at, Event::Msix(lpa));
     }
     fn page_arrived(&mut self, at: Time, lpa: Lpa) {
+        if let Some(in_loop) = self.in_loop.get() {
+            in_loop.seen.arrived.push((lpa, at));
+        }
         self.notices.push(lpa);
         self.queue.push(at, Event::PageArrived(lpa));
     }

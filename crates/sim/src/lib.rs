@@ -14,6 +14,7 @@ pub mod error;
 pub mod event;
 pub mod fabric;
 pub mod histogram;
+pub mod in_loop;
 pub mod line_order;
 pub mod locality;
 mod migration;

@@ -44,12 +44,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 self.fabric.queue.push(begins, Event::MigrationStart(lpa));
             }
             Err(_) => {
-                self.fabric
-                    .device
-                    .as_mut()
-                    .expect("a device made the offer")
-                    .controller
-                    .on_promotion_refused(lpa);
+                self.fabric.refuse_page(lpa);
             }
         }
     }

@@ -107,6 +107,16 @@ impl RunResult {
         self
     }
 
+    /// Says on which device, if that is not the model alone, and what the reader must know of it.
+    pub(crate) fn on_device(mut self, device: Value, warning: Option<String>) -> Self {
+        let fields = self.json.as_object_mut().expect("a result is an object");
+        fields.insert("device".to_string(), device);
+        let warnings = fields.get_mut("warnings").and_then(Value::as_array_mut);
+        let warnings = warnings.expect("a result has a list of warnings");
+        warnings.extend(warning.map(Value::from));
+        self
+    }
+
     /// The result as JSON: one element of `runs`.
     pub fn json(&self) -> &Value {
         &self.json

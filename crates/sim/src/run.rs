@@ -17,12 +17,14 @@ pub use windows::Windows;
 use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
 use crate::error::SimError;
 use crate::fabric::Addresses;
+use crate::in_loop::{self, DeviceSource};
 use crate::result::RunResult;
 use crate::simulation::{Progress, Simulation};
 use dram::Mapping;
 use host::os::ThreadOrigin;
 use host::thread::TracedThread;
 use host::{FilteredThread, HostLine, PageNumbering, PageNumbers, SimulatedThread};
+use inloop::Tape;
 use std::sync::Arc;
 use trace::TraceFile;
 use units::{Bytes, PageSize};
@@ -185,6 +187,51 @@ impl Prepared {
             Mode::Detailed => self.finish(self.start(), observe),
             Mode::Fast => self.finish(self.start_fast(observe)?, observe),
         }
+    }
+
+    /// As [`Prepared::execute`], on a device whose answers come from elsewhere: also gives the
+    /// times of its work if they were measured.
+    ///
+    /// # Errors
+    /// As [`Prepared::execute`]; the device cannot be used, or there is no going on with it.
+    pub fn execute_on(
+        &self,
+        source: &DeviceSource,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(RunResult, Option<Tape>), SimError> {
+        let obstacles = in_loop::obstacles(&self.config, source);
+        if !obstacles.is_empty() {
+            return Err(SimError::Config(obstacles));
+        }
+        match self.spec.mode {
+            Mode::Detailed => self.finish_on(self.start(), source, observe),
+            Mode::Fast => self.finish_on(self.start_fast(observe)?, source, observe),
+        }
+    }
+
+    fn finish_on<S: SimulatedThread + Clone>(
+        &self,
+        mut simulation: Simulation<S>,
+        source: &DeviceSource,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(RunResult, Option<Tape>), SimError> {
+        let numbers: Vec<u64> = match &simulation.numbers {
+            Some(numbers) => numbers.all().collect(),
+            None => Vec::new(),
+        };
+        let fabric = &mut simulation.fabric;
+        fabric.attach(&self.config, self.page_count(), &numbers, source)?;
+        let warmed = simulation.warm_up(self.config.run.warmup, &self.counts(), observe)?;
+        let end = simulation.run(observe)?;
+        let tape = simulation.fabric.end_in_loop(&self.config)?;
+        simulation.audit(end);
+        let result = RunResult::new(self, &simulation, warmed, end);
+        let device = in_loop::described(&self.config, source, tape.as_ref());
+        let result = match device {
+            Some(device) => result.on_device(device, in_loop::warning(source)),
+            None => result,
+        };
+        Ok((result, tape))
     }
 
     fn finish<S: SimulatedThread + Clone>(

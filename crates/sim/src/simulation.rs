@@ -362,10 +362,10 @@ impl<S: SimulatedThread> Simulation<S> {
             instructions: self.retired(),
             at: now,
         });
-        if goes_on {
-            Ok(())
-        } else {
-            Err(SimError::Interrupted)
+        match self.fabric.device_failure() {
+            Some(failure) => Err(failure),
+            None if goes_on => Ok(()),
+            None => Err(SimError::Interrupted),
         }
     }
 

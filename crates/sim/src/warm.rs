@@ -17,6 +17,7 @@ pub(crate) use flash::WarmFlash;
 use host::llc::SharedCache;
 use host::placement::Location;
 use host::{CoreModel, SimulatedThread};
+use inloop::What;
 use nand::Nand;
 use trace::SyncEvent;
 use units::{LineInPage, Lpa, Ratio, Time};
@@ -211,6 +212,7 @@ impl<S: SimulatedThread> Simulation<S> {
         if self.forgets_warm_counts
             && let Some(device) = &mut self.fabric.device
         {
+            self.fabric.in_loop.tell(What::ForgetAccesses);
             device.controller.forget_accesses();
         }
         for host_core in &mut self.host_cores {
@@ -222,6 +224,7 @@ impl<S: SimulatedThread> Simulation<S> {
         }
         self.lanes.reset_stats();
         self.fabric.reset_stats();
+        self.fabric.in_loop.tell(What::Begin);
     }
 }
 

@@ -12,6 +12,7 @@ mod extremes;
 mod fast;
 mod fidelity;
 mod huge_pages;
+mod in_loop;
 mod input;
 mod limits;
 mod locality;

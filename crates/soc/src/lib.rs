@@ -20,6 +20,7 @@ mod harness;
 mod platform;
 mod queue;
 mod resources;
+mod work_times;
 
 pub use any_controller::AnyController;
 pub use bytes::{DataPlane, NoBytes, fault_of};
@@ -28,3 +29,4 @@ pub use harness::{DeviceEvent, Harness};
 pub use platform::{Firmware, Soc, TimedPlatform};
 pub use queue::EventQueue;
 pub use resources::{ResourceConfig, Resources};
+pub use work_times::GivenTimes;

@@ -9,7 +9,7 @@ use firmware::{
     Response, Timer, Work,
 };
 use nand::NandEvent;
-use units::{Bytes, LineMask, Lpa, Ppa, RequestId, Time};
+use units::{Bytes, LineMask, Lpa, Picos, Ppa, RequestId, Time};
 
 /// What firmware is told: the four things that can happen to a device.
 pub trait Firmware {
@@ -135,6 +135,11 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
     #[inline]
     fn charge(&mut self, at: Time, work: Work) -> Time {
         self.resources.charge(at, work)
+    }
+
+    #[inline(always)]
+    fn took(&mut self, work: Work, time: Picos) {
+        self.resources.given(work, time);
     }
 
     #[inline]

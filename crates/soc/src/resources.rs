@@ -3,6 +3,7 @@
 use crate::bytes::DataPlane;
 use crate::forecast::Forecast;
 use crate::harness::{DeviceEvent, Harness};
+use crate::work_times::{GivenTimes, WorkTimes};
 use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
 use nand::{
@@ -51,7 +52,7 @@ pub struct Resources<B> {
     pub bytes: B,
     dram_latency: Option<Picos>,
     lines_first: bool,
-    work: WorkCosts,
+    work: WorkTimes,
     /// When the lookup pipelines take their next request: log, cache.
     pipelines: [Time; 2],
     /// When each firmware core is free.
@@ -83,7 +84,7 @@ impl<B: DataPlane> Resources<B> {
             bytes,
             dram_latency: config.dram_latency,
             lines_first: config.lines_first,
-            work: config.work,
+            work: WorkTimes::Constant(config.work),
             pipelines: [config.now; 2],
             firmware_cores: vec![config.now; config.firmware_cores as usize],
             waiting_commands: Vec::new(),
@@ -103,7 +104,7 @@ impl<B: DataPlane> Resources<B> {
             bytes,
             dram_latency: self.dram_latency,
             lines_first: self.lines_first,
-            work: self.work,
+            work: self.work.clone(),
             pipelines: self.pipelines,
             firmware_cores: self.firmware_cores.clone(),
             waiting_commands: self.waiting_commands.clone(),
@@ -129,7 +130,13 @@ impl<B: DataPlane> Resources<B> {
     /// Returns when the work is done. FIFO service, whose end is known at once (architecture B4).
     #[inline]
     pub(crate) fn charge(&mut self, at: Time, work: Work) -> Time {
-        let charge = self.work.of(work);
+        let charge = match &mut self.work {
+            WorkTimes::Constant(costs) => match costs.of(work) {
+                Some(charge) => charge,
+                None => return at,
+            },
+            WorkTimes::Given(times) => times.next(work),
+        };
         let free = match charge.unit {
             Unit::LogLookup => &mut self.pipelines[0],
             Unit::CacheLookup => &mut self.pipelines[1],
@@ -142,6 +149,27 @@ impl<B: DataPlane> Resources<B> {
         let start = at.max(*free);
         *free = start + charge.occupancy;
         start + charge.latency
+    }
+
+    /// From now on the firmware's own work takes what it is told.
+    pub fn take_given_times(&mut self) {
+        self.work = WorkTimes::Given(Box::default());
+    }
+
+    /// The times that are given, if they are.
+    pub fn given_times(&mut self) -> Option<&mut GivenTimes> {
+        match &mut self.work {
+            WorkTimes::Constant(_) => None,
+            WorkTimes::Given(times) => Some(times),
+        }
+    }
+
+    /// What the work that is charged next took.
+    #[inline]
+    pub(crate) fn given(&mut self, work: Work, time: Picos) {
+        if let WorkTimes::Given(times) = &mut self.work {
+            times.give(work, time);
+        }
     }
 
     pub(crate) fn access_dram(

@@ -3,6 +3,7 @@
 
 mod devices;
 mod fidelity;
+mod processors;
 
 use sim::config::presets::{DESIGNS, MACHINES, NAND_TYPES, Preset};
 use sim::config::{KNOWN, Layer, SECTIONS};
@@ -82,6 +83,7 @@ pub fn parameters() -> String {
         }
     }
     devices::section(&mut page);
+    processors::section(&mut page);
     page
 }
 

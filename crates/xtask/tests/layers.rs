@@ -4,7 +4,7 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 28] = [
+const MAY_USE: [(&str, &[&str]); 29] = [
     ("units", &[]),
     ("settings", &["units"]),
     ("trace", &["units"]),
@@ -17,9 +17,10 @@ const MAY_USE: [(&str, &[&str]); 28] = [
     ("vtime", &["units", "port"]),
     ("soc", &["units", "nand", "dram", "firmware", "port"]),
     ("crash", &["units", "firmware"]),
+    ("shm", &["units", "port"]),
+    ("inloop", &["units", "settings", "firmware", "soc", "shm"]),
     ("host", &["units", "trace", "dram"]),
     ("sim", &["*"]),
-    ("shm", &["units", "port"]),
     (
         "device",
         &[

@@ -132,3 +132,29 @@ CostOption = Annotated[
         help="For the report: $/GB of dram, flash, device_dram; pe_cycles of the flash.",
     ),
 ]
+DeviceSourceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="modelled|loop|loop:SOCKET|recorded:FILE",
+        help="The model alone; a firmware process, started if no socket is named; or its times.",
+    ),
+]
+ProcessorOption = Annotated[
+    str,
+    typer.Option(
+        "--processor",
+        metavar="NAME|FILE.toml",
+        help="The controller that firmware in the loop is timed for: cortex-a53, host or instant.",
+    ),
+]
+DeviceTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--device-timeout",
+        metavar="SECONDS",
+        min=0.001,
+        max=86400,
+        help="What firmware in the loop has for an answer.",
+    ),
+]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from entresol import cost, foreign_traces, result_files, study, summary, terminal
+from entresol import cost, foreign_traces, in_loop, result_files, study, summary, terminal
 from entresol.atomic import OutputDirectory
 from entresol.choices import Dependencies, Mode
 from entresol.cli.options import (
@@ -17,6 +17,8 @@ from entresol.cli.options import (
     CostOption,
     DependenciesOption,
     DesignOption,
+    DeviceSourceOption,
+    DeviceTimeoutOption,
     FidelityOption,
     FormatOption,
     JobsOption,
@@ -26,6 +28,7 @@ from entresol.cli.options import (
     NandOption,
     NoStoreOption,
     OutputOption,
+    ProcessorOption,
     SetOption,
     SlowdownOption,
     StoreOption,
@@ -64,9 +67,13 @@ def run(
     dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
     prices: CostOption = None,
+    device: DeviceSourceOption = in_loop.MODELLED,
+    processor: ProcessorOption = "cortex-a53",
+    device_timeout: DeviceTimeoutOption = 10.0,
 ) -> None:
     """Run captures on designs; write summary.json, results.parquet and report.html.
 
+    With --device loop also a recording of each run's times, which --device recorded:DIR repeats.
     Without -o the results go to ./results, or nowhere with --json.
     """
     setup = study.setup_of(machine, nand, config, overrides, fidelity, mode)
@@ -75,10 +82,21 @@ def run(
     paid = cost.parse(prices)
     more = [*foreign_traces.words(reading), *(["--cost", prices] if prices else [])]
     destination = output or (None if as_json else DEFAULT_OUTPUT)
-    kept = None if no_store else Store(location.store_directory(store))
+    source = in_loop.parse(device, processor, device_timeout)
+    more += [] if source is None else in_loop.words(device, processor)
+    kept = None if no_store or source else Store(location.store_directory(store))
     with nullcontext() if destination is None else OutputDirectory(destination) as directory:
-        outcomes = terminal.execute(points_of(wanted), terminal.name_of, kept, jobs)
-        result = summary.assemble(wanted, terminal.results(outcomes))
+        if source is None:
+            outcomes = terminal.execute(points_of(wanted), terminal.name_of, kept, jobs)
+            results = terminal.results(outcomes)
+        else:
+            looped = in_loop.execute(points_of(wanted), source, terminal.Notes().watch)
+            results = [outcome.result for outcome in looped]
+            if directory is not None:
+                for outcome in looped:
+                    if outcome.recording:
+                        directory.file(outcome.file_name).write_bytes(outcome.recording)
+        result = summary.assemble(wanted, results)
         if directory is not None:
             result_files.write_run(directory, wanted, result, study.command(wanted, more), paid)
     if as_json:

@@ -75,7 +75,11 @@ impl<I: LogIndex> Controller<I> {
     /// the host's accesses of the meantime waiting.
     fn launch_pages<P: Platform>(&mut self, now: Time, platform: &mut P) {
         while self.back_end.has_free_buffer() && self.may_launch() {
-            let Some(lpa) = self.log.as_mut().and_then(Log::take_up_page) else {
+            let log = &mut self.log;
+            let taken = platform.timed(Work::CompactionStep, |_| {
+                log.as_mut().and_then(Log::take_up_page)
+            });
+            let Some(lpa) = taken else {
                 return;
             };
             let at = platform.charge(now, Work::CompactionStep);
@@ -193,14 +197,18 @@ impl<I: LogIndex> Controller<I> {
         self.stats.compacted_lines += u64::from(logged.count());
         let rest = self.constants.all_lines.without(logged);
         platform.copy_page(older, PagePlace::Buffer(buffer), rest);
-        let mut merged = at;
         let log = self.log.as_ref().expect("only a log is compacted");
-        for (line, slot) in log.lines_to_compact(lpa) {
-            let to = Cell::Page(PagePlace::Buffer(buffer), line);
-            platform.copy_line(Cell::Log(slot), to);
-            let moved = (slot_address(slot), LINE_BYTES);
-            merged = merged.max(self.charges.compaction(at, moved, platform));
-        }
+        let mut merged = platform.timed(Work::CompactionMerge, |platform| {
+            let mut merged = at;
+            for (line, slot) in log.lines_to_compact(lpa) {
+                let to = Cell::Page(PagePlace::Buffer(buffer), line);
+                platform.copy_line(Cell::Log(slot), to);
+                let moved = (slot_address(slot), LINE_BYTES);
+                merged = merged.max(self.charges.compaction(at, moved, platform));
+            }
+            merged
+        });
+        merged = merged.max(platform.charge(at, Work::CompactionMerge));
         self.take_when_collected(lpa, platform);
         self.submit(merged, buffer, platform);
     }

@@ -11,6 +11,7 @@ use crate::platform::{
 };
 use crate::policies::promotion::Use;
 use crate::prefetch::Plan;
+use crate::work::Work;
 use units::address::LINE_BYTES;
 use units::{CoreId, FrameId, LineMask, Lpa, Time, TxId};
 
@@ -26,7 +27,9 @@ impl<I: LogIndex> Controller<I> {
         if !self.cache.has_free_mshr() {
             return None;
         }
-        let (frame, leaving) = self.vacate(at, lpa, platform)?;
+        let room = platform.timed(Work::CacheInsert, |platform| self.vacate(at, lpa, platform));
+        let at = platform.charge(at, Work::CacheInsert);
+        let (frame, leaving) = room?;
         let behind = leaving.filter(|_| self.victims.goes_behind());
         if let (Some((at, buffer)), None) = (leaving, behind) {
             self.submit(at, buffer, platform);

@@ -15,6 +15,7 @@ use crate::platform::{
     Answer, Breakdown, Cell, PagePlace, Platform, Request, RequestOp, Response, Served,
 };
 use crate::policies::promotion::Use;
+use crate::work::Work;
 use units::{FrameId, LineInPage, Time, TxId};
 
 impl<I: LogIndex> Controller<I> {
@@ -109,7 +110,11 @@ impl<I: LogIndex> Controller<I> {
         let payload = self.payload(request, line);
         let log = self.log.as_mut();
         let log = log.expect("only a device with a log writes to it");
-        let slot = log.append(logged, payload, &mut self.stats, platform);
+        let stats = &mut self.stats;
+        let slot = platform.timed(Work::LogAppend, |platform| {
+            log.append(logged, payload, stats, platform)
+        });
+        let at = platform.charge(at, Work::LogAppend);
         Self::move_line(at, slot_address(slot), true, platform)
     }
 

@@ -282,7 +282,7 @@ impl Bench {
 
 impl Platform for Bench {
     fn charge(&mut self, at: Time, work: Work) -> Time {
-        at + self.work.of(work).latency
+        self.work.of(work).map_or(at, |charge| at + charge.latency)
     }
 
     fn dram(&mut self, at: Time, _address: Bytes, size: Bytes, _is_write: bool) -> Time {

@@ -2,6 +2,7 @@
 
 use super::Fabric;
 use crate::event::Event;
+use crate::in_loop::InLoop;
 use crate::request::MissRef;
 use firmware::RequestOp;
 use host::placement::Location;
@@ -17,7 +18,8 @@ impl Fabric {
     /// What is in the log goes to flash from now on; of pages `at_hand` nothing is read for that.
     pub fn drain_log(&mut self, at_hand: Vec<Lpa>) {
         let now = self.queue.now();
-        self.on_device("only a device has a log", |device, host| {
+        let what = |_: &mut InLoop| unreachable!("run.drain_log is refused in the loop");
+        self.on_device("only a device has a log", now, what, |device, host| {
             device.with(host, |controller, platform| {
                 controller.drain_log_at_hand(now, at_hand, platform);
             });

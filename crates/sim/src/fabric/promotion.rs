@@ -2,12 +2,15 @@
 
 use super::Fabric;
 use crate::config::{Config, MemoryKind, Migration};
+use crate::device::Device;
 use crate::event::Event;
+use crate::in_loop::InLoop;
 use crate::request::Purpose;
 use dram::Access;
 use firmware::{Controller, Platform};
 use host::placement::{DemotionKind, Location, Pinned, Placement, PromotedDirt};
 use host::{NodeId, Region};
+use inloop::What;
 use units::{Lpa, RequestId, Time};
 
 /// Where the pages of a capture live at first, and which may go where.
@@ -63,11 +66,24 @@ impl Fabric {
     /// back one day.
     pub fn drop_promoted(&mut self, now: Time, lpa: Lpa) -> bool {
         let dirt = self.promoted_dirt;
-        self.on_device("promoted pages come from a device", |device, host| {
-            device.with(host, |controller, platform| {
-                hand_over(dirt, controller, now, lpa, platform)
-            })
-        })
+        let what = |_: &mut InLoop| What::Promoted(lpa);
+        self.on_device(
+            "promoted pages come from a device",
+            now,
+            what,
+            |device, host| {
+                device.with(host, |controller, platform| {
+                    hand_over(dirt, controller, now, lpa, platform)
+                })
+            },
+        )
+    }
+
+    /// The host does not take a page that the device has offered.
+    pub(crate) fn refuse_page(&mut self, lpa: Lpa) {
+        self.in_loop.tell(What::Refused(lpa));
+        let device = self.device.as_mut().expect("a device made the offer");
+        device.controller.on_promotion_refused(lpa);
     }
 
     /// Whether a read that has arrived at the device is served in host DRAM, because its page was
@@ -103,12 +119,20 @@ impl Fabric {
     pub fn lose(&mut self, now: Time, victim: Lpa, promoted: Lpa) {
         self.placement.copy_at_once(victim);
         self.placement.finish_demotion(victim);
-        self.on_device("promoted pages come from a device", |device, host| {
-            if !device.controller.has_log() {
+        let has_log = |device: &Device| device.controller.has_log();
+        if self.device.as_ref().is_some_and(has_log) {
+            return;
+        }
+        let what = |_: &mut InLoop| What::Program(promoted);
+        self.on_device(
+            "promoted pages come from a device",
+            now,
+            what,
+            |device, host| {
                 device.with(host, |controller, platform| {
                     controller.program_resident(now, promoted, platform)
                 });
-            }
-        });
+            },
+        );
     }
 }

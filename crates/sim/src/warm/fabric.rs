@@ -11,15 +11,19 @@ use host::cache::Victim;
 use host::placement::page_cache::Lookup;
 use host::placement::{HintFault, MigrationKind, Reclaimed, Target};
 use host::{Access, HostLine, MissKind, Region, WarmUncore};
+use inloop::What;
+use soc::{DataPlane, NoBytes};
 use std::collections::VecDeque;
 use units::{Bytes, CoreId, LineAddr, LineInPage, LineMask, Lpa, RequestId, Time};
 
 /// Bytes of a line.
 const LINE: u64 = units::address::LINE_BYTES.get();
 
-/// A platform where nothing takes time and there are no bytes.
+/// A platform where nothing takes time. There are bytes for a firmware process only.
 #[derive(Debug, Default)]
-pub(crate) struct InstantPlatform {
+pub(crate) struct InstantPlatform<B = NoBytes> {
+    /// The bytes.
+    pub(crate) bytes: B,
     nand: VecDeque<NandTag>,
     timers: VecDeque<Timer>,
     offers: VecDeque<Lpa>,
@@ -31,18 +35,25 @@ pub(crate) struct InstantPlatform {
     pub(super) flash: Option<WarmFlash>,
 }
 
-impl Platform for InstantPlatform {
+impl<B: DataPlane> Platform for InstantPlatform<B> {
     fn charge(&mut self, at: Time, _work: Work) -> Time {
         at
     }
     fn dram(&mut self, at: Time, _address: Bytes, _size: Bytes, _is_write: bool) -> Time {
         at
     }
-    fn copy_line(&mut self, _from: Cell, _to: Cell) {}
-    fn copy_page(&mut self, _from: PagePlace, _to: PagePlace, _lines: LineMask) {}
-    fn load_unit(&mut self, _ppa: units::Ppa, _lpa: Lpa, _from: PagePlace) {}
+    fn copy_line(&mut self, from: Cell, to: Cell) {
+        self.bytes.copy_line(from, to);
+    }
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        self.bytes.copy_page(from, to, lines);
+    }
+    fn load_unit(&mut self, ppa: units::Ppa, lpa: Lpa, from: PagePlace) {
+        self.bytes.load_unit(ppa, lpa, from);
+    }
 
     fn nand(&mut self, _at: Time, command: NandCommand) {
+        self.bytes.nand_begins(command.tag, &command.op);
         self.reads += u64::from(matches!(command.op, NandOp::Read { .. }));
         if let Some(flash) = &mut self.flash {
             flash.take(command);
@@ -67,7 +78,7 @@ struct Asked {
     is_waited_for: bool,
 }
 
-impl InstantPlatform {
+impl<B: DataPlane> InstantPlatform<B> {
     /// To the firmware the page is there; in the time of the flash it may be on its way.
     fn wait_for(&mut self, asked: Asked, controller: &mut Controller) {
         let Some(flash) = &mut self.flash else {
@@ -83,11 +94,29 @@ impl InstantPlatform {
             }
         }
     }
+    /// With these bytes.
+    pub(crate) fn with_bytes(bytes: B) -> Self {
+        Self {
+            bytes,
+            nand: VecDeque::new(),
+            timers: VecDeque::new(),
+            offers: VecDeque::new(),
+            reads: 0,
+            faults: VecDeque::new(),
+            flash: None,
+        }
+    }
+    /// The device's offers go to nobody.
+    pub(crate) fn forget_offers(&mut self) {
+        self.offers.clear();
+    }
     /// Lets the firmware finish everything it has begun.
-    fn settle(&mut self, controller: &mut Controller) {
+    pub(crate) fn settle(&mut self, controller: &mut Controller) {
         loop {
             if let Some(tag) = self.nand.pop_front() {
+                self.bytes.nand_done(tag, None);
                 controller.on_nand_done(Time::ZERO, tag, self);
+                self.bytes.nand_ends();
             } else if let Some(timer) = self.timers.pop_front() {
                 controller.on_timer(Time::ZERO, timer, self);
             } else {
@@ -117,6 +146,7 @@ impl WarmFabric<'_> {
             line,
             source,
         };
+        self.fabric.in_loop.warm(request);
         let controller = &mut device.controller;
         let timed = self.platform.flash.as_mut();
         let asked = timed.map(|flash| {
@@ -208,7 +238,7 @@ impl WarmFabric<'_> {
                 self.make_room(lpa);
             }
             if self.fabric.placement.begin_promotion(lpa).is_err() {
-                self.controller().on_promotion_refused(lpa);
+                self.refuse(lpa);
                 continue;
             }
             while let Some((chunk, line)) = self.fabric.placement.next_line(lpa) {
@@ -223,6 +253,7 @@ impl WarmFabric<'_> {
             let controller = &mut device.controller;
             let mut is_dirty = false;
             for chunk in self.fabric.placement.chunks(lpa) {
+                self.fabric.in_loop.tell(What::Promoted(chunk));
                 is_dirty |= hand_over(dirt, controller, Time::ZERO, chunk, self.platform);
                 self.platform.settle(controller);
             }
@@ -262,7 +293,7 @@ impl WarmFabric<'_> {
         self.platform.offers = others;
         let declined: VecDeque<Lpa> = declined;
         for lpa in declined {
-            self.controller().on_promotion_refused(lpa);
+            self.refuse(lpa);
         }
     }
 
@@ -272,6 +303,7 @@ impl WarmFabric<'_> {
         let device = self.fabric.device.as_mut();
         let controller = &mut device.expect("a device made the offer").controller;
         if !controller.has_log() {
+            self.fabric.in_loop.tell(What::Program(promoted));
             controller.program_resident(Time::ZERO, promoted, self.platform);
             self.platform.settle(controller);
         }
@@ -341,13 +373,9 @@ impl WarmFabric<'_> {
         }
     }
 
-    fn controller(&mut self) -> &mut Controller {
-        &mut self
-            .fabric
-            .device
-            .as_mut()
-            .expect("a device made the offer")
-            .controller
+    /// The host does not take a page.
+    fn refuse(&mut self, lpa: Lpa) {
+        self.fabric.refuse_page(lpa);
     }
 }
 

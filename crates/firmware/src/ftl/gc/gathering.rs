@@ -31,6 +31,7 @@ impl<M: Mapping> Ftl<M> {
             let lines = LineMask::full(self.geometry.unit_size);
             let to = PagePlace::Buffer(buffer);
             platform.copy_page(PagePlace::Register(tag), to, lines);
+            self.time_step((source, lpa), platform);
             Some(((lpa, source), platform.charge(now, Work::RelocationStep)))
         };
         let page = self.gc.buffers.end_read(buffer, unit);

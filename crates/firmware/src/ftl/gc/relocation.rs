@@ -33,9 +33,21 @@ impl<M: Mapping> Ftl<M> {
         let lines = LineMask::full(self.geometry.unit_size);
         let to = PagePlace::Buffer(buffer);
         platform.copy_page(PagePlace::Register(tag), to, lines);
+        self.time_step((source, lpa), platform);
         let ready = platform.charge(now, Work::RelocationStep);
         self.program_relocated(now, ready, (lpa, source, buffer), platform);
         Done::Internal
+    }
+
+    /// What a relocation's step takes where it is measured: the look at the mapping.
+    #[inline(always)]
+    pub(super) fn time_step<P: Platform>(&self, (source, lpa): (Ppa, Lpa), platform: &mut P) {
+        if platform.measures() {
+            let holds = platform.timed(Work::RelocationStep, |_| {
+                self.mapping.still_holds(source, lpa)
+            });
+            core::hint::black_box(holds);
+        }
     }
 
     /// Programs a page of a victim from its buffer, at `ready`.

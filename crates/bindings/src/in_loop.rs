@@ -1,0 +1,105 @@
+//! Runs whose device is a firmware process, or a recording of one; and the process.
+
+use crate::{ConfigError, Run, SimulationError, to_python};
+use inloop::{Listener, PROCESSORS, Processor, Tape};
+use pyo3::prelude::*;
+use serde_json::json;
+use sim::in_loop::{DeviceSource, serve};
+use std::path::Path;
+use std::time::Duration;
+
+/// How often a firmware process that waits for a run looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Names of the processors that firmware can be timed for.
+#[pyfunction]
+fn processors() -> Vec<&'static str> {
+    PROCESSORS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Runs with a firmware process that listens at a socket as the device; gives the result as JSON,
+/// and the recording of its times.
+#[pyfunction]
+fn execute_in_loop(
+    py: Python<'_>,
+    run: &Run,
+    socket: &str,
+    processor: &str,
+    patience_ms: u64,
+) -> PyResult<(String, Vec<u8>)> {
+    let processor = Processor::of_text(processor);
+    let processor = processor.map_err(|problems| ConfigError::new_err(problems.to_string()))?;
+    let source = DeviceSource::Loop {
+        socket: socket.into(),
+        processor,
+        patience: Duration::from_millis(patience_ms),
+    };
+    let mut observe = |progress| run.note(progress);
+    let (result, tape) = py
+        .detach(|| run.prepared.execute_on(&source, &mut observe))
+        .map_err(to_python)?;
+    run.finished();
+    let tape = tape.map_or_else(Vec::new, |tape| tape.to_bytes());
+    Ok((result.json().to_string(), tape))
+}
+
+/// Runs with the times of a recording; gives the result as JSON.
+#[pyfunction]
+fn execute_fed(py: Python<'_>, run: &Run, recording: &[u8]) -> PyResult<String> {
+    let tape = Tape::from_bytes(recording);
+    let tape = tape.map_err(|error| ConfigError::new_err(error.to_string()))?;
+    let source = DeviceSource::Recorded(tape);
+    let mut observe = |progress| run.note(progress);
+    let (result, _) = py
+        .detach(|| run.prepared.execute_on(&source, &mut observe))
+        .map_err(to_python)?;
+    run.finished();
+    Ok(result.json().to_string())
+}
+
+/// Is the device of runs, one after the other, as many as `runs` or for ever; calls `told` when it
+/// listens, and with what each run was given, as JSON.
+#[pyfunction]
+fn serve_firmware(
+    py: Python<'_>,
+    socket: &str,
+    runs: Option<u32>,
+    told: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let failed = |error: std::io::Error| {
+        SimulationError::new_err(format!("{socket}: cannot be listened at: {error}"))
+    };
+    let listener = Listener::at(Path::new(socket)).map_err(failed)?;
+    told.call1((json!({"listening": socket}).to_string(),))?;
+    let mut served = 0;
+    while runs.is_none_or(|runs| served < runs) {
+        py.check_signals()?;
+        let Some(run) = py.detach(|| listener.accept(LOOK)).map_err(failed)? else {
+            continue;
+        };
+        let outcome = py.detach(|| serve(run, None, None));
+        // A run that goes while it is let in is none.
+        let Ok(Some(outcome)) = outcome else {
+            continue;
+        };
+        served += 1;
+        let work = outcome.work.iter().filter(|(_, count, _)| *count > 0);
+        let work = work
+            .map(|(name, count, sum)| json!({"work": name, "count": count, "sum_ps": sum.get()}));
+        let report = json!({
+            "commands": outcome.commands,
+            "empty_timer_cycles": outcome.empty_timer,
+            "work": work.collect::<Vec<_>>(),
+        });
+        told.call1((report.to_string(),))?;
+    }
+    Ok(())
+}
+
+/// Adds the functions to the module.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(processors, module)?)?;
+    module.add_function(wrap_pyfunction!(execute_in_loop, module)?)?;
+    module.add_function(wrap_pyfunction!(execute_fed, module)?)?;
+    module.add_function(wrap_pyfunction!(serve_firmware, module)?)
+}

@@ -1,0 +1,231 @@
+//! The host's end: commands out, replies in, nothing believed that is not due.
+
+use crate::command::{Command, What};
+use crate::error::LoopError;
+use crate::hello::Hello;
+use crate::reply::{Answered, Reply};
+use firmware::Work;
+use shm::handshake::{self, Heard, Reply as Greeting};
+use shm::ring::{Reader, Ring, Writer, must_ring};
+use shm::{Layout, Note, Region, Side};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use units::{Lpa, Picos, Time};
+
+/// Commands of warm-up that are on their way at most: rings have room for 256, and each is answered
+/// with one entry.
+const MOST_POSTED: u64 = 128;
+/// Looks at the ring, some ten microseconds, before the processor is offered to others and the
+/// system is asked whether the other side is still there.
+const LOOKS: u32 = 1_000;
+
+/// What the firmware did about one command.
+#[derive(Clone, Debug, Default)]
+pub struct Reaction {
+    /// What its work took, in order.
+    pub times: Vec<(Work, Picos)>,
+    /// Requests that are answered.
+    pub answered: Vec<Answered>,
+    /// Pages that are offered to the host, and when the host knows.
+    pub offered: Vec<(Lpa, Time)>,
+    /// Pages that have come of which the host is told, and when.
+    pub arrived: Vec<(Lpa, Time)>,
+    /// When the device's next event is due.
+    pub deadline: Option<Time>,
+}
+
+impl Reaction {
+    fn clear(&mut self) {
+        self.times.clear();
+        self.answered.clear();
+        self.offered.clear();
+        self.arrived.clear();
+        self.deadline = None;
+    }
+}
+
+/// A connection to a firmware process.
+#[derive(Debug)]
+pub struct Host {
+    socket: UnixStream,
+    region: Region,
+    commands: Writer,
+    replies: Reader,
+    /// Commands that were sent, and those that are done.
+    sent: u64,
+    done: u64,
+    patience: Duration,
+}
+
+impl Host {
+    /// Connects to the firmware process that listens at a path, and says which device it is to be.
+    ///
+    /// # Errors
+    /// Nobody listens there, or not for us, or the device is refused.
+    pub fn connect(path: &Path, hello: &Hello, patience: Duration) -> Result<Self, LoopError> {
+        let unreachable = |error| LoopError::Unreachable {
+            path: path.to_owned(),
+            error,
+        };
+        let socket = UnixStream::connect(path).map_err(unreachable)?;
+        Self::over(socket, hello, patience).map_err(|error| match error {
+            Ok(error) => error,
+            Err(error) => unreachable(error),
+        })
+    }
+
+    /// As [`Host::connect`], over a socket that is connected.
+    ///
+    /// # Errors
+    /// The loop's, or the system's.
+    pub fn over(
+        mut socket: UnixStream,
+        hello: &Hello,
+        patience: Duration,
+    ) -> Result<Self, Result<LoopError, io::Error>> {
+        let prepare = |socket: &mut UnixStream| {
+            socket.set_read_timeout(Some(patience))?;
+            hello.send(socket)?;
+            handshake::reply(&*socket)
+        };
+        let file = match prepare(&mut socket).map_err(Err)? {
+            Greeting::Memory(file) => file,
+            Greeting::Refused(why) => return Err(Ok(LoopError::Refused(why))),
+            Greeting::Foreign | Greeting::Version(_) => return Err(Ok(LoopError::Foreign)),
+        };
+        let region = Region::new(&file, Layout::place(0)).map_err(Err)?;
+        Ok(Self {
+            socket,
+            region,
+            commands: Writer::new(Ring::Submissions),
+            replies: Reader::new(Ring::Answers),
+            sent: 0,
+            done: 0,
+            patience,
+        })
+    }
+
+    /// Sends a command and waits for no answer to it, which is to say nothing but that it is done.
+    ///
+    /// # Errors
+    /// There is no going on with the firmware process.
+    pub fn post(&mut self, at: Time, what: What) -> Result<(), LoopError> {
+        while self.sent - self.done >= MOST_POSTED {
+            self.take_done()?;
+        }
+        self.send(at, what);
+        Ok(())
+    }
+
+    /// Sends a command and waits for what the firmware does about it.
+    ///
+    /// # Errors
+    /// There is no going on with the firmware process.
+    pub fn ask(&mut self, at: Time, what: What, reaction: &mut Reaction) -> Result<(), LoopError> {
+        while self.sent > self.done {
+            self.take_done()?;
+        }
+        reaction.clear();
+        self.send(at, what);
+        loop {
+            match self.take()? {
+                Reply::Answered(answered) => reaction.answered.push(answered),
+                Reply::Offered(lpa, at) => reaction.offered.push((lpa, at)),
+                Reply::Arrived(lpa, at) => reaction.arrived.push((lpa, at)),
+                Reply::Times(times) => reaction.times.extend(times.iter().flatten()),
+                Reply::Done { deadline, times } => {
+                    reaction.times.extend(times.iter().flatten());
+                    reaction.deadline = deadline;
+                    return Ok(());
+                }
+                Reply::Stopped => return Err(self.stopped()),
+            }
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, at: Time, what: What) {
+        let tag = self.sent;
+        self.sent += 1;
+        let words = Command { tag, at, what }.words();
+        self.commands.push(&self.region, words);
+        if must_ring(&self.region, Side::Server) {
+            handshake::ring(&self.socket);
+        }
+    }
+
+    /// The next posted command is done.
+    fn take_done(&mut self) -> Result<(), LoopError> {
+        match self.take()? {
+            Reply::Done { .. } => Ok(()),
+            Reply::Stopped => Err(self.stopped()),
+            reply => Err(LoopError::Malformed(format!(
+                "{reply:?} about a command that wants no answer"
+            ))),
+        }
+    }
+
+    /// The next reply, which is of the command that is due.
+    #[inline]
+    fn take(&mut self) -> Result<Reply, LoopError> {
+        let words = match self.replies.pop(&self.region) {
+            Ok(Some(words)) => words,
+            Ok(None) => self.wait()?,
+            Err(breach) => return Err(LoopError::Malformed(breach.to_string())),
+        };
+        let (found, reply) = Reply::from_words(&words)?;
+        let due = self.done;
+        if found != due {
+            return Err(match found < self.sent {
+                true => LoopError::OutOfOrder { found, due },
+                false => LoopError::WrongTag { found, due },
+            });
+        }
+        self.done += u64::from(matches!(reply, Reply::Done { .. }));
+        Ok(reply)
+    }
+
+    /// Looks until there is a reply, the process is gone, or patience is over.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a firmware process that hangs is found out in real time; no result has it"
+    )]
+    fn wait(&mut self) -> Result<shm::ring::Words, LoopError> {
+        let pop = |host: &mut Self| {
+            let popped = host.replies.pop(&host.region);
+            popped.map_err(|breach| LoopError::Malformed(breach.to_string()))
+        };
+        let mut began = None;
+        loop {
+            for _ in 0..LOOKS {
+                if let Some(words) = pop(self)? {
+                    return Ok(words);
+                }
+                std::hint::spin_loop();
+            }
+            let tag = self.done;
+            if handshake::listen(&self.socket) == Heard::Gone {
+                // What it said before it went is still to be heard.
+                return match pop(self)? {
+                    Some(words) => Ok(words),
+                    None => Err(LoopError::Gone { tag }),
+                };
+            }
+            let patience = self.patience;
+            if began.get_or_insert_with(Instant::now).elapsed() > patience {
+                return Err(LoopError::Silent { tag, patience });
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[cold]
+    fn stopped(&self) -> LoopError {
+        LoopError::Stopped {
+            tag: self.done,
+            why: Note::Stopped.find(&self.region).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Firmware whose work is timed: between it and its platform stands a meter.
+
+use crate::meter::Meter;
+use firmware::{
+    Cell, NandCommand, NandFault, NandTag, PagePlace, Platform, Record, Request, Response, Timer,
+    Work,
+};
+use soc::Firmware;
+use units::{Bytes, LineMask, Lpa, Picos, Ppa, RequestId, Time};
+
+/// Firmware with a meter.
+#[derive(Clone, Debug)]
+pub struct Metered<F> {
+    /// What decides.
+    pub controller: F,
+    /// What takes its times.
+    pub meter: Meter,
+}
+
+impl<F> Metered<F> {
+    /// Lets the firmware act on a platform that is metered.
+    #[inline]
+    pub fn act<P: Platform, R>(
+        &mut self,
+        platform: &mut P,
+        act: impl FnOnce(&mut F, &mut MeteredPlatform<'_, P>) -> R,
+    ) -> R {
+        let mut platform = MeteredPlatform {
+            platform,
+            meter: &mut self.meter,
+        };
+        act(&mut self.controller, &mut platform)
+    }
+}
+
+impl<F: Firmware> Firmware for Metered<F> {
+    #[inline]
+    fn on_request<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
+        self.act(platform, |controller, platform| {
+            controller.on_request(now, request, platform);
+        });
+    }
+    #[inline]
+    fn on_nand<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        fault: Option<NandFault>,
+        platform: &mut P,
+    ) {
+        self.act(platform, |controller, platform| {
+            controller.on_nand(now, tag, fault, platform);
+        });
+    }
+    #[inline]
+    fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
+        self.act(platform, |controller, platform| {
+            controller.on_timer(now, timer, platform);
+        });
+    }
+}
+
+/// A platform whose own work is not the firmware's.
+#[derive(Debug)]
+pub struct MeteredPlatform<'a, P> {
+    platform: &'a mut P,
+    meter: &'a mut Meter,
+}
+
+impl<P: Platform> MeteredPlatform<'_, P> {
+    /// The clock stands while the platform works.
+    #[inline(always)]
+    fn aside<R>(&mut self, act: impl FnOnce(&mut P) -> R) -> R {
+        let work = self.meter.pause();
+        let result = act(self.platform);
+        self.meter.resume(work);
+        result
+    }
+}
+
+impl<P: Platform> Platform for MeteredPlatform<'_, P> {
+    #[inline]
+    fn charge(&mut self, at: Time, work: Work) -> Time {
+        let before = self.meter.pause();
+        let time = self.meter.charge(work);
+        self.platform.took(work, time);
+        let done = self.platform.charge(at, work);
+        self.meter.resume(before);
+        done
+    }
+    #[inline]
+    fn timed<R>(&mut self, work: Work, act: impl FnOnce(&mut Self) -> R) -> R {
+        let before = self.meter.start(work);
+        let result = act(self);
+        self.meter.stop(before);
+        result
+    }
+    #[inline(always)]
+    fn measures(&self) -> bool {
+        true
+    }
+    #[inline]
+    fn took(&mut self, work: Work, time: Picos) {
+        self.aside(|platform| platform.took(work, time));
+    }
+    #[inline]
+    fn dram(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
+        self.aside(|platform| platform.dram(at, address, size, is_write))
+    }
+    #[inline]
+    fn dram_behind(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
+        self.aside(|platform| platform.dram_behind(at, address, size, is_write))
+    }
+    #[inline]
+    fn copy_line(&mut self, from: Cell, to: Cell) {
+        self.aside(|platform| platform.copy_line(from, to));
+    }
+    #[inline]
+    fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        self.aside(|platform| platform.copy_page(from, to, lines));
+    }
+    #[inline]
+    fn load_unit(&mut self, ppa: Ppa, lpa: Lpa, from: PagePlace) {
+        self.aside(|platform| platform.load_unit(ppa, lpa, from));
+    }
+    #[inline]
+    fn nand(&mut self, at: Time, command: NandCommand) {
+        self.aside(|platform| platform.nand(at, command));
+    }
+    #[inline]
+    fn expected_end(&self, tag: NandTag) -> Option<Time> {
+        self.platform.expected_end(tag)
+    }
+    #[inline]
+    fn is_poisoned(&self, request: RequestId) -> bool {
+        self.platform.is_poisoned(request)
+    }
+    #[inline]
+    fn respond(&mut self, response: Response) {
+        self.aside(|platform| platform.respond(response));
+    }
+    #[inline]
+    fn request_promotion(&mut self, at: Time, lpa: Lpa) {
+        self.aside(|platform| platform.request_promotion(at, lpa));
+    }
+    #[inline]
+    fn page_arrived(&mut self, at: Time, lpa: Lpa) {
+        self.aside(|platform| platform.page_arrived(at, lpa));
+    }
+    #[inline]
+    fn record(&mut self, record: Record) {
+        self.aside(|platform| platform.record(record));
+    }
+    #[inline]
+    fn wake_at(&mut self, at: Time, timer: Timer) {
+        self.aside(|platform| platform.wake_at(at, timer));
+    }
+}

@@ -1,0 +1,443 @@
+//! The device in the loop: a firmware process does what the simulated device does, in real time,
+//! and its work takes what it was measured to take.
+//!
+//! Whatever reaches the device goes to the firmware process first. Virtual time stands while it
+//! works. It answers with outcome, latency, overhead, flash time, and what each piece of work of
+//! its took; the simulated device is given the latter and must then do the same at the same times,
+//! or the run ends with a sentence. A recording of these times gives the run once more without a
+//! process ([`DeviceSource::Recorded`]). See `docs/loop.md`.
+
+mod bytes;
+mod driver;
+mod firmware_process;
+mod values;
+
+pub use driver::Driver;
+pub use firmware_process::{Fate, Mangle, Served, serve};
+
+use crate::config::{Config, MemoryKind};
+use crate::device::Device;
+use crate::error::SimError;
+use crate::fabric::Fabric;
+use ::firmware::{Request, RequestOp, Response, Work};
+use inloop::{Answered, Asked, Hello, Host, LoopError, Processor, Reaction, Tape, What};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use units::{Lpa, Picos, Time};
+use values::Values;
+
+/// Where the device's answers come from.
+#[derive(Clone, Debug, Default)]
+pub enum DeviceSource {
+    /// The model, with what the configuration says of the firmware's work.
+    #[default]
+    Modelled,
+    /// A firmware process.
+    Loop {
+        /// The socket at which it listens.
+        socket: PathBuf,
+        /// The processor that it is to have.
+        processor: Processor,
+        /// How long it has for an answer.
+        patience: Duration,
+    },
+    /// The model, with the times of a run in the loop.
+    Recorded(Tape),
+}
+
+impl DeviceSource {
+    /// Its name in results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Modelled => "modelled",
+            Self::Loop { .. } => "loop",
+            Self::Recorded(_) => "recorded",
+        }
+    }
+}
+
+/// What cannot be done in the loop, as clauses.
+pub(crate) fn obstacles(config: &Config, source: &DeviceSource) -> Vec<String> {
+    let DeviceSource::Loop { .. } = source else {
+        return Vec::new();
+    };
+    let refused = [
+        (config.run.drain_log, "run.drain_log = true"),
+        (config.run.warm_waits > 0, "run.warm_waits above 0"),
+    ];
+    let refused = refused.into_iter().filter(|(applies, _)| *applies);
+    refused
+        .map(|(_, what)| format!("--device loop cannot do {what}; leave it out"))
+        .collect()
+}
+
+/// What the simulated device did about one command.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) answered: Vec<Answered>,
+    pub(crate) offered: Vec<(Lpa, Time)>,
+    pub(crate) arrived: Vec<(Lpa, Time)>,
+}
+
+/// A fabric's firmware process, if it has one.
+#[derive(Debug, Default)]
+pub(crate) struct Attached(Option<Box<InLoop>>);
+
+impl Clone for Attached {
+    /// # Panics
+    /// There is one firmware process, in one state: what clones a run is refused in the loop.
+    fn clone(&self) -> Self {
+        assert!(self.0.is_none(), "a run in the loop is not cloned");
+        Self(None)
+    }
+}
+
+impl Attached {
+    #[inline(always)]
+    pub(crate) fn get(&mut self) -> Option<&mut InLoop> {
+        self.0.as_deref_mut()
+    }
+
+    /// The firmware process does something first; the device takes its times.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn precede(
+        &mut self,
+        now: Time,
+        what: impl FnOnce(&mut InLoop) -> What,
+        device: &mut Device,
+    ) {
+        if let Some(in_loop) = self.get() {
+            in_loop.precede(now, what, device);
+        }
+    }
+
+    /// The device has done the same.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn follow(&mut self, now: Time) {
+        if let Some(in_loop) = self.get() {
+            in_loop.compare(now);
+        }
+    }
+
+    /// A request of warm-up goes to the firmware process, too.
+    #[inline(always)]
+    pub(crate) fn warm(&mut self, request: Request) {
+        if let Some(in_loop) = self.get() {
+            let value = in_loop.values.of_request(&request, true);
+            in_loop.post(Time::ZERO, What::Warm(asked(&request, value)));
+        }
+    }
+
+    /// Something that no answer is wanted to.
+    #[inline(always)]
+    pub(crate) fn tell(&mut self, what: What) {
+        if let Some(in_loop) = self.get() {
+            in_loop.post(Time::ZERO, what);
+        }
+    }
+}
+
+fn asked(request: &Request, value: u64) -> Asked {
+    Asked {
+        id: request.id,
+        op: request.op,
+        line: request.line,
+        source: request.source,
+        value,
+    }
+}
+
+/// A run's firmware process and what is known of it.
+#[derive(Debug)]
+pub(crate) struct InLoop {
+    host: Host,
+    reaction: Reaction,
+    /// What the simulated device did meanwhile.
+    pub(crate) seen: Seen,
+    values: Values,
+    times: Vec<(Work, Picos)>,
+    failure: Option<LoopError>,
+}
+
+impl InLoop {
+    fn post(&mut self, at: Time, what: What) {
+        if self.failure.is_none() {
+            self.failure = self.host.post(at, what).err();
+        }
+    }
+
+    /// The firmware process does something first; the device takes its times.
+    pub(crate) fn precede(
+        &mut self,
+        now: Time,
+        what: impl FnOnce(&mut InLoop) -> What,
+        device: &mut Device,
+    ) {
+        let what = what(self);
+        let times = self.ask(now, what);
+        if let Some(given) = device.resources.given_times() {
+            times
+                .iter()
+                .for_each(|(work, time)| given.give(*work, *time));
+        }
+    }
+
+    /// Why there is no going on, if so.
+    pub(crate) fn failure(&self) -> Option<SimError> {
+        let failure = self.failure.as_ref()?;
+        Some(SimError::Loop(failure.to_string()))
+    }
+
+    /// The run is over.
+    pub(crate) fn end(&mut self) -> Result<(), SimError> {
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None => self
+                .host
+                .ask(Time::ZERO, What::End, &mut self.reaction)
+                .map_err(failed),
+        }
+    }
+
+    /// Has the firmware process do it; gives what its work took.
+    fn ask(&mut self, at: Time, what: What) -> &[(Work, Picos)] {
+        self.seen.answered.clear();
+        self.seen.offered.clear();
+        self.seen.arrived.clear();
+        if self.failure.is_some() {
+            return &[];
+        }
+        if let Err(failure) = self.host.ask(at, what, &mut self.reaction) {
+            self.failure = Some(failure);
+            return &[];
+        }
+        self.times.extend(&self.reaction.times);
+        &self.reaction.times
+    }
+
+    /// A request arrives: what is written, or nothing.
+    pub(crate) fn request(&mut self, request: Request) -> What {
+        let value = self.values.of_request(&request, false);
+        What::Request(asked(&request, value))
+    }
+
+    /// The simulated device has done the same. It must have done it in the same way.
+    pub(crate) fn compare(&mut self, at: Time) {
+        if self.failure.is_some() {
+            return;
+        }
+        let (reaction, seen) = (&mut self.reaction, &self.seen);
+        let problem = self.values.check(&mut reaction.answered).or_else(|| {
+            let differs = |what: &str, there: &dyn std::fmt::Debug, here: &dyn std::fmt::Debug| {
+                Some(format!(
+                    "at {at} the process {what} {there:?} and the simulation {here:?}"
+                ))
+            };
+            if reaction.answered != seen.answered {
+                return differs("answers", &reaction.answered, &seen.answered);
+            }
+            if reaction.offered != seen.offered {
+                return differs("offers", &reaction.offered, &seen.offered);
+            }
+            if reaction.arrived != seen.arrived {
+                return differs("tells of", &reaction.arrived, &seen.arrived);
+            }
+            None
+        });
+        self.failure = problem.map(LoopError::Differs);
+    }
+
+    /// The simulated device answers a request.
+    #[cold]
+    pub(crate) fn note_response(&mut self, response: &Response) {
+        self.seen.answered.push(Answered::of(response, 0));
+    }
+}
+
+impl Fabric {
+    /// From now on the device is this one. Nothing has reached it yet.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub(crate) fn attach(
+        &mut self,
+        config: &Config,
+        pages: u64,
+        numbers: &[u64],
+        source: &DeviceSource,
+    ) -> Result<(), SimError> {
+        let Some(device) = self.device.as_mut() else {
+            return Ok(());
+        };
+        let in_loop = attach_to(device, config, pages, numbers, source)?;
+        self.in_loop = Attached(in_loop);
+        Ok(())
+    }
+
+    /// Why the device is none to go on with, if so.
+    pub(crate) fn device_failure(&mut self) -> Option<SimError> {
+        if let Some(failure) = self.in_loop.get().and_then(|it| it.failure()) {
+            return Some(failure);
+        }
+        let given = self.device.as_mut()?.resources.given_times()?;
+        let failure = given.failure()?;
+        Some(SimError::Loop(format!(
+            "the recorded times are not of this run: {failure}; record it anew with --device loop"
+        )))
+    }
+
+    /// The run is over: the times of its device's work.
+    ///
+    /// # Errors
+    /// Why they are worth nothing.
+    pub(crate) fn end_in_loop(&mut self, config: &Config) -> Result<Option<Tape>, SimError> {
+        if let Some(failure) = self.device_failure() {
+            return Err(failure);
+        }
+        let Some(in_loop) = self.in_loop.get() else {
+            let given = self.device.as_mut();
+            let given = given.and_then(|device| device.resources.given_times());
+            return match given.map_or(0, |given| given.left()) {
+                0 => Ok(None),
+                left => Err(SimError::Loop(format!(
+                    "the recording has {left} more times than this run has work for; run what was \
+                     recorded"
+                ))),
+            };
+        };
+        in_loop.end()?;
+        let digest = config.digest();
+        Ok(Some(Tape {
+            config_digest: digest.as_bytes().try_into().expect("sixteen digits"),
+            times: std::mem::take(&mut in_loop.times),
+        }))
+    }
+}
+
+/// Makes the device be that of a source.
+pub(crate) fn attach_to(
+    device: &mut Device,
+    config: &Config,
+    pages: u64,
+    numbers: &[u64],
+    source: &DeviceSource,
+) -> Result<Option<Box<InLoop>>, SimError> {
+    match source {
+        DeviceSource::Modelled => Ok(None),
+        DeviceSource::Recorded(tape) => {
+            let digest = config.digest();
+            if tape.config_digest != *digest.as_bytes() {
+                let found = String::from_utf8_lossy(&tape.config_digest).into_owned();
+                return Err(SimError::Loop(format!(
+                    "the recording is of a run with configuration {found} and this one has \
+                         {digest}; run what was recorded"
+                )));
+            }
+            device.resources.take_given_times();
+            let given = device.resources.given_times();
+            let given = given.expect("times are given from now on");
+            (tape.times.iter()).for_each(|(work, time)| given.give(*work, *time));
+            Ok(None)
+        }
+        DeviceSource::Loop {
+            socket,
+            processor,
+            patience,
+        } => {
+            let hello = Hello {
+                pages,
+                config: config.to_toml(),
+                processor: processor.to_toml(),
+            };
+            let host = Host::connect(socket, &hello, *patience).map_err(failed)?;
+            device.resources.take_given_times();
+            let mut in_loop = InLoop {
+                host,
+                reaction: Reaction::default(),
+                seen: Seen::default(),
+                values: Values::new(config),
+                times: Vec::new(),
+                failure: None,
+            };
+            for some in numbers.chunks(4) {
+                let mut four = [0; 4];
+                four[..some.len()].copy_from_slice(some);
+                let what = What::Numbers {
+                    count: some.len() as u8,
+                    numbers: four,
+                };
+                in_loop.post(Time::ZERO, what);
+            }
+            if !numbers.is_empty() {
+                in_loop.post(Time::ZERO, What::NumbersEnd);
+            }
+            Ok(Some(Box::new(in_loop)))
+        }
+    }
+}
+
+fn failed(error: LoopError) -> SimError {
+    SimError::Loop(error.to_string())
+}
+
+/// What a result says of its device, if that is not just modelled.
+pub(crate) fn described(
+    config: &Config,
+    source: &DeviceSource,
+    tape: Option<&Tape>,
+) -> Option<Value> {
+    let times = match (source, tape) {
+        _ if config.design.memory == MemoryKind::Dram => return None,
+        (DeviceSource::Modelled, _) => return None,
+        (DeviceSource::Recorded(tape), _) => &tape.times,
+        (DeviceSource::Loop { .. }, tape) => &tape?.times,
+    };
+    let mut work = Vec::new();
+    for code in 0..Work::KINDS as u8 {
+        let kind = Work::of_code(code).expect("a code below their number");
+        let of_kind = times.iter().filter(|(work, _)| work.code() == code);
+        let mut of_kind: Vec<u64> = of_kind.map(|(_, time)| time.get()).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        of_kind.sort_unstable();
+        let count = of_kind.len() as u64;
+        work.push(json!({
+            "work": kind.name(),
+            "count": count,
+            "mean_ps": of_kind.iter().sum::<u64>() / count,
+            "p50_ps": of_kind[of_kind.len() / 2],
+            "p99_ps": of_kind[of_kind.len() * 99 / 100],
+        }));
+    }
+    let mut described = json!({ "source": source.name(), "work": work });
+    if let DeviceSource::Loop { processor, .. } = source {
+        described["clock"] = json!(processor.clock.to_string());
+        described["cycles"] = json!(processor.cycles.to_string());
+    }
+    Some(described)
+}
+
+/// What the reader of a result must know of its device.
+pub(crate) fn warning(source: &DeviceSource) -> Option<String> {
+    match source {
+        DeviceSource::Modelled => None,
+        DeviceSource::Loop { .. } => Some(
+            "device in the loop: the firmware's work was measured in real time, so this run does \
+             not repeat; its recording does (--device recorded:FILE)"
+                .to_owned(),
+        ),
+        DeviceSource::Recorded(_) => Some(
+            "device fed with the recorded times of a run in the loop: it repeats that run"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Whether what a request reads or writes has a value that can be followed.
+pub(crate) fn is_of_line(op: RequestOp) -> bool {
+    !matches!(op, RequestOp::ReadPage | RequestOp::WritePage)
+}

@@ -1,0 +1,308 @@
+//! The device in the loop: a firmware process in a thread of its own, what its recording gives, and
+//! what becomes of a run whose process misbehaves.
+
+use crate::common::{mixed, prepare, time};
+use inloop::{Listener, Processor, Tape, Words};
+use serde_json::Value;
+use sim::SimError;
+use sim::in_loop::{DeviceSource, Fate, serve};
+use sim::run::Prepared;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+use trace::TraceFile;
+
+type Mangler = Box<dyn FnMut(&mut Words) -> Fate + Send>;
+
+static SOCKETS: AtomicU32 = AtomicU32::new(0);
+/// A run in the loop keeps two processors busy.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A firmware process for one run.
+struct Process {
+    _turn: MutexGuard<'static, ()>,
+    socket: PathBuf,
+    thread: JoinHandle<()>,
+}
+
+impl Process {
+    fn start(times: Option<Tape>, mangle: Option<Mangler>) -> Self {
+        let turn = ONE_AT_A_TIME.lock();
+        let turn = turn.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let number = SOCKETS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("entresol-loop-{}-{number}", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        let listener = Listener::at(&socket).unwrap();
+        let thread = spawn(move || {
+            let run = listener.accept(Duration::from_secs(20)).unwrap();
+            let run = run.expect("a run connects");
+            let mut mangle = mangle;
+            let mangle = mangle.as_mut().map(|mangle| &mut **mangle as _);
+            // A run that has gone takes nothing more.
+            let _ = serve(run, times.map(|tape| tape.times), mangle);
+        });
+        Self {
+            _turn: turn,
+            socket,
+            thread,
+        }
+    }
+
+    fn source(&self, processor: &str, patience: Duration) -> DeviceSource {
+        DeviceSource::Loop {
+            socket: self.socket.clone(),
+            processor: Processor::of_text(processor).unwrap(),
+            patience,
+        }
+    }
+}
+
+fn on(run: &Prepared, source: &DeviceSource) -> Result<(Value, Option<Tape>), SimError> {
+    let (result, tape) = run.execute_on(source, &mut |_| true)?;
+    Ok((result.json().clone(), tape))
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a run says that has no result.
+fn sentence(run: &Prepared, source: &DeviceSource) -> String {
+    match on(run, source) {
+        Ok(_) => panic!("the run has a result"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn in_loop(run: &Prepared, processor: &str) -> (Value, Tape) {
+    let process = Process::start(None, None);
+    let (result, tape) = on(run, &process.source(processor, PATIENCE)).unwrap();
+    process.thread.join().unwrap();
+    (result, tape.expect("times were measured"))
+}
+
+/// Little of everything: the log turns, pages move, dies collect.
+const SMALL: [&str; 10] = [
+    "ssd.dram=512KiB",
+    "ssd.log.size=16KiB",
+    "cpu.cores=2",
+    "cpu.l3=64KiB",
+    "cpu.l2=32KiB",
+    "cpu.l1d=16KiB",
+    "host.promoted=64KiB",
+    "host.reserve=4",
+    "ftl.fill=80%",
+    "run.warmup=30%",
+];
+
+fn small(threads: u32, steps: u64, seed: u64) -> TraceFile {
+    mixed(threads, 400, steps, seed)
+}
+
+fn same_statistics(a: &Value, b: &Value) {
+    assert_eq!(a["execution_time_ps"], b["execution_time_ps"]);
+    assert_eq!(a["statistics"], b["statistics"]);
+}
+
+#[test]
+fn a_recording_gives_the_run_of_every_design_once_more_to_the_picosecond() {
+    let trace = small(3, 900, 1);
+    for design in sim::config::presets::DESIGNS {
+        let run = prepare(&trace, "small", design.name, &SMALL);
+        if run.config().design.memory == sim::config::MemoryKind::Dram {
+            continue;
+        }
+        let (looped, tape) = in_loop(&run, "cortex-a53");
+        assert!(!tape.times.is_empty(), "{}: work was timed", design.name);
+        let tape = Tape::from_bytes(&tape.to_bytes()).unwrap();
+        let (fed, _) = on(&run, &DeviceSource::Recorded(tape)).unwrap();
+        same_statistics(&looped, &fed);
+        assert_eq!(looped["device"]["work"], fed["device"]["work"]);
+    }
+}
+
+#[test]
+fn a_firmware_that_takes_no_time_gives_the_time_of_a_model_without_latencies() {
+    let trace = small(2, 1_200, 2);
+    for design in ["base-cssd", "skybyte-w", "skybyte-full"] {
+        let mut settings = SMALL.to_vec();
+        settings.extend([
+            "ssd.log.lookup=0ns",
+            "ssd.cache.lookup=0ns",
+            "ssd.read_rate=unlimited",
+            "ssd.write_rate=unlimited",
+            "ssd.compaction.page_cost=0ns",
+            "ftl.gc_page_cost=0ns",
+        ]);
+        let run = prepare(&trace, "small", design, &settings);
+        let modelled = run.execute(&mut |_| true).unwrap().json().clone();
+        let (looped, _) = in_loop(&run, "instant");
+        same_statistics(&modelled, &looped);
+    }
+}
+
+#[test]
+fn what_the_loop_itself_takes_is_in_no_figure() {
+    let trace = small(2, 800, 3);
+    let run = prepare(&trace, "small", "skybyte-full", &SMALL);
+    let (looped, tape) = in_loop(&run, "cortex-a53");
+    let mut count = 0_u32;
+    let slow: Mangler = Box::new(move |_| {
+        count += 1;
+        if count.is_multiple_of(64) {
+            // What a busy machine does.
+            let began = inloop::cycles();
+            while inloop::cycles() - began < 200_000 {
+                std::thread::yield_now();
+            }
+        }
+        Fate::Said
+    });
+    let process = Process::start(Some(tape.clone()), Some(slow));
+    let (slowly, again) = on(&run, &process.source("cortex-a53", PATIENCE)).unwrap();
+    process.thread.join().unwrap();
+    same_statistics(&looped, &slowly);
+    assert_eq!(again, Some(tape));
+}
+
+/// What a run says whose process changes its `number`th message so.
+fn error_of(number: u32, patience: Duration, change: fn(&mut Words) -> Fate) -> String {
+    let trace = small(1, 500, 4);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let mut count = 0;
+    let mangle: Mangler = Box::new(move |words| {
+        count += 1;
+        match count == number {
+            true => change(words),
+            false => Fate::Said,
+        }
+    });
+    let process = Process::start(None, Some(mangle));
+    let error = sentence(&run, &process.source("cortex-a53", patience));
+    process.thread.join().unwrap();
+    let text = error;
+    assert!(!text.contains('\n'), "one sentence: {text}");
+    text
+}
+
+#[test]
+fn a_process_that_dies_is_a_sentence() {
+    for number in [1, 40, 300] {
+        let text = error_of(number, PATIENCE, |_| Fate::Dies);
+        assert!(text.contains("has gone"), "{text}");
+    }
+}
+
+#[test]
+fn a_process_that_hangs_is_a_sentence() {
+    let text = error_of(300, Duration::from_millis(200), |_| Fate::Lost);
+    assert!(text.contains("has not answered command"), "{text}");
+    assert!(text.contains("200ms"), "{text}");
+}
+
+#[test]
+fn answers_out_of_order_are_a_sentence() {
+    let text = error_of(300, PATIENCE, |words| {
+        words[1] -= 1;
+        Fate::Said
+    });
+    assert!(text.contains("out of order"), "{text}");
+}
+
+#[test]
+fn an_answer_with_a_wrong_tag_is_a_sentence() {
+    let text = error_of(300, PATIENCE, |words| {
+        words[1] += 1_000_000;
+        Fate::Said
+    });
+    assert!(text.contains("which was never sent"), "{text}");
+}
+
+#[test]
+fn an_answer_of_another_version_is_a_sentence() {
+    let text = error_of(300, PATIENCE, |words| {
+        words[0] ^= 2 << 40;
+        Fate::Said
+    });
+    assert!(
+        text.contains("in version 3 of the device protocol"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_answer_that_the_model_does_not_give_is_a_sentence() {
+    let is_answer = |words: &Words| (words[0] >> 32) as u8 == 0x81;
+    let trace = small(1, 500, 4);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let mut has_lied = false;
+    let late: Mangler = Box::new(move |words| {
+        if is_answer(words) && !has_lied {
+            words[6] += 1;
+            has_lied = true;
+        }
+        Fate::Said
+    });
+    let process = Process::start(None, Some(late));
+    let error = sentence(&run, &process.source("cortex-a53", PATIENCE));
+    process.thread.join().unwrap();
+    assert!(error.contains("differ"), "{error}");
+}
+
+#[test]
+fn a_read_that_gives_an_older_version_is_a_sentence() {
+    let trace = mixed(1, 100, 4_000, 5);
+    let mut settings = SMALL.to_vec();
+    settings.push("cpu.l3=32KiB");
+    let run = prepare(&trace, "small", "skybyte-w", &settings);
+    let stale: Mangler = Box::new(|words| {
+        let is_answer = (words[0] >> 32) as u8 == 0x81;
+        let has_data = (words[2] >> 32) as u8 == 0;
+        if is_answer && has_data && words[7] != 0 {
+            words[7] -= 1;
+        }
+        Fate::Said
+    });
+    let process = Process::start(None, Some(stale));
+    let error = sentence(&run, &process.source("cortex-a53", PATIENCE));
+    process.thread.join().unwrap();
+    assert!(error.contains("was written last"), "{error}");
+}
+
+#[test]
+fn nobody_at_the_socket_is_a_sentence() {
+    let trace = small(1, 10, 6);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let source = DeviceSource::Loop {
+        socket: "/nowhere/at/all".into(),
+        processor: Processor::of_text("host").unwrap(),
+        patience: PATIENCE,
+    };
+    let error = sentence(&run, &source);
+    assert!(error.contains("/nowhere/at/all"), "{error}");
+    assert!(error.contains("entresol firmware serve"), "{error}");
+}
+
+#[test]
+fn a_recording_of_another_run_is_refused() {
+    let trace = small(1, 500, 7);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let (_, mut tape) = in_loop(&run, "host");
+    let mut other = SMALL.to_vec();
+    other.push("run.seed=9");
+    let other = prepare(&trace, "small", "skybyte-w", &other);
+    let error = sentence(&other, &DeviceSource::Recorded(tape.clone()));
+    assert!(error.contains("run what was recorded"), "{error}");
+    tape.times.truncate(tape.times.len() / 2);
+    let error = sentence(&run, &DeviceSource::Recorded(tape));
+    assert!(error.contains("record it anew"), "{error}");
+}
+
+#[test]
+fn times_differ_with_the_processor() {
+    let trace = small(1, 1_500, 8);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let instant = time(&in_loop(&run, "instant").0);
+    let slow = "[processor]\nclock = \"10MHz\"\ncycles = \"10/1\"";
+    assert!(time(&in_loop(&run, slow).0) > instant);
+}

@@ -1,0 +1,207 @@
+"""Runs whose device is a firmware process, or a recording of one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from entresol import core
+from entresol.errors import Failed, UserError, did_you_mean
+from entresol.execution.point import Point
+from entresol.interruption import POLL_SECONDS, Interruption
+from entresol.result_types import RunResult
+
+MODELLED = "modelled"
+SUFFIX = ".times"
+START_SECONDS = 30.0
+STOP_SECONDS = 5.0
+
+Watch = Callable[[Point, core.Progress], None]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where the device's answers come from, if not from the model alone."""
+
+    kind: str
+    """`loop` or `recorded`."""
+    place: Path | None
+    """Of `loop`: the socket of a firmware process that runs; none is started then. Of `recorded`:
+    a recording, or a directory of them."""
+    processor: str
+    """The name of a processor, or its TOML."""
+    patience: float
+    """Seconds that the firmware process has for an answer."""
+
+
+def parse(text: str, processor: str, patience: float) -> Device | None:
+    """What `--device` says; nothing for the model. Raises `UserError`."""
+    kind, _, place = text.partition(":")
+    if text == MODELLED:
+        return None
+    if kind == "loop":
+        return Device(kind, Path(place) if place else None, _processor(processor), patience)
+    if kind == "recorded":
+        if not place:
+            raise UserError("--device recorded: name the recording, as recorded:FILE.")
+        return Device(kind, Path(place), processor, patience)
+    hint = did_you_mean(kind, (MODELLED, "loop", "recorded"))
+    raise UserError(
+        f"--device {text}: is none.{hint} Write modelled, loop, loop:SOCKET or recorded:FILE."
+    )
+
+
+def words(device: str, processor: str) -> list[str]:
+    """The options that repeat it: names without their places."""
+    kind, _, place = device.partition(":")
+    options = ["--device", f"{kind}:{Path(place).name}" if place else kind]
+    return options if kind == "recorded" else [*options, "--processor", Path(processor).name]
+
+
+def _processor(text: str) -> str:
+    known = core.processors()
+    if text in known:
+        return text
+    path = Path(text)
+    if path.suffix != ".toml":
+        hint = did_you_mean(text, known) or f" Choose from {', '.join(known)}, or name a .toml."
+        raise UserError(f"--processor {text}: is none.{hint}")
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not text; a processor is TOML.") from None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A point's result, and the recording of its device's times if there is one."""
+
+    point: Point
+    result: RunResult
+    recording: bytes
+
+    @property
+    def file_name(self) -> str:
+        """What its recording is called."""
+        return name_of(self.point)
+
+
+def name_of(point: Point) -> str:
+    """What the recording of a point is called."""
+    return f"{point.trace.name}.{point.design}{SUFFIX}"
+
+
+def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outcome]:
+    """Runs points one after the other. Raises `UserError`, `Failed` and errors of the core."""
+    runs = [
+        core.Run(point.trace.path, point.setup, point.design, point.threads, point.audit)
+        for point in points
+    ]
+    if device.kind == "recorded":
+        recordings = [_recording(point, device, len(points)) for point in points]
+        fed = []
+        for run, point, recording in zip(runs, points, recordings, strict=True):
+
+            def feed(run: core.Run = run, recording: bytes = recording) -> RunResult:
+                # DRAM-Only has no device, and no recording of one.
+                return run.execute_fed(recording) if recording else run.execute()
+
+            fed.append(Outcome(point, _watched(run, feed, point, watch), b""))
+        return fed
+    with _firmware(device) as socket:
+        outcomes = []
+        for run, point in zip(runs, points, strict=True):
+
+            def go(run: core.Run = run) -> tuple[RunResult, bytes]:
+                return run.execute_in_loop(socket, device.processor, device.patience)
+
+            result, recording = _watched(run, go, point, watch)
+            outcomes.append(Outcome(point, result, recording))
+        return outcomes
+
+
+def _watched(run: core.Run, work: Callable[[], Answer], point: Point, watch: Watch) -> Answer:
+    with Interruption() as interruption, ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(work)
+        while wait([future], timeout=POLL_SECONDS).not_done:
+            if interruption.requested:
+                run.cancel()
+            watch(point, run.progress())
+        if interruption.requested:
+            raise KeyboardInterrupt
+        return future.result()
+
+
+def _recording(point: Point, device: Device, count: int) -> bytes:
+    assert device.place is not None, "a recording has a place"
+    path = device.place
+    if path.is_dir():
+        path /= name_of(point)
+        if not path.exists() and point.design == "dram-only":
+            return b""
+    elif count > 1:
+        raise UserError(
+            f"{path}: is one recording, and there are {count} runs; name the directory of a run "
+            "with --device loop, or one capture and one design."
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+
+
+@contextmanager
+def _firmware(device: Device) -> Iterator[Path]:
+    """The socket of a firmware process, which is started and stopped if none was named."""
+    if device.place is not None:
+        yield device.place
+        return
+    with tempfile.TemporaryDirectory(prefix="entresol-") as folder:
+        socket = Path(folder) / "firmware"
+        command = [sys.executable, "-m", "entresol", "firmware", "serve", str(socket)]
+        # It ends with its input, which ends with this process, whatever becomes of it.
+        process = subprocess.Popen(
+            [*command, "--quiet", "--until-input-ends"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            _wait_for(socket, process)
+            yield socket
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            assert process.stdin is not None and process.stderr is not None, "they were asked for"
+            process.stdin.close()
+            process.stderr.close()
+
+
+def _wait_for(socket: Path, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not socket.exists():
+        if process.poll() is not None:
+            assert process.stderr is not None, "it was asked for"
+            said = " ".join(process.stderr.read().decode(errors="replace").split())
+            raise Failed(f"the firmware process ended before it listened: {said or 'no reason'}")
+        if time.monotonic() > end:
+            raise Failed(
+                f"the firmware process does not listen after {START_SECONDS:.0f} s; start one with "
+                "`entresol firmware serve SOCKET` and name it as --device loop:SOCKET."
+            )
+        time.sleep(0.02)

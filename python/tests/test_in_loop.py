@@ -1,0 +1,136 @@
+"""The device in the loop, as users start it: a process, its recording, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import Entresol
+
+ON = ("--machine", "demo", "--threads", "1", "--design", "skybyte-w")
+WAIT_SECONDS = 60.0
+
+
+@contextmanager
+def _firmware(socket: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "entresol", "firmware", "serve", str(socket), *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        end = time.monotonic() + WAIT_SECONDS
+        while not socket.exists():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_one_command_runs_in_the_loop_and_its_recording_repeats_it(
+    entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    loop = entresol_command("run", captured, *ON, "dram-only", "--device", "loop", "-o", tmp_path)
+    assert loop.code == 0, loop.err
+    assert (tmp_path / "sort.skybyte-w.times").read_bytes()[:8] == b"ENTRtime"
+    assert not (tmp_path / "sort.dram-only.times").exists()
+    first = json.loads((tmp_path / "summary.json").read_text())["runs"]
+    looped, dram = first
+    assert "device" not in dram
+    assert looped["device"]["source"] == "loop"
+    assert any("does not repeat" in warning for warning in looped["warnings"])
+    assert "check cache" in {work["work"] for work in looped["device"]["work"]}
+    for place in (tmp_path, tmp_path / "sort.skybyte-w.times"):
+        designs = ("dram-only",) if place == tmp_path else ()
+        words = (*ON, *designs, "--device", f"recorded:{place}", "--json")
+        fed = json.loads(entresol_command("run", captured, *words).out)["runs"][0]
+        assert fed["device"]["source"] == "recorded"
+        assert fed["execution_time_ps"] == looped["execution_time_ps"]
+        assert fed["statistics"] == looped["statistics"]
+
+
+def test_a_process_that_was_started_by_hand_is_used(
+    entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    socket = tmp_path / "firmware"
+    with _firmware(socket, "--runs", "1") as process:
+        words = ("--device", f"loop:{socket}", "--processor", "instant", "--json")
+        outcome = entresol_command("run", captured, *ON, *words)
+        assert outcome.code == 0, outcome.err
+        assert process.wait(WAIT_SECONDS) == 0
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+    assert "commands; empty timer" in said
+    assert not socket.exists()
+
+
+def _kill_in_run(process: int) -> None:
+    """Kills a firmware process as soon as it shares memory with a run."""
+    maps = Path(f"/proc/{process}/maps")
+    end = time.monotonic() + WAIT_SECONDS
+    while "memfd:entresol" not in maps.read_text() and time.monotonic() < end:
+        time.sleep(0.002)
+    os.kill(process, signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_leaves_a_sentence_and_no_result(
+    entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    socket = tmp_path / "firmware"
+    with _firmware(socket) as process:
+        killer = threading.Thread(target=_kill_in_run, args=(process.pid,))
+        killer.start()
+        words = ("--machine", "demo", "--design", "skybyte-full", "--device", f"loop:{socket}")
+        outcome = entresol_command("run", captured, *words, "-o", tmp_path / "out")
+        killer.join()
+    assert outcome.code == 1
+    assert "firmware process has gone" in outcome.err
+    assert len(outcome.err.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--device", "lop"), "Did you mean loop?"),
+        (("--device", "recorded"), "name the recording"),
+        (("--device", "recorded:/nowhere"), "cannot be read"),
+        (("--device", "loop:/nowhere/firmware"), "no firmware can be reached there"),
+        (("--device", "loop", "--processor", "cortex-a35"), "Did you mean cortex-a53?"),
+        (("--device", "loop", "--processor", "no.toml"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    entresol_command: Entresol, captured: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    outcome = entresol_command("run", captured, *ON, *words, "--json")
+    assert outcome.code in (1, 2)
+    assert sentence in outcome.err
+    assert len(outcome.err.strip().splitlines()) == 1
+
+
+def test_a_file_that_is_no_recording_is_one_sentence(
+    entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "x.times").write_bytes(b"something else")
+    device = f"recorded:{tmp_path / 'x.times'}"
+    outcome = entresol_command("run", captured, *ON, "--device", device, "--json")
+    assert outcome.code == 2
+    assert "no recording" in outcome.err
+
+
+def test_two_processes_do_not_listen_at_one_socket(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    socket = tmp_path / "firmware"
+    with _firmware(socket):
+        outcome = entresol_command("firmware", "serve", socket)
+    assert outcome.code == 2
+    assert "another firmware process listens there" in outcome.err
