@@ -153,7 +153,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Ok(false)
             }
             Some(stores) => {
+                let size = stores.size;
                 self.store(stores).await?;
+                if let Some(pmem) = &mut self.state().pmem {
+                    pmem.set_durable(ino, size);
+                }
                 Ok(true)
             }
         }
@@ -161,11 +165,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Brings frames of a file up to its pages, before these are written back.
     pub(super) async fn renew_frames(&self, ino: Ino) -> Result<(), FsError> {
-        let stores = self.state().stores_of_frames(ino);
+        let stores = self.state().stores_of_write_back(ino);
         self.store(stores.unwrap_or_default()).await
     }
 
     /// Contents first: a header that says more than its frame has would show what was there before.
+    /// Then headers, those of a longer file one behind the other.
     async fn store(&self, stores: Stores) -> Result<(), FsError> {
         self.spend(self.costs.page * stores.pages).await;
         let parts: Vec<_> = stores
@@ -174,12 +179,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             .map(|(at, bytes)| (*at, &bytes[..]))
             .collect();
         self.write_window(&parts).await?;
-        let headers: Vec<_> = stores
-            .headers
-            .iter()
-            .map(|(at, line)| (*at, &line[..]))
-            .collect();
-        self.write_window(&headers).await
+        let (first, rest) = stores.growing.split_at(stores.growing.len().min(1));
+        let at_once = stores.headers.iter().chain(first);
+        let at_once: Vec<_> = at_once.map(|(at, line)| (*at, &line[..])).collect();
+        self.write_window(&at_once).await?;
+        for (at, line) in rest {
+            self.write_window(&[(*at, &line[..])]).await?;
+        }
+        Ok(())
     }
 
     async fn write_window(&self, parts: &[(ByteAddr, &[u8])]) -> Result<(), FsError> {

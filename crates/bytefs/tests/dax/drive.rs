@@ -85,7 +85,7 @@ impl Posted {
 pub(super) struct Drive {
     inner: VirtualDevice<DeviceEngine>,
     clock: Clock,
-    left: Rc<Cell<u64>>,
+    pub(super) left: Rc<Cell<u64>>,
     posted: Rc<RefCell<Posted>>,
     /// How long the device lets a persist of the window wait.
     pub(super) hesitates: Rc<Cell<Picos>>,

@@ -1,12 +1,12 @@
 //! Stores to the window that were not persisted are lost.
 
-use super::drive::{Fs, append, create, eager, engine, formatted, run, with};
+use super::drive::{Fs, append, create, eager, engine, formatted, run, run_for, with};
 use bytefs::{Ino, Personality};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
-use units::Picos;
+use units::{Picos, Stream};
 
 /// Pages of the file whose frames are taken.
 const PAGES: u64 = 8;
@@ -83,4 +83,56 @@ fn a_frame_that_is_being_taken_does_not_come_back_over_what_was_synced_meanwhile
     });
     let wrong = seen.borrow().iter().position(|byte| *byte != 77);
     assert_eq!(wrong, None, "of {} bytes", seen.borrow().len());
+}
+
+/// The power goes while the first sync of three pages is under way, and takes any stores back. What
+/// is left of the file is a beginning of what was written.
+#[test]
+fn a_sync_that_was_not_answered_leaves_no_zeroes_before_what_it_brings() {
+    let asked: Rc<Cell<(u64, u64)>> = Rc::default();
+    let grow = |requests: u64| {
+        let place = Rc::clone(&asked);
+        run_for(
+            requests,
+            engine(Personality::Ext4Like, "64KiB"),
+            async move |device, clock| {
+                let options = with(Some(eager()));
+                let fs = formatted(&device, &clock, options, Personality::Ext4Like).await;
+                let ino = create(&fs, b"log").await;
+                fs.sync().await.expect("a sync");
+                frame(&fs, ino, 1).await;
+                let before = u64::MAX - device.left.get();
+                append(&fs, ino, 4096, &[7; 3 * 4096]).await;
+                fs.fsync(ino, true).await.expect("a sync");
+                place.set((before, u64::MAX - device.left.get()));
+                fs.dax_report().expect("it is on").pmem.light_syncs
+            },
+        )
+    };
+    let (_, light) = grow(u64::MAX);
+    assert!(
+        light.expect("it goes on") > 1,
+        "the last sync is a light one"
+    );
+    let (before, behind) = asked.get();
+    let mut stream = Stream::new(1, "lost");
+    let mut grown = 0;
+    for requests in before..behind {
+        let (ran, _) = grow(requests);
+        for _ in 0..16 {
+            let left = ran.power_cycled(|| stream.below(2) == 0);
+            let bytes: Rc<RefCell<Vec<u8>>> = Rc::default();
+            let place = Rc::clone(&bytes);
+            run(left, async move |device, clock| {
+                let fs = Fs::mount(device, clock, with(None)).await.expect("mounts");
+                let found = fs.lookup(Ino::ROOT, b"log").await.expect("it was synced");
+                place.replace(fs.read(found.ino, 0, 1 << 20, false).await.expect("a read"));
+            });
+            let bytes = bytes.borrow();
+            let hole = bytes.iter().skip(4096).position(|byte| *byte != 7);
+            assert_eq!(hole, None, "{requests} requests, {} bytes", bytes.len());
+            grown += usize::from(bytes.len() > 4096);
+        }
+    }
+    assert!(grown > 0, "no power cut has left a part of the sync");
 }

@@ -46,6 +46,8 @@ struct Tracked {
     generation: Option<u32>,
     /// Pages that were written and neither synced nor written back since.
     unsynced: BTreeSet<u64>,
+    /// A size that syncs by the window have made durable: the file's own is not smaller.
+    durable: u64,
 }
 
 /// What syncs of files have had of the window.
@@ -88,7 +90,21 @@ pub(crate) struct Pmem {
 pub(crate) struct Stores {
     pub parts: Vec<(ByteAddr, Vec<u8>)>,
     pub headers: Vec<(ByteAddr, [u8; LINE])>,
+    /// Headers that make the file longer than it is known to be, in the order of their pages: each
+    /// is durable before the next one, or a later page could bring zeroes in the place of an earlier.
+    pub growing: Vec<(ByteAddr, [u8; LINE])>,
     pub pages: u64,
+    /// The size of the file that is durable when all of it is.
+    pub size: u64,
+}
+
+/// What frames are brought up to their pages for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Renewal {
+    /// A sync: then the file is durable as it is.
+    Sync,
+    /// Pages of the file will be written back: it does not become longer before they are.
+    WriteBack,
 }
 
 impl Pmem {
@@ -119,6 +135,7 @@ impl Pmem {
             id,
             generation: None,
             unsynced: BTreeSet::new(),
+            durable: 0,
         };
         self.files.insert(ino, tracked);
         self.names.insert(id, ino);
@@ -246,8 +263,16 @@ impl Pmem {
 
     /// A file is cut to so many pages.
     pub fn truncate(&mut self, ino: Ino, pages: u64) {
-        if let Some(tracked) = self.files.get(&ino) {
+        if let Some(tracked) = self.files.get_mut(&ino) {
             self.dax.truncate(tracked.id, pages);
+            tracked.durable = tracked.durable.min(pages.saturating_sub(1) * PAGE);
+        }
+    }
+
+    /// A sync by the window has made a file durable with this size.
+    pub fn set_durable(&mut self, ino: Ino, size: u64) {
+        if let Some(tracked) = self.files.get_mut(&ino) {
+            tracked.durable = size;
         }
     }
 
@@ -360,16 +385,23 @@ impl State {
             pmem.framed.insert((ino, page), framed);
         }
         pmem.stats.light_syncs += 1;
-        self.stores_of_frames(ino)
+        self.stores_of_frames(ino, Renewal::Sync)
     }
 
-    /// What brings the frames of a file up to its pages.
-    pub fn stores_of_frames(&mut self, ino: Ino) -> Option<Stores> {
+    /// What brings the frames of a file up to its pages, before these are written back.
+    pub fn stores_of_write_back(&mut self, ino: Ino) -> Option<Stores> {
+        self.stores_of_frames(ino, Renewal::WriteBack)
+    }
+
+    fn stores_of_frames(&mut self, ino: Ino, renewal: Renewal) -> Option<Stores> {
         let node = self.nodes.get(&ino)?;
         let pmem = self.pmem.as_mut()?;
         let tracked = pmem.files.get_mut(&ino)?;
         let generation = tracked.generation?;
-        let mut stores = Stores::default();
+        let mut stores = Stores {
+            size: node.size,
+            ..Stores::default()
+        };
         let unsynced = core::mem::take(&mut tracked.unsynced);
         for at in unsynced {
             let Some(framed) = pmem.framed.get_mut(&(ino, at)) else {
@@ -396,7 +428,9 @@ impl State {
             framed.lines = 0;
             stores.pages += 1;
             let len = node.size.saturating_sub(at * PAGE).min(PAGE) as u32;
-            if framed.len != Some(len) {
+            // The bytes behind what the header says come with the page that is written back.
+            let is_longer = framed.len.is_none_or(|before| before < len);
+            if framed.len != Some(len) && !(is_longer && renewal == Renewal::WriteBack) {
                 framed.len = Some(len);
                 pmem.number += 1;
                 let header = Header {
@@ -409,7 +443,10 @@ impl State {
                     written: node.written.map_or(0, |written| written.0 as u64),
                 };
                 let to = pmem.window.header(framed.frame);
-                stores.headers.push((to, header.encode()));
+                match at * PAGE + u64::from(len) <= tracked.durable {
+                    true => stores.headers.push((to, header.encode())),
+                    false => stores.growing.push((to, header.encode())),
+                }
             }
         }
         Some(stores)
