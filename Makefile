@@ -78,6 +78,7 @@ e2e: build ## real ext4 and F2FS in a guest of QEMU beside our likenesses (KINDS
 planted-bugs: ## bugs inside firmware and file system, each of which their tests must find
 	scripts/planted-bugs
 	scripts/planted-fs-bugs
+	scripts/planted-dax-bugs
 
 crashlab: build ## power cuts at every step of the firmware; CRASH_POINTS=N of them, a million if left out
 	.venv/bin/entresol device crash run --points $(or $(CRASH_POINTS),1000000)

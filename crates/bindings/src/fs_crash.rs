@@ -2,6 +2,7 @@
 
 use crate::{CrashError, Interrupted};
 use bytefs::{DataMode, Personality};
+use dax::PolicyKind;
 use fslab::crash::{Campaign, Finding, Options, Script, Tally, device_of, shrink};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -22,6 +23,11 @@ fn tally_json(tally: &Tally) -> Value {
         "device_cuts": tally.device_cuts,
         "recovery_points": tally.recovery_points,
         "most_in_flight": tally.units,
+        "light_syncs": tally.moves.light_syncs,
+        "syncs_without_room": tally.moves.without_room,
+        "upgrades": tally.moves.upgrades,
+        "downgrades": tally.moves.downgrades,
+        "evictions": tally.moves.evictions,
     })
 }
 
@@ -29,6 +35,7 @@ fn finding_json(campaign: &Campaign, finding: Finding) -> Value {
     let script = Script {
         personality: campaign.personality,
         data: campaign.options.data,
+        dax: campaign.options.dax,
         bug: None,
         sequence: *finding.sequence,
     };
@@ -59,8 +66,8 @@ pub struct FsCrashLab {
 
 #[pymethods]
 impl FsCrashLab {
-    /// Of a JSON object with `personality`, `data`, `length`, `sequences` (null: all), `seed`,
-    /// `two_tasks`, `free_blocks` (null: all), `device_every` and `threads`.
+    /// Of a JSON object with `personality`, `data`, `dax` (null: off), `length`, `sequences` (null:
+    /// all), `seed`, `two_tasks`, `free_blocks` (null: all), `device_every` and `threads`.
     #[new]
     fn new(options: &str) -> PyResult<Self> {
         let options: Value = serde_json::from_str(options).map_err(wrong)?;
@@ -75,8 +82,14 @@ impl FsCrashLab {
             .unwrap_or(DataMode::Ordered.name())
             .parse()
             .map_err(CrashError::new_err)?;
+        let dax: Option<PolicyKind> = match options["dax"].as_str() {
+            None => None,
+            Some(name) => Some(name.parse().map_err(|()| {
+                CrashError::new_err(format!("{name}: is no policy of persistent memory"))
+            })?),
+        };
         let campaign = Campaign {
-            device: device_of(personality).map_err(wrong)?,
+            device: device_of(personality, dax.is_some()).map_err(wrong)?,
             personality,
             length: number("length").unwrap_or(1) as u32,
             seed: number("seed").unwrap_or(0),
@@ -86,6 +99,7 @@ impl FsCrashLab {
             options: Options {
                 device_every: number("device_every").unwrap_or(1) as u32,
                 data,
+                dax,
                 ..Options::FULL
             },
             threads: number("threads").unwrap_or(1) as usize,

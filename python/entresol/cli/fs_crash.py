@@ -21,6 +21,14 @@ LONGEST = 4
 FEW_BLOCKS = 80
 """Blocks of a nearly full file system: some are kept for metadata."""
 
+DAX_MODES: dict[str, str | None] = {
+    "off": None,
+    "auto": "ratio",
+    "predict": "predict",
+    "always": "always",
+}
+"""As users say it, and the policy that it stands for."""
+
 _SCRIPT = Path("fs-crash.txt")
 
 
@@ -54,6 +62,15 @@ def run(
             help="How it is mounted, and judged: ordered, or journal, where writes are whole.",
         ),
     ] = "ordered",
+    dax: Annotated[
+        str,
+        typer.Option(
+            "--dax",
+            metavar="MODE",
+            help="On a device with a little persistent memory, which files use: "
+            f"{', '.join(DAX_MODES)}.",
+        ),
+    ] = "off",
     two_tasks: Annotated[
         bool, typer.Option("--two-tasks", help="A half of each is done by another task meanwhile.")
     ] = False,
@@ -87,9 +104,13 @@ def run(
         raise UserError(f"unknown personality {personality}.{hint}")
     if two_tasks and length == 1:
         raise UserError("--two-tasks needs --length 2 at least, an operation for each task.")
+    if dax not in DAX_MODES:
+        hint = did_you_mean(dax, tuple(DAX_MODES)) or f" There are {', '.join(DAX_MODES)}."
+        raise UserError(f"--dax {dax}: is no mode.{hint}")
     options: Json = {
         "personality": personality,
         "data": data,
+        "dax": DAX_MODES[dax],
         "length": length,
         "sequences": sequences,
         "seed": seed,
@@ -138,6 +159,12 @@ def _print_tally(tally: Json) -> None:
         f"{tally['device_cuts']:,} cuts of the device itself, {tally['recovery_points']:,} points "
         f"within recoveries; at most {tally['most_in_flight']:,} requests in flight"
     )
+    if tally["light_syncs"] or tally["upgrades"]:
+        typer.echo(
+            f"persistent memory: {tally['light_syncs']:,} syncs by stores alone, "
+            f"{tally['syncs_without_room']:,} without room, {tally['upgrades']:,} upgrades, "
+            f"{tally['downgrades']:,} downgrades, {tally['evictions']:,} evictions"
+        )
 
 
 def _print_finding(finding: Json) -> None:

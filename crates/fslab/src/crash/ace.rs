@@ -90,6 +90,21 @@ impl Sequence {
         })
     }
 
+    /// Has each write be followed by a sync of its file.
+    pub fn sync_writes(&mut self) {
+        let beside = self.beside.iter_mut().map(|beside| &mut beside.ops);
+        for ops in core::iter::once(&mut self.ops).chain(beside) {
+            let all = core::mem::take(ops).into_iter();
+            ops.extend(all.flat_map(|op| {
+                let sync = match &op {
+                    Op::Write { file, .. } => Some(Op::Fdatasync(file.clone())),
+                    _ => None,
+                };
+                core::iter::once(op).chain(sync)
+            }));
+        }
+    }
+
     /// Whether every operation of it is done; of two tasks that of the first alone.
     pub fn is_sound(&self) -> bool {
         state_behind(&self.setup, &self.ops).is_some()

@@ -112,6 +112,14 @@ impl Campaign {
                     outcome.impossible += 1;
                     continue;
                 };
+                // Ranges come to persistent memory by syncs.
+                let syncs = match self.length {
+                    1 => *way == Prepare::Within,
+                    _ => number / 2 % 2 == 1,
+                };
+                if self.options.dax.is_some() && syncs {
+                    sequence.sync_writes();
+                }
                 if let Some(left) = self.free_blocks {
                     sequence
                         .setup

@@ -212,11 +212,16 @@ async fn recovered<D: port::Device, C: port::Clock>(device: D, clock: C) -> Resu
 fn check_contents(engine: &mut DeviceEngine, power: &Power) -> Result<(), String> {
     let image = power.image();
     let block = engine.shape().block.get() as usize;
+    let window = engine.shape().capacity.get() as usize;
     let lines = power.uncertain_lines();
     let (mut found, mut wanted) = (vec![0; block], vec![0; block]);
     for at in (0..image.size()).step_by(block) {
         let place = ByteAddr::new(at as u64);
-        let ticket = engine.submit(Command::ReadBlocks, place, Bytes::new(block as u64));
+        let command = match at < window {
+            true => Command::ReadBlocks,
+            false => Command::Read,
+        };
+        let ticket = engine.submit(command, place, Bytes::new(block as u64));
         let ticket = ticket.map_err(|error| error.to_string())?;
         let read = engine.finish(ticket, &mut found);
         read.map_err(|error| error.to_string())?;

@@ -41,14 +41,14 @@ const NOW: Completion = Completion {
 };
 
 impl Disk {
-    /// A device of this shape with these bytes.
+    /// A device of this shape with these bytes. The window is behind the others, if they have one.
     ///
     /// # Panics
     /// If they are not as many as it has.
     pub fn new(shape: Shape, image: Image, journal: Option<SharedJournal>) -> Self {
-        assert_eq!(
-            image.size() as u64,
-            shape.capacity.get(),
+        let window = image.size() as u64 - shape.capacity.get();
+        assert!(
+            window == 0 || window == shape.pmem.get(),
             "as many as there are"
         );
         let state = State {
@@ -57,9 +57,8 @@ impl Disk {
             next: 1,
         };
         Self {
-            // It has no window: what is in one is not modelled.
             shape: Shape {
-                pmem: Bytes::ZERO,
+                pmem: Bytes::new(window),
                 ..shape
             },
             state: Mutex::new(state),
@@ -82,7 +81,14 @@ impl Disk {
     }
 
     fn check(&self, command: Command, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
-        let capacity = self.shape.capacity;
+        let mut capacity = self.shape.capacity;
+        let is_of_window = matches!(
+            command,
+            Command::Read | Command::ReadLines | Command::Write(TxId::NONE) | Command::WriteLines
+        );
+        if is_of_window {
+            capacity += self.shape.pmem;
+        }
         let end = at.checked_add(size).map(ByteAddr::get);
         if end.is_none_or(|end| end > capacity.get()) {
             return Err(DeviceError::OutOfRange { at, size, capacity });

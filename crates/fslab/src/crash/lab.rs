@@ -14,7 +14,8 @@ use crate::crash::oracle::{Done, History, OpSet, histories};
 use crate::crash::power::Power;
 use crate::crash::tree::Tree;
 use bytefs::layout::Superblock;
-use bytefs::{DataMode, FileSystem, FormatOptions, MountOptions, Personality};
+use bytefs::{DataMode, DaxReport, FileSystem, FormatOptions, MountOptions, Personality};
+use dax::{PolicyKind, Ratio, Settings};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, DeviceFileError, Pace};
 use port::{Acknowledge, Clock, Shape};
@@ -42,6 +43,8 @@ pub struct Options {
     pub journal: Option<Bytes>,
     /// How file systems are mounted, and whether each write is judged as a whole.
     pub data: DataMode,
+    /// Who decides what is in persistent memory; None: it is not used, and the device has none.
+    pub dax: Option<PolicyKind>,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
 }
@@ -56,6 +59,7 @@ impl Options {
         recovery_every: 2,
         journal: None,
         data: DataMode::Ordered,
+        dax: None,
         bug: None,
     };
 }
@@ -77,6 +81,43 @@ pub struct Tally {
     pub recovery_points: u64,
     /// Most units at a cut.
     pub units: u64,
+    /// What was done with persistent memory.
+    pub moves: Moves,
+}
+
+/// What sequences have done with persistent memory.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Moves {
+    /// Syncs that the window has answered alone.
+    pub light_syncs: u64,
+    /// Syncs that found no frames.
+    pub without_room: u64,
+    /// Ranges that were upgraded.
+    pub upgrades: u64,
+    /// Ranges that were downgraded.
+    pub downgrades: u64,
+    /// Of them those that were evicted.
+    pub evictions: u64,
+}
+
+impl Moves {
+    fn of(report: &DaxReport) -> Self {
+        Self {
+            light_syncs: report.pmem.light_syncs,
+            without_room: report.pmem.without_room,
+            upgrades: report.ranges.upgrades,
+            downgrades: report.ranges.downgrades,
+            evictions: report.ranges.evictions,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.light_syncs += other.light_syncs;
+        self.without_room += other.without_room;
+        self.upgrades += other.upgrades;
+        self.downgrades += other.downgrades;
+        self.evictions += other.evictions;
+    }
 }
 
 impl Tally {
@@ -89,6 +130,7 @@ impl Tally {
         self.device_cuts += other.device_cuts;
         self.recovery_points += other.recovery_points;
         self.units = self.units.max(other.units);
+        self.moves.add(&other.moves);
     }
 }
 
@@ -151,17 +193,54 @@ const SMALL: [&str; 11] = [
     "ssd.cache.mshr_count=4",
 ];
 
+/// Memory of three frames: soon there are none.
+const WINDOW: &str = "device.pmem=20KiB";
+
+/// How ranges are judged: the first sync upgrades, and a page that is written twice between syncs
+/// downgrades.
+fn eager(kind: PolicyKind) -> Settings {
+    Settings {
+        kind,
+        order: 2,
+        policy: Ratio {
+            upgrade_above: 80,
+            downgrade_below: 80,
+            after_writes: 0,
+        },
+        ..Settings::default()
+    }
+}
+
+/// The small device of a file system, with or without persistent memory.
+///
+/// # Errors
+/// A value of it is out of range.
+pub fn device_of(
+    personality: Personality,
+    has_window: bool,
+) -> Result<DeviceConfig, DeviceFileError> {
+    let window = has_window.then_some(WINDOW);
+    let (preset, more) = match personality.needs_transactions() {
+        true => ("bytefs", &LOG[..]),
+        false => ("consumer-tlc", &DRIVE[..]),
+    };
+    let more: Vec<&str> = more.iter().copied().chain(window).collect();
+    small(preset, &more)
+}
+
+const LOG: [&str; 3] = [
+    "ssd.log.size=128KiB",
+    "ssd.log.tx_log=8KiB",
+    "ssd.dram=300KiB",
+];
+const DRIVE: [&str; 1] = ["ssd.dram=256KiB"];
+
 /// A small device with a log, so little of it that it is compacted meanwhile.
 ///
 /// # Errors
 /// A value is out of range.
 pub fn small_device() -> Result<DeviceConfig, DeviceFileError> {
-    let log = [
-        "ssd.log.size=128KiB",
-        "ssd.log.tx_log=8KiB",
-        "ssd.dram=300KiB",
-    ];
-    small("bytefs", &log)
+    small("bytefs", &LOG)
 }
 
 /// A small device without log, transactions and battery: nothing survives for certain that was not
@@ -170,7 +249,7 @@ pub fn small_device() -> Result<DeviceConfig, DeviceFileError> {
 /// # Errors
 /// A value is out of range.
 pub fn small_drive() -> Result<DeviceConfig, DeviceFileError> {
-    small("consumer-tlc", &["ssd.dram=256KiB"])
+    small("consumer-tlc", &DRIVE)
 }
 
 fn small(preset: &str, more: &[&str]) -> Result<DeviceConfig, DeviceFileError> {
@@ -249,7 +328,7 @@ impl Lab {
         made.borrow().clone()?;
         let recorder = machine.engine();
         let shape = port::Engine::shape(&*recorder);
-        let mut power = Power::new(Image::new(shape.capacity), &shape);
+        let mut power = Power::new(Image::new(shape.capacity + shape.pmem), &shape);
         journal
             .lock()
             .events
@@ -294,6 +373,7 @@ impl Lab {
         tally.sequences += 1;
         let record = self.record(sequence);
         let record = record.map_err(|how| finding("nothing was cut".to_owned(), how))?;
+        tally.moves.add(&record.moves);
         if record.journal.splits > 0 {
             let how = "the device committed a transaction in parts".to_owned();
             return Err(finding("nothing was cut".to_owned(), how));
@@ -319,13 +399,17 @@ impl Lab {
         let fs = run_one(
             &mut machine,
             "setup",
-            set_up(device, clock, setup, self.options.data),
+            set_up(device, clock, setup, self.options),
         )??;
         let fs = Rc::new(fs);
         begin.set(Some(journal.lock().events.len()));
         let tasks = Tasks::of(sequence, &journal)?;
         tasks.run(&mut machine, &fs)?;
         let tree = run_one(&mut machine, "end", tasks.end(Rc::clone(&fs)))??;
+        let moves = fs
+            .dax_report()
+            .as_ref()
+            .map_or_else(Moves::default, Moves::of);
         drop((machine, fs));
         let snapshots = snapshots.take();
         let (ops, done) = tasks.into_done()?;
@@ -336,12 +420,16 @@ impl Lab {
         if self.options.data == DataMode::Journal {
             histories.iter_mut().for_each(History::keep_writes_whole);
         }
+        if self.options.dax.is_some() {
+            histories.iter_mut().for_each(History::sync_contents_alone);
+        }
         Ok(Record {
             begin: begin.get().unwrap_or(0),
             ops,
             histories,
             journal: journal.take(),
             snapshots,
+            moves,
         })
     }
 
@@ -386,6 +474,7 @@ pub(super) struct Record {
     pub begin: usize,
     /// The device behind events of these numbers.
     pub snapshots: Vec<(usize, DeviceEngine)>,
+    pub moves: Moves,
 }
 
 /// Runs a future of a machine to its end.
@@ -409,10 +498,11 @@ async fn set_up<E: port::Engine>(
     device: vtime::VirtualDevice<E>,
     clock: vtime::VirtualClock<E>,
     setup: Vec<Op>,
-    data: DataMode,
+    lab: Options,
 ) -> Result<FileSystemOf<E>, String> {
     let options = MountOptions {
-        data,
+        data: lab.data,
+        dax: lab.dax.map(eager),
         ..mount_options()
     };
     let mounted = FileSystem::mount(device, clock, options).await;
@@ -421,6 +511,11 @@ async fn set_up<E: port::Engine>(
     for op in setup.iter().chain([&Op::Sync]) {
         let answer = driver.apply(&fs, op).await?;
         answer.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
+        if let (Some(_), Op::Write { file, .. }) = (lab.dax, op) {
+            // What it begins with is in persistent memory, or may be.
+            let synced = driver.apply(&fs, &Op::Fdatasync(file.clone())).await?;
+            synced.map_err(|errno| format!("a sync of the setup gives the error {errno}"))?;
+        }
     }
     Ok(fs)
 }

@@ -19,6 +19,10 @@
 //! With data journaling a file's bytes are all of *one* moment since its last sync, with what was
 //! taken behind it; and its size is of that moment, unless one was set behind it.
 //!
+//! Where ranges of files are in persistent memory, an `fdatasync` promises what that of Ext4 does:
+//! the bytes and the size of its file, and that it is there; of names elsewhere nothing. Pages come
+//! back one by one: of a write of several pages that was not synced, the first ones may be there.
+//!
 //! Everything else is a violation: bytes that no write of this file has made, zeroes where nobody
 //! wrote or cut, a name without its file.
 //!
@@ -51,6 +55,8 @@ pub struct History {
     answers: Vec<Answer>,
     /// Bytes of a file are of one moment.
     is_whole: bool,
+    /// Pages of a file survive by themselves, with the size that each has seen.
+    is_by_pages: bool,
 }
 
 /// What an operation is to the oracle.
@@ -68,6 +74,8 @@ struct Effect {
 enum Syncs {
     #[default]
     Nothing,
+    /// The bytes of this file, and that it was made.
+    Contents(Id),
     /// Names, and the bytes of this file.
     File(Id),
     Everything,
@@ -251,12 +259,26 @@ impl History {
             effects,
             answers,
             is_whole: false,
+            is_by_pages: false,
         }
     }
 
     /// A write is there as a whole or not at all, as with data journaling.
     pub fn keep_writes_whole(&mut self) {
         self.is_whole = true;
+    }
+
+    /// An `fdatasync` is of its file alone, as it is where the window answers it.
+    pub fn sync_contents_alone(&mut self) {
+        self.is_by_pages = true;
+        let all = self.effects.iter_mut().zip(&self.ops).zip(&self.states);
+        for ((effect, op), before) in all {
+            if let (Op::Fdatasync(_), Syncs::File(file)) = (op, effect.syncs)
+                && before.contents(file).is_some()
+            {
+                effect.syncs = Syncs::Contents(file);
+            }
+        }
     }
 
     /// Each operation is safe when it is answered, as it is with personalities that promise that.
@@ -287,13 +309,28 @@ impl History {
     }
 
     fn bounds(&self, progress: Progress) -> Bounds {
-        let safe: Vec<OpSet> = self.safe(progress, |_| true).collect();
+        let of_names = |syncs| !matches!(syncs, Syncs::Contents(_));
+        let safe: Vec<OpSet> = self.safe(progress, of_names).collect();
         let is_safe = |number: usize| safe.iter().any(|set| set.has(number));
         let last = self.numbers.iter().rposition(|number| is_safe(*number));
+        let committed = last.map_or(0, |place| place + 1);
         Bounds {
-            committed: last.map_or(0, |place| place + 1),
+            committed: self.made(progress).fold(committed, usize::max),
             begun: self.leading(progress.begun),
         }
+    }
+
+    /// The states from which on files are there of which no more than the contents was synced.
+    fn made(&self, progress: Progress) -> impl Iterator<Item = usize> {
+        let all = self.numbers.iter().zip(&self.effects);
+        let synced = all.filter_map(move |(number, effect)| match effect.syncs {
+            Syncs::Contents(file) if progress.answered.has(*number) => Some(file),
+            _ => None,
+        });
+        synced.filter_map(|file| {
+            let mut states = self.states.iter();
+            states.position(|state| state.contents(file).is_some())
+        })
     }
 
     /// So many operations from the first on are of a set.
@@ -364,7 +401,12 @@ impl History {
         let synced = self.synced(file, progress);
         let sizes = self.sizes(file, prefix, synced, bounds);
         let size = found.size();
-        if !sizes.contains(&size) {
+        // A part of a write that was not synced.
+        let bounds_of = sizes.first().copied().zip(sizes.last().copied());
+        let is_part = self.is_by_pages
+            && size.is_multiple_of(PAGE)
+            && bounds_of.is_some_and(|(least, most)| (least..most).contains(&size));
+        if !sizes.contains(&size) && !is_part {
             return Some(format!("has {size} B and may have {sizes:?}"));
         }
         let cuts = self.cuts(file, size);
@@ -421,7 +463,7 @@ impl History {
     fn synced(&self, file: Id, progress: Progress) -> usize {
         let safe = self.safe(progress, |syncs| match syncs {
             Syncs::Nothing => false,
-            Syncs::File(of) => of == file,
+            Syncs::File(of) | Syncs::Contents(of) => of == file,
             Syncs::Everything => true,
         });
         safe.map(|set| self.leading(set)).max().unwrap_or(0)

@@ -4,6 +4,8 @@
 //! have happened or not, each by itself:
 //! - a store under no transaction from its submission until a `persist` or `flush` that was
 //!   submitted behind its answer is answered: line by line;
+//! - a store to the window from its submission until a `persist_pmem` that was submitted behind its
+//!   answer is answered: line by line;
 //! - a block write or trim from its submission until its answer where the block port's domain is
 //!   the device, or until a `flush` submitted behind its answer is answered where it is the flash
 //!   and the write was not durable: block by block;
@@ -52,6 +54,8 @@ enum Certain {
     Answer,
     Persist,
     Flush,
+    /// In the window.
+    PersistPmem,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +77,8 @@ pub struct Power {
     barriers: BTreeMap<RequestNo, (Command, u64)>,
     events: u64,
     block: usize,
+    /// Where the window begins.
+    window: usize,
     stores_reach_device: bool,
     blocks_reach_device: bool,
 }
@@ -88,6 +94,7 @@ impl Power {
             barriers: BTreeMap::new(),
             events: 0,
             block: shape.block.get() as usize,
+            window: shape.capacity.get() as usize,
             stores_reach_device: shape.byte_domain == PersistenceDomain::Device,
             blocks_reach_device: shape.block_domain == PersistenceDomain::Device,
         }
@@ -191,7 +198,11 @@ impl Power {
                 return;
             }
             Command::Write(_) | Command::WriteLines => {
-                (by_line, part(Arc::clone(bytes)), Certain::Persist)
+                let certain = match at < self.window {
+                    true => Certain::Persist,
+                    false => Certain::PersistPmem,
+                };
+                (by_line, part(Arc::clone(bytes)), certain)
             }
             Command::WriteBlocks(Acknowledge::Durable) => {
                 (by_block, part(Arc::clone(bytes)), Certain::Answer)
@@ -208,7 +219,7 @@ impl Power {
                 self.transactions.remove(&tx.get());
                 return;
             }
-            Command::Persist | Command::Flush => {
+            Command::Persist | Command::Flush | Command::PersistPmem => {
                 self.barriers.insert(request, (command, self.events));
                 return;
             }
@@ -230,7 +241,12 @@ impl Power {
                 let flushes = command == Command::Flush || !self.stores_reach_device;
                 self.make_certain(|unit| {
                     let is_answered = unit.answered.is_some_and(|at| at < submitted);
-                    is_answered && (flushes || unit.certain == Certain::Persist)
+                    let is_meant = match (command, unit.certain) {
+                        (Command::PersistPmem, certain) => certain == Certain::PersistPmem,
+                        (_, Certain::PersistPmem) => false,
+                        (_, certain) => flushes || certain == Certain::Persist,
+                    };
+                    is_answered && is_meant
                 });
             }
             return;
@@ -308,7 +324,7 @@ mod tests {
         fn new(domain: PersistenceDomain) -> Self {
             let mut shape = Shape::plain(Bytes::new(CAPACITY), Bytes::new(4096));
             (shape.byte_domain, shape.block_domain) = (domain, domain);
-            let power = Power::new(Image::new(shape.capacity), &shape);
+            let power = Power::new(Image::new(shape.capacity * 2), &shape);
             Self {
                 journal: Journal::default(),
                 power,
@@ -374,6 +390,22 @@ mod tests {
         assert_eq!(bench.may(&[0]), set([[0], [1]]));
         bench.now(Command::Persist, 0, &[]);
         assert_eq!(bench.may(&[0]), set([[1]]));
+    }
+
+    #[test]
+    fn a_store_to_the_window_is_certain_behind_its_own_ordering_point() {
+        for domain in [PersistenceDomain::Device, PersistenceDomain::Flash] {
+            let mut bench = Bench::new(domain);
+            bench.now(STORE, CAPACITY, &[1; 64]);
+            bench.now(STORE, 0, &[1; 64]);
+            let place = CAPACITY as usize;
+            bench.now(Command::Persist, 0, &[]);
+            bench.now(Command::Flush, 0, &[]);
+            assert_eq!(bench.may(&[place, 0]), set([[0, 1], [1, 1]]));
+            bench.now(STORE, 0, &[2; 64]);
+            bench.now(Command::PersistPmem, 0, &[]);
+            assert_eq!(bench.may(&[place, 0]), set([[1, 1], [1, 2]]));
+        }
     }
 
     #[test]

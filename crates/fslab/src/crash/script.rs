@@ -2,9 +2,9 @@
 
 use crate::crash::ace::Sequence;
 use crate::crash::bug::Bug;
-use crate::crash::lab::{Finding, Lab, Options, Tally, small_device, small_drive};
+use crate::crash::lab::{Finding, Lab, Options, Tally, device_of};
 use bytefs::{DataMode, Personality};
-use device::{DeviceConfig, DeviceFileError};
+use dax::PolicyKind;
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,6 +18,8 @@ pub struct Script {
     pub personality: Personality,
     /// How it is mounted.
     pub data: DataMode,
+    /// Who decides what is in persistent memory, if it is used.
+    pub dax: Option<PolicyKind>,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
     /// The operations.
@@ -36,6 +38,9 @@ pub enum NoScript {
     /// A mode that there is not.
     #[error("{0}")]
     Data(String),
+    /// A policy that there is not.
+    #[error("`{0}` is no policy of persistent memory; there are ratio, predict, explicit, always")]
+    Dax(String),
     /// A bug that there is not.
     #[error("`{0}` is no bug; docs/formats/fs-crash-script.md says what bugs there are")]
     Bug(String),
@@ -54,26 +59,17 @@ fn names() -> String {
     Personality::ALL.map(|one| one.to_string()).join(", ")
 }
 
-/// The small device that the lab makes this file system on.
-///
-/// # Errors
-/// A value of it is out of range.
-pub fn device_of(personality: Personality) -> Result<DeviceConfig, DeviceFileError> {
-    match personality.needs_transactions() {
-        true => small_device(),
-        false => small_drive(),
-    }
-}
-
 impl Script {
     /// Does the sequence, and cuts the power everywhere.
     ///
     /// # Errors
     /// The device or the file system cannot be made.
     pub fn run(&self, tally: &mut Tally) -> Result<Result<(), Finding>, String> {
-        let device = device_of(self.personality).map_err(|error| error.to_string())?;
+        let device =
+            device_of(self.personality, self.dax.is_some()).map_err(|error| error.to_string())?;
         let options = Options {
             data: self.data,
+            dax: self.dax,
             bug: self.bug,
             ..Options::FULL
         };
@@ -88,13 +84,17 @@ impl FromStr for Script {
     fn from_str(text: &str) -> Result<Self, NoScript> {
         let mut rest = text.strip_prefix(HEAD).ok_or(NoScript::Head)?;
         rest = rest.strip_prefix('\n').ok_or(NoScript::Head)?;
-        let (mut personality, mut data, mut bug) = (Personality::ByteFs, DataMode::Ordered, None);
+        let (mut personality, mut data) = (Personality::ByteFs, DataMode::Ordered);
+        let (mut dax, mut bug) = (None, None);
         while let Some((line, behind)) = rest.split_once('\n') {
             if let Some(name) = line.strip_prefix("personality ") {
                 let none = |_| NoScript::Personality(name.to_owned());
                 personality = name.parse().map_err(none)?;
             } else if let Some(name) = line.strip_prefix("data ") {
                 data = name.parse().map_err(NoScript::Data)?;
+            } else if let Some(name) = line.strip_prefix("dax ") {
+                let none = |()| NoScript::Dax(name.to_owned());
+                dax = Some(name.parse().map_err(none)?);
             } else if let Some(name) = line.strip_prefix("bug ") {
                 let named = Bug::all()
                     .into_iter()
@@ -114,6 +114,7 @@ impl FromStr for Script {
             _ => Ok(Self {
                 personality,
                 data,
+                dax,
                 bug,
                 sequence,
             }),
@@ -126,6 +127,9 @@ impl fmt::Display for Script {
         writeln!(f, "{HEAD}\npersonality {}", self.personality)?;
         if self.data != DataMode::Ordered {
             writeln!(f, "data {}", self.data.name())?;
+        }
+        if let Some(dax) = self.dax {
+            writeln!(f, "dax {dax}")?;
         }
         if let Some(bug) = self.bug {
             writeln!(f, "bug {bug:?}")?;
@@ -147,6 +151,13 @@ mod tests {
         let script: Script = TEXT.parse().unwrap();
         assert_eq!(script.personality, Personality::Ext4Like);
         assert_eq!(script.to_string(), TEXT);
+        for kind in PolicyKind::ALL {
+            let script = Script {
+                dax: Some(kind),
+                ..script.clone()
+            };
+            assert_eq!(script.to_string().parse(), Ok(script));
+        }
         for bug in Bug::all() {
             let data = match bug.is_of_journaled_data() {
                 true => DataMode::Journal,
@@ -174,6 +185,7 @@ mod tests {
             &TEXT.replace("bug", "data whole\nbug"),
             "data=whole is none",
         );
+        refused(&TEXT.replace("bug", "dax best\nbug"), "`best` is no policy");
         refused(&TEXT.replace("Early(Inodes)", "Early"), "`Early` is no bug");
         refused(&TEXT.replace("create", "crate"), "`crate A/foo`");
         refused(&TEXT.replace("3000 ns", "soon"), "behind soon");

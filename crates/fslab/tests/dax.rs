@@ -1,0 +1,109 @@
+//! Power cuts under files in persistent memory: upgrades, downgrades, syncs by stores alone,
+//! evictions.
+//!
+//! FSLAB_SEQUENCES, FSLAB_LENGTH, FSLAB_SEED and FSLAB_TWO_TASKS for more.
+
+use bytefs::Personality;
+use dax::PolicyKind;
+use fslab::crash::{Campaign, Finding, Options, Sequence, Tally, device_of, shrink};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn campaign(personality: Personality, kind: PolicyKind, sequences: u64) -> Campaign {
+    Campaign {
+        device: device_of(personality, true).unwrap(),
+        personality,
+        length: number("FSLAB_LENGTH").unwrap_or(2) as u32,
+        seed: number("FSLAB_SEED").unwrap_or(18),
+        sequences: number("FSLAB_SEQUENCES").unwrap_or(sequences),
+        is_concurrent: number("FSLAB_TWO_TASKS").is_some(),
+        free_blocks: None,
+        options: Options {
+            device_every: 64,
+            recovery_every: 64,
+            dax: Some(kind),
+            ..Options::FULL
+        },
+        threads: number("FSLAB_THREADS").unwrap_or(2) as usize,
+        enough: 10,
+    }
+}
+
+/// Judges a campaign, and gives what was done with persistent memory.
+fn check(campaign: &Campaign) -> Tally {
+    let outcome = campaign.run(|_| true).unwrap();
+    let (personality, length) = (campaign.personality, campaign.length);
+    println!("{personality}, length {length}: {}", outcome.tally);
+    println!("{:?}", outcome.tally.moves);
+    let shown: Vec<String> = outcome
+        .findings
+        .iter()
+        .map(|(number, found)| {
+            let least: Finding = shrink(&campaign.lab().unwrap(), found);
+            format!("sequence {number}:\n{least}\n")
+        })
+        .collect();
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+    outcome.tally
+}
+
+#[test]
+fn what_a_light_sync_has_answered_for_survives_every_cut() {
+    let mut tally = check(&campaign(Personality::Ext4Like, PolicyKind::Always, 3));
+    tally.add(&check(&campaign(Personality::ByteFs, PolicyKind::Ratio, 3)));
+    let moves = tally.moves;
+    assert!(moves.light_syncs + moves.upgrades > 0, "{moves:?}");
+}
+
+/// Ranges that move between syncs: files that are written more than synced, pages that are cut,
+/// punched, replaced and written past the cache while they have frames; more pages than frames.
+#[test]
+fn ranges_that_move_survive_every_cut() {
+    let mut tally = Tally::default();
+    for (personality, kind) in [
+        (Personality::Ext4Like, PolicyKind::Ratio),
+        (Personality::ByteFs, PolicyKind::Predict),
+    ] {
+        let lab = campaign(personality, kind, 1).lab().unwrap();
+        for text in MOVING {
+            let sequence = Sequence::parse(text).unwrap();
+            if let Err(finding) = lab.run(&sequence, &mut tally) {
+                panic!("{finding}");
+            }
+        }
+    }
+    println!("{tally}, {:?}", tally.moves);
+    let moves = tally.moves;
+    assert!(moves.light_syncs > 10 && moves.upgrades > 10, "{moves:?}");
+    assert!(moves.downgrades >= 4 && moves.evictions >= 2, "{moves:?}");
+}
+
+const MOVING: [&str; 6] = [
+    // Upgraded, written, and downgraded.
+    "create foo\nwrite foo 0 5000 1\n---\nwrite foo 0 64 2\nfdatasync foo\nwrite foo 0 64 3\n\
+     write foo 0 64 4\nwrite foo 64 64 5\nwrite foo 64 64 6\nfdatasync foo\nwrite foo 0 64 7\n\
+     fdatasync foo\n",
+    // Cut and punched.
+    "create foo\nwrite foo 0 5000 1\n---\nwrite foo 4096 500 2\nfdatasync foo\n\
+     truncate foo 4100\nfdatasync foo\nwrite foo 0 64 3\nfdatasync foo\n\
+     fallocate foo punch 0 4096\nfdatasync foo\n",
+    // Written back by the clock, and past the cache.
+    "create foo\nwrite foo 0 8192 1\n---\nwrite foo 100 64 2\nfdatasync foo\nflush-old\n\
+     write foo 100 64 3\nfdatasync foo\nwrite foo 0 4096 4 direct\nfdatasync foo\n\
+     write foo 100 64 5\nfdatasync foo\n",
+    // Replaced under its name.
+    "create foo\nwrite foo 0 4096 1\n---\nwrite foo 0 64 2\nfdatasync foo\nunlink foo\n\
+     create foo\nwrite foo 0 4096 3\nfdatasync foo\nwrite foo 0 64 4\nfdatasync foo\n",
+    // More pages than frames: clean ones go first, and then a weak range.
+    "create foo\nwrite foo 0 4096 1\ncreate bar\nwrite bar 0 4096 2\n---\n\
+     write foo 0 8192 3\nfdatasync foo\nwrite bar 0 64 4\nfdatasync bar\nwrite bar 64 64 5\n\
+     fdatasync bar\nwrite bar 64 64 6\nfdatasync bar\nwrite bar 4096 4096 7\nfdatasync bar\n\
+     write bar 4096 64 8\nfdatasync bar\n",
+    // Two tasks, one of which takes the frames that the other's pages have.
+    "create foo\nwrite foo 0 8192 1\ncreate bar\nwrite bar 0 4096 2\n---\nopen foo 1\n\
+     write %1 0 64 3\nfdatasync %1\nwrite %1 64 64 4\nfsync %1\nclose 1\n\
+     --- beside, behind 0 ns\nopen bar 2\nwrite %2 0 8192 5\nfdatasync %2\n\
+     write %2 0 64 6\nfdatasync %2\nclose 2\n",
+];
