@@ -201,7 +201,13 @@ def test_the_server_tells_what_it_does(
 ) -> None:
     mount()
     special = folder / ".entresol"
-    assert sorted(entry.name for entry in special.iterdir()) == ["fsync", "map", "stats", "sync"]
+    assert sorted(entry.name for entry in special.iterdir()) == [
+        "dax",
+        "fsync",
+        "map",
+        "stats",
+        "sync",
+    ]
     assert special not in folder.iterdir(), "whoever copies a tree does not meet it"
     told = json.loads((special / "stats").read_text())
     assert told["image"] == str(ssd) and told["failed"] is None

@@ -91,7 +91,7 @@ pub(crate) struct Stores {
     pub parts: Vec<(ByteAddr, Vec<u8>)>,
     pub headers: Vec<(ByteAddr, [u8; LINE])>,
     /// Headers that make the file longer than it is known to be, in the order of their pages: each
-    /// is durable before the next one, or a later page could bring zeroes in the place of an earlier.
+    /// is durable before the next one, or a later page could bring zeroes in an earlier one's place.
     pub growing: Vec<(ByteAddr, [u8; LINE])>,
     pub pages: u64,
     /// The size of the file that is durable when all of it is.
