@@ -3,8 +3,8 @@
 //!
 //! What ends in a slot is a list of blocks of records, and blocks are used again: a count takes no
 //! memory of its own, and a range at most one record for each slot. All records of a block are of
-//! one slot, and which one that is stands in a table by itself: a range's newest record is looked at
-//! only if it is of the slot that is being filled, for an older one is in no cache any more.
+//! one slot, and which one that is stands in a table by itself: a range's newest record is looked
+//! at only if it is of the slot that is being filled, for an older one is in no cache any more.
 
 use alloc::vec::Vec;
 use units::{Picos, Time};
