@@ -90,8 +90,8 @@ pub(crate) struct Pmem {
 pub(crate) struct Stores {
     pub parts: Vec<(ByteAddr, Vec<u8>)>,
     pub headers: Vec<(ByteAddr, [u8; LINE])>,
-    /// Headers that make the file longer than it is known to be, in the order of their pages: each
-    /// is durable before the next one, or a later page could bring zeroes in an earlier one's place.
+    /// Headers that make the file longer than it is known to be, in the order of their pages. Each
+    /// is durable before the next one, or a later page could bring zeroes in place of an earlier.
     pub growing: Vec<(ByteAddr, [u8; LINE])>,
     pub pages: u64,
     /// The size of the file that is durable when all of it is.
