@@ -1,7 +1,8 @@
 //! What the tracker of transparent DAX costs for a write that it counts.
 //!
-//! `bench [--json] [--count] dax [WRITES [PATTERN]]`: `append`, an append stream that is synced behind each write, and
-//! `spread`, writes all over 1,000 files of 64 ranges. Time goes on by 1 us a write, so that counts end too.
+//! `bench [--json] [--count] dax [WRITES [PATTERN]]`: `append`, an append stream that is synced
+//! behind each write, and `spread`, writes all over 1,000 files of 64 ranges. Time goes on by 1 us
+//! a write, so that counts end too.
 
 use crate::{Options, calibrate, cpu_seconds};
 use dax::{Dax, FileId, Settings};
