@@ -66,8 +66,9 @@ const KINDS: [Kind; 4] = [
     Kind {
         name: "read, flash",
         is_write: false,
-        // Another page each time, none of them soon again.
-        line: |number| (2 * HOT_PAGES + number * 7_919 % COLD_PAGES) * LINES_OF_PAGE,
+        // Another page each time, none of them soon again, and never the next one of a page that
+        // was read: that is fetched ahead.
+        line: |number| (2 * HOT_PAGES + number * 7_919 % (COLD_PAGES / 2) * 2) * LINES_OF_PAGE,
     },
 ];
 
