@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,10 +12,12 @@ from pathlib import Path
 import polars
 import pyarrow.parquet as pq
 import pytest
+import typer
 from conftest import ROOT, Entresol
 
 import entresol as es
 from entresol import core
+from entresol.cli import main as cli
 
 XZ = ROOT / "traces" / "xz.etr"
 PACKAGE = Path(core.__file__).parent
@@ -31,9 +34,26 @@ def test_importing_loads_nothing_until_a_name_is_used() -> None:
 
 def test_the_command_line_loads_no_frames_and_no_pictures() -> None:
     code = (
-        "import sys, entresol.cli.main;"
+        "import sys; from entresol.cli import main; main.application();"
         "heavy = {'polars', 'pyarrow', 'pandas', 'matplotlib', 'distributed', 'numpy'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=PACKAGE.parent)
+
+
+def test_a_command_is_found_without_the_modules_of_others() -> None:
+    named = [
+        (importlib.import_module(f"entresol.cli.{module}"), commands)
+        for module, commands in cli.COMMANDS.items()
+    ]
+    for module, commands in named:
+        own = typer.Typer()
+        own.callback()(lambda: None)
+        module.register(own)
+        assert set(typer.main.get_group(own).commands) == set(commands)
+    code = (
+        "import sys; from entresol.cli import main; assert main.main(['--debug', 'designs']) == 0;"
+        "assert not {'entresol.cli.run', 'entresol.report'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=PACKAGE.parent)
 

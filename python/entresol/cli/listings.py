@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from entresol import core, papers, quantity
+from entresol.cli.options import JsonOption
 from entresol.core import Config, Json, Parameter, Setup, Switch
 from entresol.errors import UserError, did_you_mean
 from entresol.summary import to_text
@@ -27,8 +28,13 @@ def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
 
 
-def designs(as_json: bool) -> None:
-    """The table of designs."""
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("designs")(designs)
+
+
+def designs(as_json: JsonOption = False) -> None:
+    """List the designs: name, name in the paper, what it is."""
     known = core.designs()
     if as_json:
         sys.stdout.write(to_text([asdict(design) for design in known]))

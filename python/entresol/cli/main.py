@@ -6,6 +6,8 @@ Bad input is one line on stderr and exit code 2. A fault of ours is one line and
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import re
 import signal
@@ -19,35 +21,6 @@ from typing import Annotated
 import typer
 
 from entresol import core
-from entresol.cli import (
-    assumptions,
-    bench,
-    config,
-    crash_app,
-    dax,
-    decisions,
-    device,
-    doctor,
-    explain_gain,
-    fidelity,
-    figure,
-    file_system,
-    firmware,
-    listings,
-    mount,
-    replay,
-    reproduction,
-    results,
-    run,
-    sample,
-    steady,
-    sweep,
-    timeline,
-    trace,
-    why,
-    workload,
-)
-from entresol.cli.options import JsonOption
 from entresol.errors import DEBUG, Failed, InternalError, Stopped, UserError
 
 FAILED = 1
@@ -55,46 +28,62 @@ BAD_INPUT = 2
 INTERNAL = 70
 """`EX_SOFTWARE` of sysexits.h."""
 INTERRUPTED = 130
+COMPLETION = "_ENTRESOL_COMPLETE"
+"""What the shell sets when it asks what could follow."""
 
-app = typer.Typer(
-    help="Entresol, a simulator laboratory for memory-semantic (CXL) SSDs.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-for module in (
-    trace,
-    config,
-    fidelity,
-    device,
-    file_system,
-    firmware,
-    mount,
-    bench,
-    dax,
-    crash_app,
-    run,
-    replay,
-    explain_gain,
-    assumptions,
-    decisions,
-    timeline,
-    why,
-    figure,
-    reproduction,
-    workload,
-    sample,
-    steady,
-    sweep,
-    results,
-    doctor,
-):
-    module.register(app)
+COMMANDS = {
+    "trace": ("trace",),
+    "config": ("config",),
+    "fidelity": ("fidelity",),
+    "device": ("device",),
+    "file_system": ("mkfs", "fsck", "fs"),
+    "firmware": ("firmware",),
+    "mount": ("mount", "umount"),
+    "bench": ("bench",),
+    "dax": ("dax",),
+    "crash_app": ("crash",),
+    "run": ("run",),
+    "replay": ("replay",),
+    "explain_gain": ("explain-gain",),
+    "assumptions": ("assumptions",),
+    "decisions": ("decisions",),
+    "timeline": ("timeline",),
+    "why": ("why",),
+    "figure": ("figure",),
+    "reproduction": ("reproduction",),
+    "workload": ("workload",),
+    "sample": ("sample",),
+    "steady": ("steady",),
+    "sweep": ("sweep",),
+    "results": ("results",),
+    "doctor": ("doctor",),
+    "listings": ("designs",),
+}
+"""Modules of `entresol.cli`, in the order of help, and the commands that each registers.
+
+Only the module of the command that is given is imported: all of them take most of a second."""
 
 
-@app.command("designs")
-def list_designs(as_json: JsonOption = False) -> None:
-    """List the designs: name, name in the paper, what it is."""
-    listings.designs(as_json)
+@functools.cache
+def application(word: str | None = None) -> typer.Typer:
+    """The command line with one command; with all of them for help and for what is no command."""
+    app = typer.Typer(
+        help="Entresol, a simulator laboratory for memory-semantic (CXL) SSDs.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(main_options)
+    wanted = [module for module, commands in COMMANDS.items() if word in commands]
+    for module in wanted or COMMANDS:
+        importlib.import_module(f"entresol.cli.{module}").register(app)
+    return app
+
+
+def _command(words: Sequence[str]) -> str | None:
+    """The word that is the command, if no other is needed to understand the words."""
+    if COMPLETION in os.environ:
+        return None
+    return next((word for word in words if not word.startswith("-")), None)
 
 
 def _version(wanted: bool) -> None:
@@ -108,7 +97,6 @@ def _debug(wanted: bool) -> None:
         os.environ[DEBUG] = "1"  # Workers inherit it.
 
 
-@app.callback(invoke_without_command=True)
 def main_options(
     context: typer.Context,
     version: Annotated[
@@ -131,7 +119,9 @@ def main_options(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     try:
-        code = app(args=arguments, prog_name="entresol", standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        app = application(_command(words))
+        code = app(args=words, prog_name="entresol", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer turns KeyboardInterrupt into this.
             raise KeyboardInterrupt
