@@ -1,18 +1,22 @@
 //! Transactions of many tasks: the next is written while one is being committed, and none counts
 //! before those that were sealed before it.
 
-use bytefs::{Caller, FileSystem, FormatOptions, Ino, MountOptions, Personality, Timestamp};
+use crate::common::{Fs as Files, of};
+use bytefs::{Caller, FormatOptions, Ino, MountOptions, Personality, Timestamp};
 use bytefs::{CpuCosts, WriteOptions};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
-use port::{Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape};
+use port::{
+    AnyDevice, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload,
+    Shape,
+};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{ByteAddr, Bytes, Picos, TxId};
-use vtime::{Machine, VirtualDevice};
+use vtime::Machine;
 
 /// A request begins, or is answered.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +27,12 @@ enum Seen {
 
 /// A device that notes what is asked of it.
 struct Noted {
-    inner: VirtualDevice<DeviceEngine>,
+    inner: AnyDevice,
     seen: Rc<RefCell<Vec<Seen>>>,
 }
 
 struct Pending<'a> {
-    inner: <VirtualDevice<DeviceEngine> as Device>::Pending<'a>,
+    inner: <AnyDevice as Device>::Pending<'a>,
     command: Command,
     seen: &'a RefCell<Vec<Seen>>,
     is_asked: bool,
@@ -93,8 +97,6 @@ impl Device for Noted {
     }
 }
 
-type Files = FileSystem<Noted, vtime::VirtualClock<DeviceEngine>>;
-
 /// Eight processors and a small device, on which a file system is made.
 fn formatted() -> Machine<DeviceEngine> {
     let sets = [
@@ -110,22 +112,18 @@ fn formatted() -> Machine<DeviceEngine> {
     let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
     let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
     let mut machine = Machine::new(engine, 8);
-    let device = machine.device();
+    let (device, _) = of(&machine);
     let mut options = FormatOptions::new(Personality::ByteFs);
     options.inodes = Some(1024);
     machine.spawn("mkfs", async move {
-        FileSystem::<VirtualDevice<DeviceEngine>, vtime::VirtualClock<DeviceEngine>>::format(
-            &device, &options,
-        )
-        .await
-        .unwrap();
+        Files::format(&device, &options).await.unwrap();
     });
     machine.run().unwrap();
     machine
 }
 
 fn mounted(machine: &mut Machine<DeviceEngine>, seen: &Rc<RefCell<Vec<Seen>>>) -> Rc<Files> {
-    let (inner, clock) = (machine.device(), machine.clock());
+    let (inner, clock) = of(machine);
     let noted = Rc::clone(seen);
     let files = Rc::new(RefCell::new(None));
     let made = Rc::clone(&files);
@@ -140,7 +138,9 @@ fn mounted(machine: &mut Machine<DeviceEngine>, seen: &Rc<RefCell<Vec<Seen>>>) -
             ..MountOptions::default()
         };
         let device = Noted { inner, seen: noted };
-        let mounted = FileSystem::mount(device, clock, options).await.unwrap();
+        let mounted = Files::mount(AnyDevice::new(device), clock, options)
+            .await
+            .unwrap();
         *made.borrow_mut() = Some(Rc::new(mounted));
     });
     machine.run().unwrap();

@@ -1,20 +1,19 @@
 //! Many tasks on one file system: everybody finds what he wrote, and in the end everything fits
 //! together, on a device that is nearly full and with caches that are too small.
 
+use crate::common::{AnyClock, Fs, of};
 use bytefs::{
-    Allocate, Caller, CpuCosts, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality,
-    Rename, SetAttr, SetXattr, Timestamp, WriteOptions, check,
+    Allocate, Caller, CpuCosts, FormatOptions, FsError, Ino, MountOptions, Personality, Rename,
+    SetAttr, SetXattr, Timestamp, WriteOptions, check,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
-use port::{Clock, Device};
+use port::{AnyDevice, Clock};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use units::{Bytes, Picos, Stream};
-use vtime::{Machine, VirtualClock, VirtualDevice};
-
-type Fs = FileSystem<VirtualDevice<DeviceEngine>, VirtualClock<DeviceEngine>>;
+use vtime::Machine;
 
 /// What a task knows of its own files: contents by name.
 type Known = BTreeMap<String, Vec<u8>>;
@@ -225,7 +224,7 @@ async fn shared_step(fs: &Fs, me: &Caller, dir: Ino, random: &mut Stream) {
 
 fn campaign(personality: Personality, seed: u64, tasks: u64, steps: u32) {
     let mut machine = Machine::new(engine(), 4);
-    let (device, clock) = (machine.device(), machine.clock());
+    let (device, clock) = of(&machine);
     let fs: Rc<RefCell<Option<Rc<Fs>>>> = Rc::default();
     let options = MountOptions {
         cache: Bytes::from_kib(256),
@@ -241,7 +240,7 @@ fn campaign(personality: Personality, seed: u64, tasks: u64, steps: u32) {
             ..FormatOptions::new(personality)
         };
         Fs::format(&device, &format).await.unwrap();
-        let fs = FileSystem::mount(device, clock, mount).await.unwrap();
+        let fs = Fs::mount(device, clock, mount).await.unwrap();
         place.replace(Some(Rc::new(fs)));
     });
     machine.run().unwrap();
@@ -251,7 +250,7 @@ fn campaign(personality: Personality, seed: u64, tasks: u64, steps: u32) {
     let full = Rc::new(RefCell::new(0));
     for task in 0..tasks {
         let (fs, known, full) = (Rc::clone(&fs), Rc::clone(&known), Rc::clone(&full));
-        let clock = machine.clock();
+        let clock = AnyClock::Virtual(machine.clock());
         machine.spawn(format!("task {task}"), async move {
             let mut random = Stream::new(seed * 1000 + task, "concurrent");
             let mut me = Caller {
@@ -287,13 +286,13 @@ fn campaign(personality: Personality, seed: u64, tasks: u64, steps: u32) {
         panic!("all tasks are over");
     };
     assert_eq!(fs.failed(), None);
-    let clock = machine.clock();
+    let clock = AnyClock::Virtual(machine.clock());
     machine.spawn("end", async move {
         fs.unmount().await.unwrap();
         let device = fs.into_device();
         let report = check(&device, false).await.unwrap();
         assert!(report.is_clean(), "{report:?}");
-        let fs = FileSystem::mount(device, clock, options).await.unwrap();
+        let fs = Fs::mount(device, clock, options).await.unwrap();
         let known = known.take();
         look(&fs, &known).await;
     });
@@ -302,7 +301,7 @@ fn campaign(personality: Personality, seed: u64, tasks: u64, steps: u32) {
     assert!(*full.borrow() > 0 || steps < 300, "{full:?}");
 }
 
-async fn look<D: Device, C: Clock>(fs: &FileSystem<D, C>, known: &[Known]) {
+async fn look(fs: &Fs, known: &[Known]) {
     for (task, known) in known.iter().enumerate() {
         let name = format!("dir {task}");
         let dir = fs.lookup(Ino::ROOT, name.as_bytes()).await.unwrap();
@@ -333,7 +332,13 @@ type Found = (Rc<Fs>, Ino);
 fn reads_what_was_punched(later: Picos) -> bool {
     const SIZE: u64 = 8 * 4096;
     let mut machine = Machine::new(engine(), 2);
-    let (device, clocks) = (machine.device(), [machine.clock(), machine.clock()]);
+    let (device, clocks) = (
+        AnyDevice::new(machine.device()),
+        [
+            AnyClock::Virtual(machine.clock()),
+            AnyClock::Virtual(machine.clock()),
+        ],
+    );
     let fs: Rc<RefCell<Option<Found>>> = Rc::default();
     let place = Rc::clone(&fs);
     machine.spawn("file", async move {
@@ -355,18 +360,14 @@ fn reads_what_was_punched(later: Picos) -> bool {
             costs,
             ..MountOptions::default()
         };
-        let fs = FileSystem::mount(device, first, options.clone())
-            .await
-            .unwrap();
+        let fs = Fs::mount(device, first, options.clone()).await.unwrap();
         let ino = fs.create(&me, Ino::ROOT, b"file", 0o644).await.unwrap().ino;
         let data = vec![7; SIZE as usize + 4096];
         let how = WriteOptions::default();
         fs.write(&me, ino, 0, &data, how).await.unwrap();
         fs.unmount().await.unwrap();
         // Nothing is cached but what leads to the file and its last page.
-        let fs = FileSystem::mount(fs.into_device(), second, options)
-            .await
-            .unwrap();
+        let fs = Fs::mount(fs.into_device(), second, options).await.unwrap();
         let ino = fs.lookup(Ino::ROOT, b"file").await.unwrap().ino;
         fs.read(ino, SIZE, 1, false).await.unwrap();
         place.replace(Some((Rc::new(fs), ino)));
@@ -384,7 +385,7 @@ fn reads_what_was_punched(later: Picos) -> bool {
         let punched = punching.fallocate(&me, ino, Allocate::PunchHole, 0, SIZE);
         punched.await.unwrap();
     });
-    let (reading, clock) = (Rc::clone(&fs), machine.clock());
+    let (reading, clock) = (Rc::clone(&fs), AnyClock::Virtual(machine.clock()));
     machine.spawn("read", async move {
         clock.sleep_until(clock.now() + later).await;
         reading.read(ino, 0, SIZE as usize, false).await.unwrap();

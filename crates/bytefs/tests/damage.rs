@@ -1,13 +1,13 @@
 //! Damaged metadata: told, never a panic, and mended by fsck such that what is whole stays.
 
-use crate::common::NoClock;
+use crate::common::{AnyClock, Fs, ram};
 use bytefs::layout::{BLOCK, Superblock};
 use bytefs::{
-    Caller, FileKind, FileSystem, FormatOptions, FsError, Ino, MountError, MountOptions,
-    Personality, SetXattr, Timestamp, WriteOptions, check,
+    Caller, FileKind, FormatOptions, FsError, Ino, MountError, MountOptions, Personality, SetXattr,
+    Timestamp, WriteOptions, check,
 };
 use device::Ram;
-use port::{Device, block_on};
+use port::{AnyDevice, Device, block_on};
 use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -56,29 +56,27 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     block_on(&idle, future)
 }
 
-fn bytes_of(ram: &Ram) -> Vec<u8> {
+fn bytes_of(ram: &AnyDevice) -> Vec<u8> {
     let mut bytes = vec![0; ram.shape().capacity.get() as usize];
     run(ram.read(ByteAddr::new(0), &mut bytes)).unwrap();
     bytes
 }
 
-fn ram_of(bytes: &[u8]) -> Ram {
-    let ram = Ram::new(Bytes::new(bytes.len() as u64), Bytes::from_kib(4));
+fn ram_of(bytes: &[u8]) -> AnyDevice {
+    let ram = ram(Bytes::new(bytes.len() as u64));
     run(ram.write(ByteAddr::new(0), bytes, TxId::NONE)).unwrap();
     ram
 }
 
-type Fs = FileSystem<Ram, NoClock>;
-
 /// A file system with a bit of everything, unmounted.
 fn image(made: Made) -> Vec<u8> {
-    let ram = Ram::new(made.size, Bytes::from_kib(4));
+    let ram = ram(made.size);
     let mut options = FormatOptions::new(made.personality);
     options.journal = Some(Bytes::from_kib(256));
     options.inodes = Some(500);
     let fs = run(async {
         Fs::format(&ram, &options).await.unwrap();
-        let fs = FileSystem::mount(ram, NoClock, MountOptions::default())
+        let fs = Fs::mount(ram, AnyClock::Still, MountOptions::default())
             .await
             .unwrap();
         for dir in 0..3 {
@@ -171,7 +169,7 @@ async fn walk(fs: &Fs) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, FsError> {
 
 fn walk_image(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
     run(async {
-        let fs = FileSystem::mount(ram_of(bytes), NoClock, MountOptions::default()).await;
+        let fs = Fs::mount(ram_of(bytes), AnyClock::Still, MountOptions::default()).await;
         let fs = fs.map_err(|error| error.to_string())?;
         walk(&fs).await.map_err(|error| error.to_string())
     })
@@ -264,9 +262,9 @@ fn damage(made: Made) {
 #[test]
 fn foreign_and_newer_images_are_refused_with_a_sentence() {
     let told = |bytes: &[u8]| {
-        run(FileSystem::mount(
+        run(Fs::mount(
             ram_of(bytes),
-            NoClock,
+            AnyClock::Still,
             MountOptions::default(),
         ))
         .map(|_| ())
@@ -284,10 +282,10 @@ fn foreign_and_newer_images_are_refused_with_a_sentence() {
     let sum = bytefs::layout::sum(&bytes[..BLOCK - 4]);
     bytes[BLOCK - 4..BLOCK].copy_from_slice(&sum.to_le_bytes());
     assert_eq!(told(&bytes), MountError::Newer { found: 257 });
-    let half = Ram::new(Bytes::from_mib(2), Bytes::from_kib(4));
+    let half = ram(Bytes::from_mib(2));
     let image = image(IN_PLACE);
     run(half.write(ByteAddr::new(0), &image[..2 << 20], TxId::NONE)).unwrap();
-    let error = run(FileSystem::mount(half, NoClock, MountOptions::default())).map(|_| ());
+    let error = run(Fs::mount(half, AnyClock::Still, MountOptions::default())).map(|_| ());
     let error = error.unwrap_err().to_string();
     assert!(error.contains("has room for 512"), "{error}");
 }

@@ -1,15 +1,16 @@
 //! Data journaling: what it asks of a file system, what it writes, and what damage of it is.
 
+use crate::common::{AnyClock, Fs, of};
 use bytefs::layout::Superblock;
 use bytefs::{
-    Caller, CpuCosts, DataMode, FileSystem, FormatOptions, FsStats, Ino, MountError, MountOptions,
-    Personality, Timestamp, WriteOptions, check,
+    Caller, CpuCosts, DataMode, FormatOptions, FsStats, Ino, MountError, MountOptions, Personality,
+    Timestamp, WriteOptions, check,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
 use port::{
-    Acknowledge, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload,
-    Shape,
+    Acknowledge, AnyDevice, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome,
+    Payload, Shape,
 };
 use std::cell::RefCell;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{ByteAddr, Bytes, Picos, TxId};
-use vtime::{Machine, VirtualClock, VirtualDevice};
+use vtime::Machine;
 
 const CALLER: Caller = Caller {
     uid: 0,
@@ -30,8 +31,7 @@ const MIB: usize = 1 << 20;
 /// Where the line is that closes a record: behind the superblock and the block of the state.
 const CLOSING: ByteAddr = ByteAddr::new(2 * PAGE as u64);
 
-type Drive = VirtualDevice<DeviceEngine>;
-type Fs = FileSystem<Drive, VirtualClock<DeviceEngine>>;
+type Drive = AnyDevice;
 
 fn machine(sets: &[&str]) -> Machine<DeviceEngine> {
     let sets = [
@@ -52,16 +52,16 @@ fn machine(sets: &[&str]) -> Machine<DeviceEngine> {
     Machine::new(DeviceEngine::in_memory(&config, Pace::None).unwrap(), 2)
 }
 
-fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
+fn on_device(test: impl AsyncFnOnce(Drive, AnyClock) + 'static) {
     let mut machine = machine(&[]);
     run(&mut machine, test);
 }
 
 fn run<T: 'static>(
     machine: &mut Machine<DeviceEngine>,
-    test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) -> T + 'static,
+    test: impl AsyncFnOnce(Drive, AnyClock) -> T + 'static,
 ) -> T {
-    let (device, clock) = (machine.device(), machine.clock());
+    let (device, clock) = of(&machine);
     let result = Rc::new(RefCell::new(None));
     let place = Rc::clone(&result);
     machine.spawn("test", async move {
@@ -81,11 +81,7 @@ async fn format(device: &Drive, personality: Personality, journal: Option<Bytes>
     Fs::format(device, &options).await.unwrap();
 }
 
-async fn mount(
-    device: &Drive,
-    clock: &VirtualClock<DeviceEngine>,
-    data: DataMode,
-) -> Result<Fs, MountError> {
+async fn mount(device: &Drive, clock: &AnyClock, data: DataMode) -> Result<Fs, MountError> {
     let options = MountOptions {
         data,
         ..MountOptions::default()
@@ -240,7 +236,7 @@ fn batches_do_not_wait_for_each_other_where_the_device_maps_larger_units() {
 }
 
 /// The file system is given up when an fsync was answered: its record counts until the next batch.
-async fn left_with_a_record(device: &Drive, clock: &VirtualClock<DeviceEngine>) -> Ino {
+async fn left_with_a_record(device: &Drive, clock: &AnyClock) -> Ino {
     format(device, Personality::ByteFs, Some(Bytes::from_mib(1))).await;
     let fs = mount(device, clock, DataMode::Journal).await.unwrap();
     let ino = fs
@@ -410,11 +406,11 @@ fn a_record_that_the_flash_has_lost_is_given_up() {
                 true => CLOSING.get(),
                 false => place_of_record(&device).await + PAGE as u64,
             };
-            let faulty = Faulty {
+            let faulty = AnyDevice::new(Faulty {
                 inner: device.clone(),
                 lost: RefCell::new(lost..lost + PAGE as u64),
                 refused: 0..0,
-            };
+            });
             let told = check(&faulty, false).await.unwrap();
             let what = format!("has lost the block at byte {lost}");
             let what = told.problems[0].what.contains(&what);
@@ -448,11 +444,11 @@ fn no_record_counts_behind_a_repair() {
             .write_blocks(damaged, &zeroes, durable)
             .await
             .unwrap();
-        let faulty = Faulty {
+        let faulty = AnyDevice::new(Faulty {
             inner: device.clone(),
             lost: RefCell::new(0..0),
             refused: bytes(geometry.files.start)..bytes(geometry.files.end),
-        };
+        });
         let mended = check(&faulty, true).await.unwrap();
         let given_up = &mended.problems[0];
         assert!(given_up.what.contains("can only be read"), "{mended:?}");

@@ -1,9 +1,8 @@
 //! What Ext4 asks of a device and the Ext4-like asks too, as `make e2e` has counted it.
 
-use crate::common::NoClock;
+use crate::common::{AnyClock, Fs, ram};
 use bytefs::{
-    Caller, FileSystem, FormatOptions, FsStats, Ino, MountOptions, Personality, Timestamp,
-    WriteOptions,
+    Caller, FormatOptions, FsStats, Ino, MountOptions, Personality, Timestamp, WriteOptions,
 };
 use device::Ram;
 use port::block_on;
@@ -22,15 +21,13 @@ const PLAIN: WriteOptions = WriteOptions {
 };
 const PAGE: u64 = 4096;
 
-type Fs = FileSystem<Ram, NoClock>;
-
 fn run<T>(test: impl AsyncFnOnce(Fs) -> T) -> T {
-    let ram = Ram::new(Bytes::from_mib(16), Bytes::from_kib(4));
+    let ram = ram(Bytes::from_mib(16));
     let drive = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
     block_on(&drive, async {
         let options = FormatOptions::new(Personality::Ext4Like);
         Fs::format(&ram, &options).await.unwrap();
-        let fs = FileSystem::mount(ram, NoClock, MountOptions::default());
+        let fs = Fs::mount(ram, AnyClock::Still, MountOptions::default());
         test(fs.await.unwrap()).await
     })
 }

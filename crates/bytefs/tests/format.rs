@@ -1,18 +1,19 @@
 //! Sizes of journals that are asked for: those that are of use are, and others are refused.
 
+use crate::common::{AnyClock, Fs, of};
 use bytefs::{
-    Caller, DataMode, FileSystem, FormatOptions, Ino, MountError, MountOptions, Personality,
-    Timestamp, WriteOptions, check,
+    Caller, DataMode, FormatOptions, Ino, MountError, MountOptions, Personality, Timestamp,
+    WriteOptions, check,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
+use port::AnyDevice;
 use std::cell::Cell;
 use std::rc::Rc;
 use units::Bytes;
-use vtime::{Machine, VirtualClock, VirtualDevice};
+use vtime::Machine;
 
-type Drive = VirtualDevice<DeviceEngine>;
-type Fs = FileSystem<Drive, VirtualClock<DeviceEngine>>;
+type Drive = AnyDevice;
 
 const INODES: u32 = 64;
 const CALLER: Caller = Caller {
@@ -22,7 +23,7 @@ const CALLER: Caller = Caller {
     now: Timestamp(5),
 };
 
-fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static) {
+fn on_device(test: impl AsyncFnOnce(Drive, AnyClock) + 'static) {
     let sets = [
         "nand.channels=2",
         "nand.blocks_per_plane=64",
@@ -32,7 +33,7 @@ fn on_device(test: impl AsyncFnOnce(Drive, VirtualClock<DeviceEngine>) + 'static
     let layers = sets.map(|set| Layer::assignment(set).unwrap());
     let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
     let mut machine = Machine::new(DeviceEngine::in_memory(&config, Pace::None).unwrap(), 1);
-    let (device, clock) = (machine.device(), machine.clock());
+    let (device, clock) = of(&machine);
     let is_over = Rc::new(Cell::new(false));
     let over = Rc::clone(&is_over);
     machine.spawn("test", async move {
@@ -57,7 +58,7 @@ async fn format(
 }
 
 /// Files are made and synced, and there behind another mount.
-async fn use_it(device: &Drive, clock: &VirtualClock<DeviceEngine>, data: DataMode) {
+async fn use_it(device: &Drive, clock: &AnyClock, data: DataMode) {
     let options = MountOptions {
         data,
         ..MountOptions::default()

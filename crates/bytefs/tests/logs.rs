@@ -1,13 +1,13 @@
 //! Logs of inodes: operations are durable when they are answered, at a known price, and logs that
 //! are full of what counts no more are written anew or emptied.
 
-use crate::common::NoClock;
+use crate::common::{AnyClock, Fs, ram};
 use bytefs::{
-    Caller, FileSystem, FormatOptions, FsError, FsStats, Ino, MountError, MountOptions,
-    Personality, Rename, SetAttr, SetXattr, Timestamp, WriteOptions, check,
+    Caller, FormatOptions, FsError, FsStats, Ino, MountError, MountOptions, Personality, Rename,
+    SetAttr, SetXattr, Timestamp, WriteOptions, check,
 };
 use device::Ram;
-use port::{Device, block_on};
+use port::{AnyDevice, Device, block_on};
 use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -26,14 +26,12 @@ const PLAIN: WriteOptions = WriteOptions {
 /// Of few pages: 16 KiB for what lies before them, and 40 pages.
 const SMALL: Bytes = Bytes::from_kib(176);
 
-type Fs = FileSystem<Ram, NoClock>;
-
 fn run<T>(future: impl Future<Output = T>) -> T {
     block_on(&Ram::new(Bytes::from_kib(4), Bytes::from_kib(4)), future)
 }
 
 async fn made(journal: Option<Bytes>) -> Fs {
-    let ram = Ram::new(Bytes::from_mib(16), Bytes::from_kib(4));
+    let ram = ram(Bytes::from_mib(16));
     let mut options = FormatOptions::new(Personality::NovaLike);
     options.inodes = Some(250);
     options.journal = journal;
@@ -41,12 +39,12 @@ async fn made(journal: Option<Bytes>) -> Fs {
     mounted(ram).await
 }
 
-async fn mounted(ram: Ram) -> Fs {
+async fn mounted(ram: AnyDevice) -> Fs {
     let options = MountOptions {
         cache: Bytes::from_kib(256),
         ..MountOptions::default()
     };
-    FileSystem::mount(ram, NoClock, options).await.unwrap()
+    Fs::mount(ram, AnyClock::Still, options).await.unwrap()
 }
 
 /// As behind a power cut of a device that loses nothing.
@@ -54,7 +52,7 @@ async fn cut(fs: Fs) -> Fs {
     mounted(fs.into_device()).await
 }
 
-async fn sound(fs: Fs) -> Ram {
+async fn sound(fs: Fs) -> AnyDevice {
     fs.unmount().await.unwrap();
     let ram = fs.into_device();
     let report = check(&ram, false).await.unwrap();
@@ -423,7 +421,7 @@ fn damage_of_logs_is_told_and_mended() {
             let at = used[random.below(used.len() as u64) as usize];
             let mut broken = image.clone();
             broken[at] ^= 1 + random.below(255) as u8;
-            let ram = Ram::new(Bytes::new(image.len() as u64), Bytes::from_kib(4));
+            let ram = self::ram(Bytes::new(image.len() as u64));
             ram.write(ByteAddr::new(0), &broken, TxId::NONE)
                 .await
                 .unwrap();
@@ -441,10 +439,10 @@ fn damage_of_logs_is_told_and_mended() {
                 continue;
             }
             told += 1;
-            let refused = FileSystem::mount(ram, NoClock, MountOptions::default()).await;
+            let refused = Fs::mount(ram, AnyClock::Still, MountOptions::default()).await;
             let error = refused.map(|_| ()).unwrap_err();
             assert!(matches!(error, MountError::Damaged { .. }), "{error}");
-            let ram = Ram::new(Bytes::new(image.len() as u64), Bytes::from_kib(4));
+            let ram = self::ram(Bytes::new(image.len() as u64));
             ram.write(ByteAddr::new(0), &broken, TxId::NONE)
                 .await
                 .unwrap();

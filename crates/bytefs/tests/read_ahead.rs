@@ -1,28 +1,17 @@
 //! Blocks of metadata that come before anybody needs them.
 
-use bytefs::{
-    Caller, FileSystem, FormatOptions, Ino, MountOptions, Personality, Structure, Timestamp,
-};
+use crate::common::{AnyClock, Fs};
+use bytefs::{Caller, FormatOptions, Ino, MountOptions, Personality, Structure, Timestamp};
 use core::cell::Cell;
 use core::future::{Future, ready};
 use core::pin::Pin;
 use device::Ram;
 use port::{
-    Clock, Command, Conflict, Device, DeviceError, DeviceStats, Outcome, Payload, Shape, block_on,
+    AnyDevice, Command, Conflict, Device, DeviceError, DeviceStats, Outcome, Payload, Shape,
+    block_on,
 };
-use units::{ByteAddr, Bytes, Picos, Time, TxId};
-
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
+use std::rc::Rc;
+use units::{ByteAddr, Bytes, TxId};
 
 const CALLER: Caller = Caller {
     uid: 0,
@@ -36,11 +25,14 @@ const INODES: u32 = 32;
 /// Blocks that come together.
 const WINDOW: u32 = 32;
 
-type Fs = FileSystem<Lossy, NoClock>;
-
 /// A device that has lost a block.
 struct Lossy {
     ram: Ram,
+    state: Rc<State>,
+}
+
+#[derive(Default)]
+struct State {
     lost: Cell<Option<u64>>,
     /// Where it was read last.
     read: Cell<u64>,
@@ -62,8 +54,13 @@ impl Device for Lossy {
     ) -> Self::Pending<'a> {
         if command == Command::ReadBlocks {
             let range = at.get()..at.get() + payload.size().get();
-            self.read.set(at.get());
-            if self.lost.get().is_some_and(|lost| range.contains(&lost)) {
+            self.state.read.set(at.get());
+            if self
+                .state
+                .lost
+                .get()
+                .is_some_and(|lost| range.contains(&lost))
+            {
                 let reason = "a block is lost".to_owned();
                 return Box::pin(ready(Err(DeviceError::Stopped { reason })));
             }
@@ -85,12 +82,12 @@ impl Device for Lossy {
 }
 
 /// A file system with 2,500 files, mounted anew: nothing is on the host but bitmaps.
-fn run(personality: Personality, reads_ahead: Option<bool>, test: impl AsyncFnOnce(Fs)) {
-    let ram = Lossy {
+fn run(personality: Personality, reads_ahead: Option<bool>, test: impl AsyncFnOnce(Fs, Rc<State>)) {
+    let state = Rc::new(State::default());
+    let ram = AnyDevice::new(Lossy {
         ram: Ram::new(Bytes::from_mib(64), Bytes::from_kib(4)),
-        lost: Cell::new(None),
-        read: Cell::new(0),
-    };
+        state: Rc::clone(&state),
+    });
     let drive = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
     block_on(&drive, async {
         let mut options = FormatOptions::new(personality);
@@ -101,15 +98,17 @@ fn run(personality: Personality, reads_ahead: Option<bool>, test: impl AsyncFnOn
             reads_ahead,
             ..MountOptions::default()
         };
-        let fs = Fs::mount(ram, NoClock, options.clone()).await.unwrap();
+        let fs = Fs::mount(ram, AnyClock::Still, options.clone())
+            .await
+            .unwrap();
         for number in 0..2500 {
             let name = format!("{number}");
             let made = fs.create(&CALLER, Ino::ROOT, name.as_bytes(), 0o600).await;
             fs.release(made.unwrap().ino).await.unwrap();
         }
         fs.unmount().await.unwrap();
-        let fs = Fs::mount(fs.into_device(), NoClock, options).await;
-        test(fs.unwrap()).await;
+        let fs = Fs::mount(fs.into_device(), AnyClock::Still, options).await;
+        test(fs.unwrap(), state).await;
     });
 }
 
@@ -121,7 +120,7 @@ async fn read_for(fs: &Fs, ino: u32) -> u64 {
 
 #[test]
 fn a_window_comes_once_two_of_its_blocks_were_wanted() {
-    run(Personality::Ext4Like, None, async |fs| {
+    run(Personality::Ext4Like, None, async |fs, _| {
         assert_eq!(read_for(&fs, 10 * INODES).await, 1);
         // One here and one there.
         assert_eq!(read_for(&fs, 50 * INODES).await, 2);
@@ -138,7 +137,7 @@ fn a_window_comes_once_two_of_its_blocks_were_wanted() {
 
 #[test]
 fn nothing_comes_where_the_mount_does_not_want_it() {
-    run(Personality::Ext4Like, Some(false), async |fs| {
+    run(Personality::Ext4Like, Some(false), async |fs, _| {
         for (count, block) in (1..).zip([10, 12, 14, 20, 21, 50, 70]) {
             // At a block's edge an inode may be skipped: its number was given while it was read.
             assert_eq!(read_for(&fs, block * INODES + 5).await, count);
@@ -148,15 +147,15 @@ fn nothing_comes_where_the_mount_does_not_want_it() {
 
 #[test]
 fn a_block_that_comes_along_and_is_lost_takes_nothing_with_it() {
-    run(Personality::Ext4Like, None, async |fs| {
+    run(Personality::Ext4Like, None, async |fs, state| {
         assert_eq!(read_for(&fs, 10 * INODES).await, 1);
-        let place = fs.device().read.get();
+        let place = state.read.get();
         assert_eq!(read_for(&fs, 12 * INODES).await, 2);
-        fs.device().lost.set(Some(place + 4 * BLOCK));
+        state.lost.set(Some(place + 4 * BLOCK));
         assert_eq!(read_for(&fs, 20 * INODES).await, 3, "it alone");
         let lost = fs.getattr(Ino(14 * INODES)).await.unwrap_err().to_string();
         assert!(lost.contains("a block is lost"), "{lost}");
-        fs.device().lost.set(None);
+        state.lost.set(None);
         assert!(read_for(&fs, 14 * INODES).await > 3);
     });
 }

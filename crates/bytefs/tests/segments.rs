@@ -1,12 +1,11 @@
 //! Logs of segments: cleaned while they are full, and recovered to the last sync.
 
-use crate::common::NoClock;
+use crate::common::{AnyClock, Fs, ram};
 use bytefs::{
-    Caller, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality, Timestamp,
-    WriteOptions, check,
+    Caller, FormatOptions, FsError, Ino, MountOptions, Personality, Timestamp, WriteOptions, check,
 };
 use device::Ram;
-use port::block_on;
+use port::{AnyDevice, block_on};
 use units::{Bytes, Stream};
 
 const CALLER: Caller = Caller {
@@ -22,26 +21,24 @@ const PLAIN: WriteOptions = WriteOptions {
     kill_privileges: false,
 };
 
-type Fs = FileSystem<Ram, NoClock>;
-
 fn run<T>(future: impl Future<Output = T>) -> T {
     block_on(&Ram::new(Bytes::from_kib(4), Bytes::from_kib(4)), future)
 }
 
 async fn made() -> Fs {
-    let ram = Ram::new(Bytes::from_mib(16), Bytes::from_kib(4));
+    let ram = ram(Bytes::from_mib(16));
     let mut options = FormatOptions::new(Personality::F2fsLike);
     options.inodes = Some(100);
     Fs::format(&ram, &options).await.unwrap();
     mounted(ram).await
 }
 
-async fn mounted(ram: Ram) -> Fs {
+async fn mounted(ram: AnyDevice) -> Fs {
     let options = MountOptions {
         cache: Bytes::from_kib(256),
         ..MountOptions::default()
     };
-    FileSystem::mount(ram, NoClock, options).await.unwrap()
+    Fs::mount(ram, AnyClock::Still, options).await.unwrap()
 }
 
 /// Writes a file until there is no room; gives its number and pages.

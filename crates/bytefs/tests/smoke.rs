@@ -1,13 +1,13 @@
 //! Every kind of operation once, on every personality, and again after a mount.
 
-use crate::common::NoClock;
+use crate::common::{AnyClock, Fs, ram};
 use bytefs::{
-    Allocate, Caller, FileKind, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality,
-    Rename, Seek, SetAttr, SetXattr, Timestamp, WriteOptions,
+    Allocate, Caller, FileKind, FormatOptions, FsError, Ino, MountOptions, Personality, Rename,
+    Seek, SetAttr, SetXattr, Timestamp, WriteOptions,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace, Ram};
-use port::{Clock, Device, block_on};
+use port::{AnyDevice, block_on};
 use std::future::Future;
 use units::Bytes;
 use vtime::Machine;
@@ -26,7 +26,7 @@ fn caller() -> Caller {
 
 type Result<T> = std::result::Result<T, FsError>;
 
-async fn names<D: Device, C: Clock>(fs: &FileSystem<D, C>, dir: Ino) -> Vec<Vec<u8>> {
+async fn names(fs: &Fs, dir: Ino) -> Vec<Vec<u8>> {
     let mut names = Vec::new();
     let mut from = 0;
     loop {
@@ -39,7 +39,7 @@ async fn names<D: Device, C: Clock>(fs: &FileSystem<D, C>, dir: Ino) -> Vec<Vec<
     names
 }
 
-async fn make<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result<()> {
+async fn make(fs: &Fs) -> Result<()> {
     let me = caller();
     let root = Ino::ROOT;
     let dir = fs.mkdir(&me, root, b"dir", 0o755).await?.ino;
@@ -114,7 +114,7 @@ async fn make<D: Device, C: Clock>(fs: &FileSystem<D, C>) -> Result<()> {
     Ok(())
 }
 
-async fn look<D: Device, C: Clock>(fs: &FileSystem<D, C>, is_after: bool) -> Result<()> {
+async fn look(fs: &Fs, is_after: bool) -> Result<()> {
     let root = Ino::ROOT;
     let dir = fs.lookup(root, b"dir").await?.ino;
     let attr = fs.lookup(dir, b"file").await?;
@@ -153,25 +153,23 @@ async fn look<D: Device, C: Clock>(fs: &FileSystem<D, C>, is_after: bool) -> Res
     Ok(())
 }
 
-async fn all<D: Device, C: Clock>(device: D, clocks: [C; 3], personality: Personality) {
+async fn all(device: AnyDevice, clocks: [AnyClock; 3], personality: Personality) {
     let [first, second, third] = clocks;
     let options = FormatOptions::new(personality);
-    FileSystem::<D, C>::format(&device, &options).await.unwrap();
+    Fs::format(&device, &options).await.unwrap();
     let small = MountOptions {
         cache: Bytes::from_kib(64),
         metadata_cache: Bytes::from_kib(256),
         ..MountOptions::default()
     };
-    let fs = FileSystem::mount(device, first, small.clone())
-        .await
-        .unwrap();
+    let fs = Fs::mount(device, first, small.clone()).await.unwrap();
     let before = fs.usage();
     make(&fs).await.unwrap();
     look(&fs, false).await.unwrap();
     fs.sync().await.unwrap();
     look(&fs, false).await.unwrap();
     // Without an unmount, as after a power cut of a device that loses nothing.
-    let fs = FileSystem::mount(fs.into_device(), second, small.clone())
+    let fs = Fs::mount(fs.into_device(), second, small.clone())
         .await
         .unwrap();
     look(&fs, true).await.unwrap();
@@ -180,7 +178,7 @@ async fn all<D: Device, C: Clock>(device: D, clocks: [C; 3], personality: Person
     let report = bytefs::check(&device, false).await.unwrap();
     assert!(report.is_clean() && !report.was_recovered, "{report:?}");
     assert_eq!((report.directories, report.files), (2, 1 + 200 + 1 + 3));
-    let fs = FileSystem::mount(device, third, small).await.unwrap();
+    let fs = Fs::mount(device, third, small).await.unwrap();
     look(&fs, true).await.unwrap();
     let me = caller();
     let dir = fs.lookup(Ino::ROOT, b"dir").await.unwrap().ino;
@@ -215,8 +213,8 @@ fn everything_once_in_memory() {
         Personality::F2fsLike,
         Personality::NovaLike,
     ] {
-        let ram = Ram::new(Bytes::from_mib(32), Bytes::from_kib(4));
-        run(&idle, all(ram, [NoClock, NoClock, NoClock], personality));
+        let clocks = [AnyClock::Still, AnyClock::Still, AnyClock::Still];
+        run(&idle, all(ram(Bytes::from_mib(32)), clocks, personality));
     }
 }
 
@@ -242,8 +240,12 @@ fn everything_once_in_virtual_time() {
     for personality in Personality::ALL {
         let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
         let mut machine = Machine::new(engine, 2);
-        let device = machine.device();
-        let clocks = [machine.clock(), machine.clock(), machine.clock()];
+        let device = AnyDevice::new(machine.device());
+        let clocks = [
+            AnyClock::Virtual(machine.clock()),
+            AnyClock::Virtual(machine.clock()),
+            AnyClock::Virtual(machine.clock()),
+        ];
         machine.spawn("program", all(device, clocks, personality));
         machine.run().unwrap();
     }
@@ -255,15 +257,13 @@ fn everything_once_in_virtual_time() {
 fn a_large_directory_has_few_extents() {
     let idle = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
     run(&idle, async {
-        let ram = Ram::new(Bytes::from_mib(128), Bytes::from_kib(4));
+        let ram = ram(Bytes::from_mib(128));
         let options = FormatOptions {
             inodes: Some(20_000),
             ..FormatOptions::new(Personality::ByteFsDual)
         };
-        FileSystem::<Ram, NoClock>::format(&ram, &options)
-            .await
-            .unwrap();
-        let fs = FileSystem::mount(ram, NoClock, MountOptions::default());
+        Fs::format(&ram, &options).await.unwrap();
+        let fs = Fs::mount(ram, AnyClock::Still, MountOptions::default());
         let fs = fs.await.unwrap();
         let me = caller();
         let dir = fs.mkdir(&me, Ino::ROOT, b"large", 0o755).await.unwrap().ino;

@@ -1,10 +1,11 @@
 //! Where the ends of files go.
 
-use crate::common::NoClock;
-use bytefs::{Caller, FileSystem, FormatOptions, Ino, MountOptions, Personality, Timestamp};
+use crate::common::{AnyClock, Fs};
+use bytefs::{Caller, FormatOptions, Ino, MountOptions, Personality, Timestamp};
 use bytefs::{MappedExtent, WriteOptions};
 use device::config::Layer;
 use device::{DeviceConfig, Pace, RealDevice};
+use port::AnyDevice;
 use std::sync::Arc;
 
 const CALLER: Caller = Caller {
@@ -25,12 +26,11 @@ fn synced(size: usize) -> (Vec<MappedExtent>, u64) {
     let layers = sets.map(|set| Layer::assignment(set).unwrap());
     let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
     let device = Arc::new(RealDevice::in_memory(&config, Pace::None).unwrap());
+    let shared = AnyDevice::new(Arc::clone(&device));
     device.block_on(async {
         let format = FormatOptions::new(Personality::ByteFs);
-        FileSystem::<_, NoClock>::format(&device, &format)
-            .await
-            .unwrap();
-        let mounting = FileSystem::mount(Arc::clone(&device), NoClock, MountOptions::default());
+        Fs::format(&shared, &format).await.unwrap();
+        let mounting = Fs::mount(shared, AnyClock::Still, MountOptions::default());
         let fs = mounting.await.unwrap();
         let made = fs.create(&CALLER, Ino::ROOT, b"file", 0o600).await;
         let ino = made.unwrap().ino;

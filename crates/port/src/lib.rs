@@ -19,6 +19,7 @@ extern crate alloc;
 #[doc = include_str!("../../../docs/port.md")]
 struct Documentation;
 
+mod any;
 mod clock;
 mod device;
 mod drive;
@@ -30,6 +31,7 @@ mod shared;
 mod stats;
 mod transaction;
 
+pub use any::AnyDevice;
 pub use clock::Clock;
 pub use device::{Acknowledge, Atomicity, Completion, Device, Opening, Outcome, Payload};
 pub use drive::{Drive, Turned, block_on, block_on_with};

@@ -130,8 +130,10 @@ fn what_cannot_be_mounted_so_says_why() {
                 inodes: Some(64),
                 ..FormatOptions::new(of)
             };
-            Fs::format(&device, &format).await.expect("there is room");
-            let mounted = Fs::mount(device, clock, options).await;
+            Fs::format(&device.any(), &format)
+                .await
+                .expect("there is room");
+            let mounted = Fs::mount(device.any(), clock, options).await;
             let refused: Option<MountError> = mounted.err();
             refused.expect("it is refused").to_string()
         });

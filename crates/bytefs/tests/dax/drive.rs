@@ -1,19 +1,21 @@
 //! A small drive whose power goes, and file systems on it.
 
-use bytefs::{
-    Caller, FileSystem, FormatOptions, Ino, MountOptions, Personality, Timestamp, WriteOptions,
-};
+use crate::common::of;
+use bytefs::{Caller, FormatOptions, Ino, MountOptions, Personality, Timestamp, WriteOptions};
 use dax::{Ratio, Settings};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
-use port::{Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape};
+use port::{
+    AnyDevice, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload,
+    Shape,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{ByteAddr, Picos, TxId};
-use vtime::{Machine, VirtualClock, VirtualDevice};
+use vtime::Machine;
 
 const LINE: usize = 64;
 type Line = [u8; LINE];
@@ -83,7 +85,7 @@ impl Posted {
 /// A device that does so many requests, and of the next ones nothing: as if the power had gone.
 #[derive(Clone)]
 pub(super) struct Drive {
-    inner: VirtualDevice<DeviceEngine>,
+    inner: AnyDevice,
     clock: Clock,
     pub(super) left: Rc<Cell<u64>>,
     posted: Rc<RefCell<Posted>>,
@@ -112,7 +114,7 @@ enum Asked {
 type Delay = Pin<Box<dyn Future<Output = ()>>>;
 
 pub(super) struct Pending<'a> {
-    inner: <VirtualDevice<DeviceEngine> as Device>::Pending<'a>,
+    inner: <AnyDevice as Device>::Pending<'a>,
     drive: &'a Drive,
     command: Command,
     /// Lines of the window.
@@ -179,6 +181,13 @@ impl Future for Pending<'_> {
     }
 }
 
+impl Drive {
+    /// The same device, for a file system.
+    pub(super) fn any(&self) -> AnyDevice {
+        AnyDevice::new(self.clone())
+    }
+}
+
 impl Device for Drive {
     type Pending<'a> = Pending<'a>;
 
@@ -226,8 +235,7 @@ impl Device for Drive {
     }
 }
 
-pub(super) type Clock = VirtualClock<DeviceEngine>;
-pub(super) type Fs = FileSystem<Drive, Clock>;
+pub(super) use crate::common::{AnyClock as Clock, Fs};
 
 pub(super) const CALLER: Caller = Caller {
     uid: 0,
@@ -317,7 +325,7 @@ pub(super) fn run_for<T: 'static>(
 ) -> (Ran, Option<T>) {
     let Left { engine, lines } = device.into();
     let mut machine = Machine::new(engine, 2);
-    let (inner, clock) = (machine.device(), machine.clock());
+    let (inner, clock) = of(&machine);
     let device = Drive {
         inner,
         clock: clock.clone(),
@@ -361,8 +369,10 @@ pub(super) async fn formatted(
         inodes: Some(64),
         ..FormatOptions::new(of)
     };
-    Fs::format(device, &format).await.expect("there is room");
-    let fs = Fs::mount(device.clone(), clock.clone(), options).await;
+    Fs::format(&device.any(), &format)
+        .await
+        .expect("there is room");
+    let fs = Fs::mount(device.any(), clock.clone(), options).await;
     fs.expect("it is mounted")
 }
 

@@ -65,7 +65,7 @@ fn what_a_program_asks_for_is_there_from_its_first_sync_and_nothing_else() {
         fs.unmount().await.expect("an unmount");
     });
     let (_, ()) = run(ran.power_cycled(|| false), async move |device, clock| {
-        let fs = Fs::mount(device, clock, only(PolicyKind::Explicit)).await;
+        let fs = Fs::mount(device.any(), clock, only(PolicyKind::Explicit)).await;
         let fs = fs.expect("it is mounted");
         let log = fs.lookup(Ino::ROOT, b"log").await.expect("it is there").ino;
         let part = fs
@@ -117,7 +117,9 @@ fn a_light_sync_is_of_a_file_that_is_durable_and_of_its_size() {
         fs.fsync(new, true).await.expect("a sync");
     });
     run(ran.power_cycled(|| false), async move |device, clock| {
-        let fs = Fs::mount(device, clock, with(None)).await.expect("mounts");
+        let fs = Fs::mount(device.any(), clock, with(None))
+            .await
+            .expect("mounts");
         let new = fs.lookup(Ino::ROOT, b"new").await.expect("it was synced");
         assert_eq!(new.size, 8192);
         let seen = fs.read(new.ino, 0, 4096, false).await.expect("a read");

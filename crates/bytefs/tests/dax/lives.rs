@@ -245,7 +245,7 @@ fn next_life(seed: u64, before: Life, dax: Option<Settings>, requests: u64) -> L
     let shared = Rc::clone(&models);
     let (ran, report) = run_for(requests, left, async move |device, clock| {
         let mut stream = Stream::new(seed, "dax again");
-        let fs = Fs::mount(device, clock.clone(), with(dax)).await;
+        let fs = Fs::mount(device.any(), clock.clone(), with(dax)).await;
         let fs = fs.expect("it is mounted");
         look(&fs, &shared, &format!("seed {seed}")).await;
         live(&fs, &mut stream, &clock, &shared).await;
@@ -264,9 +264,9 @@ fn last_look(seed: u64, life: Life) {
     let left = life.power_cycled(seed);
     let models = life.models;
     run(left, async move |device, clock| {
-        let report = check(&device, false).await.expect("it can be read");
+        let report = check(&device.any(), false).await.expect("it can be read");
         assert!(report.problems.is_empty(), "seed {seed}: {report:?}");
-        let fs = Fs::mount(device, clock, with(None)).await;
+        let fs = Fs::mount(device.any(), clock, with(None)).await;
         let fs = fs.expect("it is mounted");
         look(&fs, &models, &format!("seed {seed}, fsck")).await;
     });

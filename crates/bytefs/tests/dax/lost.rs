@@ -76,7 +76,9 @@ fn a_frame_that_is_being_taken_does_not_come_back_over_what_was_synced_meanwhile
     let left = ran.power_cycled(|| false);
     let place = Rc::clone(&seen);
     run(left, async move |device, clock| {
-        let fs = Fs::mount(device, clock, with(None)).await.expect("mounts");
+        let fs = Fs::mount(device.any(), clock, with(None))
+            .await
+            .expect("mounts");
         let found = fs.lookup(Ino::ROOT, b"old").await.expect("it was synced");
         let bytes = fs.read(found.ino, 0, 1 << 20, false).await.expect("a read");
         place.replace(bytes);
@@ -124,7 +126,9 @@ fn a_sync_that_was_not_answered_leaves_no_zeroes_before_what_it_brings() {
             let bytes: Rc<RefCell<Vec<u8>>> = Rc::default();
             let place = Rc::clone(&bytes);
             run(left, async move |device, clock| {
-                let fs = Fs::mount(device, clock, with(None)).await.expect("mounts");
+                let fs = Fs::mount(device.any(), clock, with(None))
+                    .await
+                    .expect("mounts");
                 let found = fs.lookup(Ino::ROOT, b"log").await.expect("it was synced");
                 place.replace(fs.read(found.ino, 0, 1 << 20, false).await.expect("a read"));
             });

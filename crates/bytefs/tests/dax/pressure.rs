@@ -29,7 +29,9 @@ async fn upgrade(fs: &Fs, ino: Ino, ranges: u64) {
 /// The power goes, all that is not persisted with it; pages of files are as they are to be.
 fn look(ran: &Ran, wanted: &'static [(&'static str, u64, u8)]) {
     run(ran.power_cycled(|| false), async move |device, clock| {
-        let fs = Fs::mount(device, clock, with(None)).await.expect("mounts");
+        let fs = Fs::mount(device.any(), clock, with(None))
+            .await
+            .expect("mounts");
         for (name, page, byte) in wanted {
             let found = fs.lookup(Ino::ROOT, name.as_bytes()).await;
             let ino = found.expect("it was synced").ino;
