@@ -10,6 +10,7 @@
 //! those of the contract of [`port::Device`], not of one device.
 
 mod cuts;
+mod device;
 mod keep;
 mod notes;
 mod noting;

@@ -26,11 +26,6 @@ impl<D> Noting<D> {
     pub fn new(device: D, notes: Arc<Notes>) -> Self {
         Self { device, notes }
     }
-
-    /// The device.
-    pub fn device(&self) -> &D {
-        &self.device
-    }
 }
 
 /// A request of a [`Noting`].

@@ -1,12 +1,13 @@
 //! A file system that a program works in while everything is noted.
 
+use super::device::AppDevice;
 use super::notes::{Notes, Trial};
 use super::noting::Noting;
 use crate::crash::{Image, Power};
 use bytefs::fuse::{Below, MountPoint, Mounted, Silent, Terms, WallClock};
 use bytefs::{FileSystem, FormatOptions, MountOptions};
 use device::{DeviceConfig, Pace, RealDevice};
-use port::{Device, Shape};
+use port::{Device, Shape, block_on};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,11 +29,9 @@ fn failed(error: impl std::fmt::Display) -> AppError {
     AppError(error.to_string())
 }
 
-type Noted = Arc<Noting<RealDevice>>;
-
 /// A file system that is mounted and noted.
 pub struct Running {
-    mount: Mounted<Noted>,
+    mount: Mounted<Arc<AppDevice>>,
     notes: Arc<Notes>,
     shape: Shape,
     base: Image,
@@ -86,11 +85,11 @@ fn started(device: RealDevice, directory: &Path, output: File) -> Result<Running
     let shape = device.shape();
     let base = device.block_on(contents(&device))?;
     let notes = Arc::new(Notes::new(Some(output)));
-    let device = Arc::new(Noting::new(device, Arc::clone(&notes)));
+    let device = AppDevice::Noting(Noting::new(device, Arc::clone(&notes)));
+    let device = Arc::new(device);
     let options = MountOptions::default();
-    let on_device = Arc::clone(&device);
-    let mounting = FileSystem::mount(device, WallClock::start(), options);
-    let fs = on_device.device().block_on(mounting).map_err(failed)?;
+    let mounting = FileSystem::mount(Arc::clone(&device), WallClock::start(), options);
+    let fs = block_on(&*device, mounting).map_err(failed)?;
     let below = Below::from(fs).seen_by(notes.clone());
     let terms = Terms {
         for_others: false,
@@ -102,8 +101,7 @@ fn started(device: RealDevice, directory: &Path, output: File) -> Result<Running
     let mount = Mounted::new(below, place, terms, Box::new(Silent));
     let mount = mount.map_err(|refused| failed(refused.error))?;
     // What mounting has asked for is behind everybody: the trial begins with what it has left.
-    let flushed = on_device.device().block_on(on_device.flush());
-    flushed.map_err(failed)?;
+    block_on(&*device, device.flush()).map_err(failed)?;
     let mounted = notes.trial(shape, base).map_err(AppError)?;
     let mut power = Power::new(mounted.base, &shape);
     mounted.events.iter().for_each(|event| power.apply(event));

@@ -1,5 +1,6 @@
 //! A state that a power cut has left, as a file system: looked at, and mounted for a checker.
 
+use super::device::AppDevice;
 use crate::crash::{Disk, Image, StillClock, Tree, lookup, run, walk};
 use bytefs::fuse::{MountPoint, Mounted, Silent, Terms, WallClock};
 use bytefs::{FileSystem, MountOptions};
@@ -101,7 +102,7 @@ impl Sum {
 }
 
 /// A state that is mounted.
-pub struct Shown(Mounted<Arc<Disk>>);
+pub struct Shown(Mounted<Arc<AppDevice>>);
 
 impl Shown {
     /// Recovers a state and mounts it at a directory. What is done there is done to a copy.
@@ -110,7 +111,8 @@ impl Shown {
     /// It cannot be recovered; the system refuses.
     pub fn new(shape: Shape, image: &Image, directory: &Path) -> Result<Self, String> {
         let place = MountPoint::find(directory).map_err(|error| error.to_string())?;
-        let disk = Arc::new(Disk::new(shape, image.clone(), None));
+        let disk = AppDevice::Disk(Disk::new(shape, image.clone(), None));
+        let disk = Arc::new(disk);
         let fs = run(FileSystem::mount(disk, WallClock::start(), options()));
         let fs = fs.ok_or("the file system waits for what will not come")?;
         let fs = fs.map_err(|error| format!("it cannot be mounted: {error}"))?;
