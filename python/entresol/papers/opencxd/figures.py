@@ -48,8 +48,10 @@ FIGURES = (
            f"Of cores with a thread on them; and execution time over the model's. {ENDS}", NO_MEAN,
            measured.cycles, measured.draw_cycles, wants=measured.every),
     Figure("table5", "Work of the firmware",
-           "Back end: firmware in the loop, measured on this machine. The paper's have a "
-           "resolution of 30 ns, which is its deviations of 30 ns.", NO_MEAN,
+           "Back end: firmware in the loop, measured on this machine. What interrupts the process "
+           "is in means and deviations, so they are of a machine with nothing else to do; medians "
+           "are ours alone. The paper's have a resolution of 30 ns, which is its deviations of "
+           "30 ns.", NO_MEAN,
            measured.operations, measured.draw_operations, wants=measured.looped, label="Table V"),
     Figure("13", "Compaction of the log",
            "Accounted by the device preset opencxd (modelled firmware): half of the log full, 32 "
