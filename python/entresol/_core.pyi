@@ -136,6 +136,14 @@ def device_recovery_time(
     overrides: list[str],
     filling: tuple[int, bool],
 ) -> str: ...
+def nand_measure(
+    nand: str | None,
+    files: list[tuple[str, str]],
+    overrides: list[str],
+    kind: str,
+    depth: int,
+    count: int,
+) -> str: ...
 def device_prometheus(path: str, label: str) -> str: ...
 def device_fsck(path: str) -> str: ...
 

@@ -629,6 +629,20 @@ def device_recovery_time(
     return _object(_guarded(lambda: _core.device_recovery_time(*words)))
 
 
+def nand_measure(
+    nand: str | None,
+    operation: str,
+    depth: int,
+    count: int,
+    files: Sequence[tuple[str, str]] = (),
+    overrides: Sequence[str] = (),
+) -> Json:
+    """What commands of the flash take with so many in flight: `served_ps` each at its die,
+    `whole_ps` from its submission on. Raises `ConfigError`."""
+    words = (nand, list(files), list(overrides), operation, depth, count)
+    return _object(_guarded(lambda: _core.nand_measure(*words)))
+
+
 def device_presets() -> list[DevicePreset]:
     """All devices that images can be made of."""
     return [DevicePreset(**entry) for entry in json.loads(_core.device_presets())]

@@ -43,6 +43,10 @@ class Device:
     """Seconds that the firmware process has for an answer."""
 
 
+MEASURED = Device("loop", None, "cortex-a53", 10.0)
+"""A firmware process that is started for the run."""
+
+
 def parse(text: str, processor: str, patience: float) -> Device | None:
     """What `--device` says; nothing for the model. Raises `UserError`."""
     kind, _, place = text.partition(":")
@@ -58,6 +62,13 @@ def parse(text: str, processor: str, patience: float) -> Device | None:
     raise UserError(
         f"--device {text}: is none.{hint} Write modelled, loop, loop:SOCKET or recorded:FILE."
     )
+
+
+def recorded(folder: Path) -> Device:
+    """Recordings of several runs. Raises `UserError`."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such directory.")
+    return Device("recorded", folder, MEASURED.processor, MEASURED.patience)
 
 
 def words(device: str, processor: str) -> list[str]:

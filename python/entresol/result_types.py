@@ -234,6 +234,7 @@ class DeviceWork(TypedDict):
     work: str
     count: int
     mean_ps: int
+    sd_ps: int
     p50_ps: int
     p99_ps: int
 

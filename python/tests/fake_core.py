@@ -287,6 +287,10 @@ def fs_personalities() -> list[str]:
     ]  # fmt: skip
 
 
+def nand_measure(*_rest: object) -> str:
+    raise SimulationError("the flash is measured by the real core only")
+
+
 def fs_bench(load: str, *_rest: object) -> str:
     raise SimulationError(f"{load!r} is run by the real core only")
 

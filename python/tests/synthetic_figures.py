@@ -7,7 +7,7 @@ from typing import Any
 import synthetic
 
 from entresol.figures import simulate
-from entresol.figures.benches import RECOVERY
+from entresol.figures.benches import COMPACTION, NAND, PERCENTS, RECOVERY
 from entresol.figures.entry import Figure
 from entresol.figures.plan import Bench, Results, Settings, Walk, Want
 
@@ -24,7 +24,16 @@ def run(item: Want) -> dict[str, Any]:
     flash = made["statistics"]["flash"]
     flash["program_pages"] = flash["program_pages"] * (90 + turn) // 100
     made["config"]["design"] = {"write_log": "true" if "w" in design else "false"}
-    return made | {"design": item.design}
+    made |= {"design": item.design}
+    return made | {"device": _device(turn)} if item.device else made
+
+
+def _device(turn: int) -> dict[str, Any]:
+    """Firmware that was measured."""
+    names = ("check cache", "check log", "append", "insert")
+    times = {"mean_ps": 40_000 + turn, "sd_ps": 9_000, "p50_ps": 38_000, "p99_ps": 70_000}
+    work = [{"work": name, "count": 10, **times} for name in names]
+    return {"source": "loop", "work": work}
 
 
 def walk(item: Walk) -> dict[str, Any]:
@@ -58,6 +67,13 @@ def bench(item: Bench) -> dict[str, Any]:
     turn = synthetic.hash_text("".join(words)) % 21
     if item.workload == RECOVERY:
         return dict.fromkeys(("scan_ps", "flush_ps"), 10**11 * (10 + turn))
+    if item.workload == COMPACTION:
+        return {"flush_ps": 10**9 * (10 + turn)}
+    if item.workload == NAND:
+        times = [10**8 + 10**6 * ((turn + place) % 9) for place in range(50)]
+        quantiles = [[percent, 10**8 + 10**4 * round(percent * 100)] for percent in PERCENTS]
+        sds = dict.fromkeys(("mean_ps", "sd_ps", "whole_sd_ps"), 10.0**6 * (150 + turn))
+        return sds | {"quantiles": quantiles, "shown": times}
     spans = dict.fromkeys(("mean_ps", "p95_ps"), 1000000 * (10 + turn))
     kinds = ("read", "update", "insert", "scan", "read_modify_write")
     return {

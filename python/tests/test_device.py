@@ -142,7 +142,9 @@ def test_no_number_and_no_name_of_a_table_is_cut(
 
 def test_presets_say_where_their_values_come_from(entresol_command: Entresol) -> None:
     presets = {preset.name: preset.about for preset in core.device_presets()}
-    assert set(presets) == {"bytefs", "bytefs-cache", "skybyte", "cxl", "consumer-tlc"}
+    assert set(presets) == {
+        "bytefs", "bytefs-cache", "skybyte", "cxl", "consumer-tlc", "opencxd",
+    }  # fmt: skip
     assert "Table 4" in presets["bytefs"]
     assert "§5.6" in presets["cxl"]
     assert "consumer-tlc" in entresol_command("device", "presets").out

@@ -8,6 +8,7 @@ mod crash;
 mod crash_app;
 mod device;
 mod file_system;
+mod flash;
 mod foreign;
 mod fs_bench;
 mod fs_crash;
@@ -500,6 +501,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     foreign::add(module)?;
     device::add(module)?;
     watch::add(module)?;
+    flash::add(module)?;
     recovery_time::add(module)?;
     crash::add(module)?;
     crash_app::add(module)?;

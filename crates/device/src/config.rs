@@ -132,6 +132,7 @@ pub const KNOWN: Known = settings::known! {
     "ssd_dram": dram::SsdDramConfig,
     "ftl": firmware::FtlConfig,
     "nand": nand::NandConfig,
+    "nand.empirical": nand::EmpiricalConfig,
     "faults": nand::FaultConfig,
 }
 .renamed(firmware::RENAMED);

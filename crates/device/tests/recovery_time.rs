@@ -2,6 +2,7 @@
 
 use crate::common::{Place, small};
 use device::DeviceConfig;
+use device::config::Layer;
 use device::recovery_time::{Failed, Filling, measure};
 use units::{Bytes, Picos};
 
@@ -78,6 +79,45 @@ fn both_halves_are_filled_before_the_first_is_empty() {
         both.flush,
         one.flush
     );
+}
+
+/// OpenCXD §V-D, Figure 13: on 4 x 8 dies, of 0.579 ms a page one after the other.
+#[test]
+fn channel_parallel_compaction_is_seven_times_as_fast_as_sequential() {
+    let place = Place::new("compaction");
+    let of = |launch: &str| {
+        let launch = format!("ssd.compaction.launch={launch}");
+        let layers = [
+            "ssd.log.size=4MiB",
+            "ssd.dram=6MiB",
+            "nand.blocks_per_plane=24",
+            "nand.pages_per_block=16",
+            "ftl.over_provisioning=40%",
+            &launch,
+        ];
+        let layers = layers.map(|set| Layer::assignment(set).unwrap());
+        let config = DeviceConfig::of_preset("opencxd", &layers).unwrap();
+        let filling = Filling {
+            lines_per_page: 32,
+            both_halves: false,
+        };
+        let measured = measure(&place.path("image"), &config, filling, &mut || true).unwrap();
+        let pages = measured.programmed_pages;
+        assert_eq!(measured.read_pages, pages);
+        (measured.flush, pages)
+    };
+    let ((sequential, pages), (parallel, as_many)) = (of("sequential"), of("channel_parallel"));
+    assert!(pages == as_many && pages > 900, "{pages} {as_many}");
+    let page = Picos::from_nanos(99_720 + 200_000 + 2 * 139_580);
+    assert!(sequential >= page * pages, "{sequential} of {pages}");
+    assert!(
+        sequential < page * pages + page * pages / 10,
+        "{sequential}"
+    );
+    assert!(sequential >= parallel * 7, "{sequential} {parallel}");
+    // No more than dies there are.
+    assert!(sequential <= parallel * 32, "{sequential} {parallel}");
+    assert!(of("at_once").0 <= parallel);
 }
 
 #[test]

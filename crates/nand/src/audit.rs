@@ -63,8 +63,12 @@ impl Nand {
         );
     }
 
-    /// I3: the time of completed commands is the sum of its documented parts.
+    /// I3: the time of completed commands is the sum of its documented parts. Of drawn times
+    /// there is no such sum.
     fn audit_times(&self) {
+        if self.is_empirical() {
+            return;
+        }
         for kind in Kind::ALL {
             let stats = self.stats.of(kind);
             let service = self.service_time(kind) * stats.completed;

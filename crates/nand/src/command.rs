@@ -1,7 +1,7 @@
 //! What goes into the flash and what comes out of it.
 
-use crate::{Fault, Faults, Kind};
-use units::{BlockAddr, Cells, FlashGeometry, Picos, Ppa, Time};
+use crate::{Fault, Kind};
+use units::{BlockAddr, FlashGeometry, Picos, Ppa, Time};
 
 /// One operation on one page or block, with the caller's name for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,17 +31,6 @@ impl Operation {
             Self::Read(_) => Kind::Read,
             Self::Program(_) => Kind::Program,
             Self::Erase(_) => Kind::Erase,
-        }
-    }
-    /// The cells it is of; `faults` count the erases of their block, if anybody does.
-    pub(crate) fn cells(self, geometry: &FlashGeometry, faults: Option<&Faults>) -> Cells {
-        let block = self.block(geometry);
-        Cells {
-            page: match self {
-                Self::Read(page) | Self::Program(page) => geometry.page_in_block(page),
-                Self::Erase(_) => 0,
-            },
-            wear: faults.map_or(0, |faults| faults.conditions()[block.index()].wear),
         }
     }
     /// The block it works on.

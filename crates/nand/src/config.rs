@@ -1,5 +1,6 @@
 //! Parameters of the flash and the NAND types of the paper.
 
+use crate::EmpiricalConfig;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Timing};
 
@@ -40,6 +41,10 @@ units::parameters! {
         /// What works independently: each `die`, or only each `channel`.
         parallelism: Parallelism, "die or channel",
             "SkyByte Table II (die); channel is the artifact's one serial unit (D17)";
+    }
+    groups {
+        /// Times that vary, section `nand.empirical`.
+        empirical: EmpiricalConfig;
     }
 }
 
@@ -87,9 +92,14 @@ impl NandConfig {
         }
     }
 
-    /// What the cells take, for the flash and for whoever estimates it.
+    /// What the cells take where nothing is drawn, and what is expected of them where it is.
     pub const fn timing(&self) -> Timing {
-        Timing::constant(self.t_r, self.t_prog, self.t_bers)
+        let overhead = self.empirical.overhead;
+        Timing::constant(
+            self.t_r.saturating_add(overhead),
+            self.t_prog.saturating_add(overhead),
+            self.t_bers.saturating_add(overhead),
+        )
     }
 
     /// How long a flash page occupies its channel's bus, rounded up to a picosecond.
@@ -105,7 +115,7 @@ impl NandConfig {
     /// Time from the submission of a read of a whole flash page to its completion when nothing else
     /// is going on.
     pub fn unloaded_read(&self) -> Picos {
-        self.t_r + self.transfer_time()
+        self.timing().expected(units::FlashOp::Read) + self.transfer_time()
     }
 
     /// Everything that is out of range, one sentence each; empty if the section is usable.
@@ -113,6 +123,14 @@ impl NandConfig {
         let mut problems = Vec::new();
         self.check_counts(&mut problems);
         self.check_times(&mut problems);
+        problems.extend(self.empirical.validate());
+        if !self.empirical.is_off() && self.scheduling == Scheduling::Split {
+            problems.push(
+                "nand.empirical has times that vary, and nand.scheduling = split has constants \
+                 alone: take fifo or read_priority"
+                    .to_owned(),
+            );
+        }
         if self.suspend && self.scheduling != Scheduling::ReadPriority {
             problems.push(
                 "nand.suspend = true needs nand.scheduling = \"read_priority\": \

@@ -5,6 +5,7 @@
 //! Buses are granted in the order in which dies ask for them. Invariants: `docs/nand.md`.
 
 use crate::die::{Bus, Phase, Suspended, Unit};
+use crate::empirical::Empirical;
 use crate::faults::{Faults, fault_of};
 use crate::list::{Op, OpId, Slab};
 use crate::split::{Chain, Clocks};
@@ -12,7 +13,7 @@ use crate::{
     Command, Completion, Fault, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism,
     Scheduling,
 };
-use units::{BlockAddr, FlashGeometry, PageSize, Picos, Ppa, Stream, Time, Timing};
+use units::{BlockAddr, FlashGeometry, PageSize, Picos, Ppa, Time, Timing};
 
 /// The flash of a device.
 #[derive(Clone, Debug)]
@@ -26,8 +27,8 @@ pub struct Nand {
     pub(crate) stats: NandStats,
     geometry: FlashGeometry,
     timing: Timing,
-    /// What times that vary are drawn from.
-    draws: Stream,
+    /// None: times are constant.
+    empirical: Option<Box<Empirical>>,
     /// Of a unit that is read, and of a page that is programmed.
     transfer_out: Picos,
     transfer_in: Picos,
@@ -77,7 +78,7 @@ impl Nand {
             stats: NandStats::default(),
             geometry,
             timing: config.timing(),
-            draws: Stream::new(0, "nand/timing"),
+            empirical: Empirical::new(&config.empirical, geometry.channel_count),
             transfer_out: config.transfer_time_of(geometry.unit_size),
             transfer_in: config.transfer_time(),
             suspend: config.suspend.then_some(config.t_suspend),
@@ -176,7 +177,10 @@ impl Nand {
                 self.stats.die_busy += lasted;
                 match self.slab[id].command.operation.kind() {
                     Kind::Read => self.enter_transfer(now, event.unit(), id, events),
-                    _ => self.complete(now, event.unit(), id, events, completed),
+                    _ => {
+                        self.leave_cells(event.unit());
+                        self.complete(now, event.unit(), id, events, completed);
+                    }
                 }
             }
         }
@@ -239,15 +243,42 @@ impl Nand {
 
     #[inline(always)]
     fn enter_array(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
-        let operation = self.slab[id].command.operation;
-        let (geometry, faults) = (&self.geometry, &self.faults);
-        let cells = || operation.cells(geometry, faults.as_deref());
-        let time = self.timing.time(operation.kind(), cells, &mut self.draws);
+        let kind = self.slab[id].command.operation.kind();
+        let time = match self.empirical.is_some() {
+            true => self.drawn_time(kind, unit),
+            false => self.timing.expected(kind),
+        };
         let mut end = now + time;
         if self.faults.is_some() {
             end += self.read_again(id);
         }
         self.enter(now, unit, Phase::Array(id), end, events);
+    }
+
+    /// What an operation takes where times are drawn.
+    #[cold]
+    fn drawn_time(&mut self, kind: Kind, unit: u32) -> Picos {
+        let constant = self.timing.expected(kind);
+        let (depth, channel) = (self.slab.live_count(), self.channel_of(unit));
+        match self.empirical.as_mut() {
+            Some(empirical) => empirical.time(kind, depth, channel, constant),
+            None => constant,
+        }
+    }
+
+    /// A program or erase is not at the cells any more: done or suspended.
+    #[inline]
+    fn leave_cells(&mut self, unit: u32) {
+        let channel = self.channel_of(unit);
+        if let Some(empirical) = self.empirical.as_mut() {
+            empirical.leave(channel);
+        }
+    }
+
+    /// Units are numbered so that both dies and channels give the channel by remainder.
+    #[inline(always)]
+    const fn channel_of(&self, unit: u32) -> u32 {
+        unit % self.geometry.channel_count
     }
 
     /// How much longer flash that can fail reads: until the bits can be corrected, or in vain.
@@ -263,8 +294,8 @@ impl Nand {
 
     #[inline(always)]
     fn enter_transfer(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
-        // Units are numbered so that both dies and channels give the channel by remainder.
-        let bus = &mut self.buses[(unit % self.geometry.channel_count) as usize];
+        let channel = self.channel_of(unit) as usize;
+        let bus = &mut self.buses[channel];
         let op = &mut self.slab[id];
         let (phase, transfer) = match op.command.operation.kind() {
             Kind::Program => (Phase::TransferIn(id), self.transfer_in),
@@ -303,11 +334,16 @@ impl Nand {
         self.stats.die_busy += lasted;
         self.stats.die_occupied += lasted;
         self.stats.suspensions += 1;
+        self.leave_cells(unit);
         self.enter(now, unit, Phase::Suspending, now + t_suspend, events);
     }
 
     fn resume(&mut self, now: Time, unit: u32, suspended: Suspended, events: &mut impl Schedule) {
         self.slab[suspended.op].suspended += now - suspended.since;
+        let channel = self.channel_of(unit);
+        if let Some(empirical) = self.empirical.as_mut() {
+            empirical.resume(channel);
+        }
         let end = now + suspended.remaining;
         self.enter(now, unit, Phase::Array(suspended.op), end, events);
     }
@@ -369,6 +405,11 @@ impl Nand {
         stats.channel_wait += op.channel_wait;
         stats.suspended += op.suspended;
         stats.latency += now - op.submitted;
+    }
+
+    /// Whether times at the cells vary, so that no sum of constants is what commands took.
+    pub(crate) const fn is_empirical(&self) -> bool {
+        self.empirical.is_some()
     }
 
     /// Expected time of an operation that waits for nothing.

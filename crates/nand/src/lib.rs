@@ -12,15 +12,18 @@ mod audit;
 pub mod command;
 pub mod config;
 mod die;
+mod empirical;
 pub mod faults;
 mod flash;
 mod list;
+pub mod measure;
 mod split;
 
 pub mod stats;
 
 pub use command::{Command, Completion, NandEvent, Operation};
 pub use config::{NandConfig, Parallelism, Scheduling};
+pub use empirical::{EmpiricalConfig, TimeTable, WrongTable};
 pub use faults::{Calendar, Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
 pub use flash::{Nand, Schedule};
 pub use stats::{KindStats, NandStats};

@@ -101,7 +101,7 @@ impl Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NandConfig, Parallelism, Scheduling};
+    use crate::{EmpiricalConfig, NandConfig, Parallelism, Scheduling};
     use units::{BytesPerSec, PageSize, Ppa};
 
     /// One channel, one die: tR 3 us, tPROG 80 us, no transfer.
@@ -122,6 +122,7 @@ mod tests {
             suspend: false,
             t_suspend: Picos::ZERO,
             parallelism: Parallelism::Channel,
+            empirical: EmpiricalConfig::constant(),
         };
         Nand::new(&config, config.page_size)
     }

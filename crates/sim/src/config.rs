@@ -77,6 +77,7 @@ pub const KNOWN: Known = settings::known! {
     "ssd_dram": dram::SsdDramConfig,
     "ftl": firmware::FtlConfig,
     "nand": nand::NandConfig,
+    "nand.empirical": nand::EmpiricalConfig,
 }
 .renamed(firmware::RENAMED);
 /// The sections with the documentation of their parameters.

@@ -405,10 +405,17 @@ pub(crate) fn described(
         }
         of_kind.sort_unstable();
         let count = of_kind.len() as u64;
+        let mean = of_kind.iter().sum::<u64>() / count;
+        let squares: u128 = of_kind
+            .iter()
+            .map(|time| u128::from(time.abs_diff(mean)).pow(2))
+            .sum();
+        let deviation = (squares / u128::from(count)).isqrt();
         work.push(json!({
             "work": kind.name(),
             "count": count,
-            "mean_ps": of_kind.iter().sum::<u64>() / count,
+            "mean_ps": mean,
+            "sd_ps": u64::try_from(deviation).unwrap_or(u64::MAX),
             "p50_ps": of_kind[of_kind.len() / 2],
             "p99_ps": of_kind[of_kind.len() * 99 / 100],
         }));

@@ -17,6 +17,7 @@ mod input;
 mod limits;
 mod locality;
 mod migration;
+mod nand_modules;
 mod numa;
 mod paths;
 mod pinned;

@@ -33,4 +33,4 @@ pub use ratio::Ratio;
 pub use size::{Bytes, BytesPerSec};
 pub use stream::Stream;
 pub use time::{Cycles, Hertz, Picos, Time};
-pub use timing::{Cells, FlashOp, Timing};
+pub use timing::{FlashOp, Timing};

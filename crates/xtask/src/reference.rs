@@ -118,11 +118,17 @@ fn values(preset: &Preset) -> BTreeMap<String, String> {
     sim::config::values(&table).into_iter().collect()
 }
 
+/// Longer values are not shown.
+const LONGEST: usize = 80;
+
 fn changes(preset: &Preset, defaults: &BTreeMap<String, String>) -> String {
     let changed: Vec<String> = values(preset)
         .into_iter()
         .filter(|(key, value)| defaults.get(key) != Some(value))
-        .map(|(key, value)| format!("`{key}` {value}"))
+        .map(|(key, value)| match value.len() {
+            0..=LONGEST => format!("`{key}` {value}"),
+            _ => format!("`{key}` (a table)"),
+        })
         .collect();
     if changed.is_empty() {
         "nothing".into()

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import papers
+from entresol import in_loop, papers
 from entresol.atomic import OutputDirectory
 from entresol.choices import Mode
 from entresol.cli import complete
@@ -54,6 +54,15 @@ CapturesOption = Annotated[
 ]
 
 
+RecordingsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--recordings", metavar="DIR",
+        help="Times of firmware, from earlier figures or runs in the loop; else it is measured.",
+    ),
+]  # fmt: skip
+
+
 def figure_command(
     words: Annotated[
         list[str] | None,
@@ -80,6 +89,7 @@ def figure_command(
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
     captures: CapturesOption = None,
+    recordings: RecordingsOption = None,
 ) -> None:  # fmt: skip
     """Make figures of a paper anew, beside the published values.
 
@@ -100,6 +110,7 @@ def figure_command(
     wanted = simulate.plan(chosen, settings)
     writing.check(paper, chosen)
     simulate.reach(scheduler)
+    device = in_loop.MEASURED if recordings is None else in_loop.recorded(recordings)
     target = output or DEFAULT_OUTPUT / paper.name
     with OutputDirectory(target) as directory:
         say(wanted.estimate(jobs or len(os.sched_getaffinity(0))) + ".")
@@ -107,13 +118,18 @@ def figure_command(
             say(caution)
         kept = None if no_store else Store(place_of_results)
         with Watcher() as watcher:
-            simulation = simulate.Simulation(kept, source, jobs, scheduler, watcher.watch, say)
+            simulation = simulate.Simulation(
+                kept, source, jobs, scheduler, watcher.watch, say, device
+            )
             results = simulation.run(wanted)
         if results.failures and not (results.runs or results.walks or results.benches):
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
         with disk_may_be_full(target, kept):
             command = shlex.join(["entresol", "figure", paper.name, *names,
-                                  *conditions(paper, settings, captures)])  # fmt: skip
+                                  *conditions(paper, settings, captures),
+                                  *(["--recordings", "DIR"] if recordings else [])])  # fmt: skip
+            for name, times in simulation.recordings.items():
+                directory.file(name).write_bytes(times)
             writing.write(directory, paper, chosen, results, command)
     for item, why in results.failures.items():
         say(f"{item.workload}: {why}")

@@ -38,6 +38,7 @@ COMMANDS = {
     "device": ("device",),
     "file_system": ("mkfs", "fsck", "fs"),
     "firmware": ("firmware",),
+    "nand": ("nand",),
     "mount": ("mount", "umount"),
     "bench": ("bench",),
     "dax": ("dax",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
 import threading
 import tomllib
@@ -28,7 +29,17 @@ FOLDER = "file-systems"
 COUNTS = ("run", "all")
 RECOVERY = "recovery"
 """Instead of a load: the log of a device is filled, the power cut, and the device opened again."""
+COMPACTION = "compaction"
+"""Likewise, with one half of the log full: what bringing it to flash takes is compaction's time."""
+NAND = "nand"
+"""Instead of a load: commands of the flash alone. The personality is a NAND type."""
+ALONE = (RECOVERY, COMPACTION, NAND)
 LOG, LINES_PER_PAGE = "256MiB", 8
+COUNT = 50_000
+"""Commands of the flash."""
+SHOWN = 1000
+"""Of these, those whose times are kept one by one, from the middle on."""
+PERCENTS = (*range(0, 100), 99.5, 99.9, 99.99, 100)
 
 
 def run(
@@ -112,6 +123,10 @@ class Conditions:
     log: str = LOG
     counts: str = "run"
     """Which traffic is told: that of the measured run, or all since the files were made."""
+    lines: int = LINES_PER_PAGE
+    """Lines of a page in the log."""
+    operation: str = ""
+    depth: int = 1
 
 
 def conditions(item: Bench, settings: Settings) -> Conditions:
@@ -128,7 +143,10 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
             options[key.removeprefix("run.")] = value
         else:
             overrides[key] = text
-    if unknown := options.keys() - {"scale", "threads", "cores", "cache", "counts", "log"}:
+    known = {"scale", "threads", "cores", "cache", "counts", "log"}
+    if item.workload in ALONE:
+        known |= {"lines", "operation", "depth"}
+    if unknown := options.keys() - known:
         raise UserError(f"run.{min(unknown)}: is no option of a run; there are run.cache, run.cores"
                         ", run.counts, run.loads, run.log, run.scale and run.threads.")  # fmt: skip
     if (counts := options.get("counts", "run")) not in COUNTS:
@@ -138,7 +156,9 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
         return Conditions(tuple(overrides.values()), int(options.get("scale", settings.shrink)),
                           None if threads is None else int(threads),
                           None if cores is None else int(cores), options.get("cache"),
-                          options.get("log", LOG), counts)  # fmt: skip
+                          options.get("log", LOG), counts,
+                          int(options.get("lines", LINES_PER_PAGE)),
+                          options.get("operation", ""), int(options.get("depth", 1)))  # fmt: skip
     except ValueError as error:
         raise UserError(f"run.scale, run.threads and run.cores are numbers: {error}.") from error
 
@@ -180,6 +200,11 @@ class _Run:
         inputs |= chosen
         if item.workload == RECOVERY:
             inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE, "both_halves": True}
+        if item.workload == COMPACTION:
+            inputs |= {"log": told.log, "lines_per_page": told.lines}
+        if item.workload == NAND:
+            inputs |= {"operation": told.operation, "depth": told.depth, "count": COUNT,
+                       "kept": [SHOWN, *PERCENTS]}  # fmt: skip
         return cls(item, told, chosen, inputs)
 
     def sentence(self) -> str:
@@ -192,8 +217,8 @@ class _Run:
 
     def memory(self) -> int:
         """Bytes that it needs, about; none if it cannot be, which running it says."""
-        if self.item.workload == RECOVERY:
-            return 0  # Its device is a file.
+        if self.item.workload in ALONE:
+            return 0  # Its device is a file, or flash without content.
         try:
             return core.fs_bench_memory(
                 self.item.workload, self.item.personality, device=self.item.device or None,
@@ -204,7 +229,9 @@ class _Run:
 
     def result(self) -> Json:
         """Runs it."""
-        if self.item.workload == RECOVERY:
+        if self.item.workload == NAND:
+            return _flash(self.item, self.told)
+        if self.item.workload in ALONE:
             return _recover(self.item, self.told)
         return core.fs_bench(self.item.workload, self.item.personality,
                              device=self.item.device or None, overrides=self.told.overrides,
@@ -230,9 +257,27 @@ def _recover(item: Bench, told: Conditions) -> Json:
     of_device = [each for each in told.overrides if not each.startswith(("fs.", "load."))]
     with tempfile.TemporaryDirectory(prefix="recovery-") as place:
         image, preset = Path(place) / "image", item.device or "bytefs"
+        is_recovery = item.workload == RECOVERY
         return core.device_recovery_time(
-            image, told.log, preset, (), of_device, LINES_PER_PAGE, both_halves=True
+            image, told.log, preset, (), of_device, told.lines, both_halves=is_recovery
         )
+
+
+def _flash(item: Bench, told: Conditions) -> Json:
+    """Commands of the flash alone, from the start at the die to the end."""
+    times = core.nand_measure(
+        item.personality, told.operation, told.depth, COUNT, (), told.overrides
+    )
+    served, whole = times["served_ps"], times["whole_ps"]
+    ordered = sorted(served)
+    last, middle = len(ordered) - 1, len(served) // 2
+    return {
+        "mean_ps": statistics.fmean(served),
+        "sd_ps": statistics.pstdev(served),
+        "whole_sd_ps": statistics.pstdev(whole),
+        "quantiles": [[percent, ordered[round(last * percent / 100)]] for percent in PERCENTS],
+        "shown": served[middle : middle + SHOWN],
+    }
 
 
 def _counted(result: Json, counts: str) -> Json:

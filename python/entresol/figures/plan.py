@@ -22,6 +22,8 @@ class Want:
     """Parameters as `key=value`, in the order of the keys."""
     nand: str = ""
     """A NAND type; empty for the machine's."""
+    device: str = ""
+    """`loop` for a run whose firmware is measured; empty for the model."""
 
 
 @dataclass(frozen=True, order=True)

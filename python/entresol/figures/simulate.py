@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-from entresol import core, study
+from entresol import core, in_loop, study
 from entresol.core import Json, Setup
 from entresol.errors import Failed, Stopped, UserError
 from entresol.execution import executor, worker
@@ -132,6 +132,10 @@ class Simulation:
     scheduler: str | None = None
     watch: executor.Watch | None = None
     say: Callable[[str], None] = lambda _sentence: None
+    device: in_loop.Device = in_loop.MEASURED
+    """Of runs in the loop: a process that is measured, or recordings of one."""
+    recordings: dict[str, bytes] = field(default_factory=dict)
+    """By name: the times of runs that were measured."""
 
     def run(self, wanted: Plan) -> Results:
         """Captures first, then every point and analysis; what fails is in the results."""
@@ -151,11 +155,14 @@ class Simulation:
         failures: dict[Want | Walk | Bench, str] = {}
         opened = self._capture(wanted, failures)
         wants = [item for item in wanted.wants if (item.workload, item.threads) in opened]
-        points = [
-            Point(opened[item.workload, item.threads], item.design,
-                        setup_of(item, wanted.settings))
-            for item in wants
-        ]  # fmt: skip
+        in_loop_too = [item for item in wants if item.device]
+        wants = [item for item in wants if not item.device]
+
+        def point(item: Want) -> Point:
+            capture = opened[item.workload, item.threads]
+            return Point(capture, item.design, setup_of(item, wanted.settings))
+
+        points = [point(item) for item in wants]
         outcomes = executor.execute(points, self.store, self.jobs, self.scheduler, self.watch)
         runs: dict[Want, Json] = {}
         for item, outcome in zip(wants, outcomes, strict=True):
@@ -163,11 +170,24 @@ class Simulation:
                 failures[item] = outcome.error or "it has no result"
             else:
                 runs[item] = cast(Json, outcome.result)
+        for item in in_loop_too:
+            try:
+                runs[item] = self._measure(point(item))
+            except (UserError, Failed, core.EntresolError) as error:
+                failures[item] = worker.sentence(error)
         walks = self._walk(wanted, opened, failures)
         ran = benches.run(wanted.benches, wanted.settings, self.store, self.jobs, self.say)
         loads = {item: result for item, result in ran.items() if not isinstance(result, str)}
         failures |= {item: why for item, why in ran.items() if isinstance(why, str)}
         return Results(wanted.settings, runs, walks, failures, loads)
+
+    def _measure(self, point: Point) -> Json:
+        """A run whose firmware is measured; it is not stored, since it does not repeat."""
+        (outcome,) = in_loop.execute([point], self.device, lambda *_: None)
+        if outcome.recording:
+            self.recordings[outcome.file_name] = outcome.recording
+        self.say(f"{point.trace.name} on {point.design} in the loop has ended")
+        return cast(Json, outcome.result)
 
     def _capture(
         self, wanted: Plan, failures: dict[Want | Walk | Bench, str]

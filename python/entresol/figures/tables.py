@@ -164,7 +164,8 @@ def name_of(item: Want | Walk | Bench, usual: Callable[[str], int]) -> str:
         changed = ", ".join((*([item.device] if item.device else []), *item.overrides))
         return f"{item.workload} on {item.personality}" + (f" ({changed})" if changed else "")
     threads = [] if item.threads == usual(item.design) else [f"{item.threads} threads"]
-    changed = ", ".join((*threads, *item.overrides, *([item.nand] if item.nand else [])))
+    more = (each for each in (item.nand, item.device) if each)
+    changed = ", ".join((*threads, *item.overrides, *more))
     return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
 
 

@@ -28,6 +28,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("skybyte", "skybyte"),
     preset!("cxl", "cxl"),
     preset!("consumer-tlc", "consumer_tlc"),
+    preset!("opencxd", "opencxd"),
 ];
 
 impl Preset {

@@ -23,6 +23,10 @@ pub enum CompactionLaunch {
     AtOnce,
     /// When there is also a die with nothing to do, which takes its program.
     IdleDies,
+    /// When the page before it is on flash: one at a time.
+    Sequential,
+    /// When all pages of the batch before are on flash: a batch at a time, over all channels.
+    ChannelParallel,
 }
 
 units::parameters! {
@@ -37,9 +41,10 @@ units::parameters! {
         /// Which lines of a page it takes: those of the half that is being compacted, or newer ones
         /// of the other half too, so that the page need not be programmed again for them.
         takes: CompactionTakes, "sealed_half or both_halves", "SkyByte III-B (sealed_half); both_halves is ours";
-        /// When it takes a page up: as soon as batch and buffers have room, or when a die has
-        /// nothing to do besides, where it is programmed then.
-        launch: CompactionLaunch, "at_once or idle_dies", "SkyByte III-B (at_once); idle_dies is ours";
+        /// When it takes a page up: as soon as batch and buffers have room; when a die has nothing
+        /// to do besides, where it is programmed then; when the page before is on flash; or a
+        /// batch at a time, when that before is on flash.
+        launch: CompactionLaunch, "at_once, idle_dies, sequential or channel_parallel", "SkyByte III-B (at_once); OpenCXD V-D (sequential, channel_parallel); idle_dies is ours";
     }
 }
 

@@ -9,7 +9,8 @@
 //! program is done, the page leaves the half's index; when no page is left, the half is free.
 //!
 //! At most `ssd.compaction.batch` pages are in flight, each in a buffer; each costs a firmware core
-//! `ssd.compaction.page_cost`.
+//! `ssd.compaction.page_cost`. `ssd.compaction.launch` says when a page is taken up: one after the
+//! other, in batches (OpenCXD §V-D), or as they find room.
 
 use super::{Controller, slot_address};
 use crate::back_end::{Job, Reader};
@@ -74,6 +75,9 @@ impl<I: LogIndex> Controller<I> {
     /// its part: device DRAM must not be booked for a time that lies far ahead, or it would keep
     /// the host's accesses of the meantime waiting.
     fn launch_pages<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if self.constants.launch == CompactionLaunch::ChannelParallel && self.has_launched() {
+            return;
+        }
         while self.back_end.has_free_buffer() && self.may_launch() {
             let log = &mut self.log;
             let taken = platform.timed(Work::CompactionStep, |_| {
@@ -88,16 +92,28 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
-    /// Whether a die waits for a page, if one has to. A few are always on their way: with the end
-    /// of each of them this is asked again.
+    /// Whether a page may be taken up now. Of those that wait for idle dies a few are always on
+    /// their way: with the end of each of them this is asked again.
     #[inline]
     fn may_launch(&self) -> bool {
-        self.constants.launch == CompactionLaunch::AtOnce
-            || self.back_end.ftl().has_idle_die()
-            || self
-                .log
-                .as_ref()
-                .is_some_and(|log| log.pages_in_flight() < ALWAYS_LAUNCHED)
+        match self.constants.launch {
+            CompactionLaunch::AtOnce | CompactionLaunch::ChannelParallel => true,
+            CompactionLaunch::Sequential => !self.has_launched(),
+            CompactionLaunch::IdleDies => {
+                self.back_end.ftl().has_idle_die()
+                    || self
+                        .log
+                        .as_ref()
+                        .is_some_and(|log| log.pages_in_flight() < ALWAYS_LAUNCHED)
+            }
+        }
+    }
+
+    /// Whether a page is on its way to flash.
+    fn has_launched(&self) -> bool {
+        self.log
+            .as_ref()
+            .is_some_and(|log| log.pages_in_flight() > 0)
     }
 
     /// Starts to bring everything that is logged to flash, full or not; only new lines are logged

@@ -128,7 +128,12 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
             ),
             launch: pick(
                 random,
-                &[CompactionLaunch::AtOnce, CompactionLaunch::IdleDies],
+                &[
+                    CompactionLaunch::AtOnce,
+                    CompactionLaunch::IdleDies,
+                    CompactionLaunch::Sequential,
+                    CompactionLaunch::ChannelParallel,
+                ],
             ),
         },
         promotion: PromotionConfig {

@@ -1,6 +1,9 @@
 //! A flash with an event queue, for the tests.
 
-use nand::{Command, Completion, Nand, NandConfig, NandEvent, Operation, Parallelism, Scheduling};
+use nand::{
+    Command, Completion, EmpiricalConfig, Nand, NandConfig, NandEvent, Operation, Parallelism,
+    Scheduling,
+};
 use std::collections::BTreeMap;
 use units::{BlockAddr, BytesPerSec, PageSize, Picos, Ppa, Time};
 
@@ -22,6 +25,7 @@ pub fn small() -> NandConfig {
         suspend: false,
         t_suspend: Picos::from_micros(1),
         parallelism: Parallelism::Die,
+        empirical: EmpiricalConfig::constant(),
     }
 }
 

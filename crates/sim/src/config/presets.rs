@@ -58,7 +58,7 @@ pub const MACHINES: &[Preset] = &[
     ),
 ];
 
-/// The flash of SkyByte Table IV.
+/// The flash of SkyByte Table IV and the modules that OpenCXD measured.
 pub const NAND_TYPES: &[Preset] = &[
     preset!(
         "nand/ull",
@@ -83,6 +83,18 @@ pub const NAND_TYPES: &[Preset] = &[
         "mlc",
         "MLC",
         "50 us read, 600 us program, 3 ms erase."
+    ),
+    preset!(
+        "nand/module-a",
+        "module-a",
+        "OpenCXD module (a), SK hynix",
+        "Times drawn from tables: 4 x 8 dies, 16 KiB pages, 1 TiB."
+    ),
+    preset!(
+        "nand/module-b",
+        "module-b",
+        "OpenCXD module (b), Toshiba",
+        "Times drawn from tables: 4 x 8 dies, 16 KiB pages, 256 GiB."
     ),
 ];
 

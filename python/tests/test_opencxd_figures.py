@@ -1,0 +1,103 @@
+"""The figures of OpenCXD from invented results, and what they are made of on the real core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import synthetic_figures
+from conftest import Entresol, one_line
+
+from entresol import in_loop
+from entresol.errors import UserError
+from entresol.figures import benches, frames, writing
+from entresol.figures.entry import Figure, choose
+from entresol.figures.plan import Results
+from entresol.papers.opencxd import PAPER, compaction, constant, measured, runs
+
+FEW = PAPER.settings(workloads=["srad", "ycsb"])
+
+
+def _of(name: str) -> Figure:
+    (found,) = choose(PAPER.figures, [name])
+    return found
+
+
+@pytest.mark.parametrize("figure", PAPER.figures, ids=lambda figure: figure.name)
+def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
+    writing.check(PAPER, [figure])
+    results = synthetic_figures.results([figure], FEW)
+    frame = figure.frame(results)
+    assert frame["ours"].drop_nulls().len() > 0
+    figure.draw(frame)
+    lacking = Results(FEW, {}, failures=dict.fromkeys(results.benches, "no room"))
+    drawn = [row for row in frames.read(figure.frame(lacking)) if row.ours is not None]
+    assert not drawn
+    figure.draw(figure.frame(lacking))
+
+
+def test_published_numbers_stand_beside_ours() -> None:
+    def published(name: str) -> dict[tuple[str, str, str], float]:
+        frame = _of(name).frame(Results(FEW, {}))
+        return {(row.workload, row.design, row.metric): row.published
+                for row in frames.read(frame) if row.published is not None}  # fmt: skip
+
+    assert published("table5")["srad", "check log", "sd_ns"] == 54.57
+    assert published("11")["ycsb", "modelled", "most_common_share"] == 0.943
+    assert published("10")["srad", "loop", "read_over_modelled"] == 2.4
+    assert published("13")["constant", "channel_parallel", "speedup"] == 8
+    assert len(published("table2")) == 6, "by operation and kind, of both depths"
+
+
+def test_the_flash_has_the_deviations_that_table_ii_has() -> None:
+    figure = _of("table2")
+    items = figure.benches(FEW)
+    found = benches.run(items, FEW, None, 1, lambda _: None)
+    results = Results(FEW, {}, benches={item: each for item, each in found.items()
+                                        if not isinstance(each, str)})  # fmt: skip
+    for row in frames.read(figure.frame(results)):
+        if row.design != runs.CONSTANT:
+            assert row.ours is not None and row.published is not None
+            assert abs(row.ours / row.published - 1) < 0.1, row
+
+
+def test_compaction_over_all_channels_is_seven_times_as_fast_at_least() -> None:
+    items = {launch: runs.compaction(launch, 4, runs.CONSTANT) for launch in compaction.LAUNCHES}
+    found = benches.run(list(items.values()), FEW, None, 1, lambda _: None)
+    times = {}
+    for launch, item in items.items():
+        result = found[item]
+        assert not isinstance(result, str), result
+        times[launch] = result["flush_ps"]
+    assert times["sequential"] > 7 * times["channel_parallel"]
+
+
+def test_misses_are_shares_that_add_up() -> None:
+    cdf = [[50_000_000, 10], [100_000_000, 40], [2_000_000_000, 50]]
+    shares = measured.misses({"statistics": {"latency_cdf": cdf}})
+    assert [round(share, 3) for _, share in shares] == [0.75, 0.25]
+    assert all(edge >= 90 for edge, _ in shares)
+
+
+def test_a_ranking_that_changes_is_named() -> None:
+    assert constant.rank({"a": 3.0, "b": 1.0}) == {"a": 2, "b": 1}
+    assert constant.rank({"a": 3.0, "b": None}) == {"a": None, "b": None}
+    figure = _of("constant")
+    results = synthetic_figures.results([figure], FEW)
+    first, second = constant.DESIGNS[:2]
+    for end in runs.BACK_ENDS:
+        for place, design in enumerate(constant.DESIGNS):
+            results.runs[constant.want("srad", design, end)]["execution_time_ps"] = 10 + place
+            results.runs[constant.want("ycsb", design, end)]["execution_time_ps"] = 10 + place
+    assert "changes in 0 of 4 comparisons." in figure.why(figure.frame(results))
+    results.runs[constant.want("srad", first, "loop")]["execution_time_ps"] = 11
+    results.runs[constant.want("srad", second, "loop")]["execution_time_ps"] = 10
+    said = figure.why(figure.frame(results))
+    assert "changes in 1 of 4 comparisons: srad (In the loop" in said
+
+
+def test_recordings_that_are_not_there_are_said(entresol_command: Entresol, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such directory"):
+        in_loop.recorded(tmp_path / "none")
+    said = entresol_command("figure", "opencxd", "table5", "--recordings", tmp_path / "none")
+    assert said.code == 2 and "no such directory" in one_line(said)
