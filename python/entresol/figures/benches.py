@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +20,7 @@ from entresol.digest import core_digest
 from entresol.errors import UserError
 from entresol.execution import worker
 from entresol.figures.plan import Bench, Settings
+from entresol.figures.recordings import Recorded
 from entresol.interruption import interruptible
 from entresol.result_types import RunResult
 from entresol.store.result_store import Store, key_of
@@ -26,6 +28,8 @@ from entresol.store.result_store import Store, key_of
 FOLDER = "file-systems"
 """Of the store: what lists and compares results of captures knows nothing of these."""
 COUNTS = ("run", "all")
+FUSE = ("taken", "kept")
+OPTIONS = ("cache", "cores", "counts", "fuse", "loads", "log", "scale", "threads")
 RECOVERY = "recovery"
 """Instead of a load: the log of a device is filled, the power cut, and the device opened again."""
 LOG, LINES_PER_PAGE = "256MiB", 8
@@ -112,6 +116,8 @@ class Conditions:
     log: str = LOG
     counts: str = "run"
     """Which traffic is told: that of the measured run, or all since the files were made."""
+    fuse: str = FUSE[0]
+    """Of a recording: whether FUSE's time is taken off the program's."""
 
 
 def conditions(item: Bench, settings: Settings) -> Conditions:
@@ -128,9 +134,11 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
             options[key.removeprefix("run.")] = value
         else:
             overrides[key] = text
-    if unknown := options.keys() - {"scale", "threads", "cores", "cache", "counts", "log"}:
-        raise UserError(f"run.{min(unknown)}: is no option of a run; there are run.cache, run.cores"
-                        ", run.counts, run.loads, run.log, run.scale and run.threads.")  # fmt: skip
+    if unknown := options.keys() - set(OPTIONS):
+        raise UserError(f"run.{min(unknown)}: is no option of a run; there are "
+                        f"{', '.join(f'run.{name}' for name in OPTIONS)}.")  # fmt: skip
+    if (fuse := options.get("fuse", FUSE[0])) not in FUSE:
+        raise UserError(f"run.fuse is {' or '.join(FUSE)}, not {fuse}.")
     if (counts := options.get("counts", "run")) not in COUNTS:
         raise UserError(f"run.counts is {' or '.join(COUNTS)}, not {counts}.")
     threads, cores = options.get("threads"), options.get("cores")
@@ -138,7 +146,7 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
         return Conditions(tuple(overrides.values()), int(options.get("scale", settings.shrink)),
                           None if threads is None else int(threads),
                           None if cores is None else int(cores), options.get("cache"),
-                          options.get("log", LOG), counts)  # fmt: skip
+                          options.get("log", LOG), counts, fuse)  # fmt: skip
     except ValueError as error:
         raise UserError(f"run.scale, run.threads and run.cores are numbers: {error}.") from error
 
@@ -163,6 +171,7 @@ class _Run:
     told: Conditions
     chosen: dict[str, Any]
     inputs: Json
+    recorded: Recorded | None = None
 
     @classmethod
     def of(cls, item: Bench, settings: Settings) -> _Run:
@@ -180,7 +189,12 @@ class _Run:
         inputs |= chosen
         if item.workload == RECOVERY:
             inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE, "both_halves": True}
-        return cls(item, told, chosen, inputs)
+        recorded = papers.find(settings.paper).recorded(item.workload)
+        if recorded is not None:
+            text = hashlib.sha256(recorded.text.encode()).hexdigest()
+            played = asdict(replace(recorded, text=""))
+            inputs |= {"recording": text, "fuse": told.fuse, "played": played}
+        return cls(item, told, chosen, inputs, recorded)
 
     def sentence(self) -> str:
         """What it is."""
@@ -192,8 +206,8 @@ class _Run:
 
     def memory(self) -> int:
         """Bytes that it needs, about; none if it cannot be, which running it says."""
-        if self.item.workload == RECOVERY:
-            return 0  # Its device is a file.
+        if self.item.workload == RECOVERY or self.recorded is not None:
+            return 0  # A device in a file; one that holds what was recorded, and no more.
         try:
             return core.fs_bench_memory(
                 self.item.workload, self.item.personality, device=self.item.device or None,
@@ -206,9 +220,21 @@ class _Run:
         """Runs it."""
         if self.item.workload == RECOVERY:
             return _recover(self.item, self.told)
+        if self.recorded is not None:
+            return self._played(self.recorded)
         return core.fs_bench(self.item.workload, self.item.personality,
                              device=self.item.device or None, overrides=self.told.overrides,
                              scale=self.told.scale, **self.chosen)  # fmt: skip
+
+    def _played(self, recorded: Recorded) -> Json:
+        takes_off = self.told.fuse == FUSE[0]
+        return core.fs_replay(
+            self.item.workload, recorded.text, self.item.personality,
+            device=self.item.device or None, overrides=self.told.overrides, scale=self.told.scale,
+            cores=self.told.cores or recorded.cores, cache=self.told.cache, thinks=True,
+            less=f"{recorded.fuse_ns}ns" if takes_off else None, between=recorded.between,
+            decides=recorded.decides,
+        )  # fmt: skip
 
 
 def _one(run: _Run, store: Store | None, budget: memory.Budget) -> Json | str:
