@@ -45,8 +45,9 @@ impl Stream {
         } = &mut self.appends;
         counts.write_backs = counts.write_backs.saturating_add(pages);
         let behind = page + u64::from(pages);
-        // The page that it ends in is written again.
-        if *steps > 0 && (page == *end || page + 1 == *end) {
+        // What it ends in is written again: a page, or the block of several that a program fills.
+        let again = page <= *end && *end - page <= u64::from((*reach).max(1));
+        if *steps > 0 && again && behind >= *end {
             *steps = steps.saturating_add(1);
             *reach = pages.max(*reach - *reach / 8);
             *end = behind;
@@ -194,6 +195,23 @@ mod tests {
             moved += 1;
         }
         moved
+    }
+
+    #[test]
+    fn a_block_of_several_pages_that_is_written_again_goes_on() {
+        let mut stream = Stream::default();
+        assert!(stream.synced(0, 2), "it begins");
+        for page in (0..100).step_by(2) {
+            for _ in 0..3 {
+                assert!(!stream.synced(page, 2), "page {page}");
+            }
+        }
+        assert!(stream.appends.steps >= 100);
+        assert_eq!(stream.appends.end, 100);
+        // What lies further back is no part of its end.
+        let steps = stream.appends.steps;
+        assert!(!stream.synced(90, 2));
+        assert_eq!(stream.appends.steps, steps);
     }
 
     /// A range that nobody writes any more leaves when its last count has ended, with the policy
