@@ -49,6 +49,7 @@ def fs_replay(
     thinks: bool,
     less: str | None,
     between: tuple[str, str] | None,
+    decides: bool,
 ) -> str: ...
 def fs_bench_memory(
     load: str,

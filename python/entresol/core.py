@@ -352,16 +352,18 @@ def fs_replay(
     thinks: bool = False,
     less: str | None = None,
     between: tuple[str, str] | None = None,
+    decides: bool = False,
 ) -> Json:
     """Plays a recording, whose file has this name, in virtual time. With `thinks` threads take the
     program's time between operations, but for `less` of each such time; `between` are two names,
-    and what was done between lookups of them is measured by itself.
+    and what was done between lookups of them is measured by itself. With `decides` the result has
+    what transparent DAX has judged and decided.
 
     Raises `ConfigError`, and `SimulationError` where an operation has another outcome than it had.
     """
     return _object(_guarded(lambda: _core.fs_replay(
         name, text, personality, device, list(files), list(overrides), scale, cores, cache,
-        thinks, less, between)))  # fmt: skip
+        thinks, less, between, decides)))  # fmt: skip
 
 
 def _executed(execute: Callable[[], str]) -> Json:

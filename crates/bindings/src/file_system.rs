@@ -250,7 +250,12 @@ fn fs_mount(
     let is_paced = wanted.is_paced;
     let record = recording_of(options);
     let mut trace = transparent_dax::Trace::of(options).map_err(|error| failed(&image, error))?;
-    let (device, mount, recorder) = py.detach(|| start(&image, &directory, wanted))?;
+    let started = py.detach(|| start(&image, &directory, wanted));
+    let (device, mount, recorder) = started.inspect_err(|_| {
+        if let Some(trace) = trace.take() {
+            trace.discard();
+        }
+    })?;
     if trace.is_some() {
         mount.look(|fs| fs.keep_dax_trace());
     }

@@ -121,10 +121,12 @@ fn load_of(name: &str, text: Option<&str>, overrides: &[String]) -> PyResult<Loa
 
 /// Plays a recording, whose text is given and whose file is `name`, and gives the result as JSON.
 /// With `thinks`, threads take their time between operations, but for `less` of each such time;
-/// what was done `between` two names is measured by itself.
+/// what was done `between` two names is measured by itself; if it `decides`, the result says what
+/// transparent DAX has judged and decided.
 #[pyfunction]
 #[pyo3(signature = (
-    name, text, personality, device, files, overrides, scale, cores, cache, thinks, less, between
+    name, text, personality, device, files, overrides, scale, cores, cache, thinks, less, between,
+    decides
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -144,6 +146,7 @@ fn fs_replay(
     thinks: bool,
     less: Option<&str>,
     between: Option<(String, String)>,
+    decides: bool,
 ) -> PyResult<String> {
     let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
     setup.cores = cores;
@@ -158,6 +161,7 @@ fn fs_replay(
         thinks,
         less: less.unwrap_or_default(),
         between,
+        decides,
     };
     let played = py.detach(|| {
         let recording = Recording::parse(text)

@@ -36,6 +36,7 @@ pub(crate) fn counted(report: &DaxReport) -> Value {
         "predicted_upgrades": ranges.predicted,
         "wanted_downgrades": ranges.wanted_downgrades,
         "evictions": ranges.evictions,
+        "let_go": ranges.let_go,
         "upgrades": ranges.upgrades,
         "downgrades": ranges.downgrades,
         "failures": ranges.failures,
@@ -45,6 +46,7 @@ pub(crate) fn counted(report: &DaxReport) -> Value {
         "stored_lines": pmem.lines,
         "recovered_pages": pmem.recovered,
         "frames_in_use": report.frames.0,
+        "most_frames_in_use": pmem.most_frames,
         "frames": report.frames.1,
     })
 }
@@ -152,6 +154,13 @@ impl Trace {
         let mut file = File::create_new(&path).map_err(wrong)?;
         file.write_all(COLUMNS.as_bytes()).map_err(wrong)?;
         Ok(Some(Self { path, file }))
+    }
+
+    /// Removes the file: nothing was mounted.
+    pub fn discard(self) {
+        drop(self.file);
+        // What cannot be removed is a file with a head and no line.
+        let _ = std::fs::remove_file(&self.path);
     }
 
     /// Writes what was decided since this was asked for last.

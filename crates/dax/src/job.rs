@@ -49,6 +49,8 @@ pub struct DaxStats {
     pub wanted_downgrades: u64,
     /// Ranges that were to leave since others had more use for their memory.
     pub evictions: u64,
+    /// Ranges that were to leave since nobody had written them for longer than counts last.
+    pub let_go: u64,
     /// Ranges that were upgraded.
     pub upgrades: u64,
     /// Ranges that were downgraded.

@@ -9,7 +9,7 @@ use crate::settings::{BadSetting, Settings};
 use crate::spans::{By, Spans};
 use crate::stage::Stage;
 use crate::trace::{Decision, Trace, What};
-use crate::tracker::{FileId, Footprint, RangeId, Tracker};
+use crate::tracker::{Counts, FileId, Footprint, RangeId, Tracker};
 use ahead::Stream;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
@@ -26,7 +26,8 @@ pub struct Dax<P = AnyPolicy> {
     /// How files are appended to, if the policy wants to know.
     streams: Vec<Stream>,
     looks_ahead: bool,
-    queue: VecDeque<RangeId>,
+    /// Ranges that are to be moved, and since when.
+    queue: VecDeque<(Time, RangeId)>,
     /// Ranges whose job failed, and when they are tried again.
     failed: VecDeque<(Time, RangeId)>,
     /// Ranges that workers have.
@@ -65,6 +66,7 @@ impl Dax {
         settings.check()?;
         self.settings = settings;
         self.policy = settings.chosen();
+        self.tracker.keep_idle(self.policy.lets_go());
         self.looks_ahead = self.policy.looks_ahead();
         if !self.looks_ahead {
             self.streams
@@ -83,8 +85,10 @@ impl<P: Policy> Dax<P> {
     pub fn with_policy(settings: &Settings, policy: P) -> Result<Self, BadSetting> {
         settings.check()?;
         let (write, write_back) = (settings.write_delay, settings.write_back_delay);
+        let mut tracker = Tracker::new(settings.order, write, write_back);
+        tracker.keep_idle(policy.lets_go());
         Ok(Self {
-            tracker: Tracker::new(settings.order, write, write_back),
+            tracker,
             looks_ahead: policy.looks_ahead(),
             policy,
             settings: *settings,
@@ -239,20 +243,21 @@ impl<P: Policy> Dax<P> {
             }
             What::WantsDowngrade => stats.wanted_downgrades += 1,
             What::Evicted => stats.evictions += 1,
+            What::LetGo => stats.let_go += 1,
             _ => stats.withdrawn += 1,
         }
         self.tell(id, what, now);
         self.tracker.set_stage(id, stage);
         if matches!(stage, Stage::ToUpgrade | Stage::ToDowngrade) {
-            self.enqueue(id);
+            self.enqueue(id, now);
         }
     }
 
-    fn enqueue(&mut self, id: RangeId) {
+    fn enqueue(&mut self, id: RangeId, now: Time) {
         // One that was taken back is in line still.
         if !self.tracker.is_queued(id) {
             self.tracker.set_queued(id, true);
-            self.queue.push_back(id);
+            self.queue.push_back((now, id));
         }
     }
 
@@ -264,7 +269,8 @@ impl<P: Policy> Dax<P> {
     /// The next range to be moved. Who takes it has it until [`Dax::finish`].
     pub fn next_job(&mut self, now: Time) -> Option<Job> {
         self.tracker.advance(now);
-        while let Some((_, id)) = self.failed.pop_front_if(|(time, _)| *time <= now) {
+        self.let_go(now);
+        while let Some((since, id)) = self.failed.pop_front_if(|(time, _)| *time <= now) {
             let counts = self.tracker.counts(id);
             // It may not be worth it any more.
             if self.tracker.stage(id) == Stage::ToUpgrade
@@ -272,12 +278,16 @@ impl<P: Policy> Dax<P> {
             {
                 self.decide(id, Stage::Plain, What::Withdrawn, now);
             }
-            self.queue.push_back(id);
+            self.queue.push_back((since, id));
         }
         for _ in 0..self.queue.len() {
-            let id = self.queue.pop_front()?;
+            let (since, id) = self.queue.pop_front()?;
             let owner = self.tracker.owner(id);
             let (to, stage) = match self.tracker.stage(id) {
+                Stage::ToUpgrade if now < since + self.settings.wait => {
+                    self.queue.push_back((since, id));
+                    continue;
+                }
                 Stage::ToUpgrade => (Move::Upgrade, Stage::Upgrading),
                 Stage::ToDowngrade => (Move::Downgrade, Stage::Downgrading),
                 _ => {
@@ -291,7 +301,7 @@ impl<P: Policy> Dax<P> {
             };
             // One that was cut off may be moving still.
             if self.taken.contains(&(file, range)) {
-                self.queue.push_back(id);
+                self.queue.push_back((since, id));
                 continue;
             }
             self.tracker.set_queued(id, false);
@@ -307,6 +317,17 @@ impl<P: Policy> Dax<P> {
             });
         }
         None
+    }
+
+    /// Upgraded ranges of which nothing is counted any more are to be downgraded, if the policy has
+    /// it so.
+    fn let_go(&mut self, now: Time) {
+        for id in self.tracker.take_idle() {
+            let is_idle = self.tracker.counts(id) == Counts::default();
+            if is_idle && self.tracker.stage(id) == Stage::Upgraded {
+                self.decide(id, Stage::ToDowngrade, What::LetGo, now);
+            }
+        }
     }
 
     /// A job has ended, well or not.

@@ -50,6 +50,11 @@ pub trait Policy {
         false
     }
 
+    /// Whether an upgraded range of which nothing is counted any more is downgraded.
+    fn lets_go(&self) -> bool {
+        false
+    }
+
     /// How many pages behind the end of an append stream will be written next, and belong into the
     /// device's memory before they are. Asked if it looks ahead, behind each sync.
     fn ahead(&self, appends: &Appends) -> u64 {
@@ -149,6 +154,10 @@ impl Policy for AnyPolicy {
     }
 
     fn looks_ahead(&self) -> bool {
+        matches!(self, Self::Predict(_))
+    }
+
+    fn lets_go(&self) -> bool {
         matches!(self, Self::Predict(_))
     }
 

@@ -18,6 +18,8 @@ pub struct Settings {
     pub write_delay: Picos,
     /// For how long a write-back counts.
     pub write_back_delay: Picos,
+    /// How long an upgrade that was decided waits before it begins.
+    pub wait: Picos,
     /// How long a range waits before it is tried again to move it.
     pub retry: Picos,
     /// Percent of the device's memory that only explicit mappings may have.
@@ -35,6 +37,7 @@ impl Default for Settings {
             // writes tends to their quotient: 50 %, which keeps an upgraded range (above D).
             write_delay: Picos::from_micros(20 * SECOND),
             write_back_delay: Picos::from_micros(10 * SECOND),
+            wait: Picos::ZERO,
             retry: Picos::from_micros(SECOND),
             reserve: 0,
         }

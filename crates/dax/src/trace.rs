@@ -22,6 +22,8 @@ pub enum What {
     WantsDowngrade,
     /// It is to be downgraded, since others have more use for its memory.
     Evicted,
+    /// It is to be downgraded, since nobody has written it for longer than counts last.
+    LetGo,
     /// What was decided is taken back.
     Withdrawn,
     /// It is upgraded.
@@ -41,6 +43,7 @@ impl What {
             Self::Predicted => "predicted",
             Self::WantsDowngrade => "wants-downgrade",
             Self::Evicted => "evicted",
+            Self::LetGo => "let-go",
             Self::Withdrawn => "withdrawn",
             Self::Upgraded => "upgraded",
             Self::Downgraded => "downgraded",

@@ -83,6 +83,9 @@ pub(crate) struct Tracker {
     next: Time,
     /// The range that was asked for last.
     last: (Owner, u32),
+    /// Ranges of which nothing is counted any more, and that have marks still; if anybody wants to
+    /// know.
+    idle: Option<Vec<RangeId>>,
 }
 
 /// A range by its number.
@@ -102,7 +105,19 @@ impl Tracker {
             write_backs: Wheel::new(write_back_delay),
             next: Time::from_picos(0),
             last: (NOBODY, NONE),
+            idle: None,
         }
+    }
+
+    /// Whether ranges are to be kept that have marks and no counts, for [`Tracker::take_idle`].
+    pub fn keep_idle(&mut self, is_wanted: bool) {
+        self.idle = is_wanted.then(Vec::new);
+    }
+
+    /// Ranges whose last counts have ended since this was asked for last. They may have counts
+    /// again, or be others.
+    pub fn take_idle(&mut self) -> Vec<RangeId> {
+        self.idle.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     pub fn open(&mut self) -> FileId {
@@ -215,16 +230,28 @@ impl Tracker {
         while self.writes.turn(now) {
             while let Some((id, count)) = self.writes.take_expired() {
                 self.ranges[id as usize].writes -= count;
-                self.settle(id);
+                self.end_counts(id);
             }
         }
         while self.write_backs.turn(now) {
             while let Some((id, count)) = self.write_backs.take_expired() {
                 self.ranges[id as usize].write_backs -= count;
-                self.settle(id);
+                self.end_counts(id);
             }
         }
         self.next = self.writes.end().min(self.write_backs.end());
+    }
+
+    /// Counts of a range have ended.
+    fn end_counts(&mut self, id: RangeId) {
+        if let Some(idle) = &mut self.idle {
+            let range = &self.ranges[id as usize];
+            let has_counts = (range.writes | range.write_backs) & (MOST - 1) != 0;
+            if !has_counts && range.write_backs >> MARKS != 0 {
+                idle.push(id);
+            }
+        }
+        self.settle(id);
     }
 
     /// Forgets a range of which nothing is known. Its number is not used afterwards.

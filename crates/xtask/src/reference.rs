@@ -3,6 +3,7 @@
 
 mod devices;
 mod fidelity;
+mod file_systems;
 mod processors;
 
 use sim::config::presets::{DESIGNS, MACHINES, NAND_TYPES, Preset};
@@ -83,6 +84,7 @@ pub fn parameters() -> String {
         }
     }
     devices::section(&mut page);
+    file_systems::section(&mut page);
     processors::section(&mut page);
     page
 }

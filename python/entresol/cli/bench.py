@@ -25,7 +25,9 @@ RECORDINGS = 3
 REPEATS, QUICK_REPEATS, QUICK_SWEPT = 5, 3, 1
 
 KNOWN_TYPES = tuple(
-    kind for kind in cases.TYPES if cases.MOUNTED_WITH[kind].removeprefix("dax=") in DAX_MODES
+    kind
+    for kind in cases.TYPES
+    if cases.MOUNTED_WITH[kind].partition(",")[0].removeprefix("dax=") in DAX_MODES
 )
 """Those that a mount can be of."""
 
@@ -55,7 +57,12 @@ def dax(
         typer.Option("--databases", metavar="NAME,…", help=f"Of {', '.join(cases.DATABASES)}."),
     ] = None,
     types: Annotated[
-        str | None, typer.Option("--types", metavar="NAME,…", help=f"Of {', '.join(KNOWN_TYPES)}.")
+        str | None,
+        typer.Option(
+            "--types",
+            metavar="NAME,…",
+            help=f"Of {', '.join(KNOWN_TYPES)}; quick leaves out the last.",
+        ),
     ] = None,
     variants: Annotated[
         str | None,
@@ -82,6 +89,9 @@ def dax(
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Keep recordings for dax-replay.")
     ] = True,
+    only_record: Annotated[
+        bool, typer.Option("--only-record", help="Measure nothing; keep a recording of each case.")
+    ] = False,
     work: Annotated[
         Path | None,
         typer.Option("--work", metavar="DIR", help="Where drives are made, and thrown away."),
@@ -93,6 +103,10 @@ def dax(
     """
     names = cases.chosen(databases, cases.DATABASES, "--databases")
     kinds = cases.chosen(types, KNOWN_TYPES, "--types")
+    if types is None and quick:
+        kinds = tuple(kind for kind in kinds if kind in cases.THESIS_TYPES)
+    if only_record and not record:
+        raise UserError("--only-record --no-record: leaves nothing to do; give one of them.")
     all_cases = cases.quick() if quick else cases.full()
     chosen = [case for case in all_cases if case.database in names]
     if variants is not None:
@@ -112,6 +126,7 @@ def dax(
         min(repeats or REPEATS, QUICK_SWEPT if quick else REPEATS),
         kills,
         RECORDINGS if record else 0,
+        only_record,
     )
     plan = replace(plan, swept=tuple(span for span in plan.swept if span != plan.flush))
     if work is not None and not work.is_dir():

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,14 @@ CapturesOption = Annotated[
     ),
 ]
 
+MeasuredOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--measured", metavar="DIR",
+        help="What bench dax has written, for figures of rates on a machine.",
+    ),
+]  # fmt: skip
+
 
 RecordingsOption = Annotated[
     Path | None,
@@ -90,6 +99,7 @@ def figure_command(
     scheduler: SchedulerOption = None,
     captures: CapturesOption = None,
     recordings: RecordingsOption = None,
+    measured: MeasuredOption = None,
 ) -> None:  # fmt: skip
     """Make figures of a paper anew, beside the published values.
 
@@ -105,6 +115,8 @@ def figure_command(
         return
     chosen = choose(paper.figures, names)
     settings = paper.settings(scale, fidelity, mode, workloads or [])
+    if measured is not None:
+        settings = replace(settings, measured=str(measured))
     place_of_results = location.store_directory(store)
     source = simulate.source_of(captures, settings, place_of_results)
     wanted = simulate.plan(chosen, settings)
@@ -122,6 +134,9 @@ def figure_command(
                 kept, source, jobs, scheduler, watcher.watch, say, device
             )
             results = simulation.run(wanted)
+        for figure in chosen:
+            if sentence := figure.lacks(settings):
+                say(f"{figure.called}: {sentence}")
         if results.failures and not (results.runs or results.walks or results.benches):
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
         with disk_may_be_full(target, kept):
@@ -164,6 +179,7 @@ def conditions(paper: Paper, settings: Settings, captures: Path | None) -> list[
     found += [] if settings.mode == "detailed" else ["--mode", settings.mode]
     if settings.workloads != paper.workloads:
         found += ["--workloads", ",".join(settings.workloads)]
+    found += ["--measured", "DIR"] if settings.measured else []
     return found if captures is None else [*found, "--captures", "DIR"]
 
 

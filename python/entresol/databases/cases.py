@@ -9,11 +9,16 @@ from entresol.errors import UserError, did_you_mean
 
 VALKEY, POSTGRESQL, ROCKSDB = "valkey", "postgresql", "rocksdb"
 DATABASES = (VALKEY, POSTGRESQL, ROCKSDB)
-DEFAULT, HYBRID, EXPLICIT = "default", "hybrid", "explicit"
-TYPES = (DEFAULT, HYBRID, EXPLICIT)
+DEFAULT, HYBRID, EXPLICIT, PREDICT = "default", "hybrid", "explicit", "predict"
+THESIS_TYPES = (DEFAULT, HYBRID, EXPLICIT)
 """The thesis's words: without DAX, with ranges that the file system chooses, and with files that
 ask for it, which here are the database's logs."""
-MOUNTED_WITH = {DEFAULT: "dax=off", HYBRID: "dax=auto", EXPLICIT: "dax=explicit"}
+TYPES = (*THESIS_TYPES, PREDICT)
+"""And ranges that our policy chooses."""
+MOUNTED_WITH = {
+    DEFAULT: "dax=off", HYBRID: "dax=auto", EXPLICIT: "dax=explicit",
+    PREDICT: "dax=auto,dax_policy=predict",
+}  # fmt: skip
 CLIENTS = (1, 2, 4, 8, 50)
 PIPELINES = (1, 10)
 SMALL_SCALE, LARGE_SCALE = 10, 70

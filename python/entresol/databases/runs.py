@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -46,6 +47,8 @@ class Plan:
     kills: bool = True
     recordings: int = 3
     """Of each case that is swept; the quickest is kept, for what else a machine does only adds."""
+    only_records: bool = False
+    """Nothing is measured, and each case recorded."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
             f"{'' if step.is_paced else ', not paced'}: {run.per_second:,.0f}/s; "
             f"about {left / 60:.0f} min left"
         )
-    if plan.kills:
+    if plan.kills and not plan.only_records:
         for name in names:
             case = next(case for case in plan.cases if case.database == name and _syncs(case))
             for kind in plan.types:
@@ -121,7 +124,7 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
                     f"writes; {killed['found']:,} are there"
                 )
     for case in plan.cases if plan.recordings else ():
-        if case.is_swept:
+        if case.is_swept or plan.only_records:
             bed = _Bed(work, databases[case.database], plan, say)
             outcome.recordings.append(bed.record(case))
             say(f"{case.database} {case.name}: recorded")
@@ -148,6 +151,8 @@ class Step:
 
 def _steps(plan: Plan) -> Iterator[Step]:
     """In turns: what differs least is least far apart, and every second turn runs backwards."""
+    if plan.only_records:
+        return
     for repeat in range(max(plan.repeats, plan.swept_repeats) + 1):
         for case in plan.cases:
             for flush in (plan.flush, *(plan.swept if case.is_swept else ())):
@@ -195,12 +200,12 @@ class _Bed:
         """Writes down runs without DAX and without pace; the quickest, and what it is of."""
         found: list[tuple[float, Path, Json]] = []
         for turn in range(self.plan.recordings):
-            path = self.work / f"{case.database}-{turn}.rec"
+            path = self.work / f"{turn}-{_file_of(case)}"
             fuse: list[int] = []
             step = Step(case, cases.DEFAULT, self.plan.flush, turn, is_paced=False)
             run = self.run(step, path, fuse)
             told = {
-                "file": f"{case.database}.rec", "database": case.database, "case": case.name,
+                "file": _file_of(case), "database": case.database, "case": case.name,
                 "operations": run.operations, "seconds": run.seconds, "fuse_ns": fuse[0],
             }  # fmt: skip
             found.append((run.seconds / run.operations, path, told))
@@ -247,6 +252,14 @@ class _Bed:
             "database": case.database, "variant": case.variant, "type": kind,
             "answered": answered, "found": found,
         }  # fmt: skip
+
+
+def _file_of(case: Case) -> str:
+    """The name of a recording; that of the case that is swept is the database's."""
+    if case.is_swept:
+        return f"{case.database}.rec"
+    words = re.findall(r"[a-z0-9]+", case.name.lower())
+    return f"{'-'.join((case.database, *words))}.rec"
 
 
 def _asks(kind: str) -> Ask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import statistics
 import tempfile
@@ -9,7 +10,7 @@ import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +21,7 @@ from entresol.digest import core_digest
 from entresol.errors import UserError
 from entresol.execution import worker
 from entresol.figures.plan import Bench, Settings
+from entresol.figures.recordings import Recorded
 from entresol.interruption import interruptible
 from entresol.result_types import RunResult
 from entresol.store.result_store import Store, key_of
@@ -27,6 +29,8 @@ from entresol.store.result_store import Store, key_of
 FOLDER = "file-systems"
 """Of the store: what lists and compares results of captures knows nothing of these."""
 COUNTS = ("run", "all")
+FUSE = ("taken", "kept")
+OPTIONS = ("cache", "cores", "counts", "fuse", "loads", "log", "scale", "threads")
 RECOVERY = "recovery"
 """Instead of a load: the log of a device is filled, the power cut, and the device opened again."""
 COMPACTION = "compaction"
@@ -127,6 +131,8 @@ class Conditions:
     """Lines of a page in the log."""
     operation: str = ""
     depth: int = 1
+    fuse: str = FUSE[0]
+    """Of a recording: whether FUSE's time is taken off the program's."""
 
 
 def conditions(item: Bench, settings: Settings) -> Conditions:
@@ -143,12 +149,12 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
             options[key.removeprefix("run.")] = value
         else:
             overrides[key] = text
-    known = {"scale", "threads", "cores", "cache", "counts", "log"}
-    if item.workload in ALONE:
-        known |= {"lines", "operation", "depth"}
+    known = {*OPTIONS, "lines", "operation", "depth"} if item.workload in ALONE else set(OPTIONS)
     if unknown := options.keys() - known:
-        raise UserError(f"run.{min(unknown)}: is no option of a run; there are run.cache, run.cores"
-                        ", run.counts, run.loads, run.log, run.scale and run.threads.")  # fmt: skip
+        raise UserError(f"run.{min(unknown)}: is no option of a run; there are "
+                        f"{', '.join(f'run.{name}' for name in OPTIONS)}.")  # fmt: skip
+    if (fuse := options.get("fuse", FUSE[0])) not in FUSE:
+        raise UserError(f"run.fuse is {' or '.join(FUSE)}, not {fuse}.")
     if (counts := options.get("counts", "run")) not in COUNTS:
         raise UserError(f"run.counts is {' or '.join(COUNTS)}, not {counts}.")
     threads, cores = options.get("threads"), options.get("cores")
@@ -158,7 +164,8 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
                           None if cores is None else int(cores), options.get("cache"),
                           options.get("log", LOG), counts,
                           int(options.get("lines", LINES_PER_PAGE)),
-                          options.get("operation", ""), int(options.get("depth", 1)))  # fmt: skip
+                          options.get("operation", ""), int(options.get("depth", 1)),
+                          fuse)  # fmt: skip
     except ValueError as error:
         raise UserError(f"run.scale, run.threads and run.cores are numbers: {error}.") from error
 
@@ -183,6 +190,7 @@ class _Run:
     told: Conditions
     chosen: dict[str, Any]
     inputs: Json
+    recorded: Recorded | None = None
 
     @classmethod
     def of(cls, item: Bench, settings: Settings) -> _Run:
@@ -205,7 +213,12 @@ class _Run:
         if item.workload == NAND:
             inputs |= {"operation": told.operation, "depth": told.depth, "count": COUNT,
                        "kept": [SHOWN, *PERCENTS]}  # fmt: skip
-        return cls(item, told, chosen, inputs)
+        recorded = papers.find(settings.paper).recorded(item.workload)
+        if recorded is not None:
+            text = hashlib.sha256(recorded.text.encode()).hexdigest()
+            played = asdict(replace(recorded, text=""))
+            inputs |= {"recording": text, "fuse": told.fuse, "played": played}
+        return cls(item, told, chosen, inputs, recorded)
 
     def sentence(self) -> str:
         """What it is."""
@@ -217,8 +230,9 @@ class _Run:
 
     def memory(self) -> int:
         """Bytes that it needs, about; none if it cannot be, which running it says."""
-        if self.item.workload in ALONE:
-            return 0  # Its device is a file, or flash without content.
+        if self.item.workload in ALONE or self.recorded is not None:
+            # A device in a file, or flash without content; one that holds what was recorded.
+            return 0
         try:
             return core.fs_bench_memory(
                 self.item.workload, self.item.personality, device=self.item.device or None,
@@ -233,9 +247,21 @@ class _Run:
             return _flash(self.item, self.told)
         if self.item.workload in ALONE:
             return _recover(self.item, self.told)
+        if self.recorded is not None:
+            return self._played(self.recorded)
         return core.fs_bench(self.item.workload, self.item.personality,
                              device=self.item.device or None, overrides=self.told.overrides,
                              scale=self.told.scale, **self.chosen)  # fmt: skip
+
+    def _played(self, recorded: Recorded) -> Json:
+        takes_off = self.told.fuse == FUSE[0]
+        return core.fs_replay(
+            self.item.workload, recorded.text, self.item.personality,
+            device=self.item.device or None, overrides=self.told.overrides, scale=self.told.scale,
+            cores=self.told.cores or recorded.cores, cache=self.told.cache, thinks=True,
+            less=f"{recorded.fuse_ns}ns" if takes_off else None, between=recorded.between,
+            decides=recorded.decides,
+        )  # fmt: skip
 
 
 def _one(run: _Run, store: Store | None, budget: memory.Budget) -> Json | str:

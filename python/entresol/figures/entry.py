@@ -28,6 +28,10 @@ def _no_runs(_settings: Settings) -> list[Want]:
     return []
 
 
+def _nothing_lacks(_settings: Settings) -> str:
+    return ""
+
+
 def _no_reason(_frame: polars.DataFrame) -> str:
     return ""
 
@@ -55,13 +59,18 @@ class Figure:
     why: Callable[[polars.DataFrame], str] = _no_reason
     """A person's sentence on where it differs from what was published, at scale small with the
     paper's fidelity and all workloads. Its numbers come from the frame and the published files."""
+    lacks: Callable[[Settings], str] = _nothing_lacks
+    """A sentence on what it needs that no run gives, where that was not given."""
     label: str = ""
     """What the paper calls it, such as `Table III`; empty for `Figure` and its number."""
 
     @property
     def stem(self) -> str:
         """Name of its files without suffix."""
-        return f"fig{int(self.name):02d}" if self.name.isdigit() else self.name
+        numbers = self.name.split(".")
+        if not all(number.isdigit() for number in numbers):
+            return self.name
+        return "fig" + "-".join(f"{int(number):02d}" for number in numbers)
 
     @property
     def called(self) -> str:

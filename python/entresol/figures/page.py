@@ -49,7 +49,7 @@ def render(
 
 
 def _short(figure: Figure) -> str:
-    return figure.name if figure.name.isdigit() else figure.called
+    return figure.name if figure.stem.startswith("fig") else figure.called
 
 
 def _lead(results: Results) -> str:
@@ -102,7 +102,9 @@ def _section(
                     for suffix in ("svg", "pdf", "csv"))  # fmt: skip
     mean = "" if figure.mean == NO_MEAN else f" The paper's mean: {figure.mean}."
     why = _why(paper, figure, frame, results.settings)
+    lacks = figure.lacks(results.settings)
     warned = [
+        *([lacks] if lacks else []),
         *tables.without_ratio(frame, results),
         *tables.partial_means(frame),
         *tables.warnings(results, wants, walks, paper.threads_of, benches),

@@ -11,6 +11,7 @@ from entresol.figures.claims import Claim
 from entresol.figures.entry import Figure
 from entresol.figures.plan import MODES, Bench, Scale, Settings, Want
 from entresol.figures.published import Published
+from entresol.figures.recordings import Recorded
 
 PAPER, ARTIFACT = "paper", "artifact"
 """The two fidelities that numbers of a text are measured with."""
@@ -22,6 +23,10 @@ def _as_it_is(_scale: str, fidelity: str) -> str:
 
 def _nothing(_settings: Settings) -> str:
     return ""
+
+
+def _no_recording(_workload: str) -> Recorded | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ class Paper:
     text: Text | None = None
     lead: Callable[[Settings], str] = field(default=_nothing)
     """The first sentences of its page; empty: those of runs of captures."""
+    recorded: Callable[[str], Recorded | None] = field(default=_no_recording)
+    """The recording of that name, which a load is then; none if it is a load of its own."""
 
     def settings(
         self,

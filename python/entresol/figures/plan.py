@@ -80,6 +80,8 @@ class Settings:
     overrides: tuple[str, ...] = ()
     """Parameters that are set in all runs, as `key=value`; of loads also as
     `PERSONALITY:key=value`, for runs of that personality."""
+    measured: str = ""
+    """A directory with what a bench on this machine has measured; empty if there is none."""
 
     @property
     def machine(self) -> str:

@@ -2,7 +2,8 @@
 
 use super::drive::{CALLER, Fault, Fs, Ran, append, create, eager, engine, formatted, run, with};
 use bytefs::{Ino, Personality, SetXattr};
-use dax::Settings;
+use dax::{PolicyKind, Settings};
+use units::Picos;
 
 const OF: Personality = Personality::Ext4Like;
 /// 14 frames.
@@ -76,6 +77,47 @@ fn what_is_kept_for_explicit_mappings_is_there_for_nobody_else() {
         fs.sync().await.expect("a sync");
         assert_eq!(fs.failed(), None);
     });
+}
+
+/// Ranges that nobody has written for longer than counts last leave the window with the policy that
+/// looks ahead, whether flash has their pages already or not; a sync behind that is right, and so is
+/// what a power cut leaves.
+#[test]
+fn what_is_idle_leaves_and_is_on_flash() {
+    let settings = Settings {
+        kind: PolicyKind::Predict,
+        write_delay: Picos::from_micros(20_000),
+        write_back_delay: Picos::from_micros(10_000),
+        ..eager()
+    };
+    for is_clean in [true, false] {
+        let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
+            let fs = formatted(&device, &clock, with(Some(settings)), OF).await;
+            let (old, new) = (create(&fs, b"old").await, create(&fs, b"new").await);
+            fs.sync().await.expect("a sync");
+            for byte in 1..=6 {
+                for page in 0..4 {
+                    put(&fs, old, page, byte).await;
+                }
+            }
+            let report = || fs.dax_report().expect("it is on");
+            assert_eq!((report().frames.0, report().ranges.let_go), (4, 0));
+            if is_clean {
+                fs.sync().await.expect("a sync");
+                assert_eq!(report().frames.0, 4, "its counts are alive");
+            }
+            let later = port::Clock::now(&clock) + Picos::from_micros(30_000);
+            port::Clock::sleep_until(&clock, later).await;
+            put(&fs, new, 0, 9).await;
+            assert_eq!(report().ranges.let_go, 1, "{:?}", report());
+            assert_eq!(report().frames.0, 0, "{:?}", report());
+            assert!(!put(&fs, old, 1, 7).await, "it is a plain range again");
+        });
+        look(
+            &ran,
+            &[("old", 0, 6), ("old", 1, 7), ("old", 3, 6), ("new", 0, 9)],
+        );
+    }
 }
 
 #[test]

@@ -45,8 +45,9 @@ impl Stream {
         } = &mut self.appends;
         counts.write_backs = counts.write_backs.saturating_add(pages);
         let behind = page + u64::from(pages);
-        // The page that it ends in is written again.
-        if *steps > 0 && (page == *end || page + 1 == *end) {
+        // What it ends in is written again: a page, or the block of several that a program fills.
+        let again = page <= *end && *end - page <= u64::from((*reach).max(1));
+        if *steps > 0 && again && behind >= *end {
             *steps = steps.saturating_add(1);
             *reach = pages.max(*reach - *reach / 8);
             *end = behind;
@@ -125,6 +126,7 @@ impl<P: Policy> Dax<P> {
 mod tests {
     use super::*;
     use crate::{PolicyKind, Settings};
+    use units::Picos;
 
     #[test]
     fn a_stream_goes_on_where_it_ended_whatever_is_synced_before_it() {
@@ -172,6 +174,96 @@ mod tests {
         put(&mut dax, 1000);
         assert!(!is_there(&dax, 40), "nobody comes");
         assert!(is_there(&dax, 39), "it was written");
+        dax.audit(&[file]);
+    }
+
+    /// Ranges of four pages; `wait` for upgrades.
+    fn dax_of(kind: PolicyKind, wait: Picos) -> Dax {
+        let settings = Settings {
+            kind,
+            wait,
+            order: 2,
+            ..Settings::default()
+        };
+        Dax::new(&settings).expect("good settings")
+    }
+
+    fn move_all(dax: &mut Dax, now: Time) -> u32 {
+        let mut moved = 0;
+        while let Some(job) = dax.next_job(now) {
+            assert_eq!(dax.finish(job, true, now), crate::Ended::Moved);
+            moved += 1;
+        }
+        moved
+    }
+
+    #[test]
+    fn a_block_of_several_pages_that_is_written_again_goes_on() {
+        let mut stream = Stream::default();
+        assert!(stream.synced(0, 2), "it begins");
+        for page in (0..100).step_by(2) {
+            for _ in 0..3 {
+                assert!(!stream.synced(page, 2), "page {page}");
+            }
+        }
+        assert!(stream.appends.steps >= 100);
+        assert_eq!(stream.appends.end, 100);
+        // What lies further back is no part of its end.
+        let steps = stream.appends.steps;
+        assert!(!stream.synced(90, 2));
+        assert_eq!(stream.appends.steps, steps);
+    }
+
+    /// A range that nobody writes any more leaves when its last count has ended, with the policy
+    /// that looks ahead alone.
+    #[test]
+    fn what_is_idle_is_let_go() {
+        const SECOND: u64 = 1_000_000_000_000;
+        for (kind, goes) in [(PolicyKind::Predict, true), (PolicyKind::Ratio, false)] {
+            let mut dax = dax_of(kind, Picos::ZERO);
+            let file = dax.open();
+            let at = |seconds: u64| Time::from_picos(seconds * SECOND);
+            for _ in 0..6 {
+                dax.wrote(file, 0, 1, at(0));
+                dax.wrote_back(file, 0, 1, at(0));
+            }
+            assert_eq!(move_all(&mut dax, at(0)), 1);
+            assert_eq!(move_all(&mut dax, at(19)), 0, "its writes count still");
+            assert!(dax.spans(file).find(0).is_some());
+            assert_eq!(move_all(&mut dax, at(21)), u32::from(goes), "{kind}");
+            assert_eq!(dax.spans(file).find(0).is_none(), goes, "{kind}");
+            assert_eq!(dax.stats().let_go, u64::from(goes));
+            // What is written again meanwhile stays.
+            for _ in 0..6 {
+                dax.wrote(file, 0, 1, at(30));
+                dax.wrote_back(file, 0, 1, at(30));
+            }
+            move_all(&mut dax, at(30));
+            dax.wrote(file, 0, 1, at(49));
+            dax.wrote_back(file, 0, 1, at(49));
+            assert_eq!(move_all(&mut dax, at(52)), 0, "{kind}");
+            dax.audit(&[file]);
+        }
+    }
+
+    #[test]
+    fn an_upgrade_begins_when_it_has_waited() {
+        let wait = Picos::from_micros(100);
+        let mut dax = dax_of(PolicyKind::Ratio, wait);
+        let file = dax.open();
+        let at = |micros: u64| Time::from_picos(micros * 1_000_000);
+        for (range, begun) in [(0, 10), (1, 60)] {
+            for _ in 0..6 {
+                dax.wrote(file, 4 * range, 1, at(begun));
+                dax.wrote_back(file, 4 * range, 1, at(begun));
+            }
+        }
+        assert_eq!(dax.next_job(at(109)), None);
+        let job = dax.next_job(at(110)).expect("it has waited");
+        assert_eq!(job.pages, 0..4);
+        assert_eq!(dax.next_job(at(159)), None, "the other one has not");
+        dax.finish(job, true, at(159));
+        assert_eq!(move_all(&mut dax, at(160)), 1);
         dax.audit(&[file]);
     }
 

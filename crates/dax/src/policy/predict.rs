@@ -31,6 +31,10 @@ impl Policy for Predict {
         true
     }
 
+    fn lets_go(&self) -> bool {
+        true
+    }
+
     fn ahead(&self, appends: &Appends) -> u64 {
         let is_stream = appends.steps >= self.ratio.after_writes;
         match is_stream && self.ratio.judge(appends.counts) == Verdict::Upgrade {

@@ -26,10 +26,12 @@ pub use error::LoadError;
 pub use hardware::{Scale, scaled};
 pub use measure::Latency;
 pub use memory::memory;
-pub use options::{BatchesAs, ContentsAt, DaxAs, Does, FsConfig, FsOptions, MetadataAt};
+pub use options::{
+    BatchesAs, ContentsAt, DaxAs, DaxPolicyAs, Does, FsConfig, FsOptions, MetadataAt,
+};
 pub use part::Playing;
 pub use replay::replay;
-pub use result::{Conditions, LoadResult, Part};
+pub use result::{Conditions, Decided, Decisions, LoadResult, Part};
 pub use runner::{Setup, run};
 pub use spec::{
     Distribution, FilesSpec, LOADS, Load, Shipped, Step, StoreSpec, ThreadsSpec, shipped,

@@ -37,6 +37,16 @@ pub enum DaxAs {
     Auto,
 }
 
+/// Who says which ranges these are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DaxPolicyAs {
+    /// The thesis's policy.
+    Ratio,
+    /// Ours, which looks ahead of append streams.
+    Predict,
+}
+
 /// How batches of changes go to a device with transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -116,6 +126,9 @@ units::parameters! {
         aged: Ratio, "0% to 400%", "ByteFS says nothing of its SSD's state; SkyByte VI-A preconditions";
         /// Whether ranges that are synced often go to `device.pmem` (transparent DAX).
         dax: DaxAs, "off or auto", "Transparent DAX (both)";
+        /// Who says which ranges these are: the share of writes that syncs write back (`ratio`), or
+        /// what looks ahead of append streams besides and lets go what is idle (`predict`).
+        dax_policy: DaxPolicyAs, "ratio or predict", "Transparent DAX 4.2 (ratio); predict is ours";
         /// U: a range is upgraded above so many write-backs to 100 writes.
         dax_upgrade: u32, "at least dax_downgrade", "Transparent DAX 6 (60)";
         /// D: a range is downgraded below so many write-backs to 100 writes.
@@ -124,6 +137,9 @@ units::parameters! {
         dax_after: u32, "any", "Transparent DAX 6 (5)";
         /// G: a range has two to the power of so many pages.
         dax_order: u32, "at most 20", "Transparent DAX 6 (9)";
+        /// How long an upgrade that was decided waits before it begins. It takes effect in the sync
+        /// that decides it, or in the first one behind this time.
+        dax_wait: Picos, "any", "ours (0); Transparent DAX 5.1 upgrades in a work queue, of unknown delay";
         /// For how long a write counts.
         dax_write_delay: Picos, "at least 1us", "ours: the thesis gives none";
         /// For how long a write-back counts.
@@ -140,8 +156,8 @@ struct Sections {
 const KNOWN: Known = settings::known! { "fs": FsConfig };
 const DEFAULTS: &str = "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n\
      metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\ndata = \"ordered\"\naged = \"0%\"\n\
-     dax = \"off\"\ndax_upgrade = 60\ndax_downgrade = 30\ndax_after = 5\ndax_order = 9\n\
-     dax_write_delay = \"20s\"\ndax_write_back_delay = \"10s\"\n";
+     dax = \"off\"\ndax_policy = \"ratio\"\ndax_upgrade = 60\ndax_downgrade = 30\ndax_after = 5\ndax_order = 9\n\
+     dax_wait = \"0ns\"\ndax_write_delay = \"20s\"\ndax_write_back_delay = \"10s\"\n";
 
 /// The journal of contents of file systems that have one: three records of the most blocks.
 const DATA_JOURNAL: Bytes = Bytes::from_mib(16);
@@ -199,7 +215,7 @@ impl FsOptions {
     }
 
     /// Its parameters as text, by key.
-    pub(crate) fn texts(&self) -> Vec<(String, String)> {
+    pub fn texts(&self) -> Vec<(String, String)> {
         let texts = KNOWN.texts(&Sections { fs: self.0.clone() });
         let keys = texts.into_iter().flat_map(|(section, keys)| {
             let whole = move |(key, text): (_, String)| (format!("{section}.{key}"), text);
@@ -224,10 +240,15 @@ impl FsOptions {
     /// How ranges are judged.
     fn ranges(&self) -> dax::Settings {
         let mut settings = dax::Settings::default();
+        settings.kind = match self.0.dax_policy {
+            DaxPolicyAs::Ratio => dax::PolicyKind::Ratio,
+            DaxPolicyAs::Predict => dax::PolicyKind::Predict,
+        };
         settings.policy.upgrade_above = self.0.dax_upgrade;
         settings.policy.downgrade_below = self.0.dax_downgrade;
         settings.policy.after_writes = self.0.dax_after;
         settings.order = self.0.dax_order;
+        settings.wait = self.0.dax_wait;
         settings.write_delay = self.0.dax_write_delay;
         settings.write_back_delay = self.0.dax_write_back_delay;
         settings

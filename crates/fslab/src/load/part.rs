@@ -19,6 +19,8 @@ pub struct Playing {
     pub less: Picos,
     /// The names that begin and end what is measured by itself.
     pub between: Option<(String, String)>,
+    /// Whether what transparent DAX decides goes into the result.
+    pub decides: bool,
 }
 
 impl Playing {

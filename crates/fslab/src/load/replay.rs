@@ -1,6 +1,6 @@
 //! A recorded program, played on a file system in virtual time.
 //!
-//! What was there before is made by one thread and synced. Then each thread of the recording does
+//! What was there before is made by one thread, and the file system mounted anew. Then each thread of the recording does
 //! its operations, one behind the other, as soon as those of other threads are over that it must
 //! come behind ([`dependencies`]); with `thinks`, also not before the program's own time between
 //! two of them has passed, and its first one not before it was recorded to begin. Each must have
@@ -10,7 +10,7 @@ use super::error::LoadError;
 use super::hardware::scaled;
 use super::options::Kept;
 use super::part::{Playing, measured};
-use super::result::{Conditions, LoadResult};
+use super::result::{Conditions, Decisions, LoadResult};
 use super::runner::{Bench, Files, Setup};
 use super::spec::{Load, ThreadsSpec};
 use super::stage::Stage;
@@ -57,13 +57,21 @@ pub fn replay(
     let first = bench.stage(&files, 1);
     let before = Player::new(recording.before.clone(), &numbers, Playing::default());
     play(&mut bench, &first, &Rc::new(before))?;
-    let files = bench.rest(files, false)?;
+    // Whoever records what was there has just mounted it: nothing is cached or counted.
+    let files = bench.rest(files, !recording.before.is_empty())?;
     let totals = bench.totals(&files);
     let player = Player::new(recording.entries.clone(), &numbers, playing.clone());
     let player = Rc::new(player);
+    if playing.decides {
+        files.keep_dax_trace();
+    }
     let stage = bench.stage(&files, player.threads());
     play(&mut bench, &stage, &player)?;
     let mut result = bench.finish(&files, &stage, totals, conditions)?;
+    if playing.decides {
+        let (decisions, lost) = files.take_dax_trace();
+        result.decisions = Some(Decisions::of(&decisions, lost));
+    }
     if let Some(between) = &playing.between {
         result.part = Some(measured(between, &player.entries, &player.spans.borrow())?);
     }
@@ -534,6 +542,32 @@ mod tests {
         assert!(count(&light) > Some(20), "{:?}", count(&light));
         let took = |result: &LoadResult| result.part.unwrap().virtual_time_ps;
         assert!(took(&usual) > 2 * took(&light));
+    }
+
+    /// Writes that made what was there before are none of the run's: a file that was written whole
+    /// and is then synced behind each write is upgraded as a new one is.
+    #[test]
+    fn what_was_there_before_does_not_count_for_dax() {
+        let mut recording = recording();
+        recording.entries.retain(|entry| entry.error.is_none());
+        recording.before = recording.entries.drain(..2).collect();
+        let Op::Write { sums, size, .. } = &mut recording.before[1].op else {
+            panic!("it is a write");
+        };
+        *sums = "00000001".repeat(64 * 64);
+        *size = 64 * 4096;
+        for entry in &mut recording.entries {
+            if let Op::Fsync { data_only, .. } = &mut entry.op {
+                *data_only = true;
+            }
+        }
+        let mut setup = Setup::new(Personality::Ext4Like, Scale::new(256).unwrap());
+        setup.preset = Some("consumer-tlc".to_owned());
+        setup.layers = vec![Layer::assignment("device.pmem=1MiB").unwrap()];
+        setup.fs = FsOptions::of(&["fs.dax=auto"]).unwrap();
+        let played = replay("test", &recording, &setup, &Playing::default()).unwrap();
+        let light = played.measured["dax_light_syncs"];
+        assert!(light > 20, "{light} of 30");
     }
 
     fn mark(name: &str) -> Entry {

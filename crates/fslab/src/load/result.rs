@@ -3,7 +3,8 @@
 use super::measure::{Latency, Recorder};
 use super::runner::Setup;
 use super::spec::Load;
-use bytefs::{Class, DaxReport, FsStats, Structure};
+use bytefs::{Class, DaxReport, FsStats, Ino, Structure};
+use dax::Decision;
 use device::Counters;
 use device::metrics::metrics;
 use serde::Serialize;
@@ -139,6 +140,8 @@ impl Totals {
             for (name, count) in [
                 ("upgrades", dax.ranges.upgrades),
                 ("downgrades", dax.ranges.downgrades),
+                ("predicted", dax.ranges.predicted),
+                ("let_go", dax.ranges.let_go),
                 ("light_syncs", dax.pmem.light_syncs),
                 ("syncs_without_room", dax.pmem.without_room),
                 ("stored_lines", dax.pmem.lines),
@@ -146,6 +149,7 @@ impl Totals {
                 counters.insert(format!("dax_{name}"), count);
             }
             standing.insert("dax_frames_in_use".to_owned(), dax.frames.0);
+            standing.insert("dax_most_frames_in_use".to_owned(), dax.pmem.most_frames);
         }
         for metric in metrics(device) {
             let of = match metric.grows {
@@ -197,6 +201,58 @@ pub struct LoadResult {
     /// Of a recording, a part that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+    /// Of a recording, what transparent DAX has judged and decided, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
+}
+
+/// What transparent DAX has judged and decided.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Decisions {
+    /// In the order in which it happened.
+    pub kept: Vec<Decided>,
+    /// Older ones, of which only the number is known.
+    pub lost: u64,
+}
+
+/// One of them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Decided {
+    /// When, in picoseconds since the machine began.
+    pub at_ps: u64,
+    /// The file's inode, if it is there still.
+    pub inode: Option<u32>,
+    /// The first page of the range.
+    pub first_page: u64,
+    /// Pages of it.
+    pub pages: u64,
+    /// What, as traces have it.
+    pub event: &'static str,
+    /// Pages written that count.
+    pub writes: u32,
+    /// Pages written back that count.
+    pub write_backs: u32,
+    /// By what the range is judged, in percent.
+    pub ratio_percent: Option<u64>,
+}
+
+impl Decisions {
+    pub(crate) fn of(decisions: &[(Option<Ino>, Decision)], lost: u64) -> Self {
+        let decided = |(ino, decision): &(Option<Ino>, Decision)| Decided {
+            at_ps: decision.at.as_picos(),
+            inode: ino.map(|ino| ino.0),
+            first_page: decision.pages.start,
+            pages: decision.pages.end - decision.pages.start,
+            event: decision.what.name(),
+            writes: decision.counts.writes,
+            write_backs: decision.counts.write_backs,
+            ratio_percent: decision.metric,
+        };
+        Self {
+            kept: decisions.iter().map(decided).collect(),
+            lost,
+        }
+    }
 }
 
 /// What came of a part of a recording.
@@ -239,6 +295,7 @@ impl LoadResult {
             synced: synced.since(before),
             made: made.map_or_else(BTreeMap::new, |made| made.counters.clone()),
             part: None,
+            decisions: None,
         }
     }
 

@@ -59,6 +59,8 @@ pub struct PmemStats {
     pub without_room: u64,
     /// Lines stored in frames.
     pub lines: u64,
+    /// Frames that were in use at a time, at most.
+    pub most_frames: u64,
     /// Pages found in the window at the mount, and brought back.
     pub recovered: u64,
 }
@@ -384,6 +386,7 @@ impl State {
             pmem.requested += usize::from(is_requested);
             pmem.framed.insert((ino, page), framed);
         }
+        pmem.stats.most_frames = pmem.stats.most_frames.max(pmem.framed.len() as u64);
         pmem.stats.light_syncs += 1;
         self.stores_of_frames(ino, Renewal::Sync)
     }

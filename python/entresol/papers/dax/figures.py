@@ -1,0 +1,71 @@
+"""The figures of the thesis on transparent DAX."""
+
+from __future__ import annotations
+
+from entresol.figures.entry import NO_MEAN, Figure
+from entresol.papers.dax import beyond, measured, reasons, sweeps
+from entresol.papers.dax.runs import PIPELINED, POSTGRESQL, ROCKSDB, VALKEY
+
+GAIN = "Operations per second over those without DAX; higher is better."
+THRESHOLDS = (f"{GAIN} F = 5. Hollow: what the text says of single points. `everysec`, `no`, "
+              "`fsync` and `fsync=off` are in Figures 6.2, 6.4, 6.7 and 6.11.")  # fmt: skip
+AFTERS = f"{GAIN} U = 60, D = 30."
+RATES = ("Medians of entresol bench dax on a machine. Here a FUSE request costs 20 to 50 us, which "
+         "the thesis's kernel has not.")  # fmt: skip
+
+FIGURES = (
+    Figure("4.1", "Oscillation of decisions",
+           "M of one range at each sync, and what is decided. A page is synced behind each write "
+           "for ten seconds, then behind each fortieth for twenty, and so on; counts last for 3 "
+           "and 4 s. The thesis's is a drawing.", NO_MEAN,
+           beyond.decisions, beyond.draw_decisions, benches=beyond.decision_wants),
+    Figure("6.1", "Valkey: U, D and G", THRESHOLDS, NO_MEAN, sweeps.of_thresholds(VALKEY),
+           sweeps.draw_thresholds, benches=sweeps.threshold_wants(VALKEY),
+           why=reasons.thresholds(VALKEY)),
+    Figure("6.2", "Valkey: rates", RATES, NO_MEAN, measured.of("6.2"), measured.draw,
+           lacks=measured.lacks),
+    Figure("6.3", "Valkey with a pipeline of 10: U, D and G", THRESHOLDS, NO_MEAN,
+           sweeps.of_thresholds(PIPELINED), sweeps.draw_thresholds,
+           benches=sweeps.threshold_wants(PIPELINED), why=reasons.thresholds(PIPELINED)),
+    Figure("6.4", "Valkey with a pipeline of 10: rates", RATES, NO_MEAN, measured.of("6.4"),
+           measured.draw, lacks=measured.lacks),
+    Figure("6.5", "Valkey: F", AFTERS, NO_MEAN, sweeps.of_afters(VALKEY, PIPELINED),
+           sweeps.draw_afters, benches=sweeps.after_wants((VALKEY, PIPELINED)),
+           why=reasons.afters),
+    Figure("6.6", "PostgreSQL: U, D and G", THRESHOLDS, NO_MEAN, sweeps.of_thresholds(POSTGRESQL),
+           sweeps.draw_thresholds, benches=sweeps.threshold_wants(POSTGRESQL),
+           why=reasons.thresholds(POSTGRESQL)),
+    Figure("6.7", "PostgreSQL: rates", RATES, NO_MEAN, measured.of("6.7"), measured.draw,
+           lacks=measured.lacks),
+    Figure("6.8", "PostgreSQL: F", AFTERS, NO_MEAN, sweeps.of_afters(POSTGRESQL),
+           sweeps.draw_afters, benches=sweeps.after_wants((POSTGRESQL,))),
+    Figure("6.9", "RocksDB: U, D and G", THRESHOLDS, NO_MEAN, sweeps.of_thresholds(ROCKSDB),
+           sweeps.draw_thresholds, benches=sweeps.threshold_wants(ROCKSDB),
+           why=reasons.thresholds(ROCKSDB)),
+    Figure("6.10", "RocksDB: F", AFTERS, NO_MEAN, sweeps.of_afters(ROCKSDB),
+           sweeps.draw_afters, benches=sweeps.after_wants((ROCKSDB,))),
+    Figure("6.11", "RocksDB: rates", RATES, NO_MEAN, measured.of("6.11"), measured.draw,
+           lacks=measured.lacks),
+    Figure("flush", "What a flush costs",
+           f"{GAIN} Where one curve shows, both policies gain the same (G = 9). Dashed: the "
+           "published number, whose drive's cost of a flush is unknown. Not of the thesis.",
+           NO_MEAN, beyond.flushes, beyond.draw_flushes, benches=beyond.flush_wants, label="Flush"),
+    Figure("wait", "Upgrades that wait",
+           f"{GAIN} The thesis's upgrades are done by a work queue later, of which it gives no "
+           "time; ours in the sync that decides. Dashed: the published numbers of each G.", NO_MEAN,
+           beyond.waits, beyond.draw_waits, benches=beyond.wait_wants, label="Wait"),
+    Figure("unchanged", "What gains nothing",
+           "PostgreSQL with wal_sync_method=fsync and fsync=off, RocksDB with use_fsync: as in the "
+           "thesis. The text says so of Figures 6.6, 6.8, 6.9; `everysec`, `no` and `fillseq` are "
+           "in the bench log.", NO_MEAN,
+           beyond.unchanged, beyond.draw_unchanged, benches=beyond.unchanged_wants,
+           label="Unchanged"),
+    Figure("policies", "A policy that looks ahead",
+           f"{GAIN} Not of the thesis.", NO_MEAN,
+           beyond.policies, beyond.draw_policies, benches=beyond.policy_wants, label="Policies"),
+    Figure("memory", "Device memory that policies hold",
+           "A log with a synced append each 10 ms, a new one each mebibyte, beside ten pages a "
+           "second anywhere in a file of 8 MiB, each fourth synced. Memory at the end of the load. "
+           "Not of the thesis.", NO_MEAN,
+           beyond.memory, beyond.draw_memory, benches=beyond.memory_wants, label="Memory"),
+)  # fmt: skip

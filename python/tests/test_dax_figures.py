@@ -1,0 +1,143 @@
+"""The figures of transparent DAX from invented results, and the recordings that they play."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from entresol import core
+from entresol.core import Json
+from entresol.databases.database import BEGIN, END
+from entresol.errors import UserError
+from entresol.figures import benches, frames, writing
+from entresol.figures.entry import Figure, choose
+from entresol.figures.plan import Bench, Results
+from entresol.papers.dax import PAPER, beyond, runs, synthetic
+from entresol.papers.dax.runs import Policy
+
+SETTINGS = PAPER.settings()
+
+
+def _of(name: str) -> Figure:
+    (found,) = choose(PAPER.figures, [name])
+    return found
+
+
+def _played(item: Bench) -> Json:
+    """An invented play: with DAX ten times as fast."""
+    has_dax = "fs.dax=auto" in item.overrides
+    kept = [{"at_ps": 10**12 * at, "event": event, "ratio_percent": 70}
+            for at, event in enumerate(("judged", "wants-upgrade", "wants-downgrade"))]  # fmt: skip
+    return {
+        "part": {"virtual_time_ps": 10**11 if has_dax else 10**12},
+        "virtual_time_ps": 10**12,
+        "measured": {"dax_frames_in_use": 256},
+        "latencies": {"fsync": {"mean_ps": 10**6}},
+        "decisions": {"kept": kept, "lost": 0},
+    }
+
+
+def _results(figure: Figure, **more: Any) -> Results:
+    settings = replace(SETTINGS, **more)
+    return Results(settings, {}, benches={item: _played(item) for item in figure.benches(settings)})
+
+
+@pytest.mark.parametrize("figure", PAPER.figures, ids=lambda figure: figure.name)
+def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
+    writing.check(PAPER, [figure])
+    results = _results(figure)
+    frame = figure.frame(results)
+    is_measured = bool(figure.lacks(SETTINGS))
+    assert (frame["ours"].drop_nulls().len() > 0) != is_measured
+    figure.draw(frame)
+    figure.why(frame)
+    lacking = Results(SETTINGS, {}, failures=dict.fromkeys(results.benches, "no room"))
+    empty = figure.frame(lacking)
+    assert empty["ours"].drop_nulls().len() == 0
+    figure.draw(empty)
+    figure.why(empty)
+
+
+def test_a_gain_is_over_a_run_without_dax() -> None:
+    cells = frames.cells(_of("flush").frame(_results(_of("flush"))), beyond.GAIN)
+    assert cells["rocksdb", "hybrid"] == (pytest.approx(10), 24.47)
+
+
+def test_names_of_figures_have_no_dots_in_files() -> None:
+    assert (_of("6.10").stem, _of("Figure 6.1").stem) == ("fig06-10", "fig06-01")
+
+
+def test_rates_are_those_of_a_bench(tmp_path: Path) -> None:
+    row = {
+        "case": {"database": "rocksdb", "name": "fillsync"}, "flush": "1ms", "type": "hybrid",
+        "per_second": {"median": 5000},
+    }  # fmt: skip
+    plain = row | {"type": "default", "per_second": {"median": 250}}
+    (tmp_path / "results.json").write_text(json.dumps({"cases": [row, plain]}))
+    figure = _of("6.11")
+    assert "--measured" in figure.lacks(SETTINGS)
+    measured = replace(SETTINGS, measured=str(tmp_path))
+    assert figure.lacks(measured) == ""
+    cells = frames.cells(figure.frame(Results(measured, {})), "over_default")
+    assert cells["fillsync", "hybrid"] == (20, 24.47)
+    nowhere = replace(SETTINGS, measured=str(tmp_path / "none"))
+    with pytest.raises(UserError, match="none: No such file") as error:
+        figure.frame(Results(nowhere, {}))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", sorted(runs.manifest()))
+def test_a_recording_has_what_is_measured(name: str) -> None:
+    found = runs.recorded(name)
+    assert found is not None
+    operations = [json.loads(line).get("op", {}) for line in found.text.splitlines()]
+    assert {BEGIN, END} <= {op["lookup"]["name"] for op in operations if "lookup" in op}
+    packed = Path(runs.__file__).parent / "recordings" / f"{name}.rec.xz"
+    assert packed.stat().st_size < 300_000
+    assert found.operations > 0 and found.fuse_ns > 0
+
+
+def test_every_recording_that_figures_play_is_there() -> None:
+    for figure in PAPER.figures:
+        for item in figure.benches(SETTINGS):
+            assert runs.recorded(item.workload) is not None, item.workload
+
+
+def test_rocksdb_gains_and_most_with_large_ranges() -> None:
+    policies = [Policy(order=0), Policy(order=4), Policy()]
+    ahead = [Policy(runs.PREDICT, order=4), Policy(runs.PREDICT)]
+    late = Policy(wait="100ms", order=0)
+    items = [runs.bench("rocksdb", of) for of in (runs.WITHOUT, *policies, *ahead, late)]
+    found = benches.run(items, SETTINGS, None, 1, lambda _sentence: None)
+    results = Results(SETTINGS, {}, benches={
+        item: result for item, result in found.items() if not isinstance(result, str)
+    })  # fmt: skip
+    page, some, most = (runs.gain(results, "rocksdb", of) or 0 for of in policies)
+    assert 1 < page < some < most
+    small, large = (runs.gain(results, "rocksdb", of) or 0 for of in ahead)
+    assert small > 1.1 * some and large > 0.98 * most
+    # An append stream has left the page when it is upgraded.
+    assert runs.gain(results, "rocksdb", late) == pytest.approx(1, abs=0.02)
+
+
+def test_what_is_asked_of_a_recording_in_vain_is_one_sentence() -> None:
+    with pytest.raises(UserError, match=r"run\.fuse") as error:
+        benches.conditions(runs.bench("rocksdb", more=["run.fuse=maybe"]), SETTINGS)
+    assert "\n" not in str(error.value)
+
+
+def test_ranges_that_nobody_writes_leave_with_the_policy_that_looks_ahead() -> None:
+    short = ("fs.dax_write_delay=1s", "fs.dax_write_back_delay=1s")
+    text = synthetic.mixed(12)
+    held = {}
+    for kind in (runs.HYBRID, runs.PREDICT):
+        item = runs.bench("mixed-12", Policy(kind, order=4), more=short)
+        played = core.fs_replay("mixed", text, item.personality, device=item.device, scale=1,
+                                overrides=item.overrides, thinks=True)  # fmt: skip
+        held[kind] = played["measured"]["dax_frames_in_use"]
+        assert (played["measured"]["dax_let_go"] > 0) == (kind == runs.PREDICT)
+    assert 2 * held[runs.PREDICT] < held[runs.HYBRID], held
