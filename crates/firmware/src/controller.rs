@@ -51,6 +51,7 @@ use crate::policies::victims::VictimPolicy;
 use crate::stats::ControllerStats;
 use crate::work::Work;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use constants::{Constants, takes_writes};
 use flush::Flushes;
 pub use fullness::Fullness;
@@ -89,6 +90,8 @@ pub struct Controller<I = TwoLevelHash> {
     outstanding: u64,
     /// Of the latest line or page that was taken.
     write_order: WriteOrder,
+    /// Lines of the page that compaction puts together: kept for its memory alone.
+    collected: Vec<(LineInPage, LogSlot)>,
     stats: ControllerStats,
 }
 
@@ -138,6 +141,7 @@ impl<I: LogIndex> Controller<I> {
             past_cache: PastCache::default(),
             outstanding: 0,
             write_order: WriteOrder::default(),
+            collected: Vec::new(),
             stats: ControllerStats::default(),
         }
     }

@@ -183,10 +183,17 @@ impl<I: LogIndex> Log<I> {
         self.lines.drop_page(lpa);
     }
 
-    /// Puts a line back that survived a power cut, in the order of writes; returns the slot that it
-    /// replaces.
-    pub(crate) fn restore(&mut self, slot: LogSlot, line: &LoggedLine) -> Option<LogSlot> {
-        self.lines.restore(slot, line.lpa, line.line)
+    /// Puts lines back that survived a power cut, in the order of writes. Of a line that a half
+    /// has twice the older copy is dropped.
+    pub(crate) fn restore<P: Platform>(
+        &mut self,
+        lines: &[(LogSlot, LoggedLine)],
+        platform: &mut P,
+    ) {
+        let lines = lines.iter();
+        let lines = lines.map(|(slot, logged)| (*slot, logged.lpa, logged.line));
+        let drop = |replaced| platform.record(Record::Dropped(replaced));
+        self.lines.restore(lines, drop);
     }
 
     // ---- Writes that wait for room ----

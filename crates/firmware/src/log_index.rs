@@ -43,6 +43,13 @@ pub trait LogIndex {
     fn remove_page(&mut self, lpa: Lpa) -> bool;
     /// The first page at or after `cursor` in the order of the index; moves `cursor` past it.
     fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa>;
+    /// Of pages that it keeps together, however they come and go, a number: filled by one number
+    /// behind the other it looks the same from outside, and is filled faster. None if the order in
+    /// which pages come shows.
+    #[inline]
+    fn region(&self, _lpa: Lpa) -> Option<usize> {
+        None
+    }
     /// Pages with a logged line.
     fn page_count(&self) -> usize;
     /// Makes an empty index ready for a new half.

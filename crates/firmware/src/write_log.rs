@@ -9,6 +9,8 @@
 //!
 //! Source: SkyByte §III-B, Fig. 11–13.
 
+mod restore;
+
 use crate::config::LogMode;
 use crate::log_index::{IndexCursor, LogIndex, TwoLevelHash};
 use alloc::vec::Vec;
@@ -159,15 +161,6 @@ impl<I: LogIndex> WriteLog<I> {
         (slot, replaced)
     }
 
-    /// Puts a line back that survived a power cut; returns the slot that it replaces in its half.
-    /// Lines come in the order of their writes, so the half of the last one is the active one.
-    pub fn restore(&mut self, slot: LogSlot, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
-        self.active = usize::from(slot.get() >= self.halves[1].first_slot);
-        let half = &mut self.halves[self.active];
-        half.used = half.used.max(slot.get() - half.first_slot + 1);
-        half.index.insert(lpa, line, slot)
-    }
-
     /// Slots of both halves that have been taken since their half was free.
     pub fn used_slots(&self) -> u32 {
         self.halves.iter().map(|half| half.used).sum()
@@ -272,21 +265,29 @@ impl<I: LogIndex> WriteLog<I> {
         lpa: Lpa,
         before: Option<LogSlot>,
     ) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        let active = before.map(|before| (before, &self.active().index));
-        let newer = move |line| {
-            let (before, index) = active?;
-            index.find(lpa, line).filter(|slot| *slot < before)
+        let newer = move || {
+            let active = before.map(|before| (before, &self.active().index));
+            active.into_iter().flat_map(move |(before, index)| {
+                let lines = index.lines(lpa);
+                lines.filter(move |(_, slot)| *slot < before)
+            })
         };
+        let outdated: LineMask = newer().map(|(line, _)| line).collect();
         self.sealed_lines(lpa)
-            .filter(move |(line, _)| newer(*line).is_none())
-            .chain(active.into_iter().flat_map(move |(before, index)| {
-                index.lines(lpa).filter(move |(_, slot)| *slot < before)
-            }))
+            .filter(move |(line, _)| !outdated.contains(*line))
+            .chain(newer())
     }
 
-    /// Forgets a line of the active half, because it is on flash.
-    pub fn drop_active_line(&mut self, lpa: Lpa, line: LineInPage) {
-        self.halves[self.active].index.remove_line(lpa, line);
+    /// Forgets lines of a page in the active half, because they are on flash.
+    pub fn drop_active_lines(&mut self, lpa: Lpa, lines: LineMask) {
+        let index = &mut self.halves[self.active].index;
+        if index.lines(lpa).all(|(line, _)| lines.contains(line)) {
+            index.remove_page(lpa);
+            return;
+        }
+        for line in lines.iter() {
+            index.remove_line(lpa, line);
+        }
     }
 
     /// The next page of the sealed half, in the order of first logging (L1).
@@ -297,6 +298,11 @@ impl<I: LogIndex> WriteLog<I> {
     /// The logged lines of a page in the sealed half.
     pub fn sealed_lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
         self.other().index.lines(lpa)
+    }
+
+    /// Whether the sealed half has lines of the page.
+    pub fn has_sealed(&self, lpa: Lpa) -> bool {
+        self.other().index.has_page(lpa)
     }
 
     /// Which lines of a page are in the sealed half.
@@ -486,7 +492,7 @@ mod tests {
         lines.sort_unstable();
         assert_eq!(lines, [(A, newer), (B, LogSlot::new(1))]);
         log.drop_sealed_page(page);
-        log.drop_active_line(page, A);
+        log.drop_active_lines(page, [A].into_iter().collect());
         assert_eq!((log.find(page, A), log.find(page, B)), (None, Some(newest)));
         log.release_sealed();
         log.seal();

@@ -214,15 +214,20 @@ impl<I: LogIndex> Controller<I> {
         let rest = self.constants.all_lines.without(logged);
         platform.copy_page(older, PagePlace::Buffer(buffer), rest);
         let log = self.log.as_ref().expect("only a log is compacted");
+        let (collected, charges) = (&mut self.collected, &self.charges);
         let mut merged = platform.timed(Work::CompactionMerge, |platform| {
-            let mut merged = at;
-            for (line, slot) in log.lines_to_compact(lpa) {
-                let to = Cell::Page(PagePlace::Buffer(buffer), line);
-                platform.copy_line(Cell::Log(slot), to);
-                let moved = (slot_address(slot), LINE_BYTES);
-                merged = merged.max(self.charges.compaction(at, moved, platform));
+            collected.clear();
+            collected.extend(log.lines_to_compact(lpa));
+            // They lie anywhere in the log: one copy right behind the other, none of which waits
+            // for the memory of the one before.
+            for (line, slot) in &*collected {
+                let to = Cell::Page(PagePlace::Buffer(buffer), *line);
+                platform.copy_line(Cell::Log(*slot), to);
             }
-            merged
+            collected.iter().fold(at, |merged, (_, slot)| {
+                let moved = (slot_address(*slot), LINE_BYTES);
+                merged.max(charges.compaction(at, moved, platform))
+            })
         });
         merged = merged.max(platform.charge(at, Work::CompactionMerge));
         self.take_when_collected(lpa, platform);

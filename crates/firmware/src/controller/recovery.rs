@@ -49,7 +49,9 @@ impl<I: LogIndex> Controller<I> {
         });
         let survivors = controller.survivors(lines, durable, platform);
         controller.restore_commits(durable, survivors.lines.is_empty(), platform);
-        controller.restore_log(&survivors.lines, platform);
+        if let Some(log) = controller.log.as_mut() {
+            log.restore(&survivors.lines, platform);
+        }
         controller.restore_buffers(now, &survivors.buffers, platform);
         controller.pump_log(now, platform);
         controller.settle(now, platform);
@@ -100,15 +102,6 @@ impl<I: LogIndex> Controller<I> {
     ) {
         if let Some(log) = self.log.as_mut() {
             log.restore_commits(durable.committed().collect(), is_log_empty, platform);
-        }
-    }
-
-    fn restore_log<P: Platform>(&mut self, lines: &[(LogSlot, LoggedLine)], platform: &mut P) {
-        let Some(log) = self.log.as_mut() else { return };
-        for (slot, logged) in lines {
-            if let Some(replaced) = log.restore(*slot, logged) {
-                platform.record(Record::Dropped(replaced));
-            }
         }
     }
 

@@ -189,7 +189,7 @@ impl<I: LogIndex> Log<I> {
 
     /// Whether the sealed half has lines of the page.
     pub(crate) fn has_sealed(&self, lpa: Lpa) -> bool {
-        self.lines.sealed_lines(lpa).next().is_some()
+        self.lines.has_sealed(lpa)
     }
 
     /// A page of the sealed half is about to be collected: whether newer lines of the active half
@@ -252,13 +252,12 @@ impl<I: LogIndex> Log<I> {
         if merged.is_none() {
             return;
         }
-        let gone = self.mask_to_compact(lpa);
-        for (_, slot) in self.lines.lines_to_compact(lpa, merged) {
+        let mut gone = LineMask::EMPTY;
+        for (line, slot) in self.lines.lines_to_compact(lpa, merged) {
             platform.record(Record::Dropped(slot));
+            gone.insert(line);
         }
-        for line in gone.iter() {
-            self.lines.drop_active_line(lpa, line);
-        }
+        self.lines.drop_active_lines(lpa, gone);
         self.compaction.merged.change(lpa, |_| Leaves::Yes);
     }
 

@@ -182,6 +182,10 @@ impl LogIndex for SkipList {
         None
     }
 
+    fn region(&self, lpa: Lpa) -> Option<usize> {
+        Some(self.split(lpa).0)
+    }
+
     fn page_count(&self) -> usize {
         self.page_count
     }
