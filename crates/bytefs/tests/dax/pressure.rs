@@ -79,9 +79,9 @@ fn what_is_kept_for_explicit_mappings_is_there_for_nobody_else() {
     });
 }
 
-/// Ranges that nobody has written for longer than counts last leave the window with the policy that
-/// looks ahead, whether flash has their pages already or not; a sync behind that is right, and so is
-/// what a power cut leaves.
+/// Ranges that nobody has written for longer than counts last leave the window with the policy
+/// that looks ahead, whether flash has their pages already or not; a sync behind that is right, and
+/// so is what a power cut leaves.
 #[test]
 fn what_is_idle_leaves_and_is_on_flash() {
     let settings = Settings {
