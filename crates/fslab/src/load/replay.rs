@@ -1,10 +1,10 @@
 //! A recorded program, played on a file system in virtual time.
 //!
 //! What was there before is made by one thread, and the file system mounted anew. Then each thread
-//! of the recording does its operations, one behind the other, as soon as those of other threads are
-//! over that it must come behind ([`dependencies`]); with `thinks`, also not before the program's own time between
-//! two of them has passed, and its first one not before it was recorded to begin. Each must have
-//! the outcome that was recorded.
+//! of the recording does its operations, one behind the other, as soon as those of other threads
+//! are over that it must come behind ([`dependencies`]); with `thinks`, also not before the
+//! program's own time between two of them has passed, and its first one not before it was recorded
+//! to begin. Each must have the outcome that was recorded.
 
 use super::error::LoadError;
 use super::hardware::scaled;
