@@ -64,7 +64,8 @@ def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
 
 def test_a_gain_is_over_a_run_without_dax() -> None:
     cells = frames.cells(_of("flush").frame(_results(_of("flush"))), beyond.GAIN)
-    assert cells["rocksdb", "hybrid"] == (pytest.approx(10), 24.47)
+    ours, published = cells["rocksdb", "hybrid"]
+    assert ours == pytest.approx(10) and published == 24.47
 
 
 def test_names_of_figures_have_no_dots_in_files() -> None:

@@ -11,6 +11,7 @@ import pytest
 from conftest import Entresol, one_line
 
 from entresol import core
+from entresol.core import Json
 
 COUNT = 20_000
 
@@ -28,10 +29,10 @@ def _known(draw: random.Random) -> int:
     return round(200_000 + draw.expovariate(1 / 50_000))
 
 
-def _measured(command: Entresol, *words: object) -> list[dict[str, int]]:
+def _measured(command: Entresol, *words: object) -> list[Json]:
     out = command("nand", "measure", *words, "--count", COUNT, "--json")
     assert out.code == 0, out.err
-    found: list[dict[str, int]] = json.loads(out.out)
+    found: list[Json] = json.loads(out.out)
     return found
 
 
