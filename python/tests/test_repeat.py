@@ -45,10 +45,10 @@ def test_the_device_of_the_paper_costs_what_the_paper_says() -> None:
     assert price.saving_whole is not None and round(price.saving_whole, 1) == 12.4
 
 
-def test_every_type_of_flash_has_a_rating() -> None:
+def test_every_type_of_flash_has_a_rating_but_modules_of_unknown_cells() -> None:
     names = [preset.name for preset in core.nand_types()]
-    assert len(names) >= 4
+    assert len(names) >= 6
     for name in names:
         config = core.effective_config(core.Setup("table2", nand=name), "base-cssd")
         made: Any = {"config": config}
-        assert cost.rated(made) is not None, name
+        assert (cost.rated(made) is None) == name.startswith("module-"), name

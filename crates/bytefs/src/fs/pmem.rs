@@ -335,10 +335,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                         Some(gate) => Some(gate.pass().await),
                         None => None,
                     };
-                    if self.leave_clean(ino, job.pages.clone()).await? {
-                        true
-                    } else {
-                        self.leave_pmem(ino, job.pages.clone()).await.is_ok()
+                    match self.leave_clean(ino, job.pages.clone()).await {
+                        Ok(false) => self.leave_pmem(ino, job.pages.clone()).await.is_ok(),
+                        left => left.is_ok(),
                     }
                 }
             };

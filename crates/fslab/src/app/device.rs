@@ -16,7 +16,7 @@ use units::{ByteAddr, TxId};
 /// A device of a trial.
 pub enum AppDevice {
     /// The program's.
-    Noting(Noting<RealDevice>),
+    Noting(Box<Noting<RealDevice>>),
     /// A checker's: what a power cut has left.
     Disk(Disk),
 }

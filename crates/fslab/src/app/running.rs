@@ -85,7 +85,7 @@ fn started(device: RealDevice, directory: &Path, output: File) -> Result<Running
     let shape = device.shape();
     let base = device.block_on(contents(&device))?;
     let notes = Arc::new(Notes::new(Some(output)));
-    let device = AppDevice::Noting(Noting::new(device, Arc::clone(&notes)));
+    let device = AppDevice::Noting(Box::new(Noting::new(device, Arc::clone(&notes))));
     let device = Arc::new(device);
     let options = MountOptions::default();
     let mounting = FileSystem::mount(Arc::clone(&device), WallClock::start(), options);

@@ -239,19 +239,24 @@ impl FsOptions {
 
     /// How ranges are judged.
     fn ranges(&self) -> dax::Settings {
-        let mut settings = dax::Settings::default();
-        settings.kind = match self.0.dax_policy {
+        let kind = match self.0.dax_policy {
             DaxPolicyAs::Ratio => dax::PolicyKind::Ratio,
             DaxPolicyAs::Predict => dax::PolicyKind::Predict,
         };
-        settings.policy.upgrade_above = self.0.dax_upgrade;
-        settings.policy.downgrade_below = self.0.dax_downgrade;
-        settings.policy.after_writes = self.0.dax_after;
-        settings.order = self.0.dax_order;
-        settings.wait = self.0.dax_wait;
-        settings.write_delay = self.0.dax_write_delay;
-        settings.write_back_delay = self.0.dax_write_back_delay;
-        settings
+        let policy = dax::Ratio {
+            upgrade_above: self.0.dax_upgrade,
+            downgrade_below: self.0.dax_downgrade,
+            after_writes: self.0.dax_after,
+        };
+        dax::Settings {
+            kind,
+            policy,
+            order: self.0.dax_order,
+            wait: self.0.dax_wait,
+            write_delay: self.0.dax_write_delay,
+            write_back_delay: self.0.dax_write_back_delay,
+            ..dax::Settings::default()
+        }
     }
 
     /// The same for a mount.
