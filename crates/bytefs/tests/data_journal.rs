@@ -61,7 +61,7 @@ fn run<T: 'static>(
     machine: &mut Machine<DeviceEngine>,
     test: impl AsyncFnOnce(Drive, AnyClock) -> T + 'static,
 ) -> T {
-    let (device, clock) = of(&machine);
+    let (device, clock) = of(machine);
     let result = Rc::new(RefCell::new(None));
     let place = Rc::clone(&result);
     machine.spawn("test", async move {
