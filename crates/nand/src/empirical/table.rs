@@ -63,17 +63,22 @@ impl FromStr for TimeTable {
         if text.trim() == "constant" {
             return Ok(Self::default());
         }
+        if !text.contains(':') {
+            let said = if text.is_empty() {
+                "\"\""
+            } else {
+                &beginning(text)
+            };
+            return Err(WrongTable(format!(
+                "{said} is no table of times such as \"1: 0%=98us 100%=110us\", and not constant"
+            )));
+        }
         let rows: Vec<Row> = text
             .split(';')
             .map(str::trim)
             .filter(|row| !row.is_empty())
             .map(Row::from_str)
             .collect::<Result<_, _>>()?;
-        if rows.is_empty() {
-            return Err(WrongTable(format!(
-                "\"{text}\" is neither constant nor a table such as \"1: 0%=98us 100%=110us\""
-            )));
-        }
         if rows.len() > MOST {
             return Err(WrongTable(format!("the table has more than {MOST} rows")));
         }

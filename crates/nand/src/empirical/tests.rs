@@ -36,8 +36,9 @@ fn a_table_prints_as_it_is_read() {
 #[test]
 fn what_is_no_table_is_said_with_its_row() {
     for (text, why) in [
-        ("", "neither constant nor a table"),
-        ("fast", "must begin with commands in flight"),
+        ("", "\"\" is no table of times"),
+        ("fast", "fast is no table of times"),
+        ("1: 0%=1us 100%=2us; 8", "must begin with commands in flight"),
         ("0: 0%=1us 100%=2us", "no number of commands"),
         ("1:", "no points"),
         ("1: 0%=1us", "must go from 0% to 100%"),

@@ -41,7 +41,7 @@ fn an_unknown_key_names_its_layer_and_the_nearest_key() {
         error.to_string(),
         "configuration: my.toml: unknown section zzzzzzzzzz; there are run, design, cpu, os, host, \
          tpp, astriflash, numa, host_dram, link, ssd, ssd.log, ssd.cache, ssd.prefetch, \
-         ssd.compaction, ssd.promotion, ssd_dram, ftl, nand"
+         ssd.compaction, ssd.promotion, ssd_dram, ftl, nand, nand.empirical"
     );
 }
 
