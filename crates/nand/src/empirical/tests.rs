@@ -38,7 +38,10 @@ fn what_is_no_table_is_said_with_its_row() {
     for (text, why) in [
         ("", "\"\" is no table of times"),
         ("fast", "fast is no table of times"),
-        ("1: 0%=1us 100%=2us; 8", "must begin with commands in flight"),
+        (
+            "1: 0%=1us 100%=2us; 8",
+            "must begin with commands in flight",
+        ),
         ("0: 0%=1us 100%=2us", "no number of commands"),
         ("1:", "no points"),
         ("1: 0%=1us", "must go from 0% to 100%"),
