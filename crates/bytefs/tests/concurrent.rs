@@ -250,7 +250,7 @@ fn campaign(personality: Personality, seed: u64, tasks: u64, steps: u32) {
     let full = Rc::new(RefCell::new(0));
     for task in 0..tasks {
         let (fs, known, full) = (Rc::clone(&fs), Rc::clone(&known), Rc::clone(&full));
-        let clock = AnyClock::Virtual(machine.clock());
+        let clock = AnyClock::new(machine.clock());
         machine.spawn(format!("task {task}"), async move {
             let mut random = Stream::new(seed * 1000 + task, "concurrent");
             let mut me = Caller {
@@ -286,7 +286,7 @@ fn campaign(personality: Personality, seed: u64, tasks: u64, steps: u32) {
         panic!("all tasks are over");
     };
     assert_eq!(fs.failed(), None);
-    let clock = AnyClock::Virtual(machine.clock());
+    let clock = AnyClock::new(machine.clock());
     machine.spawn("end", async move {
         fs.unmount().await.unwrap();
         let device = fs.into_device();
@@ -335,8 +335,8 @@ fn reads_what_was_punched(later: Picos) -> bool {
     let (device, clocks) = (
         AnyDevice::new(machine.device()),
         [
-            AnyClock::Virtual(machine.clock()),
-            AnyClock::Virtual(machine.clock()),
+            AnyClock::new(machine.clock()),
+            AnyClock::new(machine.clock()),
         ],
     );
     let fs: Rc<RefCell<Option<Found>>> = Rc::default();
@@ -385,7 +385,7 @@ fn reads_what_was_punched(later: Picos) -> bool {
         let punched = punching.fallocate(&me, ino, Allocate::PunchHole, 0, SIZE);
         punched.await.unwrap();
     });
-    let (reading, clock) = (Rc::clone(&fs), AnyClock::Virtual(machine.clock()));
+    let (reading, clock) = (Rc::clone(&fs), AnyClock::new(machine.clock()));
     machine.spawn("read", async move {
         clock.sleep_until(clock.now() + later).await;
         reading.read(ino, 0, SIZE as usize, false).await.unwrap();

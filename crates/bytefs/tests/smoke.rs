@@ -242,9 +242,9 @@ fn everything_once_in_virtual_time() {
         let mut machine = Machine::new(engine, 2);
         let device = AnyDevice::new(machine.device());
         let clocks = [
-            AnyClock::Virtual(machine.clock()),
-            AnyClock::Virtual(machine.clock()),
-            AnyClock::Virtual(machine.clock()),
+            AnyClock::new(machine.clock()),
+            AnyClock::new(machine.clock()),
+            AnyClock::new(machine.clock()),
         ];
         machine.spawn("program", all(device, clocks, personality));
         machine.run().unwrap();

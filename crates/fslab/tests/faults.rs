@@ -1,7 +1,7 @@
 //! What a device does late or not at all, at each moment of another task's request: a read beside a
 //! direct write, blocks that cannot be read, contents that are written and cannot be noted.
 
-use bytefs::{Caller, FileSystem, FormatOptions, FsError, Ino, MountOptions, Personality};
+use bytefs::{Caller, FormatOptions, FsError, Ino, MountOptions, Personality};
 use bytefs::{SetXattr, Timestamp, WriteOptions};
 use core::cell::{Cell, RefCell};
 use core::future::Future;
@@ -9,13 +9,14 @@ use core::ops::Range;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use device::{DeviceEngine, Pace};
-use fslab::crash::small_device;
+use fslab::crash::{Files as Fs, small_device};
 use port::{
-    Clock, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape,
+    AnyClock, AnyDevice, Clock, Command, Conflict, Device, DeviceError, DeviceStats, Opening,
+    Outcome, Payload, Shape,
 };
 use std::rc::Rc;
 use units::{ByteAddr, Bytes, Picos, TxId};
-use vtime::{Machine, VirtualClock, VirtualDevice};
+use vtime::{Machine, VirtualDevice};
 
 /// A device some of whose blocks cannot be read.
 struct Faulty {
@@ -101,8 +102,6 @@ impl Device for Faulty {
     }
 }
 
-type Fs = FileSystem<Faulty, VirtualClock<DeviceEngine>>;
-
 const ME: Caller = Caller {
     uid: 0,
     gid: 0,
@@ -128,14 +127,14 @@ impl Lab {
     fn new(metadata_cache: Bytes) -> Self {
         let engine = DeviceEngine::in_memory(&small_device().unwrap(), Pace::None).unwrap();
         let mut machine = Machine::new(engine, 4);
-        let (inner, clock) = (machine.device(), machine.clock());
+        let (inner, clock) = (machine.device(), AnyClock::new(machine.clock()));
         let lost = Rc::new(RefCell::new(0..0));
         let refused: Rc<Cell<u32>> = Rc::default();
-        let device = Faulty {
+        let device = AnyDevice::new(Faulty {
             inner,
             lost: Rc::clone(&lost),
             refused: Rc::clone(&refused),
-        };
+        });
         let place = Rc::new(RefCell::new(None));
         let made = Rc::clone(&place);
         machine.spawn("mount", async move {

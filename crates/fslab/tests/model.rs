@@ -1,11 +1,11 @@
 //! A file system does what the model does: the same answers, the same tree, and both again when it
 //! was unmounted and mounted.
 
-use bytefs::{FileSystem, FormatOptions, MountOptions, Personality, Usage};
+use bytefs::{FormatOptions, MountOptions, Personality, Usage};
 use device::{DeviceEngine, Pace, Ram};
 use fslab::crash::op::{Op, to_text};
-use fslab::crash::{Driver, Model, StillClock, random, run, small_device, walk};
-use port::{Clock, Device};
+use fslab::crash::{Driver, Files, Model, random, run, small_device, walk};
+use port::{AnyClock, AnyDevice};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -70,11 +70,7 @@ impl Subject {
         }
     }
 
-    async fn step<D: Device, C: Clock>(
-        &mut self,
-        fs: &FileSystem<D, C>,
-        ops: &[Op],
-    ) -> Result<(), String> {
+    async fn step(&mut self, fs: &Files, ops: &[Op]) -> Result<(), String> {
         for op in ops {
             if is_for_others(&self.model, op) {
                 continue;
@@ -96,7 +92,7 @@ impl Subject {
         self.look(fs).await
     }
 
-    async fn look<D: Device, C: Clock>(&self, fs: &FileSystem<D, C>) -> Result<(), String> {
+    async fn look(&self, fs: &Files) -> Result<(), String> {
         check_usage(&self.model, fs.usage())?;
         match self.model.tree().difference(&walk(fs).await?) {
             Some(how) => Err(how),
@@ -105,16 +101,16 @@ impl Subject {
     }
 
     /// Closes everything, so that what has no name goes.
-    async fn close<D: Device, C: Clock>(&mut self, fs: &FileSystem<D, C>) -> Result<(), String> {
+    async fn close(&mut self, fs: &Files) -> Result<(), String> {
         let ops: Vec<Op> = (0..3).map(Op::Close).collect();
         self.step(fs, &ops).await
     }
 }
 
 /// Runs operations with looks between them, unmounts, mounts and looks again, all of it twice.
-async fn play<D: Device, C: Clock + Clone>(
-    device: D,
-    clock: C,
+async fn play(
+    device: AnyDevice,
+    clock: AnyClock,
     personality: Personality,
     ops: &[Op],
 ) -> Result<(), String> {
@@ -124,10 +120,8 @@ async fn play<D: Device, C: Clock + Clone>(
         personality,
         ..format()
     };
-    FileSystem::<D, C>::format(&device, &format)
-        .await
-        .map_err(said)?;
-    let mut fs = FileSystem::mount(device, clock.clone(), options())
+    Files::format(&device, &format).await.map_err(said)?;
+    let mut fs = Files::mount(device, clock.clone(), options())
         .await
         .map_err(said)?;
     let empty = fs.usage();
@@ -138,7 +132,7 @@ async fn play<D: Device, C: Clock + Clone>(
         subject.close(&fs).await?;
         fs.unmount().await.map_err(|error| error.to_string())?;
         let usage = fs.usage();
-        fs = FileSystem::mount(fs.into_device(), clock.clone(), options())
+        fs = Files::mount(fs.into_device(), clock.clone(), options())
             .await
             .map_err(said)?;
         subject
@@ -164,10 +158,7 @@ async fn play<D: Device, C: Clock + Clone>(
 }
 
 /// Removes everything.
-async fn clear<D: Device, C: Clock>(
-    subject: &mut Subject,
-    fs: &FileSystem<D, C>,
-) -> Result<(), String> {
+async fn clear(subject: &mut Subject, fs: &Files) -> Result<(), String> {
     let tree = subject.model.tree();
     let mut ops: Vec<Op> = Vec::new();
     for (path, entry) in tree.0.iter().rev().filter(|(path, _)| *path != ".") {
@@ -181,8 +172,8 @@ async fn clear<D: Device, C: Clock>(
 }
 
 fn on_ram(personality: Personality, ops: &[Op]) -> Result<(), String> {
-    let ram = Ram::new(Bytes::from_mib(8), Bytes::from_kib(4));
-    let played = run(play(ram, StillClock, personality, ops));
+    let ram = AnyDevice::new(Ram::new(Bytes::from_mib(8), Bytes::from_kib(4)));
+    let played = run(play(ram, AnyClock::Still, personality, ops));
     played.unwrap_or_else(|| Err("it waits for what will not come".to_owned()))
 }
 
@@ -190,7 +181,8 @@ fn on_device(personality: Personality, ops: &[Op]) -> Result<(), String> {
     let config = small_device().unwrap();
     let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
     let mut machine = Machine::new(engine, 2);
-    let (device, clock) = (machine.device(), machine.clock());
+    let device = AnyDevice::new(machine.device());
+    let clock = AnyClock::new(machine.clock());
     let ended = Rc::new(RefCell::new(None));
     let (result, ops) = (Rc::clone(&ended), ops.to_vec());
     machine.spawn("operations", async move {

@@ -1,14 +1,14 @@
-//! Devices of several types as one.
+//! Devices and clocks of several types as one.
 
 use crate::{
-    Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape,
+    Clock, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload, Shape,
 };
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
-use units::{ByteAddr, TxId};
+use units::{ByteAddr, Picos, Time, TxId};
 
 /// Any device, with an allocation for each request.
 ///
@@ -19,7 +19,7 @@ use units::{ByteAddr, TxId};
 pub struct AnyDevice(Rc<dyn Erased>);
 
 impl AnyDevice {
-    /// A device whose type is forgotten. Who wants it back keeps an `Rc` of it, which is a device.
+    /// A device whose type is forgotten. Who wants it back keeps an `Arc` of it, which is a device.
     pub fn new(device: impl Device + 'static) -> Self {
         Self(Rc::new(device))
     }
@@ -130,5 +130,69 @@ impl Device for AnyDevice {
 
     fn stats(&self) -> DeviceStats {
         self.0.stats()
+    }
+}
+
+/// Any clock, or one that stands still; with an allocation for each wait.
+#[derive(Clone)]
+pub enum AnyClock {
+    /// Stands at zero; nothing waits for it.
+    Still,
+    /// Another one, whose type is forgotten.
+    Going(GoingClock),
+}
+
+/// A clock whose type is forgotten.
+#[derive(Clone)]
+pub struct GoingClock(Rc<dyn ErasedClock>);
+
+impl AnyClock {
+    /// A clock whose type is forgotten.
+    pub fn new(clock: impl Clock + 'static) -> Self {
+        Self::Going(GoingClock(Rc::new(clock)))
+    }
+}
+
+type Wait<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// [`Clock`] as a table of functions.
+trait ErasedClock {
+    fn now(&self) -> Time;
+    fn sleep_until(&self, at: Time) -> Wait<'_>;
+    fn spend(&self, span: Picos) -> Wait<'_>;
+}
+
+impl<C: Clock> ErasedClock for C {
+    fn now(&self) -> Time {
+        Clock::now(self)
+    }
+
+    fn sleep_until(&self, at: Time) -> Wait<'_> {
+        Box::pin(Clock::sleep_until(self, at))
+    }
+
+    fn spend(&self, span: Picos) -> Wait<'_> {
+        Box::pin(Clock::spend(self, span))
+    }
+}
+
+impl Clock for AnyClock {
+    fn now(&self) -> Time {
+        match self {
+            Self::Still => Time::ZERO,
+            Self::Going(clock) => clock.0.now(),
+        }
+    }
+
+    async fn sleep_until(&self, at: Time) {
+        if let Self::Going(clock) = self {
+            clock.0.sleep_until(at).await;
+        }
+    }
+
+    async fn spend(&self, span: Picos) {
+        if let Self::Going(clock) = self {
+            clock.0.spend(span).await;
+        }
     }
 }

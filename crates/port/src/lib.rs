@@ -31,7 +31,7 @@ mod shared;
 mod stats;
 mod transaction;
 
-pub use any::AnyDevice;
+pub use any::{AnyClock, AnyDevice, GoingClock};
 pub use clock::Clock;
 pub use device::{Acknowledge, Atomicity, Completion, Device, Opening, Outcome, Payload};
 pub use drive::{Drive, Turned, block_on, block_on_with};

@@ -1,10 +1,10 @@
 //! A state that a power cut has left, as a file system: looked at, and mounted for a checker.
 
 use super::device::AppDevice;
-use crate::crash::{Disk, Image, StillClock, Tree, lookup, run, walk};
+use crate::crash::{Disk, Files, Image, Tree, lookup, run, walk};
 use bytefs::fuse::{MountPoint, Mounted, Silent, Terms, WallClock};
 use bytefs::{FileSystem, MountOptions};
-use port::Shape;
+use port::{AnyClock, AnyDevice, Shape};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub fn visible(shape: Shape, image: &Image) -> Result<u64, String> {
 }
 
 async fn look(shape: Shape, image: Image) -> Result<u64, String> {
-    let disk = Disk::new(shape, image, None);
-    let fs = FileSystem::mount(disk, StillClock, options()).await;
+    let disk = AnyDevice::new(Disk::new(shape, image, None));
+    let fs = Files::mount(disk, AnyClock::Still, options()).await;
     let fs = fs.map_err(|error| format!("it cannot be mounted: {error}"))?;
     let tree = walk(&fs).await?;
     let mut sum = Sum::default();

@@ -7,8 +7,8 @@
 use crate::crash::image::{Image, LINE};
 use crate::crash::journal::SharedJournal;
 use port::{
-    Atomicity, Clock, Command, Completion, Conflict, Device, DeviceError, DeviceStats, Drive,
-    Outcome, Payload, Shape, Turned,
+    Atomicity, Command, Completion, Conflict, Device, DeviceError, DeviceStats, Drive, Outcome,
+    Payload, Shape, Turned,
 };
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use units::{ByteAddr, Bytes, Picos, Time, TxId};
+use units::{ByteAddr, Bytes, Time, TxId};
 
 /// The device.
 pub struct Disk {
@@ -290,18 +290,6 @@ impl Drive for Disk {
     fn turn(&self) -> Turned {
         Turned::Idle
     }
-}
-
-/// A clock that stands still.
-#[derive(Clone, Copy, Debug)]
-pub struct StillClock;
-
-impl Clock for StillClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-    async fn sleep_until(&self, _: Time) {}
-    async fn spend(&self, _: Picos) {}
 }
 
 struct IsWoken(AtomicBool);

@@ -1,19 +1,23 @@
 //! What a file system makes of bytes that a power cut has left.
 
-use crate::crash::disk::{Disk, StillClock, run};
+use crate::crash::disk::{Disk, run};
 use crate::crash::driver::{lookup, walk};
 use crate::crash::image::Image;
 use crate::crash::journal::{Journal, SharedJournal};
 use crate::crash::tree::Tree;
 use bytefs::WriteOptions;
 use bytefs::{Caller, FileKind, FileSystem, FsError, Ino, MountOptions, SetAttr, Timestamp};
-use port::{Clock, Device, Shape};
+use port::{AnyClock, AnyDevice, Device, Shape};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use units::Bytes;
 
 /// Page cache of file systems that are judged.
 const CACHE: Bytes = Bytes::from_mib(1);
+
+/// A file system in the lab, on whatever device and clock: it is compiled once.
+pub type Files = FileSystem<AnyDevice, AnyClock>;
 
 /// How file systems are mounted here.
 pub fn mount_options() -> MountOptions {
@@ -58,13 +62,13 @@ pub fn examine(shape: Shape, image: &Image, wants_journal: bool) -> Result<Seen,
 
 async fn examine_now(shape: Shape, image: Image, wants_journal: bool) -> Result<Seen, String> {
     let journal = wants_journal.then(SharedJournal::default);
-    let disk = Disk::new(shape, image, journal.clone());
-    let fs = mount(disk).await?;
+    let disk = Arc::new(Disk::new(shape, image, journal.clone()));
+    let fs = mount(&disk).await?;
     let journal = journal.map(|journal| journal.lock().clone());
     let tree = walk(&fs).await?;
     check_usage(&fs, &tree).await?;
-    let disk = unmounted(fs).await?;
-    let fs = mount(disk.again()).await?;
+    unmounted(fs).await?;
+    let fs = mount(&Arc::new(disk.again())).await?;
     let again = walk(&fs).await?;
     if let Some(how) = tree.difference(&again) {
         return Err(format!("mounted a second time, {how}"));
@@ -74,18 +78,17 @@ async fn examine_now(shape: Shape, image: Image, wants_journal: bool) -> Result<
     Ok(Seen { tree, journal })
 }
 
-async fn mount(disk: Disk) -> Result<FileSystem<Disk, StillClock>, String> {
-    let mounted = FileSystem::mount(disk, StillClock, mount_options()).await;
+async fn mount(disk: &Arc<Disk>) -> Result<Files, String> {
+    let device = AnyDevice::new(Arc::clone(disk));
+    let mounted = Files::mount(device, AnyClock::Still, mount_options()).await;
     mounted.map_err(|error| format!("it cannot be mounted: {error}"))
 }
 
 /// Unmounts, and checks what is left.
-async fn unmounted(fs: FileSystem<Disk, StillClock>) -> Result<Disk, String> {
+async fn unmounted(fs: Files) -> Result<(), String> {
     let done = fs.unmount().await;
     done.map_err(|error| format!("it cannot be unmounted: {error}"))?;
-    let disk = fs.into_device();
-    checked(&disk).await?;
-    Ok(disk)
+    checked(&fs.into_device()).await
 }
 
 /// Checks the invariants of a file system that is not mounted.
@@ -103,10 +106,7 @@ pub async fn checked<D: Device>(device: &D) -> Result<(), String> {
 }
 
 /// Every inode that is taken has a name, and every block that is taken is a file's.
-async fn check_usage<D: Device, C: Clock>(
-    fs: &FileSystem<D, C>,
-    tree: &Tree,
-) -> Result<(), String> {
+async fn check_usage(fs: &Files, tree: &Tree) -> Result<(), String> {
     let usage = fs.usage();
     let mut files = BTreeSet::new();
     let mut wanted = 0;
@@ -132,7 +132,7 @@ async fn check_usage<D: Device, C: Clock>(
 
 /// Uses what is there: what lies behind the end of a file must not be seen when it grows, and new
 /// files must find room that nobody else has.
-async fn use_it<D: Device, C: Clock>(fs: &FileSystem<D, C>, tree: &Tree) -> Result<(), String> {
+async fn use_it(fs: &Files, tree: &Tree) -> Result<(), String> {
     let failed = |error: FsError| format!("what is left cannot be used: {error}");
     let caller = Caller {
         uid: 0,

@@ -3,22 +3,21 @@
 use crate::crash::ace::Sequence;
 use crate::crash::bug::{Bug, Sabotaged};
 use crate::crash::cut::Judge;
-use crate::crash::disk::StillClock;
 use crate::crash::driver::{Driver, Locks, walk};
 use crate::crash::image::Image;
 use crate::crash::journal::{Event, Journal, Recorder, SharedJournal};
-use crate::crash::judge::mount_options;
+use crate::crash::judge::{Files, mount_options};
 use crate::crash::model::Model;
 use crate::crash::op::{Op, data};
 use crate::crash::oracle::{Done, History, OpSet, histories};
 use crate::crash::power::Power;
 use crate::crash::tree::Tree;
 use bytefs::layout::Superblock;
-use bytefs::{DataMode, DaxReport, FileSystem, FormatOptions, MountOptions, Personality};
+use bytefs::{DataMode, DaxReport, FormatOptions, MountOptions, Personality};
 use dax::{PolicyKind, Ratio, Settings};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, DeviceFileError, Pace};
-use port::{Acknowledge, Clock, Shape};
+use port::{Acknowledge, AnyClock, AnyDevice, Clock, Device, Shape};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -267,8 +266,8 @@ const STALE: u32 = u32::MAX;
 const AGED: u32 = 64;
 
 /// Makes a file system, whose free blocks hold what was there before.
-async fn made_and_aged<D: port::Device>(device: &D, format: &FormatOptions) -> Result<(), String> {
-    let made = FileSystem::<D, StillClock>::format(device, format).await;
+async fn made_and_aged(device: &AnyDevice, format: &FormatOptions) -> Result<(), String> {
+    let made = Files::format(device, format).await;
     made.map_err(|error| error.to_string())?;
     let mut superblock = [0; 4096];
     let said = |error: port::DeviceError| error.to_string();
@@ -295,8 +294,6 @@ async fn made_and_aged<D: port::Device>(device: &D, format: &FormatOptions) -> R
     device.flush().await.map(|_| ()).map_err(said)
 }
 
-type FileSystemOf<E> = FileSystem<vtime::VirtualDevice<E>, vtime::VirtualClock<E>>;
-
 impl Lab {
     /// Makes the device and the file system.
     ///
@@ -312,7 +309,7 @@ impl Lab {
         let journal = SharedJournal::default();
         let recorder = Recorder::new(engine, journal.clone(), None);
         let mut machine = Machine::new(recorder, 1);
-        let device = machine.device();
+        let device = AnyDevice::new(machine.device());
         let mut format = FormatOptions::new(personality);
         format.inodes = Some(64);
         format.journal = options.journal.or(match options.data {
@@ -394,7 +391,8 @@ impl Lab {
         self.image.read(0, &mut superblock);
         let sabotaged = Sabotaged::new(recorder, self.options.bug, &superblock);
         let mut machine = Machine::new(sabotaged, 2);
-        let (device, clock) = (machine.device(), machine.clock());
+        let device = AnyDevice::new(machine.device());
+        let clock = AnyClock::new(machine.clock());
         let setup = sequence.setup.clone();
         let fs = run_one(
             &mut machine,
@@ -494,18 +492,18 @@ fn run_one<E: port::Engine + 'static, T: 'static>(
 }
 
 /// Mounts, and makes what a sequence begins with.
-async fn set_up<E: port::Engine>(
-    device: vtime::VirtualDevice<E>,
-    clock: vtime::VirtualClock<E>,
+async fn set_up(
+    device: AnyDevice,
+    clock: AnyClock,
     setup: Vec<Op>,
     lab: Options,
-) -> Result<FileSystemOf<E>, String> {
+) -> Result<Files, String> {
     let options = MountOptions {
         data: lab.data,
         dax: lab.dax.map(eager),
         ..mount_options()
     };
-    let mounted = FileSystem::mount(device, clock, options).await;
+    let mounted = Files::mount(device, clock, options).await;
     let fs = mounted.map_err(|error| error.to_string())?;
     let mut driver = Driver::default();
     for op in setup.iter().chain([&Op::Sync]) {
@@ -576,7 +574,7 @@ impl Tasks {
     fn run<E: port::Engine + 'static>(
         &self,
         machine: &mut Machine<E>,
-        fs: &Rc<FileSystemOf<E>>,
+        fs: &Rc<Files>,
     ) -> Result<(), String> {
         let (start, locks) = (machine.now(), Locks::default());
         for (core, (behind, ops)) in (0..).zip(self.tasks.clone()) {
@@ -602,10 +600,7 @@ impl Tasks {
     }
 
     /// Syncs everything, and looks at it.
-    fn end<E: port::Engine>(
-        &self,
-        fs: Rc<FileSystemOf<E>>,
-    ) -> impl Future<Output = Result<Tree, String>> + use<E> {
+    fn end(&self, fs: Rc<Files>) -> impl Future<Output = Result<Tree, String>> + use<> {
         let log = Rc::clone(&self.log);
         async move {
             let last = log.done.borrow().len() - 1;
@@ -625,10 +620,10 @@ impl Tasks {
 
 impl Log {
     /// Does an operation, and notes when it was asked and what it gave.
-    async fn note<E: port::Engine>(
+    async fn note(
         &self,
         driver: &mut Driver,
-        fs: &FileSystemOf<E>,
+        fs: &Files,
         number: usize,
         op: Op,
     ) -> Result<(), String> {
