@@ -4,13 +4,16 @@ use crate::layout::{
     self, BLOCK, Entry, Extent, Inode, LINE, LINES, NAME_MOST, Span, Torn, bucket_of, cookie_of,
     free_span, get_u32, is_sealed, next_cookie, put_u32, seal, span_at, span_of,
 };
-use crate::tx::{Done, Stop, Tx};
+use crate::tx::{Done, Share, Stop, Tx};
 use crate::{BlockNo, DirEntry, FileKind, FsError, Ino};
 
 /// The page of the first block behind a full bucket: above every bucket.
 pub(crate) const OVERFLOW: u64 = 1 << 32;
 /// Pages of a directory that is read as a whole.
 const PAGES_AHEAD: u32 = 8;
+/// Buckets of a directory from which on its names are kept in first blocks. A smaller one is on the
+/// host after a few lookups, for its blocks are read ahead, and needs fewer blocks without.
+const FEW_BUCKETS: u32 = 64;
 /// Buckets of a directory: no file of ours needs more, and numbers stay within 32 bits.
 const MOST_BUCKETS: u32 = 1 << 30;
 /// "." and ".." come first.
@@ -26,8 +29,11 @@ pub(crate) struct Found {
     span: usize,
 }
 
-/// An entry that moves to another bucket: its line, file, kind and name.
+/// An entry that moves: its line, file, kind and name.
 type Moved = (usize, Ino, FileKind, Vec<u8>);
+
+/// Free lines: their block, the first one, and how many of the last span stay free.
+type Room = (BlockNo, usize, usize);
 
 /// Refuses names that are none.
 pub(crate) fn check_name(name: &[u8]) -> Result<(), FsError> {
@@ -177,8 +183,9 @@ impl Tx<'_> {
             dir.buckets = 1;
         }
         let hash = self.hash(name);
-        let mut place = self.find_room(ino, dir, bucket_of(hash, dir.buckets), lines)?;
-        if place.is_none() && dir.buckets < MOST_BUCKETS {
+        let bucket = bucket_of(hash, dir.buckets);
+        let mut place = self.find_room(ino, dir, bucket, lines)?;
+        if self.needs_split(ino, dir, bucket, place)? {
             self.split(ino, dir)?;
             place = self.find_room(ino, dir, bucket_of(hash, dir.buckets), lines)?;
         }
@@ -195,6 +202,34 @@ impl Tx<'_> {
         self.put_free(block, line + lines, left)
     }
 
+    /// Whether a bucket is to be split before a name goes to a place in this one. In a directory of
+    /// many buckets that is so if its first block is full, for who looks for a name behind it reads
+    /// two blocks one after the other. But not if other buckets hold less than half as much on
+    /// average: names that happen to be in one bucket would have the directory grow without end.
+    fn needs_split(
+        &mut self,
+        ino: Ino,
+        dir: &Inode,
+        bucket: u32,
+        place: Option<Room>,
+    ) -> Done<bool> {
+        if dir.buckets >= MOST_BUCKETS {
+            return Ok(false);
+        }
+        let Some((block, ..)) = place.filter(|_| dir.buckets >= FEW_BUCKETS) else {
+            return Ok(place.is_none());
+        };
+        let first = self.dir_block(ino, dir, u64::from(bucket))?;
+        if block == first {
+            return Ok(false);
+        }
+        let spans = spans(self.block(first)?, first)?;
+        let names = spans
+            .iter()
+            .filter(|(_, span)| matches!(span, Span::Entry(..)));
+        Ok(dir.size * 2 >= names.count() as u64 * u64::from(dir.buckets))
+    }
+
     fn put_entry(&mut self, block: BlockNo, line: usize, entry: &Entry<'_>) -> Done<()> {
         let mut bytes = Vec::with_capacity(5 * LINE);
         entry.encode(&mut bytes);
@@ -209,29 +244,37 @@ impl Tx<'_> {
         self.write(block, line * LINE, &free_span(lines))
     }
 
-    /// Free lines in a bucket, one behind the other: block, first line, and how many lines of the
-    /// last span stay free.
+    /// Free lines in a bucket, one behind the other.
     fn find_room(
         &mut self,
         ino: Ino,
         dir: &Inode,
         bucket: u32,
         lines: usize,
-    ) -> Done<Option<(BlockNo, usize, usize)>> {
+    ) -> Done<Option<Room>> {
         for block in self.bucket(ino, dir, bucket)? {
-            let mut run = (0, 0);
-            for (line, span) in spans(self.block(block)?, block)? {
-                let Span::Free(free) = span else {
-                    run = (0, 0);
-                    continue;
-                };
-                if run.1 == 0 {
-                    run.0 = line;
-                }
-                run.1 += free;
-                if run.1 >= lines {
-                    return Ok(Some((block, run.0, run.1 - lines)));
-                }
+            let place = self.room_in(block, lines)?;
+            if place.is_some() {
+                return Ok(place);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Free lines in a block, one behind the other.
+    fn room_in(&mut self, block: BlockNo, lines: usize) -> Done<Option<Room>> {
+        let mut run = (0, 0);
+        for (line, span) in spans(self.block(block)?, block)? {
+            let Span::Free(free) = span else {
+                run = (0, 0);
+                continue;
+            };
+            if run.1 == 0 {
+                run.0 = line;
+            }
+            run.1 += free;
+            if run.1 >= lines {
+                return Ok(Some((block, run.0, run.1 - lines)));
             }
         }
         Ok(None)
@@ -251,7 +294,16 @@ impl Tx<'_> {
         let before = before.and_then(|(page, extents)| Some(extents.find(page)?.block_of(page)));
         let goal = before.map(|block| BlockNo(block.0 + 1));
         let pages = (dir.buckets + dir.overflows) as usize;
-        let block = self.take_fresh_for(goal, page >= OVERFLOW, pages)?;
+        // Few blocks are behind many buckets, and so both parts are used up together.
+        let apart = match dir.buckets < FEW_BUCKETS {
+            true => Share { part: 1, whole: 2 },
+            false => Share {
+                part: dir.buckets as usize,
+                whole: pages,
+            },
+        };
+        let apart = (page >= OVERFLOW).then_some(apart);
+        let block = self.take_fresh_for(goal, apart, pages)?;
         self.state.own(ino, block);
         let extent = Extent {
             page,
@@ -276,7 +328,8 @@ impl Tx<'_> {
         Ok(block)
     }
 
-    /// Adds a bucket, and moves there what belongs there of the one that it splits.
+    /// Adds a bucket, and moves there what belongs there of the one that it splits. In a directory
+    /// of many buckets what stays moves to the first block, where there is room now.
     fn split(&mut self, ino: Ino, dir: &mut Inode) -> Done<()> {
         let new = dir.buckets;
         let old = new - (1 << new.ilog2());
@@ -284,7 +337,8 @@ impl Tx<'_> {
         let mut to = self.add_page(ino, dir, u64::from(new))?;
         dir.buckets += 1;
         let mut next = 1;
-        for block in from {
+        for block in &from {
+            let block = *block;
             let moved = self.entries_of(block, new, dir.buckets)?;
             for (line, ino_of, kind, name) in moved {
                 let span = span_of(name.len());
@@ -300,6 +354,32 @@ impl Tx<'_> {
                 self.put_entry(to, next, &entry)?;
                 next += span;
                 self.put_free(block, line, span)?;
+            }
+        }
+        match from.split_first() {
+            Some((first, behind)) if new >= FEW_BUCKETS => self.move_up(old, *first, behind, dir),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves names of a bucket from the blocks behind its first one to that one, while they fit.
+    fn move_up(
+        &mut self,
+        bucket: u32,
+        first: BlockNo,
+        behind: &[BlockNo],
+        dir: &Inode,
+    ) -> Done<()> {
+        for block in behind {
+            for (line, ino, kind, name) in self.entries_of(*block, bucket, dir.buckets)? {
+                let span = span_of(name.len());
+                let Some((_, to, left)) = self.room_in(first, span)? else {
+                    continue;
+                };
+                let name = &name;
+                self.put_entry(first, to, &Entry { ino, kind, name })?;
+                self.put_free(first, to + span, left)?;
+                self.put_free(*block, line, span)?;
             }
         }
         Ok(())

@@ -61,6 +61,13 @@ const WANTED: usize = 2;
 /// Blocks of metadata that one operation changes at most.
 pub(crate) const MOST_BLOCKS: usize = 160;
 
+/// A part of a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub part: usize,
+    pub whole: usize,
+}
+
 /// An operation under way.
 pub(crate) struct Tx<'s> {
     pub state: &'s mut State,
@@ -246,19 +253,24 @@ impl<'s> Tx<'s> {
 
     /// A block of zeroes for a page of a directory of so many pages: the one that goes on where the
     /// page before it ends, if it is ready. Blocks behind full buckets begin apart from the
-    /// buckets, so that both are runs; and as many are made ready at a time as are a quarter of the
-    /// directory, so that a large one has few runs: all extents are read before the first name is
-    /// found.
+    /// buckets, behind the part of those that are ready that `apart` says, so that both are runs;
+    /// and as many are made ready at a time as are a quarter of the directory, so that a large one
+    /// has few runs: all extents are read before the first name is found.
     pub fn take_fresh_for(
         &mut self,
         goal: Option<BlockNo>,
-        is_behind: bool,
+        apart: Option<Share>,
         pages: usize,
     ) -> Done<BlockNo> {
         let ready = &self.state.fresh;
         let next = goal.and_then(|goal| ready.iter().position(|block| *block == goal));
-        let apart = if is_behind { ready.len() / 2 } else { 0 };
-        self.take_fresh_at(next.unwrap_or(apart), true, pages / RUNS_OF_DIRECTORY)
+        let place = next.unwrap_or(match apart {
+            Some(Share { part, whole }) => {
+                (ready.len() * part / whole.max(1)).min(ready.len().saturating_sub(1))
+            }
+            None => 0,
+        });
+        self.take_fresh_at(place, true, pages / RUNS_OF_DIRECTORY)
     }
 
     /// The block at a place among those that are ready; where none is, `many` are made ready.
