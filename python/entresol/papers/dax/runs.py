@@ -94,8 +94,8 @@ THESIS = Policy()
 def bench(
     load: str, policy: Policy = THESIS, flush: str = FLUSH, more: Sequence[str] = ()
 ) -> Bench:
-    """A recording on the drive of `bench dax`."""
-    drive = (SIZE, f"device.pmem={PMEM}", f"ssd.flush_cost={flush}")
+    """A recording on the drive of `bench dax`, whose preset has `FLUSH`."""
+    drive = (SIZE, f"device.pmem={PMEM}", *([] if flush == FLUSH else [f"ssd.flush_cost={flush}"]))
     return Bench(load, PERSONALITY, PRESET, (*drive, *policy.overrides(), *more))
 
 
