@@ -16,7 +16,7 @@ from entresol.errors import UserError
 from entresol.figures import benches, frames, reproduction, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Bench, Results
-from entresol.papers.dax import PAPER, beyond, runs, synthetic
+from entresol.papers.dax import PAPER, beyond, measured, runs, synthetic
 from entresol.papers.dax.runs import Policy
 
 SETTINGS = PAPER.settings()
@@ -101,6 +101,13 @@ def test_a_gain_is_over_a_run_without_dax() -> None:
 
 def test_names_of_figures_have_no_dots_in_files() -> None:
     assert (_of("6.10").stem, _of("Figure 6.1").stem) == ("fig06-10", "fig06-01")
+
+
+def test_labels_of_a_figure_leave_out_what_all_have() -> None:
+    many = [f"{mode}, 1 client, pipeline 10" for mode in ("always", "everysec", "no")]
+    assert measured.labels(many) == ["always", "everysec", "no"]
+    few = ["fillsync", "fillsync, use_fsync", "fillseq"]
+    assert measured.labels(few) == few
 
 
 def test_rates_are_those_of_a_bench(tmp_path: Path) -> None:
