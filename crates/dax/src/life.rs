@@ -324,8 +324,13 @@ impl<P: Policy> Dax<P> {
     fn let_go(&mut self, now: Time) {
         for id in self.tracker.take_idle() {
             let is_idle = self.tracker.counts(id) == Counts::default();
-            if is_idle && self.tracker.stage(id) == Stage::Upgraded {
-                self.decide(id, Stage::ToDowngrade, What::LetGo, now);
+            match self.tracker.stage(id) {
+                Stage::Upgraded if is_idle => {
+                    self.decide(id, Stage::ToDowngrade, What::LetGo, now);
+                }
+                // It is upgraded later, and idle then.
+                Stage::ToUpgrade | Stage::Upgrading if is_idle => self.tracker.put_idle(id),
+                _ => self.tracker.settle(id),
             }
         }
     }
@@ -450,6 +455,7 @@ impl<P: Policy> Dax<P> {
     /// # Panics
     /// It does not hold.
     pub fn audit(&self, files: &[FileId]) {
+        self.tracker.audit();
         for file in files {
             for (range, id) in self.tracker.ranges_from(*file, 0) {
                 let stage = self.tracker.stage(id);
