@@ -16,7 +16,7 @@ from entresol.errors import UserError
 from entresol.figures import benches, frames, reproduction, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Bench, Results
-from entresol.papers.dax import PAPER, beyond, measured, runs, synthetic
+from entresol.papers.dax import PAPER, adapting, beyond, measured, runs, synthetic
 from entresol.papers.dax.runs import Policy
 
 SETTINGS = PAPER.settings()
@@ -167,6 +167,25 @@ def test_what_is_asked_of_a_recording_in_vain_is_one_sentence() -> None:
     with pytest.raises(UserError, match=r"run\.fuse") as error:
         benches.conditions(runs.bench("rocksdb", more=["run.fuse=maybe"]), SETTINGS)
     assert "\n" not in str(error.value)
+
+
+def test_thresholds_that_adapt_take_a_range_back_and_fixed_ones_do_not() -> None:
+    wanted = adapting.reactivity_wants(SETTINGS)
+    items = [item for item in wanted if set(adapting.delays(10.0)) <= set(item.overrides)
+             and "fs.dax_policy=predict" not in item.overrides]  # fmt: skip
+    assert len(items) == 2
+    found = benches.run(items, SETTINGS, None, 1, print)
+    assert not [each for each in found.values() if isinstance(each, str)], found
+    frame = adapting.reactivity(Results(SETTINGS, {}, benches=found))
+    ours = {(row.design, row.metric): row.ours for row in frames.read(frame) if row.x == 10.0}
+    # A stream that is synced steadily tends to M = 50 %, which is not above U = 60 %.
+    assert ours["hybrid", "upgraded_share"] == 1 / synthetic.CYCLES
+    assert ours["adaptive", "upgraded_share"] == 1
+    decided, upgraded = (ours["adaptive", f"{step}_s"] for step in ("decided", "upgraded"))
+    assert decided is not None and upgraded is not None
+    # An upgrade waits for 10 ms, and begins behind the next sync.
+    assert 0.01 < upgraded - decided < 0.2
+    assert 0 < decided < synthetic.SYNCED
 
 
 def test_ranges_that_nobody_writes_leave_with_the_policy_that_looks_ahead() -> None:
