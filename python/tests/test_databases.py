@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -104,16 +107,52 @@ def test_unknown_words_are_one_sentence() -> None:
     assert cases.chosen("rocksdb, valkey", cases.DATABASES, "") == ("valkey", "rocksdb")
 
 
+def look_for(is_so: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return is_so()
+
+
 def test_logs_of_rocksdb_are_asked_for_as_they_appear(tmp_path: Path) -> None:
-    (tmp_path / "rocksdb").mkdir()
-    asked: list[Path] = []
-    with asking_for_logs(tmp_path, asked.append):
+    folder = tmp_path / "rocksdb"
+    folder.mkdir()
+
+    def ask(path: Path) -> None:
+        path.write_text("asked")
+
+    def is_asked(name: str) -> bool:
+        return look_for(lambda: (folder / name).read_text() == "asked")
+
+    with asking_for_logs(tmp_path, ask):
         for name in ("000004.log", "LOG", "000009.log"):
-            (tmp_path / "rocksdb" / name).touch()
-        deadline = time.monotonic() + 10
-        while len(asked) < 2 and time.monotonic() < deadline:
-            time.sleep(0.001)
-    assert sorted(path.name for path in asked) == ["000004.log", "000009.log"]
+            (folder / name).touch()
+        assert is_asked("000004.log")
+        assert is_asked("000009.log")
+        # db_bench destroys the database that it has made, and makes one with the same names.
+        (folder / "000004.log").unlink()
+        (folder / "000004.log").touch()
+        assert is_asked("000004.log"), "it is another file"
+    assert not (folder / "LOG").read_text()
+
+
+@pytest.mark.parametrize(
+    ("number", "is_told"), [(errno.ENOTSUP, True), (errno.ENOTCONN, False), (errno.ENOENT, False)]
+)
+def test_a_log_that_cannot_be_asked_for_is_told(tmp_path: Path, number: int, is_told: bool) -> None:
+    (tmp_path / "rocksdb").mkdir()
+    (tmp_path / "rocksdb" / "000004.log").touch()
+    is_called = threading.Event()
+
+    def ask(path: Path) -> None:
+        is_called.set()
+        raise OSError(number, "it does not", str(path))
+
+    with (
+        pytest.raises(Failed, match=r"000004.log: it does not") if is_told else nullcontext(),
+        asking_for_logs(tmp_path, ask),
+    ):
+        assert is_called.wait(10)
 
 
 def ran(kind: str, repeat: int, per_second: float, *, is_paced: bool = True) -> runs.Run:
@@ -121,6 +160,17 @@ def ran(kind: str, repeat: int, per_second: float, *, is_paced: bool = True) -> 
     case = cases.quick()[0]
     seconds = 1000 / per_second
     return runs.Run(case, kind, "1ms", repeat, is_paced, 1000, seconds, 10**9, 1000, {})
+
+
+def test_a_log_that_was_asked_for_in_vain_is_told() -> None:
+    always = next(case for case in cases.quick() if case.name == "always, 1 client")
+    no = next(case for case in cases.quick() if case.variant == "no")
+    step = runs.Step(always, cases.EXPLICIT, "1ms", 0)
+    runs.check_asked(step, {"light_syncs": 9})
+    runs.check_asked(runs.Step(always, cases.HYBRID, "1ms", 0), {"light_syncs": 0})
+    runs.check_asked(runs.Step(no, cases.EXPLICIT, "1ms", 0), {"light_syncs": 0})
+    with pytest.raises(Failed, match="valkey always, 1 client, explicit: no sync was light"):
+        runs.check_asked(step, {"light_syncs": 0})
 
 
 def test_ratios_are_of_runs_of_one_turn() -> None:

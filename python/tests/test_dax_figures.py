@@ -13,10 +13,10 @@ from entresol import core
 from entresol.core import Json
 from entresol.databases.database import BEGIN, END
 from entresol.errors import UserError
-from entresol.figures import benches, frames, writing
+from entresol.figures import benches, frames, reproduction, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Bench, Results
-from entresol.papers.dax import PAPER, beyond, runs, synthetic
+from entresol.papers.dax import PAPER, adapting, beyond, measured, runs, synthetic
 from entresol.papers.dax.runs import Policy
 
 SETTINGS = PAPER.settings()
@@ -62,6 +62,37 @@ def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
     figure.why(empty)
 
 
+def test_every_number_of_the_text_is_computed_from_what_is_asked_for() -> None:
+    study = reproduction.of(PAPER)
+    plays = study.text.benches(SETTINGS)
+    results = Results(SETTINGS, {}, benches={item: _played(item) for item in plays})
+    ours = {claim.quantity: claim.ours(results) for claim in study.claims}
+    assert None not in ours.values(), ours
+    assert ours["RocksDB: speedup"] == pytest.approx(10)
+    assert ours["PostgreSQL: share of the rate with fsync=off"] == pytest.approx(
+        1000 * runs.manifest()["postgresql"]["operations"]
+        / runs.manifest()["postgresql-off"]["operations"]
+    )  # fmt: skip
+    few = Results(SETTINGS, {}, benches={item: _played(item) for item in plays[:1]})
+    assert not any(claim.ours(few) for claim in study.claims if claim.rule.kind != "a setting")
+
+
+def test_each_cause_has_a_run_or_says_that_none_can_be() -> None:
+    study = reproduction.of(PAPER)
+    reasons = study.causes()
+    assert {cause.claim for cause in reasons if not cause.needs_run} == {
+        "PostgreSQL: share of the rate with fsync=off"
+    }
+    plans = study.plans(SETTINGS, reasons)
+    assert plans[0].settings.overrides == () != plans[1].settings.overrides
+    for plan in plans:
+        assert plan.benches and not plan.wants
+        # What a cause sets is not set by the plays themselves, which would win.
+        keys = {text.partition("=")[0] for text in plan.settings.overrides}
+        for item in plan.benches:
+            assert not keys & {text.partition("=")[0] for text in item.overrides}
+
+
 def test_a_gain_is_over_a_run_without_dax() -> None:
     cells = frames.cells(_of("flush").frame(_results(_of("flush"))), beyond.GAIN)
     ours, published = cells["rocksdb", "hybrid"]
@@ -70,6 +101,13 @@ def test_a_gain_is_over_a_run_without_dax() -> None:
 
 def test_names_of_figures_have_no_dots_in_files() -> None:
     assert (_of("6.10").stem, _of("Figure 6.1").stem) == ("fig06-10", "fig06-01")
+
+
+def test_labels_of_a_figure_leave_out_what_all_have() -> None:
+    many = [f"{mode}, 1 client, pipeline 10" for mode in ("always", "everysec", "no")]
+    assert measured.labels(many) == ["always", "everysec", "no"]
+    few = ["fillsync", "fillsync, use_fsync", "fillseq"]
+    assert measured.labels(few) == few
 
 
 def test_rates_are_those_of_a_bench(tmp_path: Path) -> None:
@@ -129,6 +167,26 @@ def test_what_is_asked_of_a_recording_in_vain_is_one_sentence() -> None:
     with pytest.raises(UserError, match=r"run\.fuse") as error:
         benches.conditions(runs.bench("rocksdb", more=["run.fuse=maybe"]), SETTINGS)
     assert "\n" not in str(error.value)
+
+
+def test_thresholds_that_adapt_take_a_range_back_and_fixed_ones_do_not() -> None:
+    wanted = adapting.reactivity_wants(SETTINGS)
+    items = [item for item in wanted if set(adapting.delays(10.0)) <= set(item.overrides)
+             and "fs.dax_policy=predict" not in item.overrides]  # fmt: skip
+    assert len(items) == 2
+    found = benches.run(items, SETTINGS, None, 1, print)
+    played = {item: each for item, each in found.items() if not isinstance(each, str)}
+    assert len(played) == len(items), found
+    frame = adapting.reactivity(Results(SETTINGS, {}, benches=played))
+    ours = {(row.design, row.metric): row.ours for row in frames.read(frame) if row.x == 10.0}
+    # A stream that is synced steadily tends to M = 50 %, which is not above U = 60 %.
+    assert ours["hybrid", "upgraded_share"] == 1 / synthetic.CYCLES
+    assert ours["adaptive", "upgraded_share"] == 1
+    decided, upgraded = (ours["adaptive", f"{step}_s"] for step in ("decided", "upgraded"))
+    assert decided is not None and upgraded is not None
+    # An upgrade waits for 10 ms, and begins behind the next sync.
+    assert 0.01 < upgraded - decided < 0.2
+    assert 0 < decided < synthetic.SYNCED
 
 
 def test_ranges_that_nobody_writes_leave_with_the_policy_that_looks_ahead() -> None:

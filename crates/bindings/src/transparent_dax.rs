@@ -65,6 +65,11 @@ pub(crate) fn told(view: &DaxView) -> Value {
             "write_delay_s": settings.write_delay.get() / SECOND,
             "write_back_delay_s": settings.write_back_delay.get() / SECOND,
         },
+        "thresholds": view.thresholds.map(|now| json!({
+            "upgrade": now.upgrade_above,
+            "downgrade": now.downgrade_below,
+            "after": now.after_writes,
+        })),
         "memory": {
             "frames": report.frames.1,
             "in_use": report.frames.0,

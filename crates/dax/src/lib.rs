@@ -26,7 +26,9 @@ mod wheel;
 
 pub use job::{DaxStats, Ended, Job, Move, RangeView};
 pub use life::Dax;
-pub use policy::{AnyPolicy, Appends, Policy, PolicyKind, Predict, Ratio, Verdict};
+pub use policy::{
+    Adaptive, AnyPolicy, Appends, Lesson, Policy, PolicyKind, Predict, Ratio, Verdict,
+};
 pub use settings::{BadSetting, Settings};
 pub use spans::{By, Span, Spans};
 pub use stage::Stage;

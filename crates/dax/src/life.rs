@@ -2,6 +2,7 @@
 
 mod ahead;
 mod evict;
+mod learn;
 
 use crate::job::{DaxStats, Ended, Job, Move, RangeView};
 use crate::policy::{AnyPolicy, Policy, Verdict};
@@ -15,7 +16,8 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::ops::Range;
-use units::Time;
+use learn::Gains;
+use units::{Picos, Time};
 
 /// Transparent DAX of one file system.
 pub struct Dax<P = AnyPolicy> {
@@ -30,8 +32,10 @@ pub struct Dax<P = AnyPolicy> {
     queue: VecDeque<(Time, RangeId)>,
     /// Ranges whose job failed, and when they are tried again.
     failed: VecDeque<(Time, RangeId)>,
-    /// Ranges that workers have.
-    taken: Vec<(FileId, u32)>,
+    /// Ranges that workers have, and since when.
+    taken: Vec<(FileId, u32, Time)>,
+    /// What upgrades have gained, if the policy wants to know.
+    gains: Gains,
     stats: DaxStats,
     trace: Option<Trace>,
 }
@@ -97,6 +101,7 @@ impl<P: Policy> Dax<P> {
             queue: VecDeque::new(),
             failed: VecDeque::new(),
             taken: Vec::new(),
+            gains: Gains::default(),
             stats: DaxStats::default(),
             trace: None,
         })
@@ -221,13 +226,17 @@ impl<P: Policy> Dax<P> {
                 if self.spans[file.0 as usize].has_all(pages, By::Request) {
                     return;
                 }
+                self.learn_return(file, range, now);
                 (Stage::ToUpgrade, What::WantsUpgrade)
             }
             (Stage::Upgraded, Verdict::Downgrade) => (Stage::ToDowngrade, What::WantsDowngrade),
             (Stage::ToUpgrade, Verdict::Downgrade) => (Stage::Plain, What::Withdrawn),
             (Stage::ToDowngrade, Verdict::Upgrade) => (Stage::Upgraded, What::Withdrawn),
             // Who has it finds it as it was.
-            _ => return,
+            _ => {
+                self.learn_missed(id);
+                return;
+            }
         };
         self.decide(id, stage, what, now);
     }
@@ -300,14 +309,14 @@ impl<P: Policy> Dax<P> {
                 continue;
             };
             // One that was cut off may be moving still.
-            if self.taken.contains(&(file, range)) {
+            if self.is_with_a_worker(file, range) {
                 self.queue.push_back((since, id));
                 continue;
             }
             self.tracker.set_queued(id, false);
             self.tracker.set_taken(id, true);
             self.tracker.set_stage(id, stage);
-            self.taken.push((file, range));
+            self.taken.push((file, range, now));
             return Some(Job {
                 file,
                 pages: self.tracker.pages_of(range),
@@ -319,13 +328,23 @@ impl<P: Policy> Dax<P> {
         None
     }
 
+    fn is_with_a_worker(&self, file: FileId, range: u32) -> bool {
+        let mut taken = self.taken.iter();
+        taken.any(|(of, nth, _)| (*of, *nth) == (file, range))
+    }
+
     /// Upgraded ranges of which nothing is counted any more are to be downgraded, if the policy has
     /// it so.
     fn let_go(&mut self, now: Time) {
         for id in self.tracker.take_idle() {
             let is_idle = self.tracker.counts(id) == Counts::default();
-            if is_idle && self.tracker.stage(id) == Stage::Upgraded {
-                self.decide(id, Stage::ToDowngrade, What::LetGo, now);
+            match self.tracker.stage(id) {
+                Stage::Upgraded if is_idle => {
+                    self.decide(id, Stage::ToDowngrade, What::LetGo, now);
+                }
+                // It is upgraded later, and idle then.
+                Stage::ToUpgrade | Stage::Upgrading if is_idle => self.tracker.put_idle(id),
+                _ => self.tracker.settle(id),
             }
         }
     }
@@ -340,7 +359,14 @@ impl<P: Policy> Dax<P> {
             ..
         } = job;
         self.tracker.advance(now);
-        self.taken.retain(|taken| *taken != (file, range));
+        let mut took = Picos::ZERO;
+        self.taken.retain(|(of, nth, since)| {
+            let is_it = (*of, *nth) == (file, range);
+            if is_it {
+                took = now.saturating_since(*since);
+            }
+            !is_it
+        });
         self.tracker.set_taken(id, false);
         let spans = &mut self.spans[file.0 as usize];
         let ended = match (self.tracker.owner(id), to, is_done) {
@@ -352,12 +378,15 @@ impl<P: Policy> Dax<P> {
                 spans.add(job.pages, By::Policy);
                 self.tracker.set_stage(id, Stage::Upgraded);
                 self.stats.upgrades += 1;
+                self.learn_upgrade(id, took);
                 Ended::Moved
             }
             (Some(_), Move::Downgrade, true) => {
                 spans.remove(job.pages, By::Policy);
                 self.tracker.set_stage(id, Stage::Plain);
                 self.stats.downgrades += 1;
+                self.learn_left(id, took);
+                self.remember_left(id, now);
                 Ended::Moved
             }
             (Some(_), to, false) => {
@@ -398,6 +427,9 @@ impl<P: Policy> Dax<P> {
         for (range, id) in self.tracker.ranges_from(file, first) {
             let pages = self.tracker.pages_of(range);
             self.spans[file.0 as usize].remove(pages, By::Policy);
+            if self.tracker.stage(id).is_on_device() {
+                self.learn_left(id, Picos::ZERO);
+            }
             self.tracker.remove(id);
         }
     }
@@ -450,6 +482,7 @@ impl<P: Policy> Dax<P> {
     /// # Panics
     /// It does not hold.
     pub fn audit(&self, files: &[FileId]) {
+        self.tracker.audit();
         for file in files {
             for (range, id) in self.tracker.ranges_from(*file, 0) {
                 let stage = self.tracker.stage(id);

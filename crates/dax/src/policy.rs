@@ -1,14 +1,17 @@
 //! What becomes of a range whose counts are known.
 
+mod adaptive;
 mod predict;
 mod ratio;
 
+pub use adaptive::Adaptive;
 pub use predict::Predict;
 pub use ratio::Ratio;
 
 use crate::Counts;
 use core::fmt;
 use core::str::FromStr;
+use units::Picos;
 
 /// What a policy says of a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +35,24 @@ pub struct Appends {
     pub reach: u32,
     /// What was written and synced meanwhile, the older the less.
     pub counts: Counts,
+}
+
+/// What came of a decision, or of none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lesson {
+    /// A range is not upgraded, with these counts, and a sync of it waits for flash.
+    Missed(Counts),
+    /// A range that was upgraded is it no more.
+    Left {
+        /// By how much its syncs were shorter than others.
+        spared: Picos,
+        /// How long it took to move it there and back.
+        moved: Picos,
+    },
+    /// A range is to be upgraded that was downgraded while its counts of now were alive.
+    Returned,
+    /// A sync found no room in the device's memory.
+    Crowded,
 }
 
 /// Judges ranges.
@@ -61,6 +82,16 @@ pub trait Policy {
         let _ = appends;
         0
     }
+
+    /// Whether it wants to know what came of what it said ([`Policy::learn`]).
+    fn learns(&self) -> bool {
+        false
+    }
+
+    /// What came of it. Told if it learns.
+    fn learn(&mut self, lesson: Lesson) {
+        let _ = lesson;
+    }
 }
 
 /// The policies by their names.
@@ -71,6 +102,8 @@ pub enum PolicyKind {
     Ratio,
     /// The thesis's, and what append streams will write next.
     Predict,
+    /// The thesis's with thresholds that follow what upgrades gain.
+    Adaptive,
     /// None: only what programs ask for is in persistent memory.
     Explicit,
     /// None: programs are taken to ask for everything.
@@ -79,11 +112,17 @@ pub enum PolicyKind {
 
 impl PolicyKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Ratio, Self::Predict, Self::Explicit, Self::Always];
+    pub const ALL: [Self; 5] = [
+        Self::Ratio,
+        Self::Predict,
+        Self::Adaptive,
+        Self::Explicit,
+        Self::Always,
+    ];
 
     /// Whether ranges are judged.
     pub const fn judges(self) -> bool {
-        matches!(self, Self::Ratio | Self::Predict)
+        matches!(self, Self::Ratio | Self::Predict | Self::Adaptive)
     }
 
     /// As users write it.
@@ -91,6 +130,7 @@ impl PolicyKind {
         match self {
             Self::Ratio => "ratio",
             Self::Predict => "predict",
+            Self::Adaptive => "adaptive",
             Self::Explicit => "explicit",
             Self::Always => "always",
         }
@@ -121,6 +161,8 @@ pub enum AnyPolicy {
     Ratio(Ratio),
     /// [`PolicyKind::Predict`].
     Predict(Predict),
+    /// [`PolicyKind::Adaptive`].
+    Adaptive(Adaptive),
     /// [`PolicyKind::Explicit`] and [`PolicyKind::Always`].
     Nobody,
 }
@@ -131,13 +173,16 @@ impl AnyPolicy {
         match kind {
             PolicyKind::Ratio => Self::Ratio(ratio),
             PolicyKind::Predict => Self::Predict(Predict { ratio }),
+            PolicyKind::Adaptive => Self::Adaptive(Adaptive::new(ratio)),
             PolicyKind::Explicit | PolicyKind::Always => Self::Nobody,
         }
     }
 
-    fn ratio(&self) -> Option<&Ratio> {
+    /// The thresholds that ranges are judged by now; None: they are not judged.
+    pub const fn thresholds(&self) -> Option<&Ratio> {
         match self {
             Self::Ratio(ratio) | Self::Predict(Predict { ratio }) => Some(ratio),
+            Self::Adaptive(adaptive) => Some(adaptive.thresholds()),
             Self::Nobody => None,
         }
     }
@@ -145,12 +190,12 @@ impl AnyPolicy {
 
 impl Policy for AnyPolicy {
     fn judge(&self, counts: Counts) -> Verdict {
-        self.ratio()
+        self.thresholds()
             .map_or(Verdict::Stay, |ratio| ratio.judge(counts))
     }
 
     fn metric(&self, counts: Counts) -> Option<u64> {
-        self.ratio()?.metric(counts)
+        self.thresholds()?.metric(counts)
     }
 
     fn looks_ahead(&self) -> bool {
@@ -158,7 +203,17 @@ impl Policy for AnyPolicy {
     }
 
     fn lets_go(&self) -> bool {
-        matches!(self, Self::Predict(_))
+        matches!(self, Self::Predict(_) | Self::Adaptive(_))
+    }
+
+    fn learns(&self) -> bool {
+        matches!(self, Self::Adaptive(_))
+    }
+
+    fn learn(&mut self, lesson: Lesson) {
+        if let Self::Adaptive(adaptive) = self {
+            adaptive.learn(lesson);
+        }
     }
 
     fn ahead(&self, appends: &Appends) -> u64 {

@@ -81,7 +81,7 @@ pub enum BadSetting {
         reserve: u32,
     },
     /// A policy that is none.
-    #[error("dax_policy={name}: there is no such policy; known are ratio and predict")]
+    #[error("dax_policy={name}: there is no such policy; known are ratio, predict and adaptive")]
     Policy {
         /// Its name.
         name: String,

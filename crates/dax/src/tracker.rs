@@ -3,6 +3,7 @@
 use crate::radix::{NONE, Radix, Root};
 use crate::stage::Stage;
 use crate::wheel::{Place, Wheel};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use units::{Picos, Time};
 
@@ -53,6 +54,8 @@ const MOST: u32 = 1 << 29;
 const IS_QUEUED: u32 = 1 << 31;
 /// Of `writes`: a worker has it.
 const IS_TAKEN: u32 = 1 << 30;
+/// Of `writes`: it is among those whose last counts have ended.
+const IS_IDLE: u32 = 1 << 29;
 /// Of `write_backs`: the lowest mark.
 const MARKS: u32 = 29;
 
@@ -84,7 +87,7 @@ pub(crate) struct Tracker {
     /// The range that was asked for last.
     last: (Owner, u32),
     /// Ranges of which nothing is counted any more, and that have marks still; if anybody wants to
-    /// know.
+    /// know. Each is in it once, and none is another one's before it was taken out.
     idle: Option<Vec<RangeId>>,
 }
 
@@ -111,13 +114,31 @@ impl Tracker {
 
     /// Whether ranges are to be kept that have marks and no counts, for [`Tracker::take_idle`].
     pub fn keep_idle(&mut self, is_wanted: bool) {
+        for id in self.take_idle() {
+            self.settle(id);
+        }
         self.idle = is_wanted.then(Vec::new);
     }
 
     /// Ranges whose last counts have ended since this was asked for last. They may have counts
-    /// again, or be others.
+    /// again, or be nobody's. Who asks settles them.
     pub fn take_idle(&mut self) -> Vec<RangeId> {
-        self.idle.as_mut().map(core::mem::take).unwrap_or_default()
+        let taken = self.idle.as_mut().map(core::mem::take).unwrap_or_default();
+        for id in &taken {
+            self.set_flag(*id, IS_IDLE, false);
+        }
+        taken
+    }
+
+    /// A range is to be among those that are idle once more.
+    pub fn put_idle(&mut self, id: RangeId) {
+        if self.ranges[id as usize].writes & IS_IDLE != 0 {
+            return;
+        }
+        if let Some(idle) = &mut self.idle {
+            idle.push(id);
+            self.set_flag(id, IS_IDLE, true);
+        }
     }
 
     pub fn open(&mut self) -> FileId {
@@ -244,12 +265,10 @@ impl Tracker {
 
     /// Counts of a range have ended.
     fn end_counts(&mut self, id: RangeId) {
-        if let Some(idle) = &mut self.idle {
-            let range = &self.ranges[id as usize];
-            let has_counts = (range.writes | range.write_backs) & (MOST - 1) != 0;
-            if !has_counts && range.write_backs >> MARKS != 0 {
-                idle.push(id);
-            }
+        let range = &self.ranges[id as usize];
+        let has_counts = (range.writes | range.write_backs) & (MOST - 1) != 0;
+        if !has_counts && range.write_backs >> MARKS != 0 {
+            self.put_idle(id);
         }
         self.settle(id);
     }
@@ -332,6 +351,23 @@ impl Tracker {
     fn set_flag(&mut self, id: RangeId, flag: u32, is_set: bool) {
         let writes = &mut self.ranges[id as usize].writes;
         *writes = *writes & !flag | if is_set { flag } else { 0 };
+    }
+
+    /// Checks that each idle range is in its list once, and is nobody else's; for tests.
+    ///
+    /// # Panics
+    /// It is not so.
+    pub fn audit(&self) {
+        let idle = self.idle.iter().flatten();
+        let listed: BTreeSet<_> = idle.clone().collect();
+        assert_eq!(listed.len(), idle.count(), "a range is idle twice");
+        let flagged = self.ranges.iter().filter(|of| of.writes & IS_IDLE != 0);
+        assert_eq!(flagged.count(), listed.len());
+        let is_free = |id: &&RangeId| self.free_ranges.contains(id);
+        assert!(
+            !listed.into_iter().any(|id| is_free(&id)),
+            "it is another's"
+        );
     }
 
     pub fn footprint(&self) -> Footprint {

@@ -133,7 +133,7 @@ def dax(
         raise UserError(f"--work {work}: is no directory.")
     with (
         OutputDirectory(output) as results,
-        tempfile.TemporaryDirectory(prefix="entresol-dax-", dir=work) as place,
+        tempfile.TemporaryDirectory(prefix="entresol-dax-", dir=work and work.resolve()) as place,
     ):
         outcome = runs.bench(plan, Path(place), say)
         for path, told in outcome.recordings:

@@ -122,9 +122,14 @@ def frame(told: Json, most: int) -> RenderableType:
 def _memory(told: Json) -> Text:
     memory, settings = told["memory"], told["settings"]
     used, all_of = memory["in_use"] * PAGE, memory["frames"] * PAGE
+    now = told["thresholds"]
+    names = ("upgrade", "downgrade", "after")
+    adapted = now is not None and any(now[name] != settings[name] for name in names)
+    by = now if adapted else settings
+    set_to = f" (set to {'/'.join(str(settings[name]) for name in names)})" if adapted else ""
     return Text(
-        f"policy {settings['policy']}: upgrade above {settings['upgrade']} %, downgrade below "
-        f"{settings['downgrade']} %, after {settings['after']} writes; ranges of "
+        f"policy {settings['policy']}: upgrade above {by['upgrade']} %, downgrade below "
+        f"{by['downgrade']} %, after {by['after']} writes{set_to}; ranges of "
         f"{quantity.size(PAGE << settings['order'])}\n"
         f"memory: {quantity.size(used)} of {quantity.size(all_of)} in use, of it "
         f"{quantity.size(memory['of_explicit'] * PAGE)} by explicit mappings, for which "

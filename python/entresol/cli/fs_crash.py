@@ -25,6 +25,7 @@ DAX_MODES: dict[str, str | None] = {
     "off": None,
     "auto": "ratio",
     "predict": "predict",
+    "adaptive": "adaptive",
     "always": "always",
 }
 """As users say it, and the policy that it stands for."""

@@ -33,7 +33,7 @@ are synced often, and those that programs ask for; these alone; all."""
 DAX_NUMBERS = ("dax_upgrade=", "dax_downgrade=", "dax_after=", "dax_order=", "dax_reserve=")
 """The thesis's U, D, F and G, and a share of the memory; the core says what they may be."""
 DAX_POLICY = "dax_policy="
-DAX_POLICIES = ("ratio", "predict")
+DAX_POLICIES = ("ratio", "predict", "adaptive")
 END_SECONDS = 600
 """Within which a server has written everything, or something is wrong with it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -54,8 +55,13 @@ def make(image: Path, flush: str) -> None:
 
 
 def ask_for(path: Path) -> None:
-    """Asks for a file to be in the drive's persistent memory."""
-    os.setxattr(path, ATTRIBUTE, b"all")
+    """Asks for a file to be in the drive's persistent memory, unless it was asked for."""
+    try:
+        os.getxattr(path, ATTRIBUTE)
+    except OSError as error:
+        if error.errno != errno.ENODATA:
+            raise
+        os.setxattr(path, ATTRIBUTE, b"all")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import subprocess
 import threading
@@ -32,6 +33,8 @@ KEYS = 1_000_000
 ENDLESS = 10_000_000
 TOLD_EVERY = 20
 LOOKS_EVERY = 0.002
+GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
+"""What a mount answers whose server was killed."""
 
 
 class RocksDb(Database):
@@ -93,16 +96,24 @@ class RocksDb(Database):
 
 @contextmanager
 def asking_for_logs(folder: Path, ask: Ask) -> Iterator[None]:
-    """Asks for each log as soon as db_bench, which opens the database itself, has made it."""
+    """Asks for each log as soon as db_bench, which opens the database itself, has made it.
+
+    At each look anew: db_bench makes a database, destroys it and makes one again, whose log has the
+    name of the first. Raises `Failed` if a log that is there cannot be asked for."""
     is_over = threading.Event()
+    failed: list[str] = []
 
     def look() -> None:
-        asked: set[Path] = set()
         while not is_over.wait(LOOKS_EVERY):
-            with suppress(OSError):  # The mount may be killed, a log removed.
-                for log in set((folder / "rocksdb").glob("*.log")) - asked:
+            try:
+                for log in (folder / "rocksdb").glob("*.log"):
                     ask(log)
-                    asked.add(log)
+            except FileNotFoundError:  # It was removed meanwhile.
+                continue
+            except OSError as error:
+                if error.errno not in GONE:
+                    failed.append(f"{error.filename}: {error.strerror}")
+                return
 
     if ask is nothing:
         yield
@@ -114,6 +125,8 @@ def asking_for_logs(folder: Path, ask: Ask) -> Iterator[None]:
     finally:
         is_over.set()
         thread.join()
+    if failed:
+        raise Failed(f"a log of RocksDB cannot be asked for: {failed[0]}")
 
 
 def _records(folder: Path) -> int:

@@ -230,13 +230,23 @@ class _Bed:
         with drive.mounted(image, folder, "dax=off", is_paced=False):
             self.database.verify(folder, case, ran, evidence)
         dax_before, dax_after = before["dax"] or {}, after["dax"] or {}
+        counted = {
+            name: dax_after[name] - (0 if name == "frames_in_use" else dax_before[name])
+            for name in COUNTED if name in dax_after
+        }  # fmt: skip
+        check_asked(step, counted)
         return Run(
-            case, step.type, step.flush, step.repeat, step.is_paced, ran.operations, ran.seconds,
+            case,
+            step.type,
+            step.flush,
+            step.repeat,
+            step.is_paced,
+            ran.operations,
+            ran.seconds,
             after["device"]["clock_ps"] - before["device"]["clock_ps"],
             after["file_system"]["syncs"] - before["file_system"]["syncs"],
-            {name: dax_after[name] - (0 if name == "frames_in_use" else dax_before[name])
-             for name in COUNTED if name in dax_after},
-        )  # fmt: skip
+            counted,
+        )
 
     def kill(self, case: Case, kind: str) -> Json:
         """Kills the server of the mount in the middle of a run; what is there afterwards."""
@@ -252,6 +262,15 @@ class _Bed:
             "database": case.database, "variant": case.variant, "type": kind,
             "answered": answered, "found": found,
         }  # fmt: skip
+
+
+def check_asked(step: Step, counted: Json) -> None:
+    """Raises `Failed` if a run that asked for its log was served as if it had not."""
+    if step.type == cases.EXPLICIT and _syncs(step.case) and not counted["light_syncs"]:
+        raise Failed(
+            f"{step.case.database} {step.case.name}, explicit: no sync was light; its log was not "
+            "asked for, or by another name."
+        )
 
 
 def _file_of(case: Case) -> str:

@@ -322,12 +322,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 (_, None) => false,
                 // Pages come to the window when they are synced.
                 (Move::Upgrade, Some(ino)) => {
-                    self.free_frames(ino, false).await?;
+                    // A device that fails has been told of; the range is no worker's any more.
+                    let is_freed = self.free_frames(ino, false).await.is_ok();
                     let state = self.state();
-                    state
-                        .pmem
-                        .as_ref()
-                        .is_some_and(|pmem| !pmem.free.is_empty())
+                    let pmem = state.pmem.as_ref();
+                    is_freed && pmem.is_some_and(|pmem| !pmem.free.is_empty())
                 }
                 (Move::Downgrade, Some(ino)) => {
                     let gate = self.state().nodes.get(&ino).map(|node| node.gate.clone());

@@ -3,6 +3,7 @@
 use super::FileSystem;
 use crate::{FsError, Ino, Timestamp};
 use port::{Clock, Device, PersistenceDomain};
+use units::Time;
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Makes a file or a directory durable: contents, and everything that operations have changed
@@ -17,7 +18,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         self.writable()?;
         self.state().counters.0.syncs += 1;
+        let begun = self.clock.now();
         if self.sync_to_pmem(ino, data_only).await? {
+            self.note_sync_took(begun, true);
             return self.move_ranges().await;
         }
         self.write_back_synced(ino, data_only).await?;
@@ -45,7 +48,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         self.flush_unless_since(asked).await?;
         self.settle_write_backs(Some(ino), mark);
+        if data_only {
+            self.note_sync_took(begun, false);
+        }
         self.move_ranges().await
+    }
+
+    /// A sync that ends now was light or not; policies may want to know how long it took.
+    fn note_sync_took(&self, begun: Time, is_light: bool) {
+        if let Some(pmem) = &mut self.state().pmem {
+            let took = self.clock.now().saturating_since(begun);
+            pmem.dax.timed_sync(is_light, took);
+        }
     }
 
     /// How many write-backs there were, and that those of a file, or of all, up to a number are

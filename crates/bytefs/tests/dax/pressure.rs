@@ -233,3 +233,38 @@ fn flash_that_fails_under_a_downgrade_leaves_what_was_synced() {
     });
     look(&ran, &[("log", 0, 5), ("log", 1, 6)]);
 }
+
+/// A window that takes no stores any more while frames are made free for a range that is upgraded:
+/// the sync was answered for by flash, and the worker has the range no longer.
+#[test]
+fn a_window_that_fails_under_an_upgrade_leaves_the_range_to_be_tried_again() {
+    let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let (full, log) = (create(&fs, b"full").await, create(&fs, b"log").await);
+        fs.sync().await.expect("a sync");
+        upgrade(&fs, full, 4).await;
+        for page in 0..14 {
+            assert!(put(&fs, full, page, 4).await, "page {page} has a frame");
+        }
+        // They are clean: frames to be had by others. Half of them are asked for at once.
+        fs.sync().await.expect("a sync");
+        fs.change_dax("reserve", "50").expect("a setting");
+        for byte in 5..7 {
+            device.fails.set((byte == 6).then_some(Fault::Window));
+            append(&fs, log, 0, &[byte; 4096]).await;
+            // It takes the usual way, and needs no frame itself.
+            assert_eq!(fs.fsync(log, false).await, Ok(()), "{byte}");
+        }
+        let view = fs.dax_view().expect("it is on");
+        let ranges = view.report.ranges;
+        assert_eq!((ranges.failures, ranges.upgrades), (1, 4), "{ranges:?}");
+        let of = view.files.iter().find(|file| file.ino == log);
+        let stage = of.expect("it is tracked").ranges[0].0.stage;
+        assert_eq!(stage, dax::Stage::ToUpgrade);
+        assert!(
+            fs.failed()
+                .is_some_and(|why| why.contains("can only be read"))
+        );
+    });
+    look(&ran, &[("full", 13, 4), ("log", 0, 6)]);
+}

@@ -246,6 +246,36 @@ mod tests {
         }
     }
 
+    /// Nobody asks for jobs while ranges become idle again and again, and are cut off and others.
+    #[test]
+    fn the_list_of_idle_ranges_is_no_longer_than_that_of_ranges() {
+        const SECOND: u64 = 1_000_000_000_000;
+        let mut dax = dax_of(PolicyKind::Predict, Picos::ZERO);
+        let (kept, cut) = (dax.open(), dax.open());
+        let at = |seconds: u64| Time::from_picos(seconds * SECOND);
+        for file in [kept, cut] {
+            for page in 0..80 {
+                dax.wrote(file, page, 1, at(0));
+                dax.wrote_back(file, page, 1, at(0));
+            }
+        }
+        assert!(move_all(&mut dax, at(0)) > 20);
+        let ranges = dax.footprint().ranges;
+        for life in 1..50 {
+            for range in 0..20 {
+                dax.wrote(kept, 4 * range, 1, at(30 * life));
+            }
+            dax.wrote(cut, 0, 1, at(30 * life));
+            dax.truncate(cut, life % 80);
+            dax.audit(&[kept, cut]);
+            assert!(dax.footprint().ranges <= ranges, "life {life}");
+        }
+        dax.forget(cut);
+        assert!(move_all(&mut dax, at(1600)) > 15, "they are let go");
+        dax.audit(&[kept]);
+        assert!(dax.footprint().ranges <= 1, "what is predicted is there");
+    }
+
     #[test]
     fn an_upgrade_begins_when_it_has_waited() {
         let wait = Picos::from_micros(100);

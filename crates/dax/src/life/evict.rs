@@ -21,6 +21,7 @@ impl<P: Policy> Dax<P> {
         now: Time,
     ) -> bool {
         self.tracker.advance(now);
+        self.learn_crowded();
         let Some(range) = self.tracker.range_of(page) else {
             return false;
         };

@@ -45,6 +45,8 @@ pub enum DaxPolicyAs {
     Ratio,
     /// Ours, which looks ahead of append streams.
     Predict,
+    /// The thesis's with thresholds that follow what upgrades gain.
+    Adaptive,
 }
 
 /// How batches of changes go to a device with transactions.
@@ -127,8 +129,9 @@ units::parameters! {
         /// Whether ranges that are synced often go to `device.pmem` (transparent DAX).
         dax: DaxAs, "off or auto", "Transparent DAX (both)";
         /// Who says which ranges these are: the share of writes that syncs write back (`ratio`), or
-        /// what looks ahead of append streams besides and lets go what is idle (`predict`).
-        dax_policy: DaxPolicyAs, "ratio or predict", "Transparent DAX 4.2 (ratio); predict is ours";
+        /// what looks ahead of append streams besides and lets go what is idle (`predict`), or the
+        /// share with thresholds that follow what upgrades gain (`adaptive`).
+        dax_policy: DaxPolicyAs, "ratio, predict or adaptive", "Transparent DAX 4.2 (ratio); the others are ours";
         /// U: a range is upgraded above so many write-backs to 100 writes.
         dax_upgrade: u32, "at least dax_downgrade", "Transparent DAX 6 (60)";
         /// D: a range is downgraded below so many write-backs to 100 writes.
@@ -242,6 +245,7 @@ impl FsOptions {
         let kind = match self.0.dax_policy {
             DaxPolicyAs::Ratio => dax::PolicyKind::Ratio,
             DaxPolicyAs::Predict => dax::PolicyKind::Predict,
+            DaxPolicyAs::Adaptive => dax::PolicyKind::Adaptive,
         };
         let policy = dax::Ratio {
             upgrade_above: self.0.dax_upgrade,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from entresol import papers
-from entresol.figures.paper import Paper
-from entresol.papers.dax import runs
+from entresol.figures.paper import Paper, Text
+from entresol.papers.dax import claims, runs, switches
 from entresol.papers.dax.figures import FIGURES
 
 PAPER = Paper(
@@ -16,4 +16,16 @@ PAPER = Paper(
     published=runs.published,
     lead=runs.lead,
     recorded=runs.recorded,
+    text=Text(
+        claims.claims,
+        wants=lambda _settings: [],
+        causes=lambda: papers.room(runs.NAME).joinpath("causes.toml").read_text(encoding="utf-8"),
+        threads="one client each",
+        note=lambda _scale: (
+            "\nThere is no artifact: in its column upgrades wait for 30 ms, as in a work queue."
+        ),
+        benches=claims.benches,
+        figures=claims.FIGURES,
+        switches=switches.switches(),
+    ),
 )

@@ -12,9 +12,11 @@ from entresol.figures.lines import Curve
 from entresol.figures.plan import Bench, Results, Settings
 from entresol.papers.dax import runs
 from entresol.papers.dax.runs import (
+    ADAPTIVE,
     COLOURS,
     HYBRID,
     MIXED,
+    NAMES,
     ORDER_COLOURS,
     ORDERS,
     OSCILLATING,
@@ -34,7 +36,6 @@ FLUSHES = (0.1, 0.2, 0.5, 1.0, 2.0, 3.5)
 WAITS = (0, 1, 3, 10, 30, 100, 300)
 """In milliseconds."""
 GAIN = "over_default"
-NAMES = {HYBRID: "thesis's policy", PREDICT: "looks ahead"}
 
 
 # What a flush costs.
@@ -147,13 +148,13 @@ def draw_waits(frame: polars.DataFrame) -> Figure:
                  is_log=True)  # fmt: skip
 
 
-# Two policies.
+# Three policies.
 
-POLICIES = (HYBRID, PREDICT)
+POLICIES = (HYBRID, PREDICT, ADAPTIVE)
 
 
 def policy_wants(settings: Settings) -> list[Bench]:
-    """Both policies with each G, at once and with upgrades that wait."""
+    """Each policy with each G, at once and with upgrades that wait."""
     return [runs.bench(name, policy) for name in runs.databases(settings)
             for policy in (WITHOUT, *_both())]  # fmt: skip
 
@@ -167,7 +168,7 @@ def _both() -> list[Policy]:
 
 
 def policies(results: Results) -> polars.DataFrame:
-    """Gain of both policies by G."""
+    """Gain of each policy by G."""
     rows = Rows()
     for policy in _both():
         for name in runs.databases(results.settings):
@@ -209,8 +210,9 @@ def draw_policies(frame: polars.DataFrame) -> Figure:
 # What gains nothing.
 
 UNCHANGED = {
+    "valkey-everysec": "Valkey everysec", "valkey-no": "Valkey no",
     "postgresql-fsync": "PostgreSQL fsync", "postgresql-off": "PostgreSQL fsync=off",
-    "rocksdb-use_fsync": "RocksDB use_fsync",
+    "rocksdb-use_fsync": "RocksDB use_fsync", "rocksdb-fillseq": "RocksDB fillseq",
 }  # fmt: skip
 
 
@@ -225,7 +227,7 @@ def _unchanged(settings: Settings) -> list[str]:
 
 
 def unchanged(results: Results) -> polars.DataFrame:
-    """Gain of both policies."""
+    """Gain of each policy."""
     rows = Rows()
     for name in _unchanged(results.settings):
         theirs = published("speedups").find(name.replace("off", "fsync=off").replace("-", " ", 1),
@@ -240,7 +242,7 @@ def draw_unchanged(frame: polars.DataFrame) -> Figure:
     """A group for each database."""
     series = [bars.Series(kind, NAMES[kind], "", COLOURS[kind]) for kind in POLICIES]
     with ink.style():
-        drawn = ink.figure(ink.COLUMN * 1.3, 2.0)
+        drawn = ink.figure(ink.PAGE, 2.0)
         axes = drawn.subplots()
         bars.grouped(axes, frames.distinct(frame, "workload"), series, frames.cells(frame, GAIN))
         axes.axhline(1, color=ink.SOFT, linewidth=0.6)
@@ -257,6 +259,8 @@ HOLDERS = {
     "ratio, G = 4": (Policy(order=4), "#f4a940"),
     "looks ahead, G = 9": (Policy(PREDICT), COLOURS[PREDICT]),
     "looks ahead, G = 4": (Policy(PREDICT, order=4), "#62b9e2"),
+    "adapts, G = 9": (Policy(ADAPTIVE), COLOURS[ADAPTIVE]),
+    "adapts, G = 4": (Policy(ADAPTIVE, order=4), "#c9a6dd"),
 }
 
 

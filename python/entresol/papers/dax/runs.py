@@ -29,8 +29,9 @@ SCALES = {"small": Scale("", shrink=1, bench=0.4)}
 """Recordings have the size that they had."""
 OSCILLATING, MIXED = "oscillating", "mixed"
 FLUSH = "1ms"
-DEFAULT, HYBRID, PREDICT = "default", "hybrid", "predict"
-COLOURS = {DEFAULT: "#33608f", HYBRID: "#d55e00", PREDICT: "#2a9264"}
+DEFAULT, HYBRID, PREDICT, ADAPTIVE = "default", "hybrid", "predict", "adaptive"
+COLOURS = {DEFAULT: "#33608f", HYBRID: "#d55e00", PREDICT: "#2a9264", ADAPTIVE: "#8a5fa8"}
+NAMES = {HYBRID: "thesis's policy", PREDICT: "looks ahead", ADAPTIVE: "adapts"}
 ORDERS = (0, 4, 9)
 ORDER_COLOURS = dict(zip(ORDERS, ("#e6c04a", "#62b9e2", "#33608f"), strict=True))
 
@@ -68,7 +69,7 @@ class Policy:
     """What decides, and how."""
 
     kind: str = HYBRID
-    """`HYBRID`: the thesis's; `PREDICT`: ours; `DEFAULT`: nobody."""
+    """`HYBRID`: the thesis's; `PREDICT`, `ADAPTIVE`: ours; `DEFAULT`: nobody."""
     upgrade: int = 60
     downgrade: int = 30
     after: int = 5
@@ -80,7 +81,7 @@ class Policy:
         """For a run."""
         if self.kind == DEFAULT:
             return ()
-        policy = "predict" if self.kind == PREDICT else "ratio"
+        policy = "ratio" if self.kind == HYBRID else self.kind
         found = ["fs.dax=auto", f"fs.dax_policy={policy}", f"fs.dax_upgrade={self.upgrade}",
                  f"fs.dax_downgrade={self.downgrade}", f"fs.dax_after={self.after}",
                  f"fs.dax_order={self.order}"]  # fmt: skip
@@ -94,8 +95,8 @@ THESIS = Policy()
 def bench(
     load: str, policy: Policy = THESIS, flush: str = FLUSH, more: Sequence[str] = ()
 ) -> Bench:
-    """A recording on the drive of `bench dax`."""
-    drive = (SIZE, f"device.pmem={PMEM}", f"ssd.flush_cost={flush}")
+    """A recording on the drive of `bench dax`, whose preset has `FLUSH`."""
+    drive = (SIZE, f"device.pmem={PMEM}", *([] if flush == FLUSH else [f"ssd.flush_cost={flush}"]))
     return Bench(load, PERSONALITY, PRESET, (*drive, *policy.overrides(), *more))
 
 

@@ -139,6 +139,8 @@ def _panels(
             axes.set_title(title)
             axes.set_xlabel(label)
             axes.set_xticks(list(ticks))
+            margin = (ticks[-1] - ticks[0]) / 20
+            axes.set_xlim(ticks[0] - margin, ticks[-1] + margin)
             axes.axhline(1, color=ink.SOFT, linewidth=0.6)
             axes.set_ylim(0, max(every, default=1.0) * 1.1)
             ink.grid(axes)

@@ -17,6 +17,10 @@ TABLE_PAGES = 2048
 LOG_RECORDS = 2048
 """Of one log: a mebibyte, as a database begins a new one now and then."""
 
+CYCLES = 4
+SYNCED, CYCLE = 10.0, 30.0
+"""Seconds in which a page is synced behind each write, and until it is so again."""
+
 Line = dict[str, Any]
 
 
@@ -45,7 +49,7 @@ def _sync(ino: int) -> Line:
     return {"fsync": {"ino": ino, "data_only": True}}
 
 
-def oscillating(cycles: int = 4) -> str:
+def oscillating(cycles: int = CYCLES) -> str:
     """A page of one range that is synced behind each write for ten seconds, then behind each
     fortieth for twenty, and so on: the thesis's Figure 4.1 is a drawing of that."""
     each = 50 * MILLI

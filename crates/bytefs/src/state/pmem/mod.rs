@@ -297,6 +297,19 @@ impl Pmem {
     }
 }
 
+/// Pages that follow each other: the first, and how many.
+fn runs(pages: &BTreeSet<u64>) -> impl Iterator<Item = (u64, u32)> + '_ {
+    let mut pages = pages.iter().copied().peekable();
+    core::iter::from_fn(move || {
+        let first = pages.next()?;
+        let mut count = 1;
+        while pages.next_if_eq(&(first + u64::from(count))).is_some() {
+            count += 1;
+        }
+        Some((first, count))
+    })
+}
+
 /// The lines of a page that bytes of it lie in.
 fn lines(bytes: Range<u64>) -> u64 {
     let (first, last) = (bytes.start / LINE as u64, (bytes.end - 1) / LINE as u64);
@@ -334,12 +347,7 @@ impl State {
         let Some(tracked) = pmem.files.get(&ino) else {
             return;
         };
-        let mut pages = tracked.unsynced.iter().copied().peekable();
-        while let Some(first) = pages.next() {
-            let mut count = 1;
-            while pages.next_if_eq(&(first + u64::from(count))).is_some() {
-                count += 1;
-            }
+        for (first, count) in runs(&tracked.unsynced) {
             pmem.dax.wrote_back(file, first, count, now);
         }
     }
@@ -388,6 +396,11 @@ impl State {
         }
         pmem.stats.most_frames = pmem.stats.most_frames.max(pmem.framed.len() as u64);
         pmem.stats.light_syncs += 1;
+        if let Some(tracked) = pmem.files.get(&ino) {
+            for (first, count) in runs(&tracked.unsynced) {
+                pmem.dax.served(tracked.id, first, count);
+            }
+        }
         self.stores_of_frames(ino, Renewal::Sync)
     }
 

@@ -2,7 +2,7 @@
 
 use super::Pmem;
 use crate::{DaxReport, Ino};
-use dax::{RangeView, Settings, Span};
+use dax::{RangeView, Ratio, Settings, Span};
 use units::Time;
 
 /// A sync that found no frames, and took the usual way.
@@ -40,6 +40,8 @@ pub struct DaxView {
     pub report: DaxReport,
     /// What is set.
     pub settings: Settings,
+    /// By what ranges are judged now; None: they are not.
+    pub thresholds: Option<Ratio>,
     /// Frames that only pages have which programs have asked for.
     pub reserved: usize,
     /// Frames of such pages.
@@ -84,6 +86,7 @@ impl Pmem {
         DaxView {
             report: self.report(),
             settings: *self.dax.settings(),
+            thresholds: self.dax.policy().thresholds().copied(),
             reserved: self.reserved(),
             requested: self.requested,
             free: self.free.len(),
