@@ -20,6 +20,7 @@ mod hello;
 mod host;
 mod meter;
 mod metered;
+pub mod nvme;
 pub mod opencxd;
 mod processor;
 mod reply;
