@@ -173,7 +173,9 @@ def serve_firmware(socket: Path, runs: int | None, drive: Drive | None, tell: Li
     """Is the device of runs in the loop, one after the other; `tell` hears that a drive is being
     filled, that it listens, and what each run was given. Raises `ConfigError` if the drive can be
     none, `SimulationError` if it cannot listen there."""
-    behind = drive and (str(drive.path), drive.size, drive.overwrites_device)
+    behind = None
+    if drive is not None:
+        behind = (str(drive.path), drive.size, drive.overwrites_device)
     _core.serve_firmware(str(socket), runs, behind, lambda report: tell(json.loads(report)))
 
 
