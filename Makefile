@@ -27,6 +27,7 @@ figures: build ## every figure of every paper at scale small; OPTIONS="--mode fa
 reproduction: build ## docs/reproduction*.md: the numbers of the papers' texts beside ours
 	.venv/bin/entresol reproduction skybyte -o docs/reproduction.md
 	.venv/bin/entresol reproduction bytefs -o docs/reproduction-bytefs.md
+	.venv/bin/entresol reproduction opencxd -o docs/reproduction-opencxd.md
 
 test: ## everything that must hold; it builds what build builds
 	@scripts/setup begin
